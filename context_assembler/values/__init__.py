@@ -1,0 +1,1 @@
+"""What flows through the assembler: frozen values without behaviour beyond their invariants."""

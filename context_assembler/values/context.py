@@ -1,0 +1,120 @@
+"""The result of assembling."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import TypeAlias
+
+from context_assembler.errors import UnsupportedRequestError
+from context_assembler.values.draft import Draft, Parameters
+from context_assembler.values.ledger import Ledger
+from context_assembler.values.messages import Message
+from context_assembler.values.parts import Json
+from context_assembler.values.report import Report, Violation
+from context_assembler.values.tools import ToolSpec
+
+Payload: TypeAlias = dict[str, Json]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProviderFunctions:
+    """What a context needs of one provider: how to spell a draft, how to check a payload."""
+
+    render: Callable[[Draft], Payload]
+    check: Callable[[Payload, Draft], list[Violation]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ContextMetadata:
+    """Facts about one assembled context."""
+
+    session_id: str
+    model_id: str
+    agent_id: str | None
+    ledger: Ledger
+    truncated: bool
+    truncated_by: str | None
+    should_compact: bool
+    compaction_reason: str | None
+    active_skills: tuple[str, ...]
+    assembly_ms: float
+    cache_hit: bool
+    last_seq: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AssembledContext:
+    """One request, ready for any provider's SDK, with the report of how it came about."""
+
+    draft: Draft
+    metadata: ContextMetadata
+    report: Report
+    provider: str
+    functions: Mapping[str, ProviderFunctions] = field(repr=False, compare=False)
+
+    @property
+    def system_prompt(self) -> str:
+        """The whole system prompt."""
+        return self.draft.system.text
+
+    @property
+    def messages(self) -> tuple[Message, ...]:
+        """The kept history and this call's notes, oldest first."""
+        return self.draft.messages
+
+    @property
+    def notes(self) -> tuple[Message, ...]:
+        """The notes that this call adds at its end; `record` makes them part of the session.
+
+        Notes further up are computed anew from the events around them, the same at every call.
+        """
+        fresh: list[Message] = []
+        for message in reversed(self.draft.messages):
+            if message.seq:
+                break
+            if message.kind == "note":
+                fresh.append(message)
+        return tuple(reversed(fresh))
+
+    @property
+    def tools(self) -> tuple[ToolSpec, ...]:
+        """The tools offered, in the order sent."""
+        return self.draft.tools
+
+    @property
+    def parameters(self) -> Parameters:
+        """The settled parameters."""
+        return self.draft.parameters
+
+    def to_anthropic(self) -> Payload:
+        """Return keyword arguments for `anthropic.Anthropic().messages.create`."""
+        return self.to_request("anthropic")
+
+    def to_openai_chat(self) -> Payload:
+        """Return keyword arguments for `openai.OpenAI().chat.completions.create`."""
+        return self.to_request("openai_chat")
+
+    def to_request(self, provider: str | None = None) -> Payload:
+        """Return keyword arguments for the model's own provider, or the one named.
+
+        Raises:
+            UnsupportedRequestError: No bundled provider renders for it, or its API cannot
+                express this request.
+        """
+        return self._functions(provider).render(self.draft)
+
+    def check(self, provider: str | None = None) -> list[Violation]:
+        """Return the rules of the provider that its payload breaks; an empty list is the promise."""
+        functions = self._functions(provider)
+        return functions.check(functions.render(self.draft), self.draft)
+
+    def _functions(self, provider: str | None) -> ProviderFunctions:
+        name = provider or self.provider
+        if name not in self.functions:
+            listed = ", ".join(sorted(self.functions))
+            raise UnsupportedRequestError(
+                "no renderer of that name is bundled",
+                provider=name,
+                model=self.draft.limits.id,
+                remedy=f"Render for one of: {listed}.",
+            )
+        return self.functions[name]

@@ -1,0 +1,51 @@
+"""A finished request, before a provider spells it."""
+
+from dataclasses import dataclass, field
+
+from context_assembler.values.events import Usage
+from context_assembler.values.limits import ModelLimits
+from context_assembler.values.messages import Message
+from context_assembler.values.options import CachePolicy
+from context_assembler.values.parts import Part
+from context_assembler.values.prompt import SystemPrompt
+from context_assembler.values.tools import ToolChoice, ToolSpec
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Parameters:
+    """Settled sampling and reply parameters; `None` leaves the choice to the provider."""
+
+    max_tokens: int
+    temperature: float | None = None
+    top_p: float | None = None
+    top_k: int | None = None
+    stop_sequences: tuple[str, ...] = ()
+    thinking_level: str | None = None
+    thinking_budget: int | None = None
+    tool_choice: ToolChoice | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Draft:
+    """What a provider renders: `messages` are the kept history, then the notes of this call."""
+
+    limits: ModelLimits
+    parameters: Parameters
+    system: SystemPrompt = field(default_factory=SystemPrompt)
+    messages: tuple[Message, ...] = ()
+    tools: tuple[ToolSpec, ...] = ()
+    session_id: str = ""
+    cache: CachePolicy = "auto"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reply:
+    """A model's answer as a provider's reply reader found it."""
+
+    provider: str
+    model: str
+    parts: tuple[Part, ...]
+    response_id: str | None = None
+    stop_reason: str | None = None
+    usage: Usage | None = None
+    warnings: tuple[str, ...] = ()

@@ -1,0 +1,39 @@
+"""Runs of messages that are kept or dropped together."""
+
+from collections.abc import Sequence
+from typing import TypeAlias
+
+from context_assembler.values.messages import Message
+
+Exchange: TypeAlias = tuple[Message, ...]
+Turn: TypeAlias = tuple[Message, ...]
+
+
+def split_exchanges(messages: Sequence[Message]) -> list[Exchange]:
+    """Group a repaired history into exchanges, oldest first.
+
+    An assistant message with calls and the results behind it form one exchange, any other message
+    one of its own. System messages and notes belong to the exchange they follow.
+    """
+    groups: list[list[Message]] = []
+    for message in messages:
+        belongs = message.role in ("tool", "system") or message.kind == "note"
+        if belongs and groups:
+            groups[-1].append(message)
+        else:
+            groups.append([message])
+    return [tuple(group) for group in groups]
+
+
+def split_turns(messages: Sequence[Message]) -> list[Turn]:
+    """Group a history into turns: a message of the user and all that follows until the next one.
+
+    What stands before the first user message is a turn of its own.
+    """
+    turns: list[list[Message]] = []
+    for message in messages:
+        if message.is_from_user or not turns:
+            turns.append([message])
+        else:
+            turns[-1].append(message)
+    return [tuple(turn) for turn in turns]

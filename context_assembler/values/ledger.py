@@ -1,0 +1,59 @@
+"""Who uses how many tokens of the window."""
+
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+LedgerKind: TypeAlias = Literal["system", "tools", "history", "notes", "overhead"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LedgerRow:
+    """One user of the window."""
+
+    kind: LedgerKind
+    name: str
+    tokens: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ledger:
+    """The one table of the window's tokens.
+
+    Attributes:
+        window_tokens: The model's window.
+        reserve_tokens: Set aside for the reply.
+        budget_tokens: What system, tools, history and notes may use together.
+        rows: What they do use, one row per section, tool, and for history and notes.
+        counter: Name of the counter behind the figures; `is_exact` tells whether it guesses.
+    """
+
+    window_tokens: int
+    reserve_tokens: int
+    budget_tokens: int
+    rows: tuple[LedgerRow, ...] = ()
+    counter: str = ""
+    is_exact: bool = False
+
+    def tokens_of(self, *kinds: LedgerKind) -> int:
+        """Return the tokens of all rows of these kinds."""
+        return sum(row.tokens for row in self.rows if row.kind in kinds)
+
+    @property
+    def fixed_tokens(self) -> int:
+        """System prompt, tools and the request's own overhead: what no truncation can free."""
+        return self.tokens_of("system", "tools", "overhead")
+
+    @property
+    def room_tokens(self) -> int:
+        """What is left for history and notes; negative when the fixed part alone is too big."""
+        return self.budget_tokens - self.fixed_tokens
+
+    @property
+    def used_tokens(self) -> int:
+        """All rows together."""
+        return sum(row.tokens for row in self.rows)
+
+    @property
+    def free_tokens(self) -> int:
+        """What of the budget nobody uses."""
+        return self.budget_tokens - self.used_tokens

@@ -1,0 +1,64 @@
+"""What a model costs and how long it lives, on a given day."""
+
+from datetime import date, timedelta
+from typing import Final
+
+from context_assembler.values.limits import ModelLimits, Price
+
+_RETIREMENT_NOTICE: Final = timedelta(days=60)
+_PRICE_NOTICE: Final = timedelta(days=30)
+
+
+def price_at(limits: ModelLimits, *, today: date, input_tokens: int = 0) -> Price | None:
+    """Return the price of a request of this size on this day; `None` where none is known.
+
+    Args:
+        input_tokens: The whole prompt, cached or not: above a step the whole request is dearer.
+    """
+    valid = [
+        price
+        for price in limits.prices
+        if (price.from_date or date.min) <= today
+        and (not price.above_input_tokens or input_tokens > price.above_input_tokens)
+    ]
+    return max(
+        valid,
+        key=lambda price: (price.from_date or date.min, price.above_input_tokens),
+        default=None,
+    )
+
+
+def lifecycle_warnings(limits: ModelLimits, today: date) -> list[str]:
+    """Return what the user of this model should know today, one sentence each.
+
+    Retired or deprecated models, a retirement within 60 days, a price that changes within 30 days,
+    and limits that are assumed.
+    """
+    warnings: list[str] = []
+    if limits.is_assumed:
+        warnings.append(
+            f"{limits.asked_id} is not in model_limits.yaml: assuming a window of "
+            f"{limits.window_tokens:,} tokens."
+        )
+    if retirement := _retirement(limits, today):
+        warnings.append(retirement)
+    changes = {price.from_date for price in limits.prices if price.from_date is not None}
+    warnings += [
+        f"The price of {limits.id} changes on {day.isoformat()}."
+        for day in sorted(changes)
+        if today < day <= today + _PRICE_NOTICE
+    ]
+    return warnings
+
+
+def _retirement(limits: ModelLimits, today: date) -> str | None:
+    retires_on = limits.retires_on
+    if limits.status == "retired" or (retires_on is not None and retires_on <= today):
+        return f"{limits.id} is retired{f' since {retires_on.isoformat()}' if retires_on else ''}."
+    if retires_on is not None and retires_on - today <= _RETIREMENT_NOTICE:
+        days = (retires_on - today).days
+        return f"{limits.id} retires on {retires_on.isoformat()}, in {days} days."
+    if limits.status == "deprecated":
+        when = f" and retires on {retires_on.isoformat()}" if retires_on else ""
+        return f"{limits.id} is deprecated{when}."
+    return None

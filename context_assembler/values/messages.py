@@ -1,0 +1,53 @@
+"""Provider-neutral messages."""
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Literal, TypeAlias
+
+from context_assembler.values.events import Provenance
+from context_assembler.values.parts import Origin, Part, Text, ToolCall, ToolResult
+
+Role: TypeAlias = Literal["user", "assistant", "tool", "system"]
+MessageKind: TypeAlias = Literal["said", "summary", "note", "marker", "synthetic"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Message:
+    """One message of a conversation.
+
+    A `tool` message holds the results of one set of parallel calls and nothing else; a `system`
+    message stands in the middle of the conversation. `kind` tells what the assembler made itself:
+    a `summary` of compacted events, a `note`, a `marker` where messages were left out, a
+    `synthetic` result. `id` and `seq` are those of the first stored event behind it (`seq` 0: none).
+    """
+
+    role: Role
+    parts: tuple[Part, ...]
+    kind: MessageKind = "said"
+    id: str = ""
+    seq: int = 0
+    created_at: datetime | None = None
+    made_by: Provenance | None = None
+    origin: Origin = "user"
+    is_pinned: bool = False
+    note: str | None = None
+
+    @property
+    def tool_calls(self) -> tuple[ToolCall, ...]:
+        """The calls asked for, in order."""
+        return tuple(part for part in self.parts if isinstance(part, ToolCall))
+
+    @property
+    def tool_results(self) -> tuple[ToolResult, ...]:
+        """The results held, in order."""
+        return tuple(part for part in self.parts if isinstance(part, ToolResult))
+
+    @property
+    def text(self) -> str:
+        """The text parts, joined by line breaks."""
+        return "\n".join(part.text for part in self.parts if isinstance(part, Text))
+
+    @property
+    def is_from_user(self) -> bool:
+        """Whether the user said this: neither a note, nor a summary, nor a marker."""
+        return self.role == "user" and self.kind == "said"

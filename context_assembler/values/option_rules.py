@@ -1,0 +1,247 @@
+"""What each option may hold, and which other spellings of it are read.
+
+These rules hold for every model; those of one model are in `stages/resolve_defaults.py`.
+"""
+
+from collections.abc import Callable, Mapping
+from typing import Final, TypeAlias, get_args
+
+from context_assembler.errors import ConfigurationError, InvalidParameterError, UnknownOptionError
+from context_assembler.values.json_shapes import is_array, is_object
+from context_assembler.values.options import (
+    OPTION_NAMES,
+    AssembleOptions,
+    CachePolicy,
+    OverflowPolicy,
+    UnknownModelPolicy,
+)
+from context_assembler.values.parts import Json, JsonObject
+from context_assembler.values.tools import ToolChoice
+
+_Reader: TypeAlias = Callable[[str, Json], Json]
+
+_MODE_SPELLINGS: Final[Mapping[str, ToolChoice]] = {
+    "auto": ToolChoice(mode="auto"),
+    "none": ToolChoice(mode="none"),
+    "any": ToolChoice(mode="any"),
+    "required": ToolChoice(mode="any"),
+}
+_CHOICE_REMEDY: Final = (
+    "Use 'auto', 'none', 'any', or {'name': '<tool>'} to force one tool; "
+    "the shapes of the anthropic and openai SDKs are read as well."
+)
+
+
+def parse_options(given: Mapping[str, Json]) -> AssembleOptions:
+    """Read options by name, as a caller or a settings file spells them.
+
+    `None` means that an option is not given.
+
+    Raises:
+        UnknownOptionError: An option, or a value from a closed set, does not exist.
+        InvalidParameterError: A value has the wrong type or is out of range.
+    """
+    return AssembleOptions(
+        **{name: parse_option(name, value) for name, value in given.items() if value is not None}
+    )
+
+
+def parse_options_leniently(given: Mapping[str, Json]) -> tuple[AssembleOptions, tuple[str, ...]]:
+    """Read options that nobody can correct on the spot, such as those kept with a session.
+
+    Returns:
+        What could be read, and a sentence for every option that could not.
+    """
+    values: dict[str, Json] = {}
+    problems: list[str] = []
+    for name, value in given.items():
+        if value is None:
+            continue
+        try:
+            values[name] = parse_option(name, value)
+        except ConfigurationError as error:
+            problems.append(str(error))
+    return AssembleOptions(**values), tuple(problems)
+
+
+def parse_option(name: str, value: Json) -> Json:
+    """Return the value of one option in its own type.
+
+    Raises:
+        UnknownOptionError: The option, or a value from a closed set, does not exist.
+        InvalidParameterError: The value has the wrong type or is out of range.
+    """
+    read = _READERS.get(name)
+    if read is None:
+        raise UnknownOptionError(name, kind="option", known=OPTION_NAMES)
+    return read(name, value)
+
+
+def given_options(options: AssembleOptions) -> dict[str, Json]:
+    """Return the options that have a value, by name."""
+    pairs = ((name, getattr(options, name)) for name in OPTION_NAMES)
+    return {name: value for name, value in pairs if value is not None}
+
+
+def parse_tool_choice(value: Json) -> ToolChoice:
+    """Read a tool choice: a mode, a tool by name, or the shape of an SDK.
+
+    Source:
+        https://platform.claude.com/docs/en/agents-and-tools/tool-use/define-tools (read 2026-11-27)
+        https://platform.openai.com/docs/api-reference/chat/create (read 2026-11-27)
+    """
+    if isinstance(value, ToolChoice):
+        return value
+    if isinstance(value, str):
+        if value not in _MODE_SPELLINGS:
+            raise UnknownOptionError(value, kind="tool_choice", known=_MODE_SPELLINGS)
+        return _MODE_SPELLINGS[value]
+    if is_object(value):
+        return _choice_from_mapping(value)
+    raise InvalidParameterError(
+        "tool_choice", value, rule="must be a mode or a tool", remedy=_CHOICE_REMEDY
+    )
+
+
+def _choice_from_mapping(value: JsonObject) -> ToolChoice:
+    parallel = value.get("allows_parallel")
+    if isinstance(value.get("disable_parallel_tool_use"), bool):
+        parallel = not value["disable_parallel_tool_use"]
+    function = value.get("function")
+    name = function.get("name") if is_object(function) else value.get("name")
+    mode = value.get("mode", value.get("type"))
+    if isinstance(name, str) and name and mode in {None, "tool", "function", "custom"}:
+        return ToolChoice(mode="tool", name=name, allows_parallel=parallel)
+    if isinstance(mode, str) and mode in _MODE_SPELLINGS and name is None:
+        return ToolChoice(mode=_MODE_SPELLINGS[mode].mode, allows_parallel=parallel)
+    raise InvalidParameterError(
+        "tool_choice", dict(value), rule="names no known mode and no tool", remedy=_CHOICE_REMEDY
+    )
+
+
+def _read_choice(name: str, value: Json) -> ToolChoice:  # noqa: ARG001 - the shape of a reader
+    return parse_tool_choice(value)
+
+
+def _number(low: float, high: float) -> _Reader:
+    def read(name: str, value: Json) -> float:
+        is_number = isinstance(value, int | float) and not isinstance(value, bool)
+        if not is_number or not low <= value <= high:
+            raise InvalidParameterError(
+                name,
+                value,
+                rule=f"must be between {low:g} and {high:g}",
+                remedy="Pass a number in that range, or leave it out.",
+            )
+        return float(value)
+
+    return read
+
+
+def _count(least: int) -> _Reader:
+    def read(name: str, value: Json) -> int:
+        if not isinstance(value, int) or isinstance(value, bool) or value < least:
+            raise InvalidParameterError(
+                name,
+                value,
+                rule=f"must be a whole number of at least {least}",
+                remedy="Pass such a number, or leave it out.",
+            )
+        return value
+
+    return read
+
+
+def _text(name: str, value: Json) -> str:
+    if not isinstance(value, str):
+        raise InvalidParameterError(
+            name, value, rule="must be text", remedy="Pass a string, or leave it out."
+        )
+    return value
+
+
+def _word(name: str, value: Json) -> str:
+    if not isinstance(value, str) or not value.strip():
+        raise InvalidParameterError(
+            name, value, rule="must be non-empty text", remedy="Pass a string, or leave it out."
+        )
+    return value.strip()
+
+
+def _flag(name: str, value: Json) -> bool:
+    if not isinstance(value, bool):
+        raise InvalidParameterError(
+            name, value, rule="must be true or false", remedy="Pass a boolean, or leave it out."
+        )
+    return value
+
+
+def _texts(name: str, value: Json) -> tuple[str, ...]:
+    entries: Json = (value,) if isinstance(value, str) else value
+    if not is_array(entries) or not all(isinstance(entry, str) and entry for entry in entries):
+        raise InvalidParameterError(
+            name,
+            value,
+            rule="must be a list of non-empty strings",
+            remedy="Pass a list of strings; an empty list means none at all.",
+        )
+    return tuple(entries)
+
+
+def _tools(name: str, value: Json) -> tuple[Json, ...]:
+    if is_array(value):
+        return tuple(value)
+    if isinstance(value, str | bytes | int | float):
+        raise InvalidParameterError(
+            name,
+            value,
+            rule="must be a list of tools",
+            remedy="Pass functions, tool specs, or an object with list_tools().",
+        )
+    return (value,)
+
+
+def _one_of(closed_set: object) -> _Reader:
+    known: tuple[str, ...] = get_args(closed_set)
+
+    def read(name: str, value: Json) -> str:
+        if value not in known:
+            raise UnknownOptionError(str(value), kind=name, known=known)
+        return str(value)
+
+    return read
+
+
+_READERS: Final[Mapping[str, _Reader]] = {
+    "model": _word,
+    "temperature": _number(0, 2),
+    "max_tokens": _count(1),
+    "top_p": _number(0, 1),
+    "top_k": _count(1),
+    "stop_sequences": _texts,
+    "thinking_level": _word,
+    "thinking_budget": _count(0),
+    "additional_system_prompt": _text,
+    "additional_tools": _tools,
+    "disabled_tools": _texts,
+    "tool_choice": _read_choice,
+    "max_context_tokens": _count(1),
+    "reserve_tokens": _count(0),
+    "truncation_strategy": _word,
+    "window_turns": _count(1),
+    "cache_stable": _flag,
+    "on_overflow": _one_of(OverflowPolicy),
+    "skip_skills": _flag,
+    "skill_filter": _texts,
+    "sandbox_mode": _flag,
+    "permissions": _texts,
+    "query": _text,
+    "cache": _one_of(CachePolicy),
+    "fresh": _flag,
+    "unknown_model": _one_of(UnknownModelPolicy),
+}
+
+TEXT_OPTIONS: Final = frozenset(
+    {"model", "thinking_level", "additional_system_prompt", "truncation_strategy", "on_overflow"}
+    | {"query", "cache", "unknown_model"}
+)

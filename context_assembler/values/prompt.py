@@ -1,0 +1,65 @@
+"""What goes in front of the conversation."""
+
+from dataclasses import dataclass, field
+from typing import Final, Literal, TypeAlias
+
+from context_assembler.values.parts import Json, JsonObject, Origin
+
+SECTION_SEPARATOR: Final = "\n\n---\n\n"
+
+Placement: TypeAlias = Literal["system", "note"]
+FileState: TypeAlias = Literal["ok", "missing", "empty", "unreadable", "blocked"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PromptSection:
+    """One named piece of the system prompt.
+
+    Higher `priority` comes first. A required section is never shortened or dropped. Placement
+    `note` puts it behind the history instead of into the system prompt.
+    """
+
+    name: str
+    content: str
+    priority: int = 0
+    placement: Placement = "system"
+    is_required: bool = False
+    origin: Origin = "developer"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SystemPrompt:
+    """The finished system prompt: `text` is the sections' contents, joined, highest first."""
+
+    text: str = ""
+    sections: tuple[PromptSection, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BootstrapFile:
+    """One instruction file as loaded.
+
+    `text` is what the model gets: decoded, without front matter and comments, imports resolved. It
+    is empty unless `state` is `ok`. `fingerprint` changes whenever what the model gets changes.
+    `first_line` is the line of the file, from 1, on which `text` begins.
+    """
+
+    section: str
+    path: str
+    state: FileState
+    text: str = ""
+    metadata: JsonObject = field(default_factory=dict[str, Json])
+    warnings: tuple[str, ...] = ()
+    fingerprint: str = ""
+    first_line: int = 1
+    is_shortened: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Skill:
+    """A skill: what the prompt lists of it, and its instructions, read when it is active."""
+
+    name: str
+    description: str
+    path: str
+    instructions: str = ""

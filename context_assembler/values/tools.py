@@ -1,0 +1,48 @@
+"""The tools a model may call."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Literal, TypeAlias
+
+from context_assembler.values.parts import Json, JsonObject
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToolSpec:
+    """One tool as the model is told of it.
+
+    Attributes:
+        input_schema: JSON Schema of the arguments; its root type is `object`.
+        source: Where the tool came from (`functions`, `executor`, `listed` …), for the report.
+        permission: What it needs, as a dotted name that permission globs match (`fs.read`); `None`
+            means the tool's own name.
+        is_safe: Whether it may run in sandbox mode; `None` is treated as no.
+        is_strict: Whether the provider should enforce the schema; `None` leaves that to it.
+        native_specs: By provider, a spec that only this provider understands (a server tool), sent
+            verbatim; the tool does not exist for any other provider.
+    """
+
+    name: str
+    description: str = ""
+    input_schema: JsonObject = field(default_factory=dict[str, Json])
+    source: str = "listed"
+    permission: str | None = None
+    is_safe: bool | None = None
+    is_strict: bool | None = None
+    native_specs: Mapping[str, JsonObject] = field(default_factory=dict[str, JsonObject])
+
+
+ToolChoiceMode: TypeAlias = Literal["auto", "none", "any", "tool"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToolChoice:
+    """Whether the model must call a tool; `name` is given exactly when `mode` is `tool`."""
+
+    mode: ToolChoiceMode = "auto"
+    name: str | None = None
+    allows_parallel: bool | None = None
+
+    def __post_init__(self) -> None:
+        if (self.mode == "tool") != (self.name is not None):
+            raise ValueError("a tool choice has a name exactly when its mode is 'tool'")

@@ -1,0 +1,115 @@
+"""What payloads are spelled with: clean text, plain JSON, object schemas."""
+
+import json
+from collections.abc import Iterator, Sequence
+from typing import Any, Final
+
+from context_assembler.values.json_shapes import is_array, is_object
+from context_assembler.values.parts import Json, JsonObject
+from context_assembler.values.reading import as_array, as_number, as_object, objects_in
+
+_UNIONS: Final = ("allOf", "anyOf", "oneOf")
+_NAMED_SCHEMAS: Final = frozenset({"properties", "patternProperties", "$defs", "definitions"})
+_NO_SCHEMAS: Final = frozenset({"enum", "const", "default", "examples"})
+
+
+def clean_text(text: str) -> str:
+    """Return the text as every JSON encoder takes it: a lone surrogate becomes U+FFFD."""
+    if text.isascii():
+        return text
+    return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
+
+
+def plain_json(value: Json) -> Json:
+    """Return a deep copy of dicts, lists and scalars only, its text clean."""
+    if isinstance(value, str):
+        return clean_text(value)
+    if is_object(value):
+        return {clean_text(str(key)): plain_json(item) for key, item in value.items()}
+    if is_array(value):
+        return [plain_json(item) for item in value]
+    return value
+
+
+def compact_json(value: Json) -> str:
+    """Return the value as JSON text without spaces, keys in their own order."""
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+
+
+def parse_json_object(text: str) -> dict[str, Json] | None:
+    """Return the object that the text spells, or `None` when it spells none."""
+    try:
+        value: Json = json.loads(text)
+    except (ValueError, RecursionError):
+        return None
+    return dict(value) if is_object(value) else None
+
+
+def object_of(value: Any) -> dict[str, Json] | None:
+    """Return a dict, or an SDK's model as the dict it was made from; `None` for anything else.
+
+    Fields that the server did not send are left out, so that blocks can go back as they came.
+    """
+    dump = getattr(value, "model_dump", None)
+    if callable(dump):
+        value = dump(mode="json", by_alias=True, exclude_unset=True, warnings=False)
+    return as_object(plain_json(value)) if is_object(value) else None
+
+
+def count_of(value: Json) -> int:
+    """Return a reported count; 0 for one that is missing or no count."""
+    number = as_number(value)
+    return int(number) if number is not None and 0 <= number < float("inf") else 0
+
+
+def walk_schemas(schema: Json) -> Iterator[JsonObject]:
+    """Yield the schema and every schema inside it; names of properties are not taken for keywords."""
+    waiting: list[Json] = [schema]
+    while waiting:
+        current = waiting.pop()
+        if is_array(current):
+            waiting.extend(current)
+        elif is_object(current):
+            yield current
+            for key, value in current.items():
+                if key in _NAMED_SCHEMAS:
+                    waiting.extend(as_object(value).values())
+                elif key not in _NO_SCHEMAS:
+                    waiting.append(value)
+
+
+def root_object_schema(schema: JsonObject) -> dict[str, Json]:
+    """Return the schema with an object at its root and no union there.
+
+    Providers refuse a union at the root. Its branches are laid over each other: every property of
+    any branch is allowed, and required is what all branches of a choice require.
+
+    Source:
+        https://github.com/anthropics/claude-code/issues/40075 (read 2026-11-27)
+    """
+    plain = as_object(plain_json(schema))
+    unions = {key: plain.pop(key) for key in _UNIONS if key in plain}
+    plain["type"] = "object"
+    plain["properties"] = as_object(plain.get("properties"))
+    for key, branches in unions.items():
+        _lay_over(plain, [branch for _, branch in objects_in(branches)], is_choice=key != "allOf")
+    return plain
+
+
+def _lay_over(
+    schema: dict[str, Json], branches: Sequence[dict[str, Json]], *, is_choice: bool
+) -> None:
+    if not branches:
+        return
+    for branch in branches:
+        schema["properties"] = as_object(branch.get("properties")) | schema["properties"]
+    demands = [set(_names(branch.get("required"))) for branch in branches]
+    shared = set[str].intersection(*demands) if is_choice else set[str].union(*demands)
+    added = [name for branch in branches for name in _names(branch.get("required"))]
+    required = [*_names(schema.get("required")), *filter(shared.__contains__, added)]
+    if required:
+        schema["required"] = list(dict.fromkeys(required))
+
+
+def _names(value: Json) -> list[str]:
+    return [name for name in as_array(value) if isinstance(name, str)]
