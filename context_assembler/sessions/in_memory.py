@@ -1,0 +1,151 @@
+"""Sessions kept in this process, gone with it."""
+
+from collections.abc import AsyncIterator, Sequence
+from dataclasses import dataclass, field, replace
+from threading import Lock
+from typing import Self
+from uuid import uuid4
+
+from context_assembler.errors import (
+    ConcurrentAppendError,
+    DuplicateEventError,
+    UnknownSessionError,
+)
+from context_assembler.sessions.rules import (
+    MAX_NEAREST_IDS,
+    check_event_ids,
+    check_session_id,
+    number_events,
+)
+from context_assembler.values.codec import (
+    decode_event,
+    decode_session,
+    encode_event,
+    encode_session,
+)
+from context_assembler.values.events import Session, SessionEvent, SessionHead
+
+
+@dataclass(slots=True)
+class _Log:
+    session: Session
+    events: list[SessionEvent] = field(default_factory=list[SessionEvent])
+    ids: set[str] = field(default_factory=set[str])
+    incarnation: str = field(default_factory=lambda: uuid4().hex)
+
+    @property
+    def head(self) -> SessionHead:
+        return SessionHead(
+            session=self.session, last_seq=len(self.events), incarnation=self.incarnation
+        )
+
+
+class InMemoryStore:
+    """A session store without a file; usable from several threads.
+
+    It keeps copies: what a caller does later to the metadata of its events changes nothing here.
+    """
+
+    def __init__(self) -> None:
+        self._logs: dict[str, _Log] = {}
+        self._lock = Lock()
+
+    async def create(self, session: Session) -> None:
+        """Keep a new session; replace the record of one that exists, its events untouched.
+
+        Raises:
+            InvalidParameterError: The session's id cannot be kept.
+            EventFormatError: The record holds something that JSON cannot say.
+        """
+        check_session_id(session.id)
+        kept = decode_session(encode_session(session), where=f"session {session.id!r}")
+        with self._lock:
+            self._logs.setdefault(session.id, _Log(kept)).session = kept
+
+    async def append(
+        self, session_id: str, events: Sequence[SessionEvent], *, expected_seq: int | None = None
+    ) -> list[SessionEvent]:
+        """Append, and return the events with `id` and `seq` filled in.
+
+        Raises:
+            ConcurrentAppendError: `expected_seq` is given and is not the last sequence number.
+            DuplicateEventError: The session, or `events` itself, has an event of that id already.
+            InvalidParameterError: The session's id, or an event's, cannot be kept.
+            EventFormatError: An event holds something that JSON cannot say.
+        """
+        check_session_id(session_id)
+        check_event_ids(session_id, events)
+        copies = [decode_event(encode_event(event), where="the event") for event in events]
+        with self._lock:
+            log = self._logs.get(session_id) or _Log(Session(id=session_id))
+            last_seq = len(log.events)
+            if expected_seq is not None and expected_seq != last_seq:
+                raise ConcurrentAppendError(
+                    session_id, expected_seq=expected_seq, actual_seq=last_seq
+                )
+            for event in copies:
+                if event.id in log.ids:
+                    raise DuplicateEventError(session_id, event_id=event.id)
+            numbered = number_events(copies, last_seq=last_seq, taken_ids=log.ids)
+            log.events.extend(numbered)
+            log.ids.update(event.id for event in numbered)
+            if numbered:
+                self._logs[session_id] = log
+        return [
+            replace(given, id=kept.id, seq=kept.seq)
+            for given, kept in zip(events, numbered, strict=True)
+        ]
+
+    async def load(self, session_id: str, *, after_seq: int = 0) -> AsyncIterator[SessionEvent]:
+        """Yield the events with a larger sequence number, oldest first.
+
+        Raises:
+            UnknownSessionError: There is no such session.
+        """
+        events = self._log(session_id).events
+        position = max(after_seq, 0)
+        while position < len(events):
+            yield events[position]
+            position += 1
+
+    async def head(self, session_id: str) -> SessionHead:
+        """Return the session's record and last sequence number.
+
+        Raises:
+            UnknownSessionError: There is no such session.
+        """
+        return self._log(session_id).head
+
+    async def list_sessions(self) -> list[SessionHead]:
+        """Return every session, most recently created last."""
+        with self._lock:
+            logs = list(self._logs.values())
+        return [log.head for log in logs]
+
+    async def delete(self, session_id: str) -> None:
+        """Forget the session with all its events.
+
+        Raises:
+            UnknownSessionError: There is no such session.
+        """
+        self._log(session_id)
+        with self._lock:
+            self._logs.pop(session_id, None)
+
+    async def close(self) -> None:
+        """Do nothing: there is nothing to let go of, and the sessions stay."""
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *exception: object) -> None:
+        await self.close()
+
+    def _log(self, session_id: str) -> _Log:
+        check_session_id(session_id)
+        with self._lock:
+            log = self._logs.get(session_id)
+            newest = list(self._logs)[-MAX_NEAREST_IDS:]
+        if log is None:
+            raise UnknownSessionError(session_id, known=newest)
+        return log

@@ -1,0 +1,85 @@
+"""What every session store asks of ids, and how it numbers events."""
+
+from collections.abc import Collection, Sequence
+from dataclasses import replace
+from typing import Final
+
+from context_assembler.errors import DuplicateEventError, InvalidParameterError
+from context_assembler.values.events import SessionEvent
+
+MAX_ID_CHARS: Final = 512
+MAX_NEAREST_IDS: Final = 2_000  # how many existing ids an unknown one is compared with
+
+_ID_REMEDY: Final = f"Use 1 to {MAX_ID_CHARS} characters, without NUL and unpaired surrogates."
+
+
+def check_session_id(session_id: str) -> None:
+    """Refuse an id that not every store can keep.
+
+    Raises:
+        InvalidParameterError: It is not text, empty, too long, or holds characters without UTF-8.
+    """
+    _check_id("session_id", session_id)
+
+
+def check_event_ids(session_id: str, events: Sequence[SessionEvent]) -> None:
+    """Refuse given event ids that cannot be kept, or that come twice; an empty id is none yet.
+
+    Raises:
+        InvalidParameterError: An id has characters that not every store can keep.
+        DuplicateEventError: Two of the events have the same id.
+    """
+    seen: set[str] = set()
+    for event in events:
+        if not event.id:
+            continue
+        _check_id("event id", event.id)
+        if event.id in seen:
+            raise DuplicateEventError(session_id, event_id=event.id)
+        seen.add(event.id)
+
+
+def number_events(
+    events: Sequence[SessionEvent], *, last_seq: int, taken_ids: Collection[str]
+) -> list[SessionEvent]:
+    """Return the events with the sequence numbers after `last_seq`, each with an id.
+
+    An event without id gets `evt_<seq>`, with as many primes behind it as it takes to be unique.
+    """
+    taken = {event.id for event in events if event.id} | set(taken_ids)
+    numbered: list[SessionEvent] = []
+    for seq, event in enumerate(events, start=last_seq + 1):
+        event_id = event.id or _free_id(seq, taken)
+        taken.add(event_id)
+        numbered.append(replace(event, id=event_id, seq=seq))
+    return numbered
+
+
+def generated_id(seq: int) -> str:
+    """Return the id that an event without one gets."""
+    return f"evt_{seq}"
+
+
+def _free_id(seq: int, taken: Collection[str]) -> str:
+    event_id = generated_id(seq)
+    while event_id in taken:
+        event_id += "'"
+    return event_id
+
+
+def _check_id(name: str, given: object) -> None:
+    rule = _broken_rule(given)
+    if rule is not None:
+        raise InvalidParameterError(name, given, rule=rule, remedy=_ID_REMEDY)
+
+
+def _broken_rule(given: object) -> str | None:
+    if not isinstance(given, str):
+        return "must be text"
+    if not given:
+        return "must not be empty"
+    if len(given) > MAX_ID_CHARS:
+        return f"must not be longer than {MAX_ID_CHARS} characters"
+    if any(character == "\0" or "\ud800" <= character <= "\udfff" for character in given):
+        return "must not hold NUL or unpaired surrogates"
+    return None

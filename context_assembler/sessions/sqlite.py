@@ -1,0 +1,140 @@
+"""Sessions in one SQLite file that several processes may use at once."""
+
+from collections.abc import AsyncIterator, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Final, Self
+
+from context_assembler.errors import InvalidParameterError
+from context_assembler.sessions.rules import check_event_ids, check_session_id
+from context_assembler.sessions.sqlite_files import open_for_reading, open_for_writing
+from context_assembler.sessions.sqlite_rows import (
+    append_events,
+    delete_session,
+    find_session,
+    find_sessions,
+    read_events,
+    save_session,
+)
+from context_assembler.sessions.sqlite_worker import SqliteWorker
+from context_assembler.values.events import Session, SessionEvent, SessionHead
+
+_EVENTS_PER_BATCH: Final = 200
+_LARGEST_INTEGER: Final = 2**63 - 1  # that SQLite knows
+
+
+class SqliteStore:
+    """A session store in one file.
+
+    Nothing is touched before the first call; reading alone never creates or changes the file.
+    After `close` the next call opens it again. Writing and reading have a thread and a connection
+    each, so that readers do not wait for writers. A call that is cancelled while it writes may
+    still have written: all of its events, or none.
+
+    Args:
+        path: The file; its folder must exist. `~` is the home folder.
+        busy_seconds: How long to wait for another process that writes.
+    """
+
+    def __init__(self, path: str | Path, *, busy_seconds: float = 10.0) -> None:
+        if str(path) == ":memory:":
+            raise InvalidParameterError(
+                "path",
+                path,
+                rule="must name a file",
+                remedy="For sessions in memory use InMemoryStore(), or the URL 'memory:'.",
+            )
+        self.path: Path = Path(path).expanduser().absolute()
+        self._writer = SqliteWorker(
+            self.path, partial(open_for_writing, self.path, busy_seconds=busy_seconds)
+        )
+        self._reader = SqliteWorker(
+            self.path, partial(open_for_reading, self.path, busy_seconds=busy_seconds)
+        )
+
+    async def create(self, session: Session) -> None:
+        """Keep a new session; replace the record of one that exists, its events untouched.
+
+        Raises:
+            InvalidParameterError: The session's id cannot be kept.
+            EventFormatError: The record holds something that JSON cannot say.
+            StoreUnavailableError: The file cannot be used.
+        """
+        check_session_id(session.id)
+        await self._writer.run(partial(save_session, session=session))
+
+    async def append(
+        self, session_id: str, events: Sequence[SessionEvent], *, expected_seq: int | None = None
+    ) -> list[SessionEvent]:
+        """Append, and return the events with `id` and `seq` filled in.
+
+        Raises:
+            ConcurrentAppendError: `expected_seq` is given and is not the last sequence number.
+            DuplicateEventError: The session, or `events` itself, has an event of that id already.
+            InvalidParameterError: The session's id, or an event's, cannot be kept.
+            EventFormatError: An event holds something that JSON cannot say.
+            StoreUnavailableError: The file cannot be used.
+        """
+        check_session_id(session_id)
+        check_event_ids(session_id, events)
+        return await self._writer.run(
+            partial(append_events, session_id=session_id, events=events, expected_seq=expected_seq)
+        )
+
+    async def load(self, session_id: str, *, after_seq: int = 0) -> AsyncIterator[SessionEvent]:
+        """Yield the events with a larger sequence number, oldest first.
+
+        Events that are appended meanwhile are seen too; once the session is deleted, it ends.
+
+        Raises:
+            UnknownSessionError: There is no such session.
+            EventFormatError: An event cannot be decoded.
+            StoreUnavailableError: The file cannot be used.
+        """
+        check_session_id(session_id)
+        session = await self._reader.run(partial(find_session, session_id=session_id))
+        read_next = partial(read_events, session=session, count=_EVENTS_PER_BATCH)
+        after_seq = min(after_seq, _LARGEST_INTEGER)
+        while batch := await self._reader.run(partial(read_next, after_seq=after_seq)):
+            for event in batch:
+                yield event
+            after_seq = batch[-1].seq
+
+    async def head(self, session_id: str) -> SessionHead:
+        """Return the session's record and last sequence number.
+
+        Raises:
+            UnknownSessionError: There is no such session.
+            StoreUnavailableError: The file cannot be used.
+        """
+        check_session_id(session_id)
+        return (await self._reader.run(partial(find_session, session_id=session_id))).head
+
+    async def list_sessions(self) -> list[SessionHead]:
+        """Return every session, most recently created last.
+
+        Raises:
+            StoreUnavailableError: The file cannot be used.
+        """
+        return await self._reader.run(find_sessions)
+
+    async def delete(self, session_id: str) -> None:
+        """Forget the session with all its events.
+
+        Raises:
+            UnknownSessionError: There is no such session.
+            StoreUnavailableError: The file cannot be used.
+        """
+        check_session_id(session_id)
+        await self._writer.run(partial(delete_session, session_id=session_id))
+
+    async def close(self) -> None:
+        """Close the file and end both threads."""
+        await self._writer.close()
+        await self._reader.close()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *exception: object) -> None:
+        await self.close()

@@ -1,0 +1,64 @@
+"""Store URLs."""
+
+from pathlib import Path
+
+import pytest
+
+from context_assembler.errors import (
+    ConfigurationError,
+    InvalidParameterError,
+    UnknownStoreSchemeError,
+)
+from context_assembler.sessions import InMemoryStore, SqliteStore, open_store
+
+PATHS = {
+    "a path relative to the current folder": ("sqlite:agent.db", Path("agent.db").absolute()),
+    "a folder below it": ("sqlite:data/agent.db", Path("data/agent.db").absolute()),
+    "an absolute path": ("sqlite:/var/lib/agent.db", Path("/var/lib/agent.db")),
+    "an absolute path as a full URL": ("sqlite:///var/lib/agent.db", Path("/var/lib/agent.db")),
+    "the home folder": ("sqlite:~/agent.db", Path.home() / "agent.db"),
+    "signs that URLs would escape": ("sqlite:/a b%20c?d#e.db", Path("/a b%20c?d#e.db")),
+    "any case of the scheme": ("SQLite:agent.db", Path("agent.db").absolute()),
+}
+
+
+@pytest.mark.parametrize(("url", "path"), PATHS.values(), ids=PATHS.keys())
+def test_a_sqlite_url_names_a_file(url: str, path: Path) -> None:
+    store = open_store(url)
+
+    assert isinstance(store, SqliteStore)
+    assert store.path == path
+
+
+@pytest.mark.parametrize("url", ["memory:", "memory://", "sqlite::memory:"])
+def test_a_store_in_memory_has_no_file(url: str) -> None:
+    assert isinstance(open_store(url), InMemoryStore)
+
+
+def test_a_store_is_returned_as_it_is() -> None:
+    store = InMemoryStore()
+
+    assert open_store(store) is store
+
+
+@pytest.mark.parametrize("url", ["postgresql://host/db", "redis:x", "agent.db", "", "sqlite"])
+def test_an_unknown_scheme_says_which_there_are(url: str) -> None:
+    with pytest.raises(UnknownStoreSchemeError, match=r"memory:, sqlite:|'sqlite'"):
+        open_store(url)
+
+
+@pytest.mark.parametrize("url", ["sqlite:", "sqlite://", "sqlite://host/agent.db", "memory:x"])
+def test_a_location_that_cannot_be_one_is_refused(url: str) -> None:
+    with pytest.raises(ConfigurationError, match=r"Write '"):
+        open_store(url)
+
+
+def test_a_sqlite_store_wants_a_file() -> None:
+    with pytest.raises(InvalidParameterError, match="InMemoryStore"):
+        SqliteStore(":memory:")
+
+
+def test_opening_touches_nothing(tmp_path: Path) -> None:
+    open_store(f"sqlite:{tmp_path / 'missing' / 'agent.db'}")
+
+    assert list(tmp_path.iterdir()) == []
