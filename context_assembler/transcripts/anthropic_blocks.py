@@ -1,0 +1,212 @@
+"""Anthropic's content blocks as parts; shared by the formats built on them.
+
+Thinking and whatever we do not interpret – server tools, citations, references – stay verbatim.
+Cache markers are not kept: requests get theirs anew.
+"""
+
+import base64
+from collections.abc import Callable, Mapping
+from typing import Final, TypeAlias
+
+from context_assembler.transcripts.anthropic_spelling import PROVIDER, write_block
+from context_assembler.transcripts.issues import IssueLog, Spot
+from context_assembler.transcripts.parsing import left_over
+from context_assembler.values.json_shapes import is_array, is_object
+from context_assembler.values.parts import (
+    Base64Source,
+    Document,
+    FileIdSource,
+    Image,
+    Json,
+    JsonObject,
+    MediaSource,
+    Opaque,
+    Part,
+    ResultPart,
+    Text,
+    Thinking,
+    ToolCall,
+    ToolResult,
+    UrlSource,
+)
+
+_Read: TypeAlias = Callable[[JsonObject, Spot, IssueLog], Part]
+
+_KNOWN_FIELDS: Final[Mapping[str, frozenset[str]]] = {
+    "text": frozenset({"type", "text", "citations"}),
+    "image": frozenset({"type", "source"}),
+    "document": frozenset({"type", "source", "title"}),
+    "tool_use": frozenset({"type", "id", "name", "input"}),
+    "tool_result": frozenset({"type", "tool_use_id", "content", "is_error"}),
+}
+_READABLE_FIELDS: Final = (
+    "text",
+    "stdout",
+    "title",
+    "url",
+    "name",
+    "query",
+    "file_id",
+    "tool_name",
+)
+
+
+class _UnreadableError(ValueError):
+    """A block lacks what its type promises."""
+
+
+def read_content(content: Json, spot: Spot, log: IssueLog) -> tuple[Part, ...]:
+    """Return a message's content as parts; text is one part, or none when it is empty."""
+    if isinstance(content, str):
+        return (Text(content),) if content else ()
+    if content is None:
+        return ()
+    if not is_array(content):
+        log.note(spot, f"is neither text nor a list of blocks ({content!r:.40}); left out")
+        return ()
+    return tuple(
+        part
+        for number, block in enumerate(content)
+        if (part := read_block(block, spot.index(number), log)) is not None
+    )
+
+
+def read_block(block: Json, spot: Spot, log: IssueLog) -> Part | None:
+    """Return one block as a part; one that we do not interpret stays verbatim in an `Opaque`."""
+    if isinstance(block, str):
+        return Text(block)
+    if not is_object(block):
+        log.note(spot, f"is no content block ({block!r:.40}); left out")
+        return None
+    kind = block.get("type")
+    reader = _READERS.get(kind) if isinstance(kind, str) else None
+    if reader is None:
+        return _opaque(block)
+    try:
+        part = reader(block, spot, log)
+    except _UnreadableError as error:
+        log.note(spot, f"is a {kind} block whose {error}; kept verbatim, not interpreted")
+        return _opaque(block)
+    if not isinstance(part, Opaque | Thinking):
+        _report_left_over(str(kind), block, spot, log)
+    return part
+
+
+def _read_text(block: JsonObject, _spot: Spot, _log: IssueLog) -> Part:
+    text = _text_field(block, "text")
+    # Citations point into documents and search results, and go back to the provider untouched.
+    return _opaque(block) if block.get("citations") else Text(text)
+
+
+def _read_image(block: JsonObject, _spot: Spot, _log: IssueLog) -> Part:
+    return Image(source=_source(block))
+
+
+def _read_document(block: JsonObject, _spot: Spot, _log: IssueLog) -> Part:
+    source = block.get("source")
+    title = block.get("title") if isinstance(block.get("title"), str) else None
+    if is_object(source) and source.get("type") == "text":
+        text = _text_field(source, "data")
+        encoded = base64.b64encode(text.encode("utf-8", "surrogatepass")).decode("ascii")
+        media_type = source.get("media_type")
+        kept_type = media_type if isinstance(media_type, str) else "text/plain"
+        return Document(
+            source=Base64Source(media_type=kept_type, data=encoded), title=title, text=text
+        )
+    return Document(source=_source(block), title=title)
+
+
+def _read_thinking(block: JsonObject, _spot: Spot, _log: IssueLog) -> Part:
+    text = _text_field(block, "thinking")
+    signed = dict(block) if block.get("signature") else None
+    return Thinking(text=text, provider=PROVIDER, block=signed)
+
+
+def _read_redacted(block: JsonObject, _spot: Spot, _log: IssueLog) -> Part:
+    _text_field(block, "data")
+    return Thinking(provider=PROVIDER, block=dict(block))
+
+
+def _read_call(block: JsonObject, spot: Spot, log: IssueLog) -> Part:
+    call_id, name, given = _text_field(block, "id"), _text_field(block, "name"), block.get("input")
+    if is_object(given):
+        return ToolCall(call_id=call_id, name=name, arguments=dict(given))
+    if given is None:
+        return ToolCall(call_id=call_id, name=name)
+    if not isinstance(given, str):
+        raise _UnreadableError("input is no object")
+    log.note(spot.key("input"), "is text, not an object; kept as the call's own spelling")
+    return ToolCall(call_id=call_id, name=name, arguments_json=given)
+
+
+def _read_result(block: JsonObject, spot: Spot, log: IssueLog) -> Part:
+    call_id = _text_field(block, "tool_use_id")
+    parts = read_content(block.get("content"), spot.key("content"), log)
+    content = tuple(_as_result_part(part) for part in parts)
+    return ToolResult(call_id=call_id, content=content, is_error=block.get("is_error") is True)
+
+
+_READERS: Final[Mapping[str, _Read]] = {
+    "text": _read_text,
+    "image": _read_image,
+    "document": _read_document,
+    "thinking": _read_thinking,
+    "redacted_thinking": _read_redacted,
+    "tool_use": _read_call,
+    "tool_result": _read_result,
+}
+
+
+def _as_result_part(part: Part) -> ResultPart:
+    if isinstance(part, Text | Image | Document | Opaque):
+        return part
+    block = write_block(part)
+    assert block is not None, "only a foreign Opaque has no block"
+    return _opaque(block)
+
+
+def _opaque(block: JsonObject) -> Opaque:
+    return Opaque(provider=PROVIDER, block=dict(block), text=readable_text(block))
+
+
+def readable_text(value: Json) -> str:
+    """Return what people can read of a block that we do not interpret; empty if there is nothing."""
+    if is_array(value):
+        return "\n".join(text for entry in value if (text := readable_text(entry)))
+    if not is_object(value):
+        return ""
+    said = [value[name] for name in _READABLE_FIELDS if isinstance(value.get(name), str)]
+    inner = value.get("content")
+    said.append(inner if isinstance(inner, str) else readable_text(inner))
+    return "\n".join(text for text in said if text)
+
+
+def _source(block: JsonObject) -> MediaSource:
+    source = block.get("source")
+    if not is_object(source):
+        raise _UnreadableError("source is missing")
+    match source.get("type"):
+        case "base64":
+            media_type, encoded = _text_field(source, "media_type"), _text_field(source, "data")
+            return Base64Source(media_type=media_type, data=encoded)
+        case "url":
+            return UrlSource(url=_text_field(source, "url"))
+        case "file":
+            return FileIdSource(provider=PROVIDER, file_id=_text_field(source, "file_id"))
+        case other:
+            raise _UnreadableError(f"source is of the unknown type {other!r:.40}")
+
+
+def _text_field(fields: JsonObject, name: str) -> str:
+    value = fields.get(name)
+    if not isinstance(value, str):
+        raise _UnreadableError(f"{name} is no text")
+    return value
+
+
+def _report_left_over(kind: str, block: JsonObject, spot: Spot, log: IssueLog) -> None:
+    for field in left_over(block, _KNOWN_FIELDS[kind]):
+        if field == "cache_control":
+            log.count(spot, "cache_control", "is set anew when a request is rendered")
+        else:
+            log.count(spot, f"{kind}.{field}", "has no place in a session")
