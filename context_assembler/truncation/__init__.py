@@ -1,0 +1,81 @@
+"""Strategies that make a history fit the window."""
+
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+from context_assembler.errors import InvalidParameterError, UnknownOptionError
+from context_assembler.ports import TokenCounter, Truncate, Truncation
+from context_assembler.truncation.simple import simple
+from context_assembler.truncation.sliding import sliding
+from context_assembler.truncation.smart import smart
+from context_assembler.values.messages import Message
+from context_assembler.values.options import TruncationSettings
+
+__all__ = ["TRUNCATIONS", "Truncator"]
+
+TRUNCATIONS: Final[Mapping[str, Truncate]] = {
+    "smart": smart,
+    "simple": simple,
+    "sliding": sliding,
+}
+
+
+class Truncator:
+    """Makes histories fit by the strategy that its settings name."""
+
+    def __init__(self, settings: TruncationSettings | None = None) -> None:
+        """Check the settings.
+
+        Raises:
+            UnknownOptionError: There is no such strategy.
+            InvalidParameterError: A number that cannot work.
+        """
+        self._settings = settings or TruncationSettings()
+        strategy = self._settings.strategy
+        if strategy not in TRUNCATIONS:
+            raise UnknownOptionError(strategy, kind="truncation strategy", known=TRUNCATIONS)
+        _check_numbers(self._settings)
+        self._truncate = TRUNCATIONS[strategy]
+
+    def truncate(
+        self, messages: Sequence[Message], *, room_tokens: int, counter: TokenCounter
+    ) -> Truncation:
+        """Return what to send of a repaired history.
+
+        While only messages are appended and room, settings and counts stay the same, equal levels
+        mean that the result starts with the earlier result.
+
+        Args:
+            messages: The history, oldest first, with this call's notes at its end.
+            room_tokens: What the messages may use together.
+
+        Raises:
+            ContextOverflowError: What may not be dropped does not fit, even shortened.
+        """
+        return self._truncate(
+            messages, room_tokens=room_tokens, counter=counter, settings=self._settings
+        )
+
+
+def _check_numbers(settings: TruncationSettings) -> None:
+    if settings.window_turns < 1:
+        raise InvalidParameterError(
+            "window_turns",
+            settings.window_turns,
+            rule="must be at least 1",
+            remedy="Give the number of newest turns to keep, for example 20.",
+        )
+    if not 0 < settings.step_share <= 1:
+        raise InvalidParameterError(
+            "step_share",
+            settings.step_share,
+            rule="must be above 0 and at most 1",
+            remedy="Give the share of the room that a rewrite frees, for example 0.33.",
+        )
+    if settings.stub_tokens < 1:
+        raise InvalidParameterError(
+            "stub_tokens",
+            settings.stub_tokens,
+            rule="must be at least 1",
+            remedy="Give what should be left of a shortened tool result, for example 200.",
+        )

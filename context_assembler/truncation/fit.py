@@ -1,0 +1,101 @@
+"""A history made to fit by a strategy's rules."""
+
+from collections.abc import Sequence
+from functools import partial
+from typing import Final
+
+from context_assembler.ports import TokenCounter, Truncation
+from context_assembler.truncation.apply import CarriedOut, carry_out, marker_message
+from context_assembler.truncation.checkpoints import Cut, Grid, cuts_that_fit
+from context_assembler.truncation.history import MeasuredHistory, Rules, is_user, measure
+from context_assembler.truncation.overflow import relieve
+from context_assembler.values.messages import Message
+from context_assembler.values.options import TruncationSettings
+
+_MANY_MESSAGES: Final = 9_999_999
+
+
+def fit_history(
+    messages: Sequence[Message],
+    *,
+    room_tokens: int,
+    counter: TokenCounter,
+    settings: TruncationSettings,
+    rules: Rules,
+) -> Truncation:
+    """Drop and shorten by the rules until the history fits; one that fits is returned as it is.
+
+    While room and settings stay the same and messages are only appended, equal levels mean that the
+    result starts with the earlier result.
+
+    Raises:
+        ContextOverflowError: What may not be dropped does not fit, even shortened.
+    """
+    message_tokens = [counter.count_message(message) for message in messages]
+    if not messages or sum(message_tokens) <= room_tokens:
+        return Truncation(messages=tuple(messages))
+    history = measure(
+        messages, message_tokens, rules=rules, stub_tokens=settings.stub_tokens, counter=counter
+    )
+    return _cut(history, room_tokens=room_tokens, counter=counter, settings=settings, rules=rules)
+
+
+def _cut(
+    history: MeasuredHistory,
+    *,
+    room_tokens: int,
+    counter: TokenCounter,
+    settings: TruncationSettings,
+    rules: Rules,
+) -> Truncation:
+    window_from = _window_start(history, settings.window_turns) if rules.has_window else 0
+    carry = partial(
+        carry_out,
+        history,
+        rules=rules,
+        stub_tokens=settings.stub_tokens,
+        counter=counter,
+        window_from=window_from,
+    )
+    # What a stub costs is counted anew: a counter need not be additive to the token.
+    for cut in cuts_that_fit(
+        history,
+        rules=rules,
+        grid=_grid(history, room_tokens, settings),
+        room_tokens=room_tokens,
+        marker_tokens=counter.count_message(marker_message(_MANY_MESSAGES)),
+        window_from=window_from,
+    ):
+        done = carry(cut)
+        if done.tokens <= room_tokens:
+            return _truncation(done, cut)
+    floor = Cut(kept_from=history.last, whole_from=history.last)
+    return _truncation(
+        *relieve(
+            carry(floor),
+            history=history,
+            cut=floor,
+            room_tokens=room_tokens,
+            settings=settings,
+            counter=counter,
+        )
+    )
+
+
+def _truncation(done: CarriedOut, cut: Cut) -> Truncation:
+    return Truncation(messages=done.messages, entries=done.sorted_entries, level=cut.identity)
+
+
+def _grid(history: MeasuredHistory, room_tokens: int, settings: TruncationSettings) -> Grid:
+    """Return checkpoints a share of the room behind the head apart; any boundary if not stable."""
+    share_tokens = int(settings.step_share * (room_tokens - history.head_tokens))
+    step_tokens = max(1, share_tokens)
+    return Grid(
+        step_tokens=step_tokens if settings.cache_stable else 1, ahead_tokens=max(0, share_tokens)
+    )
+
+
+def _window_start(history: MeasuredHistory, window_turns: int) -> int:
+    """Return the boundary before the newest turns; 0 when there are no more than that."""
+    openers = [n for n, exchange in enumerate(history.exchanges) if is_user(exchange)]
+    return openers[-window_turns] if len(openers) > window_turns else 0

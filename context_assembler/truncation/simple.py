@@ -1,0 +1,30 @@
+"""`simple`: drop the oldest exchanges."""
+
+from collections.abc import Sequence
+from typing import Final
+
+from context_assembler.ports import TokenCounter, Truncation
+from context_assembler.truncation.fit import fit_history
+from context_assembler.truncation.history import Rules
+from context_assembler.values.messages import Message
+from context_assembler.values.options import TruncationSettings
+
+_RULES: Final = Rules(name="simple")
+
+
+def simple(
+    messages: Sequence[Message],
+    /,
+    *,
+    room_tokens: int,
+    counter: TokenCounter,
+    settings: TruncationSettings,
+) -> Truncation:
+    """Drop the oldest exchanges until the rest fits.
+
+    Raises:
+        ContextOverflowError: What may not be dropped does not fit, even shortened.
+    """
+    return fit_history(
+        messages, room_tokens=room_tokens, counter=counter, settings=settings, rules=_RULES
+    )

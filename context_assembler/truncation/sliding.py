@@ -1,0 +1,32 @@
+"""`sliding`: keep the newest turns, then drop the oldest exchanges."""
+
+from collections.abc import Sequence
+from typing import Final
+
+from context_assembler.ports import TokenCounter, Truncation
+from context_assembler.truncation.fit import fit_history
+from context_assembler.truncation.history import Rules
+from context_assembler.values.messages import Message
+from context_assembler.values.options import TruncationSettings
+
+_RULES: Final = Rules(name="sliding", has_window=True)
+
+
+def sliding(
+    messages: Sequence[Message],
+    /,
+    *,
+    room_tokens: int,
+    counter: TokenCounter,
+    settings: TruncationSettings,
+) -> Truncation:
+    """Keep the newest `window_turns` turns of a history that does not fit, then as `simple`.
+
+    The window moves with every turn of the user, so that the prompt cache is lost at each.
+
+    Raises:
+        ContextOverflowError: What may not be dropped does not fit, even shortened.
+    """
+    return fit_history(
+        messages, room_tokens=room_tokens, counter=counter, settings=settings, rules=_RULES
+    )

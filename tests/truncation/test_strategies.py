@@ -1,0 +1,397 @@
+"""What the strategies keep, shorten and drop, by example."""
+
+from itertools import pairwise
+
+import pytest
+
+from context_assembler.errors import (
+    ContextOverflowError,
+    InvalidParameterError,
+    UnknownOptionError,
+)
+from context_assembler.ports import Truncation
+from context_assembler.truncation import TRUNCATIONS, Truncator
+from context_assembler.values.messages import Message
+from context_assembler.values.options import OverflowPolicy, TruncationSettings
+from context_assembler.values.parts import Image, Text, ToolCall, UrlSource
+from tests.truncation.conversations import (
+    WordCounter,
+    assistant,
+    calling,
+    numbered,
+    summary,
+    total,
+    user,
+    words,
+)
+
+COUNTER = WordCounter()
+
+
+def cut(
+    talk: list[Message],
+    room_tokens: int,
+    strategy: str = "smart",
+    *,
+    on_overflow: OverflowPolicy = "error",
+    cache_stable: bool = True,
+    stub_tokens: int = 40,
+    window_turns: int = 20,
+) -> Truncation:
+    truncator = Truncator(
+        TruncationSettings(
+            strategy=strategy,
+            on_overflow=on_overflow,
+            cache_stable=cache_stable,
+            stub_tokens=stub_tokens,
+            window_turns=window_turns,
+        )
+    )
+    return truncator.truncate(talk, room_tokens=room_tokens, counter=COUNTER)
+
+
+def ids(kept: Truncation) -> list[str]:
+    return [message.id for message in kept.messages]
+
+
+def small_talk(turns: int, *, size: int = 20) -> list[Message]:
+    return numbered(
+        [m for _ in range(turns) for m in (user(words(size)), assistant(words(size)))]
+        + [user("next")]
+    )
+
+
+def agent_run(calls: int, *, size: int) -> list[Message]:
+    run = [user("migrate the billing table")]
+    for number in range(calls):
+        run += calling((f"c{number}", words(size)))
+    return numbered(run)
+
+
+@pytest.mark.parametrize("strategy", TRUNCATIONS)
+def test_a_pair_goes_or_stays_as_a_whole(strategy: str) -> None:
+    talk = numbered([user(words(60)), *calling(("c1", words(40))), assistant("ok"), user("next")])
+
+    kept = cut(talk, 60, strategy, on_overflow="shorten")
+
+    assert kept.messages[-1] == talk[-1]
+    assert not any(m.role == "tool" for m in kept.messages) or any(
+        m.tool_calls for m in kept.messages
+    )
+    assert total(kept.messages, COUNTER) <= 60
+
+
+def test_an_earlier_task_too_large_for_the_room_is_shortened_and_reported() -> None:
+    talk = numbered([user(words(60)), assistant("ok"), user("next")])
+
+    kept = cut(talk, 50)
+
+    assert "60 tokens in full" in kept.messages[0].text
+    assert [entry.decision for entry in kept.entries if entry.id == "m1"] == ["shortened"]
+    assert ids(cut(talk, 50, "simple")) == ["m3"]
+
+
+def test_a_last_message_too_large_is_named_unless_it_may_be_shortened() -> None:
+    talk = numbered([user("old"), assistant("ok"), user(words(60))])
+
+    with pytest.raises(ContextOverflowError, match="last user message") as caught:
+        cut(talk, 50)
+    shortened = cut(talk, 50, on_overflow="shorten")
+
+    assert "m3" in caught.value.culprit
+    assert "on_overflow='shorten'" in caught.value.remedy
+    assert "60 tokens in full" in shortened.messages[-1].text
+
+
+def test_a_result_is_never_shortened_below_its_stub() -> None:
+    talk = numbered([user("do it"), *calling(("c9", words(5000)))])
+
+    with pytest.raises(ContextOverflowError, match="c9"):
+        cut(talk, 150, stub_tokens=200)
+
+    assert total(cut(talk, 300, stub_tokens=200).messages, COUNTER) <= 300
+
+
+@pytest.mark.parametrize("strategy", TRUNCATIONS)
+@pytest.mark.parametrize("cache_stable", [True, False])
+def test_one_task_and_a_long_run_keeps_the_task_and_the_newest_exchanges(
+    strategy: str, cache_stable: bool
+) -> None:
+    run = agent_run(14, size=120)
+
+    kept = cut(run, 600, strategy, cache_stable=cache_stable)
+
+    assert kept.messages[0] == run[0]
+    assert kept.messages[-4:] == tuple(run[-4:])
+    assert total(kept.messages, COUNTER) <= 600
+
+
+def test_a_result_in_flight_that_is_too_large_keeps_head_tail_and_its_full_size() -> None:
+    talk = numbered([user("old"), assistant("old"), user("do it"), *calling(("c9", words(5000)))])
+
+    kept = cut(talk, 800)
+    result = kept.messages[-1].tool_results[0]
+
+    assert result.call_id == "c9"
+    assert result.text.startswith("w0 ")
+    assert result.text.endswith(" w4999")
+    assert "5,000 tokens in full" in result.text
+    assert 500 < total(kept.messages, COUNTER) <= 800
+    assert kept.entries[-1].rule == "overflow.shorten"
+
+
+def test_an_exchange_that_cannot_fit_is_named_by_its_call() -> None:
+    talk = numbered([user("do it"), *calling(("c9", words(5000)))])
+
+    with pytest.raises(ContextOverflowError) as caught:
+        cut(talk, 25)
+
+    assert "c9" in caught.value.culprit
+    assert set(caught.value.sizes_tokens) == {"task", "exchange in flight"}
+    assert caught.value.budget_tokens == 25
+
+
+@pytest.mark.parametrize("strategy", TRUNCATIONS)
+def test_a_single_message_larger_than_the_room_is_shortened_or_named(strategy: str) -> None:
+    talk = numbered([user(words(5000))])
+
+    with pytest.raises(ContextOverflowError, match="5,002"):
+        cut(talk, 500, strategy)
+    kept = cut(talk, 500, strategy, on_overflow="shorten")
+
+    assert [m.id for m in kept.messages] == ["m1"]
+    assert kept.messages[0].text.startswith("w0 ")
+    assert kept.messages[0].text.endswith(" w4999")
+
+
+def test_large_arguments_in_flight_are_shortened_to_a_json_object() -> None:
+    call = ToolCall(call_id="c1", name="write", arguments={"path": "a", "content": words(900)})
+    talk = [
+        user("go"),
+        Message(role="assistant", parts=(call,), origin="model"),
+        calling(("c1", "ok"))[1],
+    ]
+
+    sent = cut(numbered(talk), 300).messages[1].tool_calls[0]
+
+    assert sent.arguments["path"] == "a"
+    assert "characters in full" in sent.arguments["content"]
+
+
+def test_hundreds_of_parallel_results_shrink_alike() -> None:
+    exchange = calling(*((f"c{number}", words(300)) for number in range(300)))
+
+    kept = cut(numbered([user("go"), *exchange]), 20_000)
+    lengths = {len(result.text) for result in kept.messages[-1].tool_results}
+
+    assert len(kept.messages[-1].tool_results) == 300
+    assert len(lengths) == 1
+
+
+def test_smart_shortens_old_results_before_it_drops_anything() -> None:
+    run = agent_run(12, size=200)
+
+    kept = cut(run, 2300)
+
+    assert {entry.rule for entry in kept.entries} == {"smart.shorten"}
+    assert len(kept.messages) == len(run)
+    assert kept.level == 1
+
+
+def test_smart_marks_the_gap_once_behind_the_task() -> None:
+    kept = cut(small_talk(30), 500)
+    marker = kept.messages[1]
+    dropped = [entry for entry in kept.entries if entry.decision == "dropped"]
+
+    assert [m.kind for m in kept.messages].count("marker") == 1
+    assert marker.kind == "marker"
+    assert f"{len(dropped)} earlier messages were left out" in marker.text
+    assert kept.messages[0].id == "m1"
+
+
+def test_one_message_left_out_is_spelled_in_the_singular() -> None:
+    talk = numbered([user("go"), assistant(words(80)), assistant(words(70)), user("next")])
+
+    kept = cut(talk, 120)
+
+    assert kept.messages[1].text.startswith("[1 earlier message was left out")
+
+
+@pytest.mark.parametrize("strategy", ["simple", "sliding"])
+def test_other_strategies_leave_no_marker(strategy: str) -> None:
+    kept = cut(small_talk(30), 500, strategy)
+
+    assert all(message.kind == "said" for message in kept.messages)
+
+
+def test_sliding_keeps_the_newest_turns_of_a_history_that_does_not_fit() -> None:
+    talk = small_talk(30)
+
+    kept = cut(talk, 1000, "sliding", window_turns=3)
+
+    assert kept.messages == tuple(talk[-5:])
+    assert {entry.rule for entry in kept.entries} == {"sliding.window"}
+
+
+def test_sliding_drops_more_where_the_window_does_not_fit() -> None:
+    talk = small_talk(30)
+
+    kept = cut(talk, 200, "sliding", window_turns=10)
+
+    assert {entry.rule for entry in kept.entries} == {"sliding.window", "sliding.drop"}
+    assert total(kept.messages, COUNTER) <= 200
+
+
+@pytest.mark.parametrize("strategy", TRUNCATIONS)
+def test_pinned_exchanges_stay_whole_behind_a_message_of_the_user(strategy: str) -> None:
+    pinned = calling(("p", words(100)), is_pinned=True)
+    talk = numbered([*small_talk(10)[:8], *pinned, *small_talk(12)])
+
+    kept = cut(talk, 420, strategy)
+
+    assert all(message in kept.messages for message in talk[8:10])
+    assert kept.messages[0].is_from_user
+
+
+def test_pins_that_do_not_fit_are_named() -> None:
+    pins = [user(words(100), is_pinned=True) for _ in range(5)]
+
+    with pytest.raises(ContextOverflowError, match="pinned messages") as caught:
+        cut(numbered([*pins, user("next")]), 300, "simple")
+
+    assert "Unpin" in caught.value.remedy
+
+
+@pytest.mark.parametrize("strategy", TRUNCATIONS)
+def test_the_latest_summary_stays_at_the_start(strategy: str) -> None:
+    talk = numbered([summary(words(30)), *small_talk(20)])
+
+    kept = cut(talk, 300, strategy)
+
+    assert kept.messages[0] == talk[0]
+    assert kept.messages[1].role == "user"
+
+
+def test_a_summary_in_the_middle_stays() -> None:
+    talk = numbered([user("kept by pin"), summary(words(30)), *small_talk(20)])
+
+    kept = cut(talk, 300, "simple")
+
+    assert talk[1] in kept.messages
+
+
+def test_a_lone_summary_that_does_not_fit_is_named() -> None:
+    with pytest.raises(ContextOverflowError, match="summary") as caught:
+        cut(numbered([summary(words(100))]), 50)
+
+    assert "Compact again" in caught.value.remedy
+
+
+def test_a_history_without_a_message_of_the_user_is_cut_all_the_same() -> None:
+    talk = numbered([assistant(words(20)) for _ in range(20)])
+
+    kept = cut(talk, 100, "simple")
+
+    assert kept.messages == tuple(talk[-len(kept.messages) :])
+    assert cut(talk, 100).messages[0].kind == "marker"
+
+
+@pytest.mark.parametrize("room_tokens", [0, -7])
+@pytest.mark.parametrize("strategy", TRUNCATIONS)
+def test_no_room_at_all_is_an_error_with_sizes(strategy: str, room_tokens: int) -> None:
+    with pytest.raises(ContextOverflowError) as caught:
+        cut(small_talk(2), room_tokens, strategy, on_overflow="shorten")
+
+    assert caught.value.budget_tokens == room_tokens
+
+
+def test_an_empty_history_is_left_empty() -> None:
+    assert cut([], 0) == Truncation(messages=())
+
+
+def test_an_image_cannot_be_shortened_and_is_named() -> None:
+    picture = Image(source=UrlSource(url="https://example.com/a.png"))
+    talk = [Message(role="user", parts=(Text("look"), picture))]
+
+    with pytest.raises(ContextOverflowError, match="role user"):
+        cut(talk, 50, on_overflow="shorten")
+
+
+def test_notes_count_as_notes_where_nothing_fits() -> None:
+    note = Message(role="system", parts=(Text(words(90)),), kind="note", note="memory")
+
+    with pytest.raises(ContextOverflowError, match="notes") as caught:
+        cut(numbered([user("go"), note]), 50, on_overflow="shorten")
+
+    assert caught.value.sizes_tokens["notes"] == 92
+
+
+def test_as_much_is_kept_as_fits_when_one_exchange_dwarfs_a_step() -> None:
+    talk = numbered([*small_talk(10), *calling(("big", words(500)))])
+
+    kept = cut(talk, 700)
+
+    assert kept.messages[-1] == talk[-1]
+    assert len(kept.messages) > 5
+
+
+def test_the_exchange_before_the_last_is_a_stub_rather_than_gone() -> None:
+    talk = numbered([user("go"), *calling(("c1", words(700))), *calling(("c2", words(500)))])
+
+    kept = cut(talk, 700)
+
+    assert [m.id for m in kept.messages] == ["m1", "m2", "m3", "m4", "m5"]
+    assert [entry.id for entry in kept.entries] == ["m3"]
+
+
+@pytest.mark.parametrize("strategy", ["smart", "simple"])
+def test_rewrites_are_rare_and_free_substantial_room(strategy: str) -> None:
+    run = agent_run(120, size=30)
+    room_tokens = 1200
+
+    ends = [end for end in range(1, len(run) + 1) if not run[end - 1].tool_calls]
+    payloads = [cut(run[:end], room_tokens, strategy, stub_tokens=10) for end in ends]
+    rewrites = [
+        total(now.messages, COUNTER)
+        for before, now in pairwise(payloads)
+        if now.messages[: len(before.messages)] != before.messages
+    ]
+
+    assert len(rewrites) <= total(run, COUNTER) / (room_tokens / 3)
+    assert max(rewrites) <= room_tokens * 0.9
+    assert [p.level for p in payloads] == sorted(p.level for p in payloads)
+
+
+def test_a_small_gain_is_no_reason_to_rewrite() -> None:
+    talk = numbered([user("go"), *calling(("c1", words(200))), *small_talk(5, size=300)])
+
+    assert cut(talk, total(talk, COUNTER)).level == 0
+
+
+@pytest.mark.parametrize("strategy", TRUNCATIONS)
+def test_twenty_thousand_messages_are_cut(strategy: str) -> None:
+    talk = small_talk(10_000)
+
+    kept = cut(talk, 4000, strategy)
+
+    assert total(kept.messages, COUNTER) <= 4000
+    assert len(kept.entries) + sum(m.kind == "said" for m in kept.messages) == len(talk)
+
+
+def test_an_unknown_strategy_names_the_nearest() -> None:
+    with pytest.raises(UnknownOptionError, match="sliding"):
+        Truncator(TruncationSettings(strategy="slide"))
+
+
+@pytest.mark.parametrize(
+    ("settings", "name"),
+    [
+        (TruncationSettings(window_turns=0), "window_turns"),
+        (TruncationSettings(step_share=0), "step_share"),
+        (TruncationSettings(step_share=1.5), "step_share"),
+        (TruncationSettings(stub_tokens=0), "stub_tokens"),
+    ],
+)
+def test_numbers_that_cannot_work_are_refused(settings: TruncationSettings, name: str) -> None:
+    with pytest.raises(InvalidParameterError, match=name):
+        Truncator(settings)
