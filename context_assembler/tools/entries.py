@@ -1,0 +1,57 @@
+"""Reads one entry of a list of tools, whatever it is."""
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+
+from context_assembler.errors import InvalidToolError
+from context_assembler.tools.shapes import ReadShape, read_shape
+from context_assembler.tools.signatures import spec_from_function
+from context_assembler.values.json_shapes import is_object
+from context_assembler.values.parts import Json
+from context_assembler.values.tools import ToolSpec
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReadEntries:
+    """The tools that could be read, those that could not, and what was not carried over."""
+
+    specs: tuple[ToolSpec, ...] = ()
+    problems: tuple[InvalidToolError, ...] = ()
+    notes: tuple[str, ...] = ()
+
+
+def read_entries(entries: Iterable[Json]) -> ReadEntries:
+    """Read every entry on its own: one that cannot be read does not harm the rest."""
+    specs: list[ToolSpec] = []
+    problems: list[InvalidToolError] = []
+    notes: list[str] = []
+    for entry in entries:
+        try:
+            read = read_entry(entry)
+        except InvalidToolError as error:
+            problems.append(error)
+            continue
+        specs += read.specs
+        notes += read.notes
+    return ReadEntries(specs=tuple(specs), problems=tuple(problems), notes=tuple(notes))
+
+
+def read_entry(entry: Json) -> ReadShape:
+    """Read a `ToolSpec`, a literal spec, a function, or an SDK's tool object.
+
+    Raises:
+        InvalidToolError: It is none of these, or cannot be offered.
+    """
+    if isinstance(entry, ToolSpec):
+        return ReadShape(specs=(entry,))
+    if is_object(entry):
+        return read_shape(entry)
+    dump: Callable[..., Json] | None = getattr(entry, "model_dump", None)
+    if dump is not None and not isinstance(entry, type):
+        return read_shape(dump(mode="json", by_alias=True, exclude_none=True))
+    if callable(entry):
+        return ReadShape(specs=(spec_from_function(entry),))
+    raise InvalidToolError(
+        str(getattr(entry, "name", "(unnamed)")),
+        reason=f"a {type(entry).__name__} is neither a spec nor a function",
+    )

@@ -1,0 +1,215 @@
+"""Turns a Python function into a tool: schema from its signature, words from its docstring."""
+
+import inspect
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, Final, TypeVar, get_args, get_origin, get_type_hints, overload
+
+from context_assembler.errors import InvalidToolError
+from context_assembler.tools.docstrings import ReadDocstring, read_docstring
+from context_assembler.tools.typed_dicts import readable
+from context_assembler.values.json_shapes import is_object
+from context_assembler.values.parts import Json, JsonObject
+from context_assembler.values.tools import ToolSpec
+
+_SETTINGS: Final = "__context_tool__"
+_GATHERING: Final = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToolSettings:
+    """What `tool` says of a function."""
+
+    name: str | None = None
+    description: str | None = None
+    permission: str | None = None
+    safe: bool | None = None
+    strict: bool | None = None
+
+
+@overload
+def tool(function: F, /) -> F: ...
+@overload
+def tool(
+    *,
+    name: str | None = None,
+    description: str | None = None,
+    permission: str | None = None,
+    safe: bool | None = None,
+    strict: bool | None = None,
+) -> Callable[[F], F]: ...
+def tool(function: F | None = None, /, **settings: Any) -> F | Callable[[F], F]:
+    """Say of a function what its signature cannot; the function itself stays as it is.
+
+    Args:
+        function: With `@tool` alone.
+        settings: `name` and `description` for the model; `permission`, a dotted name that
+            permission globs match; `safe`, whether it may run in sandbox mode; `strict`, whether
+            the provider should enforce the schema.
+    """
+    chosen = ToolSettings(**settings)
+
+    def mark(marked: F) -> F:
+        setattr(marked, _SETTINGS, chosen)
+        return marked
+
+    return mark if function is None else mark(function)
+
+
+def spec_from_function(function: Callable[..., Any]) -> ToolSpec:
+    """Return the tool that a function, a method, a callable object or a pydantic model is.
+
+    Raises:
+        InvalidToolError: It takes `*args` or `**kwargs`, is not bound to its object, or has a type
+            that no JSON Schema describes.
+    """
+    settings = getattr(function, _SETTINGS, None) or ToolSettings()
+    assert isinstance(settings, ToolSettings)
+    name = settings.name or _name_of(function)
+    docs = read_docstring(_docstring_of(function))
+    if isinstance(function, type):
+        schema = _schema_of_model(function, name)
+    else:
+        schema = _schema_of_signature(function, name=name, docs=docs)
+    return ToolSpec(
+        name=name,
+        description=settings.description if settings.description is not None else docs.description,
+        input_schema=schema,
+        source="functions",
+        permission=settings.permission,
+        is_safe=settings.safe,
+        is_strict=settings.strict,
+    )
+
+
+def _name_of(function: Callable[..., Any]) -> str:
+    while isinstance(function, partial):
+        function = function.func
+    name: str = getattr(function, "__name__", type(function).__name__)
+    if name == "<lambda>":
+        raise InvalidToolError(name, reason="a lambda has no name; use @tool(name=…) on a function")
+    return name
+
+
+def _docstring_of(function: Callable[..., Any]) -> str:
+    while isinstance(function, partial):
+        function = function.func
+    if isinstance(function, type) or inspect.isroutine(function):
+        return inspect.getdoc(function) or ""
+    own = type(function).__call__.__doc__
+    return inspect.cleandoc(own) if own else inspect.getdoc(type(function)) or ""
+
+
+def _schema_of_model(model: type, name: str) -> JsonObject:
+    make: Callable[[], Json] | None = getattr(model, "model_json_schema", None)
+    if make is None:
+        raise InvalidToolError(name, reason="a class is a tool only if it is a pydantic model")
+    schema = make()
+    assert is_object(schema)
+    return {
+        key: value
+        for key, value in _without_titles(schema).items()
+        if key not in {"title", "description"}
+    }
+
+
+def _schema_of_signature(
+    function: Callable[..., Any], *, name: str, docs: ReadDocstring
+) -> JsonObject:
+    from pydantic import ConfigDict, Field, create_model  # noqa: PLC0415 - slow to load
+    from pydantic.errors import PydanticUserError  # noqa: PLC0415 - slow to load
+
+    fields: dict[str, Any] = {}
+    for index, (parameter, annotation) in enumerate(_parameters(function, name)):
+        default = ... if parameter.default is parameter.empty else parameter.default
+        described = _description_in(annotation) or docs.parameters.get(parameter.name)
+        # An alias, since a parameter may bear a name that a model reserves for itself.
+        field = Field(default, alias=parameter.name, description=described)
+        fields[f"argument_{index}"] = (annotation, field)
+    try:
+        model = create_model("Arguments", __config__=ConfigDict(extra="forbid"), **fields)
+        schema = model.model_json_schema(schema_generator=_quiet_generator())
+    except (PydanticUserError, TypeError, ValueError, NameError) as error:
+        reason = str(error).splitlines()[0].rstrip(".")
+        raise InvalidToolError(name, reason=f"no schema describes its arguments: {reason}") from (
+            error
+        )
+    return {key: value for key, value in _without_titles(schema).items() if key != "title"}
+
+
+def _parameters(function: Callable[..., Any], name: str) -> list[tuple[inspect.Parameter, Any]]:
+    try:
+        parameters = list(inspect.signature(function).parameters.values())
+        hints = _hints_of(function)
+    except (TypeError, ValueError, NameError) as error:
+        raise InvalidToolError(name, reason=f"its signature cannot be read: {error}") from error
+    found: list[tuple[inspect.Parameter, Any]] = []
+    for position, parameter in enumerate(parameters):
+        if parameter.kind in _GATHERING:
+            stars = "*" if parameter.kind is inspect.Parameter.VAR_POSITIONAL else "**"
+            raise InvalidToolError(
+                name,
+                reason=f"it takes {stars}{parameter.name}, which no schema names; "
+                "write the parameters out",
+            )
+        if position == 0 and parameter.name == "self" and parameter.name not in hints:
+            raise InvalidToolError(
+                name, reason="it is a method without its object; pass obj.method"
+            )
+        found.append((parameter, hints.get(parameter.name, Any)))
+    return found
+
+
+def _hints_of(function: Callable[..., Any]) -> dict[str, Any]:
+    while isinstance(function, partial):
+        function = function.func
+    target = function if inspect.isroutine(function) else type(function).__call__
+    hints = get_type_hints(target, include_extras=True)
+    return {name: readable(hint) for name, hint in hints.items()}
+
+
+def _description_in(annotation: Any) -> str | None:
+    """Return the text of `Annotated[…, "text"]` or `Annotated[…, Doc("text")]`.
+
+    `Annotated[…, Field(description="text")]` is read by pydantic itself.
+    """
+    if get_origin(annotation) is None or not hasattr(annotation, "__metadata__"):
+        return None
+    for extra in get_args(annotation)[1:]:
+        words = getattr(extra, "description", None) or getattr(extra, "documentation", None)
+        if isinstance(extra, str):
+            return extra
+        if isinstance(words, str):
+            return words
+    return None
+
+
+def _quiet_generator() -> Any:
+    from pydantic.json_schema import GenerateJsonSchema  # noqa: PLC0415 - slow to load
+
+    class Quiet(GenerateJsonSchema):
+        """Leaves out titles and, without a warning, defaults that are no JSON."""
+
+        def field_title_should_be_set(self, schema: Any) -> bool:  # noqa: ARG002 - pydantic's hook
+            return False
+
+        def emit_warning(self, kind: Any, detail: str) -> None:
+            """Say nothing: a default that is no JSON stays the function's own business."""
+
+    return Quiet
+
+
+def _without_titles(schema: JsonObject) -> JsonObject:
+    """Leave out the titles that pydantic gives to nested models: the key says the same."""
+    definitions = schema.get("$defs")
+    if not is_object(definitions):
+        return schema
+    untitled = {
+        name: {key: value for key, value in one.items() if key != "title"}
+        for name, one in definitions.items()
+        if is_object(one)
+    }
+    return {**schema, "$defs": untitled}

@@ -1,0 +1,140 @@
+"""Folders of skills."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from context_assembler.errors import ConfigurationError
+from context_assembler.skills import SKILL_PROVIDERS, list_skills, open_skill_providers
+from context_assembler.skills.folder import FolderSkills
+from context_assembler.values.prompt import Skill
+
+
+def write(root: Path, name: str, text: str | bytes) -> Path:
+    path = root / name / "SKILL.md"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(text if isinstance(text, bytes) else text.encode())
+    return path
+
+
+def skill(name: str, description: str = "Does things.") -> str:
+    return f"---\nname: {name}\ndescription: {description}\n---\n# How\n\nSteps.\n"
+
+
+async def test_skills_are_read_sorted_by_name(tmp_path: Path) -> None:
+    write(tmp_path, "b", skill("b"))
+    path = write(tmp_path, "deep/a", "---\nname: a\ndescription: >\n  Two\n  lines.\n---\nSteps.\n")
+
+    skills = await FolderSkills(tmp_path).list_skills()
+
+    assert [one.name for one in skills] == ["a", "b"]
+    assert skills[0] == Skill(
+        name="a", description="Two lines.", path=str(path), instructions="Steps."
+    )
+
+
+async def test_a_broken_skill_is_named_and_the_rest_is_read(tmp_path: Path) -> None:
+    outside = tmp_path.parent / f"{tmp_path.name}-outside"
+    write(outside, "x", skill("x"))
+    write(tmp_path, "good", skill("good"))
+    write(tmp_path, "no-description", "---\nname: no-description\n---\n")
+    write(tmp_path, "no-front-matter", "Just text.")
+    write(tmp_path, "long", b"a" * 1_000_001)
+    (tmp_path / "folder" / "SKILL.md").mkdir(parents=True)
+    (tmp_path / "loop").mkdir()
+    (tmp_path / "loop" / "SKILL.md").symlink_to("SKILL.md")
+    (tmp_path / "link").mkdir()
+    (tmp_path / "link" / "SKILL.md").symlink_to(outside / "x" / "SKILL.md")
+    (tmp_path / "linked-folder").symlink_to(outside)
+    (tmp_path / ".hidden").mkdir()
+    write(tmp_path, ".hidden/h", skill("h"))
+    provider = FolderSkills(tmp_path, tmp_path / "nowhere")
+
+    skills = await provider.list_skills()
+
+    assert [one.name for one in skills] == ["good"]
+    for words in (
+        "no-description/SKILL.md: its front matter has no description",
+        "no-front-matter/SKILL.md: its front matter has no description",
+        "long/SKILL.md: it is longer than",
+        "folder/SKILL.md: it is no regular file",
+        "loop/SKILL.md: it",
+        "link/SKILL.md: it lies outside the folder",
+        "nowhere: there is no such folder",
+    ):
+        assert any(words in problem for problem in provider.problems), words
+
+
+async def test_what_is_odd_is_noted_and_kept(tmp_path: Path) -> None:
+    write(tmp_path, "one", skill("Not A Name"))
+    write(tmp_path, "two", skill("other"))
+    write(tmp_path, "three", "---\ndescription: no: name\n---\n")
+    write(tmp_path, "four", skill("four").encode() + b"\xe9")
+    provider = FolderSkills(tmp_path)
+
+    skills = await provider.list_skills()
+
+    assert [one.name for one in skills] == ["Not A Name", "four", "other", "three"]
+    assert len(provider.notes) == 5
+    assert provider.problems == ()
+
+
+async def test_of_two_skills_with_one_name_the_earlier_folders_wins(tmp_path: Path) -> None:
+    write(tmp_path / "first", "calendar", skill("calendar", "First."))
+    write(tmp_path / "second", "calendar", skill("calendar", "Second."))
+    provider = FolderSkills(tmp_path / "first", tmp_path / "second")
+
+    skills = await provider.list_skills()
+
+    assert [one.description for one in skills] == ["First."]
+    assert "has the name 'calendar' already" in provider.problems[0]
+
+
+async def test_what_lies_below_a_skill_belongs_to_it(tmp_path: Path) -> None:
+    write(tmp_path, ".", skill(tmp_path.name))
+    write(tmp_path, "child", skill("child"))
+
+    assert len(await FolderSkills(tmp_path).list_skills()) == 1
+
+
+async def test_folders_are_searched_only_so_deep(tmp_path: Path) -> None:
+    write(tmp_path, "/".join("abcdefghij"), skill("j"))
+
+    assert await FolderSkills(tmp_path).list_skills() == []
+
+
+async def test_an_unreadable_file_and_folder_do_not_end_the_search(tmp_path: Path) -> None:
+    write(tmp_path, "good", skill("good"))
+    (tmp_path / "file").write_text("no folder")
+
+    assert len(await FolderSkills(tmp_path).list_skills()) == 1
+
+
+class Broken:
+    async def list_skills(self) -> Sequence[Skill]:
+        raise ConnectionError("refused")
+
+
+async def test_all_providers_are_asked_and_what_is_wrong_is_told(tmp_path: Path) -> None:
+    write(tmp_path, "good", skill("other"))
+    write(tmp_path, "bad", "Just text.")
+
+    listed = await list_skills([Broken(), FolderSkills(tmp_path)])
+
+    assert [one.name for one in listed.skills] == ["other"]
+    assert listed.warnings[0] == "Skills of Broken failed: ConnectionError: refused."
+    assert listed.warnings[1].startswith("Skill left out: ")
+    assert "is not that of its folder" in listed.warnings[-1]
+
+
+def test_short_forms_open(tmp_path: Path) -> None:
+    own = FolderSkills(tmp_path)
+
+    opened = open_skill_providers([tmp_path, str(tmp_path), [own], None])
+
+    assert len(opened) == 3
+    assert opened[-1] is own
+    assert list(SKILL_PROVIDERS) == ["folder"]
+    with pytest.raises(ConfigurationError, match="no source of skills"):
+        open_skill_providers(3)
