@@ -1,0 +1,58 @@
+"""Remembers what each tool's schema is, so that listing it again costs nothing."""
+
+import json
+from dataclasses import dataclass, replace
+
+from context_assembler.errors import InvalidToolError
+from context_assembler.values.tool_schemas import canonical_schema
+from context_assembler.values.tools import ToolSpec
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToolOffer:
+    """A tool as its source spells it, and what its schema is.
+
+    `raw` sorts tools that share a name; `told` is the same for two tools exactly when a model
+    cannot tell them apart, their names aside.
+    """
+
+    spec: ToolSpec
+    raw: str
+    told: str = ""
+    repairs: tuple[str, ...] = ()
+    problem: InvalidToolError | None = None
+
+
+class ToolMemo:
+    """Remembers each spec's canonical schema, since most sources list the same tools every time."""
+
+    def __init__(self, *, max_entries: int = 4096) -> None:
+        self._max_entries = max_entries
+        self._by_id: dict[int, tuple[ToolSpec, ToolOffer]] = {}
+        self._by_text: dict[str, ToolOffer] = {}
+
+    def offer_of(self, spec: ToolSpec) -> ToolOffer:
+        """Return the offer; a spec that cannot be offered carries its problem."""
+        known = self._by_id.get(id(spec))
+        if known is not None and known[0] is spec:
+            return known[1]
+        if len(self._by_id) >= self._max_entries:
+            self._by_id.clear()
+            self._by_text.clear()
+        raw = repr(spec)
+        offer = self._by_text.get(raw)
+        if offer is None:
+            offer = self._by_text[raw] = _offer(spec, raw)
+        self._by_id[id(spec)] = (spec, offer)
+        return offer
+
+
+def _offer(spec: ToolSpec, raw: str) -> ToolOffer:
+    try:
+        canonical = canonical_schema(spec.input_schema, tool=spec.name)
+    except InvalidToolError as problem:
+        return ToolOffer(spec=spec, raw=raw, problem=problem)
+    sound = replace(spec, input_schema=canonical.schema)
+    told = [sound.description, sound.input_schema, sound.is_strict, sound.native_specs]
+    text = json.dumps(told, sort_keys=True, default=repr)
+    return ToolOffer(spec=sound, raw=raw, told=text, repairs=canonical.repairs)

@@ -1,0 +1,150 @@
+"""Before and after, side by side: the report."""
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import fields, replace
+
+from context_assembler.ports import TokenCounter
+from context_assembler.values.ledger import Ledger, LedgerKind
+from context_assembler.values.messages import Message
+from context_assembler.values.options import Settled
+from context_assembler.values.prompt import BootstrapFile, FileState
+from context_assembler.values.report import (
+    Decision,
+    PieceKind,
+    Report,
+    ReportEntry,
+    ResolvedParameter,
+)
+
+_FILE_DECISIONS: Mapping[FileState, Decision] = {
+    "ok": "kept",
+    "missing": "dropped",
+    "empty": "dropped",
+    "unreadable": "dropped",
+    "blocked": "blocked",
+}
+_FILE_REASONS: Mapping[FileState, str] = {
+    "ok": "",
+    "missing": "There is no such file.",
+    "empty": "Nothing is left of it but comments and white space.",
+    "unreadable": "It cannot be read.",
+    "blocked": "It was refused.",
+}
+_LEDGER_KINDS: Mapping[PieceKind, LedgerKind] = {"section": "system", "tool": "tools"}
+
+
+def write_report(
+    *,
+    files: Sequence[BootstrapFile],
+    pieces: Iterable[ReportEntry],
+    repairs: Iterable[ReportEntry],
+    history: Sequence[Message],
+    cuts: Iterable[ReportEntry],
+    notes: Sequence[Message],
+    ledger: Ledger,
+    settled: Settled,
+    warnings: Sequence[str],
+    counter: TokenCounter,
+) -> Report:
+    """List every considered piece in order of appearance, with the ledger and the settings.
+
+    Args:
+        pieces: What became of sections, skills and tools.
+        repairs: What repair did to messages.
+        history: The repaired history, before anything was cut.
+        cuts: One entry for every message of it that was shortened or dropped.
+        notes: This call's notes.
+    """
+    entries = [
+        *_file_entries(files, counter=counter),
+        *_with_tokens(pieces, ledger),
+        *_message_entries(history, repairs=repairs, cuts=cuts, counter=counter),
+        *(_kept("note", note.note or note.kind, counter.count_message(note)) for note in notes),
+    ]
+    return Report(
+        entries=tuple(entries),
+        ledger=ledger,
+        parameters=_parameters(settled),
+        warnings=(*_file_warnings(files), *settled.warnings, *warnings),
+    )
+
+
+def _kept(kind: PieceKind, name: str, tokens: int) -> ReportEntry:
+    return ReportEntry(
+        kind=kind, id=name, decision="kept", tokens_before=tokens, tokens_after=tokens
+    )
+
+
+def _with_tokens(pieces: Iterable[ReportEntry], ledger: Ledger) -> Iterator[ReportEntry]:
+    """Yield the entries of pieces that are kept whole with their tokens in the ledger."""
+    tokens_by_piece = {(row.kind, row.name): row.tokens for row in ledger.rows}
+    for piece in pieces:
+        row = _LEDGER_KINDS.get(piece.kind)
+        tokens = tokens_by_piece.get((row, piece.id), 0) if row else 0
+        if piece.decision == "kept" and not piece.tokens_before and tokens:
+            yield replace(piece, tokens_before=tokens, tokens_after=tokens)
+        else:
+            yield piece
+
+
+def _file_entries(files: Sequence[BootstrapFile], *, counter: TokenCounter) -> list[ReportEntry]:
+    entries: list[ReportEntry] = []
+    for file in files:
+        tokens = counter.count_text(file.text) if file.text else 0
+        is_cut = file.state == "ok" and file.is_shortened
+        entries.append(
+            ReportEntry(
+                kind="file",
+                id=file.path,
+                decision="shortened" if is_cut else _FILE_DECISIONS[file.state],
+                tokens_before=tokens,
+                tokens_after=tokens,
+                reason="; ".join(file.warnings) or _FILE_REASONS[file.state],
+                rule="file.shortened" if is_cut else f"file.{file.state}",
+            )
+        )
+    return entries
+
+
+def _file_warnings(files: Sequence[BootstrapFile]) -> list[str]:
+    return [f"{file.path}: {warning}" for file in files for warning in file.warnings]
+
+
+def _message_entries(
+    history: Sequence[Message],
+    *,
+    repairs: Iterable[ReportEntry],
+    cuts: Iterable[ReportEntry],
+    counter: TokenCounter,
+) -> list[ReportEntry]:
+    repairs_by_id: defaultdict[str, list[ReportEntry]] = defaultdict(list)
+    for repair in repairs:
+        repairs_by_id[repair.id].append(repair)
+    cuts_by_id: defaultdict[str, list[ReportEntry]] = defaultdict(list)
+    for cut in cuts:
+        cuts_by_id[cut.id].append(cut)
+
+    entries: list[ReportEntry] = []
+    for message in history:
+        entries.extend(repairs_by_id.pop(message.id, ()))
+        own_cuts = cuts_by_id.pop(message.id, None)
+        if own_cuts is None:
+            entries.append(_kept("message", message.id, counter.count_message(message)))
+        else:
+            entries.extend(own_cuts)
+    # What repair dropped is no longer in the history; it comes first, so that nobody overlooks it.
+    gone = [entry for left in repairs_by_id.values() for entry in left]
+    unplaced = [entry for left in cuts_by_id.values() for entry in left]
+    return [*gone, *entries, *unplaced]
+
+
+def _parameters(settled: Settled) -> tuple[ResolvedParameter, ...]:
+    options = settled.options
+    return tuple(
+        ResolvedParameter(
+            name=option.name, value=getattr(options, option.name), layer=settled.layers[option.name]
+        )
+        for option in fields(options)
+        if option.name in settled.layers
+    )

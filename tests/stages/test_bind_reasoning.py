@@ -1,0 +1,272 @@
+from collections.abc import Sequence
+from dataclasses import replace
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from context_assembler.stages.bind_reasoning import bind_reasoning
+from context_assembler.values.events import Provenance
+from context_assembler.values.limits import ModelLimits, ThinkingRule
+from context_assembler.values.messages import Message
+from context_assembler.values.parts import Part, Text, Thinking, ToolCall, ToolResult
+from context_assembler.values.report import ReportEntry
+from tests.strategies import broken_histories, paired_conversations
+
+FREE = ModelLimits(
+    id="claude-sonnet-5",
+    provider="anthropic",
+    window_tokens=1_000_000,
+    aliases=("claude-sonnet-5-20260601",),
+    api_id="claude-sonnet-5",
+    asked_id="anthropic/claude-sonnet-5",
+)
+BOUND = replace(FREE, thinking=ThinkingRule(kinds=("adaptive",), is_prefix_bound=True))
+
+MADE_BY = Provenance(
+    provider="anthropic", model="claude-sonnet-5", account="main", prefix_fingerprint="f"
+)
+
+
+def thinking(number: int, *, provider: str | None = "anthropic") -> Thinking:
+    block = {"type": "thinking", "thinking": "", "signature": f"E{number}"}
+    return Thinking(provider=provider, block=block)
+
+
+def reply(number: int, made_by: Provenance | None = MADE_BY, *parts: Part) -> Message:
+    """Return a reply with signed thinking and text, or with the parts given."""
+    said = parts or (thinking(number), Text(f"answer {number}"))
+    return Message(role="assistant", parts=said, id=f"a{number}", made_by=made_by)
+
+
+def ask(number: int) -> Message:
+    return Message(role="user", parts=(Text(f"question {number}"),), id=f"u{number}")
+
+
+def talk(*replies: Message) -> list[Message]:
+    return [m for number, answer in enumerate(replies) for m in (ask(number), answer)]
+
+
+def bind(
+    messages: Sequence[Message],
+    *,
+    provider: str = "anthropic",
+    limits: ModelLimits = FREE,
+    account: str | None = "main",
+    fingerprints: Sequence[str] = (),
+) -> tuple[tuple[Message, ...], tuple[ReportEntry, ...]]:
+    return bind_reasoning(
+        messages, provider=provider, limits=limits, account=account, fingerprints=fingerprints
+    )
+
+
+def signed_ids(messages: Sequence[Message]) -> list[str]:
+    """Return the ids of the messages that hold signed thinking."""
+    return [m.id for m in messages if any(isinstance(p, Thinking) and p.is_signed for p in m.parts)]
+
+
+REFUSED: dict[str, tuple[Provenance | None, str]] = {
+    "a reply of unknown origin": (None, "origin"),
+    "another provider": (replace(MADE_BY, provider="gemini"), "provider"),
+    "another model": (replace(MADE_BY, model="claude-opus-5-5"), "model"),
+    "another account": (replace(MADE_BY, account="other"), "account"),
+    "no account": (replace(MADE_BY, account=None), "account"),
+}
+
+
+@pytest.mark.parametrize(("made_by", "reason"), REFUSED.values(), ids=REFUSED.keys())
+def test_reasoning_of_somebody_else_is_left_out(made_by: Provenance | None, reason: str) -> None:
+    messages, entries = bind(talk(reply(0, made_by), reply(1)))
+
+    assert signed_ids(messages) == ["a1"]
+    assert messages[1].parts == (Text("answer 0"),)
+    assert [(e.rule, e.id, e.decision) for e in entries] == [
+        (f"reasoning.{reason}", "a0", "cleared")
+    ]
+
+
+def test_reasoning_in_anothers_block_is_left_out() -> None:
+    foreign = reply(0, MADE_BY, thinking(0, provider="gemini"), Text("answer"))
+
+    messages, entries = bind(talk(foreign))
+
+    assert signed_ids(messages) == []
+    assert entries[0].rule == "reasoning.provider"
+
+
+@pytest.mark.parametrize(
+    "model",
+    ["claude-sonnet-5", "claude-sonnet-5-20260601", "anthropic/claude-sonnet-5"],
+)
+def test_every_name_of_the_model_counts_as_the_model(model: str) -> None:
+    history = talk(reply(0, replace(MADE_BY, model=model)))
+
+    messages, entries = bind(history)
+
+    assert messages == tuple(history)
+    assert entries == ()
+
+
+def test_a_dated_name_counts_as_the_model_that_it_resolves_to() -> None:
+    history = talk(reply(0, replace(MADE_BY, model="claude-sonnet-5@x")))
+
+    messages, _ = bind_reasoning(
+        history,
+        provider="anthropic",
+        limits=FREE,
+        account="main",
+        resolve_model={"claude-sonnet-5@x": "claude-sonnet-5"}.__getitem__,
+    )
+
+    assert signed_ids(messages) == ["a0"]
+
+
+def test_a_name_that_nobody_knows_is_another_model() -> None:
+    names: dict[str, str] = {}
+    history = talk(reply(0, replace(MADE_BY, model="claude-forgotten")))
+
+    messages, entries = bind_reasoning(
+        history,
+        provider="anthropic",
+        limits=FREE,
+        account="main",
+        resolve_model=names.__getitem__,
+    )
+
+    assert signed_ids(messages) == []
+    assert entries[0].rule == "reasoning.model"
+
+
+def test_nothing_is_left_out_in_the_middle() -> None:
+    other = replace(MADE_BY, model="claude-opus-5-5")
+
+    messages, entries = bind(talk(reply(0), reply(1, other), reply(2)))
+
+    assert signed_ids(messages) == ["a2"]
+    assert {entry.rule for entry in entries} == {"reasoning.model", "reasoning.chain"}
+
+
+def test_bound_reasoning_stays_where_what_stands_before_it_is_as_it_was() -> None:
+    history = talk(reply(0, replace(MADE_BY, prefix_fingerprint="f1")))
+
+    messages, entries = bind(history, limits=BOUND, fingerprints=["f0", "f1", "f2"])
+
+    assert messages == tuple(history)
+    assert all(a is b for a, b in zip(messages, history, strict=True))
+    assert entries == ()
+
+
+BOUND_CASES: dict[str, tuple[list[str | None], list[str], list[str]]] = {
+    "all as recorded": (["f1", "f3", "f5"], ["a0", "a1", "a2"], []),
+    "the first prefix changed": (["x", "f3", "f5"], ["a1", "a2"], ["prefix"]),
+    "a prefix in the middle changed": (["f1", "x", "f5"], ["a2"], ["chain", "prefix"]),
+    "the last prefix changed": (["f1", "f3", "x"], [], ["chain", "prefix"]),
+    "one was never recorded": ([None, "f3", "f5"], ["a1", "a2"], ["fingerprint"]),
+}
+
+
+@pytest.mark.parametrize(
+    ("recorded", "kept", "reasons"), BOUND_CASES.values(), ids=BOUND_CASES.keys()
+)
+def test_bound_reasoning_is_left_out_up_to_the_last_changed_prefix(
+    recorded: list[str | None], kept: list[str], reasons: list[str]
+) -> None:
+    replies = [reply(n, replace(MADE_BY, prefix_fingerprint=f)) for n, f in enumerate(recorded)]
+
+    messages, entries = bind(talk(*replies), limits=BOUND, fingerprints=[f"f{n}" for n in range(7)])
+
+    assert signed_ids(messages) == kept
+    assert [entry.rule for entry in entries] == [f"reasoning.{reason}" for reason in reasons]
+
+
+def test_bound_reasoning_without_fingerprints_is_left_out() -> None:
+    messages, entries = bind(talk(reply(0)), limits=BOUND)
+
+    assert signed_ids(messages) == []
+    assert entries[0].rule == "reasoning.fingerprint"
+
+
+def test_a_provider_that_takes_no_reasoning_gets_none() -> None:
+    messages, entries = bind(talk(reply(0), reply(1)), provider="openai_chat")
+
+    assert signed_ids(messages) == []
+    assert [entry.rule for entry in entries] == ["reasoning.unsupported"]
+    assert entries[0].reason.startswith("2 thinking part(s)")
+
+
+def test_unsigned_thinking_is_never_sent_and_told_once() -> None:
+    plain = [reply(n, MADE_BY, Thinking(text="hm"), Text("answer")) for n in range(3)]
+
+    messages, entries = bind(talk(*plain, reply(3)))
+
+    assert all(m.parts == (Text("answer"),) for m in messages[1:6:2])
+    assert signed_ids(messages) == ["a3"]
+    assert [(e.rule, e.id, e.decision) for e in entries] == [
+        ("reasoning.unsigned", "a2", "cleared")
+    ]
+
+
+def test_unsigned_thinking_leaves_the_signed_beside_it_alone() -> None:
+    mixed = reply(0, MADE_BY, Thinking(text="hm"), thinking(0), Text("answer"))
+
+    messages, _ = bind(talk(mixed))
+
+    assert messages[1].parts == (thinking(0), Text("answer"))
+
+
+def test_calls_and_their_results_stay() -> None:
+    call = ToolCall(call_id="c1", name="look")
+    result = Message(role="tool", parts=(ToolResult(call_id="c1"),))
+    history = [*talk(reply(0, None, thinking(0), call)), result]
+
+    messages, _ = bind(history)
+
+    assert messages[1].parts == (call,)
+    assert messages[2] is result
+
+
+def test_a_message_of_nothing_but_reasoning_goes_with_it() -> None:
+    messages, entries = bind([*talk(reply(0, None, thinking(0))), ask(1)])
+
+    assert [message.id for message in messages] == ["u0", "u1"]
+    assert [(e.rule, e.id, e.decision) for e in entries] == [
+        ("reasoning.origin", "a0", "cleared"),
+        ("reasoning.empty", "a0", "dropped"),
+    ]
+
+
+@given(
+    history=paired_conversations | broken_histories,
+    limits=st.sampled_from([FREE, BOUND]),
+    provider=st.sampled_from(["anthropic", "openai_chat"]),
+)
+@settings(max_examples=120, deadline=None)
+def test_what_remains_is_whole_and_ends_the_history(
+    history: list[Message], limits: ModelLimits, provider: str
+) -> None:
+    fingerprints = ["f0", "f1"] * len(history)
+
+    messages, _ = bind(history, limits=limits, provider=provider, fingerprints=fingerprints)
+
+    stored, kept = signed_ids(history), signed_ids(messages)
+    assert kept == stored[len(stored) - len(kept) :]
+    whole = {message.id: message for message in history}
+    for message in messages:
+        signed = [p for p in message.parts if isinstance(p, Thinking)]
+        before = [p for p in whole[message.id].parts if isinstance(p, Thinking) and p.is_signed]
+        assert signed == (before if message.id in kept else [])
+
+
+@given(history=paired_conversations, limits=st.sampled_from([FREE, BOUND]))
+@settings(max_examples=60, deadline=None)
+def test_only_thinking_is_left_out_and_binding_twice_changes_nothing(
+    history: list[Message], limits: ModelLimits
+) -> None:
+    once, _ = bind(history, limits=limits, provider="openai_chat")
+
+    again, entries = bind(once, limits=limits, provider="openai_chat")
+
+    others = [p for m in history for p in m.parts if not isinstance(p, Thinking)]
+    assert [part for message in once for part in message.parts] == others
+    assert entries == ()
+    assert all(a is b for a, b in zip(again, once, strict=True))

@@ -1,0 +1,277 @@
+"""Tools of all sources, filtered, checked, merged by name, sorted."""
+
+import asyncio
+import itertools
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from context_assembler.errors import InvalidToolError, ToolConflictError
+from context_assembler.stages.collect_tools import CollectedTools, ToolCollector
+from context_assembler.stages.tool_memo import ToolMemo
+from context_assembler.values.options import AssembleOptions
+from context_assembler.values.tools import ToolSpec
+
+
+class Source:
+    """A source that lists what it was given, and tells of problems."""
+
+    def __init__(
+        self,
+        name: str,
+        *specs: ToolSpec,
+        problems: Sequence[InvalidToolError] = (),
+        notes: Sequence[str] = (),
+    ) -> None:
+        self.name = name
+        self.problems = problems
+        self.notes = notes
+        self._specs = specs
+
+    async def list_tools(self) -> Sequence[ToolSpec]:
+        return self._specs
+
+
+class Broken:
+    name = "mcp:broken"
+
+    async def list_tools(self) -> Sequence[ToolSpec]:
+        raise ConnectionError("refused")
+
+
+class Silent:
+    name = "mcp:silent"
+
+    async def list_tools(self) -> Sequence[ToolSpec]:
+        await asyncio.Event().wait()
+        raise AssertionError
+
+
+def schema(**properties: str) -> dict[str, Any]:
+    return {"type": "object", "properties": {n: {"type": t} for n, t in properties.items()}}
+
+
+def spec(name: str, **more: Any) -> ToolSpec:
+    more.setdefault("input_schema", schema())
+    return ToolSpec(name=name, **more)
+
+
+def names(collected: CollectedTools) -> list[str]:
+    return [tool.name for tool in collected.tools]
+
+
+def fate(collected: CollectedTools) -> dict[str, tuple[str, str]]:
+    return {entry.id: (entry.decision, entry.rule) for entry in collected.entries}
+
+
+async def test_tools_come_sorted_and_know_their_source() -> None:
+    collector = ToolCollector([Source("listed", spec("b"), spec("a")), Source("mcp:x", spec("c"))])
+
+    collected = await collector.collect()
+
+    assert names(collected) == ["a", "b", "c"]
+    assert [tool.source for tool in collected.tools] == ["listed", "listed", "mcp:x"]
+    assert collected.warnings == ()
+
+
+FILTERS: dict[str, tuple[dict[str, Any], list[str], dict[str, tuple[str, str]]]] = {
+    "permissions match permission or name": (
+        {"permissions": ("fs.*", "calc")},
+        ["calc", "read"],
+        {"send": ("blocked", "permission"), "write": ("blocked", "permission")},
+    ),
+    "no permission, no tool": ({"permissions": ()}, [], {"read": ("blocked", "permission")}),
+    "the sandbox keeps what is marked safe": (
+        {"sandbox_mode": True},
+        ["read"],
+        {"write": ("blocked", "sandbox"), "calc": ("blocked", "sandbox")},
+    ),
+    "disabled by name": (
+        {"disabled_tools": ("send",)},
+        ["calc", "read", "write"],
+        {"send": ("dropped", "disabled")},
+    ),
+    "nothing set": ({}, ["calc", "read", "send", "write"], {"read": ("kept", "")}),
+}
+FOUR = Source(
+    "functions",
+    spec("read", permission="fs.read", is_safe=True),
+    spec("write", permission="disk.write", is_safe=False),
+    spec("send", permission="network.send"),
+    spec("calc"),
+)
+
+
+@pytest.mark.parametrize(("options", "kept", "fates"), FILTERS.values(), ids=FILTERS.keys())
+async def test_options_decide_what_is_offered(
+    options: dict[str, Any], kept: list[str], fates: dict[str, tuple[str, str]]
+) -> None:
+    collected = await ToolCollector([FOUR]).collect(AssembleOptions(**options))
+
+    assert names(collected) == kept
+    assert fates.items() <= fate(collected).items()
+
+
+async def test_settings_include_and_exclude_by_pattern() -> None:
+    collected = await ToolCollector([FOUR], include=["*e*"], exclude=["write"]).collect()
+
+    assert names(collected) == ["read", "send"]
+    assert fate(collected)["calc"] == ("dropped", "excluded")
+    assert fate(collected)["write"] == ("dropped", "excluded")
+
+
+async def test_disabling_what_no_source_offers_is_told_with_the_nearest() -> None:
+    collected = await ToolCollector([FOUR]).collect(
+        AssembleOptions(disabled_tools=("wirte", "zzzzzz"))
+    )
+
+    assert "'wirte', which no source offers. Did you mean 'write'?" in collected.warnings[0]
+    assert collected.warnings[1].endswith("'zzzzzz', which no source offers.")
+
+
+async def test_a_source_that_fails_is_named_and_the_rest_goes_on() -> None:
+    collector = ToolCollector([Broken(), FOUR, Silent()], timeout_seconds=0.01)
+
+    collected = await collector.collect()
+
+    assert len(collected.tools) == 4
+    assert "'mcp:broken' failed: ConnectionError: refused" in collected.warnings[0]
+    assert "'mcp:silent' did not answer" in collected.warnings[1]
+
+
+async def test_one_bad_schema_is_left_out_by_name() -> None:
+    bad = spec("bad", input_schema={"type": "object", "properties": {"a": {"type": "strnig"}}})
+    hopeless = InvalidToolError("hopeless", reason="it has no shape")
+    source = Source("listed", bad, spec("good"), problems=[hopeless], notes=["Tool 'good': …"])
+
+    collected = await ToolCollector([source]).collect()
+
+    assert names(collected) == ["good"]
+    assert fate(collected)["bad"] == fate(collected)["hopeless"] == ("dropped", "schema")
+    assert any("'bad'" in text and "properties.a.type" in text for text in collected.warnings)
+    assert "Tool 'good': …" in collected.warnings
+
+
+async def test_a_schema_that_could_be_repaired_is_reported() -> None:
+    odd = spec("odd", input_schema={"type": "dict", "properties": {"a": {"type": "float"}}})
+
+    collected = await ToolCollector([Source("listed", odd)]).collect()
+
+    assert collected.tools[0].input_schema == schema(a="number")
+    assert fate(collected) == {"odd": ("repaired", "schema")}
+
+
+async def test_the_same_tool_twice_is_offered_once() -> None:
+    one = spec("search", input_schema={"type": "object", "properties": {"q": {"type": "string"}}})
+    two = spec("search", input_schema={"properties": {"q": {"type": "string"}}, "type": "object"})
+
+    collected = await ToolCollector([Source("listed", one), Source("functions", two)]).collect()
+
+    assert names(collected) == ["search"]
+    assert collected.tools[0].source == "functions"
+    assert [entry.rule for entry in collected.entries] == ["", "duplicate"]
+
+
+CLASH = [
+    Source("mcp:web", spec("search", input_schema=schema(url="string"))),
+    Source("listed", spec("search", input_schema=schema(q="string"))),
+    Source("functions", spec("search", input_schema=schema(path="string"))),
+]
+
+
+@pytest.mark.parametrize("order", list(itertools.permutations(range(3))))
+async def test_a_conflict_is_renamed_the_same_in_any_order(order: tuple[int, ...]) -> None:
+    collected = await ToolCollector([CLASH[index] for index in order]).collect()
+
+    assert [(tool.name, tool.source) for tool in collected.tools] == [
+        ("listed_search", "listed"),
+        ("mcp_web_search", "mcp:web"),
+        ("search", "functions"),
+    ]
+    assert fate(collected)["mcp_web_search"] == ("repaired", "name_conflict")
+    assert "is offered as 'mcp_web_search'" in collected.warnings[0]
+
+
+async def test_the_requests_own_tool_keeps_its_name() -> None:
+    own = Source("listed", spec("search", input_schema=schema(mine="string")))
+
+    collected = await ToolCollector(CLASH[2:]).collect(additional=[own])
+
+    assert [(tool.name, tool.source) for tool in collected.tools] == [
+        ("functions_search", "functions"),
+        ("search", "listed"),
+    ]
+
+
+async def test_a_taken_name_gets_a_number_and_a_third_equal_tool_none() -> None:
+    clashing = Source("listed", *(spec("a", description=text) for text in ("1", "2", "3", "3")))
+
+    collected = await ToolCollector([Source("executor", spec("a")), clashing]).collect()
+
+    assert names(collected) == ["a", "listed_a", "listed_a_2", "listed_a_3"]
+    assert [entry.rule for entry in collected.entries].count("duplicate") == 1
+
+
+async def test_a_renamed_tool_can_be_disabled_by_its_other_name() -> None:
+    options = AssembleOptions(disabled_tools=("listed_search",))
+
+    collected = await ToolCollector(CLASH).collect(options)
+
+    assert names(collected) == ["mcp_web_search", "search"]
+    assert fate(collected)["listed_search"] == ("dropped", "disabled")
+
+
+async def test_a_conflict_can_be_an_error() -> None:
+    with pytest.raises(ToolConflictError, match="functions and mcp:web"):
+        await ToolCollector(CLASH, on_conflict="error").collect()
+
+
+async def test_listing_the_same_tools_again_gives_the_same_schemas() -> None:
+    collector = ToolCollector([FOUR])
+
+    first, second = await collector.collect(), await collector.collect()
+
+    pairs = zip(first.tools, second.tools, strict=True)
+    assert all(a.input_schema is b.input_schema for a, b in pairs)
+
+
+def test_a_memo_knows_equal_specs_and_stays_small() -> None:
+    memo = ToolMemo(max_entries=2)
+    first = memo.offer_of(spec("a"))
+
+    assert memo.offer_of(spec("a")) is first
+    assert memo.offer_of(spec("a")) is not first
+
+
+specs = st.builds(
+    ToolSpec,
+    name=st.sampled_from(["a", "b", "listed_a", "x_a"]),
+    description=st.sampled_from(["", "d"]),
+    input_schema=st.sampled_from([{}, schema(q="string"), schema(q="float"), {"type": "x"}]),
+    permission=st.sampled_from([None, "fs.read"]),
+    is_safe=st.sampled_from([None, True]),
+)
+sources = st.lists(
+    st.tuples(st.sampled_from(["listed", "x", "mcp:x", "functions"]), st.lists(specs, max_size=4)),
+    max_size=4,
+)
+
+
+@given(given=sources, seed=st.randoms(use_true_random=False))
+async def test_the_order_of_sources_and_lists_never_matters(
+    given: list[tuple[str, list[ToolSpec]]], seed: Any
+) -> None:
+    shuffled = [(name, seed.sample(listed, len(listed))) for name, listed in given]
+    seed.shuffle(shuffled)
+
+    first = await ToolCollector([Source(name, *listed) for name, listed in given]).collect()
+    second = await ToolCollector([Source(name, *listed) for name, listed in shuffled]).collect()
+
+    assert [(t.name, t.input_schema) for t in first.tools] == [
+        (t.name, t.input_schema) for t in second.tools
+    ]
+    assert len(set(names(first))) == len(first.tools)
+    assert len(first.entries) == sum(len(listed) for _, listed in given)
