@@ -1,0 +1,56 @@
+"""Token counters: one formula, one row per tokenizer."""
+
+from collections.abc import Hashable
+from typing import Final
+
+from context_assembler.tokens.counter import ModelTokenCounter
+from context_assembler.tokens.frames import FRAMES, Frame
+from context_assembler.tokens.images import IMAGE_RULES, count_image, measure_image
+from context_assembler.tokens.tokenizers import TOKEN_COUNTERS, CountingMode, Tokenizer
+from context_assembler.values.limits import ModelLimits
+
+__all__ = [
+    "FRAMES",
+    "IMAGE_RULES",
+    "TOKEN_COUNTERS",
+    "CountingMode",
+    "Frame",
+    "ModelTokenCounter",
+    "TokenCounter",
+    "Tokenizer",
+    "count_image",
+    "counter_for",
+    "measure_image",
+]
+
+TokenCounter = ModelTokenCounter
+
+_MAX_SHARED: Final = 32
+_shared: dict[Hashable, ModelTokenCounter] = {}
+
+
+def counter_for(limits: ModelLimits, *, mode: CountingMode = "auto") -> ModelTokenCounter:
+    """Return the counter for a model; models that count alike share one, and what it remembers.
+
+    Args:
+        mode: `auto` counts exactly where the vocabulary is public and estimates elsewhere;
+            `estimate` never loads a vocabulary; `exact` insists on one.
+
+    Raises:
+        ConfigurationError: `exact` is asked for and the model's vocabulary is not public.
+        UnknownOptionError: There is no such mode.
+    """
+    key = (
+        mode,
+        limits.encoding,
+        limits.provider,
+        limits.image_rule,
+        limits.token_frame,
+        limits.tool_prompt_tokens,
+    )
+    counter = _shared.get(key)
+    if counter is None:
+        counter = ModelTokenCounter(limits, mode=mode)
+        if len(_shared) < _MAX_SHARED:
+            _shared[key] = counter
+    return counter

@@ -1,0 +1,219 @@
+"""The one formula by which text, messages, prompts and tools are counted."""
+
+import json
+import re
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from typing import Final, assert_never
+
+from context_assembler.tokens.bpe import count_bpe
+from context_assembler.tokens.documents import count_pages, page_tokens
+from context_assembler.tokens.estimate import estimate_text
+from context_assembler.tokens.frames import FRAMES
+from context_assembler.tokens.images import count_image
+from context_assembler.tokens.memo import BoundedMemo
+from context_assembler.tokens.tokenizers import (
+    OTHER_TOKENIZER,
+    TOKEN_COUNTERS,
+    CountingMode,
+    chosen_vocabulary,
+)
+from context_assembler.tokens.tool_text import tool_as_typescript
+from context_assembler.values.checked_fields import is_list, is_mapping
+from context_assembler.values.limits import ModelLimits
+from context_assembler.values.messages import Message
+from context_assembler.values.parts import (
+    Document,
+    Image,
+    Json,
+    Opaque,
+    Part,
+    Text,
+    Thinking,
+    ToolCall,
+    ToolResult,
+)
+from context_assembler.values.tools import ToolSpec
+
+ERROR_TOKENS: Final = 10  # "ERROR: " and a sentence, where a provider has no flag for it
+EMPTY_TOKENS: Final = 3  # what stands for a result without content
+JOINT_TOKENS: Final = 1  # what a renderer may put between two texts of one message
+FENCE_TOKENS: Final = 12  # tags around text that a provider takes under no role of its own
+ATTACHMENT_TOKENS: Final = 48  # the two lines about media that a tool returned, and a message
+SIGNED_CHARS_PER_TOKEN: Final = 5  # base64 of encrypted reasoning, per token of that reasoning
+MAX_SEALED_TOKENS: Final = 4_000  # of one base64 run in a block: it may as well be an image
+
+_BASE64_RUN: Final = re.compile(r"[A-Za-z0-9+/_=-]{256,}")
+_MEMO_FROM_CHARS: Final = 256
+_MEMO_MAX_CHARS: Final = 8_000_000
+_MEMO_MAX_MESSAGES: Final = 20_000
+
+
+class ModelTokenCounter:
+    """Counts as one model does: exactly, or by an estimate fitted to its tokenizer.
+
+    Counts are kept per text and per message, so that counting a history again costs next to
+    nothing. Safe to use from several threads.
+    """
+
+    def __init__(self, limits: ModelLimits, *, mode: CountingMode = "auto") -> None:
+        """Prepare the counter; no vocabulary is loaded before the first text.
+
+        Raises:
+            ConfigurationError: `exact` is asked for and the model's vocabulary is not public.
+            UnknownOptionError: There is no such mode.
+        """
+        tokenizer = TOKEN_COUNTERS.get(limits.encoding, OTHER_TOKENIZER)
+        vocabulary = chosen_vocabulary(limits, mode=mode)
+        self.name = vocabulary or f"~{tokenizer.family}"
+        self.is_exact = vocabulary is not None
+        self._count: Callable[[str], int] = (
+            partial(count_bpe, encoding=vocabulary)
+            if vocabulary
+            else partial(estimate_text, family=tokenizer.family)
+        )
+        self._limits = limits
+        self._frame = FRAMES.get(limits.token_frame) or FRAMES[tokenizer.frame]
+        self.request_overhead_tokens = self._frame.request
+        self._texts = BoundedMemo[str](max_weight=_MEMO_MAX_CHARS)
+        self._messages = BoundedMemo[int](max_weight=_MEMO_MAX_MESSAGES)
+
+    def count_text(self, text: str) -> int:
+        """Return the tokens of the text; any string is accepted."""
+        if len(text) < _MEMO_FROM_CHARS:
+            return self._count(text) if text else 0
+        tokens = self._texts.get(text)
+        if tokens is None:
+            tokens = self._count(text)
+            self._texts.put(text, tokens, weight=len(text))
+        return tokens
+
+    def count_message(self, message: Message) -> int:
+        """Return the tokens of the message with its own overhead.
+
+        It is never less than the message takes as OpenAI Chat Completions spells it, where each
+        result is a message of its own.
+        """
+        tokens = self._messages.get(id(message))
+        if tokens is None:
+            tokens = self._count_message(message)
+            # The memo keeps the message alive, so that nothing else can get its identity.
+            self._messages.put(id(message), tokens, weight=1, keep=message)
+        return tokens
+
+    def count_system(self, text: str) -> int:
+        """Return the tokens of a system prompt; 0 when there is none."""
+        return self.count_text(text) + self._frame.message if text else 0
+
+    def count_tool(self, tool: ToolSpec) -> int:
+        """Return the tokens of one tool's definition; 0 where this model cannot be offered it."""
+        if tool.native_specs:
+            provider = "anthropic" if self._limits.provider == "anthropic" else "openai_chat"
+            spec = tool.native_specs.get(provider)
+            return 0 if spec is None else self._count_json(spec) + self._frame.tool
+        if self._frame.tool_form == "typescript":
+            return self.count_text(tool_as_typescript(tool)) + self._frame.tool
+        definition = {
+            "name": tool.name,
+            "description": tool.description,
+            "input_schema": tool.input_schema,
+        }
+        return self._count_json(definition) + self._frame.tool
+
+    def count_tools_overhead(self, tools: Sequence[ToolSpec]) -> int:
+        """Return what having tools costs beside their definitions; 0 without tools."""
+        if not tools:
+            return 0
+        stated = self._limits.tool_prompt_tokens
+        return self._frame.tools if stated is None else stated
+
+    def _count_message(self, message: Message) -> int:
+        calls, results = len(message.tool_calls), len(message.tool_results)
+        own_messages = results if message.role == "tool" and results else results + 1
+        tokens = own_messages * self._frame.message + results * self._frame.result
+        tokens += calls * (self._frame.call + (self._frame.parallel_call if calls > 1 else 0))
+        tokens += max(0, len(message.parts) - calls - results - 1) * JOINT_TOKENS
+        if message.kind == "summary" or message.role == "system":
+            tokens += FENCE_TOKENS
+        return tokens + sum(map(self._count_part, message.parts))
+
+    def _count_part(self, part: Part) -> int:
+        match part:
+            case Text(text):
+                return self.count_text(text)
+            case Image():
+                return count_image(part, rule=self._limits.image_rule)
+            case Document():
+                return self._count_document(part)
+            case Thinking():
+                return self._count_thinking(part)
+            case ToolCall():
+                return self._count_call(part)
+            case ToolResult():
+                return self._count_result(part)
+            case Opaque():
+                return self._count_opaque(part)
+            case _:
+                assert_never(part)
+
+    def _count_call(self, call: ToolCall) -> int:
+        """Count the longer spelling: some providers get the model's own, some the arguments."""
+        arguments = 0
+        if call.arguments or call.arguments_json is None:
+            arguments = self._count_json(call.arguments)
+        if call.arguments_json is not None:
+            arguments = max(arguments, self.count_text(call.arguments_json))
+        return self.count_text(call.name) + arguments
+
+    def _count_result(self, result: ToolResult) -> int:
+        tokens = max(0, len(result.content) - 1) * JOINT_TOKENS
+        tokens += ERROR_TOKENS if result.is_error else 0
+        for part in result.content:
+            tokens += self._count_part(part)
+            if isinstance(part, Image | Document):
+                tokens += ATTACHMENT_TOKENS
+        is_blank = tokens < EMPTY_TOKENS and not result.text.strip()
+        return EMPTY_TOKENS if is_blank else tokens
+
+    def _count_document(self, document: Document) -> int:
+        title = self.count_text(document.title or "")
+        if document.text is not None:
+            return title + self.count_text(document.text)
+        return title + count_pages(document) * page_tokens(self._limits.provider)
+
+    def _count_thinking(self, thinking: Thinking) -> int:
+        readable = self.count_text(thinking.text)
+        if readable or thinking.block is None:
+            return readable
+        hidden_chars = max(map(len, _texts_in(thinking.block)), default=0)
+        return -(-hidden_chars // SIGNED_CHARS_PER_TOKEN)
+
+    def _count_opaque(self, opaque: Opaque) -> int:
+        shown = self.count_text(opaque.text)
+        text = _compact(opaque.block)
+        runs = map(len, _BASE64_RUN.findall(text))
+        hidden = sum(min(chars // SIGNED_CHARS_PER_TOKEN, MAX_SEALED_TOKENS) for chars in runs)
+        return max(shown, self.count_text(_BASE64_RUN.sub("", text)) + hidden)
+
+    def _count_json(self, value: Json) -> int:
+        return self.count_text(_compact(value))
+
+
+def _compact(value: Json) -> str:
+    """Return JSON text; what JSON cannot say counts by its text."""
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"), default=_plain)
+
+
+def _plain(value: object) -> Json:
+    return dict(value) if is_mapping(value) else str(value)
+
+
+def _texts_in(value: Json) -> Iterator[str]:
+    if isinstance(value, str):
+        yield value
+    elif is_mapping(value):
+        for inner in value.values():
+            yield from _texts_in(inner)
+    elif is_list(value):
+        for inner in value:
+            yield from _texts_in(inner)

@@ -1,0 +1,105 @@
+"""Tool definitions as OpenAI's models read them: TypeScript, not JSON."""
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Final
+
+from context_assembler.values.checked_fields import is_list, is_mapping
+from context_assembler.values.parts import Json, JsonObject
+from context_assembler.values.tools import ToolSpec
+
+_MAX_DEPTH: Final = 24
+_MAX_EXPANSIONS: Final = 200  # of references; schemas may refer to themselves, many times
+_SCALARS: Final[Mapping[str, str]] = {
+    "string": "string",
+    "integer": "number",
+    "number": "number",
+    "boolean": "boolean",
+    "null": "null",
+}
+
+
+def tool_as_typescript(tool: ToolSpec) -> str:
+    """Return the definition as a function type with its descriptions as comments.
+
+    Source:
+        https://github.com/openai/harmony, docs/format.md (read 2026-11-27); for earlier models the
+        same form, as checked against recorded counts.
+    """
+    body = _TypeWriter(tool.input_schema).body(tool.input_schema, depth=0)
+    arguments = f"(_: {{\n{body}\n}})" if body else "()"
+    return f"{_comment(tool.description)}type {tool.name} = {arguments} => any;\n\n"
+
+
+class _TypeWriter:
+    """Writes the types of one schema; what nests or repeats without end is `any`."""
+
+    def __init__(self, root: JsonObject) -> None:
+        self._root = root
+        self._expansions_left = _MAX_EXPANSIONS
+
+    def body(self, schema: JsonObject, *, depth: int) -> str:
+        return "\n".join(self._properties(schema, depth=depth))
+
+    def _properties(self, schema: JsonObject, *, depth: int) -> Iterator[str]:
+        properties, required = schema.get("properties"), schema.get("required")
+        if not is_mapping(properties):
+            return
+        for name, value in properties.items():
+            inner = self._resolved(value)
+            mark = "" if isinstance(required, Sequence) and name in required else "?"
+            default = inner.get("default")
+            shown = "" if default is None else f" // default: {_spelled(default)}"
+            described = _comment(inner.get("description"))
+            yield f"{described}{name}{mark}: {self._type(inner, depth=depth + 1)},{shown}"
+
+    def _type(self, schema: JsonObject, *, depth: int) -> str:
+        if depth > _MAX_DEPTH:
+            return "any"
+        if branches := _listed(schema.get("anyOf")) or _listed(schema.get("oneOf")):
+            return " | ".join(self._type(self._resolved(b), depth=depth + 1) for b in branches)
+        if values := _listed(schema.get("enum")):
+            return " | ".join(map(_spelled, values))
+        kind = schema.get("type")
+        if kinds := _listed(kind):
+            return " | ".join(self._type({**schema, "type": k}, depth=depth + 1) for k in kinds)
+        if kind == "array":
+            return f"{self._type(self._resolved(schema.get('items')), depth=depth + 1)}[]"
+        if kind == "object":
+            body = self.body(schema, depth=depth)
+            return f"{{\n{body}\n}}" if body else "object"
+        return _SCALARS.get(str(kind), "any")
+
+    def _resolved(self, schema: Json) -> JsonObject:
+        """Follow a reference within the schema; what is no schema means anything."""
+        if not is_mapping(schema):
+            return {}
+        reference = schema.get("$ref")
+        if (
+            not isinstance(reference, str)
+            or not reference.startswith("#")
+            or not self._may_expand()
+        ):
+            return schema
+        target: Json = self._root
+        for step in filter(None, reference[1:].split("/")):
+            target = target.get(step) if is_mapping(target) else None
+        return {**target, **schema} if is_mapping(target) else schema
+
+    def _may_expand(self) -> bool:
+        self._expansions_left -= 1
+        return self._expansions_left >= 0
+
+
+def _comment(text: Json) -> str:
+    if not isinstance(text, str) or not text.strip():
+        return ""
+    return "".join(f"// {line}\n" for line in text.strip().splitlines())
+
+
+def _spelled(value: Json) -> str:
+    return json.dumps(value, ensure_ascii=False, default=str)
+
+
+def _listed(value: Json) -> list[Json]:
+    return value if is_list(value) else []

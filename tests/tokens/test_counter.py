@@ -1,0 +1,307 @@
+import base64
+import random
+import threading
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from context_assembler.errors import ConfigurationError, UnknownOptionError
+from context_assembler.limits import ModelRegistry
+from context_assembler.tokens import (
+    FRAMES,
+    CountingMode,
+    ModelTokenCounter,
+    TokenCounter,
+    counter_for,
+)
+from context_assembler.values.messages import Message, MessageKind, Role
+from context_assembler.values.parts import (
+    Base64Source,
+    Document,
+    Image,
+    Opaque,
+    Part,
+    Text,
+    Thinking,
+    ToolCall,
+    ToolResult,
+    UrlSource,
+)
+from context_assembler.values.tools import ToolSpec
+
+REGISTRY = ModelRegistry(overrides=[])
+GPT = counter_for(REGISTRY.get("gpt-4o"))
+CLAUDE = counter_for(REGISTRY.get("claude-opus-5-5"))
+
+NOISE = base64.b64encode(random.Random(7).randbytes(90_000)).decode()
+PICTURE = Image(source=Base64Source(media_type="image/png", data=NOISE))
+PDF = Document(source=UrlSource(url="https://example.org/a.pdf"), page_count=3, title="Hello")
+NOTES = Document(source=UrlSource(url="https://example.org/a.txt"), text="Hello there")
+
+
+def message(*parts: Part, role: Role = "user", kind: MessageKind = "said") -> Message:
+    return Message(role=role, parts=parts, kind=kind)
+
+
+def call(arguments_json: str | None = None, **arguments: str) -> ToolCall:
+    return ToolCall(call_id="c1", name="look", arguments=arguments, arguments_json=arguments_json)
+
+
+def result(*texts: str, is_error: bool = False) -> ToolResult:
+    return ToolResult(call_id="c1", content=tuple(map(Text, texts)), is_error=is_error)
+
+
+# Each text here is one token: "Hello", "look", "{}", "yes".
+COSTS: dict[str, tuple[Message, int]] = {
+    "a text": (message(Text("Hello")), 4 + 1),
+    "no parts": (message(), 4),
+    "two texts and their joint": (message(Text("Hello"), Text("Hello")), 4 + 1 + 1 + 1),
+    "a call": (message(call(), role="assistant"), 4 + 7 + 1 + 1),
+    "a call as the model spelled it": (message(call("{}"), role="assistant"), 4 + 7 + 1 + 1),
+    "two calls at once": (message(call(), call(), role="assistant"), 4 + 2 * (7 + 16 + 2)),
+    "a result": (message(result("yes"), role="tool"), 4 + 1),
+    "two results are two messages": (message(result("yes"), result("yes"), role="tool"), 10),
+    "a result beside text": (message(result("yes"), Text("Hello")), 4 + 4 + 1 + 1),
+    "a result of two texts": (message(result("yes", "yes"), role="tool"), 4 + 1 + 1 + 1),
+    "an empty result": (message(result(), role="tool"), 4 + 3),
+    "a blank result": (message(result(" "), role="tool"), 4 + 3),
+    "a failure": (message(result("yes", is_error=True), role="tool"), 4 + 10 + 1),
+    "a summary in its fence": (message(Text("Hello"), kind="summary"), 4 + 12 + 1),
+    "a system message": (message(Text("Hello"), role="system"), 4 + 12 + 1),
+    "readable thinking": (message(Thinking(text="Hello"), role="assistant"), 4 + 1),
+    "a document by page": (message(PDF), 4 + 1 + 3 * 2_000),
+    "a document with its text": (message(NOTES), 4 + 2),
+}
+
+
+@pytest.mark.parametrize(("given", "tokens"), COSTS.values(), ids=COSTS.keys())
+def test_a_message_costs_its_parts_and_frame(given: Message, tokens: int) -> None:
+    assert GPT.count_message(given) == tokens
+
+
+def test_an_image_is_never_counted_as_text() -> None:
+    for counter in (GPT, CLAUDE):
+        assert 0 < counter.count_message(message(PICTURE)) < 5_000
+
+
+def test_an_image_that_a_tool_returned_costs_a_message_more() -> None:
+    seen = message(ToolResult(call_id="c1", content=(PICTURE,)), role="tool")
+
+    assert GPT.count_message(seen) == GPT.count_message(message(PICTURE)) + 48
+
+
+def test_base64_in_text_is_counted_as_text() -> None:
+    for counter in (GPT, CLAUDE):
+        tokens = counter.count_message(message(result(NOISE), role="tool"))
+
+        assert 0.5 < tokens / len(NOISE) < 1.1
+
+
+def test_hidden_thinking_is_estimated_from_its_signature() -> None:
+    block = {"type": "thinking", "thinking": "", "signature": NOISE[:1_000], "extra": [1, None]}
+    hidden = Thinking(provider="anthropic", block=block)
+
+    assert CLAUDE.count_message(message(hidden, role="assistant")) == 4 + 200
+
+
+def test_hidden_thinking_without_text_costs_nothing() -> None:
+    hidden = Thinking(provider="anthropic", block={"n": 1})
+
+    assert CLAUDE.count_message(message(hidden, role="assistant")) == 4
+
+
+def test_an_opaque_block_costs_what_is_visible_and_a_share_of_what_is_not() -> None:
+    plain = Opaque(provider="x", block={"type": "search", "note": "Hello"})
+    sealed = Opaque(provider="x", block={"type": "search", "note": "Hello", "data": NOISE[:1_000]})
+
+    visible, both = (GPT.count_message(message(part)) for part in (plain, sealed))
+
+    assert visible + 200 <= both <= visible + 210
+
+
+def test_an_image_inside_an_opaque_block_is_not_counted_as_text() -> None:
+    sealed = Opaque(provider="x", block={"type": "screenshot", "data": NOISE})
+
+    assert GPT.count_message(message(sealed)) < 5_000
+
+
+def test_an_opaque_block_costs_at_least_its_text() -> None:
+    shown = Opaque(provider="x", block={}, text="Hello there, how are you?")
+
+    assert GPT.count_message(message(shown)) == 4 + GPT.count_text(shown.text)
+
+
+def test_arguments_of_any_kind_are_counted() -> None:
+    odd = ToolCall(call_id="c1", name="look", arguments={"a": {1, 2}, "b": object()})
+
+    assert GPT.count_message(message(odd, role="assistant")) > 4
+
+
+def test_a_system_prompt_costs_a_message_and_none_costs_nothing() -> None:
+    assert GPT.count_system("Hello") == 5
+    assert GPT.count_system("") == 0
+    assert GPT.count_text("") == 0
+
+
+def test_a_tool_costs_its_definition_in_the_form_the_model_reads() -> None:
+    spec = ToolSpec(
+        name="look", description="Look.", input_schema={"type": "object", "properties": {}}
+    )
+
+    assert GPT.count_tool(spec) == GPT.count_text("// Look.\ntype look = () => any;\n\n")
+    assert CLAUDE.count_tool(spec) > GPT.count_tool(spec)
+
+
+def test_a_native_tool_costs_its_own_spec_where_it_exists() -> None:
+    claude = ToolSpec(name="web", native_specs={"anthropic": {"type": "web_search_20260901"}})
+    chat = ToolSpec(name="shell", native_specs={"openai_chat": {"type": "custom"}})
+
+    assert CLAUDE.count_tool(claude) > FRAMES["claude"].tool
+    assert GPT.count_tool(chat) > 0
+    assert GPT.count_tool(claude) == CLAUDE.count_tool(chat) == 0
+
+
+OVERHEADS = {
+    "gpt-4o": 18,
+    "gpt-5": 98,
+    "gpt-6.2-sol": 98,
+    "claude-opus-5": 286,
+    "claude-opus-4-7": 675,
+    "claude-opus-5-5": 354,
+    "claude-3-haiku": 497,
+    "gemini-4-argon": 24,
+}
+
+
+@pytest.mark.parametrize(("model_id", "tokens"), OVERHEADS.items())
+def test_having_tools_costs_once(model_id: str, tokens: int) -> None:
+    counter = counter_for(REGISTRY.get(model_id))
+    tools = [ToolSpec(name="a"), ToolSpec(name="b")]
+
+    assert counter.count_tools_overhead(tools) == tokens
+    assert counter.count_tools_overhead([]) == 0
+
+
+CHOSEN: dict[tuple[str, CountingMode], tuple[str, bool]] = {
+    ("gpt-4o", "auto"): ("o200k_base", True),
+    ("gpt-4o", "exact"): ("o200k_base", True),
+    ("gpt-4o", "estimate"): ("~o200k", False),
+    ("gpt-4", "auto"): ("cl100k_base", True),
+    ("gpt-oss-20b", "auto"): ("o200k_base", True),
+    ("claude-opus-5-5", "auto"): ("~claude_v48", False),
+    ("claude-opus-4-6", "estimate"): ("~claude_v3", False),
+    ("gemini-2.5-pro", "auto"): ("~gemma3", False),
+    ("grok-4.7", "auto"): ("~o200k", False),
+}
+
+
+@pytest.mark.parametrize(("asked", "chosen"), CHOSEN.items())
+def test_the_counter_says_how_it_counts(
+    asked: tuple[str, CountingMode], chosen: tuple[str, bool]
+) -> None:
+    model_id, mode = asked
+
+    counter = counter_for(REGISTRY.get(model_id), mode=mode)
+
+    assert (counter.name, counter.is_exact) == chosen
+
+
+def test_insisting_on_a_vocabulary_that_is_not_public_is_an_error() -> None:
+    with pytest.raises(ConfigurationError, match="not public") as caught:
+        counter_for(REGISTRY.get("claude-opus-5-5"), mode="exact")
+
+    assert "auto" in caught.value.remedy
+
+
+def test_an_unknown_mode_names_the_nearest() -> None:
+    misspelt: Any = "estimated"
+
+    with pytest.raises(UnknownOptionError, match="estimate"):
+        counter_for(REGISTRY.get("gpt-4o"), mode=misspelt)
+
+
+def test_models_that_count_alike_share_a_counter() -> None:
+    assert counter_for(REGISTRY.get("openai/gpt-4o")) is GPT
+    assert counter_for(REGISTRY.get("gpt-4.1")) is GPT
+    assert counter_for(REGISTRY.get("gpt-4o"), mode="estimate") is not GPT
+    assert TokenCounter is ModelTokenCounter
+
+
+def test_however_many_kinds_of_models_there_are_each_gets_its_counter() -> None:
+    base = REGISTRY.get("gpt-4o")
+
+    counters = [
+        counter_for(replace(base, tool_prompt_tokens=tokens), mode="estimate")
+        for tokens in range(100)
+    ]
+
+    overheads = [counter.count_tools_overhead([ToolSpec(name="a")]) for counter in counters]
+    assert overheads == list(range(100))
+
+
+def test_a_frame_that_the_row_names_wins() -> None:
+    limits = replace(REGISTRY.get("gpt-4o"), token_frame="openai-5")
+
+    assert counter_for(limits).count_message(message(call(), role="assistant")) == 4 + 13 + 2
+
+
+class CountedTexts:
+    """Counts how often it is asked."""
+
+    def __init__(self) -> None:
+        self.asked = 0
+
+    def __call__(self, text: str) -> int:
+        self.asked += 1
+        return len(text)
+
+
+def test_a_message_is_counted_once() -> None:
+    counter, texts = ModelTokenCounter(REGISTRY.get("gpt-4o")), CountedTexts()
+    counter._count = texts
+    said = message(Text("Hello"))
+
+    counts = [counter.count_message(said) for _ in range(5)]
+
+    assert (len(set(counts)), texts.asked) == (1, 1)
+
+
+def test_a_long_text_is_counted_once_wherever_it_stands() -> None:
+    counter, texts = ModelTokenCounter(REGISTRY.get("gpt-4o")), CountedTexts()
+    counter._count = texts
+    long = "x" * 1_000
+
+    counter.count_message(message(Text(long)))
+    counter.count_message(message(result(long), role="tool"))
+    counter.count_system(long)
+
+    assert texts.asked == 1
+
+
+def test_messages_that_come_and_go_never_share_a_count() -> None:
+    counter = ModelTokenCounter(REGISTRY.get("gpt-4o"), mode="estimate")
+
+    counts = [counter.count_message(message(Text("a " * size))) for size in range(1, 400)]
+
+    fresh = ModelTokenCounter(REGISTRY.get("gpt-4o"), mode="estimate")
+    assert counts == [fresh.count_message(message(Text("a " * size))) for size in range(1, 400)]
+
+
+def test_many_threads_may_count_with_one_counter() -> None:
+    counter = ModelTokenCounter(REGISTRY.get("claude-opus-5-5"))
+    talk = [message(Text(f"Hello {i} " * 100)) for i in range(200)]
+    sums: list[int] = []
+
+    def count(messages: Sequence[Message]) -> None:
+        sums.append(sum(map(counter.count_message, messages)))
+
+    threads = [threading.Thread(target=count, args=(talk,)) for _ in range(6)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+    assert len(set(sums)) == 1
+    assert len(sums) == 6

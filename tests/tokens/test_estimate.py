@@ -1,0 +1,103 @@
+import base64
+import random
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from context_assembler.tokens import estimate
+from context_assembler.tokens.bpe import count_bpe
+from context_assembler.tokens.estimate import SAMPLED_ABOVE_CHARS, estimate_text, families
+
+SCRIPTS = {
+    "Chinese": "今天天气很好\uff0c我们去公园散步吧。" * 100,
+    "Japanese": "今日は天気がいいので、公園を散歩しましょう。" * 50,
+    "Hangul": "오늘은 날씨가 좋으니 공원에서 산책합시다. " * 50,
+    "emoji": "🎉 🚀 😀 👍🏽 ❤️ 🇫🇷 " * 50,
+    "emoji in text": "Great work 🎉! Ship it 🚀 and thanks 🙏 everyone 😀\n" * 30,
+    "rare emoji": "🫠🫨🪿🩷🛜🫎" * 30,
+    "joined emoji": "👩‍💻👨‍👩‍👧‍👦🏳️‍🌈" * 30,
+    "mixed": "Das Wetter ist schön. 今天天气很好。 Погода хорошая. 좋은 날씨. 🎉 \n" * 30,
+    "English": "The weather is fine today, so let us take a walk in the park.\n" * 30,
+    "Cyrillic": "Сегодня хорошая погода, давайте прогуляемся по парку вечером.\n" * 30,
+    "JSON": '{"id": 17, "name": "park", "open": true, "tags": ["green", "wide"]}\n' * 30,
+    "Python": Path(estimate.__file__).read_text("utf-8"),
+    "digits": "1727465 9384756 2837465 9182736 5564738\n" * 40,
+    "base64": base64.b64encode(random.Random(5).randbytes(3_000)).decode(),
+    "Arabic": "الطقس جميل اليوم، فلنذهب في نزهة في الحديقة. " * 40,
+    "Hindi": "आज मौसम अच्छा है, चलो पार्क में टहलने चलते हैं। " * 40,
+    "Thai": "วันนี้อากาศดี ไปเดินเล่นในสวนกันเถอะ " * 40,
+    "Vietnamese": "Hôm nay thời tiết đẹp, chúng ta hãy đi dạo trong công viên. " * 40,
+}
+
+# Figures of the families whose vocabulary is not public stay where they were fitted.
+# The figures of the fit, per family: English, Chinese.
+PINNED = {
+    "o200k": (17, 1_241),
+    "cl100k": (18, 1_774),
+    "gemma3": (18, 1_070),
+    "claude_v3": (19, 1_827),
+    "claude_v48": (24, 1_802),
+}
+
+
+@pytest.mark.parametrize("text", SCRIPTS.values(), ids=SCRIPTS.keys())
+def test_the_estimate_is_within_a_quarter_of_the_exact_count(text: str) -> None:
+    exact = count_bpe(text, encoding="o200k_base")
+
+    assert estimate_text(text, family="o200k") == pytest.approx(exact, rel=0.25)
+
+
+@pytest.mark.parametrize("text", SCRIPTS.values(), ids=SCRIPTS.keys())
+def test_claude_counts_more_than_openai(text: str) -> None:
+    older, newer = (estimate_text(text, family=f"claude_{v}") for v in ("v3", "v48"))
+
+    assert estimate_text(text, family="o200k") < older * 1.05
+    assert older <= newer * 1.05
+
+
+@pytest.mark.parametrize(("family", "expected"), PINNED.items())
+def test_the_weights_are_the_fitted_ones(family: str, expected: tuple[int, int]) -> None:
+    english = "The weather is fine today, so let us take a walk in the park.\n"
+
+    found = estimate_text(english, family=family), estimate_text(SCRIPTS["Chinese"], family=family)
+
+    assert found == expected
+
+
+def test_every_family_is_pinned() -> None:
+    assert set(families()) == set(PINNED)
+
+
+def test_nothing_has_no_tokens_and_anything_has_one() -> None:
+    assert estimate_text("", family="o200k") == 0
+    assert estimate_text(" ", family="o200k") == 1
+
+
+@given(text=st.text(st.characters(), max_size=400), family=st.sampled_from(sorted(PINNED)))
+@settings(max_examples=200, deadline=None)
+def test_any_text_has_an_estimate(text: str, family: str) -> None:
+    tokens = estimate_text(text, family=family)
+
+    assert bool(tokens) == bool(text)
+    assert tokens <= 4 * len(text.encode("utf-8", "surrogatepass"))
+
+
+@pytest.mark.parametrize("name", ["English", "Chinese", "JSON", "mixed"])
+def test_slices_of_a_long_text_stand_for_the_whole(name: str) -> None:
+    text = SCRIPTS[name] * (200_000 // len(SCRIPTS[name]))
+    pieces = range(0, len(text), SAMPLED_ABOVE_CHARS)
+
+    whole = sum(
+        estimate_text(text[start : start + SAMPLED_ABOVE_CHARS], family="o200k") for start in pieces
+    )
+
+    assert estimate_text(text, family="o200k") == pytest.approx(whole, rel=0.05)
+
+
+def test_base64_in_text_is_counted_honestly() -> None:
+    run = base64.b64encode(random.Random(9).randbytes(75_000)).decode()
+
+    assert 50_000 < estimate_text(run, family="claude_v48") < 110_000
+    assert 50_000 < estimate_text(run, family="o200k") < 110_000

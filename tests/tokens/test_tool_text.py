@@ -1,0 +1,84 @@
+from typing import Any
+
+import pytest
+
+from context_assembler.tokens.tool_text import tool_as_typescript
+from context_assembler.values.tools import ToolSpec
+
+SCHEMAS: dict[str, tuple[dict[str, Any], str]] = {
+    "string": ({"type": "string"}, "string"),
+    "integer": ({"type": "integer"}, "number"),
+    "boolean": ({"type": "boolean"}, "boolean"),
+    "enum": ({"enum": ["a", "b"]}, '"a" | "b"'),
+    "array": ({"type": "array", "items": {"type": "number"}}, "number[]"),
+    "array of anything": ({"type": "array"}, "any[]"),
+    "union": ({"anyOf": [{"type": "string"}, {"type": "null"}]}, "string | null"),
+    "list of types": ({"type": ["string", "null"]}, "string | null"),
+    "reference": ({"$ref": "#/$defs/Kind"}, '"x" | "y"'),
+    "reference elsewhere": ({"$ref": "other.json"}, "any"),
+    "reference to nothing": ({"$ref": "#/$defs/None/x"}, "any"),
+    "no schema": ({}, "any"),
+    "an object": (
+        {"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]},
+        "{\nn: number,\n}",
+    ),
+    "an open object": ({"type": "object"}, "object"),
+    "an object of odd properties": ({"type": "object", "properties": 5}, "object"),
+}
+
+
+def tool(schema: dict[str, Any], description: str = "") -> ToolSpec:
+    return ToolSpec(name="f", description=description, input_schema=schema)
+
+
+@pytest.mark.parametrize(("schema", "written"), SCHEMAS.values(), ids=SCHEMAS.keys())
+def test_a_schema_is_written_as_a_type(schema: dict[str, Any], written: str) -> None:
+    root = {
+        "type": "object",
+        "properties": {"x": schema},
+        "required": ["x"],
+        "$defs": {"Kind": {"enum": ["x", "y"]}},
+    }
+
+    assert tool_as_typescript(tool(root)) == f"type f = (_: {{\nx: {written},\n}}) => any;\n\n"
+
+
+def test_descriptions_and_defaults_are_comments() -> None:
+    schema = {
+        "type": "object",
+        "properties": {"unit": {"type": "string", "description": "C or F", "default": "C"}},
+    }
+
+    assert tool_as_typescript(tool(schema, "The weather.\nOf a place.")) == (
+        "// The weather.\n// Of a place.\ntype f = (_: {\n"
+        '// C or F\nunit?: string, // default: "C"\n}) => any;\n\n'
+    )
+
+
+def test_a_tool_without_arguments_is_short() -> None:
+    assert tool_as_typescript(tool({})) == "type f = () => any;\n\n"
+
+
+def test_a_schema_that_contains_itself_ends() -> None:
+    schema: dict[str, Any] = {
+        "type": "object",
+        "properties": {name: {"$ref": "#"} for name in "abcdefgh"},
+    }
+
+    written = tool_as_typescript(tool(schema))
+
+    assert "a?: any" in written
+    assert len(written) < 50_000
+
+
+def test_a_schema_that_nests_without_end_ends() -> None:
+    schema: dict[str, Any] = {"type": "string"}
+    for _ in range(500):
+        schema = {"type": "array", "items": schema}
+    root = {"type": "object", "properties": {"x": schema}}
+
+    assert "x?: any[]" in tool_as_typescript(tool(root))
+
+
+def test_a_property_that_is_no_schema_means_anything() -> None:
+    assert "x?: any" in tool_as_typescript(tool({"type": "object", "properties": {"x": True}}))
