@@ -20,8 +20,11 @@ def digest_json(value: Json, *, after: str = "") -> str:
 
 
 def rolling_fingerprints(head: Json, units: Iterable[Json]) -> tuple[str, ...]:
-    """Return one fingerprint per boundary: element *i* stands for the head and the first *i* units."""
+    """Return one fingerprint per boundary: element *i* stands for the head and the first *i* units.
+
+    `None` is a unit of which nothing is sent: it changes nothing.
+    """
     prints = [digest_json(head)]
     for unit in units:
-        prints.append(digest_json(unit, after=prints[-1]))
+        prints.append(prints[-1] if unit is None else digest_json(unit, after=prints[-1]))
     return tuple(prints)

@@ -1,0 +1,17 @@
+"""Anthropic Messages: what `anthropic.Anthropic().messages.create` takes and returns."""
+
+from typing import Final
+
+from context_assembler.ports import Provider
+from context_assembler.providers.anthropic.render import fingerprints, render
+from context_assembler.providers.anthropic.reply import matches_reply, read_reply
+from context_assembler.providers.anthropic.rules import check_payload
+
+ANTHROPIC: Final = Provider(
+    name="anthropic",
+    render=render,
+    read_reply=read_reply,
+    matches_reply=matches_reply,
+    check_payload=check_payload,
+    fingerprints=fingerprints,
+)

@@ -1,0 +1,76 @@
+"""Where a payload asks for its prefix to be cached."""
+
+from typing import Final
+
+from context_assembler.values.json_shapes import is_array, is_object
+from context_assembler.values.limits import CacheRule
+from context_assembler.values.parts import Json
+
+_CHARS_PER_TOKEN: Final = 4
+_LOOKBACK_BLOCKS: Final = 20
+_UNMARKABLE: Final = frozenset({"thinking", "redacted_thinking"})
+
+
+def add_cache_marks(payload: dict[str, Json], rule: CacheRule) -> None:
+    """Mark the payload in place: at most three breakpoints of the four allowed.
+
+    The last system block (without one, the last tool) is kept for the long time to live, the tail by
+    the automatic breakpoint. A breakpoint finds an older entry at most 20 blocks back, so a step
+    that added as many gets one in between. Below the model's minimum nothing is marked.
+
+    Source:
+        https://platform.claude.com/docs/en/build-with-claude/prompt-caching (read 2026-11-27)
+    """
+    if rule.mode != "explicit":
+        return
+    least_chars = (rule.min_tokens or 0) * _CHARS_PER_TOKEN
+    head = [payload.get("tools", []), payload.get("system", [])]
+    head_chars = _count_chars(head, stop_at=least_chars)
+    if head_chars >= least_chars:
+        _mark_head(payload, rule)
+    if head_chars + _count_chars(payload["messages"], stop_at=least_chars) >= least_chars:
+        payload["cache_control"] = {"type": "ephemeral"}
+        _mark_long_step(payload["messages"])
+
+
+def _mark_head(payload: dict[str, Json], rule: CacheRule) -> None:
+    marker: dict[str, Json] = {"type": "ephemeral"}
+    if "1h" in rule.ttls:
+        marker["ttl"] = "1h"
+    tools = [tool for tool in payload.get("tools", []) if tool.get("defer_loading") is not True]
+    blocks = payload.get("system") or tools
+    if blocks:
+        blocks[-1]["cache_control"] = marker
+
+
+def _mark_long_step(messages: list[dict[str, Json]]) -> None:
+    """Mark a block that still sees the end of the previous request: before the last reply."""
+    replies = [i for i, message in enumerate(messages) if message["role"] == "assistant"]
+    if not replies:
+        return
+    step = [(i, j) for i in range(replies[-1], len(messages)) for j in range(_width(messages[i]))]
+    if len(step) < _LOOKBACK_BLOCKS:
+        return
+    for i, j in reversed(step[: _LOOKBACK_BLOCKS - 1]):
+        block = messages[i]["content"][j]
+        if block["type"] not in _UNMARKABLE:
+            messages[i]["content"][j] = {**block, "cache_control": {"type": "ephemeral"}}
+            return
+
+
+def _width(message: dict[str, Json]) -> int:
+    return len(message["content"])
+
+
+def _count_chars(value: Json, *, stop_at: int) -> int:
+    """Return the characters of all text in the value, or any number of at least `stop_at`."""
+    total, waiting = 0, [value]
+    while waiting and total < stop_at:
+        current = waiting.pop()
+        if isinstance(current, str):
+            total += len(current)
+        elif is_object(current):
+            waiting.extend(current.values())
+        elif is_array(current):
+            waiting.extend(current)
+    return total

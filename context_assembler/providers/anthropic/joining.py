@@ -1,0 +1,104 @@
+"""Units joined into the messages of a payload."""
+
+from collections.abc import Iterable, Sequence
+from itertools import groupby
+from typing import Final
+
+from context_assembler.providers.anthropic.blocks import THINKING_TYPES
+from context_assembler.providers.anthropic.units import Unit
+from context_assembler.values.parts import Json
+
+OPENING: Final = "(The conversation starts with the assistant.)"
+
+
+def join_units(units: Iterable[Unit], *, takes_system: bool) -> list[dict[str, Json]]:
+    """Return alternating messages, user first.
+
+    Neighbours of one role become one message. In a user message the tool results come first, or the
+    request is refused; system messages close it, as a message of their own where the model
+    takes them there and fenced in its text elsewhere.
+
+    Source:
+        https://platform.claude.com/docs/en/agents-and-tools/tool-use/handle-tool-calls
+        https://platform.claude.com/docs/en/build-with-claude/mid-conversation-system-messages
+        (read 2026-11-27)
+    """
+    spoken = [unit for unit in units if unit.blocks or unit.fenced]
+    messages: list[dict[str, Json]] = []
+    for is_assistant, run in groupby(spoken, key=lambda unit: unit.role == "assistant"):
+        if is_assistant:
+            blocks = [block for unit in run for block in unit.blocks]
+            messages.append({"role": "assistant", "content": blocks})
+        else:
+            before: list[dict[str, Json]] = messages[-1]["content"] if messages else []
+            messages.extend(_close_turn(list(run), before=before, takes_system=takes_system))
+    if messages and messages[0]["role"] != "user":
+        opening = {"role": "user", "content": [{"type": "text", "text": OPENING}]}
+        messages.insert(0, opening)
+    return messages
+
+
+def _close_turn(
+    run: Sequence[Unit], *, before: Sequence[dict[str, Json]], takes_system: bool
+) -> list[dict[str, Json]]:
+    """Return what stands between two assistant messages: a user message, then a system message."""
+    first_closing = len(run)
+    while first_closing and run[first_closing - 1].has_authority:
+        first_closing -= 1
+    follows_user = any(unit.blocks or unit.fenced for unit in run[:first_closing])
+    if not takes_system or not (follows_user or _ends_in_server_result(before)):
+        first_closing = len(run)
+    said = [
+        block
+        for unit in run[:first_closing]
+        for block in (unit.fenced if unit.role == "system" else unit.blocks)
+    ]
+    results = [block for block in said if block["type"] == "tool_result"]
+    content = results + [block for block in said if block["type"] != "tool_result"]
+    closing = [block for unit in run[first_closing:] for block in unit.blocks]
+    messages: list[dict[str, Json]] = []
+    if content:
+        messages.append({"role": "user", "content": content})
+    if closing:
+        messages.append({"role": "system", "content": closing})
+    return messages
+
+
+def _ends_in_server_result(blocks: Sequence[dict[str, Json]]) -> bool:
+    last = str(blocks[-1].get("type")) if blocks else ""
+    return last.endswith("_tool_result")
+
+
+def strip_prefill(messages: list[dict[str, Json]], *, may_think: bool) -> None:
+    """Cut what a final assistant message may not hold: closing whitespace, idle thinking.
+
+    Source:
+        https://platform.claude.com/docs/en/build-with-claude/prefill-claudes-response
+        https://github.com/tailcallhq/forgecode/issues/1853 (read 2026-11-27)
+    """
+    if messages[-1]["role"] != "assistant":
+        return
+    content = messages[-1]["content"]
+    spoken = [block for block in content if block["type"] not in THINKING_TYPES]
+    if not may_think and spoken:
+        content = messages[-1]["content"] = spoken
+    if content[-1]["type"] == "text":
+        content[-1] = {**content[-1], "text": content[-1]["text"].rstrip()}
+
+
+def opens_with_thinking(messages: Sequence[dict[str, Json]]) -> bool:
+    """Whether the tool loop in flight, if there is one, began with thinking.
+
+    With a thinking budget the API insists on it; a loop that began without goes on without.
+
+    Source:
+        https://github.com/mastra-ai/mastra/issues/7799 (read 2026-11-27)
+    """
+    opening: list[dict[str, Json]] = []
+    for message in messages:
+        if message["role"] == "assistant":
+            opening = opening or message["content"]
+        elif any(block["type"] != "tool_result" for block in message["content"]):
+            opening = []
+    calls = any(block["type"] == "tool_use" for block in opening)
+    return not calls or opening[0]["type"] in THINKING_TYPES

@@ -1,0 +1,86 @@
+"""A draft as keyword arguments of the Messages API."""
+
+from typing import Final
+
+from context_assembler.errors import EmptySessionError
+from context_assembler.providers.anthropic.blocks import THINKING_TYPES
+from context_assembler.providers.anthropic.cache_marks import add_cache_marks
+from context_assembler.providers.anthropic.joining import (
+    join_units,
+    opens_with_thinking,
+    strip_prefill,
+)
+from context_assembler.providers.anthropic.settings import (
+    render_parameters,
+    render_tool_choice,
+    render_tools,
+    system_blocks,
+)
+from context_assembler.providers.anthropic.units import Unit, render_units, tool_names
+from context_assembler.values.context import Payload
+from context_assembler.values.draft import Draft
+from context_assembler.values.fingerprints import rolling_fingerprints
+from context_assembler.values.limits import ModelLimits
+from context_assembler.values.parts import Json
+
+RENDER_VERSION: Final = 1
+
+
+def render(draft: Draft) -> Payload:
+    """Return keyword arguments for `messages.create`; plain JSON, and nothing that is `None`.
+
+    Raises:
+        UnsupportedRequestError: The Messages API cannot express the request for this model.
+        EmptySessionError: No message has anything to send.
+    """
+    names = tool_names(draft)
+    tools = render_tools(draft, names)
+    system = system_blocks(draft.system.text)
+    takes_system = draft.limits.supports("mid_conversation_system")
+    messages = join_units(render_units(draft, names), takes_system=takes_system)
+    if not messages:
+        raise EmptySessionError(draft.session_id)
+    payload: Payload = {"model": draft.limits.api_id or draft.limits.id}
+    payload |= render_parameters(draft)
+    if _has_budget(payload) and not opens_with_thinking(messages):
+        del payload["thinking"]
+    strip_prefill(messages, may_think=_may_think(payload, draft.limits))
+    if system:
+        payload["system"] = system
+    if tools:
+        payload["tools"] = tools
+    payload |= render_tool_choice(draft, names, tools=tools)
+    payload["messages"] = messages
+    if draft.cache == "auto":
+        add_cache_marks(payload, draft.limits.cache)
+    return payload
+
+
+def _may_think(payload: Payload, limits: ModelLimits) -> bool:
+    """Whether the model may think: when asked to, and on models that do so unasked."""
+    asked = payload.get("thinking", {}).get("type")
+    return asked != "disabled" if asked else "budget" not in limits.thinking.kinds
+
+
+def _has_budget(payload: Payload) -> bool:
+    return "budget_tokens" in payload.get("thinking", {})
+
+
+def fingerprints(draft: Draft) -> tuple[str, ...]:
+    """Return one fingerprint per message boundary: element *i* is what precedes message *i*.
+
+    System prompt, tools and earlier messages count; cache markers and thinking do not, as they do
+    not for the signatures of thinking blocks.
+
+    Source:
+        https://platform.claude.com/docs/en/build-with-claude/preserved-thinking (read 2026-11-27)
+    """
+    names = tool_names(draft)
+    tools = render_tools(draft, names)
+    head = ["anthropic", RENDER_VERSION, system_blocks(draft.system.text), tools]
+    return rolling_fingerprints(head, map(_identity, render_units(draft, names)))
+
+
+def _identity(unit: Unit) -> Json:
+    blocks = [block for block in unit.blocks if block.get("type") not in THINKING_TYPES]
+    return [unit.role, blocks, list(unit.fenced)] if blocks or unit.fenced else None

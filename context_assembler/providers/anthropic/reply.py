@@ -1,0 +1,129 @@
+"""A reply of the Messages API as parts."""
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from context_assembler.errors import ReplyError
+from context_assembler.providers.anthropic.blocks import PROVIDER, THINKING_TYPES
+from context_assembler.providers.anthropic.units import tool_names
+from context_assembler.values.draft import Draft, Reply
+from context_assembler.values.events import Usage
+from context_assembler.values.json_shapes import is_array, is_object
+from context_assembler.values.parts import Json, JsonObject, Opaque, Part, Text, Thinking, ToolCall
+from context_assembler.values.reading import as_object, as_text, objects_in
+from context_assembler.values.wire import count_of, object_of, parse_json_object
+
+_CUT_OFF: Final = frozenset({None, "max_tokens", "model_context_window_exceeded"})
+
+
+def matches_reply(reply: Any) -> bool:
+    """Whether the reply is a message of this API: an SDK object, or its dict."""
+    body = object_of(reply)
+    return (
+        body is not None and body.get("type") == "message" and isinstance(body.get("content"), list)
+    )
+
+
+def read_reply(reply: Any, draft: Draft | None = None) -> Reply:
+    """Return the reply's parts in their order.
+
+    Thinking and server-tool blocks are kept verbatim. Tools get back the names they have in the
+    draft.
+
+    Raises:
+        ReplyError: The reply is no message of this API.
+    """
+    body = object_of(reply)
+    if body is None:
+        raise ReplyError(reply, reason="it is neither a dict nor an SDK object")
+    content = body.get("content")
+    if not is_array(content) or not all(map(is_object, content)):
+        raise ReplyError(reply, reason="it has no list of content blocks")
+    original_names = _original_names(draft)
+    warnings: list[str] = []
+    parts: list[Part] = []
+    for _, block in objects_in(content):
+        part = _read_block(block, original_names, warnings)
+        if part is not None:
+            parts.append(part)
+    stop_reason = as_text(body.get("stop_reason")) or None
+    if parts and isinstance(parts[-1], ToolCall) and stop_reason in _CUT_OFF:
+        warnings.append(f"The reply was cut off inside the call {parts[-1].call_id!r}.")
+    return Reply(
+        provider=PROVIDER,
+        model=as_text(body.get("model")),
+        parts=tuple(parts),
+        response_id=as_text(body.get("id")) or None,
+        stop_reason=stop_reason,
+        usage=_read_usage(body.get("usage")),
+        warnings=tuple(warnings),
+    )
+
+
+def _original_names(draft: Draft | None) -> dict[str, str]:
+    return {} if draft is None else {sent: name for name, sent in tool_names(draft).items()}
+
+
+def _read_block(
+    block: JsonObject, original_names: Mapping[str, str], warnings: list[str]
+) -> Part | None:
+    kind, text = block.get("type"), block.get("text")
+    if kind == "text" and isinstance(text, str) and not block.get("citations"):
+        return Text(text) if text else None
+    if kind in THINKING_TYPES:
+        is_signed = bool(block.get("signature") or block.get("data"))
+        return Thinking(
+            text=as_text(block.get("thinking")),
+            provider=PROVIDER,
+            block=block if is_signed else None,
+        )
+    if kind == "tool_use":
+        return _read_call(block, original_names, warnings)
+    own = {key: value for key, value in block.items() if key != "parsed_output"}  # the SDK's
+    return Opaque(provider=PROVIDER, block=own, text=_readable(block))
+
+
+def _read_call(
+    block: JsonObject, original_names: Mapping[str, str], warnings: list[str]
+) -> ToolCall:
+    call_id, sent_name = as_text(block.get("id")), as_text(block.get("name"))
+    name, given = original_names.get(sent_name, sent_name), block.get("input")
+    if is_object(given):
+        return ToolCall(call_id=call_id, name=name, arguments=given)
+    spelled = as_text(given)
+    arguments = parse_json_object(spelled)
+    if arguments is None and spelled:
+        warnings.append(f"The arguments of call {call_id!r} are not a JSON object.")
+    return ToolCall(
+        call_id=call_id, name=name, arguments=arguments or {}, arguments_json=spelled or None
+    )
+
+
+def _readable(block: JsonObject) -> str:
+    """Return what of a block another model can read: cited text, or an API-written summary."""
+    for key in ("text", "content"):
+        value = block.get(key)
+        if isinstance(value, str):
+            return value
+    return ""
+
+
+def _read_usage(usage: Json) -> Usage | None:
+    """Return the usage with the whole prompt as input; the API reports the uncached rest.
+
+    Source:
+        https://platform.claude.com/docs/en/build-with-claude/prompt-caching (read 2026-11-27)
+    """
+    fields = as_object(usage)
+    if not fields:
+        return None
+    read = count_of(fields.get("cache_read_input_tokens"))
+    written = count_of(fields.get("cache_creation_input_tokens"))
+    details = as_object(fields.get("output_tokens_details"))
+    return Usage(
+        input_tokens=count_of(fields.get("input_tokens")) + read + written,
+        output_tokens=count_of(fields.get("output_tokens")),
+        cache_read_tokens=read,
+        cache_write_tokens=written,
+        reasoning_tokens=count_of(details.get("thinking_tokens")),
+    )

@@ -1,0 +1,217 @@
+"""Rules on tools and parameters."""
+
+import re
+from collections.abc import Iterator
+from typing import Final
+
+from context_assembler.providers.anthropic.blocks import THINKING_TYPES
+from context_assembler.providers.anthropic.rule_book import (
+    VERSION_WITHOUT_SAMPLING,
+    Sent,
+    breach,
+    level_if,
+)
+from context_assembler.providers.anthropic.settings import suits_strict
+from context_assembler.values.parts import Json
+from context_assembler.values.reading import (
+    as_array,
+    as_number,
+    as_object,
+    as_text,
+    objects_in,
+    walk_objects,
+)
+from context_assembler.values.report import Violation
+
+_NAME: Final = re.compile(r"[a-zA-Z0-9_-]{1,64}")
+_UNIONS: Final = ("oneOf", "anyOf", "allOf")
+_SAMPLING: Final = ("temperature", "top_p", "top_k")
+_HIGHEST_LEVELS: Final = frozenset({"xhigh", "max"})
+_LEAST_BUDGET_TOKENS: Final = 1024
+_MAX_STRICT_TOOLS: Final = 20
+
+
+def check_tools(sent: Sent) -> Iterator[Violation]:
+    """A6, A7, A8, A20: names, schemas, strict mode, deferred loading."""
+    names: set[str] = set()
+    strict = 0
+    tools = list(objects_in(sent.payload.get("tools")))
+    for index, tool in tools:
+        where, name = f"tools[{index}]", as_text(tool.get("name"))
+        if "name" in tool and not _NAME.fullmatch(name):
+            yield breach("A6", f"{where}.name", "must match [a-zA-Z0-9_-]{1,64}")
+        if name and name in names:
+            yield breach("A6", f"{where}.name", f"{name!r} is taken by another tool")
+        names.add(name)
+        if "input_schema" in tool:
+            yield from _check_schema(tool["input_schema"], where=f"{where}.input_schema")
+        elif tool.get("type") in (None, "custom"):
+            yield breach("A7", f"{where}.input_schema", "a schema is required")
+        if tool.get("strict") is True:
+            strict += 1
+            if not suits_strict(tool.get("input_schema")):
+                message = "strict mode does not take this schema"
+                yield breach("A8", f"{where}.input_schema", message, level="avoid")
+    if strict > _MAX_STRICT_TOOLS:
+        yield breach("A8", "tools", f"at most {_MAX_STRICT_TOOLS} strict tools are taken")
+    yield from _check_deferred(sent, [tool for _, tool in tools])
+
+
+def _check_schema(schema: Json, *, where: str) -> Iterator[Violation]:
+    fields = as_object(schema)
+    if fields.get("type") != "object":
+        yield breach("A7", f"{where}.type", "must be 'object'")
+    for union in _UNIONS:
+        if union in fields:
+            yield breach("A7", f"{where}.{union}", "no union at the root of a schema")
+
+
+def _check_deferred(sent: Sent, tools: list[dict[str, Json]]) -> Iterator[Violation]:
+    if tools and all(tool.get("defer_loading") is True for tool in tools):
+        yield breach("A20", "tools", "at least one tool must not be deferred")
+    offered = {as_text(tool.get("name")) for tool in tools}
+    has_open_sources = any(as_text(tool.get("type")).startswith("mcp") for tool in tools)
+    if has_open_sources or sent.payload.get("mcp_servers"):
+        return
+    for turn in sent.turns:
+        for block in turn.blocks:
+            if block.kind != "tool_result":
+                continue
+            for found in walk_objects(block.body.get("content")):
+                name = as_text(found.get("tool_name") or found.get("name"))
+                if found.get("type") == "tool_reference" and name not in offered:
+                    yield breach("A20", block.where, f"tool {name!r} is not declared")
+
+
+def check_tool_choice(sent: Sent) -> Iterator[Violation]:
+    """A6, A18: a forced tool is offered, and the model lets itself be forced."""
+    choice = as_object(sent.payload.get("tool_choice"))
+    mode = choice.get("type")
+    if mode not in ("any", "tool"):
+        return
+    tools = [tool for _, tool in objects_in(sent.payload.get("tools"))]
+    name = as_text(choice.get("name"))
+    if not tools and not sent.payload.get("mcp_servers"):
+        yield breach("A6", "tool_choice", "a call is forced, but no tool is offered")
+    elif mode == "tool" and name not in {as_text(tool.get("name")) for tool in tools}:
+        yield breach("A6", "tool_choice.name", f"tool {name!r} is not offered")
+    if sent.limits is not None and sent.limits.features.get("forced_tools") is False:
+        yield breach("A18", "tool_choice", "the model takes no forced tool choice")
+    if sent.thinking_type == "enabled":
+        yield breach("A18", "tool_choice", "no forced tool choice with a thinking budget")
+
+
+def check_sampling(sent: Sent) -> Iterator[Violation]:
+    """A14: sampling parameters by API version, model and thinking."""
+    given = [name for name in _SAMPLING if sent.payload.get(name) is not None]
+    if sent.api_version >= VERSION_WITHOUT_SAMPLING:
+        for name in given:
+            yield breach("A14", name, f"not taken since API version {VERSION_WITHOUT_SAMPLING}")
+        return
+    limits = sent.limits
+    for name in given:
+        is_default = name != "top_k" and sent.payload[name] == 1
+        if limits is not None and limits.parameters.temperature == "never" and not is_default:
+            yield breach("A14", name, "the model takes default sampling only")
+        elif sent.thinking_type == "enabled" and name != "top_p" and not is_default:
+            yield breach("A14", name, "not taken while the model thinks")
+    has_both = "temperature" in given and "top_p" in given
+    if has_both and limits is not None and not limits.parameters.accepts_top_p_with_temperature:
+        yield breach("A14", "top_p", "not taken together with temperature", level="avoid")
+
+
+def check_thinking(sent: Sent) -> Iterator[Violation]:
+    """A15: how the model may be asked to think."""
+    thinking = as_object(sent.payload.get("thinking"))
+    if sent.thinking_type == "enabled":
+        yield from _check_budget(sent, thinking)
+        yield from _check_loop(sent)
+    if not thinking or sent.limits is None or not sent.limits.thinking.kinds:
+        return
+    kinds, disable = sent.limits.thinking.kinds, sent.limits.thinking.disable
+    effort = as_object(sent.payload.get("output_config")).get("effort")
+    is_highest = isinstance(effort, str) and effort in _HIGHEST_LEVELS
+    wrong = {
+        "enabled": "budget" not in kinds,
+        "adaptive": "adaptive" not in kinds,
+        "disabled": disable in ("no", "between_tools")
+        or (disable == "effort_up_to_high" and is_highest),
+        "between_tools": disable != "between_tools" or is_highest,
+    }
+    if wrong.get(sent.thinking_type):
+        yield breach("A15", "thinking.type", f"the model refuses {sent.thinking_type!r}")
+
+
+def _check_budget(sent: Sent, thinking: dict[str, Json]) -> Iterator[Violation]:
+    budget, reply = thinking.get("budget_tokens"), as_number(sent.payload.get("max_tokens"))
+    where = "thinking.budget_tokens"
+    if not isinstance(budget, int) or budget < _LEAST_BUDGET_TOKENS:
+        yield breach("A15", where, f"must be at least {_LEAST_BUDGET_TOKENS:,}")
+    elif reply is not None and budget >= reply and not sent.has_betas:
+        yield breach("A15", where, "must be less than max_tokens")
+
+
+def _check_loop(sent: Sent) -> Iterator[Violation]:
+    """With a budget, the assistant turn that opened the tool loop in flight begins with thinking."""
+    opening = None
+    for turn in sent.turns:
+        if turn.role == "assistant":
+            opening = opening or turn
+        elif any(block.kind != "tool_result" for block in turn.blocks):
+            opening = None
+    if opening is None or not any(block.kind == "tool_use" for block in opening.blocks):
+        return
+    if opening.blocks[0].kind not in THINKING_TYPES:
+        yield breach("A15", opening.blocks[0].where, "must begin with a thinking block")
+
+
+def check_reply_settings(sent: Sent) -> Iterator[Violation]:
+    """A16, A23, A24, A27, A28: length, effort, stop sequences, thinking in final position."""
+    limits, max_tokens = sent.limits, as_number(sent.payload.get("max_tokens"))
+    most = limits.output_tokens if limits is not None and not sent.has_betas else None
+    if most is not None and max_tokens is not None and max_tokens > most:
+        yield breach("A23", "max_tokens", f"the model's most is {most:,}")
+    effort = as_object(sent.payload.get("output_config")).get("effort")
+    if limits is not None and isinstance(effort, str) and effort not in limits.thinking.levels:
+        level = level_if(bool(limits.thinking.levels))
+        yield breach("A27", "output_config.effort", f"not a level: {effort!r}", level=level)
+    for index, stop in enumerate(as_array(sent.payload.get("stop_sequences"))):
+        if not as_text(stop).strip():
+            yield breach("A28", f"stop_sequences[{index}]", "must not be blank")
+    if max_tokens == 0:
+        yield from _check_prewarming(sent)
+    last = sent.turns[-1] if sent.turns else None
+    if last is not None and last.role == "assistant" and _is_idle(sent):
+        for block in last.blocks:
+            if block.kind in THINKING_TYPES:
+                message = "no thinking in a final assistant message while thinking is off"
+                yield breach("A16", block.where, message)
+
+
+def _is_idle(sent: Sent) -> bool:
+    """Whether thinking is off: by request, or on models that think only when asked to."""
+    is_on_demand = sent.limits is not None and "budget" in sent.limits.thinking.kinds
+    return sent.thinking_type == "disabled" or (not sent.thinking_type and is_on_demand)
+
+
+def _check_prewarming(sent: Sent) -> Iterator[Violation]:
+    config = as_object(sent.payload.get("output_config"))
+    forced = as_object(sent.payload.get("tool_choice")).get("type") in ("any", "tool")
+    for is_set, where in (
+        (sent.payload.get("stream") is True, "stream"),
+        (sent.thinking_type == "enabled", "thinking"),
+        (bool(config.get("format")), "output_config.format"),
+        (forced, "tool_choice"),
+    ):
+        if is_set:
+            yield breach("A24", where, "not taken with max_tokens 0")
+
+
+def check_context_editing(sent: Sent) -> Iterator[Violation]:
+    """A25, A26: server-side compaction and editing."""
+    management = as_object(sent.payload.get("context_management"))
+    if management and sent.payload.get("compaction"):
+        yield breach("A25", "compaction", "not taken together with context_management")
+    for index, edit in objects_in(management.get("edits")):
+        if index and as_text(edit.get("type")).startswith("clear_thinking"):
+            yield breach("A26", f"context_management.edits[{index}]", "clear_thinking comes first")

@@ -1,0 +1,111 @@
+"""Canonical messages as content blocks, one unit per message."""
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Final, Literal, TypeAlias
+
+from context_assembler.providers.anthropic.blocks import (
+    PROVIDER,
+    Spelling,
+    assistant_blocks,
+    fence,
+    text_blocks,
+    user_blocks,
+    verbatim,
+)
+from context_assembler.values.draft import Draft
+from context_assembler.values.messages import Message
+from context_assembler.values.names import NameRule, respell_names, spell_call_ids
+from context_assembler.values.parts import Json, Opaque, Text, ToolCall, ToolResult
+
+# https://github.com/langchain-ai/langchain/issues/37756 (read 2026-11-27)
+ID_RULE: Final = NameRule(pattern=re.compile(r"[a-zA-Z0-9_-]{1,128}"), max_chars=64)
+
+# https://platform.claude.com/docs/en/agents-and-tools/tool-use/define-tools (read 2026-11-27)
+NAME_RULE: Final = NameRule(pattern=re.compile(r"[a-zA-Z0-9_-]{1,64}"), max_chars=64)
+
+UnitRole: TypeAlias = Literal["user", "assistant", "system"]
+
+_NO_SYSTEM_AUTHORITY: Final = frozenset({"memory", "tool", "file"})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Unit:
+    """One canonical message, rendered by itself.
+
+    `fenced` is the same as user content, for a system message that has no place of its own;
+    `has_authority` tells whether it may have one.
+    """
+
+    role: UnitRole
+    blocks: tuple[dict[str, Json], ...]
+    fenced: tuple[dict[str, Json], ...] = ()
+    has_authority: bool = False
+
+
+def tool_names(draft: Draft) -> dict[str, str]:
+    """Return every tool's name with the one that goes over the wire, one to one."""
+    native = {
+        tool.name: spec["name"]
+        for tool in draft.tools
+        if (spec := tool.native_specs.get(PROVIDER)) is not None
+        and isinstance(spec.get("name"), str)
+    }
+    called = (call.name for message in draft.messages for call in message.tool_calls)
+    plain = {*(tool.name for tool in draft.tools), *called} - native.keys()
+    return respell_names(plain, rule=NAME_RULE) | native
+
+
+def render_units(draft: Draft, names: Mapping[str, str]) -> list[Unit]:
+    """Return one unit per message, in order; `names` are those of `tool_names`."""
+    offered = frozenset(names.get(tool.name, tool.name) for tool in draft.tools)
+    spelling = Spelling(limits=draft.limits, names=names, offered=offered)
+    ids = spell_call_ids(draft.messages, rule=ID_RULE)
+    return [
+        _unit(message, own_ids, spelling)
+        for message, own_ids in zip(draft.messages, ids, strict=True)
+    ]
+
+
+def _unit(message: Message, own_ids: tuple[str, ...], spelling: Spelling) -> Unit:
+    if message.kind == "summary":
+        return Unit(role="user", blocks=tuple(text_blocks(fence("summary", message.text))))
+    if message.role == "system":
+        return _system_unit(message, spelling)
+    spell = assistant_blocks if message.role == "assistant" else user_blocks
+    remaining_ids = iter(own_ids)
+    blocks: list[dict[str, Json]] = []
+    for part in message.parts:
+        call_id = next(remaining_ids) if isinstance(part, ToolCall | ToolResult) else ""
+        blocks.extend(spell(part, call_id, spelling))
+    return Unit(role="assistant" if message.role == "assistant" else "user", blocks=tuple(blocks))
+
+
+def _system_unit(message: Message, spelling: Spelling) -> Unit:
+    """Return a system message: as text blocks, and fenced for where that role is not taken."""
+    own = tuple(_system_blocks(message))
+    text = "\n".join(
+        part.text for part in message.parts if isinstance(part, Text | Opaque) and part.text.strip()
+    )
+    media = [
+        block
+        for part in message.parts
+        if not isinstance(part, Text | Opaque)
+        for block in user_blocks(part, "", spelling)
+    ]
+    reminder = text_blocks(fence("system-reminder", text)) if text else ()
+    return Unit(
+        role="system",
+        blocks=own,
+        fenced=(*reminder, *media),
+        has_authority=bool(own) and not media and message.origin not in _NO_SYSTEM_AUTHORITY,
+    )
+
+
+def _system_blocks(message: Message) -> Iterator[dict[str, Json]]:
+    for part in message.parts:
+        if isinstance(part, Opaque) and part.provider == PROVIDER:
+            yield verbatim(part.block)
+        elif isinstance(part, Text | Opaque):
+            yield from text_blocks(part.text)

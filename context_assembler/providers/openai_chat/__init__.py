@@ -1,0 +1,17 @@
+"""OpenAI Chat Completions, and the many servers that speak it."""
+
+from typing import Final
+
+from context_assembler.ports import Provider
+from context_assembler.providers.openai_chat.render import fingerprints, render
+from context_assembler.providers.openai_chat.reply import matches_reply, read_reply
+from context_assembler.providers.openai_chat.rules import check_payload
+
+OPENAI_CHAT: Final = Provider(
+    name="openai_chat",
+    render=render,
+    read_reply=read_reply,
+    matches_reply=matches_reply,
+    check_payload=check_payload,
+    fingerprints=fingerprints,
+)

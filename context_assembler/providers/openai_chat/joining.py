@@ -1,0 +1,66 @@
+"""Units joined into the messages of a payload."""
+
+from collections.abc import Iterable, Sequence
+from itertools import groupby
+
+from context_assembler.providers.openai_chat.units import Unit
+from context_assembler.values.parts import Json
+
+
+def join_units(units: Iterable[Unit], *, merges_users: bool) -> list[dict[str, Json]]:
+    """Return the messages in the order that the API takes.
+
+    Between two assistant messages the tool messages come first, then what the tools returned beside
+    text, in one user message, then everything else in its order. Neighbouring assistant messages
+    become one, since calls must be answered before any other message.
+
+    Source:
+        https://github.com/agno-agi/agno/issues/4345 (read 2026-11-27)
+    """
+    spoken = [unit for unit in units if unit.messages or unit.answers]
+    messages: list[dict[str, Json]] = []
+    for is_assistant, group in groupby(spoken, key=lambda unit: unit.role == "assistant"):
+        run = list(group)
+        said = [message for unit in run for message in unit.messages]
+        if is_assistant and said:
+            messages.append(_merge_assistants(said))
+            said = []
+        messages.extend(answer for unit in run for answer in unit.answers)
+        attached = [part for unit in run for part in unit.attachments]
+        rest = [{"role": "user", "content": attached}, *said] if attached else said
+        messages.extend(_merge_neighbours(rest) if merges_users else rest)
+    return messages
+
+
+def _merge_assistants(said: Sequence[dict[str, Json]]) -> dict[str, Json]:
+    if len(said) == 1:
+        return said[0]
+    contents = [message["content"] for message in said if "content" in message]
+    calls = [call for message in said for call in message.get("tool_calls", [])]
+    merged: dict[str, Json] = {"role": "assistant"}
+    if contents:
+        merged["content"] = _join_contents(contents)
+    if calls:
+        merged["tool_calls"] = calls
+    return merged
+
+
+def _merge_neighbours(messages: Sequence[dict[str, Json]]) -> list[dict[str, Json]]:
+    merged: list[dict[str, Json]] = []
+    for message in messages:
+        if merged and message["role"] == "user" == merged[-1]["role"]:
+            content = [*_as_parts(merged[-1]["content"]), *_as_parts(message["content"])]
+            merged[-1] = {"role": "user", "content": content}
+        else:
+            merged.append(message)
+    return merged
+
+
+def _join_contents(contents: Sequence[Json]) -> Json:
+    if all(isinstance(content, str) for content in contents):
+        return "\n".join(contents)
+    return [part for content in contents for part in _as_parts(content)]
+
+
+def _as_parts(content: Json) -> list[Json]:
+    return [{"type": "text", "text": content}] if isinstance(content, str) else list(content)

@@ -1,0 +1,136 @@
+"""A reply of Chat Completions as parts."""
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from context_assembler.errors import ReplyError
+from context_assembler.providers.openai_chat.content import PROVIDER
+from context_assembler.providers.openai_chat.units import tool_names
+from context_assembler.values.draft import Draft, Reply
+from context_assembler.values.events import Usage
+from context_assembler.values.json_shapes import is_object
+from context_assembler.values.parts import Json, JsonObject, Opaque, Part, Text, Thinking, ToolCall
+from context_assembler.values.reading import as_array, as_object, as_text, objects_in
+from context_assembler.values.wire import count_of, object_of, parse_json_object
+
+
+def matches_reply(reply: Any) -> bool:
+    """Whether the reply is a chat completion: an SDK object, or its dict."""
+    body = object_of(reply)
+    return (
+        body is not None
+        and body.get("object", "chat.completion") == "chat.completion"
+        and isinstance(body.get("choices"), list)
+    )
+
+
+def read_reply(reply: Any, draft: Draft | None = None) -> Reply:
+    """Return the first choice's parts: reasoning text, text, refusal, calls.
+
+    Tools get back the names they have in the draft.
+
+    Raises:
+        ReplyError: The reply is no chat completion.
+    """
+    body = object_of(reply)
+    if body is None:
+        raise ReplyError(reply, reason="it is neither a dict nor an SDK object")
+    choices = as_array(body.get("choices"))
+    if not choices:
+        raise ReplyError(reply, reason="it has no choices")
+    choice = as_object(choices[0])
+    message = as_object(choice.get("message"))
+    if not message:
+        raise ReplyError(reply, reason="its first choice has no message")
+    warnings: list[str] = []
+    if len(choices) > 1:
+        warnings.append(f"Only the first of {len(choices)} choices was read.")
+    names = {} if draft is None else {sent: name for name, sent in tool_names(draft).items()}
+    return Reply(
+        provider=PROVIDER,
+        model=as_text(body.get("model")),
+        parts=tuple(_read_message(message, names, warnings)),
+        response_id=as_text(body.get("id")) or None,
+        stop_reason=as_text(choice.get("finish_reason")) or None,
+        usage=_read_usage(body.get("usage")),
+        warnings=tuple(warnings),
+    )
+
+
+def _read_message(
+    message: JsonObject, names: Mapping[str, str], warnings: list[str]
+) -> Iterator[Part]:
+    """Yield the parts; other servers put readable reasoning beside the content."""
+    for key in ("reasoning_content", "reasoning"):
+        thought = message.get(key)
+        if isinstance(thought, str) and thought:
+            yield Thinking(text=thought, provider=PROVIDER)
+            break
+    yield from _read_content(message.get("content"), warnings)
+    refusal = message.get("refusal")
+    if isinstance(refusal, str) and refusal:
+        yield Opaque(provider=PROVIDER, block={"type": "refusal", "refusal": refusal}, text=refusal)
+    calls = as_array(message.get("tool_calls"))
+    for call in calls:
+        yield _read_call(as_object(call), names, warnings)
+    legacy = as_object(message.get("function_call"))
+    if legacy and not calls:
+        yield _read_call({"id": "call_0", "function": legacy}, names, warnings)
+    if message.get("audio"):
+        warnings.append("The spoken answer was not recorded.")
+
+
+def _read_content(content: Json, warnings: list[str]) -> Iterator[Part]:
+    """Yield text; some servers answer with a list of parts, as in a request."""
+    if isinstance(content, str) and content:
+        yield Text(content)
+    for item in as_array(content):
+        part = as_object(item)
+        kind, text = part.get("type"), as_text(part.get("text"))
+        if kind == "text":
+            if text:
+                yield Text(text)
+        elif kind == "refusal":
+            yield Opaque(provider=PROVIDER, block=part, text=as_text(part.get("refusal")))
+        elif kind == "thinking":
+            thoughts = [as_text(thought.get("text")) for _, thought in objects_in(part.get(kind))]
+            yield Thinking(text="\n".join(thoughts), provider=PROVIDER)
+        else:
+            warnings.append(f"A part of the answer was not recorded: its type is {kind!r}.")
+
+
+def _read_call(call: JsonObject, names: Mapping[str, str], warnings: list[str]) -> ToolCall:
+    call_id = as_text(call.get("id"))
+    target = as_object(call.get("function")) or as_object(call.get("custom"))
+    sent_name = as_text(target.get("name"))
+    name = names.get(sent_name, sent_name)
+    given = target.get("arguments", target.get("input"))
+    if is_object(given):
+        return ToolCall(call_id=call_id, name=name, arguments=given)
+    spelled = as_text(given)
+    arguments = parse_json_object(spelled)
+    if arguments is None and spelled:
+        warnings.append(f"The arguments of call {call_id!r} are not a JSON object.")
+    return ToolCall(
+        call_id=call_id, name=name, arguments=arguments or {}, arguments_json=spelled or None
+    )
+
+
+def _read_usage(usage: Json) -> Usage | None:
+    """Return the usage; the prompt's tokens include the cached ones.
+
+    Source:
+        https://developers.openai.com/api/docs/guides/prompt-caching (read 2026-11-27)
+    """
+    fields = as_object(usage)
+    if not fields:
+        return None
+    prompt = as_object(fields.get("prompt_tokens_details"))
+    completion = as_object(fields.get("completion_tokens_details"))
+    return Usage(
+        input_tokens=count_of(fields.get("prompt_tokens")),
+        output_tokens=count_of(fields.get("completion_tokens")),
+        cache_read_tokens=count_of(prompt.get("cached_tokens")),
+        cache_write_tokens=count_of(prompt.get("cache_write_tokens")),
+        reasoning_tokens=count_of(completion.get("reasoning_tokens")),
+    )

@@ -1,0 +1,111 @@
+"""Where each rule of Chat Completions is written, and payloads as the rules look at them."""
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Final, Literal, TypeAlias
+
+from context_assembler.providers.openai_chat.dialect import dialect_of
+from context_assembler.values.limits import ModelLimits
+from context_assembler.values.parts import Json, JsonObject
+from context_assembler.values.reading import as_array, as_object, as_text
+from context_assembler.values.report import Violation
+
+_SPEC: Final = "https://github.com/openai/openai-openapi, CreateChatCompletionRequest"
+
+# Rule → where it is written. All were read on 2026-11-27.
+SOURCES: Final[Mapping[str, str]] = {
+    "C0": _SPEC,
+    "C1": "https://github.com/agno-agi/agno/issues/4345",
+    "C2": "https://github.com/danny-avila/LibreChat/issues/14231",
+    "C3": "https://developers.openai.com/api/docs/guides/latest-model",
+    "C4": f"{_SPEC}.max_tokens",
+    "C5": f"{_SPEC}, ChatCompletionRequestDeveloperMessage",
+    "C6": f"{_SPEC}.tools",
+    "C7": f"{_SPEC}, FunctionObject",
+    "C8": "https://developers.openai.com/api/docs/guides/function-calling",
+    "C9": f"{_SPEC}.response_format, .stop, .metadata",
+    "C10": f"{_SPEC}, ChatCompletionRequestAssistantMessage.content",
+    "C11": f"{_SPEC}, ChatCompletionRequestToolMessage.content",
+    "C12": "https://developers.openai.com/api/docs/guides/structured-outputs",
+    "C13": "https://developers.openai.com/api/docs/guides/reasoning",
+    "C14": "https://developers.openai.com/api/docs/guides/images-vision",
+    "C15": "https://developers.openai.com/api/docs/guides/prompt-caching",
+    "C16": "https://docs.mistral.ai/api (chat completions, order of roles)",
+}
+
+# Ids of OpenAI's own models, for payloads without a row of limits.
+_OPENAI_ID: Final = re.compile(r"(azure-)?(openai/)?(gpt-(?!oss)|chatgpt-|o[134](-|$)).*")
+_ALTERNATING_ID: Final = re.compile(r"(.*/)?(sonar|(open-|codestral|magistral|mi[nx]?i?stral)).*")
+
+
+Level: TypeAlias = Literal["refused", "avoid"]
+
+
+def level_if(is_refused: bool) -> Level:
+    """Return `refused`, or `avoid` where it is not sure that the server refuses."""
+    return "refused" if is_refused else "avoid"
+
+
+def breach(rule: str, where: str, message: str, *, level: Level = "refused") -> Violation:
+    """Return the violation of a rule in the book."""
+    source = f"{SOURCES[rule]} (read 2026-11-27)"
+    return Violation(rule=rule, level=level, where=where, message=message, source=source)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SentMessage:
+    """A message and where it stands; a message that is no object has no fields."""
+
+    where: str
+    fields: dict[str, Json]
+
+    @property
+    def role(self) -> str:
+        return as_text(self.fields.get("role"))
+
+    @property
+    def calls(self) -> list[Json]:
+        return as_array(self.fields.get("tool_calls"))
+
+    def parts(self) -> Iterator[tuple[str, dict[str, Json]]]:
+        """Yield the content parts with their places."""
+        for index, part in enumerate(as_array(self.fields.get("content"))):
+            yield f"{self.where}.content[{index}]", as_object(part)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sent:
+    """A payload with what the rules need to know beside it.
+
+    `model` is the id without the vendor's name in front of it.
+    """
+
+    payload: dict[str, Json]
+    messages: tuple[SentMessage, ...]
+    limits: ModelLimits | None
+    model: str
+    is_openai: bool
+    takes_late_instructions: bool
+    is_strict_about_order: bool
+
+
+def open_payload(payload: JsonObject, *, limits: ModelLimits | None) -> Sent:
+    """Return the payload as the server will see it: `extra_body` merged in."""
+    body = as_object(payload)
+    merged = body | as_object(body.pop("extra_body", None))
+    asked = as_text(merged.get("model"))
+    dialect = None if limits is None else dialect_of(limits)
+    is_openai = _OPENAI_ID.fullmatch(asked) is not None if dialect is None else dialect.is_openai
+    return Sent(
+        payload=merged,
+        messages=tuple(
+            SentMessage(where=f"messages[{index}]", fields=as_object(item))
+            for index, item in enumerate(as_array(merged.get("messages")))
+        ),
+        limits=limits,
+        model=asked.removeprefix("openai/"),
+        is_openai=is_openai,
+        takes_late_instructions=is_openai if dialect is None else dialect.takes_late_instructions,
+        is_strict_about_order=_ALTERNATING_ID.fullmatch(asked) is not None,
+    )

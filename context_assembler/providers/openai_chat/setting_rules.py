@@ -1,0 +1,188 @@
+"""Rules on tools and parameters."""
+
+import re
+from collections.abc import Iterator
+from typing import Final
+
+from context_assembler.providers.openai_chat.dialect import WITHOUT_STOP
+from context_assembler.providers.openai_chat.rule_book import Sent, breach, level_if
+from context_assembler.providers.openai_chat.settings import (
+    MAX_CACHE_KEY_CHARS,
+    MAX_STOP_SEQUENCES,
+    MAX_TOOLS,
+    suits_strict,
+)
+from context_assembler.values.parts import Json
+from context_assembler.values.reading import (
+    as_array,
+    as_number,
+    as_object,
+    as_text,
+    objects_in,
+)
+from context_assembler.values.report import Violation
+
+_NAME: Final = re.compile(r"[a-zA-Z0-9_-]{1,64}")
+_UNIONS: Final = ("oneOf", "anyOf", "allOf")
+_MAX_METADATA: Final = 16
+_DATE: Final = r"(-\d{4}-\d{2}-\d{2})?"
+
+# What the id alone decides. Each was refused in so many words: "'messages[0].role' does not support
+# 'developer' with this model.", "Web search options not supported with this model." …
+_ALWAYS_REASONS: Final = re.compile(rf"(o[134]|gpt-5)(-(mini|nano|pro|preview))?{_DATE}")
+_WITHOUT_DEVELOPER: Final = re.compile(rf"o1-(mini|preview){_DATE}")
+_WITHOUT_JSON_SCHEMA: Final = re.compile(
+    r"gpt-4(-\d{4})?|gpt-4-turbo.*|gpt-3\.5-turbo.*|gpt-4o-2024-05-13"
+)
+_WITH_WEB_SEARCH: Final = re.compile(r".*search.*")
+
+
+def check_tools(sent: Sent) -> Iterator[Violation]:
+    """C6, C7, C8: number, names and schemas."""
+    tools = list(objects_in(sent.payload.get("tools")))
+    if len(tools) > MAX_TOOLS and sent.is_openai:
+        yield breach("C6", "tools", f"{len(tools)} tools, at most {MAX_TOOLS} are taken")
+    names: set[str] = set()
+    for index, tool in tools:
+        if tool.get("type") != "function":
+            continue
+        function, where = as_object(tool.get("function")), f"tools[{index}].function"
+        name = as_text(function.get("name"))
+        if not _NAME.fullmatch(name):
+            yield breach("C7", f"{where}.name", "must match [a-zA-Z0-9_-]{1,64}")
+        if name in names:
+            yield breach("C7", f"{where}.name", f"{name!r} is taken", level="avoid")
+        names.add(name)
+        parameters = function.get("parameters")
+        if parameters is not None:
+            yield from _check_schema(sent, parameters, where=f"{where}.parameters")
+        if function.get("strict") is True and not suits_strict(parameters):
+            message = "strict mode does not take this schema"
+            yield breach("C8", f"{where}.parameters", message, level="avoid")
+
+
+def _check_schema(sent: Sent, schema: Json, *, where: str) -> Iterator[Violation]:
+    fields = as_object(schema)
+    level = level_if(sent.is_openai)
+    if fields and fields.get("type") != "object":
+        yield breach("C8", f"{where}.type", "must be 'object'", level=level)
+    for union in _UNIONS:
+        if union in fields:
+            yield breach("C8", f"{where}.{union}", "no union at the root", level=level)
+
+
+def check_tool_choice(sent: Sent) -> Iterator[Violation]:
+    """C6: choices stand beside tools, and a forced tool is offered."""
+    tools = [tool for _, tool in objects_in(sent.payload.get("tools"))]
+    choice = sent.payload.get("tool_choice")
+    if not tools and sent.is_openai and not sent.payload.get("functions"):
+        for name in ("tool_choice", "parallel_tool_calls"):
+            if sent.payload.get(name) is not None:
+                yield breach("C6", name, "is only taken beside tools")
+    target = as_object(as_object(choice).get("function"))
+    if not target:
+        return
+    offered = {as_text(as_object(tool.get("function")).get("name")) for tool in tools}
+    if as_text(target.get("name")) not in offered:
+        yield breach("C6", "tool_choice", f"tool {target.get('name')!r} is not offered")
+
+
+def check_reasoning(sent: Sent) -> Iterator[Violation]:
+    """C2, C13: effort by model, and beside tools."""
+    effort = sent.payload.get("reasoning_effort")
+    routed = as_object(sent.payload.get("reasoning"))
+    limits = sent.limits
+    if limits is None:
+        return
+    levels = limits.thinking.levels
+    for where, level in (("reasoning_effort", effort), ("reasoning.effort", routed.get("effort"))):
+        if isinstance(level, str) and levels and level not in levels:
+            yield breach("C13", where, f"not a level of the model: {level!r}")
+    is_off = routed.get("enabled") is False
+    if is_off and levels and "none" not in levels and limits.thinking.disable == "no":
+        yield breach("C13", "reasoning.enabled", "the model always reasons")
+    has_tools = bool(as_array(sent.payload.get("tools")))
+    if not has_tools or limits.features.get("chat_tools_with_reasoning") is not False:
+        return
+    if effort is None and "none" in levels:
+        message = "should be 'none' beside function tools"
+        yield breach("C2", "reasoning_effort", message, level="avoid")
+    elif effort != "none":
+        level = level_if(sent.is_openai)
+        message = "function tools are taken without reasoning only; use the Responses API"
+        yield breach("C2", "reasoning_effort", message, level=level)
+
+
+def check_sampling(sent: Sent) -> Iterator[Violation]:
+    """C3, C4: what reasoning models do not take."""
+    if not sent.is_openai:
+        return
+    reasons = _reasons(sent)
+    for name in ("temperature", "top_p"):
+        value = as_number(sent.payload.get(name))
+        if reasons and value is not None and value != 1:
+            yield breach("C3", name, "only the default of 1 is taken while the model reasons")
+    for name in ("presence_penalty", "frequency_penalty"):
+        if reasons and as_number(sent.payload.get(name)):
+            yield breach("C3", name, "is not taken while the model reasons")
+    if reasons and sent.payload.get("logprobs") is True:
+        yield breach("C3", "logprobs", "is not taken while the model reasons")
+    if sent.payload.get("max_tokens") is not None:
+        takes_only_new = reasons or _has_thinking(sent)
+        level = level_if(takes_only_new)
+        yield breach("C4", "max_tokens", "use max_completion_tokens", level=level)
+    if sent.payload.get("stop") and WITHOUT_STOP.fullmatch(sent.model):
+        yield breach("C3", "stop", "is not taken by this model")
+
+
+def _has_thinking(sent: Sent) -> bool:
+    return sent.limits is not None and bool(sent.limits.thinking.kinds)
+
+
+def _reasons(sent: Sent) -> bool:
+    """Whether the model reasons with this payload: by its id, its row and the effort asked for."""
+    if _ALWAYS_REASONS.fullmatch(sent.model):
+        return True
+    if sent.limits is None or not sent.limits.thinking.kinds:
+        return False
+    effort = sent.payload.get("reasoning_effort") or sent.limits.thinking.default_level
+    return sent.limits.parameters.temperature != "always" and effort not in (None, "none")
+
+
+def check_limits(sent: Sent) -> Iterator[Violation]:
+    """C9, C12, C15: response format, stop sequences, metadata, cache key."""
+    payload = sent.payload
+    chosen = as_object(payload.get("response_format"))
+    if chosen.get("type") == "json_object" and sent.is_openai and not _mentions_json(sent):
+        yield breach("C9", "response_format", "the word 'json' must stand in a message")
+    if chosen.get("type") == "json_schema" and _WITHOUT_JSON_SCHEMA.fullmatch(sent.model):
+        yield breach("C12", "response_format.type", "json_schema is not taken by this model")
+    searches = payload.get("web_search_options") is not None
+    if searches and sent.is_openai and not _WITH_WEB_SEARCH.fullmatch(sent.model):
+        yield breach("C12", "web_search_options", "is not taken by this model")
+    if len(as_array(payload.get("stop"))) > MAX_STOP_SEQUENCES and sent.is_openai:
+        yield breach("C9", "stop", f"at most {MAX_STOP_SEQUENCES} are taken")
+    if len(as_object(payload.get("metadata"))) > _MAX_METADATA:
+        yield breach("C9", "metadata", f"at most {_MAX_METADATA} keys are taken")
+    if len(as_text(payload.get("prompt_cache_key"))) > MAX_CACHE_KEY_CHARS:
+        yield breach("C15", "prompt_cache_key", f"at most {MAX_CACHE_KEY_CHARS} characters")
+    yield from _check_lengths(sent)
+
+
+def _check_lengths(sent: Sent) -> Iterator[Violation]:
+    most = sent.limits.output_tokens if sent.limits is not None else None
+    for name in ("max_completion_tokens", "max_tokens"):
+        value = as_number(sent.payload.get(name))
+        if value is not None and value < 1:
+            yield breach("C9", name, "must be at least 1")
+        elif value is not None and most is not None and value > most and sent.is_openai:
+            yield breach("C9", name, f"the model's most is {most:,}")
+    for message in sent.messages:
+        if message.role == "developer" and _WITHOUT_DEVELOPER.fullmatch(sent.model):
+            yield breach("C5", f"{message.where}.role", "developer is not taken by this model")
+
+
+def _mentions_json(sent: Sent) -> bool:
+    texts = [as_text(message.fields.get("content")) for message in sent.messages]
+    texts += [as_text(part.get("text")) for message in sent.messages for _, part in message.parts()]
+    return any("json" in text.lower() for text in texts)

@@ -1,0 +1,183 @@
+"""Tools and parameters as keyword arguments of Chat Completions."""
+
+from collections.abc import Mapping
+from hashlib import sha256
+from typing import Final
+
+from context_assembler.errors import UnsupportedRequestError
+from context_assembler.providers.openai_chat.content import PROVIDER
+from context_assembler.providers.openai_chat.dialect import Dialect
+from context_assembler.values.draft import Draft
+from context_assembler.values.parts import Json, JsonObject
+from context_assembler.values.reading import as_array, as_object
+from context_assembler.values.tools import ToolSpec
+from context_assembler.values.wire import clean_text, plain_json, root_object_schema, walk_schemas
+
+MAX_TOOLS: Final = 128
+MAX_STOP_SEQUENCES: Final = 4
+MAX_CACHE_KEY_CHARS: Final = 64
+
+
+def refuse(draft: Draft, problem: str, *, remedy: str) -> UnsupportedRequestError:
+    """Return the error for what Chat Completions cannot express."""
+    return UnsupportedRequestError(problem, provider=PROVIDER, model=draft.limits.id, remedy=remedy)
+
+
+def render_tools(draft: Draft, names: Mapping[str, str]) -> list[dict[str, Json]]:
+    """Return the tools in their order; those of another provider alone do not exist here."""
+    rendered: list[dict[str, Json]] = []
+    for tool in draft.tools:
+        if tool.native_specs:
+            native = tool.native_specs.get(PROVIDER)
+            if native is not None:
+                rendered.append(plain_json(native))
+        else:
+            rendered.append(_function_tool(tool, names[tool.name]))
+    return rendered
+
+
+def _function_tool(tool: ToolSpec, name: str) -> dict[str, Json]:
+    """Return one tool; `strict` is sent only with a schema that strict mode takes.
+
+    Source:
+        https://developers.openai.com/api/docs/guides/function-calling (read 2026-11-27)
+    """
+    schema = root_object_schema(tool.input_schema)
+    function: dict[str, Json] = {"name": name}
+    if tool.description.strip():
+        function["description"] = clean_text(tool.description)
+    function["parameters"] = schema
+    if tool.is_strict and suits_strict(schema):
+        function["strict"] = True
+    return {"type": "function", "function": function}
+
+
+def suits_strict(schema: Json) -> bool:
+    """Whether strict mode takes the schema: closed objects whose properties are all required."""
+    return not any(map(_breaks_strict, walk_schemas(schema)))
+
+
+def _breaks_strict(schema: JsonObject) -> bool:
+    if schema.get("type") != "object":
+        return bool({"oneOf", "allOf"} & schema.keys())
+    required = as_array(schema.get("required"))
+    optional = [name for name in as_object(schema.get("properties")) if name not in required]
+    return bool(optional) or schema.get("additionalProperties") is not False
+
+
+def render_parameters(draft: Draft, dialect: Dialect, *, has_tools: bool) -> dict[str, Json]:
+    """Return the reply's length, reasoning, stop sequences, sampling and the cache key.
+
+    Raises:
+        UnsupportedRequestError: A parameter that this API cannot express.
+    """
+    parameters = draft.parameters
+    rendered: dict[str, Json] = {dialect.max_tokens_key: parameters.max_tokens}
+    effort = _effort(draft, has_tools=has_tools)
+    if effort is not None:
+        rendered["reasoning_effort"] = effort
+    for name in ("temperature", "top_p"):
+        value = getattr(parameters, name)
+        if value is not None:
+            rendered[name] = value
+    if parameters.stop_sequences:
+        rendered["stop"] = _stop(draft, dialect)
+    if parameters.top_k is not None:
+        rendered |= _top_k(draft, dialect)
+    if dialect.is_openai and draft.cache == "auto" and draft.session_id:
+        rendered["prompt_cache_key"] = _cache_key(draft.session_id)
+    return rendered
+
+
+def _effort(draft: Draft, *, has_tools: bool) -> str | None:
+    """Return the reasoning effort to ask for.
+
+    From gpt-5.4 on, Chat Completions refuses function tools beside any effort but `none`; models
+    without `none` take tools in the Responses API only.
+
+    Source:
+        https://developers.openai.com/api/docs/guides/deployment-checklist
+        https://github.com/danny-avila/LibreChat/issues/14231 (read 2026-11-27)
+    """
+    rule, level = draft.limits.thinking, draft.parameters.thinking_level
+    if draft.parameters.thinking_budget == 0:
+        level = "none"
+    if has_tools and draft.limits.features.get("chat_tools_with_reasoning") is False:
+        if "none" not in rule.levels:
+            raise refuse(
+                draft,
+                "it takes function tools in the Responses API only",
+                remedy="Use the Responses API for this model, leave the tools out, "
+                "or choose a model that can answer without reasoning.",
+            )
+        return "none"
+    return level if level in rule.levels else None
+
+
+def _stop(draft: Draft, dialect: Dialect) -> list[str]:
+    sequences = draft.parameters.stop_sequences
+    if not dialect.takes_stop:
+        raise refuse(draft, "it takes no stop sequences", remedy="Leave stop_sequences out.")
+    if len(sequences) > MAX_STOP_SEQUENCES:
+        raise refuse(
+            draft,
+            f"it takes at most {MAX_STOP_SEQUENCES} stop sequences, not {len(sequences)}",
+            remedy=f"Keep the {MAX_STOP_SEQUENCES} most telling ones.",
+        )
+    return [clean_text(sequence) for sequence in sequences]
+
+
+def _top_k(draft: Draft, dialect: Dialect) -> dict[str, Json]:
+    if dialect.is_openai:
+        raise refuse(draft, "it has no top_k", remedy="Leave top_k out, or use top_p.")
+    return {"extra_body": {"top_k": draft.parameters.top_k}}
+
+
+def _cache_key(session_id: str) -> str:
+    """Return the key that routes a session's requests to one cache: at most 64 characters.
+
+    Source:
+        https://developers.openai.com/api/docs/guides/prompt-caching (read 2026-11-27)
+    """
+    key = clean_text(session_id)
+    return key if len(key) <= MAX_CACHE_KEY_CHARS else sha256(key.encode()).hexdigest()
+
+
+def render_tool_choice(
+    draft: Draft, names: Mapping[str, str], *, tools: list[dict[str, Json]]
+) -> dict[str, Json]:
+    """Return the tool choice and whether calls may be parallel; only taken beside tools.
+
+    Raises:
+        UnsupportedRequestError: A forced call of a tool that is not offered.
+    """
+    choice = draft.parameters.tool_choice
+    if choice is None:
+        return {}
+    if choice.mode in ("any", "tool"):
+        _check_forced(draft, tools=tools)
+    if not tools:
+        return {}
+    if choice.name is None:
+        rendered: dict[str, Json] = {
+            "tool_choice": "required" if choice.mode == "any" else choice.mode
+        }
+    else:
+        function = {"name": names[choice.name]}
+        rendered = {"tool_choice": {"type": "function", "function": function}}
+    if choice.allows_parallel is not None and draft.limits.features.get("parallel_tools", True):
+        rendered["parallel_tool_calls"] = choice.allows_parallel
+    return rendered
+
+
+def _check_forced(draft: Draft, *, tools: list[dict[str, Json]]) -> None:
+    choice = draft.parameters.tool_choice
+    offered = {tool.name for tool in draft.tools}
+    if choice is not None and choice.name is not None and choice.name not in offered:
+        raise refuse(
+            draft,
+            f"tool_choice names {choice.name!r}, which is not offered",
+            remedy="Name one of the tools, or use mode 'auto'.",
+        )
+    if not tools:
+        raise refuse(draft, "a call is forced, but no tool is offered", remedy="Add a tool.")

@@ -1,0 +1,236 @@
+"""Canonical messages as chat messages, one unit per message."""
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Final, Literal, TypeAlias
+
+from context_assembler.providers.openai_chat.content import (
+    PROVIDER,
+    fence,
+    is_attachment,
+    name_of,
+    plain_content,
+    text_part,
+    user_content,
+)
+from context_assembler.providers.openai_chat.dialect import NAME_RULE, Dialect, dialect_of
+from context_assembler.values.draft import Draft
+from context_assembler.values.limits import ModelLimits
+from context_assembler.values.messages import Message
+from context_assembler.values.names import respell_names, spell_call_ids
+from context_assembler.values.parts import (
+    Document,
+    Image,
+    Json,
+    Opaque,
+    Part,
+    Text,
+    ToolCall,
+    ToolResult,
+)
+from context_assembler.values.reading import as_object
+from context_assembler.values.wire import (
+    clean_text,
+    compact_json,
+    parse_json_object,
+    plain_json,
+)
+
+UnitRole: TypeAlias = Literal["user", "assistant", "system"]
+
+_NO_SYSTEM_AUTHORITY: Final = frozenset({"memory", "tool", "file"})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Unit:
+    """One canonical message, rendered by itself.
+
+    `answers` are the tool messages of its results, `attachments` the images and files that those
+    results returned, `messages` the rest.
+    """
+
+    role: UnitRole
+    messages: tuple[dict[str, Json], ...] = ()
+    answers: tuple[dict[str, Json], ...] = ()
+    attachments: tuple[dict[str, Json], ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Spelling:
+    """What the messages of a draft need to know beside themselves."""
+
+    limits: ModelLimits
+    dialect: Dialect
+    names: Mapping[str, str]
+    tools_by_call: Mapping[str, str]
+
+
+def tool_names(draft: Draft) -> dict[str, str]:
+    """Return every tool's name with the one that goes over the wire, one to one."""
+    native = {
+        tool.name: name
+        for tool in draft.tools
+        if (spec := tool.native_specs.get(PROVIDER)) is not None
+        and isinstance(name := _native_name(spec), str)
+    }
+    called = (call.name for message in draft.messages for call in message.tool_calls)
+    plain = {*(tool.name for tool in draft.tools), *called} - native.keys()
+    return respell_names(plain, rule=NAME_RULE) | native
+
+
+def _native_name(spec: Mapping[str, Json]) -> Json:
+    inner = as_object(spec.get(str(spec.get("type"))))
+    return inner.get("name", spec.get("name"))
+
+
+def render_units(draft: Draft, names: Mapping[str, str]) -> list[Unit]:
+    """Return one unit per message, in order; `names` are those of `tool_names`."""
+    dialect = dialect_of(draft.limits)
+    ids = spell_call_ids(draft.messages, rule=dialect.id_rule)
+    tools_by_call = {
+        call_id: call.name
+        for message, own_ids in zip(draft.messages, ids, strict=True)
+        for call, call_id in _with_ids(message, own_ids)
+        if isinstance(call, ToolCall)
+    }
+    spelling = Spelling(
+        limits=draft.limits,
+        dialect=dialect,
+        names=names,
+        tools_by_call=tools_by_call,
+    )
+    return [
+        _unit(message, own_ids, spelling)
+        for message, own_ids in zip(draft.messages, ids, strict=True)
+    ]
+
+
+def _unit(message: Message, own_ids: tuple[str, ...], spelling: Spelling) -> Unit:
+    if message.kind == "summary":
+        return Unit(role="user", messages=tuple(_say("user", fence("summary", message.text))))
+    if message.role == "system":
+        return _system_unit(message, spelling)
+    is_reply = message.role == "assistant"
+    said = (
+        _assistant(message, own_ids, spelling)
+        if is_reply
+        else _say("user", _user_parts(message.parts, spelling.limits))
+    )
+    results = [
+        (part, call_id)
+        for part, call_id in _with_ids(message, own_ids)
+        if isinstance(part, ToolResult)
+    ]
+    return Unit(
+        role="assistant" if is_reply else "user",
+        messages=tuple(said),
+        answers=tuple(_answer(part, call_id) for part, call_id in results),
+        attachments=tuple(_attachments(results, spelling)),
+    )
+
+
+def _with_ids(
+    message: Message, own_ids: tuple[str, ...]
+) -> Iterator[tuple[ToolCall | ToolResult, str]]:
+    parts = (part for part in message.parts if isinstance(part, ToolCall | ToolResult))
+    yield from zip(parts, own_ids, strict=True)
+
+
+def _user_parts(parts: Iterable[Part], limits: ModelLimits) -> list[dict[str, Json]]:
+    return [content for part in parts for content in user_content(part, limits)]
+
+
+def _say(role: str, content: str | list[dict[str, Json]]) -> Iterator[dict[str, Json]]:
+    """Yield a message, a lone text as a plain string; none without content."""
+    if isinstance(content, list) and len(content) == 1 and content[0].get("type") == "text":
+        content = str(content[0]["text"])
+    if content:
+        yield {
+            "role": role,
+            "content": clean_text(content) if isinstance(content, str) else content,
+        }
+
+
+def _system_unit(message: Message, spelling: Spelling) -> Unit:
+    """Return a system message under its role, or fenced for a server that takes none so late."""
+    text = "\n".join(
+        part.text for part in message.parts if isinstance(part, Text | Opaque) and part.text.strip()
+    )
+    media = _user_parts(
+        (part for part in message.parts if isinstance(part, Image | Document)), spelling.limits
+    )
+    takes_role = spelling.dialect.takes_late_instructions
+    if takes_role and not media and message.origin not in _NO_SYSTEM_AUTHORITY:
+        said = _say(spelling.dialect.instruction_role, text)
+        return Unit(role="system", messages=tuple(said))
+    reminder = [text_part(fence("system-reminder", text))] if text else []
+    return Unit(role="user", messages=tuple(_say("user", [*reminder, *media])))
+
+
+def _assistant(
+    message: Message, own_ids: tuple[str, ...], spelling: Spelling
+) -> Iterator[dict[str, Json]]:
+    """Yield an assistant message; one of calls alone has no content, an empty one vanishes."""
+    content = _assistant_content(message.parts)
+    calls = [
+        _call(part, call_id, spelling)
+        for part, call_id in _with_ids(message, own_ids)
+        if isinstance(part, ToolCall)
+    ]
+    rendered: dict[str, Json] = {"role": "assistant"}
+    if content:
+        rendered["content"] = content
+    if calls:
+        rendered["tool_calls"] = calls
+    if content or calls:
+        yield rendered
+
+
+def _assistant_content(parts: Iterable[Part]) -> str | list[dict[str, Json]]:
+    """Return the text as a string, or as parts where a refusal stands beside it."""
+    rendered: list[dict[str, Json]] = []
+    for part in parts:
+        match part:
+            case Opaque(provider="openai_chat", block={"type": "refusal"}):
+                rendered.append(dict(part.block))
+            case Text() | Opaque() if part.text.strip():
+                rendered.append(text_part(part.text))
+            case Image() | Document():
+                kind = "image" if isinstance(part, Image) else "document"
+                reason = "not taken from an assistant"
+                rendered.append(text_part(f"[{kind} left out: {name_of(part.source)}; {reason}]"))
+            case _:
+                pass  # calls stand beside the content; reasoning cannot be sent back
+    if any(content["type"] == "refusal" for content in rendered):
+        return rendered
+    return "\n".join(content["text"] for content in rendered)
+
+
+def _call(call: ToolCall, call_id: str, spelling: Spelling) -> dict[str, Json]:
+    """Return a call, with the model's own spelling of the arguments where they are an object."""
+    spelled = call.arguments_json
+    if spelled is None or parse_json_object(spelled) is None:
+        spelled = compact_json(plain_json(call.arguments))
+    name = spelling.names.get(call.name, call.name)
+    function = {"name": name, "arguments": clean_text(spelled)}
+    return {"id": call_id, "type": "function", "function": function}
+
+
+def _answer(result: ToolResult, call_id: str) -> dict[str, Json]:
+    """Return a tool message: text only, an error marked in words as there is no flag."""
+    text = "\n".join(filter(str.strip, map(plain_content, result.content)))
+    if result.is_error:
+        text = f"ERROR: {text or 'the tool failed without saying why'}"
+    return {"role": "tool", "tool_call_id": call_id, "content": text or "(no output)"}
+
+
+def _attachments(
+    results: Iterable[tuple[ToolResult, str]], spelling: Spelling
+) -> Iterator[dict[str, Json]]:
+    for result, call_id in results:
+        for part in filter(is_attachment, result.content):
+            kind = "Image" if isinstance(part, Image) else "Document"
+            name = result.tool_name or spelling.tools_by_call.get(call_id, "a tool")
+            tool = spelling.names.get(name, name)
+            yield text_part(f"{kind} returned by {tool} ({call_id}):")
+            yield from user_content(part, spelling.limits)
