@@ -1,0 +1,304 @@
+"""`ContextAssembler`: the facade. Gathers, asks the pipeline, caches, records."""
+
+import time
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import AsyncExitStack
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Self
+
+from context_assembler.cache import AssemblyCache, CacheStats
+from context_assembler.errors import UnknownSessionError
+from context_assembler.gathering import Gathering, key_of
+from context_assembler.limits import ModelRegistry, default_registry
+from context_assembler.pipeline import ContextPipeline, Gathered
+from context_assembler.ports import SessionStore
+from context_assembler.providers import provider_for_reply
+from context_assembler.sessions import open_store
+from context_assembler.stages.build_system_prompt import SystemPromptBuilder
+from context_assembler.stages.detect_compaction import CompactionDetector
+from context_assembler.stages.load_bootstrap import BootstrapLoader
+from context_assembler.stages.read_reply import events_of_reply
+from context_assembler.sync import run_sync
+from context_assembler.values.context import AssembledContext
+from context_assembler.values.events import (
+    Session,
+    SessionEvent,
+    tool_result_event,
+    user_event,
+)
+from context_assembler.values.parts import Part, ResultPart
+from context_assembler.values.prompt import PromptSection
+from context_assembler.values.report import CompactionCheck, Report
+from context_assembler.watch import FolderWatch
+
+if TYPE_CHECKING:
+    from context_assembler.config import AssemblerConfig
+
+
+def _utc_now() -> datetime:
+    return datetime.now(UTC)
+
+
+class ContextAssembler:
+    """Builds the request of a session's next model call.
+
+    Assembling calls no model and writes nothing. One assembler serves many sessions at once, and
+    many processes may share one store.
+
+    Args:
+        sessions: Where sessions are kept: a store, or a URL (`sqlite:agent.db`, `memory:`).
+        bootstrap: The folder of AGENT.md, SOUL.md and CONTEXT.md, or a loader.
+        tools: Functions, literal specs of any provider, objects with `list_tools()`, lists of them.
+        skills: Folders of skills, or providers of them.
+        config: Settings; by default those of the environment and the configuration files.
+        prompt_sections: The application's own sections of the system prompt.
+        registry: What is known about models.
+        now: The clock behind the time stamps of recorded events.
+    """
+
+    def __init__(
+        self,
+        sessions: str | SessionStore = "memory:",
+        *,
+        bootstrap: str | Path | BootstrapLoader | None = None,
+        tools: Any = (),
+        skills: Any = None,
+        config: "AssemblerConfig | None" = None,
+        prompt_sections: Iterable[PromptSection] = (),
+        registry: ModelRegistry | None = None,
+        now: Callable[[], datetime] = _utc_now,
+    ) -> None:
+        if config is None:
+            from context_assembler.config import AssemblerConfig  # noqa: PLC0415 - slow to import
+
+            config = AssemblerConfig()
+        self.sessions = open_store(sessions)
+        self._owns_store = isinstance(sessions, str)
+        self._account = config.account
+        self._now = now
+        registry = registry or default_registry()
+        self._gathering = Gathering(
+            bootstrap=bootstrap,
+            tools=tools,
+            skills=skills,
+            config=config,
+            registry=registry,
+            now=now,
+        )
+        self._pipeline = ContextPipeline(
+            prompt_builder=SystemPromptBuilder(
+                priorities=config.prompt.priorities,
+                required=config.bootstrap.required,
+                sections=prompt_sections,
+            ),
+            detector=CompactionDetector(config.compaction),
+            clock=config.clock,
+            truncation=config.truncation,
+            resolve_model=lambda model: registry.get(model).id,
+            account=config.account,
+            summarizes_tools=config.prompt.summarizes_tools,
+        )
+        self._cache = AssemblyCache[AssembledContext](
+            max_entries=config.cache.max_entries, ttl_seconds=config.cache.ttl_seconds
+        )
+        self._open: AsyncExitStack | None = None
+
+    # ---- one step of an agent loop ----
+
+    async def assemble(
+        self, session_id: str, agent_id: str | None = None, **options: Any
+    ) -> AssembledContext:
+        """Return the next request of the session; store and send nothing.
+
+        Args:
+            agent_id: Whose instruction files and defaults hold; the session's own by default.
+            options: Those of `AssembleOptions`. `None` means "not given".
+
+        Raises:
+            UnknownSessionError: There is no such session.
+            EmptySessionError: It holds nothing to send.
+            UnknownOptionError: An option does not exist.
+            InvalidParameterError: The model rejects a value given here.
+            UnknownModelError: Nothing is known about the model.
+            ContextOverflowError: What may not be dropped does not fit.
+        """
+        started = time.perf_counter()
+        gathered = await self._gather(session_id, agent_id, options)
+        gathered_at = time.perf_counter()
+
+        async def build() -> AssembledContext:
+            return self._pipeline.build(gathered, await self._load(gathered))
+
+        if gathered.settled.options.fresh:
+            context, was_hit = await build(), False
+        else:
+            context, was_hit = await self._cache.get_or_load(key_of(gathered), build)
+        done = time.perf_counter()
+        timings = {"gather": (gathered_at - started) * 1e3, "build": (done - gathered_at) * 1e3}
+        return replace(
+            context,
+            metadata=replace(
+                context.metadata, assembly_ms=(done - started) * 1e3, cache_hit=was_hit
+            ),
+            report=replace(context.report, timings_ms=timings),
+        )
+
+    def assemble_sync(
+        self, session_id: str, agent_id: str | None = None, **options: Any
+    ) -> AssembledContext:
+        """Return what `assemble` returns, for callers without an event loop.
+
+        Where a loop is running in this thread already, another thread does the work.
+        """
+        return run_sync(self.assemble(session_id, agent_id, **options))
+
+    async def record(
+        self, session_id: str, reply: Any, context: AssembledContext
+    ) -> list[SessionEvent]:
+        """Store what a call added to the session: the notes it was sent, then the model's reply.
+
+        Args:
+            reply: The final reply object of the anthropic or openai SDK, or its dict.
+            context: What the reply answers; the fingerprint of its payload is stored with it.
+
+        Returns:
+            The new events; the last one is the reply.
+
+        Raises:
+            ReplyError: No bundled provider answers in that shape.
+            UnknownSessionError: There is no such session.
+        """
+        provider = provider_for_reply(reply)
+        answer = provider.read_reply(reply, context.draft)
+        await self.sessions.head(session_id)
+        events = events_of_reply(
+            answer,
+            context,
+            prefix_fingerprint=provider.fingerprints(context.draft)[-1],
+            account=self._account,
+            now=self._now(),
+        )
+        return await self.sessions.append(session_id, events)
+
+    async def add_user(
+        self,
+        session_id: str,
+        content: str | Part | tuple[Part, ...],
+        *,
+        agent_id: str | None = None,
+    ) -> SessionEvent:
+        """Store what the user said; a session that does not exist begins with it."""
+        if agent_id is not None:
+            await self._begin(session_id, agent_id)
+        [event] = await self.sessions.append(
+            session_id, [user_event(content, created_at=self._now())]
+        )
+        return event
+
+    async def add_tool_result(
+        self,
+        session_id: str,
+        call_id: str,
+        content: str | ResultPart | tuple[ResultPart, ...],
+        *,
+        is_error: bool = False,
+        tool_name: str | None = None,
+    ) -> SessionEvent:
+        """Store what a tool returned.
+
+        Raises:
+            UnknownSessionError: There is no such session.
+        """
+        await self.sessions.head(session_id)
+        result = tool_result_event(
+            call_id, content, is_error=is_error, tool_name=tool_name, created_at=self._now()
+        )
+        [event] = await self.sessions.append(session_id, [result])
+        return event
+
+    # ---- looking at it ----
+
+    async def check_compaction(
+        self,
+        session_id: str,
+        agent_id: str | None = None,
+        *,
+        is_explicit: bool = False,
+        **options: Any,
+    ) -> CompactionCheck:
+        """Return whether the session should be compacted before its next call."""
+        gathered = await self._gather(session_id, agent_id, options)
+        events = await self._load(gathered)
+        return self._pipeline.check_compaction(gathered, events, is_explicit=is_explicit)
+
+    async def explain(self, session_id: str, agent_id: str | None = None, **options: Any) -> Report:
+        """Return the report of the session's next request, as `assemble` would make it."""
+        context = await self.assemble(session_id, agent_id, **{**options, "fresh": True})
+        return context.report
+
+    def invalidate_cache(self, session_id: str | None = None) -> int:
+        """Forget the session's assembled contexts, or all; return how many there were.
+
+        What was read of instruction files is forgotten as well when all are.
+        """
+        if session_id is None and self._gathering.loader is not None:
+            self._gathering.loader.invalidate()
+        return self._cache.invalidate(session_id)
+
+    def cache_stats(self) -> CacheStats:
+        """Return how often the assembly cache answered."""
+        return self._cache.stats()
+
+    # ---- life time ----
+
+    async def __aenter__(self) -> Self:
+        """Watch the bootstrap folder while entered."""
+        self._open = AsyncExitStack()
+        if self._gathering.loader is not None:
+            watch = FolderWatch([self._gathering.loader.folder], self._gathering.loader.invalidate)
+            await self._open.enter_async_context(watch)
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if self._open is not None:
+            await self._open.aclose()
+        await self.close()
+
+    async def close(self) -> None:
+        """Close the session store, if it was opened here."""
+        if self._owns_store:
+            await self.sessions.close()
+
+    # ---- reaching the store ----
+
+    async def _gather(
+        self, session_id: str, agent_id: str | None, options: Mapping[str, Any]
+    ) -> Gathered:
+        head = await self.sessions.head(session_id)
+        return await self._gathering.gather(head, agent_id=agent_id, options=options)
+
+    async def _load(self, gathered: Gathered) -> list[SessionEvent]:
+        """Return the events up to the one that was last when gathering began."""
+        events = self.sessions.load(gathered.session_id)
+        return [event async for event in events if event.seq <= gathered.last_seq]
+
+    async def _begin(self, session_id: str, agent_id: str) -> None:
+        """Create the session, unless it is there."""
+        try:
+            await self.sessions.head(session_id)
+        except UnknownSessionError:
+            session = Session(id=session_id, agent_id=agent_id, created_at=self._now())
+            await self.sessions.create(session)
+
+
+def create_context_assembler(**dependencies: Any) -> ContextAssembler:
+    """Return a `ContextAssembler`; the arguments are the same."""
+    return ContextAssembler(**dependencies)

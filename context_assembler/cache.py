@@ -1,0 +1,102 @@
+"""The assembly cache: finished contexts under keys that cannot go stale."""
+
+import asyncio
+import threading
+import time
+from collections.abc import Awaitable, Callable, Hashable
+from dataclasses import dataclass, field
+from typing import Generic, TypeVar
+
+from cachetools import TTLCache
+
+from context_assembler.ports import Clock
+
+Value = TypeVar("Value")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CacheKey:
+    """Everything a context was made from.
+
+    A new event moves `last_seq`, an edited file or another tool list moves `fingerprint`: what is
+    found under a key is therefore never out of date.
+    """
+
+    session_id: str
+    last_seq: int
+    agent_id: str | None
+    fingerprint: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CacheStats:
+    """How often the cache answered, and how many contexts it holds."""
+
+    hits: int
+    misses: int
+    entries: int
+
+
+@dataclass(slots=True)
+class AssemblyCache(Generic[Value]):
+    """A bounded cache whose entries expire, with one load per key however many ask at once.
+
+    Safe between threads and event loops; callers on different loops load on their own.
+    """
+
+    max_entries: int = 256
+    ttl_seconds: float = 60.0
+    clock: Clock = time.monotonic
+    _values: TTLCache[CacheKey, Value] = field(init=False)
+    _loading: dict[Hashable, asyncio.Future[None]] = field(init=False)
+    _lock: threading.Lock = field(init=False)
+    _hits: int = field(init=False, default=0)
+    _misses: int = field(init=False, default=0)
+
+    def __post_init__(self) -> None:
+        self._values = TTLCache(self.max_entries, self.ttl_seconds, timer=self.clock)
+        self._loading = {}
+        self._lock = threading.Lock()
+
+    async def get_or_load(
+        self, key: CacheKey, load: Callable[[], Awaitable[Value]]
+    ) -> tuple[Value, bool]:
+        """Return the value and whether it came from the cache.
+
+        A load that fails or is cancelled leaves nothing behind: whoever waited for it loads again.
+        """
+        slot = (id(asyncio.get_running_loop()), key)
+        while True:
+            with self._lock:
+                if key in self._values:
+                    self._hits += 1
+                    return self._values[key], True
+                pending = self._loading.get(slot)
+                if pending is None:
+                    mine = asyncio.get_running_loop().create_future()
+                    self._loading[slot] = mine
+                    self._misses += 1
+                    break
+            await asyncio.shield(pending)
+        try:
+            value = await load()
+            with self._lock:
+                self._values[key] = value
+            return value, False
+        finally:
+            with self._lock:
+                del self._loading[slot]
+            mine.set_result(None)
+
+    def invalidate(self, session_id: str | None = None) -> int:
+        """Forget the session's contexts, or all of them; return how many there were."""
+        with self._lock:
+            gone = [key for key in self._values if session_id in (None, key.session_id)]
+            for key in gone:
+                self._values.pop(key, None)
+            return len(gone)
+
+    def stats(self) -> CacheStats:
+        """Return the counts since the cache was made."""
+        with self._lock:
+            return CacheStats(hits=self._hits, misses=self._misses, entries=len(self._values))

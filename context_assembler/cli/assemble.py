@@ -1,0 +1,39 @@
+"""`assemble`: the payload as JSON."""
+
+import asyncio
+from typing import Final
+
+import typer
+
+from context_assembler.cli import exit_codes
+from context_assembler.cli.assembling import assembled
+from context_assembler.cli.report_view import violation_lines
+from context_assembler.cli.request_options import JsonFlag, ProviderName, Request, takes_request
+from context_assembler.cli.screen import notes, print_json, print_note
+from context_assembler.values.context import AssembledContext
+
+app: Final = typer.Typer(add_completion=False)
+
+
+@app.command()
+@takes_request
+def assemble(request: Request, *, provider: ProviderName = None, as_json: JsonFlag = True) -> None:
+    """Print the payload of a session's next model call as JSON.
+
+    Nothing is sent and nothing is stored. Warnings go to stderr.
+    Exit code: 12 when the provider would refuse the payload.
+    """
+    del as_json  # JSON is all there is to print; every command has the flag
+    _print_payload(asyncio.run(assembled(request)), provider=provider)
+
+
+def _print_payload(context: AssembledContext, *, provider: str | None) -> None:
+    payload = context.to_request(provider)
+    violations = context.check(provider)
+    print_json(payload)
+    for warning in context.report.warnings:
+        print_note(warning)
+    for line in violation_lines(violations):
+        notes().print(line, soft_wrap=True)
+    if any(violation.level == "refused" for violation in violations):
+        raise typer.Exit(exit_codes.PAYLOAD_REFUSED)

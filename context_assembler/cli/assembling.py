@@ -1,0 +1,56 @@
+"""Assembling what a command line asks for."""
+
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+from context_assembler.assembler import ContextAssembler
+from context_assembler.cli.opening import opened_store, read_json
+from context_assembler.cli.request_options import Request
+from context_assembler.config import AssemblerConfig
+from context_assembler.errors import ConfigurationError
+from context_assembler.values.context import AssembledContext
+from context_assembler.values.json_shapes import is_array, is_object
+from context_assembler.values.parts import Json
+
+
+@asynccontextmanager
+async def opened_assembler(request: Request) -> AsyncGenerator[ContextAssembler, None]:
+    """Build the assembler that a request asks for, and close its store again."""
+    settings = _settings_in(request.config) if request.config else AssemblerConfig()
+    async with opened_store(request.sessions) as store:
+        yield ContextAssembler(
+            sessions=store,
+            bootstrap=request.bootstrap,
+            tools=read_tools(request.tools) if request.tools else (),
+            config=settings,
+        )
+
+
+async def assembled(request: Request) -> AssembledContext:
+    """Assemble what a request asks for."""
+    async with opened_assembler(request) as assembler:
+        return await assembler.assemble(
+            request.session_id, agent_id=request.agent_id, **request.options
+        )
+
+
+def _settings_in(folder: Path) -> AssemblerConfig:
+    if not folder.is_dir():
+        raise ConfigurationError(
+            f"{folder} is not a folder.",
+            remedy="--config names the folder that context-assembler.toml lies in.",
+        )
+    return AssemblerConfig(folder=folder)
+
+
+def read_tools(path: Path) -> list[Json]:
+    """Return the tool specs in a JSON file: a list, or an object with a list called `tools`."""
+    found = read_json(path)
+    tools = found.get("tools") if is_object(found) else found
+    if not is_array(tools):
+        raise ConfigurationError(
+            f"{path} holds no list of tools.",
+            remedy='Write a JSON list of tool specs, or an object with a list called "tools".',
+        )
+    return list(tools)

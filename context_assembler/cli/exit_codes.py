@@ -1,0 +1,23 @@
+"""What the command line's exit codes mean."""
+
+from typing import Final
+
+FINE: Final = 0
+BROKEN_PIPE: Final = 1
+ERROR: Final = 2
+COMPACTION_NEEDED: Final = 10
+COMPACTION_INFEASIBLE: Final = 11
+PAYLOAD_REFUSED: Final = 12
+MODEL_NEEDS_ATTENTION: Final = 13
+INTERRUPTED: Final = 130
+
+MEANINGS: Final = {
+    FINE: "fine",
+    BROKEN_PIPE: "whoever read the output stopped reading",
+    ERROR: "the input or a setting is wrong; stderr says what to do",
+    COMPACTION_NEEDED: "check: the session should be compacted",
+    COMPACTION_INFEASIBLE: "check: compaction cannot help, the fixed part alone is too big",
+    PAYLOAD_REFUSED: "the provider would refuse the payload",
+    MODEL_NEEDS_ATTENTION: "models check: a model is retired, deprecated or about to be",
+    INTERRUPTED: "interrupted",
+}

@@ -1,0 +1,98 @@
+"""`explain`: the window, and what became of every piece."""
+
+import asyncio
+from typing import Annotated, Final
+
+import typer
+from rich.console import Console
+
+from context_assembler.cli.assembling import assembled
+from context_assembler.cli.ledger_view import (
+    ledger_bar,
+    ledger_legend,
+    ledger_summary,
+    ledger_table,
+)
+from context_assembler.cli.report_view import (
+    parameters_table,
+    runs_by_fate,
+    runs_of,
+    runs_table,
+    single_runs,
+    verdict,
+)
+from context_assembler.cli.request_options import JsonFlag, ProviderName, Request, takes_request
+from context_assembler.cli.screen import people, print_json, printable
+from context_assembler.values.codec import to_json
+from context_assembler.values.context import AssembledContext
+from context_assembler.values.report import Report
+
+_MOST_RUNS_SHOWN: Final = 16
+
+app: Final = typer.Typer(add_completion=False)
+
+
+@app.command()
+@takes_request
+def explain(
+    request: Request,
+    *,
+    provider: ProviderName = None,
+    every: Annotated[
+        bool, typer.Option("--every", help="One line for every piece, none put together.")
+    ] = False,
+    as_json: JsonFlag = False,
+) -> None:
+    """Show what fills the window, what was cut, and why.
+
+    A dry run: what 'assemble' would send, piece by piece,
+    with the layer behind each setting.
+    """
+    context = asyncio.run(assembled(request))
+    if as_json:
+        print_json(to_json(context.report))
+        return
+    console = people()
+    _print_window(console, context)
+    _print_pieces(console, context.report, every=every)
+    _print_heading(console, "Settings")
+    console.print(parameters_table(context.report.parameters))
+    _print_checks(console, context, provider=provider)
+
+
+def _print_heading(console: Console, heading: str) -> None:
+    console.print()
+    console.print(heading, style="bold")
+
+
+def _print_window(console: Console, context: AssembledContext) -> None:
+    ledger = context.report.ledger
+    name = f"Session {context.metadata.session_id} for {context.metadata.model_id}"
+    console.print(printable(name), style="bold")
+    console.print(ledger_bar(ledger))
+    console.print(ledger_legend(ledger))
+    console.print(ledger_summary(ledger))
+    console.print()
+    console.print(ledger_table(ledger))
+
+
+def _print_pieces(console: Console, report: Report, *, every: bool) -> None:
+    _print_heading(console, "Kept, shortened, dropped")
+    runs = single_runs(report.entries) if every else runs_of(report.entries)
+    if not every and len(runs) > _MOST_RUNS_SHOWN:
+        runs = runs_by_fate(report.entries)
+    console.print(runs_table(runs))
+    if len(runs) < len(report.entries):
+        console.print("--every shows each piece on a line of its own.", style="dim")
+
+
+def _print_checks(console: Console, context: AssembledContext, *, provider: str | None) -> None:
+    warnings = context.report.warnings
+    if warnings:
+        _print_heading(console, "Warnings")
+    for warning in warnings:
+        console.print(f"· {printable(warning)}", style="yellow")
+    _print_heading(console, "Checks")
+    console.print(verdict(context.check(provider), provider=provider or context.provider))
+    if context.metadata.should_compact:
+        console.print(f"Compaction is advised: {context.metadata.compaction_reason}.")

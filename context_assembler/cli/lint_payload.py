@@ -1,0 +1,96 @@
+"""`lint-payload`: whether a provider would take a payload, as an exit code."""
+
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Annotated, Final
+
+import typer
+
+from context_assembler.cli import exit_codes
+from context_assembler.cli.opening import read_json
+from context_assembler.cli.report_view import violation_lines
+from context_assembler.cli.request_options import JsonFlag
+from context_assembler.cli.screen import people, print_json
+from context_assembler.errors import ConfigurationError, UnknownModelError, UnknownOptionError
+from context_assembler.limits import get_model_limits
+from context_assembler.providers import PROVIDERS, provider_for
+from context_assembler.values.codec import to_json
+from context_assembler.values.json_shapes import is_object
+from context_assembler.values.limits import ModelLimits
+from context_assembler.values.parts import JsonObject
+from context_assembler.values.report import Violation
+
+app: Final = typer.Typer(add_completion=False)
+
+
+@app.command("lint-payload")
+def lint_payload(
+    *,
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="JSON; '-' reads stdin.")],
+    provider: Annotated[
+        str | None,
+        typer.Option(
+            "--provider",
+            metavar="NAME",
+            help="anthropic or openai_chat; the model's own by default.",
+        ),
+    ] = None,
+    model: Annotated[
+        str | None,
+        typer.Option("--model", "-m", metavar="ID", help="By default the payload's own model."),
+    ] = None,
+    as_json: JsonFlag = False,
+) -> None:
+    """Check a payload against its provider's rules.
+
+    Rules that merely harm are named, too.
+    Exit code: 12 when the provider would refuse it.
+    """
+    payload = read_json(file)
+    if not is_object(payload):
+        raise ConfigurationError(
+            f"{file} is not a payload.", remedy="A payload is a JSON object of keyword arguments."
+        )
+    limits = _limits(payload, model)
+    name = provider or _provider_of(limits)
+    if name not in PROVIDERS:
+        raise UnknownOptionError(name, kind="provider", known=PROVIDERS)
+    violations = PROVIDERS[name].check_payload(
+        payload, limits=limits, today=datetime.now(tz=UTC).date()
+    )
+    if as_json:
+        print_json(to_json(violations))
+    else:
+        _print_violations(violations, provider=name)
+    if any(violation.level == "refused" for violation in violations):
+        raise typer.Exit(exit_codes.PAYLOAD_REFUSED)
+
+
+def _limits(payload: JsonObject, asked: str | None) -> ModelLimits | None:
+    """Return the model's row; without a known model only the rules for every model are checked."""
+    if asked:
+        return get_model_limits(asked)
+    try:
+        return get_model_limits(str(payload.get("model", "")))
+    except UnknownModelError:
+        return None
+
+
+def _provider_of(limits: ModelLimits | None) -> str:
+    if limits is None:
+        raise ConfigurationError(
+            "It is not clear whose rules hold: the payload names no known model.",
+            remedy=f"Pass --provider, one of: {', '.join(PROVIDERS)}.",
+        )
+    return provider_for(limits)
+
+
+def _print_violations(violations: list[Violation], *, provider: str) -> None:
+    console = people()
+    for line in violation_lines(violations):
+        console.print(line)
+    refused = sum(violation.level == "refused" for violation in violations)
+    console.print(
+        f"{provider} would {'refuse' if refused else 'accept'} it: "
+        f"{refused} rules broken, {len(violations) - refused} to avoid."
+    )

@@ -1,0 +1,69 @@
+"""Opening the stores and files that a command line names."""
+
+import json
+import sys
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+from context_assembler.cli.screen import print_note
+from context_assembler.errors import ConfigurationError
+from context_assembler.ports import SessionStore
+from context_assembler.sessions import open_store
+from context_assembler.values.events import SessionEvent
+from context_assembler.values.parts import Json
+
+_BYTE_ORDER_MARKS = {
+    b"\xef\xbb\xbf": "utf-8-sig",
+    b"\xff\xfe": "utf-16",
+    b"\xfe\xff": "utf-16",
+}
+
+
+@asynccontextmanager
+async def opened_store(url: str | None) -> AsyncGenerator[SessionStore, None]:
+    """Open the session store of that URL, and close it again."""
+    store = open_store(_required(url))
+    try:
+        yield store
+    finally:
+        await store.close()
+
+
+async def load_events(url: str | None, session_id: str) -> tuple[SessionEvent, ...]:
+    """Return every event of a stored session, oldest first."""
+    async with opened_store(url) as store:
+        return tuple([event async for event in store.load(session_id)])
+
+
+def _required(url: str | None) -> str:
+    if not url:
+        raise ConfigurationError(
+            "No session store is given.",
+            remedy="Pass --sessions sqlite:agent.db, or set CONTEXT_ASSEMBLER_SESSIONS.",
+        )
+    return url
+
+
+def read_json(path: Path) -> Json:
+    """Return the JSON in a file, or on stdin where the path is `-`."""
+    try:
+        return json.loads(read_text(path))
+    except (ValueError, RecursionError) as error:
+        raise ConfigurationError(
+            f"{path} is not JSON: {error}.", remedy="Correct the file, or name another one."
+        ) from error
+
+
+def read_text(path: Path) -> str:
+    """Return the text of a file, or of stdin where the path is `-`.
+
+    UTF-8, and UTF-16 with a byte order mark. A byte that is neither becomes U+FFFD, with a note.
+    """
+    content = sys.stdin.buffer.read() if path == Path("-") else path.read_bytes()
+    marks = (encoding for mark, encoding in _BYTE_ORDER_MARKS.items() if content.startswith(mark))
+    text = content.decode(next(marks, "utf-8"), errors="replace")
+    broken = text.count("\ufffd") - content.count("\ufffd".encode())
+    if broken > 0:
+        print_note(f"{path}: {broken} byte(s) are not UTF-8 and were replaced by U+FFFD.")
+    return text

@@ -1,0 +1,222 @@
+"""`import` and `export`: sessions from and to the formats of others."""
+
+import asyncio
+import sys
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Annotated, Final
+
+import typer
+from rich.progress import Progress
+
+from context_assembler.cli.opening import load_events, opened_store
+from context_assembler.cli.request_options import JsonFlag, SessionsUrl
+from context_assembler.cli.screen import notes, one_line, people, print_json
+from context_assembler.errors import ConfigurationError, UnknownOptionError, UnknownSessionError
+from context_assembler.ports import ReadTranscript, SessionStore, TranscriptIssue
+from context_assembler.transcripts import TRANSCRIPTS, read_sessions
+from context_assembler.values.codec import to_json
+from context_assembler.values.events import Session
+from context_assembler.values.parts import Json
+
+_MOST_ISSUES_SHOWN: Final = 10
+
+app: Final = typer.Typer(add_completion=False)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Imported:
+    """One session found in a file, the name it has there, and the id it gets."""
+
+    session_id: str
+    name: str
+    file: Path
+    transcript: ReadTranscript
+
+
+@app.command("import")
+def import_(
+    *,
+    files: Annotated[list[Path], typer.Argument(metavar="FILE", help="'-' reads stdin.")],
+    sessions: SessionsUrl = None,
+    session: Annotated[
+        str | None,
+        typer.Option(metavar="ID", help="The new session's id; the file's name by default."),
+    ] = None,
+    agent: Annotated[str | None, typer.Option(metavar="ID", help="Whose session it is.")] = None,
+    format_name: Annotated[
+        str | None,
+        typer.Option(
+            "--format", metavar="NAME", help=f"{', '.join(TRANSCRIPTS)}; found out by default."
+        ),
+    ] = None,
+    append: Annotated[
+        bool, typer.Option("--append", help="Append to a session that exists.")
+    ] = False,
+    as_json: JsonFlag = False,
+) -> None:
+    """Read transcripts into a session store.
+
+    What could not be mapped is listed.
+    Several sessions in one file get the ids <file>-1, <file>-2 …
+    Nothing is written unless everything can be read.
+    """
+    found = asyncio.run(
+        _import(
+            files, sessions, session=session, agent=agent, format_name=format_name, append=append
+        )
+    )
+    if as_json:
+        print_json([_as_json(imported) for imported in found])
+    else:
+        _print_imported(found)
+
+
+@app.command("export")
+def export(
+    *,
+    session: Annotated[str, typer.Argument(metavar="SESSION", help="The session's id.")],
+    sessions: SessionsUrl = None,
+    format_name: Annotated[
+        str, typer.Option("--format", metavar="NAME", help=f"{', '.join(TRANSCRIPTS)}.")
+    ] = "openai_chat",
+) -> None:
+    """Write a session as a transcript.
+
+    The transcript goes to stdout.
+    """
+    _check_format(format_name)
+    text = TRANSCRIPTS[format_name].write(asyncio.run(load_events(sessions, session)))
+    sys.stdout.write(text if text.endswith("\n") else f"{text}\n")
+
+
+async def _import(
+    files: Sequence[Path],
+    url: str | None,
+    *,
+    session: str | None,
+    agent: str | None,
+    format_name: str | None,
+    append: bool,
+) -> list[Imported]:
+    if format_name is not None:
+        _check_format(format_name)
+    async with opened_store(url) as store:
+        with Progress(console=notes(), disable=not sys.stderr.isatty(), transient=True) as progress:
+            read = progress.add_task("reading", total=len(files))
+            found: list[Imported] = []
+            for file in files:
+                found.extend(_read(file, format_name=format_name))
+                progress.advance(read)
+            found = _named(found, session)
+            await _check_new(store, found, append=append)
+            written = progress.add_task("writing", total=len(found))
+            for imported in found:
+                await _write(store, imported, agent=agent, append=append)
+                progress.advance(written)
+    return found
+
+
+def _check_format(name: str) -> None:
+    if name not in TRANSCRIPTS:
+        raise UnknownOptionError(name, kind="transcript format", known=TRANSCRIPTS)
+
+
+def _read(file: Path, *, format_name: str | None) -> Iterator[Imported]:
+    source = sys.stdin.buffer.read() if file == Path("-") else file
+    read = read_sessions(source, format=format_name)
+    stem = "session" if file == Path("-") else file.stem
+    for number, (name, transcript) in enumerate(read, start=1):
+        session_id = stem if len(read) == 1 else f"{stem}-{number}"
+        yield Imported(session_id=session_id, name=name, file=file, transcript=transcript)
+
+
+def _named(found: list[Imported], session_id: str | None) -> list[Imported]:
+    if session_id is None:
+        taken = [imported.session_id for imported in found]
+        if twice := sorted({name for name in taken if taken.count(name) > 1}):
+            raise ConfigurationError(
+                f"Two files would become session {twice[0]!r}.",
+                remedy="Import them one by one, with --session.",
+            )
+        return found
+    if len(found) != 1:
+        raise ConfigurationError(
+            f"--session names one session, but {len(found)} were found.",
+            remedy="Leave --session out: each gets the name of its file and a number.",
+        )
+    [only] = found
+    return [replace(only, session_id=session_id)]
+
+
+async def _check_new(store: SessionStore, found: Sequence[Imported], *, append: bool) -> None:
+    for imported in found:
+        if not append and await _exists(store, imported.session_id):
+            raise ConfigurationError(
+                f"There is a session {imported.session_id!r} already.",
+                remedy="Name another one with --session, or pass --append.",
+            )
+
+
+async def _exists(store: SessionStore, session_id: str) -> bool:
+    try:
+        await store.head(session_id)
+    except UnknownSessionError:
+        return False
+    return True
+
+
+async def _write(
+    store: SessionStore, imported: Imported, *, agent: str | None, append: bool
+) -> None:
+    """Append the events in one go: all of them are there afterwards, or none."""
+    events = imported.transcript.events
+    if append and await _exists(store, imported.session_id):
+        await store.append(imported.session_id, events)
+        return
+    await store.append(imported.session_id, events, expected_seq=0)
+    await store.create(
+        Session(
+            id=imported.session_id,
+            agent_id=agent,
+            metadata={"imported_from": imported.file.name, "name": imported.name},
+            created_at=next((e.created_at for e in events if e.created_at is not None), None),
+        )
+    )
+
+
+def _as_json(imported: Imported) -> dict[str, Json]:
+    return {
+        "session": imported.session_id,
+        "name": imported.name,
+        "file": str(imported.file),
+        "events": len(imported.transcript.events),
+        "tools": len(imported.transcript.tools),
+        "issues": to_json(imported.transcript.issues),
+    }
+
+
+def _print_imported(found: Sequence[Imported]) -> None:
+    console = people()
+    for imported in found:
+        events, issues = imported.transcript.events, imported.transcript.issues
+        name = one_line(imported.session_id, max_chars=80)
+        console.print(f"{name}: {len(events):,} events from {imported.file}", soft_wrap=True)
+        if tools := imported.transcript.tools:
+            console.print(
+                f"  The file defines {len(tools)} tools; give them to assemble with "
+                f"--tools {imported.file}",
+                soft_wrap=True,
+            )
+        if issues:
+            console.print(f"  {len(issues)} not mapped:", style="yellow")
+        for issue in issues[:_MOST_ISSUES_SHOWN]:
+            console.print(f"  · {_spelling(issue)}", soft_wrap=True)
+        if len(issues) > _MOST_ISSUES_SHOWN:
+            console.print(f"  · {len(issues) - _MOST_ISSUES_SHOWN} more; --json lists them all")
+
+
+def _spelling(issue: TranscriptIssue) -> str:
+    where = "" if issue.line is None else f"line {issue.line}: "
+    return one_line(f"{where}{issue.what}: {issue.reason}", max_chars=200)

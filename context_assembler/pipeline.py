@@ -1,0 +1,292 @@
+"""`ContextPipeline`: what was gathered → shape → fit → one context; pure from end to end."""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import date
+from typing import Final
+
+from context_assembler.errors import EmptySessionError
+from context_assembler.ports import Provider, TokenCounter
+from context_assembler.providers import PROVIDERS, provider_for
+from context_assembler.stages.bind_reasoning import bind_reasoning
+from context_assembler.stages.build_system_prompt import (
+    SystemPromptBuilder,
+    join_sections,
+    summarize_tools,
+)
+from context_assembler.stages.detect_compaction import CompactionDetector, read_history
+from context_assembler.stages.place_notes import append_notes, place_clock
+from context_assembler.stages.repair_history import repair_history
+from context_assembler.stages.split_window import (
+    check_feasible,
+    fit_system,
+    measure_window,
+)
+from context_assembler.stages.transform_messages import MessageTransformer
+from context_assembler.stages.write_report import write_report
+from context_assembler.truncation import Truncator
+from context_assembler.values.bootstrap_text import render_bootstrap
+from context_assembler.values.context import AssembledContext, ContextMetadata, ProviderFunctions
+from context_assembler.values.draft import Draft, Parameters
+from context_assembler.values.events import SessionEvent
+from context_assembler.values.ledger import Ledger, LedgerRow
+from context_assembler.values.limits import ModelLimits
+from context_assembler.values.messages import Message
+from context_assembler.values.options import ClockSettings, Settled, TruncationSettings
+from context_assembler.values.parts import Json
+from context_assembler.values.prompt import BootstrapFile, Skill, SystemPrompt
+from context_assembler.values.report import CompactionCheck, ReportEntry
+from context_assembler.values.tools import ToolSpec
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Gathered:
+    """Everything a context is made from, besides the session's events."""
+
+    session_id: str
+    agent_id: str | None
+    last_seq: int
+    incarnation: str = ""
+    settled: Settled
+    parameters: Parameters
+    limits: ModelLimits
+    counter: TokenCounter
+    files: Sequence[BootstrapFile] = ()
+    tools: tuple[ToolSpec, ...] = ()
+    skills: tuple[Skill, ...] = ()
+    skills_text: str = ""
+    entries: tuple[ReportEntry, ...] = ()
+    warnings: tuple[str, ...] = ()
+    today: date
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Shaped:
+    """The request before anything is cut."""
+
+    system: SystemPrompt
+    messages: tuple[Message, ...]
+    ledger: Ledger  # of the fixed part
+    entries: tuple[ReportEntry, ...]
+    repairs: tuple[ReportEntry, ...]
+
+
+def _functions_of(provider: Provider) -> ProviderFunctions:
+    return ProviderFunctions(
+        render=provider.render,
+        check=lambda payload, draft: provider.check_payload(payload, limits=draft.limits),
+    )
+
+
+_FUNCTIONS: Final = {name: _functions_of(provider) for name, provider in PROVIDERS.items()}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ContextPipeline:
+    """Turns what was gathered into a context; settings at construction, one obvious method.
+
+    Attributes:
+        resolve_model: Turns a recorded model id into the registry's; `LookupError`: unknown.
+        account: The caller's tag for the account or route in use.
+        summarizes_tools: Whether the system prompt lists the tools in words.
+    """
+
+    prompt_builder: SystemPromptBuilder
+    detector: CompactionDetector
+    clock: ClockSettings
+    truncation: TruncationSettings
+    resolve_model: Callable[[str], str]
+    account: str | None = None
+    summarizes_tools: bool = False
+
+    def build(self, gathered: Gathered, events: Iterable[SessionEvent]) -> AssembledContext:
+        """Return the context.
+
+        Raises:
+            EmptySessionError: The events hold nothing to send.
+            ContextOverflowError: What may not be dropped does not fit.
+            TemplateError: A bootstrap template does not render.
+        """
+        shaped = self._shape(gathered, events)
+        check_feasible(shaped.ledger, gathered.tools)
+
+        truncator = Truncator(self._truncation_of(gathered.settled))
+        cut = truncator.truncate(
+            shaped.messages, room_tokens=shaped.ledger.room_tokens, counter=gathered.counter
+        )
+        draft = Draft(
+            limits=gathered.limits,
+            parameters=gathered.parameters,
+            system=shaped.system,
+            messages=cut.messages,
+            tools=gathered.tools,
+            session_id=gathered.session_id,
+            cache=gathered.settled.options.cache or "auto",
+        )
+        provider = provider_for(gathered.limits)
+        fingerprints = PROVIDERS[provider].fingerprints(draft) if provider in PROVIDERS else ()
+        bound, bound_entries = self._bind(draft.messages, gathered.limits, fingerprints)
+        draft = replace(draft, messages=bound)
+
+        check = self._check(gathered, shaped)
+        ledger = _with_history(shaped.ledger, bound, counter=gathered.counter)
+        report = write_report(
+            files=gathered.files,
+            pieces=(*shaped.entries, *gathered.entries),
+            repairs=(*shaped.repairs, *bound_entries),
+            history=[m for m in shaped.messages if not _is_fresh_note(m)],
+            cuts=cut.entries,
+            notes=[m for m in bound if _is_fresh_note(m)],
+            ledger=ledger,
+            settled=gathered.settled,
+            warnings=gathered.warnings,
+            counter=gathered.counter,
+        )
+        options = gathered.settled.options
+        metadata = ContextMetadata(
+            session_id=gathered.session_id,
+            model_id=gathered.limits.id,
+            agent_id=gathered.agent_id,
+            ledger=ledger,
+            truncated=bool(cut.entries),
+            truncated_by=options.truncation_strategy if cut.entries else None,
+            should_compact=check.needed,
+            compaction_reason=check.reason,
+            active_skills=tuple(skill.name for skill in gathered.skills),
+            assembly_ms=0.0,
+            cache_hit=False,
+            last_seq=gathered.last_seq,
+        )
+        return AssembledContext(
+            draft=draft, metadata=metadata, report=report, provider=provider, functions=_FUNCTIONS
+        )
+
+    def check_compaction(
+        self, gathered: Gathered, events: Iterable[SessionEvent], *, is_explicit: bool = False
+    ) -> CompactionCheck:
+        """Return whether the session should be compacted; nothing is cut for it."""
+        return self._check(gathered, self._shape(gathered, events), is_explicit=is_explicit)
+
+    def _shape(self, gathered: Gathered, events: Iterable[SessionEvent]) -> _Shaped:
+        options, limits = gathered.settled.options, gathered.limits
+        transformed = MessageTransformer().transform(events)
+        repaired = repair_history(transformed.messages, accepts_prefill=limits.supports("prefill"))
+        if not repaired.messages:
+            raise EmptySessionError(gathered.session_id)
+        prompt = self.prompt_builder.build(
+            render_bootstrap(gathered.files, _template_variables(gathered)),
+            session_system=transformed.leading_system,
+            skills_text=gathered.skills_text,
+            tools_summary=summarize_tools(gathered.tools) if self.summarizes_tools else "",
+            additional=options.additional_system_prompt,
+        )
+        # What no later call could send is gone before anything is counted or cut.
+        sendable, unsendable_entries = self._bind(repaired.messages, limits, None)
+        messages = place_clock(sendable, settings=self.clock)
+        messages = append_notes(messages, prompt.notes)
+        system, fit_entries = _fit_system(gathered, prompt.system)
+        return _Shaped(
+            system=system,
+            messages=messages,
+            ledger=_measure(gathered, system),
+            entries=_overlay(prompt.entries, fit_entries),
+            repairs=(*repaired.entries, *unsendable_entries),
+        )
+
+    def _truncation_of(self, settled: Settled) -> TruncationSettings:
+        options, usual = settled.options, self.truncation
+        return replace(
+            usual,
+            strategy=options.truncation_strategy or usual.strategy,
+            window_turns=options.window_turns or usual.window_turns,
+            cache_stable=(
+                usual.cache_stable if options.cache_stable is None else options.cache_stable
+            ),
+            on_overflow=options.on_overflow or usual.on_overflow,
+        )
+
+    def _bind(
+        self,
+        messages: Sequence[Message],
+        limits: ModelLimits,
+        fingerprints: Sequence[str] | None,
+    ) -> tuple[tuple[Message, ...], tuple[ReportEntry, ...]]:
+        return bind_reasoning(
+            messages,
+            provider=provider_for(limits),
+            limits=limits,
+            account=self.account,
+            fingerprints=fingerprints,
+            resolve_model=self.resolve_model,
+        )
+
+    def _check(
+        self, gathered: Gathered, shaped: _Shaped, *, is_explicit: bool = False
+    ) -> CompactionCheck:
+        return self.detector.check(
+            _with_history(shaped.ledger, shaped.messages, counter=gathered.counter),
+            history=read_history(shaped.messages, counter=gathered.counter),
+            limits=gathered.limits,
+            is_explicit=is_explicit,
+        )
+
+
+def _template_variables(gathered: Gathered) -> Mapping[str, Json]:
+    return {
+        "agent": gathered.agent_id or "",
+        "session": gathered.session_id,
+        "model": gathered.limits.id,
+        "date": gathered.today.isoformat(),
+        "skills": [skill.name for skill in gathered.skills],
+        "tools": [tool.name for tool in gathered.tools],
+    }
+
+
+def _is_fresh_note(message: Message) -> bool:
+    return message.kind == "note" and message.seq == 0
+
+
+def _with_history(ledger: Ledger, messages: Sequence[Message], *, counter: TokenCounter) -> Ledger:
+    notes = [message for message in messages if _is_fresh_note(message)]
+    history = [message for message in messages if not _is_fresh_note(message)]
+    rows = (
+        LedgerRow(kind="history", name="history", tokens=sum(map(counter.count_message, history))),
+        LedgerRow(kind="notes", name="notes", tokens=sum(map(counter.count_message, notes))),
+    )
+    return replace(ledger, rows=(*ledger.rows, *rows))
+
+
+def _measure(gathered: Gathered, system: SystemPrompt) -> Ledger:
+    options = gathered.settled.options
+    return measure_window(
+        gathered.limits,
+        system=system,
+        tools=gathered.tools,
+        counter=gathered.counter,
+        max_tokens=gathered.parameters.max_tokens,
+        max_context_tokens=options.max_context_tokens,
+        reserve_tokens=options.reserve_tokens,
+    )
+
+
+def _fit_system(
+    gathered: Gathered, system: SystemPrompt
+) -> tuple[SystemPrompt, tuple[ReportEntry, ...]]:
+    whole = _measure(gathered, system)
+    fitted = fit_system(
+        system.sections,
+        counter=gathered.counter,
+        budget_tokens=whole.budget_tokens,
+        other_fixed_tokens=whole.tokens_of("tools", "overhead"),
+    )
+    if not fitted.entries:
+        return system, ()
+    return join_sections(fitted.sections), fitted.entries
+
+
+def _overlay(
+    entries: Iterable[ReportEntry], changes: Iterable[ReportEntry]
+) -> tuple[ReportEntry, ...]:
+    """Return the entries, those of pieces that were changed later in their changed form."""
+    changed = {(entry.kind, entry.id): entry for entry in changes}
+    return tuple(changed.get((entry.kind, entry.id), entry) for entry in entries)

@@ -1,0 +1,77 @@
+"""What the local provider is told to answer."""
+
+import threading
+from collections import deque
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from context_assembler.values.parts import ToolCall
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScriptedReply:
+    """One answer of the model.
+
+    Attributes:
+        text: What it says; empty says nothing.
+        tool_calls: What it asks for, behind the text.
+        thinking: What it thought first; signed where the model signs, left out where it does not
+            think or the wire carries no thinking.
+        stop_reason: In Anthropic's words; `None` is `tool_use` with calls and `end_turn` without.
+    """
+
+    text: str = ""
+    tool_calls: tuple[ToolCall, ...] = ()
+    thinking: str | None = None
+    stop_reason: str | None = None
+
+    @property
+    def settled_stop_reason(self) -> str:
+        """The stop reason, given or implied."""
+        return self.stop_reason or ("tool_use" if self.tool_calls else "end_turn")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScriptedError:
+    """A refusal that has nothing to do with the request, such as an overloaded provider."""
+
+    status: int = 529
+    kind: str = "overloaded_error"
+    message: str = "Overloaded"
+
+
+ScriptLine: TypeAlias = ScriptedReply | ScriptedError
+
+
+class Script:
+    """Lines in order, or an echo where no script was given; safe to share between threads.
+
+    `complaint` says at the end what of the script was not played, or asked for in vain.
+    """
+
+    def __init__(self, lines: Iterable[ScriptLine] | None) -> None:
+        self._lines = None if lines is None else deque(lines)
+        self._asked_in_vain = 0
+        self._lock = threading.Lock()
+
+    def next_line(self, *, heard: str) -> ScriptLine | None:
+        """Return what to answer to the text heard; `None` when the script is over."""
+        if self._lines is None:
+            return ScriptedReply(text=f"You said: {heard}" if heard else "You said nothing.")
+        with self._lock:
+            if self._lines:
+                return self._lines.popleft()
+            self._asked_in_vain += 1
+            return None
+
+    @property
+    def complaint(self) -> str | None:
+        """What is wrong once the test is over; `None` when all lines were played."""
+        if self._asked_in_vain:
+            return f"{self._asked_in_vain} request(s) came after the last line of the script"
+        if self._lines:
+            return (
+                f"{len(self._lines)} line(s) of the script were never asked for: {self._lines[0]!r}"
+            )
+        return None
