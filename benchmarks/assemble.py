@@ -1,6 +1,6 @@
 """Time to assemble a stored session at half its size, beside the peers that are installed.
 
-    python benchmarks/assemble.py [--peers PYTHON] [--sizes 50,1000,5000] [--seconds 5]
+    python -m benchmarks.assemble [--peers PYTHON] [--sizes 50,1000,5000] [--seconds 5]
 
 Every figure of one run comes from the same machine within minutes: compare the ratios, not the
 milliseconds. *Cold* is a new process from its first import to its first payload; *warm* is the
@@ -21,8 +21,7 @@ import tempfile
 from pathlib import Path
 from typing import Any, Final
 
-from bench_sessions import BENCH, build_messages
-
+from benchmarks.bench_sessions import BENCH, build_messages
 from context_assembler.limits import get_model_limits
 from context_assembler.sessions import SqliteStore
 from context_assembler.tokens import counter_for

@@ -22,7 +22,7 @@ import time
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -34,7 +34,7 @@ from context_assembler import (
 )
 from context_assembler.errors import TranscriptError
 from context_assembler.limits import get_model_limits
-from context_assembler.ports import ReadTranscript
+from context_assembler.ports import ReadTranscript, TokenCounter
 from context_assembler.tokens import counter_for
 from context_assembler.transcripts import read_sessions
 from context_assembler.truncation import TRUNCATIONS
@@ -58,6 +58,8 @@ class Tally:
     seconds: float = 0.0
     failures: list[str] = field(default_factory=list[str])
     counts: Counter[str] = field(default_factory=Counter[str])
+    tries: Counter[tuple[str, float]] = field(default_factory=Counter[tuple[str, float]])
+    refusals: Counter[tuple[str, float]] = field(default_factory=Counter[tuple[str, float]])
 
     def add(self, other: "Tally") -> None:
         """Take over what another worker saw."""
@@ -68,6 +70,8 @@ class Tally:
         self.seconds += other.seconds
         self.failures += other.failures
         self.counts += other.counts
+        self.tries += other.tries
+        self.refusals += other.refusals
 
 
 def find_sessions(path: Path) -> Iterator[tuple[str, ReadTranscript]]:
@@ -164,6 +168,13 @@ def check_context(
     return wrong
 
 
+def _shortest(message: Message, counter: TokenCounter) -> int:
+    """Return about what is left of a message of the user when its texts are shortened."""
+    others = tuple(part for part in message.parts if not isinstance(part, Text))
+    bare = counter.count_message(replace(message, parts=others)) if others else 0
+    return bare + min(counter.count_text(message.text) + 8, 2 * _STUB_TOKENS)
+
+
 def anchors_fit(whole: AssembledContext, *, strategy: str, budget: int) -> bool:
     """Whether the anchors, their results shortened, would clearly have fitted the budget."""
     counter = counter_for(whole.draft.limits)
@@ -172,19 +183,16 @@ def anchors_fit(whole: AssembledContext, *, strategy: str, budget: int) -> bool:
     anchors = {users[-1].id: users[-1]} if users else {}
     if users and strategy == "smart":
         anchors[users[0].id] = users[0]
-    needed += sum(
-        min(counter.count_message(message), 2 * _STUB_TOKENS) for message in anchors.values()
-    )
+    needed += sum(_shortest(message, counter) for message in anchors.values())
     in_flight = [m for m in whole.messages if m.role == "assistant"][-1:]
     for message in in_flight:
-        needed += min(counter.count_message(message), 4 * _STUB_TOKENS)
-        needed += _STUB_TOKENS * len(message.tool_calls)
+        needed += counter.count_message(message) + _STUB_TOKENS * len(message.tool_calls)
     summaries = [m for m in whole.messages if m.kind == "summary"]
     needed += sum(map(counter.count_message, summaries))
     return needed + _STUB_TOKENS <= budget
 
 
-async def sweep_session(name: str, transcript: ReadTranscript) -> Tally:
+async def sweep_session(name: str, transcript: ReadTranscript, *, kind: str) -> Tally:
     """Assemble one session in every way."""
     tally = Tally(sessions=1)
     store = InMemoryStore()
@@ -221,11 +229,13 @@ async def sweep_session(name: str, transcript: ReadTranscript) -> Tally:
                         wrong.append("changed although it fits")
                 except ContextOverflowError as error:
                     tally.refused += 1
+                    tally.refusals[kind, share] += 1
                     fits = anchors_fit(whole, strategy=strategy, budget=budget)
                     wrong = [f"refused without need: {error}"] if fits else []
                 except Exception as error:
                     wrong = [f"{type(error).__name__}: {error}"]
                 tally.payloads += 1
+                tally.tries[kind, share] += 1
                 tally.counts.update(problem.split(":")[0] for problem in wrong)
                 tally.failures += [f"{where}: {problem}" for problem in wrong]
     return tally
@@ -235,14 +245,16 @@ def sweep_file(path: Path, *, sample: int | None = None) -> Tally:
     """Sweep all sessions of one file."""
     started = time.perf_counter()
     tally = Tally()
-    find = find_requests if path.parent.name == "requests" else find_sessions
+    is_requests = path.parent.name == "requests"
+    find = find_requests if is_requests else find_sessions
+    kind = "requests" if is_requests else "transcripts"
     for number, (name, transcript) in enumerate(find(path)):
         if sample is not None and number >= sample:
             break
         if not _user_texts(transcript):
             tally.unreadable += 1
             continue
-        tally.add(asyncio.run(sweep_session(f"{path.name}:{name}", transcript)))
+        tally.add(asyncio.run(sweep_session(f"{path.name}:{name}", transcript, kind=kind)))
     tally.seconds = time.perf_counter() - started
     return tally
 
@@ -275,7 +287,13 @@ def main() -> int:
         for job in jobs:
             total.add(job.result())
     print(f"{total.sessions} sessions of {len(files)} files, {total.payloads} payloads")
-    print(f"{total.refused} true refusals (the shortened anchors alone exceed the budget)")
+    print(f"{total.refused} true refusals (the shortened anchors alone exceed the budget):")
+    for kind in ("transcripts", "requests"):
+        shares = " · ".join(
+            f"{share:.0%} {total.refusals[kind, share]}/{total.tries[kind, share]}"
+            for share in SHARES
+        )
+        print(f"  {kind}: {shares}")
     print(f"{total.unreadable} sessions without a user message")
     print(f"{len(total.failures)} failures {dict(total.counts) or ''}")
     for failure in total.failures[:50]:

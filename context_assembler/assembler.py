@@ -106,8 +106,6 @@ class ContextAssembler:
         )
         self._open: AsyncExitStack | None = None
 
-    # ---- one step of an agent loop ----
-
     async def assemble(
         self, session_id: str, agent_id: str | None = None, **options: Any
     ) -> AssembledContext:
@@ -219,8 +217,6 @@ class ContextAssembler:
         [event] = await self.sessions.append(session_id, [result])
         return event
 
-    # ---- looking at it ----
-
     async def check_compaction(
         self,
         session_id: str,
@@ -252,8 +248,6 @@ class ContextAssembler:
         """Return how often the assembly cache answered."""
         return self._cache.stats()
 
-    # ---- life time ----
-
     async def __aenter__(self) -> Self:
         """Watch the bootstrap folder while entered."""
         self._open = AsyncExitStack()
@@ -276,8 +270,6 @@ class ContextAssembler:
         """Close the session store, if it was opened here."""
         if self._owns_store:
             await self.sessions.close()
-
-    # ---- reaching the store ----
 
     async def _gather(
         self, session_id: str, agent_id: str | None, options: Mapping[str, Any]

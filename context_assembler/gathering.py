@@ -26,8 +26,10 @@ from context_assembler.stages.resolve_defaults import (
 )
 from context_assembler.tokens import counter_for
 from context_assembler.tools import open_tool_sources
+from context_assembler.values.draft import Parameters
 from context_assembler.values.events import SessionHead
-from context_assembler.values.options import AssembleOptions
+from context_assembler.values.limits import ModelLimits
+from context_assembler.values.options import AssembleOptions, Settled
 from context_assembler.values.parts import Json
 from context_assembler.values.prompt import BootstrapFile
 
@@ -73,6 +75,46 @@ class Gathering:
             UnsafePathError: The agent id is no plain name.
         """
         agent_id = agent_id or head.session.agent_id
+        settled, limits, parameters = self._settle(head, agent_id, options)
+        wanted = settled.options
+        files, collected, listed = await asyncio.gather(
+            self._load_files(agent_id),
+            self._collector.collect(wanted, additional=open_tool_sources(wanted.additional_tools)),
+            list_skills(self._skill_providers),
+        )
+        settled = validate_tool_choice(settled, collected.tools)
+        skills = choose_skills(
+            listed.skills, skip=bool(wanted.skip_skills), patterns=wanted.skill_filter
+        )
+        described = describe_skills(skills.skills, max_chars=self._config.prompt.skills_chars)
+        today = self._now().date()
+        return Gathered(
+            session_id=head.session.id,
+            incarnation=head.incarnation,
+            last_seq=head.last_seq,
+            agent_id=agent_id,
+            settled=settled,
+            parameters=replace(parameters, tool_choice=settled.options.tool_choice),
+            limits=limits,
+            counter=counter_for(limits, mode=self._config.token_counter),
+            files=files,
+            tools=collected.tools,
+            skills=skills.skills,
+            skills_text=described.text,
+            entries=(*skills.entries, *described.entries, *collected.entries),
+            warnings=(
+                *lifecycle_warnings(limits, today),
+                *listed.warnings,
+                *skills.warnings,
+                *collected.warnings,
+                *_unused(wanted),
+            ),
+            today=today,
+        )
+
+    def _settle(
+        self, head: SessionHead, agent_id: str | None, options: Mapping[str, Any]
+    ) -> tuple[Settled, ModelLimits, Parameters]:
         settled = self._resolver.resolve(
             options,
             session=head.session.defaults,
@@ -81,40 +123,7 @@ class Gathering:
         wanted = settled.options
         limits = self._registry.get(wanted.model or "", unknown=wanted.unknown_model or "error")
         parameters, settled = validate_for_model(settled, limits)
-        files, collected, skills = await asyncio.gather(
-            self._load_files(agent_id),
-            self._collector.collect(wanted, additional=open_tool_sources(wanted.additional_tools)),
-            list_skills(self._skill_providers),
-        )
-        settled = validate_tool_choice(settled, collected.tools)
-        parameters = replace(parameters, tool_choice=settled.options.tool_choice)
-        chosen = choose_skills(
-            skills.skills, skip=bool(wanted.skip_skills), patterns=wanted.skill_filter
-        )
-        described = describe_skills(chosen.skills, max_chars=self._config.prompt.skills_chars)
-        return Gathered(
-            session_id=head.session.id,
-            agent_id=agent_id,
-            last_seq=head.last_seq,
-            incarnation=head.incarnation,
-            settled=settled,
-            parameters=parameters,
-            limits=limits,
-            counter=counter_for(limits, mode=self._config.token_counter),
-            files=files,
-            tools=collected.tools,
-            skills=chosen.skills,
-            skills_text=described.text,
-            entries=(*chosen.entries, *described.entries, *collected.entries),
-            warnings=(
-                *lifecycle_warnings(limits, self._now().date()),
-                *skills.warnings,
-                *chosen.warnings,
-                *collected.warnings,
-                *_unused(wanted),
-            ),
-            today=self._now().date(),
-        )
+        return settled, limits, parameters
 
     async def _load_files(self, agent_id: str | None) -> list[BootstrapFile]:
         return await self.loader.load(agent_id) if self.loader is not None else []

@@ -15,9 +15,11 @@ from context_assembler.stages.build_system_prompt import (
     summarize_tools,
 )
 from context_assembler.stages.detect_compaction import CompactionDetector, read_history
+from context_assembler.stages.load_bootstrap.bootstrap_text import render_bootstrap
 from context_assembler.stages.place_notes import append_notes, place_clock
 from context_assembler.stages.repair_history import repair_history
 from context_assembler.stages.split_window import (
+    add_messages,
     check_feasible,
     fit_system,
     measure_window,
@@ -25,11 +27,10 @@ from context_assembler.stages.split_window import (
 from context_assembler.stages.transform_messages import MessageTransformer
 from context_assembler.stages.write_report import write_report
 from context_assembler.truncation import Truncator
-from context_assembler.values.bootstrap_text import render_bootstrap
 from context_assembler.values.context import AssembledContext, ContextMetadata, ProviderFunctions
 from context_assembler.values.draft import Draft, Parameters
 from context_assembler.values.events import SessionEvent
-from context_assembler.values.ledger import Ledger, LedgerRow
+from context_assembler.values.ledger import Ledger
 from context_assembler.values.limits import ModelLimits
 from context_assembler.values.messages import Message
 from context_assembler.values.options import ClockSettings, Settled, TruncationSettings
@@ -109,56 +110,32 @@ class ContextPipeline:
         """
         shaped = self._shape(gathered, events)
         check_feasible(shaped.ledger, gathered.tools)
-
         truncator = Truncator(self._truncation_of(gathered.settled))
         cut = truncator.truncate(
             shaped.messages, room_tokens=shaped.ledger.room_tokens, counter=gathered.counter
         )
-        draft = Draft(
-            limits=gathered.limits,
-            parameters=gathered.parameters,
-            system=shaped.system,
-            messages=cut.messages,
-            tools=gathered.tools,
-            session_id=gathered.session_id,
-            cache=gathered.settled.options.cache or "auto",
-        )
-        provider = provider_for(gathered.limits)
-        fingerprints = PROVIDERS[provider].fingerprints(draft) if provider in PROVIDERS else ()
-        bound, bound_entries = self._bind(draft.messages, gathered.limits, fingerprints)
-        draft = replace(draft, messages=bound)
-
-        check = self._check(gathered, shaped)
-        ledger = _with_history(shaped.ledger, bound, counter=gathered.counter)
+        draft, bound_entries = self._draft(gathered, shaped, cut.messages)
+        ledger = add_messages(shaped.ledger, draft.messages, counter=gathered.counter)
         report = write_report(
             files=gathered.files,
             pieces=(*shaped.entries, *gathered.entries),
             repairs=(*shaped.repairs, *bound_entries),
-            history=[m for m in shaped.messages if not _is_fresh_note(m)],
+            history=[m for m in shaped.messages if not m.is_fresh_note],
             cuts=cut.entries,
-            notes=[m for m in bound if _is_fresh_note(m)],
+            notes=[m for m in draft.messages if m.is_fresh_note],
             ledger=ledger,
             settled=gathered.settled,
             warnings=gathered.warnings,
             counter=gathered.counter,
         )
-        options = gathered.settled.options
-        metadata = ContextMetadata(
-            session_id=gathered.session_id,
-            model_id=gathered.limits.id,
-            agent_id=gathered.agent_id,
-            ledger=ledger,
-            truncated=bool(cut.entries),
-            truncated_by=options.truncation_strategy if cut.entries else None,
-            should_compact=check.needed,
-            compaction_reason=check.reason,
-            active_skills=tuple(skill.name for skill in gathered.skills),
-            assembly_ms=0.0,
-            cache_hit=False,
-            last_seq=gathered.last_seq,
-        )
         return AssembledContext(
-            draft=draft, metadata=metadata, report=report, provider=provider, functions=_FUNCTIONS
+            draft=draft,
+            metadata=_metadata(
+                gathered, ledger, is_cut=bool(cut.entries), check=self._check(gathered, shaped)
+            ),
+            report=report,
+            provider=provider_for(gathered.limits),
+            functions=_FUNCTIONS,
         )
 
     def check_compaction(
@@ -193,6 +170,24 @@ class ContextPipeline:
             repairs=(*repaired.entries, *unsendable_entries),
         )
 
+    def _draft(
+        self, gathered: Gathered, shaped: _Shaped, kept: tuple[Message, ...]
+    ) -> tuple[Draft, tuple[ReportEntry, ...]]:
+        """Return the draft with the signed reasoning that this very payload may carry."""
+        draft = Draft(
+            limits=gathered.limits,
+            parameters=gathered.parameters,
+            system=shaped.system,
+            messages=kept,
+            tools=gathered.tools,
+            session_id=gathered.session_id,
+            cache=gathered.settled.options.cache or "auto",
+        )
+        provider = PROVIDERS.get(provider_for(gathered.limits))
+        fingerprints = provider.fingerprints(draft) if provider else ()
+        bound, entries = self._bind(kept, gathered.limits, fingerprints)
+        return replace(draft, messages=bound), entries
+
     def _truncation_of(self, settled: Settled) -> TruncationSettings:
         options, usual = settled.options, self.truncation
         return replace(
@@ -224,11 +219,30 @@ class ContextPipeline:
         self, gathered: Gathered, shaped: _Shaped, *, is_explicit: bool = False
     ) -> CompactionCheck:
         return self.detector.check(
-            _with_history(shaped.ledger, shaped.messages, counter=gathered.counter),
+            add_messages(shaped.ledger, shaped.messages, counter=gathered.counter),
             history=read_history(shaped.messages, counter=gathered.counter),
             limits=gathered.limits,
             is_explicit=is_explicit,
         )
+
+
+def _metadata(
+    gathered: Gathered, ledger: Ledger, *, is_cut: bool, check: CompactionCheck
+) -> ContextMetadata:
+    return ContextMetadata(
+        session_id=gathered.session_id,
+        model_id=gathered.limits.id,
+        agent_id=gathered.agent_id,
+        ledger=ledger,
+        truncated=is_cut,
+        truncated_by=gathered.settled.options.truncation_strategy if is_cut else None,
+        should_compact=check.needed,
+        compaction_reason=check.reason,
+        active_skills=tuple(skill.name for skill in gathered.skills),
+        assembly_ms=0.0,
+        cache_hit=False,
+        last_seq=gathered.last_seq,
+    )
 
 
 def _template_variables(gathered: Gathered) -> Mapping[str, Json]:
@@ -240,20 +254,6 @@ def _template_variables(gathered: Gathered) -> Mapping[str, Json]:
         "skills": [skill.name for skill in gathered.skills],
         "tools": [tool.name for tool in gathered.tools],
     }
-
-
-def _is_fresh_note(message: Message) -> bool:
-    return message.kind == "note" and message.seq == 0
-
-
-def _with_history(ledger: Ledger, messages: Sequence[Message], *, counter: TokenCounter) -> Ledger:
-    notes = [message for message in messages if _is_fresh_note(message)]
-    history = [message for message in messages if not _is_fresh_note(message)]
-    rows = (
-        LedgerRow(kind="history", name="history", tokens=sum(map(counter.count_message, history))),
-        LedgerRow(kind="notes", name="notes", tokens=sum(map(counter.count_message, notes))),
-    )
-    return replace(ledger, rows=(*ledger.rows, *rows))
 
 
 def _measure(gathered: Gathered, system: SystemPrompt) -> Ledger:

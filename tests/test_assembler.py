@@ -36,6 +36,7 @@ from context_assembler import (
     user_event,
 )
 from context_assembler.values.events import Session
+from context_assembler.values.json_shapes import is_array, is_object
 from context_assembler.values.parts import ToolCall
 
 CLAUDE = "claude-opus-5-5"
@@ -61,7 +62,8 @@ class Ticking:
 
 
 def make_assembler(**given: Any) -> ContextAssembler:
-    return ContextAssembler(**{"tools": [find_flights], "now": Ticking(), **given})
+    arguments: dict[str, Any] = {"tools": [find_flights], "now": Ticking(), **given}
+    return ContextAssembler(**arguments)
 
 
 def claude_reply(*blocks: dict[str, Any], reply_id: str = "msg_1") -> dict[str, Any]:
@@ -98,9 +100,9 @@ async def fill(assembler: ContextAssembler, session_id: str, *events: SessionEve
 
 
 def without_cache_marks(payload: Any) -> Any:
-    if isinstance(payload, dict):
+    if is_object(payload):
         return {k: without_cache_marks(v) for k, v in payload.items() if k != "cache_control"}
-    if isinstance(payload, list):
+    if is_array(payload):
         return [without_cache_marks(entry) for entry in payload]
     return payload
 
@@ -520,7 +522,7 @@ async def test_a_fixed_part_over_the_trigger_is_infeasible_and_stays_so(tmp_path
     (tmp_path / "AGENT.md").write_text("rule " * 9000)
     assembler = make_assembler(bootstrap=tmp_path)
     await assembler.add_user("s", "Hello")
-    options = {"model": GPT, "max_context_tokens": 10_000}
+    options: dict[str, Any] = {"model": GPT, "max_context_tokens": 10_000}
 
     first = await assembler.check_compaction("s", **options)
     second = await assembler.check_compaction("s", **options)

@@ -14,8 +14,8 @@ from context_assembler.cli.request_options import JsonFlag
 from context_assembler.cli.screen import one_line, people, print_json
 from context_assembler.errors import UnknownOptionError
 from context_assembler.limits import default_registry
+from context_assembler.limits.lifecycle import lifecycle_warnings, price_at
 from context_assembler.values.codec import to_json
-from context_assembler.values.lifecycle import lifecycle_warnings, price_at
 from context_assembler.values.limits import ModelLimits, Price
 from context_assembler.values.parts import Json
 

@@ -86,17 +86,17 @@ class _Listing:
                 self.problems.append(f"{path}: it is no regular file")
                 return
             with path.open("rb") as file:
-                data = file.read(_MAX_FILE_BYTES + 1)
+                raw_bytes = file.read(_MAX_FILE_BYTES + 1)
         except OSError as error:
             self.problems.append(f"{path}: it cannot be read: {error.strerror}")
             return
-        if len(data) > _MAX_FILE_BYTES:
+        if len(raw_bytes) > _MAX_FILE_BYTES:
             self.problems.append(f"{path}: it is longer than {_MAX_FILE_BYTES:,} bytes")
             return
-        self._take(path, data)
+        self._take(path, raw_bytes)
 
-    def _take(self, path: Path, data: bytes) -> None:
-        decoded = decode_text(data)
+    def _take(self, path: Path, raw_bytes: bytes) -> None:
+        decoded = decode_text(raw_bytes)
         front = split_front_matter(decoded.text)
         self.notes += [f"{path}: {text}" for text in (*decoded.warnings, *front.warnings)]
         name = self._name_in(front.metadata, path)

@@ -1,1 +1,1 @@
-
+"""Steps from session to payload: one file or folder each, none imports another."""

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import Final, assert_never
 
+from context_assembler.limits.fields import is_list, is_mapping
 from context_assembler.tokens.bpe import count_bpe
 from context_assembler.tokens.documents import count_pages, page_tokens
 from context_assembler.tokens.estimate import estimate_text
@@ -19,7 +20,6 @@ from context_assembler.tokens.tokenizers import (
     chosen_vocabulary,
 )
 from context_assembler.tokens.tool_text import tool_as_typescript
-from context_assembler.values.checked_fields import is_list, is_mapping
 from context_assembler.values.limits import ModelLimits
 from context_assembler.values.messages import Message
 from context_assembler.values.parts import (
@@ -38,7 +38,7 @@ from context_assembler.values.tools import ToolSpec
 ERROR_TOKENS: Final = 10  # "ERROR: " and a sentence, where a provider has no flag for it
 EMPTY_TOKENS: Final = 3  # what stands for a result without content
 JOINT_TOKENS: Final = 1  # what a renderer may put between two texts of one message
-FENCE_TOKENS: Final = 12  # tags around text that a provider takes under no role of its own
+FENCE_TOKENS: Final = 16  # tags around text that a provider takes under no role of its own
 ATTACHMENT_TOKENS: Final = 48  # the two lines about media that a tool returned, and a message
 SIGNED_CHARS_PER_TOKEN: Final = 5  # base64 of encrypted reasoning, per token of that reasoning
 MAX_SEALED_TOKENS: Final = 4_000  # of one base64 run in a block: it may as well be an image

@@ -40,19 +40,19 @@ def measure_image(image: Image) -> Size | None:
     if image.width_px and image.height_px:
         return image.width_px, image.height_px
     match image.source:
-        case Base64Source(data=data):
-            return _size_of_base64(data)
+        case Base64Source(data=encoded):
+            return _size_of_base64(encoded)
         case UrlSource(url=url) if found := _DATA_URL.match(url):
             return _size_of_base64(url[found.end() : found.end() + _JPEG_CHARS])
         case _:
             return None
 
 
-def _size_of_base64(data: str) -> Size | None:
-    header = _decoded(data[:_HEADER_CHARS])
+def _size_of_base64(encoded: str) -> Size | None:
+    header = _decoded(encoded[:_HEADER_CHARS])
     size = read_size(header)
-    if size is None and header.startswith(b"\xff\xd8") and len(data) > _HEADER_CHARS:
-        size = read_size(_decoded(data[:_JPEG_CHARS]))
+    if size is None and header.startswith(b"\xff\xd8") and len(encoded) > _HEADER_CHARS:
+        size = read_size(_decoded(encoded[:_JPEG_CHARS]))
     return size
 
 

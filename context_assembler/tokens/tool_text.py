@@ -4,7 +4,7 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
-from context_assembler.values.checked_fields import is_list, is_mapping
+from context_assembler.limits.fields import is_list, is_mapping
 from context_assembler.values.parts import Json, JsonObject
 from context_assembler.values.tools import ToolSpec
 

@@ -86,7 +86,7 @@ class MeasuredHistory:
         that opens the window.
         """
         kept: set[int] = set()
-        if not is_user(self.exchanges[boundary]):
+        if not opens_window(self.exchanges[boundary]):
             kept.add(self.last_user[boundary])
         if self.opened_by is not None and self.opened_by[0] < boundary:
             kept.add(self.opened_by[1])
@@ -100,6 +100,11 @@ class MeasuredHistory:
 def is_user(exchange: Exchange) -> bool:
     """Whether a message of the user opens the exchange."""
     return exchange[0].is_from_user
+
+
+def opens_window(exchange: Exchange) -> bool:
+    """Whether a history may begin with the exchange: with the user, or what stands in for one."""
+    return exchange[0].role == "user" and exchange[0].kind in ("said", "synthetic")
 
 
 def measure(
@@ -174,7 +179,7 @@ def _anchors(exchanges: Sequence[Exchange], *, lead: int, task: int | None) -> l
 def _last_users(exchanges: Sequence[Exchange]) -> list[int]:
     last_user = [-1]
     for number, exchange in enumerate(exchanges):
-        last_user.append(number if is_user(exchange) else last_user[-1])
+        last_user.append(number if opens_window(exchange) else last_user[-1])
     return last_user
 
 
@@ -184,7 +189,7 @@ def _opened_by(
     """Find the first anchor that no user message opens, and the user message before it."""
     behind_lead = range(lead, len(exchanges))
     first = next((n for n in behind_lead if anchors[n] and exchanges[n][0].kind != "summary"), None)
-    if first is None or is_user(exchanges[first]) or last_user[first] < 0:
+    if first is None or opens_window(exchanges[first]) or last_user[first] < 0:
         return None
     return first, last_user[first]
 

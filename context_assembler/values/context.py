@@ -71,7 +71,7 @@ class AssembledContext:
         for message in reversed(self.draft.messages):
             if message.seq:
                 break
-            if message.kind == "note":
+            if message.is_fresh_note:
                 fresh.append(message)
         return tuple(reversed(fresh))
 

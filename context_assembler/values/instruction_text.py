@@ -54,25 +54,29 @@ class Piece:
     text: str
 
 
-def decode_text(data: bytes) -> DecodedText:
+def decode_text(raw_bytes: bytes) -> DecodedText:
     """Decode a file that should be UTF-8; any bytes are accepted."""
     for mark, encoding in _MARKS:
-        if data.startswith(mark):
-            return _decoded(data[len(mark) :], encoding)
-    if len(data) >= 2 and data[1::2].count(0) * 10 > len(data[1::2]) * 4 and 0 not in data[::2]:
-        decoded = _decoded(data, "utf-16-le")
+        if raw_bytes.startswith(mark):
+            return _decoded(raw_bytes[len(mark) :], encoding)
+    if (
+        len(raw_bytes) >= 2
+        and raw_bytes[1::2].count(0) * 10 > len(raw_bytes[1::2]) * 4
+        and 0 not in raw_bytes[::2]
+    ):
+        decoded = _decoded(raw_bytes, "utf-16-le")
         guess = "no byte-order mark, but every other byte is zero: read as UTF-16"
         return DecodedText(text=decoded.text, warnings=(guess, *decoded.warnings))
-    return _decoded(data, "utf-8")
+    return _decoded(raw_bytes, "utf-8")
 
 
-def _decoded(data: bytes, encoding: str) -> DecodedText:
+def _decoded(raw_bytes: bytes, encoding: str) -> DecodedText:
     warnings: list[str] = []
     try:
-        text = data.decode(encoding)
+        text = raw_bytes.decode(encoding)
     except UnicodeDecodeError as error:
-        text = data.decode(encoding, "replace")
-        line = data.count(b"\n", 0, error.start) + 1
+        text = raw_bytes.decode(encoding, "replace")
+        line = raw_bytes.count(b"\n", 0, error.start) + 1
         warnings.append(
             f"bytes that are not {encoding.upper()} were replaced, first in line {line}"
         )

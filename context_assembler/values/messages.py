@@ -51,3 +51,8 @@ class Message:
     def is_from_user(self) -> bool:
         """Whether the user said this: neither a note, nor a summary, nor a marker."""
         return self.role == "user" and self.kind == "said"
+
+    @property
+    def is_fresh_note(self) -> bool:
+        """Whether this is a note that no event holds yet."""
+        return self.kind == "note" and self.seq == 0

@@ -1,6 +1,6 @@
 """What each option may hold, and which other spellings of it are read.
 
-These rules hold for every model; those of one model are in `stages/resolve_defaults.py`.
+These rules hold for every model; those of one model are in `stages/resolve_defaults/`.
 """
 
 from collections.abc import Callable, Mapping

@@ -28,9 +28,9 @@ def as_number(value: Json) -> int | float | None:
 
 def objects_in(value: Json) -> Iterator[tuple[int, dict[str, Json]]]:
     """Yield the objects of an array with their places."""
-    for index, item in enumerate(as_array(value)):
-        if is_object(item):
-            yield index, dict(item)
+    for index, entry in enumerate(as_array(value)):
+        if is_object(entry):
+            yield index, dict(entry)
 
 
 def walk_objects(value: Json) -> Iterator[dict[str, Json]]:

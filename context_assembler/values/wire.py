@@ -25,9 +25,9 @@ def plain_json(value: Json) -> Json:
     if isinstance(value, str):
         return clean_text(value)
     if is_object(value):
-        return {clean_text(str(key)): plain_json(item) for key, item in value.items()}
+        return {clean_text(str(key)): plain_json(entry) for key, entry in value.items()}
     if is_array(value):
-        return [plain_json(item) for item in value]
+        return [plain_json(entry) for entry in value]
     return value
 
 

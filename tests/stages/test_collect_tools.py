@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from context_assembler.errors import InvalidToolError, ToolConflictError
 from context_assembler.stages.collect_tools import CollectedTools, ToolCollector
-from context_assembler.stages.tool_memo import ToolMemo
+from context_assembler.stages.collect_tools.tool_memo import ToolMemo
 from context_assembler.values.options import AssembleOptions
 from context_assembler.values.tools import ToolSpec
 

@@ -12,7 +12,7 @@ from context_assembler.stages.split_window import (
     measure_window,
     split_window,
 )
-from context_assembler.values.input_budget import input_budget
+from context_assembler.stages.split_window.input_budget import input_budget
 from context_assembler.values.ledger import Ledger
 from context_assembler.values.limits import ModelLimits
 from context_assembler.values.prompt import SECTION_SEPARATOR, PromptSection, SystemPrompt

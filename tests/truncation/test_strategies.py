@@ -1,5 +1,6 @@
 """What the strategies keep, shorten and drop, by example."""
 
+from dataclasses import replace
 from itertools import pairwise
 
 import pytest
@@ -395,3 +396,16 @@ def test_an_unknown_strategy_names_the_nearest() -> None:
 def test_numbers_that_cannot_work_are_refused(settings: TruncationSettings, name: str) -> None:
     with pytest.raises(InvalidParameterError, match=name):
         Truncator(settings)
+
+
+@pytest.mark.parametrize("strategy", TRUNCATIONS)
+@pytest.mark.parametrize("room_tokens", range(20, 80, 5))
+def test_what_stands_in_for_the_user_opens_a_history_that_the_assistant_began(
+    strategy: str, room_tokens: int
+) -> None:
+    opening = replace(user("(begins)"), kind="synthetic")
+    talk = numbered([opening, assistant(words(20)), assistant(words(20)), user("next")])
+
+    kept = cut(talk, room_tokens, strategy)
+
+    assert kept.messages[0].role == "user"

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from context_assembler.values.cut_text import cut_text
+from context_assembler.stages.load_bootstrap.cut_text import cut_text
 from context_assembler.values.instruction_text import (
     decode_text,
     split_front_matter,

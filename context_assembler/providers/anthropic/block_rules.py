@@ -33,13 +33,13 @@ def all_blocks(sent: Sent) -> Iterator[Block]:
 
 
 def _nested(block: Block) -> Iterator[Block]:
-    for index, item in enumerate(as_array(block.body.get("content"))):
-        yield Block(where=f"{block.where}.content[{index}]", body=as_object(item))
+    for index, entry in enumerate(as_array(block.body.get("content"))):
+        yield Block(where=f"{block.where}.content[{index}]", body=as_object(entry))
 
 
 def _system_blocks(sent: Sent) -> Iterator[Block]:
-    for index, item in enumerate(as_array(sent.payload.get("system"))):
-        yield Block(where=f"system[{index}]", body=as_object(item))
+    for index, entry in enumerate(as_array(sent.payload.get("system"))):
+        yield Block(where=f"system[{index}]", body=as_object(entry))
 
 
 def check_text(sent: Sent) -> Iterator[Violation]:
@@ -107,10 +107,10 @@ def _check_image(block: Block) -> Iterator[Violation]:
     if kind == "base64":
         if source.get("media_type") not in IMAGE_TYPES:
             yield breach("A21", f"{where}.media_type", "must be JPEG, PNG, GIF or WebP")
-        data = as_text(source.get("data"))
-        if not data or data.startswith("data:"):
+        encoded = as_text(source.get("data"))
+        if not encoded or encoded.startswith("data:"):
             yield breach("A21", f"{where}.data", "must be base64 without a data: prefix")
-        if len(data) > _MAX_IMAGE_CHARS:
+        if len(encoded) > _MAX_IMAGE_CHARS:
             yield breach("A21", f"{where}.data", "an image has at most 10 MB")
     elif kind == "url":
         if not as_text(source.get("url")):

@@ -170,11 +170,11 @@ def _image_block(image: Image, limits: ModelLimits) -> dict[str, Json]:
     if limits.features.get("vision") is False:
         return _line("image", image.source, "the model takes no images")
     match image.source:
-        case Base64Source(media_type=declared, data=data):
-            media_type = _image_type(declared, data)
+        case Base64Source(media_type=declared, data=encoded):
+            media_type = _image_type(declared, encoded)
             if media_type not in IMAGE_TYPES:
                 return _line("image", image.source, "only JPEG, PNG, GIF and WebP are taken")
-            source = {"type": "base64", "media_type": media_type, "data": data}
+            source = {"type": "base64", "media_type": media_type, "data": encoded}
         case UrlSource(url=url):
             source = {"type": "url", "url": clean_text(url)}
         case FileIdSource(provider=provider, file_id=file_id):
@@ -205,8 +205,8 @@ def _document_source(document: Document, limits: ModelLimits) -> dict[str, Json]
     if limits.features.get("pdf") is False:
         return "the model takes no documents"
     match document.source:
-        case Base64Source(media_type="application/pdf", data=data):
-            return {"type": "base64", "media_type": "application/pdf", "data": data}
+        case Base64Source(media_type="application/pdf", data=encoded):
+            return {"type": "base64", "media_type": "application/pdf", "data": encoded}
         case Base64Source():
             return "only PDF and plain text are taken"
         case UrlSource(url=url):
@@ -231,9 +231,9 @@ def _plain_text(document: Document) -> str | None:
         return None
 
 
-def _image_type(declared: str, data: str) -> str:
+def _image_type(declared: str, encoded: str) -> str:
     for start, media_type in _IMAGE_STARTS.items():
-        if data.startswith(start):
+        if encoded.startswith(start):
             return media_type
     return "image/jpeg" if declared == "image/jpg" else declared
 

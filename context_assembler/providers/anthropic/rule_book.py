@@ -126,7 +126,7 @@ def open_payload(payload: JsonObject, *, limits: ModelLimits | None, today: date
 
 def _join_turns(messages: Json) -> Iterator[SentTurn]:
     placed = enumerate(map(as_object, as_array(messages)))
-    for role, run in groupby(placed, key=lambda item: as_text(item[1].get("role"))):
+    for role, run in groupby(placed, key=lambda entry: as_text(entry[1].get("role"))):
         joined = list(run)
         blocks = [
             block
@@ -139,5 +139,5 @@ def _join_turns(messages: Json) -> Iterator[SentTurn]:
 def _blocks(content: Json, where: str) -> Iterator[Block]:
     if isinstance(content, str):
         yield Block(where=f"{where}.content", body={"type": "text", "text": content})
-    for index, item in enumerate(as_array(content)):
-        yield Block(where=f"{where}.content[{index}]", body=as_object(item))
+    for index, entry in enumerate(as_array(content)):
+        yield Block(where=f"{where}.content[{index}]", body=as_object(entry))

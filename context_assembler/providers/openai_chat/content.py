@@ -107,11 +107,11 @@ def _image_part(image: Image, limits: ModelLimits) -> dict[str, Json]:
     if limits.features.get("vision") is False:
         return _line("image", image.source, "the model takes no images")
     match image.source:
-        case Base64Source(media_type=declared, data=data):
-            media_type = _image_type(declared, data)
+        case Base64Source(media_type=declared, data=encoded):
+            media_type = _image_type(declared, encoded)
             if media_type not in IMAGE_TYPES:
                 return _line("image", image.source, "only JPEG, PNG, GIF and WebP are taken")
-            target = f"data:{media_type};base64,{data}"
+            target = f"data:{media_type};base64,{encoded}"
         case UrlSource(url=url):
             target = clean_text(url)
         case FileIdSource():
@@ -137,8 +137,8 @@ def _document_part(document: Document, limits: ModelLimits) -> dict[str, Json]:
     if limits.features.get("pdf") is False:
         return _line("document", document.source, "the model takes no documents")
     match document.source:
-        case Base64Source(media_type="application/pdf", data=data):
-            url = f"data:application/pdf;base64,{data}"
+        case Base64Source(media_type="application/pdf", data=encoded):
+            url = f"data:application/pdf;base64,{encoded}"
             name = clean_text(document.title or "document.pdf")
             return {"type": "file", "file": {"filename": name, "file_data": url}}
         case Base64Source():
@@ -165,9 +165,9 @@ def _plain_text(document: Document) -> str | None:
         return None
 
 
-def _image_type(declared: str, data: str) -> str:
+def _image_type(declared: str, encoded: str) -> str:
     for start, media_type in _IMAGE_STARTS.items():
-        if data.startswith(start):
+        if encoded.startswith(start):
             return media_type
     return "image/jpeg" if declared == "image/jpg" else declared
 

@@ -84,8 +84,8 @@ def _read_content(content: Json, warnings: list[str]) -> Iterator[Part]:
     """Yield text; some servers answer with a list of parts, as in a request."""
     if isinstance(content, str) and content:
         yield Text(content)
-    for item in as_array(content):
-        part = as_object(item)
+    for entry in as_array(content):
+        part = as_object(entry)
         kind, text = part.get("type"), as_text(part.get("text"))
         if kind == "text":
             if text:

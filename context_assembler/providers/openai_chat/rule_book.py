@@ -100,8 +100,8 @@ def open_payload(payload: JsonObject, *, limits: ModelLimits | None) -> Sent:
     return Sent(
         payload=merged,
         messages=tuple(
-            SentMessage(where=f"messages[{index}]", fields=as_object(item))
-            for index, item in enumerate(as_array(merged.get("messages")))
+            SentMessage(where=f"messages[{index}]", fields=as_object(entry))
+            for index, entry in enumerate(as_array(merged.get("messages")))
         ),
         limits=limits,
         model=asked.removeprefix("openai/"),

@@ -1,0 +1,45 @@
+# Needs Python 3.11 or newer with pip and venv; choose one with `make PYTHON=python3.12 …`.
+
+PYTHON ?= python3
+BENCH ?= ../shared/bench
+VENV := .venv
+BIN := $(VENV)/bin
+INSTALLED := $(VENV)/.installed
+
+.DEFAULT_GOAL := help
+.PHONY: help setup demo test check bench clean
+
+help: ## Show this list
+	@sed -n 's/^\([a-z]*\):.*## /  make \1	/p' Makefile
+
+setup: $(INSTALLED) ## Create .venv with the package and everything its checks need
+
+$(INSTALLED): pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit(0 if sys.version_info >= (3, 11) else "Python 3.11 or newer is needed: make PYTHON=python3.12 setup")'
+	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --upgrade "pip>=25.1"
+	$(BIN)/python -m pip install --quiet --editable . --group dev
+	@touch $@
+
+demo: setup ## Assemble a long sample session and show what was kept, cut, and why
+	@$(BIN)/context-assembler demo
+
+test: setup ## Run all tests
+	$(BIN)/pytest
+
+check: setup ## Run every check that a change must pass
+	$(BIN)/ruff format --check
+	$(BIN)/ruff check
+	$(BIN)/lint-imports
+	$(BIN)/mypy
+	$(BIN)/basedpyright
+	$(BIN)/pytest --cov --cov-report=term-missing
+
+bench: setup ## Measure, beside other libraries where their adapters lie in $(BENCH)
+	@if [ -f $(BENCH)/requirements.txt ] && [ ! -x .venv-bench/bin/python ]; then \
+	  $(PYTHON) -m venv .venv-bench && .venv-bench/bin/python -m pip install --quiet -r $(BENCH)/requirements.txt; fi
+	CONTEXT_ASSEMBLER_BENCH=$(BENCH) $(BIN)/python -m benchmarks
+
+clean: ## Remove .venv and everything that the checks leave behind
+	rm -rf $(VENV) .venv-bench .bench-data build dist .coverage htmlcov .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +

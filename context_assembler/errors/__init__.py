@@ -1,0 +1,82 @@
+"""Every error this library raises on purpose.
+
+AssemblyError                     what went wrong, then what to do about it
+├── ConfigurationError            a setting that cannot work             (ValueError)
+│   ├── UnknownOptionError        an option, or a value from a closed set, that does not exist
+│   ├── InvalidParameterError     a value that the model or the option rejects
+│   ├── MissingModelError         no layer names a model
+│   ├── UnknownStoreSchemeError   a store URL of an unknown kind
+│   ├── RegistryError             a row of model_limits.yaml that breaks its schema
+│   ├── ToolConflictError         two tools claim one name
+│   ├── InvalidToolError          a tool that no model could be told of
+│   └── UnsupportedRequestError   a provider's API cannot express this request
+├── UnknownSessionError           no such session                        (LookupError)
+├── UnknownModelError             no row in model_limits.yaml            (LookupError)
+├── EmptySessionError             nothing to send                        (ValueError)
+├── ContextOverflowError          what may not be dropped does not fit   (ValueError)
+├── UnsafePathError               a name or path that leaves its folder  (ValueError)
+├── TemplateError                 a bootstrap template that does not render (ValueError)
+├── ReplyError                    a model reply that cannot be read      (ValueError)
+├── TranscriptError               a transcript that cannot be read       (ValueError)
+└── StoreError                    a session store refused
+    ├── ConcurrentAppendError     somebody else appended first
+    ├── DuplicateEventError       an event id that the session has already (ValueError)
+    ├── StoreUnavailableError     not a database, locked, read-only …    (OSError)
+    └── EventFormatError          a stored event that cannot be decoded  (ValueError)
+"""
+
+from context_assembler.errors.base import AssemblyError, ConfigurationError, nearest
+from context_assembler.errors.content import (
+    ContextOverflowError,
+    EmptySessionError,
+    ReplyError,
+    TemplateError,
+    TranscriptError,
+    UnsafePathError,
+)
+from context_assembler.errors.settings import (
+    InvalidParameterError,
+    InvalidToolError,
+    MissingModelError,
+    RegistryError,
+    ToolConflictError,
+    UnknownModelError,
+    UnknownOptionError,
+    UnknownStoreSchemeError,
+    UnsupportedRequestError,
+)
+from context_assembler.errors.stores import (
+    ConcurrentAppendError,
+    DuplicateEventError,
+    EventFormatError,
+    StoreError,
+    StoreUnavailableError,
+    UnknownSessionError,
+)
+
+__all__ = [
+    "AssemblyError",
+    "ConcurrentAppendError",
+    "ConfigurationError",
+    "ContextOverflowError",
+    "DuplicateEventError",
+    "EmptySessionError",
+    "EventFormatError",
+    "InvalidParameterError",
+    "InvalidToolError",
+    "MissingModelError",
+    "RegistryError",
+    "ReplyError",
+    "StoreError",
+    "StoreUnavailableError",
+    "TemplateError",
+    "ToolConflictError",
+    "TranscriptError",
+    "UnknownModelError",
+    "UnknownOptionError",
+    "UnknownSessionError",
+    "UnknownStoreSchemeError",
+    "UnsafePathError",
+    "UnsupportedRequestError",
+    "nearest",
+]

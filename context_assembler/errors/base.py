@@ -1,0 +1,29 @@
+"""What every error of this library is."""
+
+from collections.abc import Collection
+from difflib import get_close_matches
+
+
+def nearest(word: str, known: Collection[str], *, count: int = 3) -> list[str]:
+    """Return the known names most like `word`, best first."""
+    lowered = {name.lower(): name for name in known}
+    return [lowered[hit] for hit in get_close_matches(word.lower(), lowered, n=count, cutoff=0.5)]
+
+
+def did_you_mean(word: str, known: Collection[str], *, otherwise: str) -> str:
+    """Return a question that names the nearest known names, or the other sentence."""
+    near = nearest(word, known)
+    return f"Did you mean {' or '.join(repr(name) for name in near)}?" if near else otherwise
+
+
+class AssemblyError(Exception):
+    """What went wrong (`problem`), and what to do about it (`remedy`)."""
+
+    def __init__(self, problem: str, *, remedy: str) -> None:
+        super().__init__(f"{problem} {remedy}")
+        self.problem = problem
+        self.remedy = remedy
+
+
+class ConfigurationError(AssemblyError, ValueError):
+    """A setting that cannot work."""

@@ -1,0 +1,88 @@
+"""Errors about what a session, a file or a reply holds."""
+
+from collections.abc import Mapping
+
+from context_assembler.errors.base import AssemblyError
+
+
+class EmptySessionError(AssemblyError, ValueError):
+    """The session holds nothing that could be sent."""
+
+    def __init__(self, session_id: str) -> None:
+        super().__init__(
+            f"Session {session_id!r} holds no message to send.",
+            remedy="Add one with add_user() before assembling.",
+        )
+        self.session_id = session_id
+
+
+class ContextOverflowError(AssemblyError, ValueError):
+    """What may not be dropped does not fit, even shortened.
+
+    `sizes_tokens` names each part of the window with its tokens; `culprit` is the largest.
+    """
+
+    def __init__(
+        self,
+        *,
+        budget_tokens: int,
+        needed_tokens: int,
+        culprit: str,
+        sizes_tokens: Mapping[str, int],
+        remedy: str,
+    ) -> None:
+        listed = ", ".join(f"{name} {tokens:,}" for name, tokens in sizes_tokens.items())
+        super().__init__(
+            f"At least {needed_tokens:,} tokens are needed, {budget_tokens:,} are available "
+            f"({listed}); the largest part is {culprit}.",
+            remedy=remedy,
+        )
+        self.budget_tokens = budget_tokens
+        self.needed_tokens = needed_tokens
+        self.culprit = culprit
+        self.sizes_tokens = dict(sizes_tokens)
+
+
+class UnsafePathError(AssemblyError, ValueError):
+    """A name or path that would leave the folder it belongs to."""
+
+    def __init__(self, path: str, *, root: str, what: str) -> None:
+        super().__init__(
+            f"{what} {path!r} would leave {root!r}.",
+            remedy="Use a plain name: letters, digits, '.', '_' and '-', not starting with '.'.",
+        )
+        self.path = path
+        self.root = root
+
+
+class TemplateError(AssemblyError, ValueError):
+    """A bootstrap file's template does not render."""
+
+    def __init__(self, *, file: str, line: int | None, reason: str) -> None:
+        where = file if line is None else f"{file}:{line}"
+        super().__init__(
+            f"{where}: {reason}.",
+            remedy="Correct the template, or remove 'template: jinja2' from its front matter.",
+        )
+        self.file = file
+        self.line = line
+
+
+class ReplyError(AssemblyError, ValueError):
+    """A model reply that no bundled provider can read."""
+
+    def __init__(self, reply: object, *, reason: str) -> None:
+        super().__init__(
+            f"A {type(reply).__name__} cannot be recorded: {reason}.",
+            remedy="Pass the final reply object of the anthropic or openai SDK, or its dict.",
+        )
+
+
+class TranscriptError(AssemblyError, ValueError):
+    """A transcript that cannot be read."""
+
+    def __init__(self, *, source: str, reason: str, remedy: str, line: int | None = None) -> None:
+        where = source if line is None else f"{source}:{line}"
+        super().__init__(f"{where}: {reason}.", remedy=remedy)
+        self.source = source
+        self.line = line

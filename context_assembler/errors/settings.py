@@ -1,0 +1,117 @@
+"""Errors about what a caller or a settings file asks for."""
+
+from collections.abc import Collection, Sequence
+
+from context_assembler.errors.base import AssemblyError, ConfigurationError, did_you_mean
+
+
+class UnknownOptionError(ConfigurationError):
+    """An option, or a value of an option with a closed set of values, does not exist."""
+
+    def __init__(self, name: str, *, kind: str, known: Collection[str]) -> None:
+        listed = ", ".join(sorted(known))
+        super().__init__(
+            f"Unknown {kind} {name!r}.",
+            remedy=did_you_mean(name, known, otherwise=f"Known: {listed}."),
+        )
+        self.name = name
+        self.kind = kind
+
+
+class InvalidParameterError(ConfigurationError):
+    """A value that the model, or the option itself, rejects."""
+
+    def __init__(
+        self, name: str, value: object, *, rule: str, remedy: str, model: str | None = None
+    ) -> None:
+        suffix = f" for {model}" if model else ""
+        super().__init__(f"{name} {rule}{suffix}; got {value!r}.", remedy=remedy)
+        self.name = name
+        self.value = value
+        self.model = model
+
+
+class MissingModelError(ConfigurationError):
+    """No layer of defaults names a model."""
+
+    def __init__(self, *, layers: Sequence[str]) -> None:
+        super().__init__(
+            f"Model ID is required: none of the layers {', '.join(layers)} names a model.",
+            remedy="Pass model='…', or set it in the session's, the agent's or the system defaults.",
+        )
+
+
+class UnknownStoreSchemeError(ConfigurationError):
+    """A store URL whose scheme no bundled store answers to."""
+
+    def __init__(self, url: str, *, known: Collection[str]) -> None:
+        scheme = url.partition(":")[0]
+        listed = ", ".join(f"{name}:" for name in sorted(known))
+        super().__init__(
+            f"No session store opens {url!r}.",
+            remedy=did_you_mean(scheme, known, otherwise=f"Start the URL with one of {listed}"),
+        )
+        self.url = url
+
+
+class RegistryError(ConfigurationError):
+    """A row of model_limits.yaml breaks its schema."""
+
+    def __init__(self, *, file: str, row: str, field: str, reason: str) -> None:
+        super().__init__(
+            f"{file}: model {row!r}, field {field!r}: {reason}.",
+            remedy="Correct that field; the schema is described at the top of model_limits.yaml.",
+        )
+        self.file = file
+        self.row = row
+        self.field = field
+
+
+class UnknownModelError(AssemblyError, LookupError):
+    """The model has no row in model_limits.yaml."""
+
+    def __init__(self, model: str, *, known: Collection[str]) -> None:
+        hint = did_you_mean(model, known, otherwise="")
+        add = (
+            f"To add it: register_model({model!r}, window_tokens=…, output_tokens=…), "
+            "a row in model_limits.local.yaml, or unknown_model='conservative'."
+        )
+        super().__init__(
+            f"No limits are known for model {model!r}.", remedy=f"{hint} {add}".strip()
+        )
+        self.model = model
+
+
+class ToolConflictError(ConfigurationError):
+    """Two tools claim one name with different schemas."""
+
+    def __init__(self, name: str, *, sources: Sequence[str]) -> None:
+        super().__init__(
+            f"Tool {name!r} is defined differently by {' and '.join(sources)}.",
+            remedy="Rename one, or set on_tool_conflict='rename'.",
+        )
+        self.name = name
+        self.sources = tuple(sources)
+
+
+class InvalidToolError(ConfigurationError):
+    """A tool that no model could be told of: its shape, schema or signature is unusable."""
+
+    def __init__(self, name: str, *, reason: str) -> None:
+        super().__init__(
+            f"Tool {name!r} cannot be offered: {reason}.",
+            remedy="Correct its definition; the other tools are not affected.",
+        )
+        self.name = name
+        self.reason = reason
+
+
+class UnsupportedRequestError(ConfigurationError):
+    """A provider's API cannot express this request for this model."""
+
+    def __init__(self, problem: str, *, provider: str, model: str, remedy: str) -> None:
+        super().__init__(
+            f"{provider} cannot take this request for {model}: {problem}.", remedy=remedy
+        )
+        self.provider = provider
+        self.model = model

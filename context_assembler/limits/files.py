@@ -1,0 +1,189 @@
+"""The text of a model_limits.yaml, taken apart into rows that are parsed when asked for."""
+
+import re
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final, TypedDict
+
+from context_assembler.errors import RegistryError
+from context_assembler.limits.fields import is_list, is_object
+from context_assembler.values.parts import Json, JsonObject
+
+_ROW_START: Final = re.compile(r"^  (?=[^\s#])", re.MULTILINE)
+_ROW_NAME: Final = re.compile(r"([^\s:'\"]+):\n")
+_ALIASES: Final = re.compile(r"^    aliases: \[(.*)\]$", re.MULTILINE)
+_SECTIONS: Final = ("models", "sources")
+WHOLE_FILE: Final = "(whole file)"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LimitFile:
+    """The rows of one file, or those registered by code.
+
+    A row that is `None` deletes the row of that id. `unread` holds rows as text until somebody asks
+    for them: parsing all of the bundled file takes longer than everything else at start.
+    """
+
+    name: str
+    rows: dict[str, JsonObject | None] = field(default_factory=dict[str, JsonObject | None])
+    unread: dict[str, str] = field(default_factory=dict[str, str])
+
+    def ids(self) -> list[str]:
+        """Return the ids of the rows, in order."""
+        return list(dict.fromkeys([*self.unread, *self.rows]))
+
+    def row(self, model_id: str) -> JsonObject | None:
+        """Return one row; `None` where it deletes."""
+        if (text := self.unread.get(model_id)) is not None and model_id not in self.rows:
+            self.rows[model_id] = _parse(self.name, f"models:\n{text}")[model_id]
+        return self.rows[model_id]
+
+    def aliases(self, model_id: str) -> Sequence[str] | None:
+        """Return the aliases that this file gives a row; `None` where it leaves them alone."""
+        if (text := self.unread.get(model_id)) is not None:
+            found = _ALIASES.search(text)
+            return [alias.strip(" '\"") for alias in found[1].split(",")] if found else None
+        listed = (self.rows[model_id] or {}).get("aliases")
+        return listed if is_list(listed) else None
+
+
+class ModelFields(TypedDict, total=False):
+    """What a model is registered with.
+
+    `extends` names a known model to start from; `row` holds anything else, in the schema of
+    model_limits.yaml.
+    """
+
+    window_tokens: int
+    output_tokens: int
+    input_tokens: int
+    provider: str
+    extends: str
+    aliases: Sequence[str]
+    features: Mapping[str, bool]
+    row: JsonObject
+
+
+def read_user_file(name: str, text: str) -> LimitFile:
+    """Parse a file of any layout.
+
+    Raises:
+        RegistryError: It is not YAML, or not of the schema's outer shape.
+    """
+    return LimitFile(name=name, rows=_parse(name, text))
+
+
+def read_bundled_file(name: str, text: str) -> LimitFile:
+    """Split a file that keeps the layout of the bundled one: a row starts at two spaces."""
+    _, _, body = text.partition("\nmodels:\n")
+    starts = [match.start() for match in _ROW_START.finditer(body)]
+    unread: dict[str, str] = {}
+    for start, end in zip(starts, [*starts[1:], len(body)], strict=True):
+        name_match = _ROW_NAME.match(body, start + 2)
+        if name_match is None:
+            return read_user_file(name, text)
+        unread[name_match[1]] = body[start:end]
+    return LimitFile(name=name, unread=unread)
+
+
+def merge_rows(
+    base: JsonObject,
+    over: JsonObject,
+    *,
+    file: str = "",
+    files: dict[str, str] | None = None,
+    path: str = "",
+    keeps_none: bool = False,
+) -> dict[str, Json]:
+    """Lay one row over another: mappings merge, anything else replaces, `None` deletes.
+
+    Args:
+        files: Filled with `file` for each field (dotted path) that comes from it.
+        keeps_none: Keep what deletes, so that the result deletes it elsewhere in turn.
+    """
+    merged = dict(base)
+    origins = {} if files is None else files
+    for name, value in over.items():
+        where = f"{path}{name}"
+        below = merged.get(name)
+        if is_object(value) and (below is None or is_object(below)):
+            merged[name] = merge_rows(
+                below or {},
+                value,
+                file=file,
+                files=origins,
+                path=f"{where}.",
+                keeps_none=keeps_none,
+            )
+            origins.setdefault(where, file)
+        elif value is None and not keeps_none:
+            merged.pop(name, None)
+            origins.pop(where, None)
+        else:
+            merged[name] = value
+            origins[where] = file
+    return merged
+
+
+def row_from_fields(fields: ModelFields) -> dict[str, Json]:
+    """Return the row that these fields spell; what `row` deletes stays in it as `None`."""
+    limits = {
+        "window": fields.get("window_tokens"),
+        "output": fields.get("output_tokens"),
+        "input": fields.get("input_tokens"),
+    }
+    named: dict[str, Json] = {
+        "provider": fields.get("provider"),
+        "extends": fields.get("extends"),
+        "aliases": list(fields.get("aliases", ())),
+        "features": dict(fields.get("features", {})),
+        "limits": {name: tokens for name, tokens in limits.items() if tokens is not None},
+    }
+    given = {name: value for name, value in named.items() if value}
+    return merge_rows(fields.get("row", {}), given, keeps_none=True)
+
+
+def _parse(name: str, text: str) -> dict[str, JsonObject | None]:
+    content = _load(name, text)
+    if content is None:
+        return {}
+    if not is_object(content):
+        raise RegistryError(file=name, row=WHOLE_FILE, field="models", reason="a mapping is needed")
+    for section in content:
+        if section not in _SECTIONS:
+            reason = f"it is not one of {', '.join(_SECTIONS)}; rows stand under 'models:'"
+            raise RegistryError(file=name, row=WHOLE_FILE, field=str(section), reason=reason)
+    models: object = content.get("models") or {}
+    if not is_object(models):
+        raise RegistryError(file=name, row=WHOLE_FILE, field="models", reason="a mapping is needed")
+    for model_id, row in models.items():
+        if not isinstance(model_id, str):
+            reason = f"an id is text, not {model_id!r} (quote it)"
+            raise RegistryError(file=name, row=str(model_id), field="models", reason=reason)
+        if row is not None and not is_object(row):
+            reason = f"a mapping is needed, not {row!r}"
+            raise RegistryError(file=name, row=model_id, field="models", reason=reason)
+    return models
+
+
+def _load(name: str, text: str) -> Json:
+    import yaml  # noqa: PLC0415 - importing this module must stay cheap
+
+    safe_loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+
+    def construct_mapping(loader: Any, node: Any, deep: bool = False) -> dict[Hashable, Json]:
+        """Build a mapping, and refuse a key given twice."""
+        mapping: dict[Hashable, Json] = safe_loader.construct_mapping(loader, node, deep=deep)
+        if len(mapping) != len(node.value):
+            keys = [loader.construct_object(key, deep=True) for key, _ in node.value]
+            twice = next(key for key in keys if keys.count(key) > 1)
+            reason = f"it is given twice (in the mapping at line {node.start_mark.line + 1})"
+            raise RegistryError(file=name, row=WHOLE_FILE, field=str(twice), reason=reason)
+        return mapping
+
+    loader = type("Loader", (safe_loader,), {"construct_mapping": construct_mapping})
+    try:
+        return yaml.load(text, loader)  # noqa: S506 - the loader is a safe one
+    except yaml.YAMLError as error:
+        reason = f"the file is not valid YAML ({' '.join(str(error).split())})"
+        raise RegistryError(file=name, row=WHOLE_FILE, field="", reason=reason) from error

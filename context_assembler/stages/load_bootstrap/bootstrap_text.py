@@ -1,0 +1,206 @@
+"""What of an instruction file reaches the model: without comments, imports resolved, templates filled."""
+
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from hashlib import sha256
+from types import TracebackType
+from typing import Final, Literal, TypeAlias
+
+from context_assembler.errors import TemplateError
+from context_assembler.stages.load_bootstrap.cut_text import cut_text
+from context_assembler.values.instruction_text import split_markdown
+from context_assembler.values.parts import Json
+from context_assembler.values.prompt import BootstrapFile
+
+# Not within a word (mail addresses), not a second @; up to a space, a quote or a bracket.
+_REFERENCE: Final = re.compile(r"(?<![\w@`/.])@(?P<path>(?:\\ |[^\s`'\"<>()\[\]{}|,;@])+)")
+_TRAILING: Final = ".:!?*_"
+_TEMPLATE_NAME: Final = "<template>"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Imported:
+    """The answer to one `@path`.
+
+    `found` carries the text; `absent` means that this is no file and stays as it is written;
+    `refused` is reported with its reason.
+    """
+
+    state: Literal["found", "absent", "refused"]
+    text: str = ""
+    reason: str = ""
+    warnings: tuple[str, ...] = ()
+
+
+Resolve: TypeAlias = Callable[[str], Imported]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ResolvedText:
+    """A text with its imports, and what could not be imported."""
+
+    text: str
+    warnings: tuple[str, ...] = ()
+
+
+def resolve_text(text: str, resolve: Resolve, *, is_template: bool = False) -> ResolvedText:
+    """Drop HTML comments and put the files that `@path` names in place.
+
+    A reference that has its line to itself is replaced by the file; one within a sentence stays,
+    and the file follows at the end. In a template both comments and imports keep the line count,
+    so that errors name the right line, and imported text is never executed.
+    """
+    kept: list[str] = []
+    appended: list[str] = []
+    warnings: list[str] = []
+
+    def put(match: re.Match[str]) -> str:
+        path = match["path"].replace("\\ ", " ")
+        answer = resolve(path)
+        bare = path.rstrip(_TRAILING)
+        if answer.state == "absent" and bare != path:
+            path, answer = bare, resolve(bare)
+        warnings.extend(answer.warnings)
+        if answer.state == "refused":
+            warnings.append(f"@{path} was not imported: {answer.reason}")
+        if answer.state != "found" or not answer.text:
+            return match[0]
+        if _is_alone(match) and path == match["path"].replace("\\ ", " "):
+            return _as_literal(answer.text) if is_template else answer.text
+        appended.append(answer.text)
+        return match[0]
+
+    after_comment = False
+    for piece in split_markdown(text):
+        if piece.kind == "comment":
+            after_comment = True
+            if is_template:
+                kept.append("\n" * piece.text.count("\n"))
+            continue
+        found = piece.text if piece.kind == "code" else _REFERENCE.sub(put, piece.text)
+        kept.append(_closed(kept, found) if after_comment and not is_template else found)
+        after_comment = False
+    body = "".join(kept)
+    if is_template:
+        appended = [_as_literal(one) for one in appended]
+    joined = "\n\n".join([body.rstrip(), *appended]) if appended else body
+    return ResolvedText(text=joined, warnings=tuple(warnings))
+
+
+def _is_alone(match: re.Match[str]) -> bool:
+    text = match.string
+    line_start = text.rfind("\n", 0, match.start()) + 1
+    line_end = text.find("\n", match.end())
+    around = (
+        text[line_start : match.start()] + text[match.end() : line_end if line_end >= 0 else None]
+    )
+    return not around.strip()
+
+
+def _as_literal(text: str) -> str:
+    """Spell text as a Jinja2 expression of one line that yields exactly this text."""
+    escaped = text.encode("unicode_escape", "replace").decode("ascii").replace('"', '\\"')
+    return '{{ "' + escaped + '" }}'
+
+
+def _closed(kept: Sequence[str], text: str) -> str:
+    """Return what follows a dropped comment without the blank lines that the comment leaves."""
+    before = ""
+    for part in reversed(kept):
+        before = part[-2:] + before
+        if len(before) >= 2:
+            break
+    if not before or before.endswith("\n\n"):
+        return text.lstrip("\n")
+    return text.removeprefix("\n") if before.endswith("\n") else text
+
+
+def fingerprint(*texts: str) -> str:
+    """Return a short text that differs whenever one of the texts does."""
+    digest = sha256()
+    for text in texts:
+        raw_bytes = text.encode("utf-8", "surrogatepass")
+        digest.update(len(raw_bytes).to_bytes(8, "big") + raw_bytes)
+    return digest.hexdigest()[:16]
+
+
+def with_text(file: BootstrapFile, text: str, *, warnings: Iterable[str] = ()) -> BootstrapFile:
+    """Return the file with another text; `empty` if nothing is left of it."""
+    return replace(
+        file,
+        text=text,
+        state="ok" if text else "empty",
+        warnings=(*file.warnings, *warnings),
+        fingerprint=fingerprint(file.section, text),
+    )
+
+
+def cap_files(
+    files: Sequence[BootstrapFile], *, max_file_chars: int, max_total_chars: int
+) -> list[BootstrapFile]:
+    """Shorten what is too long; the first files get their share of the total first."""
+    left = max_total_chars
+    capped: list[BootstrapFile] = []
+    for file in files:
+        room = min(max_file_chars, left)
+        if len(file.text) > room:
+            text = cut_text(file.text, room, name=re.split(r"[\\/]", file.path)[-1])
+            cut = f"{len(file.text):,} characters were cut to {len(text):,}"
+            file = replace(with_text(file, text, warnings=(cut,)), is_shortened=True)  # noqa: PLW2901
+        left -= len(file.text)
+        capped.append(file)
+    return capped
+
+
+def is_template(file: BootstrapFile) -> bool:
+    """Whether the file asks to be rendered with Jinja2."""
+    return file.state == "ok" and file.metadata.get("template") == "jinja2"
+
+
+def render_bootstrap(
+    files: Iterable[BootstrapFile], variables: Mapping[str, Json]
+) -> list[BootstrapFile]:
+    """Fill the templates among the files; the others stay as they are.
+
+    Args:
+        variables: `agent, session, model, date, skills, tools`; a name that a template uses and
+            that is not among them is an error.
+
+    Raises:
+        TemplateError: A template cannot be parsed, names what does not exist, or fails.
+    """
+    return [
+        with_text(file, _render(file, variables).strip()) if is_template(file) else file
+        for file in files
+    ]
+
+
+def _render(file: BootstrapFile, variables: Mapping[str, Json]) -> str:
+    import jinja2  # noqa: PLC0415 - loaded when first needed
+    from jinja2.sandbox import ImmutableSandboxedEnvironment  # noqa: PLC0415
+
+    environment = ImmutableSandboxedEnvironment(undefined=jinja2.StrictUndefined, autoescape=False)
+    try:
+        return environment.from_string(file.text).render(variables)
+    except jinja2.TemplateSyntaxError as error:
+        line = error.lineno + file.first_line - 1
+        raise TemplateError(file=file.path, line=line, reason=str(error.message)) from error
+    except Exception as error:
+        found = _line_of(error.__traceback__)
+        reason = str(error) or type(error).__name__
+        raise TemplateError(
+            file=file.path,
+            line=None if found is None else found + file.first_line - 1,
+            reason=reason.rstrip("."),
+        ) from error
+
+
+def _line_of(trace: TracebackType | None) -> int | None:
+    """Return the line of the template that the deepest of Jinja2's own frames stands for."""
+    line: int | None = None
+    while trace is not None:
+        if trace.tb_frame.f_code.co_filename == _TEMPLATE_NAME:
+            line = trace.tb_lineno
+        trace = trace.tb_next
+    return line

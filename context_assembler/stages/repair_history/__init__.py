@@ -1,0 +1,250 @@
+"""The step that makes any history valid: one result behind every call, none elsewhere."""
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, replace
+from itertools import accumulate, count
+from operator import is_
+from typing import Final
+
+from context_assembler.stages.repair_history.pairing import Pairing, Place, pair_results
+from context_assembler.stages.repair_history.repairs import RepairLog, fit_message
+from context_assembler.values.messages import Message, MessageKind
+from context_assembler.values.parts import Part, Text, Thinking, ToolCall, ToolResult
+from context_assembler.values.report import ReportEntry
+
+NO_RESULT: Final = "No result was recorded for this call; it may or may not have run."
+
+_OPENING: Final = Message(
+    role="user",
+    kind="synthetic",
+    origin="assembler",
+    parts=(Text("(The conversation begins with the assistant.)"),),
+)
+_CONTINUE: Final = Message(
+    role="user", kind="note", note="continue", origin="assembler", parts=(Text("Continue."),)
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Repaired:
+    """A valid history, and one entry for every repair, in order of appearance."""
+
+    messages: tuple[Message, ...]
+    entries: tuple[ReportEntry, ...] = ()
+
+
+def repair_history(messages: Sequence[Message], *, accepts_prefill: bool = False) -> Repaired:
+    """Return the history as every provider can take it.
+
+    Idempotent. A message that needs no repair is returned as the same object. Neighbours of one
+    role stay apart: merging them is the renderer's part.
+
+    Args:
+        accepts_prefill: Whether the model takes a history that ends on the assistant.
+    """
+    log = RepairLog()
+    fitting = [fit_message(at, message, log) for at, message in enumerate(messages)]
+    paired = _pair_calls(fitting, log)
+    sendable = _drop_unsent_end(paired, log)
+    opened = _open_with_user(sendable, log)
+    ended = opened if accepts_prefill else _end_with_user(opened, log)
+    return Repaired(messages=tuple(ended), entries=log.entries())
+
+
+# ---- calls and results ----
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _History:
+    """Messages with their calls and results matched.
+
+    `standing[i]` counts the messages before message *i* that are more than results.
+    """
+
+    messages: Sequence[Message]
+    pairing: Pairing
+    standing: Sequence[int]
+    log: RepairLog
+
+    def part(self, place: Place) -> Part:
+        return self.messages[place[0]].parts[place[1]]
+
+    def stands_apart(self, at: int, place: Place) -> bool:
+        """Whether the result at `place` is not directly behind the message at `at`."""
+        return place[0] < at or self.standing[place[0]] > self.standing[at + 1]
+
+
+def _pair_calls(messages: Sequence[Message], log: RepairLog) -> list[Message]:
+    """Put one `tool` message right behind every message with calls, and none anywhere else."""
+    standing = list(accumulate((_stands(message) for message in messages), initial=0))
+    history = _History(
+        messages=messages, pairing=pair_results(messages), standing=standing, log=log
+    )
+    _report_left_over(history)
+    paired: list[Message] = []
+    for at, message in enumerate(messages):
+        if message.role == "tool" or not message.parts:
+            continue
+        spoken = _with_distinct_ids(at, _without_results(at, message, log), log)
+        if spoken.parts:
+            paired.append(spoken)
+        if spoken.tool_calls:
+            paired.append(_results_behind(history, at, spoken.tool_calls))
+    return paired
+
+
+def _stands(message: Message) -> bool:
+    return message.role != "tool" and any(not isinstance(p, ToolResult) for p in message.parts)
+
+
+def _report_left_over(history: _History) -> None:
+    for places, rule, reason in (
+        (history.pairing.duplicates, "duplicate_result", "has a result already; the first counts"),
+        (history.pairing.orphans, "orphan_result", "does not exist"),
+    ):
+        for place in places:
+            result = history.part(place)
+            assert isinstance(result, ToolResult)
+            message = history.messages[place[0]]
+            sentence = f"The result was left out: its call {result.call_id!r} {reason}."
+            history.log.add(place[0], message, "dropped", rule, sentence)
+
+
+def _without_results(at: int, message: Message, log: RepairLog) -> Message:
+    kept = tuple(part for part in message.parts if not isinstance(part, ToolResult))
+    if len(kept) == len(message.parts):
+        return message
+    reason = f"Tool results were taken out of a message of role {message.role}."
+    log.add(at, message, "repaired", "misplaced", reason)
+    return replace(message, parts=kept)
+
+
+def _with_distinct_ids(at: int, message: Message, log: RepairLog) -> Message:
+    """Number the ids of different calls that share one in the same message."""
+    taken = [call.call_id for call in message.tool_calls]
+    if len(set(taken)) == len(taken):
+        return message
+    used: set[str] = set()
+    parts: list[Part] = []
+    for part in message.parts:
+        named = part
+        if isinstance(part, ToolCall):
+            named = _with_free_id(part, used=used, taken=taken)
+            used.add(named.call_id)
+            if named is not part:
+                reason = f"Two calls shared the id {part.call_id!r}; one became {named.call_id!r}."
+                log.add(at, message, "repaired", "shared_call_id", reason)
+        parts.append(named)
+    return replace(message, parts=tuple(parts))
+
+
+def _with_free_id(call: ToolCall, *, used: Collection[str], taken: Collection[str]) -> ToolCall:
+    if call.call_id not in used:
+        return call
+    numbered = (f"{call.call_id}_{number}" for number in count(2))
+    return replace(call, call_id=next(n for n in numbered if n not in used and n not in taken))
+
+
+def _results_behind(history: _History, at: int, calls: Sequence[ToolCall]) -> Message:
+    """Return the message with one result for each of the calls, in their order."""
+    message = history.messages[at]
+    sources = [
+        history.pairing.result_places.get((at, index))
+        for index, part in enumerate(message.parts)
+        if isinstance(part, ToolCall)
+    ]
+    results: list[ToolResult] = []
+    for call, source in zip(calls, sources, strict=True):
+        result = None if source is None else history.part(source)
+        if isinstance(result, ToolResult):
+            is_same = result.call_id == call.call_id
+            results.append(result if is_same else replace(result, call_id=call.call_id))
+        else:
+            reason = (
+                f"The call {call.call_id!r} ({call.name}) has no result; an error stands in for it."
+            )
+            history.log.add(at, message, "repaired", "missing_result", reason)
+            results.append(_no_result(call))
+    found = [source for source in sources if source is not None]
+    return _tool_message(history, at, tuple(results), found)
+
+
+def _no_result(call: ToolCall) -> ToolResult:
+    return ToolResult(
+        call_id=call.call_id, content=(Text(NO_RESULT),), is_error=True, tool_name=call.name
+    )
+
+
+def _tool_message(
+    history: _History, at: int, results: tuple[ToolResult, ...], found: Sequence[Place]
+) -> Message:
+    """Return the results as a message: the stored one where it holds just these."""
+    if not found:
+        return Message(role="tool", parts=results, kind="synthetic", origin="assembler")
+    holders = [history.messages[index] for index in sorted({index for index, _ in found})]
+    first = holders[0]
+    if any(history.stands_apart(at, place) for place in found):
+        reason = "Tool results stood apart from their calls; they were moved right behind them."
+        history.log.add(min(found)[0], first, "repaired", "moved_result", reason)
+    elif list(found) != sorted(found) or len(holders) > 1:
+        reason = "The results of one set of calls were put together, in the order of the calls."
+        history.log.add(min(found)[0], first, "repaired", "grouped_results", reason)
+    if len(holders) == 1 and first.role == "tool" and _holds_just(first, results):
+        return first
+    is_ours = all(holder.kind == "synthetic" for holder in holders)
+    kind: MessageKind = "synthetic" if is_ours else "said"
+    return replace(
+        first,
+        role="tool",
+        parts=results,
+        kind=kind,
+        made_by=None,
+        note=None,
+        origin=first.origin if first.role == "tool" else "tool",
+        is_pinned=any(holder.is_pinned for holder in holders),
+    )
+
+
+def _holds_just(message: Message, results: tuple[ToolResult, ...]) -> bool:
+    return len(message.parts) == len(results) and all(map(is_, message.parts, results))
+
+
+# ---- both ends ----
+
+
+def _drop_unsent_end(messages: Sequence[Message], log: RepairLog) -> list[Message]:
+    """Drop a last reply that was aborted before it said anything but unsigned thinking."""
+    kept = list(messages)
+    while (at := _last_spoken(kept)) is not None and _is_unsent(kept[at]):
+        reason = "The last reply was aborted before it said anything."
+        log.add_at_end(kept.pop(at), "dropped", "aborted", reason)
+    return kept
+
+
+def _is_unsent(message: Message) -> bool:
+    return message.role == "assistant" and all(
+        isinstance(part, Thinking) and not part.is_signed for part in message.parts
+    )
+
+
+def _open_with_user(messages: list[Message], log: RepairLog) -> list[Message]:
+    first = next((m for m in messages if m.role != "system"), None)
+    if first is None or first.role == "user":
+        return messages
+    reason = "The history began with the assistant; a minimal user turn was put in front."
+    log.add(-1, first, "repaired", "first_user", reason)
+    return [_OPENING, *messages]
+
+
+def _end_with_user(messages: list[Message], log: RepairLog) -> list[Message]:
+    at = _last_spoken(messages)
+    if at is None or messages[at].role != "assistant":
+        return messages
+    reason = "The model refuses a history that ends on the assistant; a user turn was added."
+    log.add_at_end(messages[at], "repaired", "prefill", reason)
+    return [*messages[: at + 1], _CONTINUE, *messages[at + 1 :]]
+
+
+def _last_spoken(messages: Sequence[Message]) -> int | None:
+    backwards = range(len(messages) - 1, -1, -1)
+    return next((at for at in backwards if messages[at].role != "system"), None)

@@ -1,0 +1,142 @@
+"""Repairs of single messages, with the log of everything that was repaired."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
+from operator import is_
+from typing import Final
+
+from context_assembler.stages.repair_history.clean_parts import clean_part
+from context_assembler.values.messages import Message, Role
+from context_assembler.values.parts import (
+    Part,
+    ResultPart,
+    Text,
+    Thinking,
+    ToolCall,
+    ToolResult,
+)
+from context_assembler.values.report import Decision, ReportEntry
+
+_AT_END: Final = 1 << 62  # behind any message
+
+
+@dataclass(slots=True)
+class RepairLog:
+    """The repairs made so far, each with the index of the message that it was made at."""
+
+    rows: list[tuple[int, ReportEntry]] = field(default_factory=list[tuple[int, ReportEntry]])
+
+    def add(self, at: int, message: Message, decision: Decision, rule: str, reason: str) -> None:
+        entry = ReportEntry(
+            kind="message", id=message.id, decision=decision, rule=f"repair.{rule}", reason=reason
+        )
+        self.rows.append((at, entry))
+
+    def add_at_end(self, message: Message, decision: Decision, rule: str, reason: str) -> None:
+        self.add(_AT_END, message, decision, rule, reason)
+
+    def entries(self) -> tuple[ReportEntry, ...]:
+        return tuple(entry for _, entry in sorted(self.rows, key=lambda row: row[0]))
+
+
+def fit_message(at: int, message: Message, log: RepairLog) -> Message:
+    """Return the message with clean text and only parts that belong into its role."""
+    if _fits(message):
+        return message
+    if not message.parts:
+        log.add(at, message, "dropped", "empty", f"The {message.role} message was empty.")
+        return message
+    parts = tuple(map(clean_part, message.parts))
+    if not all(map(is_, parts, message.parts)):
+        log.add(at, message, "repaired", "clean_text", "NULs or lone surrogates were cleaned away.")
+    parts = _drop_blank(at, message, parts, log)
+    parts = _drop_misplaced(at, message, parts, log)
+    parts = _drop_repeated_calls(at, message, parts, log)
+    return replace(message, parts=parts)
+
+
+def _fits(message: Message) -> bool:
+    for part in message.parts:
+        if _is_blank(part) or not _belongs(part, message.role) or clean_part(part) is not part:
+            return False
+    call_ids = [part.call_id for part in message.parts if isinstance(part, ToolCall)]
+    return bool(message.parts) and len(set(call_ids)) == len(call_ids)
+
+
+def _belongs(part: Part, role: Role) -> bool:
+    if role == "assistant":
+        return True
+    if role == "tool":
+        return isinstance(part, ToolResult)
+    return not isinstance(part, ToolCall | Thinking)
+
+
+def _drop_blank(
+    at: int, message: Message, parts: tuple[Part, ...], log: RepairLog
+) -> tuple[Part, ...]:
+    kept = tuple(part for part in parts if not _is_blank(part))
+    if len(kept) < len(parts):
+        what = "blank text was left out" if kept else "the message held nothing but blank text"
+        decision: Decision = "repaired" if kept else "dropped"
+        log.add(at, message, decision, "blank", f"{what[0].upper()}{what[1:]}.")
+    return kept
+
+
+def _is_blank(part: Part) -> bool:
+    match part:
+        case Text(text):
+            return not text.strip()
+        case Thinking(text=text):
+            return not part.is_signed and not text.strip()
+        case _:
+            return False
+
+
+def _drop_misplaced(
+    at: int, message: Message, parts: tuple[Part, ...], log: RepairLog
+) -> tuple[Part, ...]:
+    """Leave the assistant's parts to it alone, and nothing but results to tool messages.
+
+    Text in a tool message joins the result before it.
+    """
+    if message.role == "tool":
+        kept: tuple[Part, ...] = _fold_into_results(parts)
+    else:
+        kept = tuple(part for part in parts if _belongs(part, message.role))
+    if len(kept) < len(parts):
+        decision: Decision = "repaired" if kept else "dropped"
+        reason = f"Parts that do not belong into a {message.role} message were taken out of it."
+        log.add(at, message, decision, "misplaced", reason)
+    return kept
+
+
+def _fold_into_results(parts: Iterable[Part]) -> tuple[Part, ...]:
+    results: list[ToolResult] = []
+    loose: list[ResultPart] = []  # what stands before the first result
+    for part in parts:
+        if isinstance(part, ToolResult):
+            results.append(replace(part, content=(*loose, *part.content)) if loose else part)
+            loose = []
+        elif not isinstance(part, ToolCall | Thinking):
+            if results:
+                results[-1] = replace(results[-1], content=(*results[-1].content, part))
+            else:
+                loose.append(part)
+    return tuple(results)
+
+
+def _drop_repeated_calls(
+    at: int, message: Message, parts: tuple[Part, ...], log: RepairLog
+) -> tuple[Part, ...]:
+    seen: dict[str, list[ToolCall]] = {}
+    kept: list[Part] = []
+    for part in parts:
+        if isinstance(part, ToolCall):
+            alike = seen.setdefault(part.call_id, [])
+            if any((c.name, c.arguments) == (part.name, part.arguments) for c in alike):
+                reason = f"The call {part.call_id!r} stood twice in one message."
+                log.add(at, message, "repaired", "repeated_call", reason)
+                continue
+            alike.append(part)
+        kept.append(part)
+    return tuple(kept)

@@ -1,0 +1,45 @@
+"""An agent loop on the Anthropic SDK: ask, run the tools it calls, ask again.
+
+Needs ANTHROPIC_API_KEY; the session is kept in agent.db, so that a second run goes on with it.
+"""
+
+import asyncio
+import os
+import sys
+
+import anthropic
+
+from context_assembler import ContextAssembler
+
+MODEL = os.environ.get("MODEL", "claude-opus-5-5")
+PRICES = {"green tea": "4.35", "mug": "12.90"}
+
+
+def look_up_price(article: str) -> str:
+    """Return the price of an article.
+
+    Args:
+        article: Its name, in lower case.
+    """
+    return PRICES.get(article, f"We do not sell {article!r}.")
+
+
+async def run(question: str) -> str:
+    async with (
+        ContextAssembler(sessions="sqlite:agent.db", tools=[look_up_price]) as assembler,
+        anthropic.AsyncAnthropic() as client,
+    ):
+        await assembler.add_user("shop", question)
+        while True:
+            context = await assembler.assemble("shop", model=MODEL, max_tokens=4000)
+            reply = await client.messages.create(**context.to_anthropic())
+            answer = (await assembler.record("shop", reply, context))[-1]
+            if not answer.tool_calls:
+                return answer.text
+            for call in answer.tool_calls:
+                result = look_up_price(**call.arguments)
+                await assembler.add_tool_result("shop", call.call_id, result)
+
+
+if __name__ == "__main__":
+    print(asyncio.run(run(" ".join(sys.argv[1:]) or "What do two mugs cost?")))

@@ -1,0 +1,34 @@
+"""Read a transcript and show what would be sent of it, what would not, and why. Needs no key."""
+
+import asyncio
+import sys
+from pathlib import Path
+
+from context_assembler import ContextAssembler, open_store, read_transcript
+from context_assembler.resources import bundled_path
+
+SAMPLE = bundled_path("samples") / "coding_agent.json"
+
+
+async def main(text: str, model: str, window_tokens: int) -> None:
+    transcript = read_transcript(text)
+    store = open_store("memory:")
+    await store.append("imported", transcript.events)
+
+    async with ContextAssembler(sessions=store, tools=list(transcript.tools)) as assembler:
+        report = await assembler.explain(
+            "imported", model=model, max_tokens=4000, max_context_tokens=window_tokens
+        )
+
+    for row in report.ledger.rows:
+        print(f"{row.tokens:>9,}  {row.kind:<9} {row.name}")
+    print(f"{report.ledger.used_tokens:>9,}  of {report.ledger.budget_tokens:,} tokens\n")
+    for entry in report.entries:
+        if entry.decision != "kept":
+            change = f"{entry.tokens_before:,} → {entry.tokens_after:,} tokens"
+            print(f"{entry.decision:<10} {entry.kind} {entry.id}: {change}. {entry.reason}")
+
+
+if __name__ == "__main__":
+    file = Path(sys.argv[1]) if len(sys.argv) > 1 else SAMPLE
+    asyncio.run(main(file.read_text(encoding="utf-8"), "claude-opus-5-5", 30_000))

@@ -1,0 +1,246 @@
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.cli.running import run
+from tests.cli.samples import CHAT, STORE, TOOLS, stored, write_json
+
+
+def import_file(file: str, *more: str) -> Any:
+    ran = run("import", file, "--sessions", STORE, "--json", *more)
+    assert ran.exit_code == 0, ran.stderr
+    return ran.json
+
+
+def exported(session: str, *more: str) -> str:
+    ran = run("export", session, "--sessions", STORE, *more)
+    assert ran.exit_code == 0, ran.stderr
+    return ran.stdout
+
+
+def session_ids() -> list[str]:
+    return [row["id"] for row in run("sessions", "--sessions", STORE, "--json").json]
+
+
+def test_a_chat_is_imported_under_its_files_name_and_exported_unchanged() -> None:
+    [imported] = import_file(write_json("trip.json", CHAT))
+
+    assert imported["session"] == "trip"
+    assert imported["issues"] == []
+    assert json.loads(exported("trip")) == CHAT
+
+
+def test_people_are_told_what_was_read() -> None:
+    file = write_json("trip.json", {"messages": CHAT, "tools": TOOLS})
+
+    ran = run("import", file, "--sessions", STORE)
+
+    assert "trip: 6 events from trip.json" in ran.stdout
+    assert "--tools trip.json" in ran.stdout
+
+
+def test_a_session_can_be_named_and_given_an_agent() -> None:
+    import_file(write_json("x.json", CHAT), "--session", "chosen", "--agent", "planner")
+
+    ran = run("sessions", "--sessions", STORE, "--json")
+
+    assert [(row["id"], row["agent_id"]) for row in ran.json] == [("chosen", "planner")]
+
+
+def test_several_sessions_in_one_file_are_numbered() -> None:
+    rows = [{"messages": CHAT}, {"messages": CHAT[:2]}]
+    Path("many.jsonl").write_text("\n".join(map(json.dumps, rows)))
+
+    imported = import_file("many.jsonl")
+
+    assert [row["session"] for row in imported] == ["many-1", "many-2"]
+    assert session_ids() == ["many-1", "many-2"]
+
+
+def test_a_transcript_is_read_from_stdin() -> None:
+    ran = run(
+        "import", "-", "--sessions", STORE, "--json", stdin=json.dumps(CHAT).encode("utf-8-sig")
+    )
+
+    assert [row["session"] for row in ran.json] == ["session"]
+
+
+def test_an_existing_session_is_refused_and_left_as_it_was() -> None:
+    stored(session="chat")
+
+    ran = run("import", "chat.json", "--sessions", STORE)
+
+    assert ran.exit_code == 2
+    assert "There is a session 'chat' already." in ran.stderr
+    assert "--append" in ran.stderr
+    assert json.loads(exported("chat")) == CHAT
+
+
+def test_append_continues_a_session_or_begins_one() -> None:
+    first, rest = write_json("first.json", CHAT[:4]), write_json("rest.json", CHAT[4:])
+
+    import_file(first, "--session", "chat", "--append")
+    import_file(rest, "--session", "chat", "--append")
+
+    assert json.loads(exported("chat")) == CHAT
+
+
+def test_nothing_is_written_when_one_file_cannot_be_read() -> None:
+    good = write_json("good.json", CHAT)
+
+    ran = run("import", good, "missing.json", "--sessions", STORE)
+
+    assert ran.exit_code == 2
+    assert "missing.json" in ran.stderr
+    assert session_ids() == []
+
+
+REFUSED: dict[str, tuple[tuple[str, ...], str]] = {
+    "two files of one name": (("a/x.json", "b/x.json"), "Two files would become session 'x'."),
+    "one name for two sessions": (
+        ("a/x.json", "b/y.json", "--session", "one"),
+        "--session names one session, but 2 were found.",
+    ),
+    "an unknown format": (
+        ("a/x.json", "--format", "openai"),
+        "Unknown transcript format 'openai'.",
+    ),
+    "a format that the file is not of": (("a/x.json", "--format", "claude_code"), "x.json: "),
+    "a folder": (("a",), "Is a directory"),
+    "a missing file": (("nowhere.jsonl",), "nowhere.jsonl: the file cannot be read"),
+    "what is no transcript": (("a/prose.txt",), "prose.txt: it is not JSON"),
+    "an empty file": (("a/empty.json",), "empty.json: it is empty"),
+}
+
+
+@pytest.mark.parametrize(("words", "said"), REFUSED.values(), ids=REFUSED.keys())
+def test_what_cannot_be_imported_is_refused(words: tuple[str, ...], said: str) -> None:
+    for folder in ("a", "b"):
+        Path(folder).mkdir()
+        for name in ("x.json", "y.json"):
+            write_json(f"{folder}/{name}", CHAT)
+    Path("a/empty.json").touch()
+    Path("a/prose.txt").write_text("Dear diary, today nothing was structured.")
+
+    ran = run("import", *words, "--sessions", STORE)
+
+    assert ran.exit_code == 2
+    assert said in ran.stderr
+    assert len(ran.stderr.splitlines()) == 2
+    assert session_ids() == []
+
+
+def claude_code_row(number: int, words: str) -> dict[str, Any]:
+    return {
+        "type": "user",
+        "uuid": f"u{number}",
+        "parentUuid": f"u{number - 1}" if number else None,
+        "sessionId": "s",
+        "timestamp": f"2026-03-01T10:00:{number:02}.000Z",
+        "message": {"role": "user", "content": words},
+    }
+
+
+def test_lines_that_cannot_be_read_are_listed_and_the_rest_is_kept() -> None:
+    rows = [json.dumps(claude_code_row(number, f"words {number}")) for number in range(14)]
+    Path("log.jsonl").write_text("\n".join([*rows[:7], '{"type": "us', *rows[7:], rows[0][:40]]))
+
+    ran = run("import", "log.jsonl", "--sessions", STORE)
+
+    assert ran.exit_code == 0
+    assert "2 not mapped:" in ran.stdout
+    assert "line 8" in ran.stdout
+    assert "line 16" in ran.stdout
+
+
+def test_a_long_list_of_issues_is_cut_for_people_but_not_for_programs() -> None:
+    good = [json.dumps(claude_code_row(number, "words")) for number in range(3)]
+    Path("log.jsonl").write_text("\n".join([*good, *['{"broken'] * 15]))
+
+    shown = run("import", "log.jsonl", "--sessions", STORE, "--session", "a").stdout
+    listed = import_file("log.jsonl", "--session", "b")
+
+    assert "more; --json lists them all" in shown
+    assert len(listed[0]["issues"]) == 15
+
+
+def test_bytes_that_are_no_text_are_replaced_and_listed() -> None:
+    Path("log.json").write_bytes(json.dumps(CHAT).encode().replace(b"Thanks", b"Th\xe9nks"))
+
+    ran = run("import", "log.json", "--sessions", STORE)
+
+    assert ran.exit_code == 0
+    assert "are not UTF-8" in ran.stdout
+    assert "Th\ufffdnks" in exported("log")
+
+
+@pytest.mark.parametrize("format_name", ["openai_chat", "anthropic", "claude_code"])
+def test_what_is_exported_can_be_imported_again(format_name: str) -> None:
+    stored()
+
+    Path("copy.txt").write_text(exported("chat", "--format", format_name))
+    import_file("copy.txt", "--format", format_name)
+
+    assert "a.txt\\nb.txt" in exported("copy")
+
+
+def test_an_unknown_format_names_the_known_ones() -> None:
+    stored()
+
+    ran = run("export", "chat", "--sessions", STORE, "--format", "anthropics")
+
+    assert ran.exit_code == 2
+    assert "Did you mean 'anthropic'?" in ran.stderr
+
+
+def test_a_lone_surrogate_survives_import_and_export() -> None:
+    chat = [{"role": "user", "content": "half a smile: \ud83d"}]
+
+    stored(chat, session="odd")
+
+    assert json.loads(exported("odd")) == chat
+
+
+def test_the_store_is_named_by_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CONTEXT_ASSEMBLER_SESSIONS", STORE)
+
+    assert run("import", write_json("trip.json", CHAT)).exit_code == 0
+    assert "trip" in run("sessions").stdout
+
+
+def test_a_store_must_be_named() -> None:
+    ran = run("sessions")
+
+    assert ran.exit_code == 2
+    assert "CONTEXT_ASSEMBLER_SESSIONS" in ran.stderr
+
+
+def test_sessions_are_listed_for_people() -> None:
+    stored(session="one")
+    stored(session="two")
+
+    table = run("sessions", "--sessions", STORE).stdout
+
+    assert "one" in table
+    assert "two" in table
+
+
+def test_an_empty_store_says_so_and_is_not_created() -> None:
+    ran = run("sessions", "--sessions", STORE)
+
+    assert "no session" in ran.stdout
+    assert not Path("sessions.db").exists()
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may read every file")
+def test_a_file_that_may_not_be_read_is_an_error() -> None:
+    Path("secret.json").write_text("[]")
+    Path("secret.json").chmod(0)
+
+    ran = run("import", "secret.json", "--sessions", STORE)
+
+    assert ran.exit_code == 2
+    assert "secret.json: Permission denied." in ran.stderr

@@ -1,0 +1,178 @@
+"""Every block of the README and of docs/ runs; every link leads somewhere."""
+
+import ast
+import asyncio
+import inspect
+import json
+import os
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+import tomllib
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from context_assembler.testing import ProviderServer, serve_providers
+
+ROOT = Path(__file__).parents[1]
+PAGES = sorted(
+    [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), *(ROOT / "tests" / "samples").glob("*.md")]
+)
+TEXT_LANGUAGES = ("", "text", "markdown", "diff", "jinja2")
+CHECKS: dict[str, Callable[[str], object]] = {
+    "json": json.loads,
+    "toml": tomllib.loads,
+    "yaml": yaml.safe_load,
+}
+OWN_COMMAND = "context-assembler"
+TOP_LEVEL_AWAIT = ast.PyCF_ALLOW_TOP_LEVEL_AWAIT
+
+_FENCE = re.compile(
+    r"^```(?P<language>[\w+-]*)[^\n]*\n(?P<text>.*?)^```$", re.MULTILINE | re.DOTALL
+)
+_LINK = re.compile(r"(?<!!)\[[^\]]*\]\((?P<target>[^)\s]+)\)")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Block:
+    """A fenced block; `line` is that of its first line of text, from 1."""
+
+    page: Path
+    language: str
+    text: str
+    line: int
+
+
+def blocks_of(page: Path) -> Iterator[Block]:
+    text = page.read_text(encoding="utf-8")
+    for found in _FENCE.finditer(text):
+        line = text.count("\n", 0, found.start("text")) + 1
+        yield Block(page=page, language=found["language"], text=found["text"], line=line)
+
+
+def every_page(*languages: str) -> pytest.MarkDecorator:
+    """Parametrise over the pages that have a block in one of the languages."""
+    pages = [p for p in PAGES if any(block.language in languages for block in blocks_of(p))]
+    return pytest.mark.parametrize("page", pages, ids=[str(p.relative_to(ROOT)) for p in pages])
+
+
+@pytest.fixture
+def provider(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[ProviderServer]:
+    """A local provider that both SDKs find by themselves, and a folder with sessions to work in."""
+    samples = tmp_path / "samples"
+    shutil.copytree(ROOT / "tests" / "samples", samples)
+    lines = json.loads((samples / "service_desk.json").read_text(encoding="utf-8"))["messages"]
+    session = "".join(f"{json.dumps(line)}\n" for line in lines)
+    (tmp_path / "session.jsonl").write_text(session, encoding="utf-8")
+    monkeypatch.chdir(tmp_path)
+    with serve_providers() as server:
+        for name, value in server.environment.items():
+            monkeypatch.setenv(name, value)
+        yield server
+
+
+def run_blocks(page: Path) -> None:
+    """Run the page's Python blocks in one namespace, as a notebook would.
+
+    A block with `await` at its top level runs in a loop that the page's blocks share; any other is
+    free to start its own.
+    """
+    namespace: dict[str, Any] = {"__name__": "docs"}
+    with asyncio.Runner() as runner:
+        for block in blocks_of(page):
+            if block.language == "python":
+                run_block(block, namespace, runner)
+
+
+def run_block(block: Block, namespace: dict[str, Any], runner: asyncio.Runner) -> None:
+    source = "\n" * (block.line - 1) + block.text  # so that a traceback names the page's line
+    name = str(block.page.relative_to(ROOT))
+    waiting = eval(compile(source, name, "exec", flags=TOP_LEVEL_AWAIT), namespace)
+    if inspect.iscoroutine(waiting):
+        runner.run(waiting)
+
+
+@every_page("python")
+def test_python_blocks_run(page: Path, provider: ProviderServer) -> None:
+    run_blocks(page)
+
+    assert not provider.refusals
+
+
+@every_page("console")
+def test_commands_run(page: Path, provider: ProviderServer, tmp_path: Path) -> None:
+    environment = {**os.environ, **provider.environment, "NO_COLOR": "1", "COLUMNS": "120"}
+    for block in blocks_of(page):
+        if block.language == "console":
+            run_commands(block, folder=tmp_path, environment=environment)
+
+
+def run_commands(block: Block, *, folder: Path, environment: dict[str, str]) -> None:
+    for offset, line in enumerate(block.text.splitlines()):
+        if not line.startswith(f"$ {OWN_COMMAND} "):
+            continue
+        command, _, exit_text = line.removeprefix("$ ").partition("  # exits with ")
+        expected = int(exit_text or 0)
+        words = shlex.split(command)[1:]
+        done = subprocess.run(
+            [sys.executable, "-m", "context_assembler", *words],
+            cwd=folder,
+            env={**environment, "PYTHONPATH": str(ROOT)},
+            check=False,
+            capture_output=True,
+            encoding="utf-8",
+            timeout=100,
+        )
+        where = f"{block.page.relative_to(ROOT)}:{block.line + offset}"
+        assert done.returncode == expected, f"{where}: {command}\n{done.stdout}{done.stderr}"
+
+
+@pytest.mark.parametrize("page", PAGES, ids=[str(p.relative_to(ROOT)) for p in PAGES])
+def test_every_block_is_of_a_kind_that_is_checked(page: Path) -> None:
+    for block in blocks_of(page):
+        where = f"{page.relative_to(ROOT)}:{block.line}"
+        check = CHECKS.get(block.language)
+        if check is not None:
+            check(block.text)
+        else:
+            known = (*TEXT_LANGUAGES, "python", "console")
+            assert block.language in known, f"{where}: write ```console for shell commands"
+
+
+@pytest.mark.parametrize("page", PAGES, ids=[str(p.relative_to(ROOT)) for p in PAGES])
+def test_every_link_leads_somewhere(page: Path) -> None:
+    text = _FENCE.sub("", page.read_text(encoding="utf-8"))
+    targets = [found["target"].partition("#")[0] for found in _LINK.finditer(text)]
+    local = [target for target in targets if target and "://" not in target]
+
+    assert [target for target in local if not (page.parent / target).exists()] == []
+
+
+def test_the_architecture_shows_the_layers_that_are_checked() -> None:
+    text = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
+    settings = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+    layers = settings["tool"]["importlinter"]["contracts"][0]["layers"]
+    drawn = [re.split(r"\s{2,}", line)[0] for line in text.splitlines()]
+
+    assert [layer for layer in layers if layer not in (*drawn, "__main__")] == []
+
+
+def test_the_architecture_names_tests_that_exist() -> None:
+    text = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
+    named = re.findall(r"`(tests/[\w/.]+)(?:::(\w+))?`", text)
+
+    missing = [
+        f"{path}::{name}"
+        for path, name in named
+        if not (ROOT / path).exists()
+        or (name and f"def {name}(" not in (ROOT / path).read_text(encoding="utf-8"))
+    ]
+    assert named
+    assert missing == []

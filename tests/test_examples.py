@@ -1,0 +1,89 @@
+"""The examples run as they are, against the local provider."""
+
+import runpy
+import sys
+from pathlib import Path
+
+import pytest
+
+from context_assembler.testing import ProviderServer, ScriptedReply, serve_providers
+from context_assembler.values.parts import ToolCall
+
+ROOT = Path(__file__).parents[1]
+EXAMPLES = sorted((ROOT / "examples").glob("*.py"))
+
+LOOK_UP = ToolCall(call_id="call_1", name="look_up_price", arguments={"article": "mug"})
+ASK_TWICE = [ScriptedReply(tool_calls=(LOOK_UP,)), ScriptedReply(text="Two mugs cost 25.80.")]
+
+
+class Runner:
+    """Runs an example as a program in a folder of its own, its SDKs led to a server."""
+
+    def __init__(
+        self, folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        self._monkeypatch = monkeypatch
+        self._capsys = capsys
+        monkeypatch.chdir(folder)
+
+    def __call__(self, name: str, server: ProviderServer) -> str:
+        path = str(ROOT / "examples" / name)
+        for variable, value in server.environment.items():
+            self._monkeypatch.setenv(variable, value)
+        self._monkeypatch.setattr(sys, "argv", [path])
+        runpy.run_path(path, run_name="__main__")
+        return self._capsys.readouterr().out
+
+
+@pytest.fixture
+def run_example(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> Runner:
+    return Runner(tmp_path, monkeypatch, capsys)
+
+
+@pytest.mark.parametrize("name", ["anthropic_loop.py", "openai_loop.py"])
+def test_a_loop_runs_its_tool_and_prints_the_answer(name: str, run_example: Runner) -> None:
+    with serve_providers(ASK_TWICE) as server:
+        printed = run_example(name, server)
+
+    assert printed == "Two mugs cost 25.80.\n"
+    assert not server.refusals
+    assert "12.90" in str(server.requests[1].body["messages"])
+
+
+def test_a_second_run_goes_on_with_the_session(run_example: Runner) -> None:
+    with serve_providers() as server:
+        run_example("anthropic_loop.py", server)
+        run_example("anthropic_loop.py", server)
+
+    first, second = (seen.body["messages"] for seen in server.requests)
+    assert second[: len(first)] == first
+    assert not server.refusals
+
+
+def test_a_session_moves_from_claude_to_gpt(run_example: Runner) -> None:
+    script = [
+        ScriptedReply(text="Hiddensee.", thinking="An island without cars."),
+        ScriptedReply(text="By train to Stralsund, then by ferry."),
+    ]
+    with serve_providers(script) as server:
+        printed = run_example("move_between_providers.py", server)
+
+    assert "Claude: Hiddensee." in printed
+    assert "GPT: By train" in printed
+    assert [seen.provider for seen in server.requests] == ["anthropic", "openai_chat"]
+    assert "Hiddensee." in str(server.requests[1].body["messages"])
+
+
+def test_a_transcript_is_explained(run_example: Runner) -> None:
+    with serve_providers() as server:
+        printed = run_example("explain_a_session.py", server)
+
+    assert "history" in printed
+    assert "shortened" in printed or "dropped" in printed
+
+
+@pytest.mark.parametrize("example", EXAMPLES, ids=[path.name for path in EXAMPLES])
+def test_an_example_is_short(example: Path) -> None:
+    assert len(example.read_text(encoding="utf-8").splitlines()) < 50
