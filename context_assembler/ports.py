@@ -206,7 +206,10 @@ class Provider:
     """One wire protocol.
 
     Attributes:
-        render: Spell a draft as keyword arguments for the SDK.
+        adapt: Make a draft one that the provider can take, with a row for every change: parts
+            replaced by a text that names them, tools left out, parameters corrected. Pure, and
+            twice is the same as once; the number of messages stays.
+        render: Spell a draft as keyword arguments for the SDK; adapts it first.
         read_reply: Read an SDK's reply object or its dict; the draft gives tools their names back.
         matches_reply: Whether a reply is of this provider's shape.
         check_payload: The provider's rules.
@@ -215,6 +218,7 @@ class Provider:
     """
 
     name: str
+    adapt: Callable[[Draft], tuple[Draft, tuple[ReportEntry, ...]]]
     render: Callable[[Draft], Payload]
     read_reply: Callable[[Any, Draft | None], Reply]
     matches_reply: Callable[[Any], bool]

@@ -3,9 +3,10 @@
 from collections.abc import Hashable
 from typing import Final
 
-from context_assembler.tokens.counter import ModelTokenCounter
+from context_assembler.tokens.counter import ModelTokenCounter, takes_system_turns
 from context_assembler.tokens.frames import FRAMES, Frame
-from context_assembler.tokens.images import IMAGE_RULES, count_image, measure_image
+from context_assembler.tokens.images import IMAGE_RULES, count_image
+from context_assembler.tokens.once import CountOnce
 from context_assembler.tokens.tokenizers import TOKEN_COUNTERS, CountingMode, Tokenizer
 from context_assembler.values.limits import ModelLimits
 
@@ -13,6 +14,7 @@ __all__ = [
     "FRAMES",
     "IMAGE_RULES",
     "TOKEN_COUNTERS",
+    "CountOnce",
     "CountingMode",
     "Frame",
     "ModelTokenCounter",
@@ -20,7 +22,6 @@ __all__ = [
     "Tokenizer",
     "count_image",
     "counter_for",
-    "measure_image",
 ]
 
 TokenCounter = ModelTokenCounter
@@ -47,6 +48,9 @@ def counter_for(limits: ModelLimits, *, mode: CountingMode = "auto") -> ModelTok
         limits.image_rule,
         limits.token_frame,
         limits.tool_prompt_tokens,
+        takes_system_turns(limits),
+        limits.features.get("vision") is False,
+        limits.features.get("pdf") is False,
     )
     counter = _shared.get(key)
     if counter is None:

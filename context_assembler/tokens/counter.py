@@ -2,11 +2,11 @@
 
 import json
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Final, assert_never
 
-from context_assembler.limits.fields import is_list, is_mapping
 from context_assembler.tokens.bpe import count_bpe
 from context_assembler.tokens.documents import count_pages, page_tokens
 from context_assembler.tokens.estimate import estimate_text
@@ -20,6 +20,8 @@ from context_assembler.tokens.tokenizers import (
     chosen_vocabulary,
 )
 from context_assembler.tokens.tool_text import tool_as_typescript
+from context_assembler.values.fences import REMINDER_TAG, SUMMARY_TAG, escape_tag
+from context_assembler.values.json_shapes import is_array, is_object
 from context_assembler.values.limits import ModelLimits
 from context_assembler.values.messages import Message
 from context_assembler.values.parts import (
@@ -40,20 +42,26 @@ EMPTY_TOKENS: Final = 3  # what stands for a result without content
 JOINT_TOKENS: Final = 1  # what a renderer may put between two texts of one message
 FENCE_TOKENS: Final = 16  # tags around text that a provider takes under no role of its own
 ATTACHMENT_TOKENS: Final = 48  # the two lines about media that a tool returned, and a message
+LEFT_OUT_TOKENS: Final = 80  # the line that names what the model does not take, its name clipped
 SIGNED_CHARS_PER_TOKEN: Final = 5  # base64 of encrypted reasoning, per token of that reasoning
 MAX_SEALED_TOKENS: Final = 4_000  # of one base64 run in a block: it may as well be an image
 
 _BASE64_RUN: Final = re.compile(r"[A-Za-z0-9+/_=-]{256,}")
 _MEMO_FROM_CHARS: Final = 256
+# Whose own tools a vendor's models can be offered.
+_PROTOCOLS: Final[Mapping[str, tuple[str, ...]]] = {
+    "anthropic": ("anthropic",),
+    "google": ("gemini",),
+}
+_OTHER_PROTOCOLS: Final = ("openai_responses", "openai_chat")
 _MEMO_MAX_CHARS: Final = 8_000_000
-_MEMO_MAX_MESSAGES: Final = 20_000
 
 
 class ModelTokenCounter:
     """Counts as one model does: exactly, or by an estimate fitted to its tokenizer.
 
-    Counts are kept per text and per message, so that counting a history again costs next to
-    nothing. Safe to use from several threads.
+    Counts of longer texts are kept, so that counting a history again costs little. Safe to use from
+    several threads.
     """
 
     def __init__(self, limits: ModelLimits, *, mode: CountingMode = "auto") -> None:
@@ -76,7 +84,6 @@ class ModelTokenCounter:
         self._frame = FRAMES.get(limits.token_frame) or FRAMES[tokenizer.frame]
         self.request_overhead_tokens = self._frame.request
         self._texts = BoundedMemo[str](max_weight=_MEMO_MAX_CHARS)
-        self._messages = BoundedMemo[int](max_weight=_MEMO_MAX_MESSAGES)
 
     def count_text(self, text: str) -> int:
         """Return the tokens of the text; any string is accepted."""
@@ -94,12 +101,14 @@ class ModelTokenCounter:
         It is never less than the message takes as OpenAI Chat Completions spells it, where each
         result is a message of its own.
         """
-        tokens = self._messages.get(id(message))
-        if tokens is None:
-            tokens = self._count_message(message)
-            # The memo keeps the message alive, so that nothing else can get its identity.
-            self._messages.put(id(message), tokens, weight=1, keep=message)
-        return tokens
+        calls, results = len(message.tool_calls), len(message.tool_results)
+        own_messages = results if message.role == "tool" and results else results + 1
+        tokens = own_messages * self._frame.message + results * self._frame.result
+        tokens += calls * (self._frame.call + (self._frame.parallel_call if calls > 1 else 0))
+        tokens += max(0, len(message.parts) - calls - results - 1) * JOINT_TOKENS
+        if message.kind == "summary" or self._is_fenced(message):
+            tokens += FENCE_TOKENS
+        return tokens + sum(map(self._count_part, _escaped(message)))
 
     def count_system(self, text: str) -> int:
         """Return the tokens of a system prompt; 0 when there is none."""
@@ -108,9 +117,9 @@ class ModelTokenCounter:
     def count_tool(self, tool: ToolSpec) -> int:
         """Return the tokens of one tool's definition; 0 where this model cannot be offered it."""
         if tool.native_specs:
-            provider = "anthropic" if self._limits.provider == "anthropic" else "openai_chat"
-            spec = tool.native_specs.get(provider)
-            return 0 if spec is None else self._count_json(spec) + self._frame.tool
+            protocols = _PROTOCOLS.get(self._limits.provider, _OTHER_PROTOCOLS)
+            specs = [tool.native_specs[name] for name in protocols if name in tool.native_specs]
+            return self._count_json(specs[0]) + self._frame.tool if specs else 0
         if self._frame.tool_form == "typescript":
             return self.count_text(tool_as_typescript(tool)) + self._frame.tool
         definition = {
@@ -127,22 +136,17 @@ class ModelTokenCounter:
         stated = self._limits.tool_prompt_tokens
         return self._frame.tools if stated is None else stated
 
-    def _count_message(self, message: Message) -> int:
-        calls, results = len(message.tool_calls), len(message.tool_results)
-        own_messages = results if message.role == "tool" and results else results + 1
-        tokens = own_messages * self._frame.message + results * self._frame.result
-        tokens += calls * (self._frame.call + (self._frame.parallel_call if calls > 1 else 0))
-        tokens += max(0, len(message.parts) - calls - results - 1) * JOINT_TOKENS
-        if message.kind == "summary" or message.role == "system":
-            tokens += FENCE_TOKENS
-        return tokens + sum(map(self._count_part, message.parts))
+    def _is_fenced(self, message: Message) -> bool:
+        """Whether a system message may have to be sent as text of the user, between tags."""
+        has_authority = message.origin in ("developer", "assembler")
+        return message.role == "system" and not (has_authority and takes_system_turns(self._limits))
 
     def _count_part(self, part: Part) -> int:
         match part:
             case Text(text):
                 return self.count_text(text)
             case Image():
-                return count_image(part, rule=self._limits.image_rule)
+                return self._count_image(part)
             case Document():
                 return self._count_document(part)
             case Thinking():
@@ -175,18 +179,26 @@ class ModelTokenCounter:
         is_blank = tokens < EMPTY_TOKENS and not result.text.strip()
         return EMPTY_TOKENS if is_blank else tokens
 
+    def _count_image(self, image: Image) -> int:
+        if self._limits.features.get("vision") is False:
+            return LEFT_OUT_TOKENS
+        return count_image(image, rule=self._limits.image_rule)
+
     def _count_document(self, document: Document) -> int:
         title = self.count_text(document.title or "")
         if document.text is not None:
             return title + self.count_text(document.text)
+        if self._limits.features.get("pdf") is False:
+            return LEFT_OUT_TOKENS
         return title + count_pages(document) * page_tokens(self._limits.provider)
 
     def _count_thinking(self, thinking: Thinking) -> int:
-        readable = self.count_text(thinking.text)
-        if readable or thinking.block is None:
+        """Count the text, or what is sealed: beside encrypted reasoning a text is a summary only."""
+        readable, block = self.count_text(thinking.text), thinking.block
+        if block is None or (readable and "encrypted_content" not in block):
             return readable
-        hidden_chars = max(map(len, _texts_in(thinking.block)), default=0)
-        return -(-hidden_chars // SIGNED_CHARS_PER_TOKEN)
+        hidden_chars = max(map(len, _texts_in(block)), default=0)
+        return max(readable, -(-hidden_chars // SIGNED_CHARS_PER_TOKEN))
 
     def _count_opaque(self, opaque: Opaque) -> int:
         shown = self.count_text(opaque.text)
@@ -199,21 +211,37 @@ class ModelTokenCounter:
         return self.count_text(_compact(value))
 
 
+def _escaped(message: Message) -> Sequence[Part]:
+    """Return the parts as they are sent where the text stands between tags, which it cannot close."""
+    tag = SUMMARY_TAG if message.kind == "summary" else REMINDER_TAG
+    if message.kind != "summary" and message.role != "system":
+        return message.parts
+    return [
+        replace(part, text=escape_tag(tag, part.text)) if isinstance(part, Text) else part
+        for part in message.parts
+    ]
+
+
+def takes_system_turns(limits: ModelLimits) -> bool:
+    """Whether the model takes system messages in the middle of a conversation."""
+    return limits.provider == "openai" or limits.supports("mid_conversation_system")
+
+
 def _compact(value: Json) -> str:
     """Return JSON text; what JSON cannot say counts by its text."""
     return json.dumps(value, ensure_ascii=False, separators=(",", ":"), default=_plain)
 
 
 def _plain(value: object) -> Json:
-    return dict(value) if is_mapping(value) else str(value)
+    return dict(value) if is_object(value) else str(value)
 
 
 def _texts_in(value: Json) -> Iterator[str]:
     if isinstance(value, str):
         yield value
-    elif is_mapping(value):
+    elif is_object(value):
         for inner in value.values():
             yield from _texts_in(inner)
-    elif is_list(value):
+    elif is_array(value):
         for inner in value:
             yield from _texts_in(inner)

@@ -1,26 +1,18 @@
 """What images cost, by their size in pixels."""
 
-import base64
-import binascii
-import re
-import struct
 from collections.abc import Callable, Mapping
 from functools import partial
 from math import ceil
 from typing import Final, TypeAlias
 
-from context_assembler.values.parts import Base64Source, Image, UrlSource
+from context_assembler.values.image_sizes import Size, measure_image
+from context_assembler.values.parts import Image
 
-Size: TypeAlias = tuple[int, int]
 ImageRule: TypeAlias = Callable[[Size, str | None], int]
 
 # What an image is taken for whose size nobody knows: a screenshot of a full-HD screen.
 ASSUMED_SIZE_PX: Final[Size] = (1920, 1080)
 FLAT_TOKENS: Final = 1_600
-
-_HEADER_CHARS: Final = 8_192  # base64; enough for all but JPEGs with large metadata
-_JPEG_CHARS: Final = 1_048_576
-_DATA_URL: Final = re.compile(r"data:[^,]*;base64,", re.IGNORECASE)
 
 
 def count_image(image: Image, *, rule: str = "") -> int:
@@ -33,85 +25,6 @@ def count_image(image: Image, *, rule: str = "") -> int:
     if count is None:
         return FLAT_TOKENS
     return count(measure_image(image) or ASSUMED_SIZE_PX, image.detail)
-
-
-def measure_image(image: Image) -> Size | None:
-    """Return width and height in pixels, as stated or read from the header; `None`: unknown."""
-    if image.width_px and image.height_px:
-        return image.width_px, image.height_px
-    match image.source:
-        case Base64Source(data=encoded):
-            return _size_of_base64(encoded)
-        case UrlSource(url=url) if found := _DATA_URL.match(url):
-            return _size_of_base64(url[found.end() : found.end() + _JPEG_CHARS])
-        case _:
-            return None
-
-
-def _size_of_base64(encoded: str) -> Size | None:
-    header = _decoded(encoded[:_HEADER_CHARS])
-    size = read_size(header)
-    if size is None and header.startswith(b"\xff\xd8") and len(encoded) > _HEADER_CHARS:
-        size = read_size(_decoded(encoded[:_JPEG_CHARS]))
-    return size
-
-
-def _decoded(text: str) -> bytes:
-    try:
-        return base64.b64decode(text[: len(text) // 4 * 4])
-    except (binascii.Error, ValueError):
-        return b""
-
-
-def read_size(header: bytes) -> Size | None:
-    """Return the size that a PNG, GIF, WebP or JPEG header states; `None` for anything else."""
-    try:
-        if header.startswith(b"\x89PNG\r\n\x1a\n"):
-            return _positive(struct.unpack_from(">II", header, 16))
-        if header.startswith((b"GIF87a", b"GIF89a")):
-            return _positive(struct.unpack_from("<HH", header, 6))
-        if header[:4] == b"RIFF" and header[8:12] == b"WEBP":
-            return _positive(_webp_size(header))
-        if header.startswith(b"\xff\xd8"):
-            return _positive(_jpeg_size(header))
-    except (struct.error, IndexError):
-        return None
-    return None
-
-
-def _positive(size: tuple[int, ...]) -> Size | None:
-    width, height = size
-    return (width, height) if width > 0 and height > 0 else None
-
-
-def _webp_size(header: bytes) -> Size:
-    kind = header[12:16]
-    if kind == b"VP8X":
-        width = int.from_bytes(header[24:27], "little")
-        height = int.from_bytes(header[27:30], "little")
-        return (width + 1, height + 1) if len(header) >= 30 else (0, 0)
-    if kind == b"VP8L":
-        (bits,) = struct.unpack_from("<I", header, 21)
-        return (bits & 0x3FFF) + 1, (bits >> 14 & 0x3FFF) + 1
-    width, height = struct.unpack_from("<HH", header, 26)
-    return width & 0x3FFF, height & 0x3FFF
-
-
-def _jpeg_size(header: bytes) -> Size:
-    position = 2
-    while True:
-        while header[position] != 0xFF:
-            position += 1
-        while header[position] == 0xFF:
-            position += 1
-        marker = header[position]
-        position += 1
-        if 0xC0 <= marker <= 0xCF and marker not in (0xC4, 0xC8, 0xCC):
-            height, width = struct.unpack_from(">HH", header, position + 3)
-            return width, height
-        if marker not in (0x01, *range(0xD0, 0xD9)):
-            (length,) = struct.unpack_from(">H", header, position)
-            position += max(2, length)
 
 
 def _claude(size: Size, _detail: str | None, *, long_edge_px: int, max_tokens: int) -> int:

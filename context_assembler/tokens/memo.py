@@ -1,6 +1,7 @@
 """Counts that are kept, within bounds."""
 
 import threading
+from collections import OrderedDict
 from collections.abc import Hashable
 from typing import Generic, TypeVar
 
@@ -13,7 +14,7 @@ class BoundedMemo(Generic[K]):
     def __init__(self, *, max_weight: int) -> None:
         self._max_weight = max_weight
         self._weight = 0
-        self._rows: dict[K, tuple[int, int, object]] = {}
+        self._rows: OrderedDict[K, tuple[int, int]] = OrderedDict()
         self._lock = threading.Lock()
 
     def get(self, key: K) -> int | None:
@@ -21,15 +22,15 @@ class BoundedMemo(Generic[K]):
         row = self._rows.get(key)
         return None if row is None else row[0]
 
-    def put(self, key: K, number: int, *, weight: int, keep: object = None) -> None:
-        """Remember a number, and keep an object alive with it."""
+    def put(self, key: K, number: int, *, weight: int) -> None:
+        """Remember a number."""
         if weight > self._max_weight:
             return
         with self._lock:
             if key in self._rows:
                 return
-            self._rows[key] = (number, weight, keep)
+            self._rows[key] = (number, weight)
             self._weight += weight
             while self._weight > self._max_weight:
-                oldest = next(iter(self._rows))
-                self._weight -= self._rows.pop(oldest)[1]
+                _, (_, oldest_weight) = self._rows.popitem(last=False)
+                self._weight -= oldest_weight

@@ -4,7 +4,7 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
-from context_assembler.limits.fields import is_list, is_mapping
+from context_assembler.values.json_shapes import is_array, is_object
 from context_assembler.values.parts import Json, JsonObject
 from context_assembler.values.tools import ToolSpec
 
@@ -43,7 +43,7 @@ class _TypeWriter:
 
     def _properties(self, schema: JsonObject, *, depth: int) -> Iterator[str]:
         properties, required = schema.get("properties"), schema.get("required")
-        if not is_mapping(properties):
+        if not is_object(properties):
             return
         for name, value in properties.items():
             inner = self._resolved(value)
@@ -72,7 +72,7 @@ class _TypeWriter:
 
     def _resolved(self, schema: Json) -> JsonObject:
         """Follow a reference within the schema; what is no schema means anything."""
-        if not is_mapping(schema):
+        if not is_object(schema):
             return {}
         reference = schema.get("$ref")
         if (
@@ -83,8 +83,8 @@ class _TypeWriter:
             return schema
         target: Json = self._root
         for step in filter(None, reference[1:].split("/")):
-            target = target.get(step) if is_mapping(target) else None
-        return {**target, **schema} if is_mapping(target) else schema
+            target = target.get(step) if is_object(target) else None
+        return {**target, **schema} if is_object(target) else schema
 
     def _may_expand(self) -> bool:
         self._expansions_left -= 1
@@ -102,4 +102,4 @@ def _spelled(value: Json) -> str:
 
 
 def _listed(value: Json) -> list[Json]:
-    return value if is_list(value) else []
+    return list(value) if is_array(value) else []

@@ -1,8 +1,8 @@
 """Values as JSON: the versioned form that stores keep, and a plain view for printing.
 
 `encode_*` and `decode_*` are inverse to each other. A field that holds its default is left out. Only
-what JSON can say goes in: text of any kind (unpaired surrogates and NULs too), integers of any size,
-finite numbers, and objects with text keys; sequences come back as lists, other mappings as dicts.
+what JSON can say goes in: text of any kind (unpaired surrogates and NULs too), integers of up to 4,300
+digits, finite numbers, and objects with text keys; sequences come back as lists, other mappings as dicts.
 """
 
 import json
@@ -10,7 +10,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import fields, is_dataclass
 from datetime import date
-from typing import Any, Final, TypeVar
+from typing import Any, Final, Literal, TypeVar
 
 import orjson
 
@@ -22,6 +22,7 @@ from context_assembler.values.field_codecs import (
     encode_fields,
     kind_of,
 )
+from context_assembler.values.json_bounds import shown
 from context_assembler.values.json_shapes import is_array, is_object
 from context_assembler.values.parts import Json, JsonObject
 
@@ -38,13 +39,16 @@ _WRITTEN_BY_JSON: Final = b" "
 _Record = TypeVar("_Record", Session, SessionEvent)
 
 
-def encode_event(event: SessionEvent) -> dict[str, Json]:
+def encode_event(event: SessionEvent, *, where: str = "The event") -> dict[str, Json]:
     """Return the event as JSON.
+
+    Args:
+        where: What to call the event in errors.
 
     Raises:
         EventFormatError: The event holds something that JSON cannot say.
     """
-    return _encode(event, "The event")
+    return _encode(event, where)
 
 
 def decode_event(encoded: Mapping[str, Json], *, where: str) -> SessionEvent:
@@ -65,7 +69,7 @@ def encode_session(session: Session) -> dict[str, Json]:
     Raises:
         EventFormatError: The record holds something that JSON cannot say.
     """
-    return _encode(session, "The session's record")
+    return _encode(session, f"The record of session {shown(session.id)}")
 
 
 def decode_session(encoded: Mapping[str, Json], *, where: str) -> Session:
@@ -77,9 +81,13 @@ def decode_session(encoded: Mapping[str, Json], *, where: str) -> Session:
     return _decode(Session, encoded, where)
 
 
-def dump_event(event: SessionEvent) -> bytes:
-    """Return the event as bytes for a store."""
-    return dump_json(encode_event(event))
+def dump_event(event: SessionEvent, *, where: str = "The event") -> bytes:
+    """Return the event as bytes for a store.
+
+    Raises:
+        EventFormatError: The event holds something that JSON cannot say.
+    """
+    return dump_json(encode_event(event, where=where), where=where)
 
 
 def load_event(dumped: bytes, *, where: str) -> SessionEvent:
@@ -105,14 +113,15 @@ def load_session(dumped: bytes, *, where: str) -> Session:
     return decode_session(_load_object(dumped, where), where=where)
 
 
-def dump_json(value: Json) -> bytes:
+def dump_json(value: Json, *, where: str = "The value") -> bytes:
     """Return JSON as bytes that `load_json` turns back into an equal value.
 
     Ordinary JSON is compact UTF-8. What orjson refuses – unpaired surrogates, integers over 64 bits,
     deep nesting – is written by the standard library behind one space, surrogates passed through.
 
     Raises:
-        EventFormatError: The value is nested deeper than Python can follow.
+        EventFormatError: The value is nested deeper than Python can follow, or holds an integer
+            too long to be read back.
     """
     try:
         return orjson.dumps(value)
@@ -121,7 +130,11 @@ def dump_json(value: Json) -> bytes:
     try:
         text = json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
     except RecursionError:
-        raise _too_deep("The value") from None
+        raise _too_deep(where, act="stored") from None
+    except ValueError as error:  # a number beyond the bounds
+        raise EventFormatError(
+            where=where, reason=str(error), remedy=_JSON_ONLY, act="stored"
+        ) from None
     return _WRITTEN_BY_JSON + text.encode("utf-8", "surrogatepass")
 
 
@@ -186,9 +199,11 @@ def _encode(record: SessionEvent | Session, what: str) -> dict[str, Json]:
     try:
         return {"version": FORMAT_VERSION, **encode_fields(record)}
     except FieldError as error:
-        raise EventFormatError(where=what, reason=str(error), remedy=_JSON_ONLY) from None
+        raise EventFormatError(
+            where=what, reason=str(error), remedy=_JSON_ONLY, act="stored"
+        ) from None
     except RecursionError:
-        raise _too_deep(what) from None
+        raise _too_deep(what, act="stored") from None
 
 
 def _decode(wanted: type[_Record], encoded: Mapping[str, Json], where: str) -> _Record:
@@ -203,14 +218,17 @@ def _decode(wanted: type[_Record], encoded: Mapping[str, Json], where: str) -> _
 def _check_version(encoded: Mapping[str, Json], where: str) -> None:
     version = encoded.get("version")
     if type(version) is not int or version < 1:
-        reason = f"{version!r:.60} is not a format version"
+        reason = f"{shown(version)} is not a format version"
         raise EventFormatError(where=where, reason=reason, remedy=_REPAIR)
     if version > FORMAT_VERSION:
         reason = f"it has format version {version}, this package reads up to {FORMAT_VERSION}"
         raise EventFormatError(where=where, reason=reason, remedy=_UPGRADE)
 
 
-def _too_deep(where: str) -> EventFormatError:
+def _too_deep(where: str, *, act: Literal["decoded", "stored"] = "decoded") -> EventFormatError:
     return EventFormatError(
-        where=where, reason="it is nested too deeply", remedy="Flatten the value before storing it."
+        where=where,
+        reason="it is nested too deeply",
+        remedy="Flatten the value before storing it.",
+        act=act,
     )

@@ -7,7 +7,7 @@ from typing import TypeAlias
 from context_assembler.errors import UnsupportedRequestError
 from context_assembler.values.draft import Draft, Parameters
 from context_assembler.values.ledger import Ledger
-from context_assembler.values.messages import Message
+from context_assembler.values.messages import CLOCK, Message
 from context_assembler.values.parts import Json
 from context_assembler.values.report import Report, Violation
 from context_assembler.values.tools import ToolSpec
@@ -25,7 +25,11 @@ class ProviderFunctions:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ContextMetadata:
-    """Facts about one assembled context."""
+    """Facts about one assembled context.
+
+    `cut_level` names the checkpoint that the history is cut at: 0 means not at all. While it stays
+    the same from step to step, each payload is the one before plus new messages.
+    """
 
     session_id: str
     model_id: str
@@ -33,6 +37,7 @@ class ContextMetadata:
     ledger: Ledger
     truncated: bool
     truncated_by: str | None
+    cut_level: int
     should_compact: bool
     compaction_reason: str | None
     active_skills: tuple[str, ...]
@@ -63,17 +68,28 @@ class AssembledContext:
 
     @property
     def notes(self) -> tuple[Message, ...]:
-        """The notes that this call adds at its end; `record` makes them part of the session.
+        """The notes that this call adds; `record` makes them part of the session."""
+        return tuple(note for note, _ in self.placed_notes)
 
-        Notes further up are computed anew from the events around them, the same at every call.
+    @property
+    def placed_notes(self) -> tuple[tuple[Message, int], ...]:
+        """The notes that this call adds, each with the sequence number of the event before it.
+
+        Clock notes further up are not among them: they are computed anew from the events around
+        them, the same at every call.
         """
-        fresh: list[Message] = []
-        for message in reversed(self.draft.messages):
-            if message.seq:
-                break
-            if message.is_fresh_note:
-                fresh.append(message)
-        return tuple(reversed(fresh))
+        placed: list[tuple[Message, int]] = []
+        place = 0
+        for at, message in enumerate(self.draft.messages):
+            place = max(place, message.seq)
+            if not message.is_fresh_note:
+                continue
+            is_at_end = not any(later.seq for later in self.draft.messages[at + 1 :])
+            if is_at_end:
+                placed.append((message, self.metadata.last_seq))
+            elif message.note != CLOCK:
+                placed.append((message, place))
+        return tuple(placed)
 
     @property
     def tools(self) -> tuple[ToolSpec, ...]:
@@ -92,6 +108,14 @@ class AssembledContext:
     def to_openai_chat(self) -> Payload:
         """Return keyword arguments for `openai.OpenAI().chat.completions.create`."""
         return self.to_request("openai_chat")
+
+    def to_openai_responses(self) -> Payload:
+        """Return keyword arguments for `openai.OpenAI().responses.create`."""
+        return self.to_request("openai_responses")
+
+    def to_gemini(self) -> Payload:
+        """Return keyword arguments for `google.genai.Client().models.generate_content`."""
+        return self.to_request("gemini")
 
     def to_request(self, provider: str | None = None) -> Payload:
         """Return keyword arguments for the model's own provider, or the one named.

@@ -1,11 +1,16 @@
 """The records of a session."""
 
-from collections.abc import Mapping
+import json
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Final, Literal, TypeAlias, assert_never
 
+from context_assembler.errors import ContentError
+from context_assembler.values.json_shapes import is_array
 from context_assembler.values.parts import (
+    PART_TYPES,
+    RESULT_PART_TYPES,
     Json,
     JsonObject,
     Origin,
@@ -132,11 +137,14 @@ class SessionEvent:
 
     A store gives `seq` (1, 2, 3 … within the session; 0 means not stored yet) and, where it is
     empty, `id`. `created_at` is when it happened, with a time zone; `None` where nobody knows.
+    `answers_seq` is given for a reply and the notes it was sent: the last event that they were made
+    from. They belong right behind it, whatever was appended while the model was at work.
     """
 
     body: EventBody
     id: str = ""
     seq: int = 0
+    answers_seq: int = 0
     created_at: datetime | None = None
     origin: Origin = "user"
     is_pinned: bool = False
@@ -169,8 +177,9 @@ class SessionEvent:
 
     @property
     def text(self) -> str:
-        """The text parts, joined by line breaks."""
-        return "\n".join(part.text for part in self.parts if isinstance(part, Text))
+        """The texts, joined by line breaks."""
+        texts = (part.text for part in self.parts if isinstance(part, Text | ToolResult))
+        return "\n".join(texts)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -196,21 +205,51 @@ class SessionHead:
     incarnation: str = ""
 
 
-def _as_parts(content: str | Part | tuple[Part, ...]) -> tuple[Part, ...]:
+Content: TypeAlias = str | Part | Sequence[Part]
+ResultContent: TypeAlias = str | ResultPart | Sequence[ResultPart] | Json
+
+
+def _as_parts(content: Content) -> tuple[Part, ...]:
     if isinstance(content, str):
         return (Text(content),)
-    return content if isinstance(content, tuple) else (content,)
+    if isinstance(content, PART_TYPES):
+        return (content,)
+    if not is_array(content):
+        raise ContentError(content)
+    parts = tuple(content)
+    for part in parts:
+        if not isinstance(part, PART_TYPES):
+            raise ContentError(part)
+    return parts
 
 
-def user_event(
-    content: str | Part | tuple[Part, ...], *, created_at: datetime | None = None
-) -> SessionEvent:
-    """Return a user message as an event."""
+def _as_result_parts(content: ResultContent) -> tuple[ResultPart, ...]:
+    """Return what a tool answered as parts; a JSON value becomes its text."""
+    if isinstance(content, str):
+        return (Text(content),)
+    if isinstance(content, RESULT_PART_TYPES):
+        return (content,)
+    if content == ():
+        return ()
+    if is_array(content) and content and all(isinstance(p, RESULT_PART_TYPES) for p in content):
+        return tuple(content)
+    try:
+        return (Text(json.dumps(content, ensure_ascii=False)),)
+    except (TypeError, ValueError, RecursionError) as error:
+        raise ContentError(content) from error
+
+
+def user_event(content: Content, *, created_at: datetime | None = None) -> SessionEvent:
+    """Return a user message as an event.
+
+    Raises:
+        ContentError: The content is neither text nor parts.
+    """
     return SessionEvent(body=UserBody(parts=_as_parts(content)), created_at=created_at)
 
 
 def assistant_event(
-    content: str | Part | tuple[Part, ...],
+    content: Content,
     *,
     made_by: Provenance | None = None,
     created_at: datetime | None = None,
@@ -222,18 +261,20 @@ def assistant_event(
 
 def tool_result_event(
     call_id: str,
-    content: str | ResultPart | tuple[ResultPart, ...],
+    content: ResultContent,
     *,
     is_error: bool = False,
     tool_name: str | None = None,
     created_at: datetime | None = None,
 ) -> SessionEvent:
-    """Return what a tool answered as an event."""
-    if isinstance(content, str):
-        content = (Text(content),)
+    """Return what a tool answered as an event; a value that is neither text nor parts as JSON.
+
+    Raises:
+        ContentError: The value cannot be said in JSON.
+    """
     result = ToolResult(
         call_id=call_id,
-        content=content if isinstance(content, tuple) else (content,),
+        content=_as_result_parts(content),
         is_error=is_error,
         tool_name=tool_name,
     )
@@ -241,7 +282,7 @@ def tool_result_event(
 
 
 def system_event(
-    content: str | Part | tuple[Part, ...],
+    content: Content,
     *,
     note: str | None = None,
     created_at: datetime | None = None,

@@ -1,7 +1,7 @@
 """Frozen dataclasses as JSON objects, field by field, as their type hints say."""
 
 import math
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import MISSING, fields, is_dataclass
 from datetime import datetime
 from functools import cache
@@ -20,6 +20,11 @@ from typing import (
 )
 
 from context_assembler.values.events import EVENT_TYPES
+from context_assembler.values.json_bounds import (
+    MAX_INTEGER_DIGITS,
+    is_short_integer,
+    shown,
+)
 from context_assembler.values.json_shapes import is_array, is_object
 from context_assembler.values.parts import (
     PART_KINDS,
@@ -105,21 +110,30 @@ def to_plain_json(value: Any, at: str) -> Json:
     Raises:
         FieldError: It is not JSON.
     """
-    if value is None or isinstance(value, (str, bool, int)):
+    if value is None or isinstance(value, (str, bool)):
         return value
-    if isinstance(value, float) and math.isfinite(value):
-        return value
+    if isinstance(value, (int, float)):
+        return _number(value, at)
     if is_object(value):
         return {_text_key(key, at): to_plain_json(held, at) for key, held in value.items()}
     if is_array(value):
         return [to_plain_json(held, at) for held in value]
-    raise FieldError(at, f"{type(value).__name__} {value!r:.60} is not JSON")
+    raise FieldError(at, f"{type(value).__name__} {shown(value)} is not JSON")
+
+
+def _number(value: float, at: str) -> float:
+    if isinstance(value, int):
+        if not is_short_integer(value):
+            raise FieldError(at, f"an integer has more than {MAX_INTEGER_DIGITS} digits")
+    elif not math.isfinite(value):
+        raise FieldError(at, f"float {value} is not JSON")
+    return value
 
 
 def _text_key(key: object, at: str) -> str:
     if isinstance(key, str):
         return key
-    raise FieldError(at, f"the key {key!r:.60} is not text")
+    raise FieldError(at, f"the key {shown(key)} is not text")
 
 
 def _join(at: str, name: str) -> str:
@@ -153,7 +167,7 @@ def _codec_for(hint: Any) -> _Codec:
     if origin is tuple:
         return _sequence_codec(_codec_for(arguments[0]))
     if origin is Mapping:
-        return _Codec(to_plain_json, _object)
+        return _Codec(_plain_object, _object)
     if hint is datetime:
         return _Codec(_isoformat, _datetime)
     if is_dataclass(hint):
@@ -178,31 +192,42 @@ def _optional_codec(inner: _Codec) -> _Codec:
 
 
 def _object_codec(wanted: Any) -> _Codec:
+    def encode(value: Any, at: str) -> Json:
+        if not isinstance(value, wanted):
+            raise FieldError(at, f"{shown(value)} is not of type {wanted.__name__}")
+        return encode_fields(value, at)
+
     def decode(value: Json, at: str) -> Any:
         return decode_fields(wanted, value, at)
 
-    return _Codec(encode_fields, decode)
+    return _Codec(encode, decode)
 
 
 def _tagged_codec(members: tuple[type, ...]) -> _Codec:
     class_by_kind: dict[str, Any] = {_KIND_BY_CLASS[member]: member for member in members}
 
     def encode(value: Any, at: str) -> Json:
-        return {"kind": _KIND_BY_CLASS[type(value)], **encode_fields(value, at)}
+        kind = kind_of(value)
+        if kind not in class_by_kind:
+            known = ", ".join(sorted(class_by_kind))
+            raise FieldError(at, f"{shown(value)} is of no known kind; known are {known}")
+        return {"kind": kind, **encode_fields(value, at)}
 
     def decode(value: Json, at: str) -> Any:
         fields_left = _object(value, at)
         kind = fields_left.pop("kind", None)
         if not isinstance(kind, str) or kind not in class_by_kind:
             known = ", ".join(sorted(class_by_kind))
-            raise FieldError(_join(at, "kind"), f"unknown kind {kind!r:.60}, known are {known}")
+            raise FieldError(_join(at, "kind"), f"unknown kind {shown(kind)}, known are {known}")
         return decode_fields(class_by_kind[kind], fields_left, at)
 
     return _Codec(encode, decode)
 
 
 def _sequence_codec(inner: _Codec) -> _Codec:
-    def encode(value: Collection[Any], at: str) -> Json:
+    def encode(value: Any, at: str) -> Json:
+        if not is_array(value):
+            raise FieldError(at, f"{shown(value)} is no sequence")
         return [inner.encode(entry, f"{at}[{i}]") for i, entry in enumerate(value)]
 
     def decode(value: Json, at: str) -> Any:
@@ -218,7 +243,7 @@ def _choice_codec(choices: tuple[Any, ...]) -> _Codec:
 
     def check(value: Json, at: str) -> Json:
         if not _is_among(value, choices):
-            raise FieldError(at, f"{value!r:.60} is none of {listed}")
+            raise FieldError(at, f"{shown(value)} is none of {listed}")
         return value
 
     return _Codec(check, check)
@@ -231,8 +256,8 @@ def _is_among(value: Json, choices: tuple[Any, ...]) -> bool:
 def _scalar_codec(wanted: type) -> _Codec:
     def check(value: Json, at: str) -> Json:
         if not _is_scalar(value, wanted):
-            raise FieldError(at, f"{value!r:.60} is not of type {wanted.__name__}")
-        return value
+            raise FieldError(at, f"{shown(value)} is not of type {wanted.__name__}")
+        return _number(value, at) if isinstance(value, (int, float)) else value
 
     return _Codec(check, check)
 
@@ -247,7 +272,13 @@ def _object(value: Json, at: str) -> dict[str, Json]:
     return dict(value)
 
 
-def _isoformat(value: datetime, _at: str) -> str:
+def _plain_object(value: Any, at: str) -> dict[str, Json]:
+    return _object(to_plain_json(value, at), at)
+
+
+def _isoformat(value: Any, at: str) -> str:
+    if not isinstance(value, datetime):
+        raise FieldError(at, f"{shown(value)} is not a datetime")
     return value.isoformat()
 
 
@@ -255,4 +286,4 @@ def _datetime(value: Json, at: str) -> datetime:
     try:
         return datetime.fromisoformat(value)
     except (TypeError, ValueError):
-        raise FieldError(at, f"{value!r:.60} is not an ISO 8601 time") from None
+        raise FieldError(at, f"{shown(value)} is not an ISO 8601 time") from None

@@ -2,12 +2,14 @@
 
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Literal, TypeAlias
+from typing import Final, Literal, TypeAlias
 
 from context_assembler.values.events import Provenance
-from context_assembler.values.parts import Origin, Part, Text, ToolCall, ToolResult
+from context_assembler.values.parts import Origin, Part, Text, Thinking, ToolCall, ToolResult
 
 Role: TypeAlias = Literal["user", "assistant", "tool", "system"]
+CLOCK: Final = "clock"  # the name of the notes that tell the time
+
 MessageKind: TypeAlias = Literal["said", "summary", "note", "marker", "synthetic"]
 
 
@@ -51,6 +53,11 @@ class Message:
     def is_from_user(self) -> bool:
         """Whether the user said this: neither a note, nor a summary, nor a marker."""
         return self.role == "user" and self.kind == "said"
+
+    @property
+    def is_signed(self) -> bool:
+        """Whether the message carries reasoning that a provider can verify."""
+        return any(isinstance(part, Thinking) and part.is_signed for part in self.parts)
 
     @property
     def is_fresh_note(self) -> bool:

@@ -20,12 +20,14 @@ class NameRule:
         max_chars: Longest name made here.
         digest_chars: How much of a name's SHA-256 closes a re-spelled one.
         keeps_prefix: Whether the readable start of the name stays in front of the digest.
+        opening: Put in front of a re-spelled name that does not begin with a letter.
     """
 
     pattern: re.Pattern[str]
     max_chars: int
     digest_chars: int = 10
     keeps_prefix: bool = True
+    opening: str = ""
 
     def allows(self, name: str) -> bool:
         """Whether the provider takes the name as it is."""
@@ -38,7 +40,10 @@ class NameRule:
         if not self.keeps_prefix:
             return digest[: self.max_chars]
         suffix = f"_{digest[: self.digest_chars]}"
-        return (_FILLER.sub("_", name) or "x")[: self.max_chars - len(suffix)] + suffix
+        readable = _FILLER.sub("_", name) or "x"
+        if not readable[0].isalpha():
+            readable = self.opening + readable
+        return readable[: self.max_chars - len(suffix)] + suffix
 
 
 def respell_names(names: Iterable[str], *, rule: NameRule) -> dict[str, str]:

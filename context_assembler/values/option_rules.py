@@ -13,6 +13,7 @@ from context_assembler.values.options import (
     AssembleOptions,
     CachePolicy,
     OverflowPolicy,
+    TruncationStrategy,
     UnknownModelPolicy,
 )
 from context_assembler.values.parts import Json, JsonObject
@@ -104,13 +105,14 @@ def parse_tool_choice(value: Json) -> ToolChoice:
 
 
 def _choice_from_mapping(value: JsonObject) -> ToolChoice:
-    parallel = value.get("allows_parallel")
+    given = value.get("allows_parallel")
+    parallel = given if isinstance(given, bool) else None
     if isinstance(value.get("disable_parallel_tool_use"), bool):
         parallel = not value["disable_parallel_tool_use"]
     function = value.get("function")
     name = function.get("name") if is_object(function) else value.get("name")
     mode = value.get("mode", value.get("type"))
-    if isinstance(name, str) and name and mode in {None, "tool", "function", "custom"}:
+    if isinstance(name, str) and name and mode in (None, "tool", "function", "custom"):
         return ToolChoice(mode="tool", name=name, allows_parallel=parallel)
     if isinstance(mode, str) and mode in _MODE_SPELLINGS and name is None:
         return ToolChoice(mode=_MODE_SPELLINGS[mode].mode, allows_parallel=parallel)
@@ -227,7 +229,7 @@ _READERS: Final[Mapping[str, _Reader]] = {
     "tool_choice": _read_choice,
     "max_context_tokens": _count(1),
     "reserve_tokens": _count(0),
-    "truncation_strategy": _word,
+    "truncation_strategy": _one_of(TruncationStrategy),
     "window_turns": _count(1),
     "cache_stable": _flag,
     "on_overflow": _one_of(OverflowPolicy),

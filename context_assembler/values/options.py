@@ -2,14 +2,19 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
+from datetime import UTC, datetime, timedelta, tzinfo
 from typing import Final, Literal, TypeAlias
+from zoneinfo import ZoneInfo, available_timezones
 
+from context_assembler.errors import ConfigurationError, InvalidParameterError, nearest
+from context_assembler.values.cleaning import clean_text
 from context_assembler.values.parts import Json
 from context_assembler.values.tools import ToolChoice
 
 CachePolicy: TypeAlias = Literal["auto", "off"]
 OverflowPolicy: TypeAlias = Literal["error", "shorten"]
 UnknownModelPolicy: TypeAlias = Literal["error", "conservative"]
+TruncationStrategy: TypeAlias = Literal["smart", "simple", "sliding"]
 Layer: TypeAlias = Literal["request", "session", "agent", "system", "model"]
 
 LAYERS: Final[tuple[Layer, ...]] = ("request", "session", "agent", "system")
@@ -21,9 +26,17 @@ class AssembleOptions:
 
     Attributes:
         model: Model id, as the provider or a gateway spells it.
+        temperature: How much the model varies its words, where it takes one.
         max_tokens: Longest reply, in tokens.
+        top_p: Share of the likely words that the model chooses from, where it takes one.
+        top_k: Number of likely words that the model chooses from, where it takes one.
+        stop_sequences: Texts that end the reply.
         thinking_level: Effort, one of the model's own levels.
         thinking_budget: Tokens for thinking, on models that take a budget.
+        additional_system_prompt: Instructions for this call; they stand behind the history.
+        additional_tools: Tools for this call: functions, or specs in any provider's shape.
+        disabled_tools: Names of tools that are not offered.
+        tool_choice: `auto`, `none`, `any`, or the one tool that the model must call.
         max_context_tokens: Upper bound for the whole input, below the model's own.
         reserve_tokens: Tokens set aside for the reply; `max_tokens` by default. Given together
             with `max_context_tokens` it is taken from that bound.
@@ -31,6 +44,9 @@ class AssembleOptions:
         window_turns: Newest turns that `sliding` keeps.
         cache_stable: Whether cuts happen at checkpoints only, so that the prompt cache is hit.
         on_overflow: Whether text of the user may be shortened where nothing else helps.
+        skip_skills: Tell the model of no skill at all.
+        skill_filter: Globs over the names of skills; only matching skills are listed. One that the
+            request itself names in full is active: its instructions are in the prompt.
         permissions: Globs over tool permissions; only matching tools are offered.
         sandbox_mode: Offer only tools marked safe.
         query: What to recall memory for.
@@ -53,7 +69,7 @@ class AssembleOptions:
     tool_choice: ToolChoice | None = None
     max_context_tokens: int | None = None
     reserve_tokens: int | None = None
-    truncation_strategy: str | None = None
+    truncation_strategy: TruncationStrategy | None = None
     window_turns: int | None = None
     cache_stable: bool | None = None
     on_overflow: OverflowPolicy | None = None
@@ -89,11 +105,14 @@ class TruncationSettings:
 
     Attributes:
         strategy: Name of a row in `TRUNCATIONS`.
-        window_turns: Newest turns that `sliding` keeps.
+        window_turns: Newest turns that `sliding` keeps; at least 1.
         cache_stable: Whether cuts happen at checkpoints only.
-        step_share: What a rewrite frees, as a share of the room for history.
-        stub_tokens: What is left of a shortened tool result.
+        step_share: What a rewrite frees, as a share of the room for history; above 0, at most 1.
+        stub_tokens: What is left of a shortened tool result; at least 1.
         on_overflow: Whether text of the user may be shortened where nothing else helps.
+
+    Raises:
+        InvalidParameterError: A number that cannot work.
     """
 
     strategy: str = "smart"
@@ -103,19 +122,77 @@ class TruncationSettings:
     stub_tokens: int = 200
     on_overflow: OverflowPolicy = "error"
 
+    def __post_init__(self) -> None:
+        _check_least("window_turns", self.window_turns, least=1, usual="20")
+        if not 0 < self.step_share <= 1:
+            raise InvalidParameterError(
+                "step_share",
+                self.step_share,
+                rule="must be above 0 and at most 1",
+                remedy="Give the share of the room that a rewrite frees, for example 0.33.",
+            )
+        _check_least("stub_tokens", self.stub_tokens, least=1, usual="200")
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClockSettings:
     """How the model is told the time: `format` as for `strftime`, `time_zone` an IANA name.
 
     A new clock note is placed on the first turn, when the day changed, and when more than
-    `gap_seconds` passed since the last one.
+    `gap_seconds` passed since the last one. With `date_in_system` the system prompt tells the day
+    on which the history begins; it changes only where a compaction begins another history.
+
+    Raises:
+        InvalidParameterError: The time zone, the format or the gap cannot be used.
     """
 
     is_enabled: bool = True
     format: str = "%A, %Y-%m-%d %H:%M %Z"
     time_zone: str = "UTC"
     gap_seconds: float = 600.0
+    date_in_system: bool = False
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.gap_seconds < timedelta.max.total_seconds():
+            raise InvalidParameterError(
+                "gap_seconds",
+                self.gap_seconds,
+                rule="must be a number of seconds, 0 or more",
+                remedy="Set it to 600 for a new clock note after ten minutes.",
+            )
+        if not _tells_the_time(self.format, _open_zone(self.time_zone)):
+            raise InvalidParameterError(
+                "format",
+                self.format,
+                rule="must be a format of strftime",
+                remedy="Use for example '%A, %Y-%m-%d %H:%M %Z'.",
+            )
+
+    @property
+    def zone(self) -> tzinfo:
+        """The time zone itself."""
+        return _open_zone(self.time_zone)
+
+
+def _tells_the_time(form: str, zone: tzinfo) -> bool:
+    try:
+        told = datetime(2026, 3, 28, tzinfo=UTC).astimezone(zone).strftime(form)
+    except ValueError:
+        return False
+    return bool(form.strip()) and clean_text(form) == form and clean_text(told) == told
+
+
+def _open_zone(name: str) -> tzinfo:
+    if name == "UTC":
+        return UTC  # known even where no time zone database is installed
+    try:
+        return ZoneInfo(name)
+    except (LookupError, ValueError, OSError, TypeError):
+        near = nearest(str(name), available_timezones())
+        hint = f"Did you mean {' or '.join(map(repr, near))}?" if near else "Use 'UTC'."
+        raise InvalidParameterError(
+            "time_zone", name, rule="must be the name of an IANA time zone", remedy=hint
+        ) from None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -125,11 +202,15 @@ class CompactionSettings:
     Attributes:
         trigger_share: Of the window less the reserve; above it compaction is advised.
         target_share: What compaction should bring the history down to; below the trigger.
-        max_messages: Messages in the history.
-        max_tool_calls: Tool calls in the history.
+        max_messages: Messages in the history; at least 1.
+        max_tool_calls: Tool calls in the history; at least 1.
         min_gain_share: Share of the history that compaction must be able to free.
         min_growth_tokens: What must have come in since the last compaction.
         uses_price_steps: Whether a model's price step is a trigger too.
+
+    Raises:
+        InvalidParameterError: A share outside 0 to 1, or a number too small.
+        ConfigurationError: The trigger does not exceed the target.
     """
 
     trigger_share: float = 0.8
@@ -139,3 +220,31 @@ class CompactionSettings:
     min_gain_share: float = 0.1
     min_growth_tokens: int = 2000
     uses_price_steps: bool = True
+
+    def __post_init__(self) -> None:
+        _check_share("trigger_share", self.trigger_share)
+        _check_share("target_share", self.target_share)
+        _check_share("min_gain_share", self.min_gain_share)
+        _check_least("max_messages", self.max_messages, least=1, usual="100")
+        _check_least("max_tool_calls", self.max_tool_calls, least=1, usual="50")
+        _check_least("min_growth_tokens", self.min_growth_tokens, least=0, usual="2000")
+        if self.trigger_share <= self.target_share:
+            raise ConfigurationError(
+                f"Compaction is triggered at {self.trigger_share:g} of the window and aims at "
+                f"{self.target_share:g}: every message would trigger it again.",
+                remedy="Set trigger_share above target_share, for example 0.8 and 0.5.",
+            )
+
+
+def _check_share(name: str, value: float) -> None:
+    if not 0 <= value <= 1:
+        raise InvalidParameterError(
+            name, value, rule="must be between 0 and 1", remedy="Give a share, such as 0.5."
+        )
+
+
+def _check_least(name: str, value: int, *, least: int, usual: str) -> None:
+    if value < least:
+        raise InvalidParameterError(
+            name, value, rule=f"must be at least {least}", remedy=f"Give a number, such as {usual}."
+        )

@@ -10,6 +10,8 @@ from math import isfinite
 from typing import Final
 
 from context_assembler.errors import InvalidToolError
+from context_assembler.values.cleaning import clean_object, is_clean
+from context_assembler.values.json_bounds import shown
 from context_assembler.values.json_shapes import is_array, is_object
 from context_assembler.values.parts import Json, JsonObject
 
@@ -80,6 +82,10 @@ def canonical_schema(schema: Json, *, tool: str) -> CanonicalSchema:
     repairs = _Repairs(root=schema)
     try:
         canonical = dict(_schema(schema, where="", depth=0, repairs=repairs))
+        if not is_clean(canonical):
+            repairs.note("characters that no request can carry were replaced")
+            repairs.root = clean_object(canonical)
+            canonical = dict(_schema(repairs.root, where="", depth=0, repairs=repairs))
         canonical["type"] = _root_type(canonical, repairs)
     except _UnusableError as error:
         raise InvalidToolError(tool, reason=f"in its schema, {error}") from None
@@ -111,7 +117,7 @@ def _schema(schema: Json, *, where: str, depth: int, repairs: _Repairs) -> JsonO
         place = f"{where}.{key}" if where else key
         value = _keyword(key, schema[key], where=place, depth=depth, repairs=repairs)
         if value is not None or key in {"default", "const"}:
-            canonical[_text(key, repairs)] = value
+            canonical[key] = value
     return canonical
 
 
@@ -136,7 +142,7 @@ def _keyword(key: str, value: Json, *, where: str, depth: int, repairs: _Repairs
         raise _UnusableError(f"{where} is {_kind_of(value)}, not a list")
     if key == "$ref" and isinstance(value, str):
         _check_reference(value, where=where, root=repairs.root)
-    return _plain(value, where=where, depth=depth, repairs=repairs)
+    return _plain(value, where=where, depth=depth)
 
 
 def _type(value: Json, *, where: str, repairs: _Repairs) -> Json:
@@ -170,9 +176,7 @@ def _schemas_by_name(value: Json, *, where: str, depth: int, repairs: _Repairs) 
     if not all(isinstance(name, str) for name in value):  # pyright: ignore[reportUnnecessaryIsInstance] - hand-made dicts
         raise _UnusableError(f"{where} has a name that is no text")
     return {
-        _text(name, repairs): _schema_or_flag(
-            one, where=f"{where}.{name}", depth=depth, repairs=repairs
-        )
+        name: _schema_or_flag(one, where=f"{where}.{name}", depth=depth, repairs=repairs)
         for name, one in value.items()
     }
 
@@ -203,35 +207,22 @@ def _check_reference(reference: str, *, where: str, root: JsonObject) -> None:
         found = found[name]
 
 
-def _plain(value: Json, *, where: str, depth: int, repairs: _Repairs) -> Json:
+def _plain(value: Json, *, where: str, depth: int) -> Json:
     """Return any other JSON value, its own order kept."""
     if depth > MAX_DEPTH:
         raise _UnusableError(f"it is nested more than {MAX_DEPTH} levels deep")
     if is_object(value):
-        return {
-            _text(str(key), repairs): _plain(one, where=where, depth=depth + 1, repairs=repairs)
-            for key, one in value.items()
-        }
+        return {str(key): _plain(one, where=where, depth=depth + 1) for key, one in value.items()}
     if is_array(value):
-        return [_plain(one, where=where, depth=depth + 1, repairs=repairs) for one in value]
-    if isinstance(value, str):
-        return _text(value, repairs)
-    if value is None or isinstance(value, bool | int):
+        return [_plain(one, where=where, depth=depth + 1) for one in value]
+    if value is None or isinstance(value, str | bool | int):
         return value
     if isinstance(value, float) and isfinite(value):
         return value
     raise _UnusableError(f"{where} holds {_kind_of(value)}, which is no JSON")
 
 
-def _text(text: str, repairs: _Repairs) -> str:
-    """Replace lone surrogates, which no UTF-8 request can carry."""
-    clean = text.encode("utf-8", "replace").decode() if not text.isascii() else text
-    if clean != text:
-        repairs.note("a lone surrogate was replaced")
-    return clean
-
-
 def _kind_of(value: Json) -> str:
     if is_object(value):
         return "an object"
-    return "a list" if is_array(value) else f"{type(value).__name__} {str(value)[:40]!r}"
+    return "a list" if is_array(value) else f"{type(value).__name__} {shown(value, chars=40)}"

@@ -1,9 +1,11 @@
-"""What payloads are spelled with: clean text, plain JSON, object schemas."""
+"""What payloads are spelled with: plain JSON and object schemas."""
 
 import json
 from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
+from context_assembler.values.cleaning import clean_text
+from context_assembler.values.json_bounds import load_bounded_json
 from context_assembler.values.json_shapes import is_array, is_object
 from context_assembler.values.parts import Json, JsonObject
 from context_assembler.values.reading import as_array, as_number, as_object, objects_in
@@ -11,13 +13,6 @@ from context_assembler.values.reading import as_array, as_number, as_object, obj
 _UNIONS: Final = ("allOf", "anyOf", "oneOf")
 _NAMED_SCHEMAS: Final = frozenset({"properties", "patternProperties", "$defs", "definitions"})
 _NO_SCHEMAS: Final = frozenset({"enum", "const", "default", "examples"})
-
-
-def clean_text(text: str) -> str:
-    """Return the text as every JSON encoder takes it: a lone surrogate becomes U+FFFD."""
-    if text.isascii():
-        return text
-    return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
 
 
 def plain_json(value: Json) -> Json:
@@ -37,10 +32,10 @@ def compact_json(value: Json) -> str:
 
 
 def parse_json_object(text: str) -> dict[str, Json] | None:
-    """Return the object that the text spells, or `None` when it spells none."""
+    """Return the object that the text spells; `None` when it spells none that could be stored."""
     try:
-        value: Json = json.loads(text)
-    except (ValueError, RecursionError):
+        value = load_bounded_json(text)
+    except ValueError:
         return None
     return dict(value) if is_object(value) else None
 

@@ -2,6 +2,7 @@
 
 import json
 import re
+from copy import deepcopy
 from dataclasses import replace
 from itertools import pairwise
 from typing import Any, Final
@@ -18,18 +19,25 @@ from context_assembler.values.limits import ModelLimits
 from context_assembler.values.messages import Message
 from context_assembler.values.options import CachePolicy
 from context_assembler.values.parts import Text, Thinking
-from tests.providers.drafts import MODELS, draft
+from context_assembler.values.tools import ToolSpec
+from tests.providers.drafts import MODELS, READ_FILE, draft
 from tests.providers.sdk_types import assert_sdk_takes
 from tests.strategies import broken_histories, paired_conversations
 
 every_provider = pytest.mark.parametrize("provider", PROVIDERS.values(), ids=PROVIDERS.keys())
 models = st.sampled_from(list(MODELS.values()))
+HISTORY_KEYS: Final = {"openai_responses": "input", "gemini": "contents"}
+FREE_FORM_KEYS: Final = {"input", "args", "response"}
 KEYS: Final = re.findall(
     r"\w+",
     "model messages role content type text tools tool_calls id function arguments tool_use_id "
     "tool_choice thinking name system input_schema cache_control source image_url extra_body stop "
-    "extra_headers output_config reasoning max_tokens temperature choices message usage",
+    "extra_headers output_config reasoning max_tokens temperature choices message usage "
+    "input output call_id arguments summary encrypted_content status instructions "
+    "contents parts config functionCall function_response args response candidates generationConfig "
+    "thoughtSignature inline_data tool_config parameters properties file_data mime_type",
 )
+SERVER_TOOL: Final = ToolSpec(name="search", native_specs={"elsewhere": {"type": "search"}})
 any_json = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(max_size=5),
     lambda inner: (
@@ -42,7 +50,7 @@ any_json = st.recursive(
 def _holds_none(value: Any) -> bool:
     """Whether `None` stands anywhere but in the model's own arguments."""
     if is_object(value):
-        return any(_holds_none(item) for key, item in value.items() if key != "input")
+        return any(_holds_none(item) for key, item in value.items() if key not in FREE_FORM_KEYS)
     return any(map(_holds_none, value)) if is_array(value) else value is None
 
 
@@ -119,8 +127,9 @@ def test_each_payload_is_the_one_before_plus_what_is_new(
         for end in range(1, len(talk) + 1)
         if talk[end - 1].role != "assistant" and (end == len(talk) or talk[end].role == "assistant")
     ]
+    history_key = HISTORY_KEYS.get(provider.name, "messages")
     payloads = [
-        provider.render(replace(draft(talk[:end], limits=limits), cache="off"))["messages"]
+        provider.render(replace(draft(talk[:end], limits=limits), cache="off"))[history_key]
         for end in calls
     ]
 
@@ -144,6 +153,66 @@ def test_a_broken_history_renders_to_json_or_raises_on_purpose(
     json.dumps(payload, ensure_ascii=False).encode()
     provider.check_payload(payload, limits=limits)
     assert len(provider.fingerprints(made)) == len(made.messages) + 1
+
+
+@every_provider
+@settings(max_examples=60)
+@given(talk=broken_histories, limits=models)
+def test_what_a_provider_can_take_it_takes_unchanged(
+    provider: Provider, talk: list[Message], limits: ModelLimits
+) -> None:
+    made = draft(talk, limits=limits, tools=(READ_FILE, SERVER_TOOL))
+
+    adapted, rows = provider.adapt(made)
+
+    assert len(adapted.messages) == len(made.messages)
+    assert provider.adapt(adapted) == (adapted, ())
+    assert provider.fingerprints(adapted) == provider.fingerprints(made)
+    assert {row.id for row in rows if row.kind == "tool"} == {SERVER_TOOL.name}
+    assert all(row.reason.endswith(".") and row.rule for row in rows)
+
+
+@every_provider
+@settings(max_examples=60)
+@given(talk=paired_conversations, limits=models)
+def test_nothing_but_what_the_rows_name_is_changed(
+    provider: Provider, talk: list[Message], limits: ModelLimits
+) -> None:
+    numbered = [replace(message, id=f"evt_{at}") for at, message in enumerate(talk)]
+    made = draft(numbered, limits=limits)
+
+    adapted, rows = provider.adapt(made)
+
+    changed = {
+        old.id for old, new in zip(made.messages, adapted.messages, strict=True) if old != new
+    }
+    assert changed == {row.id for row in rows if row.kind == "message"}
+    assert provider.render(adapted) == provider.render(made)
+
+
+@every_provider
+@settings(max_examples=40)
+@given(talk=paired_conversations, limits=models)
+def test_changing_a_payload_changes_nothing_else(
+    provider: Provider, talk: list[Message], limits: ModelLimits
+) -> None:
+    own = {"type": "function", "name": "own", "function": {"name": "own"}}
+    native = replace(SERVER_TOOL, native_specs={provider.name: own})
+    made = draft(talk, limits=limits, tools=(READ_FILE, native))
+    before = deepcopy(made)
+
+    _overwrite(provider.render(made))
+
+    assert made == before
+
+
+def _overwrite(value: Any) -> None:
+    """Empty every object and array in the value, the innermost first."""
+    if is_object(value) or is_array(value):
+        for inner in list(value.values() if is_object(value) else value):
+            _overwrite(inner)
+        assert isinstance(value, dict | list)
+        value.clear()
 
 
 @every_provider

@@ -369,3 +369,29 @@ async def test_a_store_is_an_asynchronous_context(tmp_path: Path) -> None:
     assert (await store.head("trip")).last_seq == 1
     assert (await file_store.head("trip")).last_seq == 1
     await file_store.close()
+
+
+async def test_an_event_that_cannot_be_stored_is_named_and_nothing_is_kept(
+    store: SessionStore,
+) -> None:
+    call = ToolCall(call_id="c", name="f", arguments={"n": 10**5_000})
+    batch = [user_event("hi"), replace(assistant_event(call), id="mine")]
+
+    with pytest.raises(
+        EventFormatError,
+        match=r"assistant event 'mine' \(number 2 of 2\) for session 'trip' cannot be stored: "
+        r"body\.parts\[0\]\.arguments: an integer has more than 4300 digits",
+    ):
+        await store.append("trip", batch)
+
+    with pytest.raises(UnknownSessionError):
+        await store.head("trip")
+
+
+async def test_a_session_with_settings_that_are_no_json_is_refused_at_its_creation(
+    store: SessionStore,
+) -> None:
+    with pytest.raises(EventFormatError, match=r"session 'trip' cannot be stored: defaults: set"):
+        await store.create(Session(id="trip", defaults={"tools": {"a"}}))
+
+    assert await store.list_sessions() == []

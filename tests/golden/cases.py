@@ -20,8 +20,11 @@ from context_assembler.values.parts import (
 )
 from context_assembler.values.tools import ToolChoice, ToolSpec
 from tests.providers.drafts import (
+    GEMINI_4,
+    GEMINI_25,
     GPT_4O,
     GPT_6_SOL,
+    GPT_62,
     HAIKU_45,
     OPUS,
     PIXEL,
@@ -35,8 +38,20 @@ from tests.providers.drafts import (
     user,
 )
 
-NEWEST: Final[Mapping[str, ModelLimits]] = {"anthropic": OPUS, "openai_chat": GPT_6_SOL}
-OLDER: Final[Mapping[str, ModelLimits]] = {"anthropic": HAIKU_45, "openai_chat": GPT_4O}
+NEWEST: Final[Mapping[str, ModelLimits]] = {
+    "anthropic": OPUS,
+    "openai_chat": GPT_6_SOL,
+    "openai_responses": GPT_62,
+    "gemini": GEMINI_4,
+}
+OLDER: Final[Mapping[str, ModelLimits]] = {
+    "anthropic": HAIKU_45,
+    "openai_chat": GPT_4O,
+    "openai_responses": GPT_4O,
+    "gemini": GEMINI_25,
+}
+# What a provider's API cannot express at all.
+UNKNOWN: Final[Mapping[str, frozenset[str]]] = {"openai_responses": frozenset({"stop_sequences"})}
 
 _PICTURE: Final = Image(source=Base64Source(media_type="image/png", data=PIXEL), detail="high")
 _SPEC: Final = Document(
@@ -116,7 +131,14 @@ def _case(
     *talk: Message, models: Mapping[str, ModelLimits] = NEWEST, **options: Any
 ) -> dict[str, Draft]:
     """Return a draft per provider, on that provider's model."""
-    return {name: draft(talk, limits=limits, **options) for name, limits in models.items()}
+    return {
+        name: draft(
+            talk,
+            limits=limits,
+            **{key: option for key, option in options.items() if key not in UNKNOWN.get(name, ())},
+        )
+        for name, limits in models.items()
+    }
 
 
 CASES: Final[Mapping[str, Mapping[str, Draft]]] = {

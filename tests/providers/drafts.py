@@ -65,7 +65,30 @@ GPT_62: Final = replace(
 MISTRAL: Final = ModelLimits(
     id="mistral-large-latest", provider="mistral", window_tokens=128_000, output_tokens=8_192
 )
-MODELS: Final = {model.id: model for model in (OPUS, HAIKU_45, GPT_4O, GPT_6_SOL, MISTRAL)}
+GEMINI_4: Final = ModelLimits(
+    id="gemini-4-argon",
+    provider="google",
+    window_tokens=1_048_576,
+    output_tokens=65_536,
+    features={"vision": True, "pdf": True, "forced_tools": True, "prefill": False},
+    thinking=ThinkingRule(
+        kinds=("effort",), levels=("low", "medium", "high"), default_level="medium", disable="no"
+    ),
+    parameters=ParameterRules(temperature="ignored"),
+    cache=CacheRule(mode="implicit", min_tokens=4096),
+)
+GEMINI_25: Final = ModelLimits(
+    id="gemini-2.5-flash",
+    provider="google",
+    window_tokens=1_048_576,
+    output_tokens=65_536,
+    features={"vision": True, "pdf": True, "forced_tools": True, "prefill": False},
+    thinking=ThinkingRule(kinds=("budget",), min_budget_tokens=1, max_budget_tokens=24_576),
+    cache=CacheRule(mode="implicit", min_tokens=2048),
+)
+MODELS: Final = {
+    model.id: model for model in (OPUS, HAIKU_45, GPT_4O, GPT_6_SOL, GEMINI_4, GEMINI_25, MISTRAL)
+}
 
 PIXEL: Final = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
 READ_FILE: Final = ToolSpec(

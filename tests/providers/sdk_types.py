@@ -5,7 +5,9 @@ from functools import cache
 from typing import Any
 
 from anthropic.types.message_create_params import MessageCreateParamsNonStreaming
+from google.genai.types import Content, GenerateContentConfig
 from openai.types.chat.completion_create_params import CompletionCreateParamsNonStreaming
+from openai.types.responses.response_create_params import ResponseCreateParamsNonStreaming
 from pydantic import BaseModel, TypeAdapter
 
 from context_assembler.values.json_shapes import is_object
@@ -15,6 +17,7 @@ _BESIDE_THE_BODY = ("extra_headers", "extra_body")
 _TYPES: dict[str, Any] = {
     "anthropic": MessageCreateParamsNonStreaming,
     "openai_chat": CompletionCreateParamsNonStreaming,
+    "openai_responses": ResponseCreateParamsNonStreaming,
 }
 
 
@@ -26,8 +29,18 @@ def _adapter(provider: str) -> TypeAdapter[Any]:
 
 def assert_sdk_takes(provider: str, payload: Mapping[str, Any]) -> None:
     """Raise `ValidationError` unless the SDK's types describe the payload, unknown keys included."""
+    if provider == "gemini":
+        _assert_genai_takes(**payload)
+        return
     body = {key: value for key, value in payload.items() if key not in _BESIDE_THE_BODY}
     _exhaust(_adapter(provider).validate_python(body, extra="forbid"))
+
+
+def _assert_genai_takes(*, model: str, contents: Any, config: Any) -> None:
+    assert model
+    for content in contents:
+        Content.model_validate(content)
+    GenerateContentConfig.model_validate(config)
 
 
 def _exhaust(value: Any) -> None:

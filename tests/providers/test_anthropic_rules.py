@@ -1,5 +1,6 @@
 """Each rule of the Messages API: the smallest payload that breaks it, and its neighbour that does not."""
 
+import base64
 from dataclasses import replace
 from datetime import date
 from typing import Any
@@ -9,6 +10,7 @@ import pytest
 from context_assembler.providers import ANTHROPIC
 from context_assembler.values.limits import ModelLimits, ThinkingRule
 from tests.providers.drafts import HAIKU_45, OPUS, PIXEL
+from tests.values.test_image_sizes import png
 
 GO: dict[str, Any] = {"role": "user", "content": "go"}
 USE: dict[str, Any] = {"type": "tool_use", "id": "t1", "name": "read_file", "input": {}}
@@ -66,6 +68,22 @@ def check(
 ) -> list[tuple[str, str]]:
     found = ANTHROPIC.check_payload(made, limits=limits, today=today)
     return [(v.rule, v.where) for v in found if v.level == "refused"]
+
+
+def pixels(side: int) -> dict[str, Any]:
+    data = base64.b64encode(png(10, side)).decode()
+    return {"type": "image", "source": {**IMAGE["source"], "data": data}}
+
+
+def strict_tool(*, optional: int = 0, unions: int = 0) -> dict[str, Any]:
+    schema = {
+        "type": "object",
+        "properties": {f"o{i}": {"type": "string"} for i in range(optional)}
+        | {f"u{i}": {"anyOf": [{"type": "string"}]} for i in range(unions)},
+        "required": [f"u{i}" for i in range(unions)],
+        "additionalProperties": False,
+    }
+    return {"name": "t", "strict": True, "input_schema": schema}
 
 
 STRICT = [
@@ -269,6 +287,19 @@ REFUSED: dict[str, tuple[Any, str, str]] = {
         "A21",
         "messages[0].content[0].source.url",
     ),
+    "a data URL for a URL": (
+        payload(asks({"type": "image", "source": {"type": "url", "url": "Data:image/png,x"}})),
+        "A21",
+        "messages[0].content[0].source.url",
+    ),
+    "a side of 8,001 pixels": (payload(asks(pixels(8001))), "A21", "messages[0].content[0]."),
+    "2,001 pixels among 21 images": (
+        payload(asks(*[IMAGE] * 20, pixels(2001))),
+        "A21",
+        "messages[0].content[20].source.data",
+    ),
+    "25 optional strict parameters": (payload(tools=[strict_tool(optional=25)]), "A8", "tools"),
+    "17 strict unions": (payload(tools=[strict_tool(unions=17)]), "A8", "tools"),
     "an image from nowhere": (
         payload(asks({"type": "image"})),
         "A21",

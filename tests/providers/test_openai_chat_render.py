@@ -262,7 +262,10 @@ USER_PARTS: dict[str, tuple[Part, dict[str, Any]]] = {
         pdf(source=Base64Source(media_type="text/plain", data="/w==")),
         text("[document left out: text/plain; only PDF and plain text are taken]"),
     ),
-    "an empty document": (pdf(text=" "), text("[empty document]")),
+    "an empty document": (
+        pdf(text=" "),
+        text("[document left out: application/pdf; it is empty]"),
+    ),
     "its own block verbatim": (
         Opaque(
             provider="openai_chat",

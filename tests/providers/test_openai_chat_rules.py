@@ -47,6 +47,11 @@ REFUSED: dict[str, tuple[Any, str, str]] = {
     "an unknown role": (payload({"role": "bot", "content": "x"}), "C0", "messages[0].role"),
     "content of another type": (payload({"role": "user", "content": {}}), "C0", "messages[0]."),
     "a part without a type": (payload(asks({"text": "x"})), "C0", "messages[0].content[0].type"),
+    "a part of an unknown type": (
+        payload(asks({"type": "holo"})),
+        "C0",
+        "messages[0].content[0].type",
+    ),
     "text for a part at Mistral": (
         payload(asks("x"), model="mistral-small3.1"),
         "C0",
@@ -139,6 +144,11 @@ REFUSED: dict[str, tuple[Any, str, str]] = {
         "response_format.type",
     ),
     "web search elsewhere": (payload(web_search_options={}), "C12", "web_search_options"),
+    "an image with a blank URL": (
+        payload(asks({"type": "image_url", "image_url": {"url": " "}})),
+        "C14",
+        "messages[0].content[0].image_url.url",
+    ),
     "an image without a URL": (
         payload(asks({"type": "image_url", "image_url": {"url": None}})),
         "C14",
@@ -241,6 +251,7 @@ LATE = payload(GO, {"role": "system", "content": "x"}, GO, model="x")
 AVOIDED: dict[str, tuple[Any, ModelLimits | None, str]] = {
     "no model": ({"messages": [GO]}, None, "C0"),
     "text for a part": (payload(asks("x")), None, "C0"),
+    "a part of an unknown type": (payload(asks({"type": "holo"}), model="x"), None, "C0"),
     "tools with the effort left open": (payload(tools=[TOOL], **SOL), GPT_6_SOL, "C2"),
     "max_tokens": (payload(max_tokens=5), None, "C4"),
     "two roles for instructions": (

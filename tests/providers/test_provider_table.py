@@ -4,7 +4,7 @@ import pytest
 
 from context_assembler.providers import PROVIDERS, provider_for
 from context_assembler.values.limits import ModelLimits
-from tests.providers.drafts import GPT_4O, MISTRAL, OPUS
+from tests.providers.drafts import GPT_4O, GPT_6_SOL, GPT_62, MISTRAL, OPUS
 
 GEMINI = replace(MISTRAL, id="gemini-4-argon", provider="google")
 PROTOCOLS: dict[str, tuple[ModelLimits, str]] = {
@@ -12,8 +12,13 @@ PROTOCOLS: dict[str, tuple[ModelLimits, str]] = {
     "Anthropic on a cloud": (replace(OPUS, host="bedrock"), "anthropic"),
     "Anthropic through a gateway": (replace(OPUS, host="openrouter"), "openai_chat"),
     "OpenAI": (GPT_4O, "openai_chat"),
+    "OpenAI, where Chat takes no tools beside reasoning": (GPT_6_SOL, "openai_responses"),
+    "OpenAI, where reasoning cannot be off": (GPT_62, "openai_responses"),
+    "such a model on Azure": (replace(GPT_62, host="azure"), "openai_responses"),
+    "such a model on another cloud": (replace(GPT_62, host="bedrock"), "openai_chat"),
+    "such a model through a gateway": (replace(GPT_62, host="openrouter"), "openai_chat"),
     "a vendor that speaks Chat Completions": (MISTRAL, "openai_chat"),
-    "Google, which is not bundled": (GEMINI, "gemini"),
+    "Google": (GEMINI, "gemini"),
 }
 
 

@@ -4,6 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from context_assembler.values.cleaning import clean_text
 from context_assembler.values.fingerprints import digest_json, rolling_fingerprints
 from context_assembler.values.reading import (
     as_array,
@@ -15,7 +16,6 @@ from context_assembler.values.reading import (
     walk_objects,
 )
 from context_assembler.values.wire import (
-    clean_text,
     compact_json,
     count_of,
     object_of,

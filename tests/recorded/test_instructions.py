@@ -11,12 +11,9 @@ import pytest
 from context_assembler.skills.folder import FolderSkills
 from context_assembler.stages.collect_tools import ToolCollector
 from context_assembler.stages.load_bootstrap import BootstrapLoader
+from context_assembler.stages.load_bootstrap.markdown import split_markdown
 from context_assembler.tools import open_tool_sources
-from context_assembler.values.instruction_text import (
-    decode_text,
-    split_front_matter,
-    split_markdown,
-)
+from context_assembler.values.instruction_text import decode_text, split_front_matter
 
 # ruff: noqa: ASYNC240 - what a test reads itself may block
 pytestmark = pytest.mark.recorded

@@ -20,7 +20,7 @@ from context_assembler.values.draft import Draft, Parameters
 from context_assembler.values.limits import ModelLimits
 from context_assembler.values.prompt import SystemPrompt
 from context_assembler.values.reading import as_object
-from tests.providers.drafts import GPT_4O, GPT_6_SOL, HAIKU_45, MISTRAL, OPUS
+from tests.providers.drafts import GEMINI_4, GPT_4O, GPT_6_SOL, HAIKU_45, MISTRAL, OPUS
 
 CORPUS: Final = Path(
     os.environ.get("CONTEXT_ASSEMBLER_CORPUS", Path(__file__).parents[2].parent / "shared" / "data")
@@ -43,9 +43,13 @@ UNFORESEEABLE: Final = {
     "43ece2c1d094d264": "the type of an uploaded file is known to the server alone",
     "c815745ffc03a196": "the type of an uploaded file is known to the server alone",
     "650594e60c88b779": "the model has no row that says it takes no images",
+    "bb666aba9f02d92d": "there is no such model",
+    "89616b719956cac9": "the recording kept no reason",
 }
 registry = ModelRegistry()
-every_provider = pytest.mark.parametrize("provider", ["anthropic", "openai_chat"])
+every_provider = pytest.mark.parametrize(
+    "provider", ["anthropic", "openai_chat", "openai_responses", "gemini"]
+)
 
 
 def _rows(file: str, provider: str) -> Iterator[dict[str, Any]]:
@@ -57,9 +61,16 @@ def _rows(file: str, provider: str) -> Iterator[dict[str, Any]]:
                 yield row
 
 
+def _model_in(url: str) -> str:
+    """Return the model that Gemini's URLs name; an empty one for any other's."""
+    return url.partition("/models/")[2].partition(":")[0]
+
+
 def _limits(row: dict[str, Any]) -> ModelLimits | None:
     try:
-        return registry.get(row["request"].get("model") or row.get("response_model") or "")
+        return registry.get(
+            row["request"].get("model") or row.get("response_model") or _model_in(row["url"])
+        )
     except UnknownModelError:
         return None
 
@@ -80,7 +91,7 @@ def test_no_accepted_request_breaks_a_rule(provider: str, knows_model: bool) -> 
         if (found := _refusals(provider, row, _limits(row) if knows_model else None))
     }
 
-    assert len(rows) > 400
+    assert len(rows) > 300
     assert wrong == {}
 
 
@@ -110,7 +121,12 @@ def test_what_is_called_unforeseeable_is_not_foreseen(provider: str) -> None:
 
 @every_provider
 def test_every_recorded_reply_is_read_whole(provider: str) -> None:
-    shapes = {"anthropic": "content", "openai_chat": "choices"}
+    shapes = {
+        "anthropic": "content",
+        "openai_chat": "choices",
+        "openai_responses": "output",
+        "gemini": "candidates",
+    }
     read = 0
     for row in _rows(f"accepted_{provider}.jsonl", provider):
         response = as_object(row.get("response"))
@@ -118,14 +134,16 @@ def test_every_recorded_reply_is_read_whole(provider: str) -> None:
             continue
         reply = PROVIDERS[provider].read_reply(response, None)
         read += 1
-        assert reply.model == response["model"]
+        assert reply.model == response.get("model", response.get("modelVersion"))
         assert reply.parts or reply.usage is not None
 
     assert read > 50
 
 
 # Where a recorded conversation may be carried on.
-TARGETS: Final = {model.id: model for model in (OPUS, HAIKU_45, GPT_4O, GPT_6_SOL, MISTRAL)}
+TARGETS: Final = {
+    model.id: model for model in (OPUS, HAIKU_45, GPT_4O, GPT_6_SOL, GEMINI_4, MISTRAL)
+}
 
 
 def _carried_on(read: ReadTranscript, limits: ModelLimits) -> Draft:
@@ -150,9 +168,11 @@ def test_every_recorded_conversation_can_be_carried_on_anywhere(
     wrong: dict[str, list[str]] = {}
     speechless: list[str] = []
     for row in _rows(f"accepted_{provider}.jsonl", provider):
+        if "prompt" in row["request"]:
+            continue  # a template that lies at the provider
         made = _carried_on(TRANSCRIPTS[provider].read(row["request"]), limits)
         if not made.messages:
-            speechless.append(row["id"])  # instructions alone, or an empty question
+            speechless.append(row["id"])  # instructions or results alone, or an empty question
             continue
         for target in PROVIDERS.values():
             payload = target.render(made)
@@ -163,4 +183,4 @@ def test_every_recorded_conversation_can_be_carried_on_anywhere(
             assert len(target.fingerprints(made)) == len(made.messages) + 1
 
     assert wrong == {}
-    assert len(speechless) < 5
+    assert len(speechless) < 10

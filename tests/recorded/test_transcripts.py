@@ -115,7 +115,7 @@ def test_a_file_of_many_sessions_is_read_whole(path: Path) -> None:
         assert {issue.what.split(" ")[0] for issue in read.issues} <= {"tool_calls.requestor"}
 
 
-@pytest.mark.parametrize("name", ["openai_chat", "anthropic"])
+@pytest.mark.parametrize("name", ["openai_chat", "anthropic", "gemini"])
 def test_every_accepted_request_is_read(name: str) -> None:
     for request in recorded_requests(name):
         read = TRANSCRIPTS[name].read(request)
@@ -138,7 +138,7 @@ def with_spelled_arguments(event: SessionEvent) -> SessionEvent:
     return replace(event, body=replace(event.body, parts=parts))
 
 
-@pytest.mark.parametrize("name", ["openai_chat", "anthropic"])
+@pytest.mark.parametrize("name", ["openai_chat", "anthropic", "gemini"])
 def test_writing_and_reading_again_changes_nothing(name: str) -> None:
     transcript = TRANSCRIPTS[name]
     for request in recorded_requests(name):

@@ -11,8 +11,8 @@ import pytest
 
 from context_assembler.errors import UnknownModelError
 from context_assembler.limits import ModelRegistry
-from context_assembler.limits.fields import is_object
 from context_assembler.tokens import counter_for
+from context_assembler.values.json_shapes import is_object
 from context_assembler.values.limits import ModelLimits
 from context_assembler.values.messages import Message
 from context_assembler.values.parts import Part, Text, ToolCall, ToolResult

@@ -12,10 +12,12 @@ from context_assembler.limits import ModelRegistry
 from context_assembler.tokens import (
     FRAMES,
     CountingMode,
+    CountOnce,
     ModelTokenCounter,
     TokenCounter,
     counter_for,
 )
+from context_assembler.values.fences import fence
 from context_assembler.values.messages import Message, MessageKind, Role
 from context_assembler.values.parts import (
     Base64Source,
@@ -81,6 +83,35 @@ def test_a_message_costs_its_parts_and_frame(given: Message, tokens: int) -> Non
     assert GPT.count_message(given) == tokens
 
 
+BLIND = counter_for(replace(REGISTRY.get("gpt-4o"), features={"vision": False, "pdf": False}))
+
+
+@pytest.mark.parametrize("part", [PICTURE, PDF])
+def test_what_the_model_does_not_take_costs_the_line_that_names_it(part: Part) -> None:
+    assert BLIND.count_message(message(part)) <= 4 + 1 + 80 < GPT.count_message(message(part))
+
+
+def test_a_document_of_text_costs_its_text_however_it_is_carried() -> None:
+    text = "日本語" * 5_000
+    data = base64.b64encode(text.encode()).decode()
+    document = Document(source=Base64Source(media_type="text/plain", data=data))
+
+    assert GPT.count_message(message(document)) == GPT.count_message(message(Text(text)))
+
+
+@pytest.mark.parametrize(
+    ("role", "kind", "tag"), [("user", "summary", "summary"), ("system", "note", "system-reminder")]
+)
+def test_text_between_tags_costs_what_it_is_escaped_to(
+    role: Role, kind: MessageKind, tag: str
+) -> None:
+    text = f"<{tag}>" * 5_000
+
+    tokens = GPT.count_message(message(Text(text), role=role, kind=kind))
+
+    assert tokens >= GPT.count_text(fence(tag, text)) > 1.5 * GPT.count_text(text)
+
+
 def test_an_image_is_never_counted_as_text() -> None:
     for counter in (GPT, CLAUDE):
         assert 0 < counter.count_message(message(PICTURE)) < 5_000
@@ -104,6 +135,17 @@ def test_hidden_thinking_is_estimated_from_its_signature() -> None:
     hidden = Thinking(provider="anthropic", block=block)
 
     assert CLAUDE.count_message(message(hidden, role="assistant")) == 4 + 200
+
+
+def test_encrypted_reasoning_costs_more_than_its_summary() -> None:
+    block = {"type": "reasoning", "encrypted_content": "gAAAA" * 1000}
+    sealed = Thinking(text="Read first.", provider="openai_responses", block=block)
+    bare = replace(sealed, text="")
+
+    assert GPT.count_message(message(sealed, role="assistant")) == GPT.count_message(
+        message(bare, role="assistant")
+    )
+    assert GPT.count_message(message(sealed, role="assistant")) > 100
 
 
 def test_hidden_thinking_without_text_costs_nothing() -> None:
@@ -159,7 +201,10 @@ def test_a_native_tool_costs_its_own_spec_where_it_exists() -> None:
     chat = ToolSpec(name="shell", native_specs={"openai_chat": {"type": "custom"}})
 
     assert CLAUDE.count_tool(claude) > FRAMES["claude"].tool
+    responses = ToolSpec(name="web", native_specs={"openai_responses": {"type": "web_search"}})
+
     assert GPT.count_tool(chat) > 0
+    assert GPT.count_tool(responses) > 0
     assert GPT.count_tool(claude) == CLAUDE.count_tool(chat) == 0
 
 
@@ -258,14 +303,27 @@ class CountedTexts:
         return len(text)
 
 
-def test_a_message_is_counted_once() -> None:
+def test_a_message_is_counted_once_in_one_call() -> None:
     counter, texts = ModelTokenCounter(REGISTRY.get("gpt-4o")), CountedTexts()
     counter._count = texts
+    once = CountOnce(counter)
     said = message(Text("Hello"))
 
-    counts = [counter.count_message(said) for _ in range(5)]
+    counts = [once.count_message(said) for _ in range(5)]
 
     assert (len(set(counts)), texts.asked) == (1, 1)
+
+
+def test_counting_once_counts_as_the_counter_does() -> None:
+    counter = ModelTokenCounter(REGISTRY.get("gpt-4o"))
+    once = CountOnce(counter)
+    tool = ToolSpec(name="a", description="b")
+
+    assert once.count_text("Hello") == counter.count_text("Hello")
+    assert once.count_system("Hello") == counter.count_system("Hello")
+    assert once.count_tool(tool) == counter.count_tool(tool)
+    assert once.count_tools_overhead([tool]) == counter.count_tools_overhead([tool])
+    assert (once.name, once.is_exact) == (counter.name, counter.is_exact)
 
 
 def test_a_long_text_is_counted_once_wherever_it_stands() -> None:

@@ -38,6 +38,8 @@ from context_assembler.values.parts import Base64Source, Image, Json, Text, Tool
 from context_assembler.values.report import CompactionCheck, Report, ResolvedParameter, Violation
 from tests.event_strategies import events, json_values, sessions
 
+AT = datetime(2026, 5, 4, tzinfo=UTC)
+
 
 @given(event=events)
 def test_an_event_comes_back_as_it_was(event: SessionEvent) -> None:
@@ -264,3 +266,80 @@ def test_checks_and_violations_have_a_plain_json_form() -> None:
 def test_what_is_no_value_of_ours_has_no_json_form(value: object) -> None:
     with pytest.raises(TypeError, match="has no JSON form"):
         to_json(value)
+
+
+REFUSED_TO_STORE: dict[str, tuple[SessionEvent, str]] = {
+    "an overlong integer": (
+        replace(user_event("hi"), metadata={"n": [10**5_000]}),
+        "metadata: an integer has more than 4300 digits",
+    ),
+    "an overlong number": (replace(user_event("hi"), seq=10**5_000), "seq: an integer has more"),
+    "infinity": (replace(user_event("hi"), metadata={"n": float("inf")}), "metadata: float inf"),
+    "parts that are plain text": (
+        SessionEvent(body=UserBody(parts=("hi",))),  # type: ignore[arg-type]
+        r"body.parts\[0\]: 'hi' is of no known kind; known are",
+    ),
+    "parts that are no sequence": (
+        SessionEvent(body=UserBody(parts=5)),  # type: ignore[arg-type]
+        "body.parts: 5 is no sequence",
+    ),
+    "a body that is text": (
+        SessionEvent(body="hi"),  # type: ignore[arg-type]
+        "body: 'hi' is of no known kind",
+    ),
+    "a maker that is a dict": (
+        SessionEvent(body=AssistantBody(parts=(), made_by={"provider": "x"})),  # type: ignore[arg-type]
+        "body.made_by: {'provider': 'x'} is not of type Provenance",
+    ),
+    "metadata that is a list": (
+        replace(user_event("hi"), metadata=[1]),  # type: ignore[arg-type]
+        "metadata: not an object",
+    ),
+    "a time that is text": (
+        replace(user_event("hi"), created_at="now"),  # type: ignore[arg-type]
+        "created_at: 'now' is not a datetime",
+    ),
+}
+
+
+@pytest.mark.parametrize(
+    ("event", "reason"), REFUSED_TO_STORE.values(), ids=REFUSED_TO_STORE.keys()
+)
+def test_what_cannot_be_stored_says_so_and_where(event: SessionEvent, reason: str) -> None:
+    with pytest.raises(EventFormatError, match=f"^The third event cannot be stored: {reason}"):
+        dump_event(event, where="The third event")
+
+
+def test_a_value_with_an_overlong_integer_cannot_be_dumped() -> None:
+    with pytest.raises(EventFormatError, match="The value cannot be stored: Exceeds the limit"):
+        dump_json([10**5_000])
+
+
+SESSION_RECORDS: dict[str, tuple[Session, str]] = {
+    "defaults with a set": (
+        Session(id="trip", defaults={"tools": {"b", "a"}}),
+        "defaults: set {'a', 'b'} is not JSON",
+    ),
+    "defaults that are a list": (
+        Session(id="trip", defaults=["a"]),  # type: ignore[arg-type]
+        "defaults: not an object",
+    ),
+    "metadata with an object of the caller's": (
+        Session(id="trip", metadata={"at": AT}),
+        "metadata: datetime ",
+    ),
+    "an agent that is a number": (
+        Session(id="trip", agent_id=7),  # type: ignore[arg-type]
+        "agent_id: 7 is not of type str",
+    ),
+}
+
+
+@pytest.mark.parametrize(
+    ("session", "reason"), SESSION_RECORDS.values(), ids=SESSION_RECORDS.keys()
+)
+def test_a_session_that_cannot_be_stored_says_which_and_why(session: Session, reason: str) -> None:
+    with pytest.raises(
+        EventFormatError, match=f"^The record of session 'trip' cannot be stored: {reason}"
+    ):
+        dump_session(session)

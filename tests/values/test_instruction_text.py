@@ -1,18 +1,12 @@
-"""Front matter, code and comments of instruction files."""
+"""Encodings and front matter of instruction files."""
 
-from itertools import pairwise
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from context_assembler.stages.load_bootstrap.cut_text import cut_text
-from context_assembler.values.instruction_text import (
-    decode_text,
-    split_front_matter,
-    split_markdown,
-)
+from context_assembler.values.instruction_text import decode_text, split_front_matter
 
 DEEP = "a: " + "[" * 40 + "]" * 40
 
@@ -63,50 +57,6 @@ def test_front_matter_without_end_in_sight_is_text() -> None:
     assert split_front_matter(text).text == text
 
 
-PIECES = {
-    "text": ("a b\n", [("text", "a b\n")]),
-    "a code span": ("a `b` c", [("text", "a "), ("code", "`b`"), ("text", " c")]),
-    "a span of two ticks": ("``a ` b``", [("code", "``a ` b``")]),
-    "a tick alone": ("a ` b", [("text", "a ` b")]),
-    "ticks that do not match": ("a ``b` c", [("text", "a ``b` c")]),
-    "a fence": ("~~~py\na\n~~~\nb", [("code", "~~~py\na\n~~~\n"), ("text", "b")]),
-    "a fence within a longer one": ("````\n```\n````\n", [("code", "````\n```\n````\n")]),
-    "a fence that never closes": ("```\na\n", [("code", "```\na\n")]),
-    "ticks on one line are no fence": ("```a``` b\n", [("code", "```a```"), ("text", " b\n")]),
-    "a fence in a list": ("- ```\n  a\n  ```\n", [("code", "- ```\n  a\n  ```\n")]),
-    "indented code": ("a\n\n    b\n", [("text", "a\n\n"), ("code", "    b\n")]),
-    "an indented paragraph": ("a\n    b\n", [("text", "a\n    b\n")]),
-    "an indented list": ("- a\n\n    b\n", [("text", "- a\n\n    b\n")]),
-    "a comment": ("a<!-- b -->c", [("text", "a"), ("comment", "<!-- b -->"), ("text", "c")]),
-    "a comment over a fence": (
-        "<!--\n```\n-->\nx",
-        [("comment", "<!--\n```\n-->"), ("text", "\nx")],
-    ),
-    "a comment that never closes": ("a <!-- b\nc", [("text", "a <!-- b\nc")]),
-    "a comment that closes in front only": ("--> <!-- b", [("text", "--> <!-- b")]),
-}
-
-
-@pytest.mark.parametrize(("text", "pieces"), PIECES.values(), ids=PIECES.keys())
-def test_code_and_comments_are_told_from_text(text: str, pieces: list[tuple[str, str]]) -> None:
-    assert [(piece.kind, piece.text) for piece in split_markdown(text)] == pieces
-
-
-markdown = st.lists(
-    st.sampled_from(
-        ["`", "``", "```", "~~~", "<!--", "-->", "\n", "\n\n", "    ", "- ", "a", "\u2028"]
-    )
-).map("".join)
-
-
-@given(markdown)
-def test_no_character_is_lost_between_the_pieces(text: str) -> None:
-    pieces = split_markdown(text)
-
-    assert "".join(piece.text for piece in pieces) == text
-    assert all(a.kind != b.kind for a, b in pairwise(pieces))
-
-
 @given(st.binary(max_size=60))
 def test_any_bytes_decode(data: bytes) -> None:
     decoded = decode_text(data)
@@ -121,27 +71,3 @@ def test_sound_text_decodes_to_itself(text: str) -> None:
     plain = text.replace("\0", "").replace("\r", "").replace("\ufeff", "")
 
     assert decode_text(plain.encode()).text == plain
-
-
-@given(
-    st.lists(st.text(st.sampled_from("ab \n"), max_size=50) | st.just("must\n"), max_size=60),
-    st.integers(0, 900),
-)
-def test_a_cut_text_is_never_longer_than_allowed(parts: list[str], max_chars: int) -> None:
-    text = "".join(parts)
-
-    cut = cut_text(text, max_chars, name="x" * 60)
-
-    assert len(cut) <= max_chars or cut == text
-    assert (cut == text) == (len(text) <= max_chars)
-
-
-def test_a_line_longer_than_the_room_is_cut_within() -> None:
-    cut = cut_text("a" * 5000, 1000, name="a.md")
-
-    assert cut.startswith("a" * 300)
-    assert cut.endswith("a" * 150)
-
-
-def test_where_not_even_a_marker_fits_the_beginning_is_left() -> None:
-    assert cut_text("abc" * 100, 5, name="a.md") == "abcab"

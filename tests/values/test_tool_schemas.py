@@ -26,6 +26,7 @@ def deep(levels: int) -> Any:
     return value
 
 
+LONE = "\ud800"  # half of a surrogate pair
 EMPTY: dict[str, Any] = {"properties": {}, "type": "object"}
 
 REPAIRED: dict[str, tuple[Any, Any, int]] = {
@@ -77,7 +78,22 @@ REPAIRED: dict[str, tuple[Any, Any, int]] = {
     ),
     "a lone surrogate": (
         {"type": "object", "description": "a\ud800é"},
-        {**EMPTY, "description": "a?é"},
+        {**EMPTY, "description": "a\ufffdé"},
+        1,
+    ),
+    "a pair of surrogates, and a NUL": (
+        {"type": "object", "description": "a\ud83d\ude00\0"},
+        {**EMPTY, "description": "a😀"},
+        1,
+    ),
+    "names that cleaning makes alike": (
+        {"type": "object", "properties": {LONE: {}, "\ufffd": {}}, "required": [LONE]},
+        {"type": "object", "properties": {"\ufffd": {}, "\ufffd_2": {}}, "required": ["\ufffd"]},
+        1,
+    ),
+    "a reference that has to be cleaned": (
+        {"type": "object", "$defs": {"\ud800": {}}, "$ref": "#/$defs/\ud800"},
+        {**EMPTY, "$defs": {"\ufffd": {}}, "$ref": "#/$defs/\ufffd"},
         1,
     ),
     "items by position, the old way": (

@@ -3,12 +3,14 @@
 from typing import Final
 
 from context_assembler.ports import Provider
+from context_assembler.providers.anthropic.adapt import adapt
 from context_assembler.providers.anthropic.render import fingerprints, render
 from context_assembler.providers.anthropic.reply import matches_reply, read_reply
 from context_assembler.providers.anthropic.rules import check_payload
 
 ANTHROPIC: Final = Provider(
     name="anthropic",
+    adapt=adapt,
     render=render,
     read_reply=read_reply,
     matches_reply=matches_reply,

@@ -3,23 +3,28 @@
 from collections.abc import Iterator
 from typing import Final
 
-from context_assembler.providers.anthropic.blocks import IMAGE_TYPES, THINKING_TYPES
+from context_assembler.providers.anthropic.adapt import (
+    CROWD_IMAGES,
+    CROWD_SIDE_PX,
+    IMAGE_TYPES,
+    MAX_IMAGE_CHARS,
+    MAX_REQUEST_CHARS,
+    MAX_SIDE_PX,
+    max_images,
+)
+from context_assembler.providers.anthropic.blocks import THINKING_TYPES
 from context_assembler.providers.anthropic.rule_book import (
     VERSION_WITHOUT_SAMPLING,
     Block,
     Sent,
     breach,
 )
+from context_assembler.values.image_sizes import measure_base64
 from context_assembler.values.json_shapes import is_object
 from context_assembler.values.parts import Json
 from context_assembler.values.reading import as_array, as_object, as_text, count_text_chars
 from context_assembler.values.report import Violation
 
-_MAX_IMAGE_CHARS: Final = 10 * 1024 * 1024
-_MAX_REQUEST_CHARS: Final = 32 * 1024 * 1024
-_MAX_IMAGES: Final = 600
-_MAX_IMAGES_SMALL_WINDOW: Final = 100
-_SMALL_WINDOW_TOKENS: Final = 200_000
 _MAX_BREAKPOINTS: Final = 4
 
 
@@ -84,12 +89,11 @@ def check_media(sent: Sent) -> Iterator[Violation]:
     """A21, A22: types, numbers and sizes of images and documents."""
     images = [block for block in all_blocks(sent) if block.kind == "image"]
     window = sent.limits.window_tokens if sent.limits is not None else None
-    is_small = window is not None and window <= _SMALL_WINDOW_TOKENS
-    most = _MAX_IMAGES_SMALL_WINDOW if is_small else _MAX_IMAGES
+    most = max_images(window)
     if len(images) > most:
         yield breach("A21", images[most].where, f"at most {most} images are taken")
     for block in images:
-        yield from _check_image(block)
+        yield from _check_image(block, is_crowd=len(images) > CROWD_IMAGES)
         if sent.limits is not None and sent.limits.features.get("vision") is False:
             yield breach("A21", block.where, "the model takes no images")
     for block in all_blocks(sent):
@@ -97,11 +101,11 @@ def check_media(sent: Sent) -> Iterator[Violation]:
         is_base64 = block.kind == "document" and source.get("type") == "base64"
         if is_base64 and source.get("media_type") != "application/pdf":
             yield breach("A22", f"{block.where}.source.media_type", "must be application/pdf")
-    if count_text_chars(sent.payload) > _MAX_REQUEST_CHARS:
+    if count_text_chars(sent.payload) > MAX_REQUEST_CHARS:
         yield breach("A22", "messages", "a request has at most 32 MB")
 
 
-def _check_image(block: Block) -> Iterator[Violation]:
+def _check_image(block: Block, *, is_crowd: bool) -> Iterator[Violation]:
     source = as_object(block.body.get("source"))
     kind, where = source.get("type"), f"{block.where}.source"
     if kind == "base64":
@@ -110,13 +114,24 @@ def _check_image(block: Block) -> Iterator[Violation]:
         encoded = as_text(source.get("data"))
         if not encoded or encoded.startswith("data:"):
             yield breach("A21", f"{where}.data", "must be base64 without a data: prefix")
-        if len(encoded) > _MAX_IMAGE_CHARS:
+        if len(encoded) > MAX_IMAGE_CHARS:
             yield breach("A21", f"{where}.data", "an image has at most 10 MB")
+        yield from _check_side(encoded, where=f"{where}.data", is_crowd=is_crowd)
     elif kind == "url":
-        if not as_text(source.get("url")):
+        if not as_text(source.get("url")).strip():
             yield breach("A21", f"{where}.url", "a URL is required")
+        elif as_text(source.get("url")).lower().startswith("data:"):
+            yield breach("A21", f"{where}.url", "bytes are sent as base64, not as a data: URL")
     elif kind != "file":
         yield breach("A21", where, "must be base64, url or file")
+
+
+def _check_side(encoded: str, *, where: str, is_crowd: bool) -> Iterator[Violation]:
+    most = CROWD_SIDE_PX if is_crowd else MAX_SIDE_PX
+    size = measure_base64(encoded)
+    if size is not None and max(size) > most:
+        when = f" where there are more than {CROWD_IMAGES}" if is_crowd else ""
+        yield breach("A21", where, f"an image has at most {most:,} pixels a side{when}")
 
 
 def check_cache_marks(sent: Sent) -> Iterator[Violation]:

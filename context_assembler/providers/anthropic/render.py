@@ -3,11 +3,11 @@
 from typing import Final
 
 from context_assembler.errors import EmptySessionError
+from context_assembler.providers.anthropic.adapt import adapt
 from context_assembler.providers.anthropic.blocks import THINKING_TYPES
 from context_assembler.providers.anthropic.cache_marks import add_cache_marks
 from context_assembler.providers.anthropic.joining import (
     join_units,
-    opens_with_thinking,
     strip_prefill,
 )
 from context_assembler.providers.anthropic.settings import (
@@ -33,6 +33,7 @@ def render(draft: Draft) -> Payload:
         UnsupportedRequestError: The Messages API cannot express the request for this model.
         EmptySessionError: No message has anything to send.
     """
+    draft, _ = adapt(draft)
     names = tool_names(draft)
     tools = render_tools(draft, names)
     system = system_blocks(draft.system.text)
@@ -42,8 +43,6 @@ def render(draft: Draft) -> Payload:
         raise EmptySessionError(draft.session_id)
     payload: Payload = {"model": draft.limits.api_id or draft.limits.id}
     payload |= render_parameters(draft)
-    if _has_budget(payload) and not opens_with_thinking(messages):
-        del payload["thinking"]
     strip_prefill(messages, may_think=_may_think(payload, draft.limits))
     if system:
         payload["system"] = system
@@ -62,10 +61,6 @@ def _may_think(payload: Payload, limits: ModelLimits) -> bool:
     return asked != "disabled" if asked else "budget" not in limits.thinking.kinds
 
 
-def _has_budget(payload: Payload) -> bool:
-    return "budget_tokens" in payload.get("thinking", {})
-
-
 def fingerprints(draft: Draft) -> tuple[str, ...]:
     """Return one fingerprint per message boundary: element *i* is what precedes message *i*.
 
@@ -75,6 +70,7 @@ def fingerprints(draft: Draft) -> tuple[str, ...]:
     Source:
         https://platform.claude.com/docs/en/build-with-claude/preserved-thinking (read 2026-11-27)
     """
+    draft, _ = adapt(draft)
     names = tool_names(draft)
     tools = render_tools(draft, names)
     head = ["anthropic", RENDER_VERSION, system_blocks(draft.system.text), tools]

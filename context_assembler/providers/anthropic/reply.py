@@ -6,12 +6,13 @@ from typing import Any, Final
 from context_assembler.errors import ReplyError
 from context_assembler.providers.anthropic.blocks import PROVIDER, THINKING_TYPES
 from context_assembler.providers.anthropic.units import tool_names
+from context_assembler.values.arguments import parse_arguments
 from context_assembler.values.draft import Draft, Reply
 from context_assembler.values.events import Usage
 from context_assembler.values.json_shapes import is_array, is_object
 from context_assembler.values.parts import Json, JsonObject, Opaque, Part, Text, Thinking, ToolCall
 from context_assembler.values.reading import as_object, as_text, objects_in
-from context_assembler.values.wire import count_of, object_of, parse_json_object
+from context_assembler.values.wire import count_of, object_of
 
 _CUT_OFF: Final = frozenset({None, "max_tokens", "model_context_window_exceeded"})
 
@@ -88,14 +89,11 @@ def _read_call(
 ) -> ToolCall:
     call_id, sent_name = as_text(block.get("id")), as_text(block.get("name"))
     name, given = original_names.get(sent_name, sent_name), block.get("input")
-    if is_object(given):
-        return ToolCall(call_id=call_id, name=name, arguments=given)
-    spelled = as_text(given)
-    arguments = parse_json_object(spelled)
-    if arguments is None and spelled:
-        warnings.append(f"The arguments of call {call_id!r} are not a JSON object.")
+    read = parse_arguments(given or None)
+    if read.problem:
+        warnings.append(f"The arguments of call {call_id!r} {read.problem}.")
     return ToolCall(
-        call_id=call_id, name=name, arguments=arguments or {}, arguments_json=spelled or None
+        call_id=call_id, name=name, arguments=read.arguments, arguments_json=read.spelled
     )
 
 

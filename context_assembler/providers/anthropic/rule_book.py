@@ -4,12 +4,12 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import date
 from itertools import groupby
-from typing import Final, Literal, TypeAlias
+from typing import Final
 
+from context_assembler.values.breaches import RuleBook
 from context_assembler.values.limits import ModelLimits
 from context_assembler.values.parts import Json, JsonObject
 from context_assembler.values.reading import as_array, as_object, as_text
-from context_assembler.values.report import Violation
 
 _DOCS: Final = "https://platform.claude.com/docs/en"
 
@@ -45,19 +45,7 @@ SOURCES: Final[Mapping[str, str]] = {
     "A28": "https://github.com/BerriAI/litellm/issues/3286",
 }
 
-
-Level: TypeAlias = Literal["refused", "avoid"]
-
-
-def level_if(is_refused: bool) -> Level:
-    """Return `refused`, or `avoid` where it is not sure that the server refuses."""
-    return "refused" if is_refused else "avoid"
-
-
-def breach(rule: str, where: str, message: str, *, level: Level = "refused") -> Violation:
-    """Return the violation of a rule in the book."""
-    source = f"{SOURCES[rule]} (read 2026-11-27)"
-    return Violation(rule=rule, level=level, where=where, message=message, source=source)
+breach: Final = RuleBook(sources=SOURCES, read_on="2026-11-27").breach
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -5,13 +5,9 @@ from collections.abc import Iterator
 from typing import Final
 
 from context_assembler.providers.anthropic.blocks import THINKING_TYPES
-from context_assembler.providers.anthropic.rule_book import (
-    VERSION_WITHOUT_SAMPLING,
-    Sent,
-    breach,
-    level_if,
-)
-from context_assembler.providers.anthropic.settings import suits_strict
+from context_assembler.providers.anthropic.rule_book import VERSION_WITHOUT_SAMPLING, Sent, breach
+from context_assembler.providers.anthropic.strict import StrictLoad, load_of, suits_strict
+from context_assembler.values.breaches import level_if
 from context_assembler.values.parts import Json
 from context_assembler.values.reading import (
     as_array,
@@ -28,13 +24,12 @@ _UNIONS: Final = ("oneOf", "anyOf", "allOf")
 _SAMPLING: Final = ("temperature", "top_p", "top_k")
 _HIGHEST_LEVELS: Final = frozenset({"xhigh", "max"})
 _LEAST_BUDGET_TOKENS: Final = 1024
-_MAX_STRICT_TOOLS: Final = 20
 
 
 def check_tools(sent: Sent) -> Iterator[Violation]:
     """A6, A7, A8, A20: names, schemas, strict mode, deferred loading."""
     names: set[str] = set()
-    strict = 0
+    load = StrictLoad()
     tools = list(objects_in(sent.payload.get("tools")))
     for index, tool in tools:
         where, name = f"tools[{index}]", as_text(tool.get("name"))
@@ -48,12 +43,13 @@ def check_tools(sent: Sent) -> Iterator[Violation]:
         elif tool.get("type") in (None, "custom"):
             yield breach("A7", f"{where}.input_schema", "a schema is required")
         if tool.get("strict") is True:
-            strict += 1
+            load += load_of(tool.get("input_schema"))
             if not suits_strict(tool.get("input_schema")):
                 message = "strict mode does not take this schema"
                 yield breach("A8", f"{where}.input_schema", message, level="avoid")
-    if strict > _MAX_STRICT_TOOLS:
-        yield breach("A8", "tools", f"at most {_MAX_STRICT_TOOLS} strict tools are taken")
+    excess = load.excess()
+    if excess is not None:
+        yield breach("A8", "tools", excess)
     yield from _check_deferred(sent, [tool for _, tool in tools])
 
 

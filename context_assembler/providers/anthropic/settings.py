@@ -4,18 +4,16 @@ from collections.abc import Mapping
 from typing import Final
 
 from context_assembler.errors import UnsupportedRequestError
-from context_assembler.providers.anthropic.blocks import PROVIDER, verbatim
+from context_assembler.providers.anthropic.blocks import PROVIDER, text_blocks, verbatim
+from context_assembler.values.cleaning import clean_text
 from context_assembler.values.draft import Draft, Parameters
 from context_assembler.values.limits import ModelLimits, ThinkingRule
+from context_assembler.values.offered_tools import spell_tools
 from context_assembler.values.parts import Json
 from context_assembler.values.tools import ToolSpec
-from context_assembler.values.wire import clean_text, plain_json, root_object_schema, walk_schemas
+from context_assembler.values.wire import root_object_schema
 
 SAMPLING_VERSION: Final = "2023-06-01"
-
-_STRICT_REFUSES: Final = frozenset(
-    {"minimum", "maximum", "minLength", "maxLength", "multipleOf", "minItems", "maxItems", "$ref"}
-)
 
 
 def refuse(draft: Draft, problem: str, *, remedy: str) -> UnsupportedRequestError:
@@ -25,19 +23,18 @@ def refuse(draft: Draft, problem: str, *, remedy: str) -> UnsupportedRequestErro
 
 def render_tools(draft: Draft, names: Mapping[str, str]) -> list[dict[str, Json]]:
     """Return the tools in their order; those of another provider alone do not exist here."""
-    rendered: list[dict[str, Json]] = []
-    for tool in draft.tools:
-        if tool.native_specs:
-            native = tool.native_specs.get(PROVIDER)
-            if native is not None:
-                rendered.append(plain_json(verbatim(native)))
-        else:
-            rendered.append(_client_tool(tool, names[tool.name]))
-    return rendered
+    return [
+        verbatim(spelled)
+        for spelled in spell_tools(
+            draft.tools,
+            provider=PROVIDER,
+            spell=lambda tool: _client_tool(tool, names[tool.name]),
+        )
+    ]
 
 
 def _client_tool(tool: ToolSpec, name: str) -> dict[str, Json]:
-    """Return one tool; `strict` is sent only with a schema that strict mode takes.
+    """Return one tool; `strict` is sent only where it is asked for.
 
     Source:
         https://platform.claude.com/docs/en/agents-and-tools/tool-use/define-tools
@@ -46,21 +43,13 @@ def _client_tool(tool: ToolSpec, name: str) -> dict[str, Json]:
     """
     schema = root_object_schema(tool.input_schema)
     rendered: dict[str, Json] = {"name": name}
-    if tool.description.strip():
-        rendered["description"] = clean_text(tool.description)
+    description = clean_text(tool.description)
+    if description.strip():
+        rendered["description"] = description
     rendered["input_schema"] = schema
-    if tool.is_strict and suits_strict(schema):
+    if tool.is_strict:
         rendered["strict"] = True
     return rendered
-
-
-def suits_strict(schema: Json) -> bool:
-    """Whether strict mode takes the schema: closed objects, no bounds, no references."""
-    return not any(
-        _STRICT_REFUSES & found.keys()
-        or (found.get("type") == "object" and found.get("additionalProperties") is not False)
-        for found in walk_schemas(schema)
-    )
 
 
 def render_parameters(draft: Draft) -> dict[str, Json]:
@@ -191,4 +180,4 @@ def _has_manual_thinking(parameters: Parameters, limits: ModelLimits) -> bool:
 
 def system_blocks(text: str) -> list[dict[str, Json]]:
     """Return the system prompt as text blocks; none for a blank one."""
-    return [{"type": "text", "text": clean_text(text)}] if text.strip() else []
+    return list(text_blocks(text))

@@ -57,13 +57,20 @@ def check_order(sent: Sent) -> Iterator[Violation]:
         yield breach("A12", first.where, "the user should speak first", level="avoid")
     if last.role != "assistant":
         return
-    if sent.limits is not None and sent.limits.features.get("prefill") is False:
+    takes_prefill = sent.limits is None or sent.limits.features.get("prefill") is not False
+    if not takes_prefill and not _waits_for_server(last):
         yield breach("A11", last.where, "the model continues no assistant message")
     final = last.blocks[-1] if last.blocks else None
     if final is not None and final.kind == "text":
         text = as_text(final.body.get("text"))
         if text != text.rstrip():
             yield breach("A10", final.where, "the final text must not end in whitespace")
+
+
+def _waits_for_server(turn: SentTurn) -> bool:
+    """Whether a server tool's result is outstanding: such a turn is sent back as it is (A4)."""
+    asked = {as_text(b.body.get("id")) for b in turn.blocks if b.kind in _SERVER_CALLS}
+    return bool(asked - {as_text(b.body.get("tool_use_id")) for b in turn.blocks})
 
 
 def check_system_turns(sent: Sent) -> Iterator[Violation]:

@@ -9,15 +9,22 @@ from context_assembler.providers.anthropic.blocks import (
     PROVIDER,
     Spelling,
     assistant_blocks,
-    fence,
     text_blocks,
     user_blocks,
     verbatim,
 )
 from context_assembler.values.draft import Draft
+from context_assembler.values.fences import REMINDER_TAG, SUMMARY_TAG, fence
 from context_assembler.values.messages import Message
 from context_assembler.values.names import NameRule, respell_names, spell_call_ids
-from context_assembler.values.parts import Json, Opaque, Text, ToolCall, ToolResult
+from context_assembler.values.parts import (
+    NO_SYSTEM_AUTHORITY,
+    Json,
+    Opaque,
+    Text,
+    ToolCall,
+    ToolResult,
+)
 
 # https://github.com/langchain-ai/langchain/issues/37756 (read 2026-11-27)
 ID_RULE: Final = NameRule(pattern=re.compile(r"[a-zA-Z0-9_-]{1,128}"), max_chars=64)
@@ -26,8 +33,6 @@ ID_RULE: Final = NameRule(pattern=re.compile(r"[a-zA-Z0-9_-]{1,128}"), max_chars
 NAME_RULE: Final = NameRule(pattern=re.compile(r"[a-zA-Z0-9_-]{1,64}"), max_chars=64)
 
 UnitRole: TypeAlias = Literal["user", "assistant", "system"]
-
-_NO_SYSTEM_AUTHORITY: Final = frozenset({"memory", "tool", "file"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,7 +50,7 @@ class Unit:
 
 
 def tool_names(draft: Draft) -> dict[str, str]:
-    """Return every tool's name with the one that goes over the wire, one to one."""
+    """Return the name of every tool with the one that goes over the wire, one to one."""
     native = {
         tool.name: spec["name"]
         for tool in draft.tools
@@ -53,14 +58,15 @@ def tool_names(draft: Draft) -> dict[str, str]:
         and isinstance(spec.get("name"), str)
     }
     called = (call.name for message in draft.messages for call in message.tool_calls)
-    plain = {*(tool.name for tool in draft.tools), *called} - native.keys()
+    own = (tool.name for tool in draft.tools if not tool.native_specs)
+    plain = {*own, *called} - native.keys()
     return respell_names(plain, rule=NAME_RULE) | native
 
 
 def render_units(draft: Draft, names: Mapping[str, str]) -> list[Unit]:
     """Return one unit per message, in order; `names` are those of `tool_names`."""
     offered = frozenset(names.get(tool.name, tool.name) for tool in draft.tools)
-    spelling = Spelling(limits=draft.limits, names=names, offered=offered)
+    spelling = Spelling(names=names, offered=offered)
     ids = spell_call_ids(draft.messages, rule=ID_RULE)
     return [
         _unit(message, own_ids, spelling)
@@ -70,7 +76,7 @@ def render_units(draft: Draft, names: Mapping[str, str]) -> list[Unit]:
 
 def _unit(message: Message, own_ids: tuple[str, ...], spelling: Spelling) -> Unit:
     if message.kind == "summary":
-        return Unit(role="user", blocks=tuple(text_blocks(fence("summary", message.text))))
+        return Unit(role="user", blocks=tuple(text_blocks(fence(SUMMARY_TAG, message.text))))
     if message.role == "system":
         return _system_unit(message, spelling)
     spell = assistant_blocks if message.role == "assistant" else user_blocks
@@ -94,12 +100,12 @@ def _system_unit(message: Message, spelling: Spelling) -> Unit:
         if not isinstance(part, Text | Opaque)
         for block in user_blocks(part, "", spelling)
     ]
-    reminder = text_blocks(fence("system-reminder", text)) if text else ()
+    reminder = text_blocks(fence(REMINDER_TAG, text)) if text else ()
     return Unit(
         role="system",
         blocks=own,
         fenced=(*reminder, *media),
-        has_authority=bool(own) and not media and message.origin not in _NO_SYSTEM_AUTHORITY,
+        has_authority=bool(own) and not media and message.origin not in NO_SYSTEM_AUTHORITY,
     )
 
 

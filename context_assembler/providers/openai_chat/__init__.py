@@ -3,12 +3,14 @@
 from typing import Final
 
 from context_assembler.ports import Provider
+from context_assembler.providers.openai_chat.adapt import adapt
 from context_assembler.providers.openai_chat.render import fingerprints, render
 from context_assembler.providers.openai_chat.reply import matches_reply, read_reply
 from context_assembler.providers.openai_chat.rules import check_payload
 
 OPENAI_CHAT: Final = Provider(
     name="openai_chat",
+    adapt=adapt,
     render=render,
     read_reply=read_reply,
     matches_reply=matches_reply,

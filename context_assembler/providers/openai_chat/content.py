@@ -1,19 +1,16 @@
 """The content parts that the parts of a message become."""
 
-import base64
-import binascii
-import re
 from collections.abc import Iterator
 from typing import Final, assert_never
 
-from context_assembler.values.limits import ModelLimits
+from context_assembler.values.cleaning import clean_text
+from context_assembler.values.media import image_type
 from context_assembler.values.parts import (
     Base64Source,
     Document,
     FileIdSource,
     Image,
     Json,
-    MediaSource,
     Opaque,
     Part,
     ResultPart,
@@ -23,18 +20,13 @@ from context_assembler.values.parts import (
     ToolResult,
     UrlSource,
 )
-from context_assembler.values.wire import clean_text
+from context_assembler.values.wire import plain_json
 
 PROVIDER: Final = "openai_chat"
-IMAGE_TYPES: Final = ("image/jpeg", "image/png", "image/gif", "image/webp")
 
-# A picture is refused when its bytes are of another type than it says, so the bytes decide.
-_IMAGE_STARTS: Final = {
-    "/9j/": "image/jpeg",
-    "iVBORw0KGgo": "image/png",
-    "R0lGOD": "image/gif",
-    "UklGR": "image/webp",
-}
+# https://github.com/openai/openai-openapi, ChatCompletionRequestUserMessageContentPart and
+# ChatCompletionRequestAssistantMessageContentPart (read 2026-11-27)
+PART_TYPES: Final = frozenset({"text", "image_url", "input_audio", "file", "refusal"})
 
 
 def text_part(text: str) -> dict[str, Json]:
@@ -42,27 +34,27 @@ def text_part(text: str) -> dict[str, Json]:
     return {"type": "text", "text": clean_text(text)}
 
 
-def fence(tag: str, text: str) -> str:
-    """Return the text between tags that nothing inside it can close."""
-    safe = re.sub(rf"<(?=\s*/?\s*{re.escape(tag)}\b)", "&lt;", text, flags=re.IGNORECASE)
-    return f"<{tag}>\n{safe}\n</{tag}>"
+def text_parts(text: str) -> Iterator[dict[str, Json]]:
+    """Yield the text as a content part, unless it is blank."""
+    part = text_part(text)
+    if part["text"].strip():
+        yield part
 
 
-def user_content(part: Part, limits: ModelLimits) -> Iterator[dict[str, Json]]:
+def user_content(part: Part) -> Iterator[dict[str, Json]]:
     """Yield what a part becomes in a user message; blank text vanishes."""
     match part:
         case Text(text):
-            if text.strip():
-                yield text_part(text)
+            yield from text_parts(text)
         case Image():
-            yield _image_part(part, limits)
+            yield _image_part(part)
         case Document():
-            yield _document_part(part, limits)
+            yield _document_part(part)
         case Opaque():
-            if part.provider == PROVIDER and part.block.get("type") != "refusal":
-                yield dict(part.block)
-            elif part.text.strip():
-                yield text_part(part.text)
+            if part.provider == PROVIDER:
+                yield plain_json(part.block)
+            else:
+                yield from text_parts(part.text)
         case ToolCall() | ToolResult() | Thinking():
             return
         case _:
@@ -77,8 +69,9 @@ def plain_content(part: ResultPart) -> str:
         case Image():
             return "[image attached in the next user message]"
         case Document():
-            readable = _plain_text(part)
-            return readable or "[document attached in the next user message]"
+            if part.text is None:
+                return "[document attached in the next user message]"
+            return clean_text(part.text)
         case Opaque():
             return clean_text(part.text)
         case _:
@@ -87,90 +80,42 @@ def plain_content(part: ResultPart) -> str:
 
 def is_attachment(part: ResultPart) -> bool:
     """Whether the part cannot go into a message that takes text only."""
-    return isinstance(part, Image) or (isinstance(part, Document) and _plain_text(part) is None)
+    return isinstance(part, Image) or (isinstance(part, Document) and part.text is None)
 
 
-def name_of(source: MediaSource) -> str:
-    """Return a short name of what is left out."""
+def _image_part(image: Image) -> dict[str, Json]:
+    source = image.source
+    assert not isinstance(source, FileIdSource), "an adapted draft has no images by file id"
     match source:
-        case Base64Source(media_type=media_type):
-            return media_type
-        case UrlSource(url=url):
-            return clean_text(url)
-        case FileIdSource(provider=provider, file_id=file_id):
-            return f"{provider} file {file_id}"
-        case _:
-            assert_never(source)
-
-
-def _image_part(image: Image, limits: ModelLimits) -> dict[str, Json]:
-    if limits.features.get("vision") is False:
-        return _line("image", image.source, "the model takes no images")
-    match image.source:
-        case Base64Source(media_type=declared, data=encoded):
-            media_type = _image_type(declared, encoded)
-            if media_type not in IMAGE_TYPES:
-                return _line("image", image.source, "only JPEG, PNG, GIF and WebP are taken")
-            target = f"data:{media_type};base64,{encoded}"
+        case Base64Source(data=encoded):
+            target = f"data:{image_type(source)};base64,{encoded}"
         case UrlSource(url=url):
             target = clean_text(url)
-        case FileIdSource():
-            return _line("image", image.source, "Chat Completions takes no image by file id")
         case _:
-            assert_never(image.source)
+            assert_never(source)
     image_url: dict[str, Json] = {"url": target}
     if image.detail is not None:
         image_url["detail"] = image.detail
     return {"type": "image_url", "image_url": image_url}
 
 
-def _document_part(document: Document, limits: ModelLimits) -> dict[str, Json]:
+def _document_part(document: Document) -> dict[str, Json]:
     """Return a PDF as a file, a text document as text.
 
     Source:
         https://developers.openai.com/api/docs/guides/pdf-files (read 2026-11-27)
     """
-    text = _plain_text(document)
-    if text is not None:
-        title = f"{clean_text(document.title)}:\n" if document.title else ""
-        return text_part(f"{title}{text}" if text.strip() else "[empty document]")
-    if limits.features.get("pdf") is False:
-        return _line("document", document.source, "the model takes no documents")
-    match document.source:
-        case Base64Source(media_type="application/pdf", data=encoded):
-            url = f"data:application/pdf;base64,{encoded}"
+    if document.text is not None:
+        title = f"{document.title}:\n" if document.title else ""
+        return text_part(f"{title}{document.text}")
+    source = document.source
+    assert not isinstance(source, UrlSource), "an adapted draft has no documents at a URL"
+    match source:
+        case Base64Source(media_type=media_type, data=encoded):
+            url = f"data:{media_type};base64,{encoded}"
             name = clean_text(document.title or "document.pdf")
             return {"type": "file", "file": {"filename": name, "file_data": url}}
-        case Base64Source():
-            return _line("document", document.source, "only PDF and plain text are taken")
-        case UrlSource():
-            return _line("document", document.source, "Chat Completions fetches no documents")
-        case FileIdSource(provider=provider, file_id=file_id):
-            if not provider.startswith("openai"):
-                return _line("document", document.source, "the file lies with another provider")
-            return {"type": "file", "file": {"file_id": file_id}}
+        case FileIdSource(file_id=file_id):
+            return {"type": "file", "file": {"file_id": clean_text(file_id)}}
         case _:
-            assert_never(document.source)
-
-
-def _plain_text(document: Document) -> str | None:
-    if document.text is not None:
-        return clean_text(document.text)
-    source = document.source
-    if not isinstance(source, Base64Source) or not source.media_type.startswith("text/"):
-        return None
-    try:
-        return base64.b64decode(source.data, validate=True).decode()
-    except (binascii.Error, UnicodeDecodeError):
-        return None
-
-
-def _image_type(declared: str, encoded: str) -> str:
-    for start, media_type in _IMAGE_STARTS.items():
-        if encoded.startswith(start):
-            return media_type
-    return "image/jpeg" if declared == "image/jpg" else declared
-
-
-def _line(kind: str, source: MediaSource, reason: str) -> dict[str, Json]:
-    return {"type": "text", "text": f"[{kind} left out: {name_of(source)}; {reason}]"}
+            assert_never(source)

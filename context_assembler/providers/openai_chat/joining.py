@@ -1,10 +1,14 @@
 """Units joined into the messages of a payload."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby
+from typing import Final
 
 from context_assembler.providers.openai_chat.units import Unit
 from context_assembler.values.parts import Json
+
+# More calls in one message are refused: https://github.com/openai/openai-openapi (read 2026-11-27)
+MAX_CALLS: Final = 128
 
 
 def join_units(units: Iterable[Unit], *, merges_users: bool) -> list[dict[str, Json]]:
@@ -29,7 +33,40 @@ def join_units(units: Iterable[Unit], *, merges_users: bool) -> list[dict[str, J
         attached = [part for unit in run for part in unit.attachments]
         rest = [{"role": "user", "content": attached}, *said] if attached else said
         messages.extend(_merge_neighbours(rest) if merges_users else rest)
-    return messages
+    return [part for message in _with_answers(messages) for part in _split_calls(*message)]
+
+
+def _with_answers(
+    messages: Sequence[dict[str, Json]],
+) -> Iterator[tuple[dict[str, Json], list[dict[str, Json]]]]:
+    """Yield every message with the tool messages right behind it."""
+    at = 0
+    while at < len(messages):
+        end = at + 1
+        while end < len(messages) and messages[end]["role"] == "tool":
+            end += 1
+        yield messages[at], list(messages[at + 1 : end])
+        at = end
+
+
+def _split_calls(
+    message: dict[str, Json], answers: Sequence[dict[str, Json]]
+) -> Iterator[dict[str, Json]]:
+    """Yield a message with its answers; one of too many calls as several, each answered."""
+    calls: list[dict[str, Json]] = message.get("tool_calls", [])
+    if len(calls) <= MAX_CALLS:
+        yield message
+        yield from answers
+        return
+    waiting = list(answers)
+    for start in range(0, len(calls), MAX_CALLS):
+        some = calls[start : start + MAX_CALLS]
+        rest = {"role": message["role"]} if start else message
+        yield {**rest, "tool_calls": some}
+        asked = {call["id"] for call in some}
+        yield from (answer for answer in waiting if answer["tool_call_id"] in asked)
+        waiting = [answer for answer in waiting if answer["tool_call_id"] not in asked]
+    yield from waiting
 
 
 def _merge_assistants(said: Sequence[dict[str, Json]]) -> dict[str, Json]:

@@ -5,12 +5,10 @@ from collections.abc import Iterator
 from itertools import pairwise
 from typing import Final
 
-from context_assembler.providers.openai_chat.rule_book import (
-    Sent,
-    SentMessage,
-    breach,
-    level_if,
-)
+from context_assembler.providers.openai_chat.content import PART_TYPES
+from context_assembler.providers.openai_chat.joining import MAX_CALLS
+from context_assembler.providers.openai_chat.rule_book import Sent, SentMessage, breach
+from context_assembler.values.breaches import level_if
 from context_assembler.values.parts import Json
 from context_assembler.values.reading import as_array, as_object, as_text
 from context_assembler.values.report import Violation
@@ -20,7 +18,6 @@ _ROLES: Final = frozenset({"developer", "system", "user", "assistant", "tool", "
 _INSTRUCTIONS: Final = frozenset({"developer", "system"})
 _NAME: Final = re.compile(r"[a-zA-Z0-9_-]{1,64}")
 _FILE_KEYS: Final = frozenset({"file_data", "file_id", "filename"})
-_MAX_CALLS: Final = 128
 _MAX_ID_CHARS: Final = 40
 _MISTRAL_STRINGS: Final = re.compile(r".*mistral.*")
 
@@ -48,8 +45,11 @@ def _check_parts(sent: Sent, message: SentMessage) -> Iterator[Violation]:
         if isinstance(part, str):
             level = level_if(_MISTRAL_STRINGS.fullmatch(sent.model) is not None)
             yield breach("C0", where, "must be an object, not text", level=level)
-        elif not as_text(as_object(part).get("type")):
+        elif not (kind := as_text(as_object(part).get("type"))):
             yield breach("C0", f"{where}.type", "is missing")
+        elif kind not in PART_TYPES:
+            level = level_if(sent.is_openai)
+            yield breach("C0", f"{where}.type", f"unknown type {kind!r}", level=level)
 
 
 def check_content(sent: Sent) -> Iterator[Violation]:
@@ -94,7 +94,7 @@ def _check_image(message: SentMessage, part: dict[str, Json], *, where: str) -> 
         yield breach("C11", where, "images are taken from the user only")
     image = part.get("image_url")
     url = image if isinstance(image, str) else as_object(image).get("url")
-    if not as_text(url):
+    if not as_text(url).strip():
         yield breach("C14", f"{where}.image_url.url", "a URL or data URL is required")
 
 
@@ -134,8 +134,8 @@ def check_calls(sent: Sent) -> Iterator[Violation]:
         if "tool_calls" in message.fields and not message.calls and sent.is_openai:
             level = level_if(message.fields["tool_calls"] == [])
             yield breach("C7", f"{message.where}.tool_calls", "must not be empty", level=level)
-        if len(message.calls) > _MAX_CALLS:
-            yield breach("C6", f"{message.where}.tool_calls", f"at most {_MAX_CALLS} are taken")
+        if len(message.calls) > MAX_CALLS:
+            yield breach("C6", f"{message.where}.tool_calls", f"at most {MAX_CALLS} are taken")
         seen: set[str] = set()
         for index, call in enumerate(message.calls):
             call_id = as_text(as_object(call).get("id"))

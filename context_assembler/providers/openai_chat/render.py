@@ -3,6 +3,7 @@
 from typing import Final
 
 from context_assembler.errors import EmptySessionError
+from context_assembler.providers.openai_chat.adapt import adapt
 from context_assembler.providers.openai_chat.dialect import Dialect, dialect_of
 from context_assembler.providers.openai_chat.joining import join_units
 from context_assembler.providers.openai_chat.settings import (
@@ -13,11 +14,11 @@ from context_assembler.providers.openai_chat.settings import (
     render_tools,
 )
 from context_assembler.providers.openai_chat.units import Unit, render_units, tool_names
+from context_assembler.values.cleaning import clean_text
 from context_assembler.values.context import Payload
 from context_assembler.values.draft import Draft
 from context_assembler.values.fingerprints import rolling_fingerprints
 from context_assembler.values.parts import Json
-from context_assembler.values.wire import clean_text
 
 RENDER_VERSION: Final = 1
 OPENING: Final = "(The conversation starts with the assistant.)"
@@ -30,6 +31,7 @@ def render(draft: Draft) -> Payload:
         UnsupportedRequestError: Chat Completions cannot express the request for this model.
         EmptySessionError: No message has anything to send.
     """
+    draft, _ = adapt(draft)
     dialect = dialect_of(draft.limits)
     names = tool_names(draft)
     tools = render_tools(draft, names)
@@ -45,7 +47,7 @@ def render(draft: Draft) -> Payload:
     if conversation[0]["role"] == "assistant":
         conversation.insert(0, {"role": "user", "content": OPENING})
     payload: Payload = {"model": draft.limits.api_id or draft.limits.id}
-    payload |= render_parameters(draft, dialect, has_tools=bool(tools))
+    payload |= render_parameters(draft, dialect)
     if tools:
         payload["tools"] = tools
     payload |= render_tool_choice(draft, names, tools=tools)
@@ -54,9 +56,8 @@ def render(draft: Draft) -> Payload:
 
 
 def _system(draft: Draft, dialect: Dialect) -> list[dict[str, Json]]:
-    if not draft.system.text.strip():
-        return []
-    return [{"role": dialect.instruction_role, "content": clean_text(draft.system.text)}]
+    text = clean_text(draft.system.text)
+    return [{"role": dialect.instruction_role, "content": text}] if text.strip() else []
 
 
 def fingerprints(draft: Draft) -> tuple[str, ...]:
@@ -64,6 +65,7 @@ def fingerprints(draft: Draft) -> tuple[str, ...]:
 
     System prompt, tools and earlier messages count; thinking is not part of a chat message.
     """
+    draft, _ = adapt(draft)
     dialect = dialect_of(draft.limits)
     names = tool_names(draft)
     tools = render_tools(draft, names)

@@ -6,12 +6,12 @@ from typing import Any
 from context_assembler.errors import ReplyError
 from context_assembler.providers.openai_chat.content import PROVIDER
 from context_assembler.providers.openai_chat.units import tool_names
+from context_assembler.values.arguments import parse_arguments
 from context_assembler.values.draft import Draft, Reply
 from context_assembler.values.events import Usage
-from context_assembler.values.json_shapes import is_object
 from context_assembler.values.parts import Json, JsonObject, Opaque, Part, Text, Thinking, ToolCall
 from context_assembler.values.reading import as_array, as_object, as_text, objects_in
-from context_assembler.values.wire import count_of, object_of, parse_json_object
+from context_assembler.values.wire import count_of, object_of
 
 
 def matches_reply(reply: Any) -> bool:
@@ -105,14 +105,11 @@ def _read_call(call: JsonObject, names: Mapping[str, str], warnings: list[str]) 
     sent_name = as_text(target.get("name"))
     name = names.get(sent_name, sent_name)
     given = target.get("arguments", target.get("input"))
-    if is_object(given):
-        return ToolCall(call_id=call_id, name=name, arguments=given)
-    spelled = as_text(given)
-    arguments = parse_json_object(spelled)
-    if arguments is None and spelled:
-        warnings.append(f"The arguments of call {call_id!r} are not a JSON object.")
+    read = parse_arguments(given or None)
+    if read.problem:
+        warnings.append(f"The arguments of call {call_id!r} {read.problem}.")
     return ToolCall(
-        call_id=call_id, name=name, arguments=arguments or {}, arguments_json=spelled or None
+        call_id=call_id, name=name, arguments=read.arguments, arguments_json=read.spelled
     )
 
 

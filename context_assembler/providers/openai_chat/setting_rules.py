@@ -5,13 +5,14 @@ from collections.abc import Iterator
 from typing import Final
 
 from context_assembler.providers.openai_chat.dialect import WITHOUT_STOP
-from context_assembler.providers.openai_chat.rule_book import Sent, breach, level_if
+from context_assembler.providers.openai_chat.rule_book import Sent, breach
 from context_assembler.providers.openai_chat.settings import (
     MAX_CACHE_KEY_CHARS,
     MAX_STOP_SEQUENCES,
     MAX_TOOLS,
     suits_strict,
 )
+from context_assembler.values.breaches import level_if
 from context_assembler.values.parts import Json
 from context_assembler.values.reading import (
     as_array,

@@ -7,11 +7,13 @@ from typing import Final
 from context_assembler.errors import UnsupportedRequestError
 from context_assembler.providers.openai_chat.content import PROVIDER
 from context_assembler.providers.openai_chat.dialect import Dialect
+from context_assembler.values.cleaning import clean_text
 from context_assembler.values.draft import Draft
+from context_assembler.values.offered_tools import is_offered, spell_tools
 from context_assembler.values.parts import Json, JsonObject
 from context_assembler.values.reading import as_array, as_object
 from context_assembler.values.tools import ToolSpec
-from context_assembler.values.wire import clean_text, plain_json, root_object_schema, walk_schemas
+from context_assembler.values.wire import root_object_schema, walk_schemas
 
 MAX_TOOLS: Final = 128
 MAX_STOP_SEQUENCES: Final = 4
@@ -25,29 +27,26 @@ def refuse(draft: Draft, problem: str, *, remedy: str) -> UnsupportedRequestErro
 
 def render_tools(draft: Draft, names: Mapping[str, str]) -> list[dict[str, Json]]:
     """Return the tools in their order; those of another provider alone do not exist here."""
-    rendered: list[dict[str, Json]] = []
-    for tool in draft.tools:
-        if tool.native_specs:
-            native = tool.native_specs.get(PROVIDER)
-            if native is not None:
-                rendered.append(plain_json(native))
-        else:
-            rendered.append(_function_tool(tool, names[tool.name]))
-    return rendered
+    return spell_tools(
+        draft.tools,
+        provider=PROVIDER,
+        spell=lambda tool: _function_tool(tool, names[tool.name]),
+    )
 
 
 def _function_tool(tool: ToolSpec, name: str) -> dict[str, Json]:
-    """Return one tool; `strict` is sent only with a schema that strict mode takes.
+    """Return one tool; `strict` is sent only where it is asked for.
 
     Source:
         https://developers.openai.com/api/docs/guides/function-calling (read 2026-11-27)
     """
     schema = root_object_schema(tool.input_schema)
     function: dict[str, Json] = {"name": name}
-    if tool.description.strip():
-        function["description"] = clean_text(tool.description)
+    description = clean_text(tool.description)
+    if description.strip():
+        function["description"] = description
     function["parameters"] = schema
-    if tool.is_strict and suits_strict(schema):
+    if tool.is_strict:
         function["strict"] = True
     return {"type": "function", "function": function}
 
@@ -65,7 +64,7 @@ def _breaks_strict(schema: JsonObject) -> bool:
     return bool(optional) or schema.get("additionalProperties") is not False
 
 
-def render_parameters(draft: Draft, dialect: Dialect, *, has_tools: bool) -> dict[str, Json]:
+def render_parameters(draft: Draft, dialect: Dialect) -> dict[str, Json]:
     """Return the reply's length, reasoning, stop sequences, sampling and the cache key.
 
     Raises:
@@ -73,7 +72,14 @@ def render_parameters(draft: Draft, dialect: Dialect, *, has_tools: bool) -> dic
     """
     parameters = draft.parameters
     rendered: dict[str, Json] = {dialect.max_tokens_key: parameters.max_tokens}
-    effort = _effort(draft, has_tools=has_tools)
+    if must_not_reason(draft) and "none" not in draft.limits.thinking.levels:
+        raise refuse(
+            draft,
+            "it takes function tools in the Responses API only",
+            remedy="Use the Responses API for this model, leave the tools out, "
+            "or choose a model that can answer without reasoning.",
+        )
+    effort = effort_of(draft)
     if effort is not None:
         rendered["reasoning_effort"] = effort
     for name in ("temperature", "top_p"):
@@ -89,8 +95,8 @@ def render_parameters(draft: Draft, dialect: Dialect, *, has_tools: bool) -> dic
     return rendered
 
 
-def _effort(draft: Draft, *, has_tools: bool) -> str | None:
-    """Return the reasoning effort to ask for.
+def must_not_reason(draft: Draft) -> bool:
+    """Whether the model takes the draft's tools only when it does not reason.
 
     From gpt-5.4 on, Chat Completions refuses function tools beside any effort but `none`; models
     without `none` take tools in the Responses API only.
@@ -99,19 +105,15 @@ def _effort(draft: Draft, *, has_tools: bool) -> str | None:
         https://developers.openai.com/api/docs/guides/deployment-checklist
         https://github.com/danny-avila/LibreChat/issues/14231 (read 2026-11-27)
     """
-    rule, level = draft.limits.thinking, draft.parameters.thinking_level
-    if draft.parameters.thinking_budget == 0:
-        level = "none"
-    if has_tools and draft.limits.features.get("chat_tools_with_reasoning") is False:
-        if "none" not in rule.levels:
-            raise refuse(
-                draft,
-                "it takes function tools in the Responses API only",
-                remedy="Use the Responses API for this model, leave the tools out, "
-                "or choose a model that can answer without reasoning.",
-            )
-        return "none"
-    return level if level in rule.levels else None
+    takes_both = draft.limits.features.get("chat_tools_with_reasoning") is not False
+    has_tools = any(is_offered(tool, provider=PROVIDER) for tool in draft.tools)
+    return has_tools and not takes_both
+
+
+def effort_of(draft: Draft) -> str | None:
+    """Return the reasoning effort to ask for; `None` leaves it to the model."""
+    asked = "none" if draft.parameters.thinking_budget == 0 else draft.parameters.thinking_level
+    return asked if asked in draft.limits.thinking.levels else None
 
 
 def _stop(draft: Draft, dialect: Dialect) -> list[str]:

@@ -2,23 +2,24 @@
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Final, Literal, TypeAlias
+from typing import Literal, TypeAlias
 
 from context_assembler.providers.openai_chat.content import (
     PROVIDER,
-    fence,
     is_attachment,
-    name_of,
     plain_content,
     text_part,
+    text_parts,
     user_content,
 )
 from context_assembler.providers.openai_chat.dialect import NAME_RULE, Dialect, dialect_of
+from context_assembler.values.cleaning import clean_text
 from context_assembler.values.draft import Draft
-from context_assembler.values.limits import ModelLimits
+from context_assembler.values.fences import REMINDER_TAG, SUMMARY_TAG, fence
 from context_assembler.values.messages import Message
 from context_assembler.values.names import respell_names, spell_call_ids
 from context_assembler.values.parts import (
+    NO_SYSTEM_AUTHORITY,
     Document,
     Image,
     Json,
@@ -29,16 +30,9 @@ from context_assembler.values.parts import (
     ToolResult,
 )
 from context_assembler.values.reading import as_object
-from context_assembler.values.wire import (
-    clean_text,
-    compact_json,
-    parse_json_object,
-    plain_json,
-)
+from context_assembler.values.wire import compact_json, parse_json_object, plain_json
 
 UnitRole: TypeAlias = Literal["user", "assistant", "system"]
-
-_NO_SYSTEM_AUTHORITY: Final = frozenset({"memory", "tool", "file"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,7 +53,6 @@ class Unit:
 class Spelling:
     """What the messages of a draft need to know beside themselves."""
 
-    limits: ModelLimits
     dialect: Dialect
     names: Mapping[str, str]
     tools_by_call: Mapping[str, str]
@@ -74,7 +67,8 @@ def tool_names(draft: Draft) -> dict[str, str]:
         and isinstance(name := _native_name(spec), str)
     }
     called = (call.name for message in draft.messages for call in message.tool_calls)
-    plain = {*(tool.name for tool in draft.tools), *called} - native.keys()
+    own = (tool.name for tool in draft.tools if not tool.native_specs)
+    plain = {*own, *called} - native.keys()
     return respell_names(plain, rule=NAME_RULE) | native
 
 
@@ -94,7 +88,6 @@ def render_units(draft: Draft, names: Mapping[str, str]) -> list[Unit]:
         if isinstance(call, ToolCall)
     }
     spelling = Spelling(
-        limits=draft.limits,
         dialect=dialect,
         names=names,
         tools_by_call=tools_by_call,
@@ -107,14 +100,14 @@ def render_units(draft: Draft, names: Mapping[str, str]) -> list[Unit]:
 
 def _unit(message: Message, own_ids: tuple[str, ...], spelling: Spelling) -> Unit:
     if message.kind == "summary":
-        return Unit(role="user", messages=tuple(_say("user", fence("summary", message.text))))
+        return Unit(role="user", messages=tuple(_say("user", fence(SUMMARY_TAG, message.text))))
     if message.role == "system":
         return _system_unit(message, spelling)
     is_reply = message.role == "assistant"
     said = (
         _assistant(message, own_ids, spelling)
         if is_reply
-        else _say("user", _user_parts(message.parts, spelling.limits))
+        else _say("user", _user_parts(message.parts))
     )
     results = [
         (part, call_id)
@@ -136,8 +129,8 @@ def _with_ids(
     yield from zip(parts, own_ids, strict=True)
 
 
-def _user_parts(parts: Iterable[Part], limits: ModelLimits) -> list[dict[str, Json]]:
-    return [content for part in parts for content in user_content(part, limits)]
+def _user_parts(parts: Iterable[Part]) -> list[dict[str, Json]]:
+    return [content for part in parts for content in user_content(part)]
 
 
 def _say(role: str, content: str | list[dict[str, Json]]) -> Iterator[dict[str, Json]]:
@@ -156,14 +149,12 @@ def _system_unit(message: Message, spelling: Spelling) -> Unit:
     text = "\n".join(
         part.text for part in message.parts if isinstance(part, Text | Opaque) and part.text.strip()
     )
-    media = _user_parts(
-        (part for part in message.parts if isinstance(part, Image | Document)), spelling.limits
-    )
+    media = _user_parts(part for part in message.parts if isinstance(part, Image | Document))
     takes_role = spelling.dialect.takes_late_instructions
-    if takes_role and not media and message.origin not in _NO_SYSTEM_AUTHORITY:
+    if takes_role and not media and message.origin not in NO_SYSTEM_AUTHORITY:
         said = _say(spelling.dialect.instruction_role, text)
         return Unit(role="system", messages=tuple(said))
-    reminder = [text_part(fence("system-reminder", text))] if text else []
+    reminder = [text_part(fence(REMINDER_TAG, text))] if text else []
     return Unit(role="user", messages=tuple(_say("user", [*reminder, *media])))
 
 
@@ -192,13 +183,9 @@ def _assistant_content(parts: Iterable[Part]) -> str | list[dict[str, Json]]:
     for part in parts:
         match part:
             case Opaque(provider="openai_chat", block={"type": "refusal"}):
-                rendered.append(dict(part.block))
-            case Text() | Opaque() if part.text.strip():
-                rendered.append(text_part(part.text))
-            case Image() | Document():
-                kind = "image" if isinstance(part, Image) else "document"
-                reason = "not taken from an assistant"
-                rendered.append(text_part(f"[{kind} left out: {name_of(part.source)}; {reason}]"))
+                rendered.append(plain_json(part.block))
+            case Text(text=text) | Opaque(text=text):
+                rendered.extend(text_parts(text))
             case _:
                 pass  # calls stand beside the content; reasoning cannot be sent back
     if any(content["type"] == "refusal" for content in rendered):
@@ -233,4 +220,4 @@ def _attachments(
             name = result.tool_name or spelling.tools_by_call.get(call_id, "a tool")
             tool = spelling.names.get(name, name)
             yield text_part(f"{kind} returned by {tool} ({call_id}):")
-            yield from user_content(part, spelling.limits)
+            yield from user_content(part)

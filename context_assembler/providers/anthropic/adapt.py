@@ -1,0 +1,101 @@
+"""A draft as the Messages API can take it."""
+
+from dataclasses import replace
+from typing import Final
+
+from context_assembler.providers.anthropic.blocks import PROVIDER
+from context_assembler.providers.anthropic.joining import join_units, opens_with_thinking
+from context_assembler.providers.anthropic.strict import StrictGate
+from context_assembler.providers.anthropic.units import render_units, tool_names
+from context_assembler.values.adapting import adapt_messages, judge_foreign, judge_media
+from context_assembler.values.draft import Draft
+from context_assembler.values.limits import ModelLimits
+from context_assembler.values.media import MediaRules
+from context_assembler.values.offered_tools import leave_out_foreign, leave_strict
+from context_assembler.values.report import ReportEntry
+
+IMAGE_TYPES: Final = ("image/jpeg", "image/png", "image/gif", "image/webp")
+
+MAX_REQUEST_CHARS: Final = 32 * 1024 * 1024
+MAX_IMAGE_CHARS: Final = 10 * 1024 * 1024
+MAX_IMAGE_CHARS_ON_CLOUDS: Final = 5 * 1024 * 1024
+MAX_SIDE_PX: Final = 8_000
+CROWD_IMAGES: Final = 20
+CROWD_SIDE_PX: Final = 2_000
+
+_TEXT_ROOM_CHARS: Final = 6 * 1024 * 1024  # of a request, for everything that is not media
+_SMALL_WINDOW_TOKENS: Final = 200_000
+_CLOUDS: Final = frozenset({"bedrock", "vertex_ai"})
+
+
+def max_images(window_tokens: int | None) -> int:
+    """Return how many images one request may hold, in a window of that size.
+
+    Source:
+        https://platform.claude.com/docs/en/build-with-claude/vision (read 2026-11-27)
+    """
+    is_small = window_tokens is not None and window_tokens <= _SMALL_WINDOW_TOKENS
+    return 100 if is_small else 600
+
+
+def media_rules(limits: ModelLimits) -> MediaRules:
+    """Return what the model takes of images and documents.
+
+    Source:
+        https://platform.claude.com/docs/en/build-with-claude/vision
+        https://platform.claude.com/docs/en/build-with-claude/pdf-support
+        https://platform.claude.com/docs/en/api/errors (read 2026-11-27)
+    """
+    return MediaRules(
+        api="the Messages API",
+        file_owner=PROVIDER,
+        image_types=IMAGE_TYPES,
+        image_words="JPEG, PNG, GIF and WebP",
+        max_image_chars=MAX_IMAGE_CHARS_ON_CLOUDS if limits.host in _CLOUDS else MAX_IMAGE_CHARS,
+        max_side_px=MAX_SIDE_PX,
+        max_images=max_images(limits.window_tokens),
+        crowd_images=CROWD_IMAGES,
+        crowd_side_px=CROWD_SIDE_PX,
+        max_media_chars=MAX_REQUEST_CHARS - _TEXT_ROOM_CHARS,
+    )
+
+
+def adapt(draft: Draft) -> tuple[Draft, tuple[ReportEntry, ...]]:
+    """Return the draft as the Messages API takes it, and a row for every change.
+
+    What it cannot take of a message becomes a line that names it; an assistant message takes
+    neither images nor documents. Adapting twice changes nothing more.
+
+    Source:
+        https://platform.claude.com/docs/en/api/versioning (2026-10-21; read 2026-11-27)
+    """
+    rules = media_rules(draft.limits)
+    judges = [judge_foreign(provider=PROVIDER), judge_media(rules=rules, limits=draft.limits)]
+    messages, rows = adapt_messages(draft.messages, judges=judges, rules=rules)
+    tools, foreign_rows = leave_out_foreign(draft.tools, provider=PROVIDER)
+    tools, strict_rows = leave_strict(tools, object_to=StrictGate().object_to)
+    adapted = replace(draft, messages=messages, tools=tuple(tools))
+    adapted, budget_rows = _drop_budget(adapted)
+    return adapted, (*foreign_rows, *strict_rows, *rows, *budget_rows)
+
+
+def _drop_budget(draft: Draft) -> tuple[Draft, list[ReportEntry]]:
+    """Leave the thinking budget out while a tool loop goes on that began without thinking.
+
+    Source:
+        https://github.com/mastra-ai/mastra/issues/7799 (read 2026-11-27)
+    """
+    if not draft.parameters.thinking_budget or "budget" not in draft.limits.thinking.kinds:
+        return draft, []
+    takes_system = draft.limits.supports("mid_conversation_system")
+    units = render_units(draft, tool_names(draft))
+    if opens_with_thinking(join_units(units, takes_system=takes_system)):
+        return draft, []
+    row = ReportEntry(
+        kind="note",
+        id="thinking_budget",
+        decision="dropped",
+        reason="The tool calls in flight began without thinking, so the model goes on without.",
+        rule="parameter.thinking_budget",
+    )
+    return replace(draft, parameters=replace(draft.parameters, thinking_budget=None)), [row]

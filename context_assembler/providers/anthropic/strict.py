@@ -1,0 +1,88 @@
+"""What strict mode takes of schemas, one by one and together."""
+
+from dataclasses import dataclass
+from typing import Final
+
+from context_assembler.values.json_shapes import is_array
+from context_assembler.values.parts import Json, JsonObject
+from context_assembler.values.reading import as_array, as_object
+from context_assembler.values.wire import walk_schemas
+
+# https://platform.claude.com/docs/en/agents-and-tools/tool-use/strict-tool-use
+# https://platform.claude.com/docs/en/build-with-claude/structured-outputs (read 2026-11-27)
+MAX_STRICT_TOOLS: Final = 20
+MAX_OPTIONAL: Final = 24
+MAX_UNIONS: Final = 16
+
+_REFUSED: Final = frozenset(
+    {"minimum", "maximum", "minLength", "maxLength", "multipleOf", "minItems", "maxItems", "$ref"}
+)
+
+
+def suits_strict(schema: Json) -> bool:
+    """Whether strict mode takes the schema: closed objects, no bounds, no references."""
+    return not any(
+        _REFUSED & found.keys()
+        or (found.get("type") == "object" and found.get("additionalProperties") is not False)
+        for found in walk_schemas(schema)
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StrictLoad:
+    """How many strict tools there are, with how many optional and union parameters together."""
+
+    tools: int = 0
+    optional: int = 0
+    unions: int = 0
+
+    def __add__(self, other: "StrictLoad") -> "StrictLoad":
+        return StrictLoad(
+            tools=self.tools + other.tools,
+            optional=self.optional + other.optional,
+            unions=self.unions + other.unions,
+        )
+
+    def excess(self) -> str | None:
+        """Return which limit is passed; `None` where none is."""
+        if self.tools > MAX_STRICT_TOOLS:
+            return f"at most {MAX_STRICT_TOOLS} strict tools are taken"
+        if self.optional > MAX_OPTIONAL:
+            return f"strict tools may have {MAX_OPTIONAL} optional parameters together"
+        if self.unions > MAX_UNIONS:
+            return f"strict tools may have {MAX_UNIONS} parameters of several types together"
+        return None
+
+
+def load_of(schema: Json) -> StrictLoad:
+    """Return what one strict tool adds."""
+    found = list(walk_schemas(schema))
+    return StrictLoad(
+        tools=1, optional=sum(map(_count_optional, found)), unions=sum(map(_is_union, found))
+    )
+
+
+def _count_optional(schema: JsonObject) -> int:
+    required = set(map(str, as_array(schema.get("required"))))
+    return len(as_object(schema.get("properties")).keys() - required)
+
+
+def _is_union(schema: JsonObject) -> bool:
+    return "anyOf" in schema or is_array(schema.get("type"))
+
+
+class StrictGate:
+    """Lets strict tools through as long as their number and parameters are not too many."""
+
+    def __init__(self) -> None:
+        self._load = StrictLoad()
+
+    def object_to(self, schema: Json) -> str | None:
+        """Return why the next tool cannot be strict; `None` where it can, and then it counts."""
+        if not suits_strict(schema):
+            return "its schema has what strict mode refuses"
+        load = self._load + load_of(schema)
+        objection = load.excess()
+        if objection is None:
+            self._load = load
+        return objection

@@ -1,0 +1,19 @@
+"""Gemini's `generate_content`."""
+
+from typing import Final
+
+from context_assembler.ports import Provider
+from context_assembler.providers.gemini.adapt import adapt
+from context_assembler.providers.gemini.render import fingerprints, render
+from context_assembler.providers.gemini.reply import matches_reply, read_reply
+from context_assembler.providers.gemini.rules import check_payload
+
+GEMINI: Final = Provider(
+    name="gemini",
+    adapt=adapt,
+    render=render,
+    read_reply=read_reply,
+    matches_reply=matches_reply,
+    check_payload=check_payload,
+    fingerprints=fingerprints,
+)

@@ -1,0 +1,108 @@
+"""The content pieces that the parts of a message, or of a result, become."""
+
+from collections.abc import Iterator
+from typing import assert_never
+
+from context_assembler.values.cleaning import clean_text
+from context_assembler.values.media import image_type
+from context_assembler.values.parts import (
+    Base64Source,
+    Document,
+    FileIdSource,
+    Image,
+    Json,
+    Opaque,
+    Part,
+    Text,
+    Thinking,
+    ToolCall,
+    ToolResult,
+    UrlSource,
+)
+from context_assembler.values.response_items import PROVIDER, without_nulls
+from context_assembler.values.wire import plain_json
+
+Piece = dict[str, Json]
+
+
+def text_piece(text: str) -> Piece:
+    """Return the text as a piece of content."""
+    return {"type": "input_text", "text": clean_text(text)}
+
+
+def is_content(part: Part) -> bool:
+    """Whether an opaque part is a piece of content, not an item of its own."""
+    return isinstance(part, Opaque) and str(part.block.get("type")).startswith("input_")
+
+
+def pieces_of(part: Part) -> Iterator[Piece]:
+    """Yield what a part of an adapted draft becomes; blank text vanishes."""
+    match part:
+        case Text(text):
+            if text.strip():
+                yield text_piece(text)
+        case Image():
+            yield _image(part)
+        case Document():
+            yield _document(part)
+        case Opaque():
+            if part.provider == PROVIDER and is_content(part):
+                yield without_nulls(plain_json(part.block))
+            elif part.text.strip():
+                yield text_piece(part.text)
+        case ToolCall() | ToolResult() | Thinking():
+            return
+        case _:
+            assert_never(part)
+
+
+def plain_text(pieces: list[Piece]) -> str | None:
+    """Return the texts joined by line breaks; `None` where anything else is among the pieces."""
+    if any(piece.keys() != {"type", "text"} for piece in pieces):
+        return None
+    return "\n".join(piece["text"] for piece in pieces)
+
+
+def _image(image: Image) -> Piece:
+    """Return a picture with its level of detail, which the API wants to be told.
+
+    Source:
+        https://developers.openai.com/api/docs/guides/images-vision (read 2026-11-27)
+    """
+    piece: Piece = {"type": "input_image", "detail": image.detail or "auto"}
+    match image.source:
+        case Base64Source(data=encoded):
+            url = f"data:{image_type(image.source)};base64,{encoded}"
+            return {**piece, "image_url": url}
+        case UrlSource(url=url):
+            return {**piece, "image_url": clean_text(url)}
+        case FileIdSource(file_id=file_id):
+            return {**piece, "file_id": clean_text(file_id)}
+        case _:
+            assert_never(image.source)
+
+
+def _document(document: Document) -> Piece:
+    """Return a document as a file; one whose text is known as that text.
+
+    Source:
+        https://developers.openai.com/api/docs/guides/file-inputs (read 2026-11-27)
+    """
+    if document.text is not None:
+        title = f"{document.title}:\n" if document.title else ""
+        return text_piece(f"{title}{document.text}")
+    match document.source:
+        case Base64Source(media_type=media_type, data=encoded):
+            name = clean_text(document.title or _usual_name(media_type))
+            url = f"data:{clean_text(media_type)};base64,{encoded}"
+            return {"type": "input_file", "filename": name, "file_data": url}
+        case UrlSource(url=url):
+            return {"type": "input_file", "file_url": clean_text(url)}
+        case FileIdSource(file_id=file_id):
+            return {"type": "input_file", "file_id": clean_text(file_id)}
+        case _:
+            assert_never(document.source)
+
+
+def _usual_name(media_type: str) -> str:
+    return "document.pdf" if media_type == "application/pdf" else "document.txt"

@@ -1,0 +1,40 @@
+"""Units joined into the items of a payload."""
+
+from collections.abc import Iterable
+from itertools import groupby
+from typing import Final
+
+from context_assembler.providers.openai_responses.items import Entry
+from context_assembler.providers.openai_responses.units import Unit
+
+OPENING: Final = "(The conversation starts with the assistant.)"
+
+
+def join_units(units: Iterable[Unit]) -> list[Entry]:
+    """Return the items in the order that the API takes.
+
+    Between two replies the outputs of calls come first, then everything else in its order: servers
+    refuse anything between a set of calls and its outputs.
+
+    Source:
+        recorded refusal of api.deepseek.com (read 2026-11-27): "No tool output found for tool call"
+        where a message stood between two calls
+    """
+    spoken = [unit for unit in units if unit.items or unit.answers]
+    items: list[Entry] = []
+    for _, group in groupby(spoken, key=lambda unit: unit.role == "assistant"):
+        run = list(group)
+        answers = [answer for unit in run for answer in unit.answers]
+        said = [entry for unit in run for entry in unit.items]
+        is_reply = run[0].role == "assistant"
+        items.extend([*said, *answers] if is_reply else [*answers, *said])
+    if items and _opens_with_reply(items):
+        items.insert(0, {"type": "message", "role": "user", "content": OPENING})
+    return items
+
+
+def _opens_with_reply(items: list[Entry]) -> bool:
+    first = items[0]
+    if first.get("type") in ("compaction", "additional_tools"):
+        return False
+    return first.get("role") in (None, "assistant")

@@ -1,0 +1,102 @@
+"""A draft as keyword arguments of Responses."""
+
+from typing import Final
+
+from context_assembler.errors import EmptySessionError
+from context_assembler.providers.openai_responses.adapt import adapt
+from context_assembler.providers.openai_responses.dialect import instruction_role
+from context_assembler.providers.openai_responses.joining import join_units
+from context_assembler.providers.openai_responses.settings import (
+    effort_of,
+    render_parameters,
+    render_tool_choice,
+    render_tools,
+)
+from context_assembler.providers.openai_responses.units import Unit, render_units, tool_names
+from context_assembler.values.cleaning import clean_text
+from context_assembler.values.context import Payload
+from context_assembler.values.draft import Draft
+from context_assembler.values.fingerprints import rolling_fingerprints
+from context_assembler.values.parts import Json
+
+RENDER_VERSION: Final = 1
+_CHARS_PER_TOKEN: Final = 4
+
+
+def render(draft: Draft) -> Payload:
+    """Return keyword arguments for `responses.create`; plain JSON, and no argument is `None`.
+
+    Raises:
+        UnsupportedRequestError: Responses cannot express the request for this model.
+        EmptySessionError: No message has anything to send.
+    """
+    draft, _ = adapt(draft)
+    names = tool_names(draft)
+    tools = render_tools(draft, names)
+    conversation = join_units(render_units(draft, names))
+    if not conversation:
+        raise EmptySessionError(draft.session_id)
+    payload: Payload = {"model": draft.limits.api_id or draft.limits.id}
+    payload |= render_parameters(draft)
+    if tools:
+        payload["tools"] = tools
+    payload |= render_tool_choice(draft, names, tools=tools)
+    payload["input"] = [*_system(draft, is_marked=_is_worth_marking(draft)), *conversation]
+    return payload
+
+
+def _system(draft: Draft, *, is_marked: bool) -> list[dict[str, Json]]:
+    """Return the system prompt as the first message.
+
+    Not as `instructions`: from gpt-6.2 on those hold for one turn, stand behind the input and are
+    billed uncached; older models cache either.
+
+    Source:
+        https://developers.openai.com/api/docs/guides/keep-prefix-unchanged (read 2026-11-27)
+    """
+    text = clean_text(draft.system.text)
+    if not text.strip():
+        return []
+    content: Json = text
+    if is_marked:
+        mark = {"mode": "explicit"}
+        content = [{"type": "input_text", "text": text, "prompt_cache_breakpoint": mark}]
+    return [{"type": "message", "role": instruction_role(draft.limits), "content": content}]
+
+
+def _is_worth_marking(draft: Draft) -> bool:
+    """Whether the system prompt closes a prefix that is cached apart from the conversation.
+
+    So that it is still found where the conversation behind it was cut.
+
+    Source:
+        https://developers.openai.com/api/docs/guides/prompt-caching (read 2026-11-27)
+    """
+    if draft.cache != "auto" or not draft.limits.supports("cache_breakpoints"):
+        return False
+    least_tokens = draft.limits.cache.min_tokens or 0
+    return len(draft.system.text) >= least_tokens * _CHARS_PER_TOKEN
+
+
+def fingerprints(draft: Draft) -> tuple[str, ...]:
+    """Return one fingerprint per message boundary: element *i* is what precedes message *i*.
+
+    System prompt, tools, reasoning effort and earlier messages count. Cache markers do not, nor
+    does reasoning: it is left out of the start of a history for good or not at all, so that what
+    stood before a reasoning item when it was made is known without it.
+
+    Source:
+        https://developers.openai.com/api/docs/guides/keep-prefix-unchanged (read 2026-11-27)
+    """
+    draft, _ = adapt(draft)
+    names = tool_names(draft)
+    tools = render_tools(draft, names)
+    system = _system(draft, is_marked=False)
+    head = ["openai_responses", RENDER_VERSION, system, tools, effort_of(draft)]
+    units = render_units(draft, names, sends_reasoning=False)
+    return rolling_fingerprints(head, map(_identity, units))
+
+
+def _identity(unit: Unit) -> Json:
+    sent = [list(unit.answers), list(unit.items)]
+    return sent if any(sent) else None

@@ -1,0 +1,139 @@
+"""A reply of Responses as parts."""
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Final
+
+from context_assembler.errors import ReplyError
+from context_assembler.providers.openai_responses.units import tool_names
+from context_assembler.values.draft import Draft, Reply
+from context_assembler.values.events import Usage
+from context_assembler.values.json_shapes import is_array, is_object
+from context_assembler.values.native_calls import answered_ids
+from context_assembler.values.parts import Json, JsonObject, Part
+from context_assembler.values.reading import as_object, as_text, objects_in
+from context_assembler.values.response_items import PROVIDER, read_entry
+from context_assembler.values.wire import count_of, object_of
+
+_UNFINISHED: Final = frozenset({"queued", "in_progress"})
+_FINAL_EVENTS: Final = frozenset({"response.completed", "response.incomplete", "response.failed"})
+# What the SDK adds to a parsed reply; the API knows none of it.
+_OF_THE_SDK: Final = frozenset({"parsed", "parsed_arguments"})
+
+
+def matches_reply(reply: Any) -> bool:
+    """Whether the reply is a response of this API: an SDK object, its dict, or its last event."""
+    body = _body_of(reply)
+    return (
+        body is not None
+        and body.get("object") == "response"
+        and isinstance(body.get("output"), list)
+    )
+
+
+def read_reply(reply: Any, draft: Draft | None = None) -> Reply:
+    """Return the reply's parts in their order.
+
+    Encrypted reasoning and the items of server tools are kept verbatim. Calls that the client runs
+    become calls, custom tools' and the shell's too. Tools get back the names they have in the draft.
+
+    Raises:
+        ReplyError: The reply is no finished response.
+    """
+    body = _body_of(reply)
+    if body is None:
+        raise ReplyError(reply, reason="it is neither a dict nor an SDK object")
+    output = body.get("output")
+    if not is_array(output):
+        raise ReplyError(reply, reason="it has no list of output items")
+    status = as_text(body.get("status"))
+    if status in _UNFINISHED:
+        raise ReplyError(reply, reason=f"its status is {status!r}, so it is not finished")
+    if status == "failed" and not output:
+        raise ReplyError(reply, reason=f"the model failed ({_error_of(body)})")
+    warnings: list[str] = []
+    names = {} if draft is None else {sent: name for name, sent in tool_names(draft).items()}
+    parts = tuple(_read_output(output, names, warnings))
+    warnings.extend(_warnings_of(body))
+    return Reply(
+        provider=PROVIDER,
+        model=as_text(body.get("model")),
+        parts=parts,
+        response_id=as_text(body.get("id")) or None,
+        stop_reason=as_text(as_object(body.get("incomplete_details")).get("reason"))
+        or status
+        or None,
+        usage=_read_usage(body.get("usage")),
+        warnings=tuple(warnings),
+    )
+
+
+def _body_of(reply: Any) -> dict[str, Json] | None:
+    body = object_of(reply)
+    if body is not None and as_text(body.get("type")) in _FINAL_EVENTS:
+        return as_object(body.get("response"))
+    return body
+
+
+def _read_output(
+    output: Sequence[Json], names: Mapping[str, str], warnings: list[str]
+) -> Iterator[Part]:
+    items = [_without_sdk_fields(entry) for _, entry in objects_in(output)]
+    answered = answered_ids(items)
+    for entry in items:
+        is_answered = as_text(entry.get("call_id")) in answered
+        yield from read_entry(entry, names=names, warnings=warnings, is_answered=is_answered)
+        if entry.get("status") == "incomplete" and as_text(entry.get("type")).endswith("_call"):
+            warnings.append(f"The reply was cut off inside the call {entry.get('call_id')!r}.")
+
+
+def _without_sdk_fields(entry: JsonObject) -> dict[str, Json]:
+    own = {key: value for key, value in entry.items() if key not in _OF_THE_SDK}
+    if isinstance(own.get("content"), list):
+        own["content"] = [_without_marks(piece) for piece in own["content"]]
+    return own
+
+
+def _without_marks(piece: Json) -> Json:
+    if not is_object(piece):
+        return piece
+    return {key: value for key, value in piece.items() if key not in _OF_THE_SDK}
+
+
+def _warnings_of(body: JsonObject) -> Iterator[str]:
+    """Yield what the reply says of the request: failures, and reasoning that was not used.
+
+    Source:
+        docstrings of the openai package 3.57, Response.input_transformations (read 2026-11-27)
+    """
+    if body.get("status") == "failed":
+        yield f"The model failed before it was done ({_error_of(body)})."
+    changes = [change for _, change in objects_in(body.get("input_transformations"))]
+    reasons = Counter(as_text(change.get("reason")) or "unknown" for change in changes)
+    for reason, count in reasons.items():
+        yield f"{count} reasoning item(s) of the request were not used: {reason}."
+
+
+def _error_of(body: JsonObject) -> str:
+    error = as_object(body.get("error"))
+    return as_text(error.get("message")) or as_text(error.get("code")) or "no reason was given"
+
+
+def _read_usage(usage: Json) -> Usage | None:
+    """Return the usage; the input's tokens include the cached ones.
+
+    Source:
+        https://developers.openai.com/api/docs/guides/prompt-caching (read 2026-11-27)
+    """
+    fields = as_object(usage)
+    if not fields:
+        return None
+    inputs = as_object(fields.get("input_tokens_details"))
+    outputs = as_object(fields.get("output_tokens_details"))
+    return Usage(
+        input_tokens=count_of(fields.get("input_tokens")),
+        output_tokens=count_of(fields.get("output_tokens")),
+        cache_read_tokens=count_of(inputs.get("cached_tokens")),
+        cache_write_tokens=count_of(inputs.get("cache_write_tokens")),
+        reasoning_tokens=count_of(outputs.get("reasoning_tokens")),
+    )

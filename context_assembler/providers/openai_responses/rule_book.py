@@ -1,0 +1,127 @@
+"""Where each rule of Responses is written, and payloads as the rules look at them."""
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from context_assembler.providers.openai_responses.dialect import is_openai
+from context_assembler.values.breaches import RuleBook
+from context_assembler.values.limits import ModelLimits
+from context_assembler.values.parts import Json, JsonObject
+from context_assembler.values.reading import as_array, as_object, as_text
+
+_SPEC: Final = "https://github.com/openai/openai-openapi, CreateResponse"
+_GUIDES: Final = "https://developers.openai.com/api/docs/guides"
+
+# Rule → where it is written. All were read on 2026-11-27.
+SOURCES: Final[Mapping[str, str]] = {
+    "R0": f"{_SPEC}.input",
+    "R1": "https://github.com/openai/openai-support-agent-demo/issues/12",
+    "R2": "https://github.com/openai/openai-agents-python/issues/1611",
+    "R4": "https://github.com/vercel/ai/issues/12869",
+    "R5": f"{_SPEC}.previous_response_id",
+    "R6": f"{_SPEC}.input, limits of lengths",
+    "R7": f"{_SPEC}.tools, FunctionTool",
+    "R8": f"{_SPEC}.max_output_tokens",
+    "R9": f"{_SPEC}.context_management",
+    "R10": f"{_GUIDES}/latest-model",
+    "R11": f"{_SPEC}.metadata, .text.format",
+    "R12": f"{_GUIDES}/images-vision, {_GUIDES}/file-inputs",
+    "R13": f"{_GUIDES}/reasoning",
+    "R14": f"{_GUIDES}/deep-research",
+    "R15": f"{_GUIDES}/migrate-to-responses",
+    "R16": f"{_SPEC}.tool_choice",
+    "R17": f"{_GUIDES}/prompt-caching",
+    "R18": f"{_GUIDES}/function-calling, strict mode",
+}
+
+# Ids of OpenAI's own models, for payloads without a row of limits.
+_OPENAI_ID: Final = re.compile(r"(azure/|openai/)?(gpt-(?!oss)|chatgpt-|o[134](-|$)).*")
+
+breach: Final = RuleBook(sources=SOURCES, read_on="2026-11-27").breach
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SentEntry:
+    """An item and where it stands; one that is no object has no fields."""
+
+    where: str
+    fields: dict[str, Json]
+
+    @property
+    def kind(self) -> str:
+        """The item's type; that of a message may be left out."""
+        kind = as_text(self.fields.get("type"))
+        return kind or ("message" if self.role else "")
+
+    @property
+    def role(self) -> str:
+        return as_text(self.fields.get("role"))
+
+    @property
+    def call_id(self) -> str:
+        return as_text(self.fields.get("call_id"))
+
+    @property
+    def is_call(self) -> bool:
+        return self.kind.endswith("_call")
+
+    @property
+    def is_output(self) -> bool:
+        return self.kind.endswith("_output")
+
+    @property
+    def is_of_model(self) -> bool:
+        """Whether a model made the item."""
+        if self.kind == "message":
+            return self.role == "assistant"
+        return self.is_call or self.kind in ("reasoning", "mcp_list_tools", "mcp_approval_request")
+
+    def pieces(self) -> Iterator[tuple[str, dict[str, Json]]]:
+        """Yield the pieces of a message's content, or of an output, with their places."""
+        key = "output" if self.is_output else "content"
+        for index, piece in enumerate(as_array(self.fields.get(key))):
+            yield f"{self.where}.{key}[{index}]", as_object(piece)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sent:
+    """A payload with what the rules need to know beside it.
+
+    `model` is the id without the vendor's name in front of it; `has_state` tells whether the server
+    knows of items that are not in the payload.
+    """
+
+    payload: dict[str, Json]
+    items: tuple[SentEntry, ...]
+    limits: ModelLimits | None
+    model: str
+    is_openai: bool
+    has_state: bool
+
+    @property
+    def is_stored(self) -> bool:
+        """Whether the server keeps the response, as it does unless told otherwise."""
+        return self.payload.get("store") is not False
+
+
+def open_payload(payload: JsonObject, *, limits: ModelLimits | None) -> Sent:
+    """Return the payload as the server will see it: `extra_body` merged in, text as a message."""
+    body = as_object(payload)
+    merged = body | as_object(body.pop("extra_body", None))
+    asked, given = as_text(merged.get("model")), merged.get("input")
+    entries = [{"role": "user", "content": given}] if isinstance(given, str) else as_array(given)
+    return Sent(
+        payload=merged,
+        items=tuple(
+            SentEntry(where=f"input[{index}]", fields=as_object(entry))
+            for index, entry in enumerate(entries)
+        ),
+        limits=limits,
+        model=re.sub(r"^(azure|openai)/", "", asked),
+        is_openai=(
+            _OPENAI_ID.fullmatch(asked) is not None if limits is None else is_openai(limits)
+        ),
+        has_state=bool(merged.get("previous_response_id") or merged.get("conversation")),
+    )

@@ -1,0 +1,66 @@
+"""The rules of Responses."""
+
+from collections.abc import Callable, Iterable
+from datetime import date
+from typing import Final
+
+from context_assembler.providers.openai_responses.call_rules import (
+    check_calls,
+    check_interleaving,
+    check_pairs,
+)
+from context_assembler.providers.openai_responses.item_rules import (
+    check_content,
+    check_lengths,
+    check_media,
+    check_order,
+    check_reasoning_items,
+    check_shape,
+)
+from context_assembler.providers.openai_responses.rule_book import Sent, open_payload
+from context_assembler.providers.openai_responses.setting_rules import (
+    check_limits,
+    check_parameters,
+    check_reasoning,
+    check_sampling,
+)
+from context_assembler.providers.openai_responses.tool_rules import check_tool_choice, check_tools
+from context_assembler.values.limits import ModelLimits
+from context_assembler.values.parts import JsonObject
+from context_assembler.values.report import Violation
+
+_RULES: Final[tuple[Callable[[Sent], Iterable[Violation]], ...]] = (
+    check_shape,
+    check_parameters,
+    check_tools,
+    check_tool_choice,
+    check_reasoning,
+    check_sampling,
+    check_limits,
+    check_order,
+    check_content,
+    check_reasoning_items,
+    check_pairs,
+    check_interleaving,
+    check_calls,
+    check_media,
+    check_lengths,
+)
+
+
+def check_payload(
+    payload: JsonObject, /, *, limits: ModelLimits | None = None, today: date | None = None
+) -> list[Violation]:
+    """Return the rules that a payload breaks, in the order of the rules.
+
+    `refused` marks what the server answers with an error; no request that is known to have been
+    accepted breaks such a rule. Rules of OpenAI's own API hold where the row, or without one the
+    model's id, says that it is OpenAI's. Any JSON may be passed.
+
+    Args:
+        limits: The model's row; without it the rules that depend on the row are left out.
+        today: No rule of this API is dated.
+    """
+    del today
+    sent = open_payload(payload, limits=limits)
+    return [violation for check in _RULES for violation in check(sent)]

@@ -1,0 +1,178 @@
+"""Tools and parameters as keyword arguments of Responses."""
+
+from collections.abc import Mapping, Sequence
+from hashlib import sha256
+from typing import Final
+
+from context_assembler.errors import UnsupportedRequestError
+from context_assembler.providers.openai_responses.dialect import is_openai, reasons
+from context_assembler.values.cleaning import clean_text
+from context_assembler.values.draft import Draft
+from context_assembler.values.offered_tools import is_offered, spell_tools
+from context_assembler.values.parts import Json, JsonObject
+from context_assembler.values.reading import as_array, as_object, as_text
+from context_assembler.values.response_items import PROVIDER
+from context_assembler.values.tools import ToolSpec
+from context_assembler.values.wire import plain_json, root_object_schema, walk_schemas
+
+MAX_TOOLS: Final = 128
+MIN_OUTPUT_TOKENS: Final = 16
+MAX_CACHE_KEY_CHARS: Final = 64
+
+# Kinds of tools that are chosen by the label of their server, or by their own name.
+_CHOICE_KEYS: Final[Mapping[str, str]] = {"mcp": "server_label", "custom": "name"}
+
+
+def refuse(draft: Draft, problem: str, *, remedy: str) -> UnsupportedRequestError:
+    """Return the error for what Responses cannot express."""
+    return UnsupportedRequestError(problem, provider=PROVIDER, model=draft.limits.id, remedy=remedy)
+
+
+def render_tools(draft: Draft, names: Mapping[str, str]) -> list[dict[str, Json]]:
+    """Return the tools in their order; those of another provider alone do not exist here."""
+    return spell_tools(
+        draft.tools, provider=PROVIDER, spell=lambda tool: _function_tool(tool, names[tool.name])
+    )
+
+
+def _function_tool(tool: ToolSpec, name: str) -> dict[str, Json]:
+    """Return one tool; `strict` is always told, since the server tries strict mode without it.
+
+    Source:
+        https://developers.openai.com/api/docs/guides/function-calling (read 2026-11-27)
+    """
+    schema = root_object_schema(tool.input_schema)
+    function: dict[str, Json] = {"type": "function", "name": name}
+    if tool.description.strip():
+        function["description"] = clean_text(tool.description)
+    function["parameters"] = schema
+    function["strict"] = bool(tool.is_strict)
+    return function
+
+
+def suits_strict(schema: Json) -> bool:
+    """Whether strict mode takes the schema: closed objects whose properties are all required."""
+    return not any(map(_breaks_strict, walk_schemas(schema)))
+
+
+def _breaks_strict(schema: JsonObject) -> bool:
+    if schema.get("type") != "object":
+        return bool({"oneOf", "allOf"} & schema.keys())
+    required = as_array(schema.get("required"))
+    optional = [name for name in as_object(schema.get("properties")) if name not in required]
+    return bool(optional) or schema.get("additionalProperties") is not False
+
+
+def render_parameters(draft: Draft) -> dict[str, Json]:
+    """Return the reply's length, reasoning, sampling, and how the prefix is cached.
+
+    Nothing is stored at the provider, so encrypted reasoning is asked for where there is any.
+
+    Raises:
+        UnsupportedRequestError: A parameter that this API cannot express.
+
+    Source:
+        https://developers.openai.com/api/docs/guides/reasoning
+        https://developers.openai.com/api/docs/guides/prompt-caching (read 2026-11-27)
+    """
+    parameters = draft.parameters
+    _check_parameters(draft)
+    rendered: dict[str, Json] = {"store": False, "max_output_tokens": parameters.max_tokens}
+    if reasons(draft.limits):
+        rendered["include"] = ["reasoning.encrypted_content"]
+    effort = effort_of(draft)
+    if effort is not None:
+        rendered["reasoning"] = {"effort": effort}
+    for name in ("temperature", "top_p"):
+        value = getattr(parameters, name)
+        if value is not None:
+            rendered[name] = value
+    if is_openai(draft.limits) and draft.cache == "auto" and draft.session_id:
+        rendered["prompt_cache_key"] = _cache_key(draft.session_id)
+    return rendered
+
+
+def _check_parameters(draft: Draft) -> None:
+    parameters = draft.parameters
+    if parameters.stop_sequences:
+        raise refuse(
+            draft,
+            "it takes no stop sequences",
+            remedy="Leave stop_sequences out, or use Chat Completions (to_openai_chat).",
+        )
+    if parameters.top_k is not None:
+        raise refuse(draft, "it has no top_k", remedy="Leave top_k out, or use top_p.")
+    if parameters.max_tokens < MIN_OUTPUT_TOKENS:
+        raise refuse(
+            draft,
+            f"a reply has room for at least {MIN_OUTPUT_TOKENS} tokens, not {parameters.max_tokens}",
+            remedy=f"Pass max_tokens={MIN_OUTPUT_TOKENS} or more.",
+        )
+
+
+def effort_of(draft: Draft) -> str | None:
+    """Return the reasoning effort to ask for; `None` leaves it to the model."""
+    asked = "none" if draft.parameters.thinking_budget == 0 else draft.parameters.thinking_level
+    return asked if asked in draft.limits.thinking.levels else None
+
+
+def _cache_key(session_id: str) -> str:
+    """Return the key that routes a session's requests to one cache: at most 64 characters."""
+    key = clean_text(session_id)
+    return key if len(key) <= MAX_CACHE_KEY_CHARS else sha256(key.encode()).hexdigest()
+
+
+def render_tool_choice(
+    draft: Draft, names: Mapping[str, str], *, tools: Sequence[dict[str, Json]]
+) -> dict[str, Json]:
+    """Return the tool choice and whether calls may be parallel; only sent beside tools.
+
+    Raises:
+        UnsupportedRequestError: A forced call of a tool that is not offered, or too many tools.
+    """
+    if is_openai(draft.limits) and len(tools) > MAX_TOOLS:
+        raise refuse(
+            draft,
+            f"it takes at most {MAX_TOOLS} tools, not {len(tools)}",
+            remedy="Offer fewer tools with disabled_tools or permissions.",
+        )
+    choice = draft.parameters.tool_choice
+    if choice is None:
+        return {}
+    if choice.mode in ("any", "tool"):
+        _check_forced(draft, has_tools=bool(tools))
+    if not tools:
+        return {}
+    if choice.name is None:
+        rendered: dict[str, Json] = {
+            "tool_choice": "required" if choice.mode == "any" else choice.mode
+        }
+    else:
+        rendered = {"tool_choice": _chosen(draft, choice.name, names)}
+    if choice.allows_parallel is not None and draft.limits.features.get("parallel_tools", True):
+        rendered["parallel_tool_calls"] = choice.allows_parallel
+    return rendered
+
+
+def _chosen(draft: Draft, name: str, names: Mapping[str, str]) -> dict[str, Json]:
+    """Return the choice of one tool; a provider's own is chosen by its kind."""
+    tool = next(tool for tool in draft.tools if tool.name == name)
+    native = tool.native_specs.get(PROVIDER)
+    if native is None:
+        return {"type": "function", "name": names[name]}
+    kind = as_text(native.get("type"))
+    key = _CHOICE_KEYS.get(kind)
+    return {"type": kind} if key is None else {"type": kind, key: plain_json(native.get(key))}
+
+
+def _check_forced(draft: Draft, *, has_tools: bool) -> None:
+    choice = draft.parameters.tool_choice
+    offered = {tool.name for tool in draft.tools if is_offered(tool, provider=PROVIDER)}
+    if choice is not None and choice.name is not None and choice.name not in offered:
+        raise refuse(
+            draft,
+            f"tool_choice names {choice.name!r}, which is not offered",
+            remedy="Name one of the tools, or use mode 'auto'.",
+        )
+    if not has_tools:
+        raise refuse(draft, "a call is forced, but no tool is offered", remedy="Add a tool.")

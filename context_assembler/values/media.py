@@ -1,0 +1,169 @@
+"""Images and documents as providers take them: types, limits, and words for what is left out."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final, assert_never
+
+from context_assembler.values.cleaning import clean_text
+from context_assembler.values.image_sizes import measure_base64
+from context_assembler.values.limits import ModelLimits
+from context_assembler.values.parts import (
+    Base64Source,
+    Document,
+    FileIdSource,
+    Image,
+    MediaSource,
+    UrlSource,
+)
+
+# A picture is refused when its bytes are of another type than it says, so the bytes decide.
+_IMAGE_STARTS: Final[Mapping[str, str]] = {
+    "/9j/": "image/jpeg",
+    "iVBORw0KGgo": "image/png",
+    "R0lGOD": "image/gif",
+    "UklGR": "image/webp",
+}
+_MAX_NAME_CHARS: Final = 80
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MediaRules:
+    """What a provider's API takes of images and documents; `None`: no limit is known.
+
+    Attributes:
+        api: Its name, for people.
+        file_owner: How the names of the providers begin whose uploaded files it knows.
+        image_types: Media types of images.
+        image_words: The same, for people.
+        document_types: How the media types of documents begin; text is always taken.
+        fetches_documents: Whether it fetches documents from URLs.
+        takes_image_ids: Whether it takes images by the id of an uploaded file.
+        crowd_images: Above so many images, none may have a side over `crowd_side_px`.
+        max_media_chars: Of all base64 in one request.
+    """
+
+    api: str
+    file_owner: str
+    image_types: tuple[str, ...]
+    image_words: str
+    document_types: tuple[str, ...] = ("application/pdf",)
+    document_words: str = "PDF and plain text"
+    fetches_documents: bool = True
+    takes_image_ids: bool = True
+    max_image_chars: int | None = None
+    max_document_chars: int | None = None
+    max_side_px: int | None = None
+    max_images: int | None = None
+    crowd_images: int | None = None
+    crowd_side_px: int | None = None
+    max_media_chars: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Objection:
+    """Why something is not sent: a short stable word, and half a sentence for people."""
+
+    rule: str
+    reason: str
+
+
+NO_VISION: Final = Objection(rule="media.unsupported", reason="the model takes no images")
+NO_DOCUMENTS: Final = Objection(rule="media.unsupported", reason="the model takes no documents")
+_FOREIGN_FILE: Final = Objection(rule="media.source", reason="the file lies with another provider")
+_EMPTY: Final = Objection(rule="media.empty", reason="it is empty")
+
+
+def object_to_image(image: Image, *, rules: MediaRules, limits: ModelLimits) -> Objection | None:
+    """Return why the image cannot be sent, whatever else is sent; `None` where it can."""
+    if limits.features.get("vision") is False:
+        return NO_VISION
+    match image.source:
+        case Base64Source():
+            return _object_to_bytes(image.source, rules=rules)
+        case UrlSource(url=url):
+            return None if url.strip() else _EMPTY
+        case FileIdSource(provider=provider):
+            if not rules.takes_image_ids:
+                return Objection(
+                    rule="media.source", reason=f"{rules.api} takes no image by file id"
+                )
+            return None if provider.startswith(rules.file_owner) else _FOREIGN_FILE
+        case _:
+            assert_never(image.source)
+
+
+def object_to_document(
+    document: Document, *, rules: MediaRules, limits: ModelLimits
+) -> Objection | None:
+    """Return why the document cannot be sent; `None` where it can."""
+    if document.text is not None:
+        return None if document.text.strip() else _EMPTY
+    if limits.features.get("pdf") is False:
+        return NO_DOCUMENTS
+    match document.source:
+        case Base64Source(media_type=media_type, data=encoded):
+            if not encoded:
+                return _EMPTY
+            if not media_type.startswith(rules.document_types):
+                return _only(rules.document_words)
+            return _over(len(encoded), most=rules.max_document_chars)
+        case UrlSource(url=url):
+            if not rules.fetches_documents:
+                return Objection(rule="media.source", reason=f"{rules.api} fetches no documents")
+            return None if url.strip() else _EMPTY
+        case FileIdSource(provider=provider):
+            return None if provider.startswith(rules.file_owner) else _FOREIGN_FILE
+        case _:
+            assert_never(document.source)
+
+
+def _object_to_bytes(source: Base64Source, *, rules: MediaRules) -> Objection | None:
+    if not source.data:
+        return _EMPTY
+    if image_type(source) not in rules.image_types:
+        return _only(rules.image_words)
+    size = measure_base64(source.data) if rules.max_side_px else None
+    if size is not None and max(size) > (rules.max_side_px or 0):
+        reason = f"its {max(size):,} pixels are more than {rules.max_side_px:,}"
+        return Objection(rule="media.size", reason=reason)
+    return _over(len(source.data), most=rules.max_image_chars)
+
+
+def _only(words: str) -> Objection:
+    return Objection(rule="media.type", reason=f"only {words} are taken")
+
+
+def _over(chars: int, *, most: int | None) -> Objection | None:
+    if most is None or chars <= most:
+        return None
+    reason = f"its {chars:,} characters of base64 are more than {most:,}"
+    return Objection(rule="media.size", reason=reason)
+
+
+def image_type(source: Base64Source) -> str:
+    """Return the type that a picture's bytes have; the declared one where they do not tell."""
+    for start, media_type in _IMAGE_STARTS.items():
+        if source.data.startswith(start):
+            return media_type
+    declared = source.media_type.lower()
+    return "image/jpeg" if declared == "image/jpg" else declared
+
+
+def left_out(kind: str, source: MediaSource, *, reason: str) -> str:
+    """Return the line that names a picture or document which cannot be sent."""
+    return f"[{kind} left out: {name_source(source)}; {reason}]"
+
+
+def name_source(source: MediaSource) -> str:
+    """Return a short name of where bytes come from, never the bytes."""
+    match source:
+        case Base64Source(media_type=media_type):
+            name = media_type
+        case UrlSource(url=url):
+            name = url
+        case FileIdSource(provider=provider, file_id=file_id):
+            name = f"{provider} file {file_id}"
+        case _:
+            assert_never(source)
+    name = " ".join(clean_text(name).split()) or "unnamed"
+    return name if len(name) <= _MAX_NAME_CHARS else f"{name[: _MAX_NAME_CHARS - 1]}…"
