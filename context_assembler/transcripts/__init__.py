@@ -8,8 +8,10 @@ from context_assembler.errors import TranscriptError, UnknownOptionError
 from context_assembler.ports import ReadTranscript, Transcript
 from context_assembler.transcripts.anthropic import AnthropicTranscript
 from context_assembler.transcripts.claude_code import ClaudeCodeTranscript
+from context_assembler.transcripts.gemini import GeminiTranscript
 from context_assembler.transcripts.issues import IssueLog
 from context_assembler.transcripts.openai_chat import OpenAIChatTranscript
+from context_assembler.transcripts.openai_responses import OpenAIResponsesTranscript
 from context_assembler.transcripts.parsing import parse_source
 from context_assembler.transcripts.session_files import split_sessions
 
@@ -17,6 +19,8 @@ __all__ = ["TRANSCRIPTS", "detect_transcript", "read_sessions", "read_transcript
 
 TRANSCRIPTS: Final[Mapping[str, Transcript]] = {
     "claude_code": ClaudeCodeTranscript(),
+    "openai_responses": OpenAIResponsesTranscript(),
+    "gemini": GeminiTranscript(),
     "anthropic": AnthropicTranscript(),
     "openai_chat": OpenAIChatTranscript(),
 }

@@ -14,11 +14,11 @@ from context_assembler.transcripts.anthropic_replies import REPLY_FIELDS, read_m
 from context_assembler.transcripts.anthropic_spelling import PROVIDER, write_block, write_blocks
 from context_assembler.transcripts.issues import IssueLog, Spot
 from context_assembler.transcripts.message_lists import (
+    events_to_write,
     find_messages,
     finish,
     read_messages,
     read_tools,
-    standing_events,
 )
 from context_assembler.transcripts.parsing import as_mapping, dump_json_text, left_over
 from context_assembler.values.events import (
@@ -72,7 +72,7 @@ class AnthropicTranscript:
 
         Arguments that were never valid JSON are written as `{"unparsed_arguments": …}`.
         """
-        standing = standing_events(events)
+        standing = events_to_write(events)
         request: dict[str, Json] = {}
         if standing and isinstance(first := standing[0].body, SystemBody):
             request["system"] = write_blocks(first.parts)

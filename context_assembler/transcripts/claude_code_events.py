@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
 from typing import Final
 
 from context_assembler.transcripts.anthropic_blocks import read_content, readable_text
@@ -13,7 +12,7 @@ from context_assembler.transcripts.anthropic_replies import (
 )
 from context_assembler.transcripts.claude_code_rows import CodeRow
 from context_assembler.transcripts.issues import IssueLog
-from context_assembler.transcripts.parsing import as_mapping, left_over
+from context_assembler.transcripts.parsing import as_mapping, left_over, read_time
 from context_assembler.values.events import (
     AssistantBody,
     CompactionBody,
@@ -195,7 +194,7 @@ class EventBuilder:
             body=body,
             id=event_id,
             origin=origin,
-            created_at=_read_time(row.fields.get("timestamp")),
+            created_at=read_time(row.fields.get("timestamp")),
             metadata=self._metadata(row),
         )
         self._note_place(row, len(self._events))
@@ -238,14 +237,6 @@ def _merged(first: Provenance | None, second: Provenance | None) -> Provenance |
         usage=second.usage or first.usage,
         stop_reason=second.stop_reason or first.stop_reason,
     )
-
-
-def _read_time(value: Json) -> datetime | None:
-    try:
-        moment = datetime.fromisoformat(value) if isinstance(value, str) else None
-    except ValueError:
-        return None
-    return None if moment is None or moment.tzinfo is None else moment.astimezone(UTC)
 
 
 def _local_command(row: CodeRow) -> str:

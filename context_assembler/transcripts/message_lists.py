@@ -8,11 +8,18 @@ from context_assembler.errors import TranscriptError
 from context_assembler.ports import ReadTranscript
 from context_assembler.transcripts.issues import IssueLog, Spot
 from context_assembler.transcripts.parsing import Row, Rows, as_mapping, parse_source
-from context_assembler.values.events import CompactionBody, SessionEvent
+from context_assembler.values.events import SessionEvent
 from context_assembler.values.json_shapes import is_array, is_object
-from context_assembler.values.parts import Json, JsonObject
+from context_assembler.values.parts import Json, JsonObject, ToolResult
+from context_assembler.values.standing import (
+    count_leading_system,
+    in_order,
+    standing_events,
+    with_numbers,
+)
 from context_assembler.values.tools import ToolSpec
 
+_OFTEN_THERE: Final = frozenset({"role", "name", "id", "timestamp", "tool_call_id", "tool_calls"})
 MESSAGE_KEYS: Final = ("messages", "traj")
 
 ReadMessage: TypeAlias = Callable[[JsonObject, Spot, IssueLog], list[SessionEvent]]
@@ -53,6 +60,8 @@ def read_messages(
             made = read(message, spot, log)
             events.extend(made)
             read_count += bool(made)
+            if "content" not in message and made and not any(map(_holds_something, made)):
+                log.note(spot, f"is a message without content{_odd_keys(message)}")
         else:
             log.note(spot, "is no message: it has no role; left out")
     if found.messages and not read_count:
@@ -90,28 +99,15 @@ def finish(
     )
 
 
-def standing_events(events: Iterable[SessionEvent]) -> list[SessionEvent]:
-    """Return the events that no compaction has replaced; a summary stands where its range began.
+def events_to_write(events: Iterable[SessionEvent]) -> list[SessionEvent]:
+    """Return the events that stand, in order; the session's own system prompt always does.
 
     Events that no store has numbered count from 1.
     """
-    numbered = [(event.seq or place, event) for place, event in enumerate(events, start=1)]
-    covered: set[int] = set()
-    place_by_seq: dict[int, int] = {}
-    for seq, event in numbered:
-        if isinstance(body := event.body, CompactionBody):
-            covered |= {
-                other_seq
-                for other_seq, other in numbered
-                if body.first_seq <= other_seq <= body.last_seq
-                and other.id not in body.excluded_ids
-            }
-            place_by_seq[seq] = min(body.first_seq, seq)
-    standing = [pair for pair in numbered if pair[0] not in covered]
-    standing.sort(
-        key=lambda pair: (place_by_seq.get(pair[0], pair[0]), pair[0] not in place_by_seq)
-    )
-    return [event for _, event in standing]
+    ordered = in_order(with_numbers(events))
+    lead = count_leading_system(ordered)
+    standing = standing_events(ordered[lead:])
+    return [*ordered[:lead], *(event for event in standing if event is not None)]
 
 
 def _of_lines(parsed: Rows, name: str) -> MessageList:
@@ -156,6 +152,15 @@ def _messages_of(request: JsonObject) -> Sequence[Json] | None:
 
 def _looks_like_message(value: Json) -> bool:
     return is_object(value) and isinstance(value.get("role"), str)
+
+
+def _holds_something(event: SessionEvent) -> bool:
+    return any(part.content if isinstance(part, ToolResult) else True for part in event.parts)
+
+
+def _odd_keys(message: JsonObject) -> str:
+    odd = [repr(str(key)) for key in message if key not in _OFTEN_THERE]
+    return f"; unknown key {', '.join(odd)}" if odd else ""
 
 
 def _no_transcript(name: str, reason: str) -> TranscriptError:

@@ -11,11 +11,11 @@ from typing import Any, TypeAlias, assert_never
 from context_assembler.ports import ReadTranscript
 from context_assembler.transcripts.issues import IssueLog
 from context_assembler.transcripts.message_lists import (
+    events_to_write,
     find_messages,
     finish,
     read_messages,
     read_tools,
-    standing_events,
 )
 from context_assembler.transcripts.openai_messages import ROLES, read_message, read_tool
 from context_assembler.transcripts.openai_parts import (
@@ -70,7 +70,7 @@ class OpenAIChatTranscript:
     def write(self, events: Iterable[SessionEvent]) -> str:
         """Return the messages as a JSON list; what a compaction covers is left to its summary."""
         messages: list[_Message] = []
-        for event in standing_events(events):
+        for event in events_to_write(events):
             if isinstance(event.body, ToolCallBody) and messages and _is_open(messages[-1]):
                 calls = messages[-1].setdefault("tool_calls", [])
                 calls.append(_write_call(event.body.call))

@@ -1,7 +1,5 @@
 """Messages and tools of Chat Completions as events and tool specs."""
 
-import json
-from datetime import UTC, datetime
 from typing import Final
 
 from context_assembler.transcripts.issues import IssueLog, Spot
@@ -11,7 +9,12 @@ from context_assembler.transcripts.openai_parts import (
     read_content,
     readable_text,
 )
-from context_assembler.transcripts.parsing import as_mapping, dump_json_text, left_over
+from context_assembler.transcripts.parsing import (
+    as_mapping,
+    left_over,
+    read_time,
+)
+from context_assembler.values.arguments import parse_arguments
 from context_assembler.values.events import (
     AssistantBody,
     EventBody,
@@ -24,7 +27,6 @@ from context_assembler.values.json_shapes import is_array, is_object
 from context_assembler.values.parts import (
     Document,
     Image,
-    Json,
     JsonObject,
     Opaque,
     Origin,
@@ -74,18 +76,9 @@ def _event(
     return SessionEvent(
         body=body,
         origin=origin,
-        created_at=_read_time(message.get("timestamp")),
+        created_at=read_time(message.get("timestamp")),
         metadata={PROVIDER: kept} if kept else {},
     )
-
-
-def _read_time(value: Json) -> datetime | None:
-    """Return the time, unless nobody knows in which zone it is."""
-    try:
-        moment = datetime.fromisoformat(value) if isinstance(value, str) else None
-    except ValueError:
-        return None
-    return None if moment is None or moment.tzinfo is None else moment.astimezone(UTC)
 
 
 def _read_reasoning(message: JsonObject) -> tuple[Thinking, ...]:
@@ -133,23 +126,12 @@ def _read_call(call: JsonObject, spot: Spot, log: IssueLog) -> ToolCall | None:
 
 def _make_call(call_id: str, function: JsonObject, spot: Spot, log: IssueLog) -> ToolCall:
     name, given = function["name"], function.get("arguments", function.get("input"))
-    if is_object(given):
-        return ToolCall(call_id=call_id, name=name, arguments=dict(given))
-    if given is None:
-        return ToolCall(call_id=call_id, name=name)
-    spelled = given if isinstance(given, str) else dump_json_text(given)
-    arguments = _parse_object(spelled)
-    if arguments is None:
-        log.note(spot.key("arguments"), "are no JSON object; kept as spelled, with empty arguments")
-    return ToolCall(call_id=call_id, name=name, arguments=arguments or {}, arguments_json=spelled)
-
-
-def _parse_object(text: str) -> JsonObject | None:
-    try:
-        value = json.loads(text)
-    except (ValueError, RecursionError):
-        return None
-    return value if is_object(value) else None
+    read = parse_arguments(given)
+    if read.problem:
+        log.note(spot.key("arguments"), f"{read.problem}; kept as spelled, with empty arguments")
+    return ToolCall(
+        call_id=call_id, name=name, arguments=read.arguments, arguments_json=read.spelled
+    )
 
 
 def _read_result(message: JsonObject, spot: Spot, log: IssueLog) -> list[SessionEvent]:

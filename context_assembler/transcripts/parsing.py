@@ -1,17 +1,23 @@
 """The text of a transcript as JSON: one document, or one per line."""
 
-import codecs
 import json
 from collections.abc import Iterator, Mapping
+from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from context_assembler.errors import TranscriptError
+from context_assembler.transcripts.bounds import TOO_LONG, keep_in_bounds
 from context_assembler.transcripts.issues import IssueLog, Spot
+from context_assembler.values.instruction_text import decode_text
+from context_assembler.values.json_bounds import MAX_INTEGER_DIGITS
 from context_assembler.values.json_shapes import is_array, is_object
 from context_assembler.values.parts import Json, JsonObject
 
 _BOM: Final = "\ufeff"
-_UTF16_MARKS: Final = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
+_LONGEST_PATH_CHARS: Final = 1_000
+_NOT_IN_PATHS: Final = ("\n", "{", "[", "\0")
+_FILE_SUFFIXES: Final = (".json", ".jsonl", ".ndjson")
 
 
 class Row(NamedTuple):
@@ -36,11 +42,16 @@ def parse_source(source: Any, *, name: str, log: IssueLog) -> Rows:
     Raises:
         TranscriptError: The source is empty, or nothing in it is JSON.
     """
+    if isinstance(source, str) and _names_a_file(source):
+        raise _path_as_text(source.strip())
     if isinstance(source, (bytes, bytearray)):
-        source = _decode(bytes(source), log)
+        decoded = decode_text(bytes(source))
+        for warning in decoded.warnings:
+            log.note(Spot(path="bytes"), warning)
+        source = decoded.text
     if not isinstance(source, str):
         if is_object(source) or is_array(source):
-            return Rows((Row(None, source),), has_lines=False)
+            return Rows((Row(None, keep_in_bounds(source, log, Spot())),), has_lines=False)
         reason = f"a {type(source).__name__} is no transcript"
         raise _unreadable(name, reason)
     text = source.removeprefix(_BOM)
@@ -50,7 +61,9 @@ def parse_source(source: Any, *, name: str, log: IssueLog) -> Rows:
 
 
 def parse_json(text: str, log: IssueLog, spot: Spot) -> Json:
-    """Return the value of a JSON text; what Python calls NaN and Infinity is read as null.
+    """Return the value of a JSON text, kept within what can be stored.
+
+    What Python calls NaN and Infinity is read as null.
 
     Raises:
         ValueError: The text is not JSON, or nested too deeply.
@@ -59,10 +72,26 @@ def parse_json(text: str, log: IssueLog, spot: Spot) -> Json:
     def read_constant(constant: str) -> None:
         log.count(spot, constant, "is not JSON; read as null")
 
+    def read_integer(digits: str) -> int | str:
+        if len(digits) <= MAX_INTEGER_DIGITS:
+            return int(digits)
+        log.count(spot, "numbers", TOO_LONG)
+        return digits
+
     try:
-        return json.loads(text, parse_constant=read_constant)
+        value: Json = json.loads(text, parse_constant=read_constant, parse_int=read_integer)
     except RecursionError:
         raise ValueError("nested too deeply") from None
+    return keep_in_bounds(value, log, spot)
+
+
+def read_time(value: Json) -> datetime | None:
+    """Return the time in UTC, unless nobody knows in which zone it is."""
+    try:
+        moment = datetime.fromisoformat(value) if isinstance(value, str) else None
+    except ValueError:
+        return None
+    return None if moment is None or moment.tzinfo is None else moment.astimezone(UTC)
 
 
 def dump_json_text(value: Json, *, indent: int | None = None) -> str:
@@ -82,16 +111,6 @@ class _Plain(json.JSONEncoder):
         if is_object(o):
             return dict(o)
         return super().default(o)
-
-
-def _decode(content: bytes, log: IssueLog) -> str:
-    encoding = "utf-16" if content.startswith(_UTF16_MARKS) else "utf-8"
-    try:
-        return content.decode(encoding)
-    except UnicodeDecodeError as error:
-        line = content.count(b"\n", 0, error.start) + 1
-        log.note(Spot(line=line, path="bytes"), "are not UTF-8; read as U+FFFD")
-        return content.decode(encoding, "replace")
 
 
 def _parse_text(text: str, name: str, log: IssueLog) -> Rows:
@@ -121,6 +140,24 @@ def _parse_lines(text: str, log: IssueLog) -> Iterator[Row]:
             log.note(spot, f"is not JSON ({error}); left out")
         else:
             yield Row(number, value)
+
+
+def _names_a_file(text: str) -> bool:
+    path = text.strip()
+    if len(path) > _LONGEST_PATH_CHARS or any(mark in path for mark in _NOT_IN_PATHS):
+        return False
+    try:
+        return Path(path).suffix.lower() in _FILE_SUFFIXES or Path(path).is_file()
+    except OSError:
+        return False
+
+
+def _path_as_text(path: str) -> TranscriptError:
+    return TranscriptError(
+        source=path,
+        reason="a text is read as the transcript itself, and this one names a file",
+        remedy=f"Pass Path({path!r}) to read the file.",
+    )
 
 
 def _unreadable(name: str, reason: str) -> TranscriptError:

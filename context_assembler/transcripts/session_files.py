@@ -8,6 +8,7 @@ from context_assembler.transcripts.parsing import Rows, as_mapping
 from context_assembler.values.json_shapes import is_array, is_object
 from context_assembler.values.parts import Json, JsonObject
 
+_HISTORIES: Final = (*MESSAGE_KEYS, "contents")
 _WRAPPERS: Final = ("request",)
 _LISTS: Final = ("simulations", "sessions")
 _NAMES: Final = ("id", "session_id", "simulation_id", "task_id")
@@ -39,7 +40,7 @@ def _named(values: Sequence[Json]) -> list[tuple[str, JsonObject]]:
 
 def _session_of(value: Json) -> JsonObject | None:
     fields = as_mapping(value)
-    if any(is_array(fields.get(key)) for key in MESSAGE_KEYS):
+    if any(is_array(fields.get(key)) for key in _HISTORIES):
         return fields
     return _wrapped(value)
 

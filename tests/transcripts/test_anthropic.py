@@ -307,6 +307,7 @@ def test_messages_that_cannot_be_read_are_reported_and_the_others_read() -> None
     assert [(issue.what, issue.reason.split(";")[0]) for issue in read.issues] == [
         ("messages[0].role", "'tool' is unknown"),
         ("messages[1].content[0]", "is no content block (5)"),
+        ("messages[2]", "is a message without content"),
     ]
     assert len(read.events) == 2
 

@@ -11,6 +11,7 @@ import pytest
 from context_assembler.errors import TranscriptError
 from context_assembler.ports import ReadTranscript
 from context_assembler.transcripts import TRANSCRIPTS
+from context_assembler.values.codec import dump_event, load_event
 from context_assembler.values.events import (
     AssistantBody,
     EventBody,
@@ -508,3 +509,108 @@ def test_another_provider_s_reasoning_is_written_as_text() -> None:
     assert json.loads(OPENAI.write([event])) == [
         {"role": "assistant", "content": "Yes.", "reasoning_content": "Hm."}
     ]
+
+
+DEEP = json.loads("[" * 900 + "]" * 900)
+BEYOND_JSON: dict[str, tuple[Any, str, str]] = {
+    "the text of NaN": ('{"x": NaN}', "messages[1].tool_calls[0].arguments", "kept as spelled"),
+    "the text of infinity": (
+        '{"x": 1e999}',
+        "messages[1].tool_calls[0].arguments",
+        "kept as spelled",
+    ),
+    "text nested too deeply": (
+        '{"x": ' + "[" * 900 + "]" * 900 + "}",
+        "messages[1].tool_calls[0].arguments",
+        "kept as spelled",
+    ),
+    "the text of an overlong integer": (
+        '{"x": ' + "9" * 5_000 + "}",
+        "messages[1].tool_calls[0].arguments",
+        "kept as spelled",
+    ),
+    "NaN": ({"x": float("nan")}, "[1].tool_calls[0].function.arguments.x", "read as null"),
+    "an overlong integer": (
+        {"x": 10**5_000},
+        "[1].tool_calls[0].function.arguments.x",
+        "kept as text",
+    ),
+    "an object nested too deeply": (
+        {"x": DEEP},
+        "[1].tool_calls[0].function.arguments.x[0][0]",
+        "deeper than 200 levels is kept as text",
+    ),
+}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "place", "reason"), BEYOND_JSON.values(), ids=BEYOND_JSON.keys()
+)
+def test_what_json_cannot_say_is_reported_where_it_stands_and_the_rest_is_read(
+    arguments: Any, place: str, reason: str
+) -> None:
+    calling = call(arguments)
+
+    found = read({"role": "user", "content": "a"}, calling, {"role": "user", "content": "b"})
+
+    assert [event.type for event in found.events] == ["user", "assistant", "user"]
+    assert all(load_event(dump_event(event), where="it") == event for event in found.events)
+    [issue] = found.issues
+    assert issue.what == place
+    assert reason in issue.reason
+
+
+def test_an_overlong_integer_in_a_line_costs_itself_alone() -> None:
+    lines = [
+        '{"role": "user", "content": "a", "n": ' + "9" * 5_000 + "}",
+        '{"role": "user", "content": "b"}',
+    ]
+
+    found = OPENAI.read("\n".join(lines))
+
+    assert len(found.events) == 2
+    assert [(issue.line, issue.what) for issue in found.issues] == [(1, "numbers (1×)")]
+
+
+def test_a_source_that_holds_itself_is_cut_off() -> None:
+    message: dict[str, Any] = {"role": "user", "content": "a"}
+    message["itself"] = message
+
+    found = read(message)
+
+    assert len(found.events) == 1
+    assert "deeper than 200 levels" in found.issues[0].reason
+
+
+WITHOUT_CONTENT: dict[str, tuple[dict[str, Any], str]] = {
+    "another key": (
+        {"role": "user", "text": "hi"},
+        "is a message without content; unknown key 'text'",
+    ),
+    "several keys": (
+        {"role": "assistant", "text": "hi", "body": 1},
+        "is a message without content; unknown key 'text', 'body'",
+    ),
+    "no key at all": ({"role": "system"}, "is a message without content"),
+    "a result": (
+        {"role": "tool", "tool_call_id": "c", "output": "x"},
+        "is a message without content; unknown key 'output'",
+    ),
+}
+
+
+@pytest.mark.parametrize(
+    ("message", "reason"), WITHOUT_CONTENT.values(), ids=WITHOUT_CONTENT.keys()
+)
+def test_a_message_without_content_is_reported(message: dict[str, Any], reason: str) -> None:
+    assert [issue.reason for issue in read(message).issues] == [reason]
+
+
+def test_calls_and_empty_text_are_content_enough() -> None:
+    found = read(
+        {"role": "user", "content": ""},
+        {"role": "user", "content": None},
+        {"role": "assistant", "tool_calls": call("{}")["tool_calls"]},
+    )
+
+    assert found.issues == ()

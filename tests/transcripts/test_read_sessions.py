@@ -71,10 +71,29 @@ def test_several_sessions_are_refused_where_one_is_asked_for() -> None:
 
 
 def test_an_unknown_format_names_the_known_ones() -> None:
-    with pytest.raises(TranscriptError, match="claude_code, anthropic, openai_chat"):
+    with pytest.raises(TranscriptError, match="claude_code, openai_responses, gemini, anthropic"):
         detect_transcript({"a": 1})
 
 
 def test_a_bad_session_is_named() -> None:
     with pytest.raises(TranscriptError, match=r"transcript\[1\]"):
         read_sessions([{"messages": TALK}, {"messages": [{"role": "moon"}]}])
+
+
+@pytest.mark.parametrize("path", ["session.jsonl", "logs/Session.JSON", "there"])
+def test_a_path_given_as_text_is_recognised(
+    path: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("there").write_text("[]", encoding="utf-8")
+
+    with pytest.raises(TranscriptError, match="names a file") as caught:
+        read_transcript(path)
+
+    assert caught.value.remedy == f"Pass Path({path!r}) to read the file."
+
+
+@pytest.mark.parametrize("text", ["nowhere", "x" * 600, "x" * 5_000 + ".json", "half a {.json"])
+def test_other_text_is_said_not_to_be_json(text: str) -> None:
+    with pytest.raises(TranscriptError, match="not JSON"):
+        read_transcript(text)

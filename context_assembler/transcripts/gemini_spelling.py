@@ -1,0 +1,109 @@
+"""Parts as the parts of Gemini contents, in the spelling of its REST API.
+
+Parts of this provider's go back verbatim; of another provider's, what can be read of them.
+"""
+
+import re
+from collections.abc import Mapping
+from typing import Final, TypeAlias, assert_never
+
+from context_assembler.values.gemini_parts import PROVIDER, is_part, spell_response
+from context_assembler.values.parts import (
+    Base64Source,
+    Document,
+    FileIdSource,
+    Image,
+    Json,
+    MediaSource,
+    Opaque,
+    Part,
+    Text,
+    Thinking,
+    ToolCall,
+    ToolResult,
+    UrlSource,
+)
+
+UNPARSED_ARGUMENTS: Final = "unparsed_arguments"
+MADE_UP_ID: Final = "gemini_call_{}"
+_MADE_UP: Final = re.compile(r"gemini_call_\d+")
+
+SpelledPart: TypeAlias = dict[str, Json]
+
+
+def write_part(part: Part, names_by_call: Mapping[str, str]) -> SpelledPart | None:
+    """Return a part as its spelling; `None` for what has none.
+
+    Args:
+        names_by_call: The functions' names by the ids of their calls: a response carries one.
+    """
+    match part:
+        case Text(text, signature=signature):
+            return _signed({"text": text}, signature)
+        case Image() | Document():
+            return _write_media(part.source, "image" if isinstance(part, Image) else "document")
+        case Thinking():
+            if part.block is not None and part.provider == PROVIDER:
+                return dict(part.block)
+            return {"text": part.text, "thought": True}
+        case ToolCall():
+            return _write_call(part)
+        case ToolResult():
+            return _write_result(part, names_by_call)
+        case Opaque(provider=provider, block=block, text=text):
+            if provider == PROVIDER:
+                return dict(block) if is_part(block) else None
+            return {"text": text} if text else None
+        case _:
+            assert_never(part)
+
+
+def _signed(spelled: SpelledPart, signature: str | None) -> SpelledPart:
+    return spelled if signature is None else {**spelled, "thoughtSignature": signature}
+
+
+def _write_media(source: MediaSource, kind: str) -> SpelledPart:
+    match source:
+        case Base64Source(media_type=media_type, data=encoded):
+            return {"inlineData": {"mimeType": media_type, "data": encoded}}
+        case UrlSource(url=url, media_type=media_type):
+            fetched: dict[str, Json] = {"fileUri": url}
+            return {"fileData": fetched if media_type is None else fetched | _typed(media_type)}
+        case FileIdSource(provider=provider, file_id=file_id):
+            if provider == PROVIDER:
+                return {"fileData": {"fileUri": file_id}}
+            return {"text": f"[{kind}: {provider} file {file_id}]"}
+        case _:
+            assert_never(source)
+
+
+def _typed(media_type: str) -> dict[str, Json]:
+    return {"mimeType": media_type}
+
+
+def _write_call(call: ToolCall) -> SpelledPart:
+    arguments = dict(call.arguments)
+    if not arguments and call.arguments_json not in {None, "", "{}"}:
+        arguments = {UNPARSED_ARGUMENTS: call.arguments_json}
+    fields: dict[str, Json] = {**_id(call.call_id), "name": call.name, "args": arguments}
+    return _signed({"functionCall": fields}, call.signature)
+
+
+def _write_result(result: ToolResult, names_by_call: Mapping[str, str]) -> SpelledPart:
+    texts: list[str] = []
+    media: list[SpelledPart] = []
+    for part in result.content:
+        spelled = write_part(part, names_by_call) or {}
+        if isinstance(part, Text) or set(spelled) == {"text"}:
+            texts.append(spelled["text"])
+        elif spelled:
+            media.append(spelled)
+    name = result.tool_name or names_by_call.get(result.call_id) or "unknown"
+    response = spell_response(texts, is_error=result.is_error)
+    fields: dict[str, Json] = {**_id(result.call_id), "name": name, "response": response}
+    return {"functionResponse": {**fields, "parts": media} if media else fields}
+
+
+def _id(call_id: str) -> dict[str, Json]:
+    """Return the id as a field; none where it was made up for a call that came without."""
+    return {} if _MADE_UP.fullmatch(call_id) else {"id": call_id}
