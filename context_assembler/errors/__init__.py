@@ -16,17 +16,19 @@ AssemblyError                     what went wrong, then what to do about it
 ├── ContextOverflowError          what may not be dropped does not fit   (ValueError)
 ├── UnsafePathError               a name or path that leaves its folder  (ValueError)
 ├── TemplateError                 a bootstrap template that does not render (ValueError)
+├── ContentError                  content that is neither text nor parts (TypeError)
 ├── ReplyError                    a model reply that cannot be read      (ValueError)
 ├── TranscriptError               a transcript that cannot be read       (ValueError)
 └── StoreError                    a session store refused
     ├── ConcurrentAppendError     somebody else appended first
     ├── DuplicateEventError       an event id that the session has already (ValueError)
     ├── StoreUnavailableError     not a database, locked, read-only …    (OSError)
-    └── EventFormatError          a stored event that cannot be decoded  (ValueError)
+    └── EventFormatError          an event that cannot be stored, or decoded (ValueError)
 """
 
 from context_assembler.errors.base import AssemblyError, ConfigurationError, nearest
 from context_assembler.errors.content import (
+    ContentError,
     ContextOverflowError,
     EmptySessionError,
     ReplyError,
@@ -58,6 +60,7 @@ __all__ = [
     "AssemblyError",
     "ConcurrentAppendError",
     "ConfigurationError",
+    "ContentError",
     "ContextOverflowError",
     "DuplicateEventError",
     "EmptySessionError",

@@ -86,3 +86,13 @@ class TranscriptError(AssemblyError, ValueError):
         super().__init__(f"{where}: {reason}.", remedy=remedy)
         self.source = source
         self.line = line
+
+
+class ContentError(AssemblyError, TypeError):
+    """Content that is neither text nor parts."""
+
+    def __init__(self, content: object) -> None:
+        super().__init__(
+            f"Content must be text or parts; got a {type(content).__name__}.",
+            remedy="Pass a string, or Text(…), Image(…), Document(…), or a list of these.",
+        )

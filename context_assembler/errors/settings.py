@@ -2,7 +2,12 @@
 
 from collections.abc import Collection, Sequence
 
-from context_assembler.errors.base import AssemblyError, ConfigurationError, did_you_mean
+from context_assembler.errors.base import (
+    AssemblyError,
+    ConfigurationError,
+    did_you_mean,
+    nearest,
+)
 
 
 class UnknownOptionError(ConfigurationError):
@@ -47,11 +52,20 @@ class UnknownStoreSchemeError(ConfigurationError):
     def __init__(self, url: str, *, known: Collection[str]) -> None:
         scheme = url.partition(":")[0]
         listed = ", ".join(f"{name}:" for name in sorted(known))
-        super().__init__(
-            f"No session store opens {url!r}.",
-            remedy=did_you_mean(scheme, known, otherwise=f"Start the URL with one of {listed}"),
-        )
+        is_misspelt = ":" in url and bool(nearest(scheme, known))
+        if _looks_like_a_file(url) and not is_misspelt:
+            remedy = f"Did you mean {f'sqlite:{url}'!r}?"
+        else:
+            remedy = did_you_mean(scheme, known, otherwise=f"Start the URL with one of {listed}")
+        super().__init__(f"No session store opens {url!r}.", remedy=remedy)
         self.url = url
+
+
+def _looks_like_a_file(url: str) -> bool:
+    if "://" in url:
+        return False
+    has_folder = url.startswith((".", "~", "/")) or ("/" in url and ":" not in url)
+    return has_folder or url.lower().endswith((".db", ".sqlite", ".sqlite3"))
 
 
 class RegistryError(ConfigurationError):

@@ -1,6 +1,7 @@
 """Errors of session stores."""
 
 from collections.abc import Collection
+from typing import Literal
 
 from context_assembler.errors.base import AssemblyError, did_you_mean
 
@@ -60,9 +61,11 @@ class StoreUnavailableError(StoreError, OSError):
 
 
 class EventFormatError(StoreError, ValueError):
-    """A stored event that this version cannot decode."""
+    """A stored event that this version cannot decode, or an event that cannot be stored."""
 
-    def __init__(self, *, where: str, reason: str, remedy: str) -> None:
-        super().__init__(f"{where} cannot be decoded: {reason}.", remedy=remedy)
+    def __init__(
+        self, *, where: str, reason: str, remedy: str, act: Literal["decoded", "stored"] = "decoded"
+    ) -> None:
+        super().__init__(f"{where} cannot be {act}: {reason}.", remedy=remedy)
         self.where = where
         self.reason = reason

@@ -7,7 +7,7 @@ from typing import Final, TypeAlias
 from context_assembler.values.events import Provenance
 from context_assembler.values.limits import ModelLimits
 from context_assembler.values.messages import Message
-from context_assembler.values.parts import Part, Thinking
+from context_assembler.values.parts import Opaque, Part, Text, Thinking, ToolCall
 from context_assembler.values.report import ReportEntry
 
 ResolveModel: TypeAlias = Callable[[str], str]
@@ -20,6 +20,8 @@ Source:
     Completions has no field for the reasoning of earlier turns.
 """
 
+_RESPONSES: Final = "openai_responses"
+_GEMINI: Final = "gemini"
 _REASONS: Final = {
     "unsigned": "carry no signature, and only signed reasoning is taken back",
     "unsupported": "cannot be sent: this provider takes no reasoning back",
@@ -29,6 +31,8 @@ _REASONS: Final = {
     "account": "were made under another account",
     "fingerprint": "are bound to what stood before them, and that was not recorded",
     "prefix": "are bound to what stood before them, and that has changed",
+    "unfinished": "are followed by nothing that they led to, and such are refused",
+    "sealed": "hold a compaction of another account, which cannot be read here; their text stays",
     "chain": "stand before reasoning that cannot be sent, and holes in the chain are refused",
 }
 
@@ -62,6 +66,8 @@ def bind_reasoning(
         (read 2026-11-27): the signature is bound to model, account and prefix; blocks may be
         dropped from the start of the history, not from the middle; an empty text with a
         signature is a complete block.
+        https://developers.openai.com/api/docs/guides/keep-prefix-unchanged (read 2026-11-27): what
+        the prefix of a reasoning item is, and that one whose prefix changed is dropped silently.
     """
     target = _Target(
         provider=provider,
@@ -70,15 +76,16 @@ def bind_reasoning(
         fingerprints=fingerprints,
         resolve_model=resolve_model,
     )
-    objections = [_objection(at, message, target) for at, message in enumerate(messages)]
-    refused = (at for at in range(len(messages) - 1, -1, -1) if objections[at] is not None)
-    last_refused = next(refused, -1)
     tally = _Tally()
+    fitting = [_fit_to_responses(message, target, tally) for message in messages]
+    objections = [_objection(at, message, target) for at, message in enumerate(fitting)]
+    refused = (at for at in range(len(fitting) - 1, -1, -1) if objections[at] is not None)
+    last_refused = -1 if provider == _GEMINI else next(refused, -1)
     kept: list[Message] = []
-    for at, message in enumerate(messages):
-        reason = (objections[at] or "chain") if at <= last_refused else None
-        stripped = _strip(message, reason, tally)
-        if stripped.parts or stripped is message:
+    for at, message in enumerate(fitting):
+        reason = (objections[at] or "chain") if at <= last_refused else objections[at]
+        stripped = _strip_signatures(_strip(message, reason, tally), reason, target, tally)
+        if stripped.parts or stripped is messages[at]:
             kept.append(stripped)
     return tuple(kept), tally.entries()
 
@@ -119,7 +126,7 @@ class _Target:
 def _objection(at: int, message: Message, target: _Target) -> str | None:
     """Return the key of the reason why the message's signed parts cannot be sent."""
     signed = [part for part in message.parts if _is_signed(part)]
-    if not signed:
+    if not signed and not _is_signed_by_part(message, target):
         return None
     if target.provider not in PROVIDERS_WITH_REASONING:
         return "unsupported"
@@ -136,6 +143,77 @@ def _objection(at: int, message: Message, target: _Target) -> str | None:
     return target.objects_to_prefix(at, made_by)
 
 
+def _is_signed_by_part(message: Message, target: _Target) -> bool:
+    """Whether texts or calls of the message carry signatures that the target would check.
+
+    Gemini signs parts, each for itself: bound to model and account, not to what stands before it,
+    and without a chain that could have holes.
+
+    Source:
+        https://ai.google.dev/gemini-api/docs/thought-signatures (read 2026-11-27)
+    """
+    return target.provider == _GEMINI and any(map(_bears_signature, message.parts))
+
+
+def _bears_signature(part: Part) -> bool:
+    return isinstance(part, Text | ToolCall) and part.signature is not None
+
+
+def _strip_signatures(
+    message: Message, reason: str | None, target: _Target, tally: "_Tally"
+) -> Message:
+    """Return the message without the signatures on its texts and calls, which stay themselves."""
+    if reason is None or not _is_signed_by_part(message, target):
+        return message
+    count = sum(map(_bears_signature, message.parts))
+    tally.add(reason, message, count, what="thought signature(s)")
+    parts: list[Part] = [
+        replace(part, signature=None) if isinstance(part, Text | ToolCall) else part
+        for part in message.parts
+    ]
+    return replace(message, parts=tuple(parts))
+
+
+def _fit_to_responses(message: Message, target: _Target, tally: "_Tally") -> Message:
+    """Return the message without what OpenAI Responses refuses wherever it stands.
+
+    That is reasoning of a reply that was cut off before it led to anything, and the compaction of
+    another account. Both stay away at every later call as well, so that no prefix changes.
+
+    Source:
+        https://github.com/openai/openai-agents-python/issues/1611 (read 2026-11-27)
+        https://github.com/pydantic/pydantic-ai/issues/4608 (read 2026-11-27)
+    """
+    if target.provider != _RESPONSES or message.role != "assistant":
+        return message
+    made_by = message.made_by
+    is_foreign = made_by is not None and made_by.account != target.account
+    sealed = [part for part in message.parts if is_foreign and _is_compaction(part)]
+    tally.add("sealed", message, len(sealed))
+    parts: list[Part] = [
+        Text(part.text) if isinstance(part, Opaque) and part in sealed else part
+        for part in message.parts
+    ]
+    finished = len(parts)
+    while finished and _is_own_reasoning(parts[finished - 1]):
+        finished -= 1
+    tally.add("unfinished", message, len(parts) - finished)
+    if parts and not finished:
+        tally.add_emptied(message)
+    is_same = finished == len(parts) and not sealed
+    return message if is_same else replace(message, parts=tuple(parts[:finished]))
+
+
+def _is_own_reasoning(part: Part) -> bool:
+    return isinstance(part, Thinking) and part.is_signed and part.provider == _RESPONSES
+
+
+def _is_compaction(part: Part) -> bool:
+    if not isinstance(part, Opaque) or part.provider != _RESPONSES:
+        return False
+    return part.block.get("type") == "compaction"
+
+
 def _is_signed(part: Part) -> bool:
     return isinstance(part, Thinking) and part.is_signed
 
@@ -144,14 +222,17 @@ class _Tally:
     """How many parts were left out for each reason, and the newest message of each."""
 
     def __init__(self) -> None:
-        self._counts: dict[str, int] = {}
-        self._newest_ids: dict[str, str] = {}
+        self._counts: dict[tuple[str, str], int] = {}
+        self._newest_ids: dict[tuple[str, str], str] = {}
         self._emptied: list[ReportEntry] = []
 
-    def add(self, reason: str, message: Message, part_count: int) -> None:
+    def add(
+        self, reason: str, message: Message, part_count: int, *, what: str = "thinking part(s)"
+    ) -> None:
         if part_count:
-            self._counts[reason] = self._counts.get(reason, 0) + part_count
-            self._newest_ids[reason] = message.id
+            key = (what, reason)
+            self._counts[key] = self._counts.get(key, 0) + part_count
+            self._newest_ids[key] = message.id
 
     def add_emptied(self, message: Message) -> None:
         entry = ReportEntry(
@@ -168,12 +249,12 @@ class _Tally:
         aggregated = [
             ReportEntry(
                 kind="message",
-                id=self._newest_ids[reason],
+                id=self._newest_ids[what, reason],
                 decision="cleared",
                 rule=f"reasoning.{reason}",
-                reason=f"{count} thinking part(s), the last one here, {_REASONS[reason]}.",
+                reason=f"{count} {what}, the last one here, {_REASONS[reason]}.",
             )
-            for reason, count in self._counts.items()
+            for (what, reason), count in self._counts.items()
         ]
         return (*aggregated, *self._emptied)
 

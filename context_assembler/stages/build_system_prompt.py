@@ -4,11 +4,11 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Final, NamedTuple
 
-from context_assembler.errors import UnknownOptionError
+from context_assembler.errors import ConfigurationError, UnknownOptionError
+from context_assembler.values.parts import Origin
 from context_assembler.values.prompt import (
     SECTION_SEPARATOR,
     BootstrapFile,
-    Placement,
     PromptSection,
     SystemPrompt,
 )
@@ -25,6 +25,8 @@ PRIORITIES: Final[Mapping[str, int]] = {
     "additional": 300,
     "datetime": 100,
 }
+# Whose text may tell the model what to do. The developer's own instruction files are the developer's.
+_WITH_AUTHORITY: Final[frozenset[Origin]] = frozenset({"developer", "assembler"})
 
 
 class BuiltPrompt(NamedTuple):
@@ -41,11 +43,12 @@ class SystemPromptBuilder:
     Args:
         priorities: Overrides of `PRIORITIES`, by section.
         required: Standard sections that are never shortened or dropped.
-        sections: The application's own sections, in every prompt.
-        separator: What stands between two sections.
+        sections: The application's own sections, in every prompt. Those whose text is not the
+            developer's own (memory, tools, files, the user) go behind the history, where it is data.
 
     Raises:
         UnknownOptionError: `priorities` or `required` names no standard section.
+        ConfigurationError: A section that is not the developer's own is required in the prompt.
     """
 
     def __init__(
@@ -54,7 +57,6 @@ class SystemPromptBuilder:
         priorities: Mapping[str, int] | None = None,
         required: Iterable[str] = ("agent",),
         sections: Iterable[PromptSection] = (),
-        separator: str = SECTION_SEPARATOR,
     ) -> None:
         self._required = frozenset((*required, "session"))
         for name in (*(priorities or ()), *self._required):
@@ -62,7 +64,7 @@ class SystemPromptBuilder:
                 raise UnknownOptionError(name, kind="prompt section", known=PRIORITIES)
         self._priorities = {**PRIORITIES, **(priorities or {})}
         self._sections = tuple(sections)
-        self._separator = separator
+        _refuse_required_without_authority(self._sections)
 
     def build(
         self,
@@ -72,40 +74,38 @@ class SystemPromptBuilder:
         skills_text: str = "",
         tools_summary: str = "",
         additional: str | None = None,
-        additional_placement: Placement = "note",
         datetime_text: str = "",
-        sections: Iterable[PromptSection] = (),
     ) -> BuiltPrompt:
         """Return one prompt, highest priority first; equal priorities keep the order given here.
 
         Args:
             files: Instruction files; those without text have no section, and the report has their row.
             session_system: Texts of the system messages that the session begins with.
-            additional: The call's own addition. Placed in the prompt it would change the prefix
-                from call to call, so it goes behind the history unless the caller says otherwise.
-            datetime_text: A date no finer than the day; finer clocks belong behind the history.
+            additional: The call's own addition. In the prompt it would change the prefix from call
+                to call, so it goes behind the history.
+            datetime_text: A date that stays the same all through the session; clocks belong behind
+                the history.
         """
         standard = [
             *self._of_files(files),
             self._standard("session", "\n\n".join(session_system)),
             self._standard("skills", skills_text),
             self._standard("tools", tools_summary),
-            replace(self._standard("additional", additional or ""), placement=additional_placement),
+            replace(self._standard("additional", additional or ""), placement="note"),
             self._standard("datetime", datetime_text),
         ]
-        custom = (*self._sections, *sections)
-        given = [*(one for one in standard if one.content.strip()), *custom]
+        given = [*standard, *self._sections]
         shown = [replace(one, content=one.content.strip()) for one in given if one.content.strip()]
         ordered = sorted(shown, key=lambda section: -section.priority)
-        system = [section for section in ordered if section.placement == "system"]
-        notes = [section for section in ordered if section.placement == "note"]
-        empty = [section for section in custom if not section.content.strip()]
+        system = [section for section in ordered if _is_in_system(section)]
+        notes = [section for section in ordered if not _is_in_system(section)]
+        empty = [section for section in self._sections if not section.content.strip()]
         return BuiltPrompt(
-            system=join_sections(system, separator=self._separator),
-            notes=tuple(notes),
+            system=join_sections(system),
+            notes=tuple(replace(section, placement="note") for section in notes),
             entries=(
                 *(_row(section, "kept") for section in system),
-                *(_row(one, "kept", "placed behind the history", "note") for one in notes),
+                *map(_note_row, notes),
                 *(_row(section, "dropped", "it is empty", "empty") for section in empty),
             ),
         )
@@ -130,12 +130,33 @@ class SystemPromptBuilder:
         )
 
 
-def join_sections(
-    sections: Iterable[PromptSection], *, separator: str = SECTION_SEPARATOR
-) -> SystemPrompt:
+def _is_in_system(section: PromptSection) -> bool:
+    return section.placement == "system" and section.origin in _WITH_AUTHORITY
+
+
+def _refuse_required_without_authority(sections: Iterable[PromptSection]) -> None:
+    for section in sections:
+        if section.is_required and section.placement == "system" and not _is_in_system(section):
+            raise ConfigurationError(
+                f"The section {section.name!r} comes from {section.origin!r} and is required in the "
+                "system prompt, where only the developer's own text has a place.",
+                remedy="Give it placement='note', or is_required=False to have it placed so.",
+            )
+
+
+def join_sections(sections: Iterable[PromptSection]) -> SystemPrompt:
     """Return the prompt of these sections, in this order."""
     kept = tuple(sections)
-    return SystemPrompt(text=separator.join(one.content for one in kept), sections=kept)
+    return SystemPrompt(text=SECTION_SEPARATOR.join(one.content for one in kept), sections=kept)
+
+
+def _note_row(section: PromptSection) -> ReportEntry:
+    placed = "placed behind the history"
+    if section.placement == "note":
+        return _row(section, "kept", placed, "note")
+    return _row(
+        section, "kept", f"{placed}: what comes from {section.origin!r} has no authority", "origin"
+    )
 
 
 def _row(

@@ -4,7 +4,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from context_assembler.errors import ConfigurationError, InvalidParameterError
 from context_assembler.ports import TokenCounter
 from context_assembler.values.exchanges import split_exchanges
 from context_assembler.values.ledger import Ledger
@@ -53,17 +52,10 @@ def read_history(messages: Sequence[Message], *, counter: TokenCounter) -> Histo
 
 
 class CompactionDetector:
-    """Advises when to compact, by settings that are checked once."""
+    """Advises when to compact."""
 
     def __init__(self, settings: CompactionSettings | None = None) -> None:
-        """Check the settings.
-
-        Raises:
-            InvalidParameterError: A share outside 0 to 1, or a count below 1.
-            ConfigurationError: The trigger does not exceed the target.
-        """
         self._settings = settings or CompactionSettings()
-        _check_settings(self._settings)
 
     def check(
         self,
@@ -178,25 +170,3 @@ def _culprits(ledger: Ledger) -> list[Json]:
     fixed = [row for row in ledger.rows if row.kind in ("system", "tools", "overhead")]
     largest = sorted(fixed, key=lambda row: -row.tokens)[:_MAX_CULPRITS]
     return [{"kind": row.kind, "name": row.name, "tokens": row.tokens} for row in largest]
-
-
-def _check_settings(settings: CompactionSettings) -> None:
-    shares = ("trigger_share", "target_share", "min_gain_share")
-    for name in shares:
-        value: float = getattr(settings, name)
-        if not 0 <= value <= 1:
-            raise InvalidParameterError(
-                name, value, rule="must be between 0 and 1", remedy="Give a share, such as 0.8."
-            )
-    for name in ("max_messages", "max_tool_calls"):
-        count: int = getattr(settings, name)
-        if count < 1:
-            raise InvalidParameterError(
-                name, count, rule="must be at least 1", remedy="Give a number, such as 100."
-            )
-    if settings.trigger_share <= settings.target_share:
-        raise ConfigurationError(
-            f"Compaction is triggered at {settings.trigger_share:g} of the window and aims at "
-            f"{settings.target_share:g}: every message would trigger it again.",
-            remedy="Set trigger_share above target_share, for example 0.8 and 0.5.",
-        )

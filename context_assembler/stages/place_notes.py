@@ -5,16 +5,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import MAXYEAR, MINYEAR, UTC, datetime, timedelta, tzinfo
 from typing import Final
-from zoneinfo import ZoneInfo, available_timezones
 
-from context_assembler.errors import InvalidParameterError, nearest
 from context_assembler.values.cleaning import clean_text
-from context_assembler.values.messages import Message
+from context_assembler.values.messages import CLOCK, Message
 from context_assembler.values.options import ClockSettings
 from context_assembler.values.parts import Origin, Text
 from context_assembler.values.prompt import PromptSection
-
-CLOCK: Final = "clock"
 
 _DAYS: Final = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
 _MONTHS: Final = (
@@ -39,13 +35,14 @@ def place_clock(messages: Sequence[Message], *, settings: ClockSettings) -> tupl
     That is the first user message with a time, and each one on another day or more than the gap after
     the last clock note. A note tells the time of the message before it and nothing else, so
     that it is the same at every later call. A clock note that is stored there already stays.
-
-    Raises:
-        InvalidParameterError: The time zone, the format or the gap cannot be used.
     """
     if not settings.is_enabled:
         return tuple(messages)
-    clock = _open_clock(settings)
+    clock = _Clock(
+        zone=settings.zone,
+        format=settings.format,
+        gap=timedelta(seconds=settings.gap_seconds),
+    )
     placed: list[Message] = []
     last: datetime | None = None
     for at, message in enumerate(messages):
@@ -61,16 +58,32 @@ def place_clock(messages: Sequence[Message], *, settings: ClockSettings) -> tupl
     return tuple(placed)
 
 
+def tell_date(messages: Sequence[Message], *, settings: ClockSettings) -> str:
+    """Return the day on which the messages begin, for the system prompt; empty unless it is wanted."""
+    moments = (_moment_of(message) for message in messages)
+    first = next((moment for moment in moments if moment is not None), None)
+    if first is None or not settings.date_in_system:
+        return ""
+    return f"The conversation begins on {first.astimezone(settings.zone).date().isoformat()}."
+
+
 def append_notes(
-    messages: Sequence[Message], notes: Sequence[PromptSection]
+    messages: Sequence[Message],
+    notes: Sequence[PromptSection],
+    *,
+    seen: Sequence[Message] | None = None,
 ) -> tuple[Message, ...]:
     """Return the messages with the sections whose placement is `note` behind the last turn.
 
     They stand behind the last message of the user or of tools and the notes that follow it. A blank
     note is left out, and so is one that says what the latest note of its name says, so that
     assembling again adds nothing.
+
+    Args:
+        seen: The messages that the model will really see, where some were cut; all by default.
     """
-    latest = {m.note: m.text for m in messages if m.kind == "note" and m.note is not None}
+    shown = messages if seen is None else seen
+    latest = {m.note: m.text for m in shown if m.kind == "note" and m.note is not None}
     fresh: list[Message] = []
     for section in notes:
         text = clean_text(section.content)
@@ -112,7 +125,7 @@ def _note(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Clock:
-    """Settings of a clock, checked."""
+    """A clock as the settings want it."""
 
     zone: tzinfo
     format: str
@@ -148,47 +161,6 @@ def _spell(match: re.Match[str], local: datetime) -> str:
             return "AM" if local.hour < 12 else "PM"
         case _:
             return match[0]
-
-
-def _open_clock(settings: ClockSettings) -> _Clock:
-    if not 0 <= settings.gap_seconds < timedelta.max.total_seconds():
-        raise InvalidParameterError(
-            "clock.gap_seconds",
-            settings.gap_seconds,
-            rule="must be a number of seconds, 0 or more",
-            remedy="Set it to 600 for a new clock note after ten minutes.",
-        )
-    zone = _open_zone(settings.time_zone)
-    clock = _Clock(zone=zone, format=settings.format, gap=timedelta(seconds=settings.gap_seconds))
-    _check_format(clock)
-    return clock
-
-
-def _check_format(clock: _Clock) -> None:
-    try:
-        told = clock.tell(datetime(2026, 3, 28, tzinfo=UTC))
-    except ValueError:
-        told = ""
-    if not clock.format.strip() or not told or clean_text(told) != told:
-        raise InvalidParameterError(
-            "clock.format",
-            clock.format,
-            rule="must be a format of strftime",
-            remedy="Use for example '%A, %Y-%m-%d %H:%M %Z'.",
-        )
-
-
-def _open_zone(name: str) -> tzinfo:
-    if name == "UTC":
-        return UTC  # known even where no time zone database is installed
-    try:
-        return ZoneInfo(name)
-    except (LookupError, ValueError, OSError, TypeError):
-        near = nearest(str(name), available_timezones())
-        hint = f"Did you mean {' or '.join(map(repr, near))}?" if near else "Use 'UTC'."
-        raise InvalidParameterError(
-            "clock.time_zone", name, rule="must be the name of an IANA time zone", remedy=hint
-        ) from None
 
 
 def _moment_of(message: Message) -> datetime | None:

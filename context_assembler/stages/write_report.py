@@ -41,7 +41,7 @@ def write_report(
     repairs: Iterable[ReportEntry],
     history: Sequence[Message],
     cuts: Iterable[ReportEntry],
-    notes: Sequence[Message],
+    sent: Sequence[Message],
     ledger: Ledger,
     settled: Settled,
     warnings: Sequence[str],
@@ -54,13 +54,17 @@ def write_report(
         repairs: What repair did to messages.
         history: The repaired history, before anything was cut.
         cuts: One entry for every message of it that was shortened or dropped.
-        notes: This call's notes.
+        sent: What is sent in the end, with this call's notes and the markers.
     """
     entries = [
         *_file_entries(files, counter=counter),
         *_with_tokens(pieces, ledger),
-        *_message_entries(history, repairs=repairs, cuts=cuts, counter=counter),
-        *(_kept("note", note.note or note.kind, counter.count_message(note)) for note in notes),
+        *_message_entries(history, repairs=repairs, cuts=cuts, sent=sent, counter=counter),
+        *(
+            _kept("note", note.note or note.kind, counter.count_message(note))
+            for note in sent
+            if note.is_fresh_note or note.kind == "marker"
+        ),
     ]
     return Report(
         entries=tuple(entries),
@@ -116,6 +120,7 @@ def _message_entries(
     *,
     repairs: Iterable[ReportEntry],
     cuts: Iterable[ReportEntry],
+    sent: Sequence[Message],
     counter: TokenCounter,
 ) -> list[ReportEntry]:
     repairs_by_id: defaultdict[str, list[ReportEntry]] = defaultdict(list)
@@ -125,14 +130,18 @@ def _message_entries(
     for cut in cuts:
         cuts_by_id[cut.id].append(cut)
 
+    sent_by_id = {message.id: message for message in sent if message.id}
     entries: list[ReportEntry] = []
     for message in history:
         entries.extend(repairs_by_id.pop(message.id, ()))
         own_cuts = cuts_by_id.pop(message.id, None)
-        if own_cuts is None:
-            entries.append(_kept("message", message.id, counter.count_message(message)))
-        else:
+        if own_cuts is not None:
             entries.extend(own_cuts)
+        elif not message.id or message.id in sent_by_id:
+            name = message.id or message.note or message.kind
+            row = _kept("message", name, counter.count_message(message))
+            final = sent_by_id.get(message.id, message)
+            entries.append(replace(row, tokens_after=counter.count_message(final)))
     # What repair dropped is no longer in the history; it comes first, so that nobody overlooks it.
     gone = [entry for left in repairs_by_id.values() for entry in left]
     unplaced = [entry for left in cuts_by_id.values() for entry in left]

@@ -9,7 +9,7 @@ from context_assembler.stages.bind_reasoning import bind_reasoning
 from context_assembler.values.events import Provenance
 from context_assembler.values.limits import ModelLimits, ThinkingRule
 from context_assembler.values.messages import Message
-from context_assembler.values.parts import Part, Text, Thinking, ToolCall, ToolResult
+from context_assembler.values.parts import Opaque, Part, Text, Thinking, ToolCall, ToolResult
 from context_assembler.values.report import ReportEntry
 from tests.strategies import broken_histories, paired_conversations
 
@@ -270,3 +270,105 @@ def test_only_thinking_is_left_out_and_binding_twice_changes_nothing(
     assert [part for message in once for part in message.parts] == others
     assert entries == ()
     assert all(a is b for a, b in zip(again, once, strict=True))
+
+
+# ---- OpenAI Responses ----
+
+GPT = replace(FREE, id="gpt-5.5", provider="openai", aliases=(), api_id="gpt-5.5", asked_id="")
+GPT_BOUND = replace(GPT, thinking=ThinkingRule(kinds=("effort",), is_prefix_bound=True))
+BY_GPT = replace(MADE_BY, provider="openai_responses", model="gpt-5.5")
+COMPACTED = Opaque(
+    provider="openai_responses",
+    block={"type": "compaction", "encrypted_content": "gAAAA"},
+    text="compacted",
+)
+
+
+def encrypted(number: int) -> Thinking:
+    block = {"type": "reasoning", "id": f"rs_{number}", "encrypted_content": "gAAAA"}
+    return Thinking(provider="openai_responses", block=block)
+
+
+def gpt_reply(number: int, *parts: Part, made_by: Provenance = BY_GPT) -> Message:
+    return reply(number, made_by, *(parts or (encrypted(number), Text(f"answer {number}"))))
+
+
+def bind_gpt(
+    messages: Sequence[Message], limits: ModelLimits = GPT, fingerprints: Sequence[str] = ()
+) -> tuple[tuple[Message, ...], list[str]]:
+    bound, entries = bind(
+        messages, provider="openai_responses", limits=limits, fingerprints=fingerprints
+    )
+    return bound, [f"{entry.id} {entry.rule}" for entry in entries]
+
+
+def test_encrypted_reasoning_stays_with_its_model_and_account() -> None:
+    history = talk(gpt_reply(0), gpt_reply(1))
+
+    messages, rules = bind_gpt(history)
+
+    assert messages == tuple(history)
+    assert all(a is b for a, b in zip(messages, history, strict=True))
+    assert rules == []
+
+
+GPT_REFUSED: dict[str, tuple[Provenance, str]] = {
+    "another model": (replace(BY_GPT, model="gpt-6-sol"), "model"),
+    "another account": (replace(BY_GPT, account="other"), "account"),
+    "another protocol": (replace(BY_GPT, provider="openai_chat"), "provider"),
+}
+
+
+@pytest.mark.parametrize(("made_by", "reason"), GPT_REFUSED.values(), ids=GPT_REFUSED.keys())
+def test_encrypted_reasoning_of_somebody_else_is_left_out(made_by: Provenance, reason: str) -> None:
+    messages, rules = bind_gpt(talk(gpt_reply(0, made_by=made_by), gpt_reply(1)))
+
+    assert signed_ids(messages) == ["a1"]
+    assert rules == [f"a0 reasoning.{reason}"]
+
+
+@pytest.mark.parametrize(("fingerprint", "kept"), [("f1", ["a0"]), ("x", [])])
+def test_bound_models_of_openai_compare_the_prefix(fingerprint: str, kept: list[str]) -> None:
+    made_by = replace(BY_GPT, prefix_fingerprint=fingerprint)
+
+    messages, _ = bind_gpt(
+        talk(gpt_reply(0, made_by=made_by)), GPT_BOUND, fingerprints=["f0", "f1", "f2"]
+    )
+
+    assert signed_ids(messages) == kept
+
+
+def test_encrypted_reasoning_that_led_to_nothing_goes_alone() -> None:
+    cut = gpt_reply(1, encrypted(1), Text("Well."), encrypted(2), encrypted(3))
+
+    messages, rules = bind_gpt(talk(gpt_reply(0), cut, gpt_reply(2)))
+
+    assert signed_ids(messages) == ["a0", "a1", "a2"]
+    assert messages[3].parts == (encrypted(1), Text("Well."))
+    assert rules == ["a1 reasoning.unfinished"]
+
+
+def test_a_reply_of_nothing_but_encrypted_reasoning_goes() -> None:
+    messages, rules = bind_gpt([*talk(gpt_reply(0), gpt_reply(1, encrypted(1))), ask(2)])
+
+    assert [message.id for message in messages] == ["u0", "a0", "u1", "u2"]
+    assert rules == ["a1 reasoning.unfinished", "a1 reasoning.empty"]
+
+
+def test_a_compaction_of_another_account_is_told_in_words() -> None:
+    other = replace(BY_GPT, account="other")
+    history = talk(gpt_reply(0, COMPACTED, made_by=other), gpt_reply(1, COMPACTED))
+
+    messages, rules = bind_gpt(history)
+
+    assert messages[1].parts == (Text("compacted"),)
+    assert messages[3] is history[3]
+    assert rules == ["a0 reasoning.sealed"]
+
+
+def test_other_providers_decide_themselves_what_a_compaction_is() -> None:
+    history = talk(gpt_reply(0, COMPACTED, made_by=replace(BY_GPT, account="other")))
+
+    messages, _ = bind(history)
+
+    assert messages == tuple(history)

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from context_assembler.errors import InvalidToolError, ToolConflictError
 from context_assembler.stages.collect_tools import CollectedTools, ToolCollector
 from context_assembler.stages.collect_tools.tool_memo import ToolMemo
+from context_assembler.tools import open_tool_sources
 from context_assembler.values.options import AssembleOptions
 from context_assembler.values.tools import ToolSpec
 
@@ -23,10 +24,12 @@ class Source:
         self,
         name: str,
         *specs: ToolSpec,
+        kind: str | None = None,
         problems: Sequence[InvalidToolError] = (),
         notes: Sequence[str] = (),
     ) -> None:
         self.name = name
+        self.kind = name.partition(":")[0] if kind is None else kind
         self.problems = problems
         self.notes = notes
         self._specs = specs
@@ -195,6 +198,36 @@ async def test_a_conflict_is_renamed_the_same_in_any_order(order: tuple[int, ...
     assert "is offered as 'mcp_web_search'" in collected.warnings[0]
 
 
+class Billing:
+    name = "billing"
+
+    def list_tools(self) -> list[ToolSpec]:
+        return [spec("search", input_schema=schema(invoice="string"))]
+
+
+async def test_a_source_has_the_precedence_of_its_kind_whatever_it_is_called() -> None:
+    (billing,) = open_tool_sources(Billing())
+    posing = Source("functions", spec("search", input_schema=schema(mine="string")), kind="")
+
+    collected = await ToolCollector([*CLASH[:2], billing, posing]).collect()
+
+    assert {tool.name: tool.source for tool in collected.tools} == {
+        "search": "billing",
+        "mcp_web_search": "mcp:web",
+        "functions_search": "functions",
+        "listed_search": "listed",
+    }
+
+
+@pytest.mark.parametrize("kind", ["additional", "made up", 3])
+async def test_a_kind_that_nobody_knows_is_any_other_source(kind: Any) -> None:
+    odd = Source("odd", spec("search", input_schema=schema(mine="string")), kind=kind)
+
+    collected = await ToolCollector([odd, CLASH[2]]).collect()
+
+    assert names(collected) == ["odd_search", "search"]
+
+
 async def test_the_requests_own_tool_keeps_its_name() -> None:
     own = Source("listed", spec("search", input_schema=schema(mine="string")))
 
@@ -275,3 +308,62 @@ async def test_the_order_of_sources_and_lists_never_matters(
     ]
     assert len(set(names(first))) == len(first.tools)
     assert len(first.entries) == sum(len(listed) for _, listed in given)
+
+
+class Raising:
+    """A source that raises what it was given."""
+
+    name = "mcp:x"
+
+    def __init__(self, error: BaseException) -> None:
+        self._error = error
+
+    async def list_tools(self) -> Sequence[ToolSpec]:
+        raise self._error
+
+
+OWN_ERRORS: dict[str, tuple[BaseException, str]] = {
+    "its own cancellation": (asyncio.CancelledError(), "failed: CancelledError."),
+    "its own time-out": (TimeoutError("socket, 1 s"), "failed: TimeoutError: socket, 1 s."),
+}
+
+
+@pytest.mark.parametrize(("error", "told"), OWN_ERRORS.values(), ids=OWN_ERRORS.keys())
+async def test_a_source_s_own_interruption_is_a_failure_like_any(
+    error: BaseException, told: str
+) -> None:
+    collected = await ToolCollector([Raising(error), FOUR]).collect()
+
+    assert len(collected.tools) == 4
+    assert collected.warnings == (f"Tool source 'mcp:x' {told}",)
+
+
+async def test_collecting_can_still_be_cancelled() -> None:
+    collecting = asyncio.create_task(ToolCollector([Silent()]).collect())
+    await asyncio.sleep(0)
+    await asyncio.sleep(0)
+
+    collecting.cancel()
+
+    with pytest.raises(asyncio.CancelledError):
+        await collecting
+
+
+class Nameless:
+    """A source whose name cannot be told."""
+
+    name: str
+
+    def __getattribute__(self, key: str) -> Any:
+        if key == "name":
+            raise RuntimeError("not connected")
+        return super().__getattribute__(key)
+
+    async def list_tools(self) -> Sequence[ToolSpec]:
+        return [spec("a")]
+
+
+async def test_a_source_whose_name_raises_is_named_by_its_class() -> None:
+    collected = await ToolCollector([Nameless()]).collect()
+
+    assert [tool.source for tool in collected.tools] == ["Nameless"]

@@ -4,7 +4,6 @@ from datetime import date
 
 import pytest
 
-from context_assembler.errors import ConfigurationError, InvalidParameterError
 from context_assembler.stages.detect_compaction import (
     CompactionDetector,
     HistoryFacts,
@@ -215,24 +214,3 @@ def test_messages_older_than_the_summary_are_no_growth() -> None:
     facts = read_history(sent, counter=COUNTER)
 
     assert facts.grown_tokens == COUNTER.count_message(talk[3])
-
-
-@pytest.mark.parametrize(
-    "settings",
-    [
-        CompactionSettings(trigger_share=1.5),
-        CompactionSettings(target_share=-0.1),
-        CompactionSettings(min_gain_share=2),
-        CompactionSettings(max_messages=0),
-        CompactionSettings(max_tool_calls=0),
-    ],
-)
-def test_numbers_that_cannot_work_are_refused(settings: CompactionSettings) -> None:
-    with pytest.raises(InvalidParameterError):
-        CompactionDetector(settings)
-
-
-@pytest.mark.parametrize("share", [0.5, 0.6])
-def test_the_trigger_has_to_exceed_the_target(share: float) -> None:
-    with pytest.raises(ConfigurationError, match="every message would trigger it again"):
-        CompactionDetector(CompactionSettings(trigger_share=0.5, target_share=share))

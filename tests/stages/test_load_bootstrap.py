@@ -2,12 +2,13 @@
 
 import os
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from context_assembler.errors import TemplateError, UnsafePathError
+from context_assembler.errors import InvalidParameterError, TemplateError, UnsafePathError
 from context_assembler.stages.load_bootstrap import BootstrapLoader, render_bootstrap
 from context_assembler.values.prompt import BootstrapFile
 
@@ -19,6 +20,10 @@ def write(folder: Path, name: str, content: str | bytes) -> Path:
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_bytes(content if isinstance(content, bytes) else content.encode())
     return path
+
+
+def count_words(text: str) -> int:
+    return len(text.split())
 
 
 async def load(folder: Path, agent_id: str | None = None) -> dict[str, BootstrapFile]:
@@ -126,6 +131,12 @@ UNSAFE = [
 @pytest.mark.parametrize("agent_id", UNSAFE)
 async def test_an_agent_id_that_is_no_plain_name_is_refused(tmp_path: Path, agent_id: str) -> None:
     with pytest.raises(UnsafePathError, match="agent id"):
+        await load(tmp_path, agent_id)
+
+
+@pytest.mark.parametrize("agent_id", [7, 0, True, b"ada", ["ada"]])
+async def test_an_agent_id_that_is_no_text_is_refused(tmp_path: Path, agent_id: Any) -> None:
+    with pytest.raises(InvalidParameterError, match="agent_id must be text"):
         await load(tmp_path, agent_id)
 
 
@@ -365,19 +376,52 @@ async def test_too_long_a_file_keeps_head_tail_and_rules(tmp_path: Path) -> None
     lines = [f"line {number} of many" for number in range(300)]
     lines[150] = "You must never delete a branch."
     write(tmp_path, "AGENT.md", "\n".join(lines))
-    write(tmp_path, "SOUL.md", "x" * 3000)
-    loader = BootstrapLoader(tmp_path, max_file_chars=2000, max_total_chars=2500)
+    loader = BootstrapLoader(tmp_path, max_file_tokens=200)
 
-    agent, soul, _ = await loader.load()
+    agent, *_ = await loader.load(count_text=count_words)
 
-    assert len(agent.text) <= 2000
+    assert count_words(agent.text) <= 200
     assert agent.text.startswith("line 0 of many\n")
     assert agent.text.endswith("line 299 of many")
     assert "You must never delete a branch." in agent.text
-    assert "characters of AGENT.md left out here" in agent.text
+    assert "of AGENT.md left out here" in agent.text
     assert agent.is_shortened
-    assert "were cut to" in agent.warnings[0]
-    assert len(soul.text) <= 2500 - len(agent.text)
+    assert len(agent.warnings) == 1
+    assert "1,202 tokens were cut to" in agent.warnings[0]
+
+
+async def test_all_files_together_have_a_cap_and_the_nearest_is_cut_last(tmp_path: Path) -> None:
+    (tmp_path / ".git").mkdir()
+    write(tmp_path, "AGENT.md", "far word\n" * 50)
+    write(tmp_path, "near/AGENT.md", "near word\n" * 60)
+    write(tmp_path, "near/SOUL.md", "soul word\n" * 30)
+    loader = BootstrapLoader(tmp_path / "near", searches_upward=True, max_total_tokens=200)
+
+    near, far, soul, _ = await loader.load(count_text=count_words)
+
+    assert (near.is_shortened, soul.is_shortened, far.is_shortened) == (False, False, True)
+    assert sum(count_words(file.text) for file in (near, far, soul)) <= 200
+
+
+async def test_without_a_way_to_count_nothing_is_cut(tmp_path: Path) -> None:
+    write(tmp_path, "AGENT.md", "word " * 500)
+
+    agent, *_ = await BootstrapLoader(tmp_path, max_file_tokens=5).load()
+
+    assert not agent.is_shortened
+
+
+async def test_each_way_to_count_has_a_cut_of_its_own(tmp_path: Path) -> None:
+    path = write(tmp_path, "AGENT.md", "two words\n" * 100)
+    later = path.stat().st_ctime_ns + 10_000_000_000
+    loader = BootstrapLoader(tmp_path, max_file_tokens=150, now_ns=lambda: later)
+
+    by_words = await loader.load(count_text=count_words)
+    by_lines = await loader.load(count_text=lambda text: text.count("\n"))
+    again = await loader.load(count_text=count_words)
+
+    assert (by_words[0].is_shortened, by_lines[0].is_shortened) == (True, False)
+    assert again[0] is by_words[0]
 
 
 async def test_a_huge_file_is_read_in_part(tmp_path: Path) -> None:
@@ -457,7 +501,7 @@ VARIABLES = {"agent": "ada", "tools": ["search", "book"], "skills": [], "date": 
 
 
 async def rendered(folder: Path) -> BootstrapFile:
-    files = await BootstrapLoader(folder, max_file_chars=500).load("ada")
+    files = await BootstrapLoader(folder, max_file_tokens=50).load("ada", count_text=count_words)
     return render_bootstrap(files, VARIABLES)[0]
 
 
@@ -469,6 +513,15 @@ async def test_a_template_is_rendered_with_the_variables(tmp_path: Path) -> None
     file = await rendered(tmp_path)
 
     assert file.text == "I am ada: search book"
+
+
+async def test_a_template_is_compiled_once_and_filled_anew(tmp_path: Path) -> None:
+    write(tmp_path, "AGENT.md", TEMPLATE + "I am {{ agent }}.")
+    files = await BootstrapLoader(tmp_path).load()
+
+    texts = [render_bootstrap(files, {"agent": name})[0].text for name in ("ada", "bob")]
+
+    assert texts == ["I am ada.", "I am bob."]
 
 
 async def test_other_files_are_not_templates(tmp_path: Path) -> None:
@@ -521,6 +574,117 @@ async def test_a_template_error_names_file_and_line(
         await rendered(tmp_path)
 
     assert (caught.value.file, caught.value.line) == (str(path), line)
+
+
+_STEPS = "{% for i in range(60) %}STEP{% endfor %}{{ ns.x }}"
+_TEXT_GROWS = "{% set ns = namespace(x='a') %}" + _STEPS
+_LISTS = _TEXT_GROWS.replace("STEP", "{% set ns.x = [ns.x, ns.x] %}")
+ENDLESS = {
+    "nested loops": "{% for a in range(99999) %}{% for b in range(99999) %}{% endfor %}{% endfor %}",
+    "a loop with much text": "{% for a in range(99999) %}" + "y" * 10_000 + "{% endfor %}",
+    "text that joins itself": _TEXT_GROWS.replace("STEP", "{% set ns.x = ns.x ~ ns.x %}"),
+    "text that adds itself": _TEXT_GROWS.replace("STEP", "{% set ns.x = ns.x + ns.x %}"),
+    "a block that holds itself": _TEXT_GROWS.replace(
+        "STEP", "{% set ns.x %}{{ ns.x }}{{ ns.x }}{% endset %}"
+    ),
+    "lists of lists": _LISTS,
+    "lists of lists as JSON": _LISTS.replace("{{ ns.x }}", "{{ {'x': ns.x}|tojson }}"),
+    "lists of lists in a format": _LISTS.replace("{{ ns.x }}", "{{ '{}'.format(ns.x) }}"),
+    "lists of lists by percent": _LISTS.replace("{{ ns.x }}", "{{ '%s' % ns.x }}"),
+    "a dict of lists of lists": _LISTS.replace("{{ ns.x }}", "{{ {'x': ns.x} }}"),
+    "a macro that calls itself twice": (
+        "{% macro m(n) %}{% if n %}{{ m(n - 1) * 2 }}{{ m(n - 1) }}{% endif %}{% endmacro %}"
+        "{{ m(60) }}"
+    ),
+    "a long product": "{{ 'a' * 10**10 }}",
+    "a long list": "{{ ['a'] * 10**10 }}",
+    "a high power": "{{ 10**100000000 }}",
+    "a product of large numbers": "{% set ns = namespace(x=10**9999) %}"
+    + _STEPS.replace("STEP", "{% set ns.x = ns.x * ns.x %}"),
+    "a wide field": "{{ '%1000000000d' % 1 }}",
+    "a wide field by its argument": "{{ '%*d' % (10**9, 1) }}",
+    "a wide format": "{{ '{:1000000000}'.format(1) }}",
+    "a wide format by its argument": "{{ '{:{}}'.format(1, 10**9) }}",
+    "a wide JSON": "{{ [1]|tojson(10**9) }}",
+    "a wide line": "{{ 'a'.ljust(1000000000) }}",
+    "a wide centre": "{{ 'a'|center(1000000000) }}",
+    "replacements that multiply": "{% set s = 'a' * 100000 %}{{ s.replace('a', s) }}",
+    "replacements by a filter": "{% set s = 'a' * 100000 %}{{ s|replace('a', s) }}",
+    "a long list of long texts": "{% set s = 'a' * 100000 %}{{ ([s] * 100000)|join }}",
+    "a long separator": "{{ range(90000)|map('string')|join('x' * 90000) }}",
+    "deep indents": "{{ ('a ' * 100000)|replace(' ', nl)|indent(9999) }}",
+}
+
+
+@pytest.mark.parametrize("text", ENDLESS.values(), ids=ENDLESS)
+async def test_a_template_that_would_not_end_is_an_error(tmp_path: Path, text: str) -> None:
+    path = write(tmp_path, "AGENT.md", TEMPLATE + text)
+    [agent, *_] = await BootstrapLoader(tmp_path).load("ada")
+
+    with pytest.raises(TemplateError, match="does not end within 1,000,000 steps") as caught:
+        render_bootstrap([agent], {"nl": chr(10)})
+
+    assert (caught.value.file, caught.value.line) == (str(path), 4)
+
+
+ORDINARY = {
+    "turns of a loop": (
+        "{% for t in tools %}{{ loop.index }}/{{ loop.length }}{{ ',' if loop.first }}{% endfor %}",
+        "1/2,2/2",
+    ),
+    "a loop over nothing": ("{% for s in skills %}x{% else %}none{% endfor %}", "none"),
+    "a loop over pairs": ("{% for k, v in {'a': 1}.items() %}{{ k }}={{ v }}{% endfor %}", "a=1"),
+    "a loop into a tree": (
+        "{% for i in [1, [2, [3]]] recursive %}{{ loop(i) if i is iterable else i }}{% endfor %}",
+        "123",
+    ),
+    "operators": (
+        "{{ 1 + 2 }} {{ 3 * 4 }} {{ 7 % 3 }} {{ 2**5 }} {{ 'ab' * 2 }}",
+        "3 12 1 32 abab",
+    ),
+    "texts": (
+        "{{ 'a' ~ 1 ~ ['b'] }} {{ '%s-%d' % ('a', 3) }} {{ '{:>3}'.format(3) }}",
+        "a1['b'] a-3   3",
+    ),
+    "large numbers": (
+        "{{ 'a' ~ 200000 }} {{ '%d' % 200000 }} {{ '{}'.format(200000) }} {{ 200000|string }}",
+        "a200000 200000 200000 200000",
+    ),
+    "digits in texts": (
+        "{{ '%s' % '123456' }} {{ '12345 {}'.format(1) }} {{ 200000|filesizeformat }}",
+        "123456 12345 1 200.0 kB",
+    ),
+    "filters": (
+        "{{ tools|join(', ') }} {{ tools|sort|first|upper }} {{ 'a b'|wordwrap(1) }}",
+        "search, book BOOK a" + chr(10) + "b",
+    ),
+    "methods": (
+        "{{ agent.replace('a', 'o').title() }} {{ '-'.join(tools) }}",
+        "Odo search-book",
+    ),
+    "a macro": ("{% macro m(t) %}<{{ t }}>{% endmacro %}{{ m('a') }}{{ m('b') }}", "<a><b>"),
+    "a long range": ("{{ range(100000)|list|length }}", "100000"),
+}
+
+
+@pytest.mark.parametrize(("text", "expected"), ORDINARY.values(), ids=ORDINARY)
+async def test_what_ends_is_rendered_as_jinja_does(
+    tmp_path: Path, text: str, expected: str
+) -> None:
+    write(tmp_path, "AGENT.md", TEMPLATE + text)
+    files = await BootstrapLoader(tmp_path).load("ada")
+
+    assert render_bootstrap(files, VARIABLES)[0].text == expected
+
+
+@pytest.mark.parametrize(
+    "text", ["{{ lipsum() }}", "{{ 'a'.translate({}) }}", "{{ 'a'.expandtabs(9) }}"]
+)
+async def test_what_is_random_or_multiplies_is_not_there(tmp_path: Path, text: str) -> None:
+    write(tmp_path, "AGENT.md", TEMPLATE + text)
+
+    with pytest.raises(TemplateError, match=r"undefined|unsafe"):
+        await rendered(tmp_path)
 
 
 names = st.sampled_from(
@@ -577,7 +741,8 @@ async def test_a_hostile_folder_never_leaks_never_raises_and_loses_no_other_file
     for name, entry in folder.items():
         build(bootstrap / name, entry)
 
-    files = await BootstrapLoader(bootstrap, max_file_chars=300).load(agent_id)
+    loader = BootstrapLoader(bootstrap, max_file_tokens=300)
+    files = await loader.load(agent_id, count_text=len)
 
     assert [file.section for file in files] == ["agent", "soul", "context"]
     for file in files:

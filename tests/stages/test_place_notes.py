@@ -5,8 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from context_assembler.errors import ConfigurationError, InvalidParameterError
-from context_assembler.stages.place_notes import append_notes, place_clock
+from context_assembler.stages.place_notes import append_notes, place_clock, tell_date
 from context_assembler.values.messages import Message
 from context_assembler.values.options import ClockSettings
 from context_assembler.values.parts import Text
@@ -162,30 +161,14 @@ def test_a_day_is_a_day_of_the_zone() -> None:
     assert [m.kind for m in placed].count("note") == 2
 
 
-WRONG: dict[str, tuple[ClockSettings, str]] = {
-    "a zone with a slip": (ClockSettings(time_zone="Europe/Belrin"), "Europe/Berlin"),
-    "a zone of nowhere": (ClockSettings(time_zone="#####"), "'UTC'"),
-    "no zone": (ClockSettings(time_zone=""), "UTC"),
-    "a continent": (ClockSettings(time_zone="America"), "America/"),
-    "a path": (ClockSettings(time_zone="../../etc/passwd"), "UTC"),
-    "a NUL": (ClockSettings(time_zone="UTC\0"), "UTC"),
-    "a negative gap": (ClockSettings(gap_seconds=-1), "600"),
-    "a gap that is not a number": (ClockSettings(gap_seconds=float("nan")), "600"),
-    "an endless gap": (ClockSettings(gap_seconds=float("inf")), "600"),
-    "a blank format": (ClockSettings(format=" "), "%H:%M"),
-    "a format with half a character": (ClockSettings(format="%H \ud800"), "%H:%M"),
-}
+def test_the_prompt_tells_the_day_the_history_begins_on_where_that_is_wanted() -> None:
+    tokyo = ClockSettings(time_zone="Asia/Tokyo", date_in_system=True)
+    evening = datetime(2026, 3, 27, 22, 0, tzinfo=UTC)
+    history = said_at(None, evening, evening + timedelta(days=3))
 
-
-@pytest.mark.parametrize(("wrong", "hint"), WRONG.values(), ids=WRONG.keys())
-def test_settings_that_cannot_work_are_refused_before_any_message(
-    wrong: ClockSettings, hint: str
-) -> None:
-    with pytest.raises(InvalidParameterError) as caught:
-        place_clock([], settings=wrong)
-
-    assert isinstance(caught.value, ConfigurationError)
-    assert hint in caught.value.remedy
+    assert tell_date(history, settings=tokyo) == "The conversation begins on 2026-03-28."
+    assert tell_date(history, settings=ClockSettings()) == ""
+    assert tell_date(said_at(None), settings=tokyo) == ""
 
 
 @given(history=paired_conversations, gaps=st.lists(st.integers(0, 2000), max_size=30))

@@ -122,9 +122,9 @@ CASES: dict[str, tuple[list[str], list[str], list[str]]] = {
         ["U hi", "A here is the answer", "U+ Continue."],
         ["empty", "prefill"],
     ),
-    "the user turn stands right behind the last answer": (
+    "the user turn comes last, where it stays once it is recorded": (
         ["U hi", "A the answer", "N the time"],
-        ["U hi", "A the answer", "U+ Continue.", "N the time"],
+        ["U hi", "A the answer", "N the time", "U+ Continue."],
         ["prefill"],
     ),
     "a history from the assistant gets a user turn in front": (

@@ -1,7 +1,7 @@
 """Four layers of options, and what one model takes of them."""
 
 from dataclasses import replace
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 from hypothesis import given, settings
@@ -20,9 +20,16 @@ from context_assembler.stages.resolve_defaults import (
     validate_for_model,
     validate_tool_choice,
 )
+from context_assembler.truncation import TRUNCATIONS
 from context_assembler.values.limits import ModelLimits, ParameterRules, ThinkingRule
 from context_assembler.values.option_rules import given_options, parse_option
-from context_assembler.values.options import LAYERS, OPTION_NAMES, AssembleOptions, Settled
+from context_assembler.values.options import (
+    LAYERS,
+    OPTION_NAMES,
+    AssembleOptions,
+    Settled,
+    TruncationStrategy,
+)
 from context_assembler.values.tools import ToolChoice, ToolSpec
 
 LEVELS = ("low", "medium", "high")
@@ -312,6 +319,8 @@ def test_of_two_options_that_exclude_each_other_the_lower_layers_gives_way() -> 
 DEFAULT_REPLIES: dict[str, tuple[str, dict[str, Any], int]] = {
     "at most 16,000": ("old claude", {}, 16_000),
     "on top of the thinking budget": ("old claude", {"thinking_budget": 2000}, 18_000),
+    "what may be waited for without a stream": ("old claude", {"thinking_budget": 8000}, 21_333),
+    "more where thinking alone takes that": ("old claude", {"thinking_budget": 21_333}, 37_333),
     "never above the model's own": ("gemini", {"thinking_budget": 32_768}, 48_768),
     "a quarter of a small window": ("old gpt", {}, 2048),
     "where the vendor names no limit": ("kimi", {}, 16_000),
@@ -372,13 +381,25 @@ def test_without_a_model_the_error_says_where_to_give_one() -> None:
 
 
 def test_bad_defaults_of_a_session_are_warnings() -> None:
-    stored = {"temprature": 1, "max_tokens": "many", "top_p": 0.5, "model": "m", "query": None}
+    stored = {
+        "temprature": 1,
+        "max_tokens": "many",
+        "top_p": 0.5,
+        "model": "m",
+        "query": None,
+        "truncation_strategy": "smrt",
+    }
 
     settled = DefaultsResolver().resolve(session=stored)
 
     assert settled.options == AssembleOptions(model="m", top_p=0.5)
     assert "Did you mean 'temperature'" in settled.warnings[0]
     assert "whole number" in settled.warnings[1]
+    assert "Did you mean 'smart'" in settled.warnings[2]
+
+
+def test_every_strategy_can_be_asked_for_and_no_other() -> None:
+    assert set(get_args(TruncationStrategy)) == set(TRUNCATIONS)
 
 
 def test_an_unknown_option_names_the_nearest() -> None:
@@ -424,6 +445,11 @@ READ: dict[str, tuple[str, Any, Any]] = {
         ToolChoice(mode="none"),
     ),
     "as it is": ("tool_choice", ToolChoice(mode="any"), ToolChoice(mode="any")),
+    "parallel calls that are no flag": (
+        "tool_choice",
+        {"mode": "any", "allows_parallel": "yes"},
+        ToolChoice(mode="any"),
+    ),
 }
 
 
@@ -447,7 +473,14 @@ WRONG: dict[str, tuple[str, Any, str]] = {
     "text for tools": ("additional_tools", "search", "list of tools"),
     "a value outside the set": ("cache", "of", "Unknown cache 'of'. Did you mean 'off'"),
     "an unknown mode": ("tool_choice", "automatic", "Did you mean 'auto'"),
+    "a strategy that does not exist": (
+        "truncation_strategy",
+        "slidng",
+        "Unknown truncation_strategy 'slidng'. Did you mean 'sliding'",
+    ),
+    "a strategy that is no text": ("truncation_strategy", [], "Unknown truncation_strategy"),
     "a choice of nothing": ("tool_choice", {"type": "tool"}, "names no known mode"),
+    "a mode that is a list": ("tool_choice", {"name": "t", "type": []}, "names no known mode"),
     "a choice that is a number": ("tool_choice", 3, "a mode or a tool"),
 }
 
@@ -478,23 +511,38 @@ def test_every_option_can_be_given() -> None:
             parse_option(name, b"\0")
 
 
-TOOLS = [ToolSpec(name="search"), ToolSpec(name="book")]
+SEARCH = {"type": "web_search_20260209", "name": "web_search"}
+TOOLS = [
+    ToolSpec(name="search"),
+    ToolSpec(name="book"),
+    ToolSpec(name="web_search", native_specs={"anthropic": SEARCH}),
+]
 
 
 @pytest.mark.parametrize("choice", [None, "auto", "none", "any", {"name": "book"}])
 def test_a_choice_among_the_offered_tools_stands(choice: Any) -> None:
     asked = settle(tool_choice=choice)
 
-    assert validate_tool_choice(asked, TOOLS) is asked
+    assert validate_tool_choice(asked, TOOLS, provider="openai_chat") is asked
 
 
 def test_forcing_a_tool_that_is_not_offered_is_an_error() -> None:
     with pytest.raises(InvalidParameterError, match="Did you mean 'search'"):
-        validate_tool_choice(settle(tool_choice={"name": "serch"}), TOOLS)
+        validate_tool_choice(settle(tool_choice={"name": "serch"}), TOOLS, provider="anthropic")
+
+
+def test_a_tool_of_one_provider_is_offered_to_its_models_alone() -> None:
+    asked = settle(tool_choice={"name": "web_search"})
+
+    assert validate_tool_choice(asked, TOOLS, provider="anthropic") is asked
+    with pytest.raises(InvalidParameterError, match="'web_search', which is not offered"):
+        validate_tool_choice(asked, TOOLS, provider="openai_chat")
+    with pytest.raises(InvalidParameterError, match="needs a tool"):
+        validate_tool_choice(settle(tool_choice="any"), TOOLS[2:], provider="gemini")
 
 
 def test_forcing_a_call_without_tools_gives_way_below_the_request() -> None:
-    settled = validate_tool_choice(settle("session", tool_choice="any"), [])
+    settled = validate_tool_choice(settle("session", tool_choice="any"), [], provider="anthropic")
 
     assert settled.options.tool_choice is None
     assert "needs a tool" in settled.warnings[0]

@@ -8,9 +8,9 @@ from hypothesis import strategies as st
 
 from context_assembler.errors import ContextOverflowError, InvalidParameterError
 from context_assembler.stages.split_window import (
+    check_feasible,
     fit_system,
     measure_window,
-    split_window,
 )
 from context_assembler.stages.split_window.input_budget import input_budget
 from context_assembler.values.ledger import Ledger
@@ -39,11 +39,9 @@ def tool(name: str, size: int, *, source: str = "listed") -> ToolSpec:
     return ToolSpec(name=name, description=words(size), source=source)
 
 
-def measured(
-    system: SystemPrompt | None = None, *tools: ToolSpec, limits: ModelLimits = SHARED
-) -> Ledger:
+def measured(system: SystemPrompt | None = None, *tools: ToolSpec, max_tokens: int = 100) -> Ledger:
     return measure_window(
-        limits, system=system or SystemPrompt(), tools=tools, counter=COUNTER, max_tokens=100
+        SHARED, system=system or SystemPrompt(), tools=tools, counter=COUNTER, max_tokens=max_tokens
     )
 
 
@@ -133,12 +131,11 @@ def test_a_section_that_weighs_nothing_does_not_upset_the_shares() -> None:
     assert ledger.tokens_of("system") == COUNTER.count_system(" ")
 
 
-def test_a_window_with_room_is_split() -> None:
-    system = prompt(section("agent", 100))
+def test_a_window_with_room_is_feasible() -> None:
+    ledger = measured(prompt(section("agent", 100)))
 
-    ledger = split_window(SHARED, system=system, tools=(), counter=COUNTER, max_tokens=100)
+    check_feasible(ledger, ())
 
-    assert ledger == measured(system)
     assert ledger.room_tokens == 900 - ledger.fixed_tokens
 
 
@@ -146,7 +143,7 @@ def test_a_system_prompt_over_the_budget_is_named_with_its_sections() -> None:
     system = prompt(section("agent", 3000), section("soul", 10))
 
     with pytest.raises(ContextOverflowError) as caught:
-        split_window(SHARED, system=system, tools=(), counter=COUNTER, max_tokens=100)
+        check_feasible(measured(system), ())
 
     assert caught.value.culprit == "section 'agent'"
     assert set(caught.value.sizes_tokens) == {
@@ -161,7 +158,7 @@ def test_tools_over_the_budget_are_named_by_where_they_come_from() -> None:
     tools = [tool("a", 500, source="mcp"), tool("b", 500, source="mcp"), tool("c", 9)]
 
     with pytest.raises(ContextOverflowError, match="tools from mcp") as caught:
-        split_window(SHARED, system=SystemPrompt(), tools=tools, counter=COUNTER, max_tokens=9)
+        check_feasible(measured(None, *tools), tools)
 
     assert caught.value.sizes_tokens["tools from mcp"] > 1000
     assert "disabled_tools" in caught.value.remedy
@@ -169,14 +166,14 @@ def test_tools_over_the_budget_are_named_by_where_they_come_from() -> None:
 
 def test_a_reserve_that_takes_the_window_is_the_culprit() -> None:
     with pytest.raises(ContextOverflowError, match="reserve of 1,000") as caught:
-        split_window(SHARED, system=SystemPrompt(), tools=(), counter=COUNTER, max_tokens=1000)
+        check_feasible(measured(max_tokens=1000), ())
 
     assert "Lower max_tokens" in caught.value.remedy
 
 
 def test_a_budget_smaller_than_the_overhead_is_an_overflow() -> None:
     with pytest.raises(ContextOverflowError, match="request overhead") as caught:
-        split_window(SHARED, system=SystemPrompt(), tools=(), counter=COUNTER, max_tokens=997)
+        check_feasible(measured(max_tokens=997), ())
 
     assert caught.value.remedy.startswith("Raise")
 
@@ -271,8 +268,3 @@ def test_the_joined_prompt_is_what_has_to_fit() -> None:
 
     assert fitted.sections == (AGENT,)
     assert "300 tokens in full" in wider.sections[1].content
-
-
-def test_a_share_outside_its_range_is_refused() -> None:
-    with pytest.raises(InvalidParameterError, match="min_history_share"):
-        fit_system([AGENT], counter=COUNTER, budget_tokens=100, min_history_share=2)

@@ -1,8 +1,9 @@
 """`ToolCollector`: ask every source, filter, check each schema, merge by name, sort.
 
 Precedence where two tools claim one name: those of the request, then functions, executors, skills,
-MCP servers, any other source, and literal specs last. Within one kind the source's name and the
-tool's own text decide, so the order in which sources were connected never matters.
+MCP servers, any other source, and literal specs last. A source tells its kind by an attribute
+`kind`, whatever it is called. Within one kind the source's name and the tool's own text decide, so
+the order in which sources were connected never matters.
 """
 
 import asyncio
@@ -86,24 +87,28 @@ class ToolCollector:
         return _collect(answers, sieve=sieve, on_conflict=self._on_conflict)
 
     async def _ask(self, source: ToolSource, *, kind: str) -> "_Answer":
-        kind = kind or _kind_of(source.name)
+        kind, name = kind or _kind_of(source), _name_of(source)
+        limit = asyncio.timeout(self._timeout_seconds)
         try:
-            async with asyncio.timeout(self._timeout_seconds):
+            async with limit:
                 specs = await source.list_tools()
-            offers = tuple(map(self._memo.offer_of, specs))
-        except TimeoutError:
-            lost = f"Tool source {source.name!r} did not answer within {self._timeout_seconds:g} s."
-            return _Answer(kind=kind, source=source.name, warnings=(lost,))
-        except Exception as error:  # noqa: BLE001 - foreign code: whatever it raises, the rest goes on
-            lost = f"Tool source {source.name!r} failed: {type(error).__name__}: {error}."
-            return _Answer(kind=kind, source=source.name, warnings=(lost,))
-        return _Answer(
-            kind=kind,
-            source=source.name,
-            offers=offers,
-            problems=tuple(getattr(source, "problems", ())),
-            warnings=tuple(getattr(source, "notes", ())),
-        )
+            return _Answer(
+                kind=kind,
+                source=name,
+                offers=tuple(map(self._memo.offer_of, specs)),
+                problems=tuple(getattr(source, "problems", ())),
+                warnings=tuple(getattr(source, "notes", ())),
+            )
+        except (Exception, asyncio.CancelledError) as error:  # foreign code: the rest goes on
+            if _is_being_cancelled():
+                raise
+            happened = (
+                f"did not answer within {self._timeout_seconds:g} s"
+                if limit.expired()
+                else f"failed: {type(error).__name__}{f': {error}' if str(error) else ''}"
+            )
+        lost = f"Tool source {name!r} {happened}."
+        return _Answer(kind=kind, source=name, warnings=(lost,))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -117,9 +122,22 @@ class _Answer:
     warnings: tuple[str, ...] = ()
 
 
-def _kind_of(source_name: str) -> str:
-    kind = source_name.partition(":")[0]
-    return kind if kind in PRECEDENCE else ""
+def _is_being_cancelled() -> bool:
+    """Whether somebody cancels this very task, rather than that a source raised on its own."""
+    task = asyncio.current_task()
+    return task is not None and task.cancelling() > 0
+
+
+def _name_of(source: ToolSource) -> str:
+    try:
+        return str(source.name)
+    except Exception:  # noqa: BLE001 - a foreign property: whatever it raises, there is no name
+        return type(source).__name__
+
+
+def _kind_of(source: ToolSource) -> str:
+    kind: object = getattr(source, "kind", "")
+    return kind if isinstance(kind, str) and kind in PRECEDENCE[1:] else ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

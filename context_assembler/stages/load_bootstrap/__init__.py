@@ -11,18 +11,16 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from threading import Lock
-from typing import Final
+from typing import Final, TypeAlias
 
 from cachetools import TTLCache
 
-from context_assembler.errors import UnsafePathError
-from context_assembler.stages.load_bootstrap.bootstrap_text import (
-    cap_files,
-    is_template,
-    render_bootstrap,
-    with_text,
-)
+from context_assembler.errors import InvalidParameterError, UnsafePathError
+from context_assembler.stages.load_bootstrap.bootstrap_text import with_text
+from context_assembler.stages.load_bootstrap.capping import FileCaps, cap_files
+from context_assembler.stages.load_bootstrap.cut_text import CountText
 from context_assembler.stages.load_bootstrap.file_reading import FileReading, Identity, identity
+from context_assembler.stages.load_bootstrap.templates import render_bootstrap
 from context_assembler.values.prompt import BootstrapFile
 
 __all__ = ["BootstrapLoader", "render_bootstrap"]
@@ -35,6 +33,8 @@ STANDARD_NAMES: Final[Mapping[str, tuple[str, ...]]] = {
 _MAX_AGENT_ID_CHARS: Final = 100
 # A file that changed this recently may change again without its time stamps telling.
 _UNSETTLED_NS: Final = 2_000_000_000
+
+_Key: TypeAlias = tuple[str | None, CountText | None]
 
 
 class BootstrapLoader:
@@ -50,8 +50,8 @@ class BootstrapLoader:
         agent_names: Names accepted for AGENT.md; the first that exists is read.
         searches_upward: Whether the same names in the folders above, up to the root of the
             repository, are read as well, nearest first.
-        max_file_chars: Longest text of one file.
-        max_total_chars: Longest text of all files together; the nearest file is cut last.
+        max_file_tokens: Longest text of one file.
+        max_total_tokens: Longest text of all files together; the nearest file is cut last.
     """
 
     def __init__(
@@ -61,8 +61,8 @@ class BootstrapLoader:
         root: str | Path | None = None,
         agent_names: Sequence[str] = ("AGENT.md",),
         searches_upward: bool = False,
-        max_file_chars: int = 100_000,
-        max_total_chars: int = 200_000,
+        max_file_tokens: int = 25_000,
+        max_total_tokens: int = 50_000,
         ttl_seconds: float = 60.0,
         clock: Callable[[], float] = time.monotonic,
         now_ns: Callable[[], int] = time.time_ns,
@@ -71,31 +71,33 @@ class BootstrapLoader:
         self._root = None if root is None else Path(root)
         self._names = {**STANDARD_NAMES, "agent": tuple(agent_names)}
         self._searches_upward = searches_upward
-        self._max_file_chars = max_file_chars
-        self._max_total_chars = max_total_chars
+        self._caps = FileCaps(max_file_tokens=max_file_tokens, max_total_tokens=max_total_tokens)
         self._now_ns = now_ns
-        self._kept: TTLCache[str | None, _Loaded] = TTLCache(
-            maxsize=256, ttl=ttl_seconds, timer=clock
-        )
+        self._kept: TTLCache[_Key, _Loaded] = TTLCache(maxsize=256, ttl=ttl_seconds, timer=clock)
         self._lock = Lock()  # callers without a loop come from threads of their own
 
-    async def load(self, agent_id: str | None = None) -> list[BootstrapFile]:
+    async def load(
+        self, agent_id: str | None = None, *, count_text: CountText | None = None
+    ) -> list[BootstrapFile]:
         """Return one file per section, the folder's own first; templates are not rendered yet.
 
         Args:
             agent_id: `AGENT.<agent_id>.md` wins over `AGENT.md` for this agent, so for the others.
+            count_text: Counts tokens as the model does; without it nothing is cut.
 
         Raises:
             UnsafePathError: The agent id is no plain name.
+            InvalidParameterError: The agent id is no text.
         """
         if agent_id is not None:
             _check_agent_id(agent_id, folder=self.folder)
         with self._lock:
-            kept = self._kept.get(agent_id)
-        loaded = await asyncio.to_thread(self._load, agent_id, kept)
-        if loaded is not kept:
-            with self._lock:
-                self._kept[agent_id] = loaded
+            kept = self._kept.get((agent_id, count_text))
+        if kept is not None and await asyncio.to_thread(kept.is_current):
+            return list(kept.files)
+        loaded = await asyncio.to_thread(self._load, agent_id, count_text)
+        with self._lock:
+            self._kept[agent_id, count_text] = loaded
         return list(loaded.files)
 
     def invalidate(self) -> None:
@@ -103,9 +105,7 @@ class BootstrapLoader:
         with self._lock:
             self._kept.clear()
 
-    def _load(self, agent_id: str | None, kept: "_Loaded | None") -> "_Loaded":
-        if kept is not None and kept.is_current():
-            return kept
+    def _load(self, agent_id: str | None, count_text: CountText | None) -> "_Loaded":
         folder = Path(os.path.abspath(self.folder))  # noqa: PTH100 - links are resolved one by one
         repository = _repository_of(folder) if self._searches_upward else None
         root = Path(os.path.realpath(self._root or repository or folder))
@@ -116,10 +116,13 @@ class BootstrapLoader:
         ]
         above = _folders_between(folder, repository)
         found = [file for parent in above for file in self._read_above(reading, parent)]
-        agent, *others = self._cap([*files, *found])
-        capped = [agent, *others[len(files) - 1 :], *others[: len(files) - 1]]
+        nearest_first: Sequence[BootstrapFile] = [*files, *found]
+        if count_text is not None:
+            nearest_first = cap_files(nearest_first, caps=self._caps, count_text=count_text)
+        agent, *others = nearest_first
+        in_order = [agent, *others[len(files) - 1 :], *others[: len(files) - 1]]
         return _Loaded(
-            files=tuple(_without_copies(capped)),
+            files=tuple(_without_copies(in_order)),
             seen=reading.seen,
             is_settled=self._now_ns() - reading.newest_ns > _UNSETTLED_NS,
         )
@@ -129,18 +132,12 @@ class BootstrapLoader:
         if file.state != "missing":
             yield file
 
-    def _cap(self, files: Sequence[BootstrapFile]) -> list[BootstrapFile]:
-        """Cut all but templates, which are only cut by the prompt's own budget once rendered."""
-        plain = [file for file in files if not is_template(file)]
-        capped = iter(
-            cap_files(
-                plain, max_file_chars=self._max_file_chars, max_total_chars=self._max_total_chars
-            )
+
+def _check_agent_id(agent_id: object, *, folder: Path) -> None:
+    if not isinstance(agent_id, str):
+        raise InvalidParameterError(
+            "agent_id", agent_id, rule="must be text", remedy="Pass the agent's name as a string."
         )
-        return [file if is_template(file) else next(capped) for file in files]
-
-
-def _check_agent_id(agent_id: str, *, folder: Path) -> None:
     is_plain = all(char.isalnum() or char in "._-" for char in agent_id)
     if is_plain and 0 < len(agent_id) <= _MAX_AGENT_ID_CHARS and not agent_id.startswith("."):
         return

@@ -1,22 +1,17 @@
-"""What of an instruction file reaches the model: without comments, imports resolved, templates filled."""
+"""What of an instruction file reaches the model: comments dropped, imports put in place."""
 
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from hashlib import sha256
-from types import TracebackType
 from typing import Final, Literal, TypeAlias
 
-from context_assembler.errors import TemplateError
-from context_assembler.stages.load_bootstrap.cut_text import cut_text
-from context_assembler.values.instruction_text import split_markdown
-from context_assembler.values.parts import Json
+from context_assembler.stages.load_bootstrap.markdown import split_markdown
 from context_assembler.values.prompt import BootstrapFile
 
 # Not within a word (mail addresses), not a second @; up to a space, a quote or a bracket.
 _REFERENCE: Final = re.compile(r"(?<![\w@`/.])@(?P<path>(?:\\ |[^\s`'\"<>()\[\]{}|,;@])+)")
 _TRAILING: Final = ".:!?*_"
-_TEMPLATE_NAME: Final = "<template>"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -134,73 +129,3 @@ def with_text(file: BootstrapFile, text: str, *, warnings: Iterable[str] = ()) -
         warnings=(*file.warnings, *warnings),
         fingerprint=fingerprint(file.section, text),
     )
-
-
-def cap_files(
-    files: Sequence[BootstrapFile], *, max_file_chars: int, max_total_chars: int
-) -> list[BootstrapFile]:
-    """Shorten what is too long; the first files get their share of the total first."""
-    left = max_total_chars
-    capped: list[BootstrapFile] = []
-    for file in files:
-        room = min(max_file_chars, left)
-        if len(file.text) > room:
-            text = cut_text(file.text, room, name=re.split(r"[\\/]", file.path)[-1])
-            cut = f"{len(file.text):,} characters were cut to {len(text):,}"
-            file = replace(with_text(file, text, warnings=(cut,)), is_shortened=True)  # noqa: PLW2901
-        left -= len(file.text)
-        capped.append(file)
-    return capped
-
-
-def is_template(file: BootstrapFile) -> bool:
-    """Whether the file asks to be rendered with Jinja2."""
-    return file.state == "ok" and file.metadata.get("template") == "jinja2"
-
-
-def render_bootstrap(
-    files: Iterable[BootstrapFile], variables: Mapping[str, Json]
-) -> list[BootstrapFile]:
-    """Fill the templates among the files; the others stay as they are.
-
-    Args:
-        variables: `agent, session, model, date, skills, tools`; a name that a template uses and
-            that is not among them is an error.
-
-    Raises:
-        TemplateError: A template cannot be parsed, names what does not exist, or fails.
-    """
-    return [
-        with_text(file, _render(file, variables).strip()) if is_template(file) else file
-        for file in files
-    ]
-
-
-def _render(file: BootstrapFile, variables: Mapping[str, Json]) -> str:
-    import jinja2  # noqa: PLC0415 - loaded when first needed
-    from jinja2.sandbox import ImmutableSandboxedEnvironment  # noqa: PLC0415
-
-    environment = ImmutableSandboxedEnvironment(undefined=jinja2.StrictUndefined, autoescape=False)
-    try:
-        return environment.from_string(file.text).render(variables)
-    except jinja2.TemplateSyntaxError as error:
-        line = error.lineno + file.first_line - 1
-        raise TemplateError(file=file.path, line=line, reason=str(error.message)) from error
-    except Exception as error:
-        found = _line_of(error.__traceback__)
-        reason = str(error) or type(error).__name__
-        raise TemplateError(
-            file=file.path,
-            line=None if found is None else found + file.first_line - 1,
-            reason=reason.rstrip("."),
-        ) from error
-
-
-def _line_of(trace: TracebackType | None) -> int | None:
-    """Return the line of the template that the deepest of Jinja2's own frames stands for."""
-    line: int | None = None
-    while trace is not None:
-        if trace.tb_frame.f_code.co_filename == _TEMPLATE_NAME:
-            line = trace.tb_lineno
-        trace = trace.tb_next
-    return line

@@ -8,6 +8,7 @@ from typing import Final
 
 from context_assembler.stages.repair_history.pairing import Pairing, Place, pair_results
 from context_assembler.stages.repair_history.repairs import RepairLog, fit_message
+from context_assembler.stages.repair_history.server_calls import pair_server_calls, waits_for_server
 from context_assembler.values.messages import Message, MessageKind
 from context_assembler.values.parts import Part, Text, Thinking, ToolCall, ToolResult
 from context_assembler.values.report import ReportEntry
@@ -44,7 +45,7 @@ def repair_history(messages: Sequence[Message], *, accepts_prefill: bool = False
     """
     log = RepairLog()
     fitting = [fit_message(at, message, log) for at, message in enumerate(messages)]
-    paired = _pair_calls(fitting, log)
+    paired = pair_server_calls(_pair_calls(fitting, log), log)
     sendable = _drop_unsent_end(paired, log)
     opened = _open_with_user(sendable, log)
     ended = opened if accepts_prefill else _end_with_user(opened, log)
@@ -238,11 +239,11 @@ def _open_with_user(messages: list[Message], log: RepairLog) -> list[Message]:
 
 def _end_with_user(messages: list[Message], log: RepairLog) -> list[Message]:
     at = _last_spoken(messages)
-    if at is None or messages[at].role != "assistant":
+    if at is None or messages[at].role != "assistant" or waits_for_server(messages[at:]):
         return messages
     reason = "The model refuses a history that ends on the assistant; a user turn was added."
     log.add_at_end(messages[at], "repaired", "prefill", reason)
-    return [*messages[: at + 1], _CONTINUE, *messages[at + 1 :]]
+    return [*messages, _CONTINUE]
 
 
 def _last_spoken(messages: Sequence[Message]) -> int | None:

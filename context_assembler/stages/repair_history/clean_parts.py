@@ -45,7 +45,7 @@ def clean_part(part: Part) -> Part:
 def _clean_content(part: ResultPart) -> ResultPart:
     match part:
         case Text(text):
-            return part if is_clean(text) else Text(clean_text(text))
+            return part if is_clean(text) else replace(part, text=clean_text(text))
         case Image(source=source):
             clean_source = _clean_source(source)
             return part if clean_source is source else replace(part, source=clean_source)
@@ -84,7 +84,8 @@ def _clean_source(source: MediaSource) -> MediaSource:
 def _clean_call(call: ToolCall) -> ToolCall:
     if is_clean(call.call_id, call.name, call.arguments, call.arguments_json):
         return call
-    return ToolCall(
+    return replace(
+        call,
         call_id=clean_text(call.call_id),
         name=clean_text(call.name),
         arguments=clean_object(call.arguments),

@@ -42,6 +42,8 @@ __all__ = [
 GivenOptions: TypeAlias = AssembleOptions | Mapping[str, Json] | None
 
 DEFAULT_MAX_TOKENS: Final = 16_000
+# The anthropic SDK refuses to wait for a longer reply that is not streamed.
+LONGEST_UNSTREAMED_TOKENS: Final = 21_333
 
 # In order: what is ruled out for thinking no longer counts when sampling is looked at.
 MODEL_RULES: Final[tuple[ModelRule, ...]] = (
@@ -117,7 +119,8 @@ def validate_for_model(settled: Settled, limits: ModelLimits) -> tuple[Parameter
     Returns:
         The parameters to send, and the settled options without what gave way. `max_tokens` always
         has a value: where no layer gives one it is the model's largest reply, at most
-        `DEFAULT_MAX_TOKENS` beyond the thinking budget and at most a quarter of a shared window.
+        `DEFAULT_MAX_TOKENS` beyond the thinking budget, at most a quarter of a shared window, and
+        with Anthropic at most `LONGEST_UNSTREAMED_TOKENS` unless the thinking budget is larger.
 
     Raises:
         InvalidParameterError: The request gives a value that the model rejects.
@@ -157,10 +160,8 @@ def _give_way(settled: Settled, objection: Objection) -> Settled:
 def _settle_max_tokens(settled: Settled, limits: ModelLimits) -> Settled:
     wanted, largest = settled.options.max_tokens, limits.output_tokens
     if wanted is None:
-        room = [DEFAULT_MAX_TOKENS + (settled.options.thinking_budget or 0)]
-        room += [largest] if largest else []
-        room += [max(1, limits.window_tokens // 4)] if limits.window_kind == "shared" else []
-        return _with_max_tokens(settled, min(room), layer="model")
+        tokens = _default_max_tokens(limits, budget_tokens=settled.options.thinking_budget or 0)
+        return _with_max_tokens(settled, tokens, layer="model")
     if largest is None or wanted <= largest:
         return settled
     error = InvalidParameterError(
@@ -178,6 +179,21 @@ def _settle_max_tokens(settled: Settled, limits: ModelLimits) -> Settled:
     return _with_max_tokens(settled, largest, layer=layer)
 
 
+def _default_max_tokens(limits: ModelLimits, *, budget_tokens: int) -> int:
+    """Return the longest reply where nobody gave one.
+
+    Source:
+        https://platform.claude.com/docs/en/cli-sdks-libraries/sdks/python#long-requests
+        (anthropic SDK 2.14, `_calculate_nonstreaming_timeout`; read 2026-11-27)
+    """
+    room = [DEFAULT_MAX_TOKENS + budget_tokens]
+    room += [limits.output_tokens] if limits.output_tokens else []
+    room += [max(1, limits.window_tokens // 4)] if limits.window_kind == "shared" else []
+    if limits.provider == "anthropic" and budget_tokens < LONGEST_UNSTREAMED_TOKENS:
+        room.append(LONGEST_UNSTREAMED_TOKENS)
+    return min(room)
+
+
 def _with_max_tokens(settled: Settled, tokens: int, *, layer: Layer) -> Settled:
     return replace(
         settled,
@@ -186,14 +202,17 @@ def _with_max_tokens(settled: Settled, tokens: int, *, layer: Layer) -> Settled:
     )
 
 
-def validate_tool_choice(settled: Settled, tools: Sequence[ToolSpec]) -> Settled:
+def validate_tool_choice(settled: Settled, tools: Sequence[ToolSpec], *, provider: str) -> Settled:
     """Hold the settled tool choice against the tools that are really offered.
+
+    Args:
+        provider: The model's own protocol; a tool native to others is not offered to it.
 
     Raises:
         InvalidParameterError: The request forces a tool, or any tool, that is not there.
     """
     choice = settled.options.tool_choice
-    names = [tool.name for tool in tools]
+    names = [t.name for t in tools if not t.native_specs or provider in t.native_specs]
     if choice is None or choice.mode in {"auto", "none"}:
         return settled
     if names if choice.name is None else choice.name in names:

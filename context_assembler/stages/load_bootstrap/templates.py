@@ -1,0 +1,89 @@
+"""Fills the templates among instruction files."""
+
+from collections.abc import Iterable, Mapping
+from functools import cache, lru_cache
+from types import TracebackType
+from typing import TYPE_CHECKING, Final
+
+from context_assembler.errors import TemplateError
+from context_assembler.stages.load_bootstrap.bootstrap_text import with_text
+from context_assembler.values.parts import Json
+from context_assembler.values.prompt import BootstrapFile
+
+if TYPE_CHECKING:
+    from jinja2 import Template
+    from jinja2.sandbox import ImmutableSandboxedEnvironment
+
+_TEMPLATE_NAME: Final = "<template>"
+_MAX_COMPILED: Final = 256
+
+
+def is_template(file: BootstrapFile) -> bool:
+    """Whether the file asks to be rendered with Jinja2."""
+    return file.state == "ok" and file.metadata.get("template") == "jinja2"
+
+
+def render_bootstrap(
+    files: Iterable[BootstrapFile], variables: Mapping[str, Json]
+) -> list[BootstrapFile]:
+    """Fill the templates among the files; the others stay as they are.
+
+    Args:
+        variables: `agent, session, model, date, skills, tools`; a name that a template uses and
+            that is not among them is an error.
+
+    Raises:
+        TemplateError: A template cannot be parsed, names what does not exist, fails, or does not
+            end.
+    """
+    return [
+        with_text(file, _render(file, variables).strip()) if is_template(file) else file
+        for file in files
+    ]
+
+
+def _render(file: BootstrapFile, variables: Mapping[str, Json]) -> str:
+    import jinja2  # noqa: PLC0415 - loaded when first needed
+
+    from context_assembler.stages.load_bootstrap.template_limits import (  # noqa: PLC0415 - so is this
+        limited_work,
+    )
+
+    try:
+        with limited_work():
+            return _compiled(file.text).render(variables)
+    except jinja2.TemplateSyntaxError as error:
+        line = error.lineno + file.first_line - 1
+        raise TemplateError(file=file.path, line=line, reason=str(error.message)) from error
+    except Exception as error:
+        found = _line_of(error.__traceback__)
+        reason = str(error) or type(error).__name__
+        raise TemplateError(
+            file=file.path,
+            line=None if found is None else found + file.first_line - 1,
+            reason=reason.rstrip("."),
+        ) from error
+
+
+def _line_of(trace: TracebackType | None) -> int | None:
+    """Return the line of the template that the deepest of Jinja2's own frames stands for."""
+    line: int | None = None
+    while trace is not None:
+        if trace.tb_frame.f_code.co_filename == _TEMPLATE_NAME:
+            line = trace.tb_lineno
+        trace = trace.tb_next
+    return line
+
+
+@cache
+def _environment() -> "ImmutableSandboxedEnvironment":
+    from context_assembler.stages.load_bootstrap.template_limits import (  # noqa: PLC0415 - see above
+        LimitedEnvironment,
+    )
+
+    return LimitedEnvironment()
+
+
+@lru_cache(maxsize=_MAX_COMPILED)
+def _compiled(text: str) -> "Template":
+    return _environment().from_string(text)

@@ -1,0 +1,80 @@
+"""Calls that a provider runs itself, and their results: both inside replies, as opaque blocks.
+
+Source:
+    https://platform.claude.com/docs/en/agents-and-tools/tool-use/server-tools (read 2026-11-27): a
+    turn that paused is continued by sending it back as it is; a result needs its call before it.
+"""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from itertools import groupby
+
+from context_assembler.stages.repair_history.repairs import RepairLog
+from context_assembler.values.messages import Message
+from context_assembler.values.parts import Json, Opaque, Part
+
+
+def waits_for_server(messages: Sequence[Message]) -> bool:
+    """Whether the provider has yet to answer a call of its own in these messages."""
+    return bool(_asked(messages) - _answered(messages))
+
+
+def pair_server_calls(messages: Sequence[Message], log: RepairLog) -> list[Message]:
+    """Leave out server calls that were never answered, and results without their call.
+
+    Neighbouring replies count as one: a turn that paused goes on in the next. What is unanswered at
+    the very end stays, since the provider goes on from there.
+    """
+    runs = [list(run) for _, run in groupby(enumerate(messages), lambda pair: pair[1].role)]
+    paired: list[Message] = []
+    for number, run in enumerate(runs):
+        replies = [message for _, message in run]
+        if replies[0].role != "assistant":
+            paired += replies
+            continue
+        is_last = all(later[0][1].role == "system" for later in runs[number + 1 :])
+        asked, answered = _asked(replies), _answered(replies)
+        unanswered: set[str] = set() if is_last else asked - answered
+        loose = (answered - asked) | unanswered
+        for at, message in run:
+            paired += _without(at, message, loose, log)
+    return paired
+
+
+def _without(at: int, message: Message, loose: set[str], log: RepairLog) -> list[Message]:
+    """Return the message without these calls and results; nothing where it held nothing else."""
+    kept = tuple(part for part in message.parts if _call_id(part) not in loose)
+    if len(kept) == len(message.parts):
+        return [message]
+    reason = "A call that the provider runs itself had no result, or a result had no call."
+    log.add(at, message, "repaired" if kept else "dropped", "server_call", reason)
+    return [replace(message, parts=kept)] if kept else []
+
+
+def _call_id(part: Part) -> Json:
+    if not isinstance(part, Opaque):
+        return None
+    return part.block.get("id") if _is_call(part) else part.block.get("tool_use_id")
+
+
+def _is_call(part: Opaque) -> bool:
+    """Whether the block is a call, of a server tool (`server_tool_use`) or over MCP."""
+    return str(part.block.get("type")).endswith("_tool_use")
+
+
+def _asked(messages: Sequence[Message]) -> set[str]:
+    return {
+        str(part.block.get("id"))
+        for message in messages
+        for part in message.parts
+        if isinstance(part, Opaque) and _is_call(part)
+    }
+
+
+def _answered(messages: Sequence[Message]) -> set[str]:
+    return {
+        str(part.block["tool_use_id"])
+        for message in messages
+        for part in message.parts
+        if isinstance(part, Opaque) and "tool_use_id" in part.block
+    }
