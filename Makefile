@@ -1,13 +1,15 @@
 # Needs Python 3.11 or newer with pip and venv; choose one with `make PYTHON=python3.12 …`.
 
 PYTHON ?= python3
-BENCH ?= ../shared/bench
+# Where the recorded corpus lies, and the adapters of other libraries to measure beside.
+CONTEXT_ASSEMBLER_CORPUS ?= ../shared/data
+CONTEXT_ASSEMBLER_BENCH ?= ../shared/bench
 VENV := .venv
 BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test check bench clean
+.PHONY: help setup demo test check docs bench clean
 
 help: ## Show this list
 	@sed -n 's/^\([a-z]*\):.*## /  make \1	/p' Makefile
@@ -35,10 +37,15 @@ check: setup ## Run every check that a change must pass
 	$(BIN)/basedpyright
 	$(BIN)/pytest --cov --cov-report=term-missing
 
-bench: setup ## Measure, beside other libraries where their adapters lie in $(BENCH)
-	@if [ -f $(BENCH)/requirements.txt ] && [ ! -x .venv-bench/bin/python ]; then \
-	  $(PYTHON) -m venv .venv-bench && .venv-bench/bin/python -m pip install --quiet -r $(BENCH)/requirements.txt; fi
-	CONTEXT_ASSEMBLER_BENCH=$(BENCH) $(BIN)/python -m benchmarks
+docs: setup ## Write docs/reference/ from the code
+	$(BIN)/python scripts/write_reference.py
+
+bench: export CONTEXT_ASSEMBLER_CORPUS := $(CONTEXT_ASSEMBLER_CORPUS)
+bench: export CONTEXT_ASSEMBLER_BENCH := $(CONTEXT_ASSEMBLER_BENCH)
+bench: setup ## Measure, beside other libraries where CONTEXT_ASSEMBLER_BENCH holds their adapters
+	@if [ -f $(CONTEXT_ASSEMBLER_BENCH)/requirements.txt ] && [ ! -x .venv-bench/bin/python ]; then \
+	  $(PYTHON) -m venv .venv-bench && .venv-bench/bin/python -m pip install --quiet -r $(CONTEXT_ASSEMBLER_BENCH)/requirements.txt; fi
+	$(BIN)/python -m benchmarks
 
 clean: ## Remove .venv and everything that the checks leave behind
 	rm -rf $(VENV) .venv-bench .bench-data build dist .coverage htmlcov .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache

@@ -1,19 +1,20 @@
 """`python -m benchmarks`: every benchmark that finishes within minutes, one after the other."""
 
+import os
 import subprocess
 import sys
 from pathlib import Path
 
-CORPUS = Path("../shared/data")
+CORPUS = os.environ.get("CONTEXT_ASSEMBLER_CORPUS", "")
 
 
 def main() -> int:
     """Run them, each in a process of its own; return the number that failed."""
     commands = [["-m", "benchmarks.assemble"]]
-    if CORPUS.is_dir():
-        commands.append(["-m", "benchmarks.sweep", str(CORPUS), "--sample", "5"])
+    if CORPUS and Path(CORPUS).is_dir():
+        commands.append(["-m", "benchmarks.sweep", CORPUS, "--sample", "5"])
     else:
-        print(f"No sweep: there is no {CORPUS}.")
+        print("No sweep: CONTEXT_ASSEMBLER_CORPUS names no folder with the recorded corpus.")
     failed = 0
     for command in commands:
         print(f"\n# {' '.join(command)}\n", flush=True)

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from context_assembler.resources import bundled_path
 
-BENCH: Final = Path(os.environ.get("CONTEXT_ASSEMBLER_BENCH", "../shared/bench")).resolve()
+BENCH: Final = Path(os.environ.get("CONTEXT_ASSEMBLER_BENCH", ".bench-peers")).resolve()
 
 
 def build_messages(count: int) -> tuple[str, list[dict[str, Any]]]:

@@ -11,6 +11,7 @@ if TYPE_CHECKING:
         AssemblyError,
         ConcurrentAppendError,
         ConfigurationError,
+        ContentError,
         ContextOverflowError,
         DuplicateEventError,
         EmptySessionError,
@@ -51,6 +52,8 @@ if TYPE_CHECKING:
     from context_assembler.truncation import Truncator
     from context_assembler.values.context import AssembledContext
     from context_assembler.values.events import (
+        Provenance,
+        Session,
         SessionEvent,
         assistant_event,
         system_event,
@@ -59,14 +62,18 @@ if TYPE_CHECKING:
     )
     from context_assembler.values.limits import ModelLimits
     from context_assembler.values.messages import Message
+    from context_assembler.values.options import AssembleOptions
     from context_assembler.values.parts import (
+        Base64Source,
         Document,
+        FileIdSource,
         Image,
         Opaque,
         Text,
         Thinking,
         ToolCall,
         ToolResult,
+        UrlSource,
     )
     from context_assembler.values.prompt import PromptSection
     from context_assembler.values.report import CompactionCheck, Report, ReportEntry, Violation
@@ -81,6 +88,7 @@ _HOMES: Final = {
         "AssemblyError",
         "ConcurrentAppendError",
         "ConfigurationError",
+        "ContentError",
         "ContextOverflowError",
         "DuplicateEventError",
         "EmptySessionError",
@@ -116,6 +124,8 @@ _HOMES: Final = {
     "truncation": ("Truncator",),
     "values.context": ("AssembledContext",),
     "values.events": (
+        "Provenance",
+        "Session",
         "SessionEvent",
         "assistant_event",
         "system_event",
@@ -124,7 +134,19 @@ _HOMES: Final = {
     ),
     "values.limits": ("ModelLimits",),
     "values.messages": ("Message",),
-    "values.parts": ("Document", "Image", "Opaque", "Text", "Thinking", "ToolCall", "ToolResult"),
+    "values.options": ("AssembleOptions",),
+    "values.parts": (
+        "Base64Source",
+        "Document",
+        "FileIdSource",
+        "Image",
+        "Opaque",
+        "Text",
+        "Thinking",
+        "ToolCall",
+        "ToolResult",
+        "UrlSource",
+    ),
     "values.prompt": ("PromptSection",),
     "values.report": ("CompactionCheck", "Report", "ReportEntry", "Violation"),
     "values.tools": ("ToolChoice", "ToolSpec"),
@@ -133,16 +155,19 @@ _HOME_BY_NAME: Final = {name: home for home, names in _HOMES.items() for name in
 
 __version__ = "0.1.0"
 __all__ = [
+    "AssembleOptions",
     "AssembledContext",
     "AssemblerConfig",
     "AssemblyCache",
     "AssemblyError",
+    "Base64Source",
     "BootstrapLoader",
     "CacheStats",
     "CompactionCheck",
     "CompactionDetector",
     "ConcurrentAppendError",
     "ConfigurationError",
+    "ContentError",
     "ContextAssembler",
     "ContextOverflowError",
     "DefaultsResolver",
@@ -150,6 +175,7 @@ __all__ = [
     "DuplicateEventError",
     "EmptySessionError",
     "EventFormatError",
+    "FileIdSource",
     "Image",
     "InMemoryStore",
     "InvalidParameterError",
@@ -161,10 +187,12 @@ __all__ = [
     "ModelRegistry",
     "Opaque",
     "PromptSection",
+    "Provenance",
     "RegistryError",
     "ReplyError",
     "Report",
     "ReportEntry",
+    "Session",
     "SessionEvent",
     "SqliteStore",
     "StoreError",
@@ -188,6 +216,7 @@ __all__ = [
     "UnknownStoreSchemeError",
     "UnsafePathError",
     "UnsupportedRequestError",
+    "UrlSource",
     "Violation",
     "assistant_event",
     "create_context_assembler",

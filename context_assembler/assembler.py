@@ -1,35 +1,36 @@
 """`ContextAssembler`: the facade. Gathers, asks the pipeline, caches, records."""
 
+import asyncio
 import time
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import AsyncExitStack
 from dataclasses import replace
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
-from types import TracebackType
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Final, Self
 
 from context_assembler.cache import AssemblyCache, CacheStats
 from context_assembler.errors import UnknownSessionError
-from context_assembler.gathering import Gathering, key_of
+from context_assembler.gathering import Gathered, Gathering, key_of
 from context_assembler.limits import ModelRegistry, default_registry
-from context_assembler.pipeline import ContextPipeline, Gathered
+from context_assembler.pipeline import ContextPipeline
 from context_assembler.ports import SessionStore
-from context_assembler.providers import provider_for_reply
+from context_assembler.recording import events_to_record
 from context_assembler.sessions import open_store
 from context_assembler.stages.build_system_prompt import SystemPromptBuilder
 from context_assembler.stages.detect_compaction import CompactionDetector
 from context_assembler.stages.load_bootstrap import BootstrapLoader
-from context_assembler.stages.read_reply import events_of_reply
 from context_assembler.sync import run_sync
 from context_assembler.values.context import AssembledContext
 from context_assembler.values.events import (
+    Content,
+    ResultContent,
     Session,
     SessionEvent,
     tool_result_event,
     user_event,
 )
-from context_assembler.values.parts import Part, ResultPart
 from context_assembler.values.prompt import PromptSection
 from context_assembler.values.report import CompactionCheck, Report
 from context_assembler.watch import FolderWatch
@@ -38,8 +39,8 @@ if TYPE_CHECKING:
     from context_assembler.config import AssemblerConfig
 
 
-def _utc_now() -> datetime:
-    return datetime.now(UTC)
+# From here on building takes longer than other tasks of the event loop should wait.
+_LONG_HISTORY: Final = 200
 
 
 class ContextAssembler:
@@ -61,7 +62,7 @@ class ContextAssembler:
 
     def __init__(
         self,
-        sessions: str | SessionStore = "memory:",
+        sessions: str | Path | SessionStore = "memory:",
         *,
         bootstrap: str | Path | BootstrapLoader | None = None,
         tools: Any = (),
@@ -69,24 +70,24 @@ class ContextAssembler:
         config: "AssemblerConfig | None" = None,
         prompt_sections: Iterable[PromptSection] = (),
         registry: ModelRegistry | None = None,
-        now: Callable[[], datetime] = _utc_now,
+        now: Callable[[], datetime] | None = None,
     ) -> None:
         if config is None:
             from context_assembler.config import AssemblerConfig  # noqa: PLC0415 - slow to import
 
             config = AssemblerConfig()
-        self.sessions = open_store(sessions)
-        self._owns_store = isinstance(sessions, str)
-        self._account = config.account
-        self._now = now
         registry = registry or default_registry()
+        self.sessions = open_store(sessions)
+        self._owns_store = isinstance(sessions, str | Path)
+        self._account = config.account
+        self._now = now or partial(datetime.now, UTC)
         self._gathering = Gathering(
             bootstrap=bootstrap,
             tools=tools,
             skills=skills,
             config=config,
             registry=registry,
-            now=now,
+            now=self._now,
         )
         self._pipeline = ContextPipeline(
             prompt_builder=SystemPromptBuilder(
@@ -104,7 +105,7 @@ class ContextAssembler:
         self._cache = AssemblyCache[AssembledContext](
             max_entries=config.cache.max_entries, ttl_seconds=config.cache.ttl_seconds
         )
-        self._open: AsyncExitStack | None = None
+        self._open = AsyncExitStack()
 
     async def assemble(
         self, session_id: str, agent_id: str | None = None, **options: Any
@@ -123,26 +124,7 @@ class ContextAssembler:
             UnknownModelError: Nothing is known about the model.
             ContextOverflowError: What may not be dropped does not fit.
         """
-        started = time.perf_counter()
-        gathered = await self._gather(session_id, agent_id, options)
-        gathered_at = time.perf_counter()
-
-        async def build() -> AssembledContext:
-            return self._pipeline.build(gathered, await self._load(gathered))
-
-        if gathered.settled.options.fresh:
-            context, was_hit = await build(), False
-        else:
-            context, was_hit = await self._cache.get_or_load(key_of(gathered), build)
-        done = time.perf_counter()
-        timings = {"gather": (gathered_at - started) * 1e3, "build": (done - gathered_at) * 1e3}
-        return replace(
-            context,
-            metadata=replace(
-                context.metadata, assembly_ms=(done - started) * 1e3, cache_hit=was_hit
-            ),
-            report=replace(context.report, timings_ms=timings),
-        )
+        return await self._assemble(session_id, agent_id, options)
 
     def assemble_sync(
         self, session_id: str, agent_id: str | None = None, **options: Any
@@ -166,25 +148,20 @@ class ContextAssembler:
             The new events; the last one is the reply.
 
         Raises:
+            InvalidParameterError: The context belongs to another session.
             ReplyError: No bundled provider answers in that shape.
             UnknownSessionError: There is no such session.
         """
-        provider = provider_for_reply(reply)
-        answer = provider.read_reply(reply, context.draft)
-        await self.sessions.head(session_id)
-        events = events_of_reply(
-            answer,
-            context,
-            prefix_fingerprint=provider.fingerprints(context.draft)[-1],
-            account=self._account,
-            now=self._now(),
+        events = events_to_record(
+            session_id, reply, context, account=self._account, now=self._now()
         )
+        await self.sessions.head(session_id)
         return await self.sessions.append(session_id, events)
 
     async def add_user(
         self,
         session_id: str,
-        content: str | Part | tuple[Part, ...],
+        content: Content,
         *,
         agent_id: str | None = None,
     ) -> SessionEvent:
@@ -200,14 +177,15 @@ class ContextAssembler:
         self,
         session_id: str,
         call_id: str,
-        content: str | ResultPart | tuple[ResultPart, ...],
+        content: ResultContent,
         *,
         is_error: bool = False,
         tool_name: str | None = None,
     ) -> SessionEvent:
-        """Store what a tool returned.
+        """Store what a tool returned; a value that is neither text nor parts is stored as JSON.
 
         Raises:
+            ContentError: The value cannot be said in JSON.
             UnknownSessionError: There is no such session.
         """
         await self.sessions.head(session_id)
@@ -232,7 +210,7 @@ class ContextAssembler:
 
     async def explain(self, session_id: str, agent_id: str | None = None, **options: Any) -> Report:
         """Return the report of the session's next request, as `assemble` would make it."""
-        context = await self.assemble(session_id, agent_id, **{**options, "fresh": True})
+        context = await self._assemble(session_id, agent_id, options, uses_cache=False)
         return context.report
 
     def invalidate_cache(self, session_id: str | None = None) -> int:
@@ -250,26 +228,51 @@ class ContextAssembler:
 
     async def __aenter__(self) -> Self:
         """Watch the bootstrap folder while entered."""
-        self._open = AsyncExitStack()
         if self._gathering.loader is not None:
             watch = FolderWatch([self._gathering.loader.folder], self._gathering.loader.invalidate)
             await self._open.enter_async_context(watch)
         return self
 
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        if self._open is not None:
-            await self._open.aclose()
+    async def __aexit__(self, *exception: object) -> None:
+        await self._open.aclose()
         await self.close()
 
     async def close(self) -> None:
         """Close the session store, if it was opened here."""
         if self._owns_store:
             await self.sessions.close()
+
+    async def _assemble(
+        self,
+        session_id: str,
+        agent_id: str | None,
+        options: Mapping[str, Any],
+        *,
+        uses_cache: bool = True,
+    ) -> AssembledContext:
+        started = time.perf_counter()
+        gathered = await self._gather(session_id, agent_id, options)
+        gathered_at = time.perf_counter()
+
+        async def build() -> AssembledContext:
+            events = await self._load(gathered)
+            if len(events) < _LONG_HISTORY:
+                return self._pipeline.build(gathered, events)
+            return await asyncio.to_thread(self._pipeline.build, gathered, events)
+
+        if uses_cache and not gathered.settled.options.fresh:
+            context, was_hit = await self._cache.get_or_load(key_of(gathered), build)
+        else:
+            context, was_hit = await build(), False
+        done = time.perf_counter()
+        timings = {"gather": (gathered_at - started) * 1e3, "build": (done - gathered_at) * 1e3}
+        return replace(
+            context,
+            metadata=replace(
+                context.metadata, assembly_ms=(done - started) * 1e3, cache_hit=was_hit
+            ),
+            report=replace(context.report, timings_ms=timings),
+        )
 
     async def _gather(
         self, session_id: str, agent_id: str | None, options: Mapping[str, Any]

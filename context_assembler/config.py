@@ -1,7 +1,8 @@
 """`AssemblerConfig`: settings from code, the environment and TOML files.
 
 Highest first: arguments, `CONTEXT_ASSEMBLER_*` (nested with `__`), `context-assembler.toml`, the
-table `[tool.context-assembler]` of `pyproject.toml`. Both files are looked for in `folder`.
+table `[tool.context-assembler]` of `pyproject.toml`. Both files are looked for in the `folder` that
+the arguments or `CONTEXT_ASSEMBLER_FOLDER` name, else in the current one.
 """
 
 import json
@@ -10,9 +11,8 @@ from dataclasses import fields
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Annotated, Any, Final, Literal, TypeVar
-from zoneinfo import ZoneInfo
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 from pydantic_core import ErrorDetails
 from pydantic_settings import (
     BaseSettings,
@@ -76,8 +76,8 @@ class BootstrapSettings(_Table):
         agent_names: Names that are accepted for AGENT.md, first match wins (`AGENTS.md` …).
         searches_upward: Whether the parent folders up to the repository's root are read as well.
         required: Sections that are never shortened or dropped.
-        max_file_chars: Longest text of one file.
-        max_total_chars: Longest text of all files together.
+        max_file_tokens: Longest text of one file.
+        max_total_tokens: Longest text of all files together; the nearest file is cut last.
         ttl_seconds: How long the folder's listing is trusted; the files' own state never is.
     """
 
@@ -85,24 +85,35 @@ class BootstrapSettings(_Table):
     agent_names: tuple[str, ...] = ("AGENT.md",)
     searches_upward: bool = False
     required: tuple[str, ...] = ("agent",)
-    max_file_chars: int = Field(default=100_000, gt=0)
-    max_total_chars: int = Field(default=200_000, gt=0)
+    max_file_tokens: int = Field(default=25_000, gt=0)
+    max_total_tokens: int = Field(default=50_000, gt=0)
     ttl_seconds: float = Field(default=60.0, ge=0)
 
 
 class PromptSettings(_Table):
-    """How the system prompt is put together; `priorities` overrides the standard numbers by section."""
+    """How the system prompt is put together.
+
+    Attributes:
+        priorities: Overrides of the standard numbers, by section.
+        summarizes_tools: Whether the tools are listed in the prompt as well.
+        skills_tokens: Longest list of skills; the instructions of active ones do not count.
+    """
 
     priorities: dict[str, int] = Field(default_factory=dict)
     summarizes_tools: bool = False
-    skills_chars: int = Field(default=8_000, gt=0)
+    skills_tokens: int = Field(default=2_000, gt=0)
 
 
 class ToolSettings(_Table):
-    """Which tools are offered at all: globs over names; nothing included means everything."""
+    """Which tools are offered at all: globs over names; nothing included means everything.
+
+    Attributes:
+        timeout_seconds: How long one source of tools may take to answer.
+    """
 
     include: tuple[str, ...] = ()
     exclude: tuple[str, ...] = ()
+    timeout_seconds: float = Field(default=30.0, gt=0)
 
 
 class CacheSettings(_Table):
@@ -180,35 +191,17 @@ class AssemblerConfig(BaseSettings):
         file_secret_settings: PydanticBaseSettingsSource,  # noqa: ARG003
     ) -> tuple[PydanticBaseSettingsSource, ...]:
         """Return the sources, highest first."""
-        given: dict[str, Any] = init_settings()
-        folder = Path(given.get("folder", "."))
-        return (
-            init_settings,
-            _Environment(settings_cls),
-            *_file_sources(settings_cls, folder),
-        )
+        environment = _Environment(settings_cls)
+        given: dict[str, Any] = {**environment(), **init_settings()}
+        folder: object = given.get("folder", ".")
+        # Anything else is refused with the other settings, once they are together.
+        files = folder if isinstance(folder, str | Path) else "."
+        return (init_settings, environment, *_file_sources(settings_cls, Path(files)))
 
     @property
     def bootstrap_folder(self) -> Path:
         """Where the bootstrap files lie."""
         return self.folder / self.bootstrap.folder
-
-    @model_validator(mode="after")
-    def _check_ranges(self) -> "AssemblerConfig":
-        compaction, truncation = self.compaction, self.truncation
-        if not 0 < compaction.target_share < compaction.trigger_share <= 1:
-            raise ValueError("compaction: 0 < target_share < trigger_share <= 1 must hold")
-        if not 0 < truncation.step_share <= 1:
-            raise ValueError("truncation: step_share must be above 0 and at most 1")
-        if self.clock.gap_seconds < 0:
-            raise ValueError("clock: gap_seconds must not be negative")
-        try:
-            ZoneInfo(self.clock.time_zone)
-        except (KeyError, ValueError, OSError) as error:
-            raise ValueError(
-                f"clock: {self.clock.time_zone!r} is no IANA time zone, such as Europe/Berlin"
-            ) from error
-        return self
 
 
 class _Environment(EnvSettingsSource):

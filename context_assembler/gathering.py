@@ -1,17 +1,21 @@
 """Everything a context is made from besides the events, collected side by side."""
 
 import asyncio
-from collections.abc import Callable, Mapping
-from dataclasses import replace
-from datetime import datetime
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import date, datetime
 from hashlib import blake2b
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from context_assembler.cache import CacheKey
+from context_assembler.errors import ConfigurationError
 from context_assembler.limits import ModelRegistry, lifecycle_warnings
-from context_assembler.pipeline import Gathered
+from context_assembler.ports import TokenCounter, ToolSource
+from context_assembler.providers import provider_for
 from context_assembler.skills import (
+    ChosenSkills,
+    SkillsText,
     choose_skills,
     describe_skills,
     list_skills,
@@ -24,17 +28,41 @@ from context_assembler.stages.resolve_defaults import (
     validate_for_model,
     validate_tool_choice,
 )
-from context_assembler.tokens import counter_for
+from context_assembler.tokens import CountOnce, counter_for
 from context_assembler.tools import open_tool_sources
 from context_assembler.values.draft import Parameters
 from context_assembler.values.events import SessionHead
 from context_assembler.values.limits import ModelLimits
 from context_assembler.values.options import AssembleOptions, Settled
 from context_assembler.values.parts import Json
-from context_assembler.values.prompt import BootstrapFile
+from context_assembler.values.prompt import BootstrapFile, Skill
+from context_assembler.values.report import ReportEntry
+from context_assembler.values.tools import ToolSpec
 
 if TYPE_CHECKING:
     from context_assembler.config import AssemblerConfig
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Gathered:
+    """Everything a context is made from, besides the session's events."""
+
+    session_id: str
+    agent_id: str | None
+    last_seq: int
+    incarnation: str = ""
+    settled: Settled
+    parameters: Parameters
+    limits: ModelLimits
+    counter: TokenCounter
+    files: Sequence[BootstrapFile] = ()
+    tools: tuple[ToolSpec, ...] = ()
+    skills: tuple[Skill, ...] = ()
+    skills_text: str = ""
+    active_skills: tuple[str, ...] = ()
+    entries: tuple[ReportEntry, ...] = ()
+    warnings: tuple[str, ...] = ()
+    today: date
 
 
 class Gathering:
@@ -56,6 +84,7 @@ class Gathering:
             include=config.tools.include,
             exclude=config.tools.exclude,
             on_conflict=config.on_tool_conflict,
+            timeout_seconds=config.tools.timeout_seconds,
         )
         self._skill_providers = open_skill_providers(skills)
         self._resolver = DefaultsResolver(_system_layer(config))
@@ -76,17 +105,16 @@ class Gathering:
         """
         agent_id = agent_id or head.session.agent_id
         settled, limits, parameters = self._settle(head, agent_id, options)
+        settled, additional = _open_additional_tools(settled)
         wanted = settled.options
+        counter = CountOnce(counter_for(limits, mode=self._config.token_counter))
         files, collected, listed = await asyncio.gather(
-            self._load_files(agent_id),
-            self._collector.collect(wanted, additional=open_tool_sources(wanted.additional_tools)),
+            self._load_files(agent_id, counter),
+            self._collector.collect(wanted, additional=additional),
             list_skills(self._skill_providers),
         )
-        settled = validate_tool_choice(settled, collected.tools)
-        skills = choose_skills(
-            listed.skills, skip=bool(wanted.skip_skills), patterns=wanted.skill_filter
-        )
-        described = describe_skills(skills.skills, max_chars=self._config.prompt.skills_chars)
+        settled = validate_tool_choice(settled, collected.tools, provider=provider_for(limits))
+        skills, described = self._tell_of(listed.skills, settled, counter)
         today = self._now().date()
         return Gathered(
             session_id=head.session.id,
@@ -96,11 +124,12 @@ class Gathering:
             settled=settled,
             parameters=replace(parameters, tool_choice=settled.options.tool_choice),
             limits=limits,
-            counter=counter_for(limits, mode=self._config.token_counter),
+            counter=counter,
             files=files,
             tools=collected.tools,
             skills=skills.skills,
             skills_text=described.text,
+            active_skills=described.active,
             entries=(*skills.entries, *described.entries, *collected.entries),
             warnings=(
                 *lifecycle_warnings(limits, today),
@@ -121,12 +150,56 @@ class Gathering:
             agent=self._config.agents.get(agent_id or ""),
         )
         wanted = settled.options
-        limits = self._registry.get(wanted.model or "", unknown=wanted.unknown_model or "error")
+        assert wanted.model is not None, "the resolver insists on one"
+        assert wanted.unknown_model is not None, "the system layer gives one"
+        limits = self._registry.get(wanted.model, unknown=wanted.unknown_model)
         parameters, settled = validate_for_model(settled, limits)
         return settled, limits, parameters
 
-    async def _load_files(self, agent_id: str | None) -> list[BootstrapFile]:
-        return await self.loader.load(agent_id) if self.loader is not None else []
+    def _tell_of(
+        self, skills: Iterable[Skill], settled: Settled, counter: TokenCounter
+    ) -> tuple[ChosenSkills, SkillsText]:
+        options = settled.options
+        chosen = choose_skills(
+            skills, skip=bool(options.skip_skills), patterns=options.skill_filter
+        )
+        described = describe_skills(
+            chosen.skills,
+            max_tokens=self._config.prompt.skills_tokens,
+            count_text=counter.count_text,
+            active=_named_by_request(settled),
+        )
+        return chosen, described
+
+    async def _load_files(self, agent_id: str | None, counter: TokenCounter) -> list[BootstrapFile]:
+        if self.loader is None:
+            return []
+        return await self.loader.load(agent_id, count_text=counter.count_text)
+
+
+def _open_additional_tools(settled: Settled) -> tuple[Settled, list[ToolSource]]:
+    """Open the call's own tools; what no caller gave just now is left out if it is none.
+
+    Raises:
+        ConfigurationError: The request gives something that is no source of tools.
+    """
+    try:
+        return settled, open_tool_sources(settled.options.additional_tools)
+    except ConfigurationError as error:
+        layer = settled.layers["additional_tools"]
+        if layer == "request":
+            raise
+        warning = f"additional_tools of the {layer} layer were left out: {error}"
+        layers = {name: of for name, of in settled.layers.items() if name != "additional_tools"}
+        options = replace(settled.options, additional_tools=None)
+        warnings = (*settled.warnings, warning)
+        return replace(settled, options=options, layers=layers, warnings=warnings), []
+
+
+def _named_by_request(settled: Settled) -> tuple[str, ...]:
+    """Return the skills that the call itself asks for by name."""
+    is_asked = settled.layers.get("skill_filter") == "request"
+    return settled.options.skill_filter or () if is_asked else ()
 
 
 def _unused(options: AssembleOptions) -> list[str]:
@@ -146,8 +219,8 @@ def _open_loader(
         config.bootstrap_folder if bootstrap is None else bootstrap,
         agent_names=settings.agent_names,
         searches_upward=settings.searches_upward,
-        max_file_chars=settings.max_file_chars,
-        max_total_chars=settings.max_total_chars,
+        max_file_tokens=settings.max_file_tokens,
+        max_total_tokens=settings.max_total_tokens,
         ttl_seconds=settings.ttl_seconds,
     )
 
@@ -179,6 +252,7 @@ def key_of(gathered: Gathered) -> CacheKey:
         [(file.path, file.state, file.fingerprint) for file in gathered.files],
         gathered.tools,
         gathered.skills_text,
+        gathered.entries,
         gathered.warnings,
         gathered.today,
     )

@@ -2,12 +2,12 @@
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import date
-from typing import Final
+from functools import partial
 
 from context_assembler.errors import EmptySessionError
-from context_assembler.ports import Provider, TokenCounter
-from context_assembler.providers import PROVIDERS, provider_for
+from context_assembler.gathering import Gathered
+from context_assembler.ports import Truncation
+from context_assembler.providers import PROVIDER_FUNCTIONS, PROVIDERS, provider_for
 from context_assembler.stages.bind_reasoning import bind_reasoning
 from context_assembler.stages.build_system_prompt import (
     SystemPromptBuilder,
@@ -15,8 +15,8 @@ from context_assembler.stages.build_system_prompt import (
     summarize_tools,
 )
 from context_assembler.stages.detect_compaction import CompactionDetector, read_history
-from context_assembler.stages.load_bootstrap.bootstrap_text import render_bootstrap
-from context_assembler.stages.place_notes import append_notes, place_clock
+from context_assembler.stages.load_bootstrap import render_bootstrap
+from context_assembler.stages.place_notes import append_notes, place_clock, tell_date
 from context_assembler.stages.repair_history import repair_history
 from context_assembler.stages.split_window import (
     add_messages,
@@ -24,41 +24,20 @@ from context_assembler.stages.split_window import (
     fit_system,
     measure_window,
 )
+from context_assembler.stages.tell_changes import count_rows, warn_of_losses
 from context_assembler.stages.transform_messages import MessageTransformer
 from context_assembler.stages.write_report import write_report
 from context_assembler.truncation import Truncator
-from context_assembler.values.context import AssembledContext, ContextMetadata, ProviderFunctions
-from context_assembler.values.draft import Draft, Parameters
+from context_assembler.values.context import AssembledContext, ContextMetadata
+from context_assembler.values.draft import Draft
 from context_assembler.values.events import SessionEvent
 from context_assembler.values.ledger import Ledger
 from context_assembler.values.limits import ModelLimits
 from context_assembler.values.messages import Message
 from context_assembler.values.options import ClockSettings, Settled, TruncationSettings
 from context_assembler.values.parts import Json
-from context_assembler.values.prompt import BootstrapFile, Skill, SystemPrompt
+from context_assembler.values.prompt import PromptSection, SystemPrompt
 from context_assembler.values.report import CompactionCheck, ReportEntry
-from context_assembler.values.tools import ToolSpec
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Gathered:
-    """Everything a context is made from, besides the session's events."""
-
-    session_id: str
-    agent_id: str | None
-    last_seq: int
-    incarnation: str = ""
-    settled: Settled
-    parameters: Parameters
-    limits: ModelLimits
-    counter: TokenCounter
-    files: Sequence[BootstrapFile] = ()
-    tools: tuple[ToolSpec, ...] = ()
-    skills: tuple[Skill, ...] = ()
-    skills_text: str = ""
-    entries: tuple[ReportEntry, ...] = ()
-    warnings: tuple[str, ...] = ()
-    today: date
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,19 +46,10 @@ class _Shaped:
 
     system: SystemPrompt
     messages: tuple[Message, ...]
+    notes: tuple[PromptSection, ...]  # wanted behind the history
     ledger: Ledger  # of the fixed part
     entries: tuple[ReportEntry, ...]
     repairs: tuple[ReportEntry, ...]
-
-
-def _functions_of(provider: Provider) -> ProviderFunctions:
-    return ProviderFunctions(
-        render=provider.render,
-        check=lambda payload, draft: provider.check_payload(payload, limits=draft.limits),
-    )
-
-
-_FUNCTIONS: Final = {name: _functions_of(provider) for name, provider in PROVIDERS.items()}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -109,33 +79,32 @@ class ContextPipeline:
             TemplateError: A bootstrap template does not render.
         """
         shaped = self._shape(gathered, events)
+        if all(message.role == "system" or message.kind == "note" for message in shaped.messages):
+            raise EmptySessionError(gathered.session_id)
         check_feasible(shaped.ledger, gathered.tools)
-        truncator = Truncator(self._truncation_of(gathered.settled))
-        cut = truncator.truncate(
-            shaped.messages, room_tokens=shaped.ledger.room_tokens, counter=gathered.counter
-        )
-        draft, bound_entries = self._draft(gathered, shaped, cut.messages)
+        shaped, cut = self._cut(gathered, shaped)
+        draft, late_entries = self._draft(gathered, shaped, cut.messages)
+        changed = [entry for entry in late_entries if entry.kind == "message"]
+        others = [entry for entry in late_entries if entry.kind != "message"]
         ledger = add_messages(shaped.ledger, draft.messages, counter=gathered.counter)
         report = write_report(
             files=gathered.files,
-            pieces=(*shaped.entries, *gathered.entries),
-            repairs=(*shaped.repairs, *bound_entries),
-            history=[m for m in shaped.messages if not m.is_fresh_note],
+            pieces=_overlay((*shaped.entries, *gathered.entries), others),
+            repairs=(*shaped.repairs, *changed),
+            history=[message for message in shaped.messages if not message.is_fresh_note],
             cuts=cut.entries,
-            notes=[m for m in draft.messages if m.is_fresh_note],
+            sent=draft.messages,
             ledger=ledger,
             settled=gathered.settled,
-            warnings=gathered.warnings,
+            warnings=(*gathered.warnings, *warn_of_losses(late_entries)),
             counter=gathered.counter,
         )
         return AssembledContext(
             draft=draft,
-            metadata=_metadata(
-                gathered, ledger, is_cut=bool(cut.entries), check=self._check(gathered, shaped)
-            ),
+            metadata=_metadata(gathered, ledger, cut=cut, check=self._check(gathered, shaped)),
             report=report,
             provider=provider_for(gathered.limits),
-            functions=_FUNCTIONS,
+            functions=PROVIDER_FUNCTIONS,
         )
 
     def check_compaction(
@@ -148,14 +117,13 @@ class ContextPipeline:
         options, limits = gathered.settled.options, gathered.limits
         transformed = MessageTransformer().transform(events)
         repaired = repair_history(transformed.messages, accepts_prefill=limits.supports("prefill"))
-        if not repaired.messages:
-            raise EmptySessionError(gathered.session_id)
         prompt = self.prompt_builder.build(
             render_bootstrap(gathered.files, _template_variables(gathered)),
             session_system=transformed.leading_system,
             skills_text=gathered.skills_text,
             tools_summary=summarize_tools(gathered.tools) if self.summarizes_tools else "",
             additional=options.additional_system_prompt,
+            datetime_text=tell_date(repaired.messages, settings=self.clock),
         )
         # What no later call could send is gone before anything is counted or cut.
         sendable, unsendable_entries = self._bind(repaired.messages, limits, None)
@@ -165,6 +133,7 @@ class ContextPipeline:
         return _Shaped(
             system=system,
             messages=messages,
+            notes=prompt.notes,
             ledger=_measure(gathered, system),
             entries=_overlay(prompt.entries, fit_entries),
             repairs=(*repaired.entries, *unsendable_entries),
@@ -173,7 +142,10 @@ class ContextPipeline:
     def _draft(
         self, gathered: Gathered, shaped: _Shaped, kept: tuple[Message, ...]
     ) -> tuple[Draft, tuple[ReportEntry, ...]]:
-        """Return the draft with the signed reasoning that this very payload may carry."""
+        """Return the draft as the model's provider can take it, with a row for every change.
+
+        Of signed reasoning it has what this very payload may carry.
+        """
         draft = Draft(
             limits=gathered.limits,
             parameters=gathered.parameters,
@@ -183,10 +155,37 @@ class ContextPipeline:
             session_id=gathered.session_id,
             cache=gathered.settled.options.cache or "auto",
         )
-        provider = PROVIDERS.get(provider_for(gathered.limits))
-        fingerprints = provider.fingerprints(draft) if provider else ()
-        bound, entries = self._bind(kept, gathered.limits, fingerprints)
-        return replace(draft, messages=bound), entries
+        provider = PROVIDERS[provider_for(gathered.limits)]
+        entries: tuple[ReportEntry, ...] = ()
+        if gathered.limits.thinking.is_prefix_bound and any(m.is_signed for m in kept):
+            fingerprints = provider.fingerprints(draft)
+            bound, entries = self._bind(kept, gathered.limits, fingerprints)
+            draft = replace(draft, messages=bound)
+        adapted, rows = provider.adapt(draft)
+        counted = count_rows(rows, before=draft, after=adapted, counter=gathered.counter)
+        return adapted, (*entries, *counted)
+
+    def _cut(self, gathered: Gathered, shaped: _Shaped) -> tuple[_Shaped, Truncation]:
+        """Make the history fit; a note that is wanted and was cut is given once more, at the end."""
+        truncator = Truncator(self._truncation_of(gathered.settled))
+        if self._fits_without_stale_reasoning(gathered, shaped):
+            return shaped, Truncation(messages=shaped.messages)
+        cut_to_fit = partial(
+            truncator.truncate, room_tokens=shaped.ledger.room_tokens, counter=gathered.counter
+        )
+        cut = cut_to_fit(shaped.messages)
+        renewed = append_notes(shaped.messages, shaped.notes, seen=cut.messages)
+        if len(renewed) == len(shaped.messages):
+            return shaped, cut
+        return replace(shaped, messages=renewed), cut_to_fit(renewed)
+
+    def _fits_without_stale_reasoning(self, gathered: Gathered, shaped: _Shaped) -> bool:
+        """Whether it is only reasoning that may not be sent any more that is too much."""
+        count, room_tokens = gathered.counter.count_message, shaped.ledger.room_tokens
+        if sum(map(count, shaped.messages)) <= room_tokens:
+            return False
+        draft, stale = self._draft(gathered, shaped, shaped.messages)
+        return bool(stale) and sum(map(count, draft.messages)) <= room_tokens
 
     def _truncation_of(self, settled: Settled) -> TruncationSettings:
         options, usual = settled.options, self.truncation
@@ -227,18 +226,19 @@ class ContextPipeline:
 
 
 def _metadata(
-    gathered: Gathered, ledger: Ledger, *, is_cut: bool, check: CompactionCheck
+    gathered: Gathered, ledger: Ledger, *, cut: Truncation, check: CompactionCheck
 ) -> ContextMetadata:
     return ContextMetadata(
         session_id=gathered.session_id,
         model_id=gathered.limits.id,
         agent_id=gathered.agent_id,
         ledger=ledger,
-        truncated=is_cut,
-        truncated_by=gathered.settled.options.truncation_strategy if is_cut else None,
+        truncated=bool(cut.entries),
+        truncated_by=gathered.settled.options.truncation_strategy if cut.entries else None,
+        cut_level=cut.level,
         should_compact=check.needed,
         compaction_reason=check.reason,
-        active_skills=tuple(skill.name for skill in gathered.skills),
+        active_skills=gathered.active_skills,
         assembly_ms=0.0,
         cache_hit=False,
         last_seq=gathered.last_seq,
@@ -289,4 +289,5 @@ def _overlay(
 ) -> tuple[ReportEntry, ...]:
     """Return the entries, those of pieces that were changed later in their changed form."""
     changed = {(entry.kind, entry.id): entry for entry in changes}
-    return tuple(changed.get((entry.kind, entry.id), entry) for entry in entries)
+    known = [changed.pop((entry.kind, entry.id), entry) for entry in entries]
+    return (*known, *changed.values())

@@ -1,17 +1,19 @@
-"""Read a transcript and show what would be sent of it, what would not, and why. Needs no key."""
+"""Read a transcript and show what would be sent of it, what would not, and why. Needs no key.
+
+python explain_a_session.py [FILE]      # by default a sample of this repository
+"""
 
 import asyncio
 import sys
 from pathlib import Path
 
 from context_assembler import ContextAssembler, open_store, read_transcript
-from context_assembler.resources import bundled_path
 
-SAMPLE = bundled_path("samples") / "coding_agent.json"
+SAMPLE = Path(__file__).parents[1] / "tests" / "samples" / "coding_agent.json"
 
 
-async def main(text: str, model: str, window_tokens: int) -> None:
-    transcript = read_transcript(text)
+async def main(file: Path, model: str, window_tokens: int) -> None:
+    transcript = read_transcript(file)
     store = open_store("memory:")
     await store.append("imported", transcript.events)
 
@@ -31,4 +33,4 @@ async def main(text: str, model: str, window_tokens: int) -> None:
 
 if __name__ == "__main__":
     file = Path(sys.argv[1]) if len(sys.argv) > 1 else SAMPLE
-    asyncio.run(main(file.read_text(encoding="utf-8"), "claude-opus-5-5", 30_000))
+    asyncio.run(main(file, "claude-opus-5-5", 30_000))

@@ -58,6 +58,12 @@ json_values: SearchStrategy[Json] = st.recursive(
 json_objects: SearchStrategy[JsonObject] = st.dictionaries(any_texts, json_values, max_size=3)
 
 _maybe_text = st.none() | any_texts
+_extras = st.none() | st.dictionaries(
+    st.sampled_from(["openai_responses", "x"]),
+    st.dictionaries(
+        st.sampled_from(["id", "type", "phase", "status", "annotations", "content"]), json_values
+    ),
+)
 _sources: SearchStrategy[MediaSource] = st.one_of(
     st.builds(Base64Source, media_type=any_texts, data=any_texts),
     st.builds(UrlSource, url=any_texts, media_type=_maybe_text),
@@ -76,7 +82,11 @@ _documents = st.builds(
 )
 _opaque = st.builds(Opaque, provider=any_texts, block=json_objects, text=any_texts)
 _thinking = st.builds(
-    Thinking, text=any_texts, provider=_maybe_text, block=st.none() | json_objects
+    Thinking,
+    text=any_texts,
+    provider=_maybe_text,
+    block=st.none() | json_objects,
+    extras=_extras,
 )
 _calls = st.builds(
     ToolCall,
@@ -84,9 +94,11 @@ _calls = st.builds(
     name=any_texts,
     arguments=json_objects,
     arguments_json=_maybe_text,
+    signature=_maybe_text,
+    extras=_extras,
 )
 _result_parts: SearchStrategy[ResultPart] = st.one_of(
-    st.builds(Text, any_texts), _images, _documents, _opaque
+    st.builds(Text, any_texts, signature=_maybe_text, extras=_extras), _images, _documents, _opaque
 )
 _results = st.builds(
     ToolResult,

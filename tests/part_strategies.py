@@ -99,7 +99,12 @@ opaque_blocks: SearchStrategy[Opaque] = st.sampled_from(
     [
         Opaque(
             provider="openai_responses",
-            block={"type": "web_search_call", "id": "ws_1", "status": "completed"},
+            block={
+                "type": "web_search_call",
+                "id": "ws_1",
+                "status": "completed",
+                "action": {"type": "search", "query": "q"},
+            },
             text="searched the web",
         ),
         Opaque(provider="gemini", block={"executable_code": {"code": "1 + 1"}}),

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import pickle
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -12,13 +13,16 @@ import pytest
 from context_assembler import (
     AssembledContext,
     AssemblerConfig,
+    ContentError,
     ContextAssembler,
     ContextOverflowError,
     EmptySessionError,
     InMemoryStore,
     InvalidParameterError,
     PromptSection,
+    Provenance,
     ReplyError,
+    Session,
     SessionEvent,
     Text,
     Thinking,
@@ -35,7 +39,7 @@ from context_assembler import (
     tool_result_event,
     user_event,
 )
-from context_assembler.values.events import Session
+from context_assembler.values.events import CompactionBody
 from context_assembler.values.json_shapes import is_array, is_object
 from context_assembler.values.parts import ToolCall
 
@@ -127,21 +131,42 @@ async def test_to_request_is_the_models_own_provider() -> None:
     await assembler.add_user("trip", "Hello")
 
     claude = await assembler.assemble("trip", model=CLAUDE)
-    gpt = await assembler.assemble("trip", model=GPT)
+    older = await assembler.assemble("trip", model="gpt-4.1")
+    newer = await assembler.assemble("trip", model=GPT)
+    gemini = await assembler.assemble("trip", model="gemini-4-argon")
 
     assert claude.to_request() == claude.to_anthropic()
-    assert gpt.to_request() == gpt.to_openai_chat()
+    assert older.to_request() == older.to_openai_chat()
+    assert newer.to_request() == newer.to_openai_responses()
+    assert gemini.to_request() == gemini.to_gemini()
 
 
-async def test_a_model_whose_provider_is_not_bundled_says_which_are() -> None:
+async def test_an_unknown_provider_is_answered_with_the_known_ones() -> None:
     assembler = make_assembler()
     await assembler.add_user("trip", "Hello")
-    context = await assembler.assemble("trip", model="gemini-4-argon")
+    context = await assembler.assemble("trip", model=GPT)
 
-    with pytest.raises(UnsupportedRequestError, match=r"anthropic, openai_chat"):
-        context.to_request()
+    with pytest.raises(UnsupportedRequestError, match=r"anthropic, gemini, openai_chat"):
+        context.to_request("cohere")
 
-    assert context.check("openai_chat") == []
+
+@pytest.mark.parametrize("model", [CLAUDE, GPT, "gpt-4.1", "gemini-4-argon"])
+@pytest.mark.parametrize("provider", ["anthropic", "openai_chat", "openai_responses", "gemini"])
+async def test_any_model_renders_for_every_provider(model: str, provider: str) -> None:
+    assembler = make_assembler()
+    call = ToolCall(call_id="c1", name="find_flights", arguments={"city": "Faro"})
+    await fill(
+        assembler,
+        "s",
+        user_event("Hello"),
+        assistant_event((Text("Looking."), call)),
+        tool_result_event("c1", {"flights": 2}),
+    )
+
+    context = await assembler.assemble("s", model=model)
+
+    assert context.check(provider) == []
+    json.dumps(context.to_request(provider))
 
 
 async def test_assembling_writes_nothing() -> None:
@@ -697,3 +722,202 @@ async def test_a_reply_of_thinking_alone_does_not_part_later_ones_from_their_pre
     payload = (await assembler.assemble("s", model=CLAUDE)).to_anthropic()
 
     assert "sig2" in json.dumps(payload)
+
+
+async def test_a_wanted_note_is_given_again_once_its_exchange_was_cut() -> None:
+    assembler = make_assembler()
+    for number in range(20):
+        await assembler.add_user("s", f"question {number} " + "word " * 100)
+        context = await assembler.assemble(
+            "s", model=GPT, max_context_tokens=1500, additional_system_prompt="Answer in French."
+        )
+        payload = json.dumps(context.to_openai_chat())
+        assert "Answer in French." in payload, number
+        assert context.metadata.ledger.used_tokens <= 1500
+        reply = {
+            "id": "x",
+            "object": "chat.completion",
+            "model": GPT,
+            "choices": [
+                {
+                    "index": 0,
+                    "finish_reason": "stop",
+                    "message": {"role": "assistant", "content": "Oui."},
+                }
+            ],
+        }
+        await assembler.record("s", reply, context)
+
+
+async def test_what_arrives_while_the_model_is_at_work_stands_behind_its_answer() -> None:
+    assembler = make_assembler()
+    await assembler.add_user("s", "first")
+    context = await assembler.assemble("s", model=CLAUDE)
+    sent = without_cache_marks(context.to_anthropic()["messages"])
+    await assembler.add_user("s", "second")
+    await assembler.record("s", claude_reply(said("answer to the first")), context)
+
+    after = await assembler.assemble("s", model=CLAUDE)
+
+    messages = without_cache_marks(after.to_anthropic()["messages"])
+    texts = [message.text for message in after.messages if message.role != "system"]
+    assert texts == ["first", "answer to the first", "second"]
+    assert messages[: len(sent)] == sent
+
+
+async def test_a_turn_that_waits_for_the_provider_is_sent_back_as_it_is() -> None:
+    assembler = make_assembler()
+    await assembler.add_user("s", "Search the web")
+    context = await assembler.assemble("s", model=CLAUDE)
+    search: dict[str, Any] = {
+        "type": "server_tool_use",
+        "id": "srvtoolu_1",
+        "name": "web_search",
+        "input": {},
+    }
+    await assembler.record("s", claude_reply(said("Searching"), search), context)
+
+    context = await assembler.assemble("s", model=CLAUDE)
+
+    assert context.to_anthropic()["messages"][-1]["role"] == "assistant"
+    assert context.check() == []
+
+
+async def test_the_cut_level_tells_whether_the_payload_only_grew() -> None:
+    assembler = make_assembler()
+    previous: list[Any] = []
+    previous_level = 0
+    rewrites = 0
+    for number in range(40):
+        await assembler.add_user("s", f"question {number} " + "word " * 60)
+        context = await assembler.assemble("s", model=GPT, max_context_tokens=1500)
+        messages = context.to_openai_chat()["messages"]
+        if context.metadata.cut_level == previous_level:
+            assert messages[: len(previous)] == previous
+        else:
+            rewrites += 1
+        previous, previous_level = messages, context.metadata.cut_level
+
+    assert 0 < rewrites < 20
+
+
+async def test_a_long_history_is_built_beside_the_event_loop() -> None:
+    assembler = make_assembler()
+    talk = [user_event("q") if n % 2 == 0 else assistant_event("a") for n in range(401)]
+    await fill(assembler, "s", *talk)
+
+    context = await assembler.assemble("s", model=GPT)
+
+    assert len(context.messages) == 401
+
+
+async def test_a_reply_belongs_to_the_session_of_its_context() -> None:
+    assembler = make_assembler()
+    await assembler.add_user("a", "Hello")
+    await assembler.add_user("b", "Hello")
+    context = await assembler.assemble("a", model=CLAUDE)
+
+    with pytest.raises(InvalidParameterError, match="'a'"):
+        await assembler.record("b", claude_reply(said("Hi")), context)
+
+
+async def test_explaining_reports_what_assembling_reports() -> None:
+    assembler = make_assembler()
+    await assembler.add_user("s", "Hello")
+
+    context = await assembler.assemble("s", model=CLAUDE)
+    report = await assembler.explain("s", model=CLAUDE)
+
+    assert (report.entries, report.parameters) == (
+        context.report.entries,
+        context.report.parameters,
+    )
+
+
+async def test_a_context_can_be_pickled() -> None:
+    assembler = make_assembler()
+    await assembler.add_user("s", "Hello")
+    context = await assembler.assemble("s", model=CLAUDE)
+
+    again = pickle.loads(pickle.dumps(context))
+
+    assert again.to_anthropic() == context.to_anthropic()
+
+
+@pytest.mark.parametrize("value", [{"flights": 2}, [1, 2], None, 3, True])
+async def test_a_tool_may_return_any_json_value(value: Any) -> None:
+    assembler = make_assembler()
+    await assembler.add_user("s", "Hello")
+
+    event = await assembler.add_tool_result("s", "c1", value)
+
+    assert json.loads(event.text) == value
+
+
+@pytest.mark.parametrize("content", [{"a": 1}, 3, [1], object()])
+async def test_content_that_is_neither_text_nor_parts_is_refused_by_name(content: Any) -> None:
+    assembler = make_assembler()
+
+    with pytest.raises(ContentError, match="text or parts"):
+        await assembler.add_user("s", content)
+
+
+async def test_the_report_adds_up_to_the_ledger() -> None:
+    assembler = make_assembler()
+    events = [user_event("Migrate the billing table.")]
+    for number in range(20):
+        call = ToolCall(call_id=f"c{number}", name="find_flights", arguments={"city": "Faro"})
+        events += [assistant_event(call), tool_result_event(f"c{number}", "row " * 300)]
+    await fill(assembler, "s", *events)
+
+    report = await assembler.explain("s", model=GPT, max_context_tokens=4000)
+
+    rows = [entry for entry in report.entries if entry.kind in ("message", "note")]
+    listed = sum(row.tokens_after for row in rows if row.decision != "dropped")
+    assert listed == report.ledger.tokens_of("history", "notes")
+
+
+async def test_a_blank_compaction_covers_nothing() -> None:
+    assembler = make_assembler()
+    blank = SessionEvent(body=CompactionBody(summary=" ", first_seq=1, last_seq=2))
+    await fill(
+        assembler, "s", user_event("one"), assistant_event("two"), blank, user_event("three")
+    )
+
+    context = await assembler.assemble("s", model=CLAUDE)
+
+    assert [message.text for message in context.messages] == ["one", "two", "three"]
+    assert any(entry.decision == "dropped" for entry in context.report.entries)
+
+
+async def test_a_session_without_events_needs_no_compaction() -> None:
+    assembler = make_assembler()
+    await assembler.sessions.create(Session(id="s"))
+
+    check = await assembler.check_compaction("s", model=CLAUDE)
+
+    assert (check.needed, check.feasible) == (False, True)
+
+
+async def test_a_history_that_fits_without_its_stale_reasoning_is_not_cut() -> None:
+    assembler = make_assembler()
+    stale = Provenance(provider="anthropic", model=CLAUDE, prefix_fingerprint="stale")
+    block = {"type": "thinking", "thinking": "", "signature": "x" * 4000}
+    thinking = Thinking(provider="anthropic", block=block)
+    await fill(
+        assembler,
+        "s",
+        user_event("one"),
+        assistant_event("two"),
+        user_event("three"),
+        assistant_event((thinking, Text("four")), made_by=stale),
+        user_event("five"),
+    )
+    whole = await assembler.assemble("s", model=CLAUDE)
+
+    context = await assembler.assemble(
+        "s", model=CLAUDE, max_context_tokens=whole.metadata.ledger.used_tokens
+    )
+
+    assert context.messages == whole.messages
+    assert not context.metadata.truncated

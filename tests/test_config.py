@@ -101,7 +101,7 @@ def test_the_environment_gives_every_kind_of_value(
         "COMPACTION__TARGET_SHARE": "0.3",
         "TRUNCATION__CACHE_STABLE": "false",
         "CACHE__TTL_SECONDS": "5",
-        "BOOTSTRAP": '{"max_file_chars": 5}',
+        "BOOTSTRAP": '{"max_file_tokens": 5}',
         "CORPUS": "a variable that is not ours to read",
     }.items():
         monkeypatch.setenv(f"CONTEXT_ASSEMBLER_{name}", value)
@@ -118,7 +118,7 @@ def test_the_environment_gives_every_kind_of_value(
     assert config.compaction.target_share == 0.3
     assert config.truncation.cache_stable is False
     assert config.cache.ttl_seconds == 5
-    assert config.bootstrap.max_file_chars == 5
+    assert config.bootstrap.max_file_tokens == 5
 
 
 def test_values_may_be_given_as_objects(tmp_path: Path) -> None:
@@ -162,12 +162,14 @@ BAD: dict[str, tuple[dict[str, Any], str]] = {
     "two at once": ({"cache": {"ttl_seconds": "x", "max_entries": 0}}, r"\(1 more\)"),
     "no table": ({"defaults": "x"}, "'defaults'"),
     "a target above the trigger": (
-        {"compaction": CompactionSettings(trigger_share=0.1)},
-        "target_share < trigger_share",
+        {"compaction": {"trigger_share": 0.1}},
+        "setting 'compaction': .*every message would trigger it again",
     ),
-    "a step of nothing": ({"truncation": {"step_share": 0}}, "step_share"),
-    "a gap below zero": ({"clock": {"gap_seconds": -1}}, "gap_seconds"),
-    "no time zone": ({"clock": {"time_zone": "Mars/Base"}}, "'Mars/Base' is no IANA time zone"),
+    "a step of nothing": ({"truncation": {"step_share": 0}}, "'truncation': step_share must be"),
+    "a gap below zero": ({"clock": {"gap_seconds": -1}}, "'clock': gap_seconds must be"),
+    "no time zone": ({"clock": {"time_zone": "Mars/Base"}}, "'clock': time_zone must be .*IANA"),
+    "no format of a time": ({"clock": {"format": " "}}, "'clock': format must be"),
+    "no time for tools": ({"tools": {"timeout_seconds": 0}}, "'tools.timeout_seconds'"),
 }
 
 
@@ -216,3 +218,25 @@ def test_settings_cannot_be_changed_afterwards(tmp_path: Path) -> None:
         config.bootstrap = BootstrapSettings()
     with pytest.raises(ValueError, match="frozen"):
         config.bootstrap.required = ()
+
+
+def test_the_files_lie_in_the_folder_that_the_environment_names(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("CONTEXT_ASSEMBLER_FOLDER", str(write(tmp_path, TOML)))
+
+    assert AssemblerConfig() == AssemblerConfig(folder=tmp_path)
+
+
+def test_a_folder_in_the_arguments_wins_over_the_environment_s(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("CONTEXT_ASSEMBLER_FOLDER", str(write(tmp_path, "nonsense = 1")))
+    (tmp_path / "inner").mkdir()
+
+    assert AssemblerConfig(folder=tmp_path / "inner").folder == tmp_path / "inner"
+
+
+def test_a_folder_that_is_no_path_is_refused() -> None:
+    with pytest.raises(ConfigurationError, match="'folder'"):
+        AssemblerConfig(folder=7)

@@ -176,3 +176,30 @@ def test_the_architecture_names_tests_that_exist() -> None:
     ]
     assert named
     assert missing == []
+
+
+def test_contributing_names_files_that_exist() -> None:
+    text = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    named = re.findall(r"`((?:context_assembler|tests|docs|scripts)/[\w/.]+)`", text)
+
+    assert named
+    assert [path for path in named if not (ROOT / path).exists()] == []
+
+
+def test_the_reference_says_what_the_code_says() -> None:
+    done = subprocess.run(
+        [sys.executable, str(ROOT / "scripts" / "write_reference.py"), "--check"],
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        check=False,
+        capture_output=True,
+        encoding="utf-8",
+    )
+
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_every_public_name_says_what_it_is() -> None:
+    rows = (ROOT / "docs" / "reference" / "names.md").read_text(encoding="utf-8").splitlines()
+    empty = [row for row in rows if row.startswith("| `") and row.endswith("|  |")]
+
+    assert empty == []

@@ -1,5 +1,6 @@
 """The examples run as they are, against the local provider."""
 
+import ast
 import runpy
 import sys
 from pathlib import Path
@@ -26,11 +27,11 @@ class Runner:
         self._capsys = capsys
         monkeypatch.chdir(folder)
 
-    def __call__(self, name: str, server: ProviderServer) -> str:
+    def __call__(self, name: str, server: ProviderServer, *words: str) -> str:
         path = str(ROOT / "examples" / name)
         for variable, value in server.environment.items():
             self._monkeypatch.setenv(variable, value)
-        self._monkeypatch.setattr(sys, "argv", [path])
+        self._monkeypatch.setattr(sys, "argv", [path, *words])
         runpy.run_path(path, run_name="__main__")
         return self._capsys.readouterr().out
 
@@ -82,6 +83,26 @@ def test_a_transcript_is_explained(run_example: Runner) -> None:
 
     assert "history" in printed
     assert "shortened" in printed or "dropped" in printed
+
+
+def test_a_transcript_of_ones_own_is_explained(run_example: Runner) -> None:
+    with serve_providers() as server:
+        printed = run_example(
+            "explain_a_session.py", server, str(ROOT / "tests" / "samples" / "broken.json")
+        )
+
+    assert "repaired" in printed
+
+
+@pytest.mark.parametrize("example", EXAMPLES, ids=[path.name for path in EXAMPLES])
+def test_an_example_imports_public_names_only(example: Path) -> None:
+    imported = [
+        node.module or ""
+        for node in ast.walk(ast.parse(example.read_text(encoding="utf-8")))
+        if isinstance(node, ast.ImportFrom)
+    ]
+
+    assert [name for name in imported if name.startswith("context_assembler.")] == []
 
 
 @pytest.mark.parametrize("example", EXAMPLES, ids=[path.name for path in EXAMPLES])

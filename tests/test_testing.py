@@ -633,3 +633,25 @@ def test_the_environment_leads_both_sdks_here(
         other.chat.completions.create(model=CHAT_MODEL, messages=ask())
 
     assert [seen.provider for seen in echo.requests] == ["anthropic", "openai_chat"]
+
+
+BEYOND_JSON = {
+    "nested deeply": '{"messages": ' + "[" * 900 + "]" * 900 + "}",
+    "nested beyond Python": '{"messages": ' + "[" * 100_000,
+    "an overlong integer": '{"n": ' + "9" * 5_000 + "}",
+    "not a number": '{"temperature": NaN}',
+}
+
+
+@pytest.mark.parametrize("path", ["/v1/messages", "/v1/chat/completions"])
+@pytest.mark.parametrize("body", BEYOND_JSON.values(), ids=BEYOND_JSON.keys())
+def test_a_body_that_is_hardly_json_is_refused_like_any(
+    capfd: pytest.CaptureFixture[str], path: str, body: str
+) -> None:
+    with serve_providers() as server, pytest.raises(HTTPError) as caught:
+        urlopen(Request(server.url + path, data=body.encode()))
+
+    assert caught.value.code == 400
+    assert "not a JSON object" in caught.value.read().decode()
+    caught.value.close()
+    assert capfd.readouterr().err == ""

@@ -8,9 +8,8 @@ import typer
 
 from context_assembler.cli import exit_codes
 from context_assembler.cli.assembling import opened_assembler
-from context_assembler.cli.report_view import spelling
 from context_assembler.cli.request_options import JsonFlag, Request, takes_request
-from context_assembler.cli.screen import one_line, people, print_json
+from context_assembler.cli.screen import one_line, people, print_json, spelling
 from context_assembler.values.codec import to_json
 from context_assembler.values.report import CompactionCheck
 

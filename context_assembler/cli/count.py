@@ -13,10 +13,14 @@ from context_assembler.cli.screen import people, print_json
 from context_assembler.errors import ConfigurationError, TranscriptError
 from context_assembler.limits import get_model_limits
 from context_assembler.ports import ReadTranscript, TokenCounter
+from context_assembler.stages.build_system_prompt import SystemPromptBuilder
+from context_assembler.stages.split_window import add_messages, measure_window
 from context_assembler.stages.transform_messages import MessageTransformer
 from context_assembler.tokens import counter_for
 from context_assembler.transcripts import read_transcript
 from context_assembler.values.codec import to_json
+from context_assembler.values.limits import ModelLimits
+from context_assembler.values.standing import with_numbers
 
 app: Final = typer.Typer(add_completion=False)
 
@@ -74,11 +78,11 @@ def count(
     if session is not None:
         events = asyncio.run(load_events(sessions, session))
         counted: tuple[int, int | None] = _count_conversation(
-            ReadTranscript(events=events), counter
+            ReadTranscript(events=events), limits, counter
         )
     else:
         assert file is not None
-        counted = _count_text(read_text(file), counter, is_text=is_text)
+        counted = _count_text(read_text(file), limits, counter, is_text=is_text)
     tokens, messages = counted
     found = Count(
         tokens=tokens,
@@ -106,25 +110,28 @@ def _default_model() -> str:
     return model
 
 
-def _count_text(text: str, counter: TokenCounter, *, is_text: bool) -> tuple[int, int | None]:
+def _count_text(
+    text: str, limits: ModelLimits, counter: TokenCounter, *, is_text: bool
+) -> tuple[int, int | None]:
     if not is_text:
         try:
-            return _count_conversation(read_transcript(text), counter)
+            return _count_conversation(read_transcript(text), limits, counter)
         except TranscriptError:
             pass  # it is no conversation, so it is a text
     return counter.count_text(text), None
 
 
-def _count_conversation(read: ReadTranscript, counter: TokenCounter) -> tuple[int, int]:
-    transformed = MessageTransformer().transform(read.events)
-    tokens = (
-        counter.request_overhead_tokens
-        + sum(counter.count_system(text) for text in transformed.leading_system)
-        + sum(counter.count_tool(tool) for tool in read.tools)
-        + counter.count_tools_overhead(read.tools)
-        + sum(counter.count_message(message) for message in transformed.messages)
+def _count_conversation(
+    read: ReadTranscript, limits: ModelLimits, counter: TokenCounter
+) -> tuple[int, int]:
+    """Count as the ledger of a request does: what is no longer sent has no tokens."""
+    transformed = MessageTransformer().transform(with_numbers(read.events))
+    prompt = SystemPromptBuilder().build([], session_system=transformed.leading_system)
+    fixed = measure_window(
+        limits, system=prompt.system, tools=read.tools, counter=counter, max_tokens=0
     )
-    return tokens, len(transformed.messages)
+    ledger = add_messages(fixed, transformed.messages, counter=counter)
+    return ledger.used_tokens, len(transformed.messages)
 
 
 def _print_count(found: Count) -> None:

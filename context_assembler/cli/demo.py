@@ -16,7 +16,7 @@ from context_assembler.cli.opening import opened_store
 from context_assembler.cli.payload_view import SharedPrefix, payload_outline, shared_prefix
 from context_assembler.cli.report_view import runs_by_fate, runs_table, verdict
 from context_assembler.cli.request_options import JsonFlag
-from context_assembler.cli.screen import one_line, people, print_json
+from context_assembler.cli.screen import one_line, people, print_heading, print_json
 from context_assembler.config import AssemblerConfig
 from context_assembler.ports import ReadTranscript
 from context_assembler.resources import bundled_path
@@ -112,18 +112,13 @@ def _tell(console: Console, played: _Played, *, bound_tokens: int) -> None:
     _introduce(console, played.sample)
     for number, context in enumerate(played.contexts, start=1):
         model = context.metadata.model_id
-        _print_heading(
+        print_heading(
             console, f"{number}. One request for {model}, at most {bound_tokens:,} tokens"
         )
         _print_request(console, context)
     model = played.contexts[0].metadata.model_id
-    _print_heading(console, f"{len(played.contexts) + 1}. One step further with {model}")
+    print_heading(console, f"{len(played.contexts) + 1}. One step further with {model}")
     _print_step(console, played.shared)
-
-
-def _print_heading(console: Console, text: str) -> None:
-    console.print()
-    console.print(text, style="bold")
 
 
 def _introduce(console: Console, sample: ReadTranscript) -> None:

@@ -22,7 +22,7 @@ from context_assembler.cli.report_view import (
     verdict,
 )
 from context_assembler.cli.request_options import JsonFlag, ProviderName, Request, takes_request
-from context_assembler.cli.screen import people, print_json, printable
+from context_assembler.cli.screen import people, print_heading, print_json, printable
 from context_assembler.values.codec import to_json
 from context_assembler.values.context import AssembledContext
 from context_assembler.values.report import Report
@@ -55,14 +55,9 @@ def explain(
     console = people()
     _print_window(console, context)
     _print_pieces(console, context.report, every=every)
-    _print_heading(console, "Settings")
+    print_heading(console, "Settings")
     console.print(parameters_table(context.report.parameters))
     _print_checks(console, context, provider=provider)
-
-
-def _print_heading(console: Console, heading: str) -> None:
-    console.print()
-    console.print(heading, style="bold")
 
 
 def _print_window(console: Console, context: AssembledContext) -> None:
@@ -77,7 +72,7 @@ def _print_window(console: Console, context: AssembledContext) -> None:
 
 
 def _print_pieces(console: Console, report: Report, *, every: bool) -> None:
-    _print_heading(console, "Kept, shortened, dropped")
+    print_heading(console, "Kept, shortened, dropped")
     runs = single_runs(report.entries) if every else runs_of(report.entries)
     if not every and len(runs) > _MOST_RUNS_SHOWN:
         runs = runs_by_fate(report.entries)
@@ -89,10 +84,10 @@ def _print_pieces(console: Console, report: Report, *, every: bool) -> None:
 def _print_checks(console: Console, context: AssembledContext, *, provider: str | None) -> None:
     warnings = context.report.warnings
     if warnings:
-        _print_heading(console, "Warnings")
+        print_heading(console, "Warnings")
     for warning in warnings:
         console.print(f"· {printable(warning)}", style="yellow")
-    _print_heading(console, "Checks")
+    print_heading(console, "Checks")
     console.print(verdict(context.check(provider), provider=provider or context.provider))
     if context.metadata.should_compact:
         console.print(f"Compaction is advised: {context.metadata.compaction_reason}.")

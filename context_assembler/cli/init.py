@@ -28,6 +28,9 @@ def init(
     *,
     folder: Annotated[Path, typer.Argument(help="Where to; this folder by default.")] = Path(),
     force: Annotated[bool, typer.Option("--force", help="Replace files that exist.")] = False,
+    samples: Annotated[
+        bool, typer.Option("--samples", help="Write the sample sessions of the docs as well.")
+    ] = False,
     as_json: JsonFlag = False,
 ) -> None:
     """Write sample instruction files and a commented settings file.
@@ -36,6 +39,8 @@ def init(
     """
     targets = {folder / "bootstrap" / file.name: file for file in _bootstrap_samples()}
     targets[folder / SETTINGS_FILE.name] = SETTINGS_FILE
+    if samples:
+        targets |= {folder / "samples" / file.name: file for file in _sample_sessions()}
     done = [_write(path, sample, force=force) for path, sample in targets.items()]
     if as_json:
         print_json([{"path": str(file.path), "outcome": file.outcome} for file in done])
@@ -49,6 +54,10 @@ def init(
 
 def _bootstrap_samples() -> list[Path]:
     return sorted(bundled_path("bootstrap").glob("*.md"))
+
+
+def _sample_sessions() -> list[Path]:
+    return sorted(bundled_path("samples").glob("*.json"))
 
 
 def _write(path: Path, sample: Path, *, force: bool) -> Written:

@@ -32,7 +32,7 @@ def lint_payload(
         typer.Option(
             "--provider",
             metavar="NAME",
-            help="anthropic or openai_chat; the model's own by default.",
+            help=f"{', '.join(PROVIDERS)}; the model's own by default.",
         ),
     ] = None,
     model: Annotated[

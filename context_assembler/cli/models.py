@@ -11,10 +11,9 @@ from rich.text import Text
 
 from context_assembler.cli import exit_codes
 from context_assembler.cli.request_options import JsonFlag
-from context_assembler.cli.screen import one_line, people, print_json
+from context_assembler.cli.screen import one_line, people, print_json, spelling
 from context_assembler.errors import UnknownOptionError
-from context_assembler.limits import default_registry
-from context_assembler.limits.lifecycle import lifecycle_warnings, price_at
+from context_assembler.limits import default_registry, lifecycle_warnings, price_at
 from context_assembler.values.codec import to_json
 from context_assembler.values.limits import ModelLimits, Price
 from context_assembler.values.parts import Json
@@ -32,13 +31,15 @@ Status = Annotated[
 
 
 @app.callback(invoke_without_command=True)
-def models(context: typer.Context) -> None:
+def models(context: typer.Context, *, as_json: JsonFlag = False) -> None:
     """List models, their limits, prices and dates.
 
     Without a command: `list`.
     """
     if context.invoked_subcommand is None:
-        list_models()
+        list_models(as_json=as_json)
+    elif as_json:  # `models --json list` is `models list --json`
+        context.default_map = {context.invoked_subcommand: {"as_json": True}}
 
 
 @app.command("list")
@@ -160,24 +161,9 @@ def _fields(limits: ModelLimits) -> Iterator[tuple[str, str]]:
         value = to_json(getattr(limits, field.name))
         if field.name == "prices":
             for number, price in enumerate(value):
-                yield f"price {number + 1}" if len(value) > 1 else "price", _spelling(price)
+                yield f"price {number + 1}" if len(value) > 1 else "price", spelling(price)
         elif value not in ("", None, [], {}):
-            yield field.name, _spelling(value)
-
-
-def _spelling(value: Json) -> str:
-    match value:
-        case dict():
-            given = {name: entry for name, entry in value.items() if entry not in (None, [], "")}  # pyright: ignore[reportUnknownVariableType]
-            return ", ".join(f"{name}: {_spelling(entry)}" for name, entry in given.items())  # pyright: ignore[reportUnknownVariableType]
-        case list():
-            return " | ".join(_spelling(entry) for entry in value)  # pyright: ignore[reportUnknownVariableType]
-        case bool():
-            return "yes" if value else "no"
-        case int():
-            return f"{value:,}"
-        case _:
-            return str(value)
+            yield field.name, spelling(value)
 
 
 def _tokens(count: int | None) -> str:

@@ -13,7 +13,9 @@ _SHORT_TEXT_CHARS: Final = 60
 _FIRST_MESSAGES: Final = 3
 
 # The order in which providers read a request, and in which a cached prefix therefore grows.
-_PREFIX_ORDER: Final = ("tools", "system", "messages")
+_MESSAGE_LISTS: Final = ("messages", "input", "contents")
+_PREFIX_ORDER: Final = ("config", "tools", "system", "instructions", *_MESSAGE_LISTS)
+_BLOCK_LISTS: Final = ("content", "parts")
 _CACHE_MARKER: Final = "cache_control"
 
 
@@ -40,9 +42,9 @@ def payload_outline(payload: JsonObject, *, width_chars: int) -> str:
     """Return the payload in outline: a line for each setting and for each of the messages shown."""
     lines: list[str] = []
     for name, value in payload.items():
-        if name == "messages" and is_array(value):
+        if name in _MESSAGE_LISTS and is_array(value):
             entries = [_line(entry, width_chars=width_chars - 4) for entry in _ends(value)]
-            lines.append('  "messages": [\n    ' + ",\n    ".join(entries) + "\n  ]")
+            lines.append(f'  "{name}": [\n    ' + ",\n    ".join(entries) + "\n  ]")
         else:
             lines.append(f'  "{name}": ' + _line(value, width_chars=width_chars - len(name) - 6))
     return "{\n" + ",\n".join(lines) + "\n}"
@@ -86,12 +88,19 @@ def _blocks(payload: JsonObject) -> Iterator[str]:
     for name in _PREFIX_ORDER:
         value = payload.get(name)
         for entry in value if is_array(value) else [value]:
-            content = entry.get("content") if is_object(entry) else None
-            if is_object(entry) and is_array(content):
-                rest = {key: value for key, value in entry.items() if key != "content"}
-                yield from (json_text([rest, _unmarked(block)]) for block in content)
+            if is_object(entry):
+                yield from _blocks_of(entry)
             elif entry is not None:
-                yield json_text(_unmarked(entry))
+                yield json_text(entry)
+
+
+def _blocks_of(entry: JsonObject) -> Iterator[str]:
+    for name in _BLOCK_LISTS:
+        if is_array(blocks := entry.get(name)):
+            rest = {key: value for key, value in entry.items() if key != name}
+            yield from (json_text([rest, _unmarked(block)]) for block in blocks)
+            return
+    yield json_text(_unmarked(entry))
 
 
 def _unmarked(block: Json) -> Json:

@@ -8,8 +8,7 @@ from typing import Final
 from rich.table import Table
 from rich.text import Text
 
-from context_assembler.cli.screen import one_line
-from context_assembler.values.parts import Json
+from context_assembler.cli.screen import one_line, spelling
 from context_assembler.values.report import (
     Decision,
     PieceKind,
@@ -131,21 +130,6 @@ def parameters_table(parameters: Iterable[ResolvedParameter]) -> Table:
         shown = one_line(spelling(parameter.value), max_chars=80)
         table.add_row(parameter.name, shown, parameter.layer)
     return table
-
-
-def spelling(value: Json) -> str:
-    """Return a value of a setting or a figure as people write it."""
-    match value:
-        case str():
-            return value
-        case bool():
-            return "yes" if value else "no"
-        case int():
-            return f"{value:,}"
-        case tuple() | list():
-            return ", ".join(spelling(entry) for entry in value) or "none"  # pyright: ignore[reportUnknownVariableType]
-        case _:
-            return str(value)
 
 
 def violation_lines(violations: Iterable[Violation]) -> list[Text]:

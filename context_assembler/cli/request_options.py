@@ -11,6 +11,7 @@ from typing import Annotated, Any, Final
 import typer
 
 from context_assembler.errors import ConfigurationError
+from context_assembler.providers import PROVIDERS
 from context_assembler.values.parts import Json
 
 _PLACES, _FIT, _REPLY, _PROMPT, _SWITCHES = (
@@ -36,7 +37,7 @@ ProviderName = Annotated[
     typer.Option(
         "--provider",
         metavar="NAME",
-        help="Whose API: anthropic or openai_chat; the model's own by default.",
+        help=f"Whose API: {', '.join(PROVIDERS)}; the model's own by default.",
         rich_help_panel=_REPLY,
     ),
 ]

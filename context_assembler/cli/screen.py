@@ -10,6 +10,7 @@ from typing import Final, TextIO
 from rich.console import Console
 from rich.text import Text
 
+from context_assembler.values.json_shapes import is_array, is_object
 from context_assembler.values.parts import Json
 
 _PLAIN_WIDTH_CHARS: Final = 100  # where nobody knows how wide the reader's page is
@@ -96,3 +97,24 @@ def one_line(text: str, *, max_chars: int) -> str:
     """Return the text on one line, cut with an ellipsis where it is longer."""
     flat = " ".join(printable(text).split())
     return flat if len(flat) <= max_chars else f"{flat[: max_chars - 1].rstrip()}…"
+
+
+def print_heading(console: Console, heading: str) -> None:
+    """Write a heading with an empty line before it."""
+    console.print()
+    console.print(heading, style="bold")
+
+
+def spelling(value: Json) -> str:
+    """Return a value of a setting or a figure as people write it; empty fields are left out."""
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, int):
+        return f"{value:,}"
+    if is_object(value):
+        given = {name: entry for name, entry in value.items() if entry not in (None, [], "")}
+        return ", ".join(f"{name}: {spelling(entry)}" for name, entry in given.items())
+    if is_array(value):
+        between = " | " if any(is_object(entry) for entry in value) else ", "
+        return between.join(map(spelling, value)) or "none"
+    return str(value)

@@ -19,6 +19,7 @@ from context_assembler.transcripts import TRANSCRIPTS, read_sessions
 from context_assembler.values.codec import to_json
 from context_assembler.values.events import Session
 from context_assembler.values.parts import Json
+from context_assembler.values.standing import shift_covers
 
 _MOST_ISSUES_SHOWN: Final = 10
 
@@ -81,13 +82,17 @@ def export(
     format_name: Annotated[
         str, typer.Option("--format", metavar="NAME", help=f"{', '.join(TRANSCRIPTS)}.")
     ] = "openai_chat",
+    as_json: JsonFlag = False,
 ) -> None:
     """Write a session as a transcript.
 
-    The transcript goes to stdout.
+    The transcript goes to stdout; with --json it is the 'text' of an object that names its format.
     """
     _check_format(format_name)
     text = TRANSCRIPTS[format_name].write(asyncio.run(load_events(sessions, session)))
+    if as_json:
+        print_json({"session": session, "format": format_name, "text": text})
+        return
     sys.stdout.write(text if text.endswith("\n") else f"{text}\n")
 
 
@@ -152,19 +157,20 @@ def _named(found: list[Imported], session_id: str | None) -> list[Imported]:
 
 async def _check_new(store: SessionStore, found: Sequence[Imported], *, append: bool) -> None:
     for imported in found:
-        if not append and await _exists(store, imported.session_id):
+        if not append and await _last_seq(store, imported.session_id) is not None:
             raise ConfigurationError(
                 f"There is a session {imported.session_id!r} already.",
                 remedy="Name another one with --session, or pass --append.",
             )
 
 
-async def _exists(store: SessionStore, session_id: str) -> bool:
+async def _last_seq(store: SessionStore, session_id: str) -> int | None:
+    """Return how far the session has come; `None` where there is none of that id."""
     try:
-        await store.head(session_id)
+        head = await store.head(session_id)
     except UnknownSessionError:
-        return False
-    return True
+        return None
+    return head.last_seq
 
 
 async def _write(
@@ -172,8 +178,10 @@ async def _write(
 ) -> None:
     """Append the events in one go: all of them are there afterwards, or none."""
     events = imported.transcript.events
-    if append and await _exists(store, imported.session_id):
-        await store.append(imported.session_id, events)
+    last_seq = await _last_seq(store, imported.session_id) if append else None
+    if last_seq is not None:
+        behind = shift_covers(events, by=last_seq)
+        await store.append(imported.session_id, behind, expected_seq=last_seq)
         return
     await store.append(imported.session_id, events, expected_seq=0)
     await store.create(

@@ -4,27 +4,13 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import date
 from math import isfinite
-from typing import TypeGuard, TypeVar
+from typing import TypeVar
 
 from context_assembler.errors import RegistryError, nearest
+from context_assembler.values.json_shapes import is_array, is_object
 from context_assembler.values.parts import Json
 
 _T = TypeVar("_T", bound=str)
-
-
-def is_list(value: object) -> TypeGuard[list[Json]]:
-    """Whether a JSON value is a list."""
-    return isinstance(value, list)
-
-
-def is_mapping(value: object) -> TypeGuard[Mapping[Json, Json]]:
-    """Whether a value is a mapping of any kind."""
-    return isinstance(value, Mapping)
-
-
-def is_object(value: object) -> TypeGuard[dict[Json, Json]]:
-    """Whether a JSON value is an object; YAML allows keys that are no text."""
-    return isinstance(value, dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -93,7 +79,7 @@ class Fields:
         value = self.content.get(name)
         if value is None:
             return ()
-        if not is_list(value):
+        if not is_array(value):
             raise self.error(name, f"a list of texts is needed, not {value!r}")
         for entry in value:
             if not isinstance(entry, str):

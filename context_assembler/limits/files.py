@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final, TypedDict
 
 from context_assembler.errors import RegistryError
-from context_assembler.limits.fields import is_list, is_object
+from context_assembler.values.json_shapes import is_array, is_object
 from context_assembler.values.parts import Json, JsonObject
 
 _ROW_START: Final = re.compile(r"^  (?=[^\s#])", re.MULTILINE)
@@ -44,7 +44,7 @@ class LimitFile:
             found = _ALIASES.search(text)
             return [alias.strip(" '\"") for alias in found[1].split(",")] if found else None
         listed = (self.rows[model_id] or {}).get("aliases")
-        return listed if is_list(listed) else None
+        return listed if is_array(listed) else None
 
 
 class ModelFields(TypedDict, total=False):
@@ -156,14 +156,15 @@ def _parse(name: str, text: str) -> dict[str, JsonObject | None]:
     models: object = content.get("models") or {}
     if not is_object(models):
         raise RegistryError(file=name, row=WHOLE_FILE, field="models", reason="a mapping is needed")
-    for model_id, row in models.items():
+    rows: dict[Json, Json] = dict(models)  # YAML allows keys that are no text
+    for model_id, row in rows.items():
         if not isinstance(model_id, str):
             reason = f"an id is text, not {model_id!r} (quote it)"
             raise RegistryError(file=name, row=str(model_id), field="models", reason=reason)
         if row is not None and not is_object(row):
             reason = f"a mapping is needed, not {row!r}"
             raise RegistryError(file=name, row=model_id, field="models", reason=reason)
-    return models
+    return rows
 
 
 def _load(name: str, text: str) -> Json:

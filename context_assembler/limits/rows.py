@@ -4,7 +4,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final, cast, get_args
 
-from context_assembler.limits.fields import Fields, is_list
+from context_assembler.limits.fields import Fields
+from context_assembler.values.json_shapes import is_array
 from context_assembler.values.limits import (
     CacheRule,
     ModelLimits,
@@ -187,7 +188,7 @@ def _prices(fields: Fields) -> tuple[Price, ...]:
     rows = fields.content.get("prices")
     if rows is None:
         return ()
-    if not is_list(rows):
+    if not is_array(rows):
         raise fields.error("prices", f"a list is needed, not {rows!r}")
     return tuple(_price(fields, row) for row in rows)
 

@@ -1,6 +1,7 @@
 """The session stores that travel with the package, by the scheme of their URL."""
 
 from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import Final
 
 from context_assembler.errors import ConfigurationError, UnknownStoreSchemeError
@@ -39,20 +40,41 @@ SESSION_STORES: Final[Mapping[str, Callable[[str], SessionStore]]] = {
 """What opens the location behind the colon; nothing is touched before the first use."""
 
 
-def open_store(store: str | SessionStore) -> SessionStore:
-    """Return the store that a URL names; a store is returned as it is.
+def open_store(store: str | Path | SessionStore) -> SessionStore:
+    """Return the store that a URL names; a store is returned as it is, a path is a SQLite file.
 
     `memory:` keeps sessions in this process, `sqlite:agent.db` in a file of the current folder,
     `sqlite:///var/lib/agent.db` in one elsewhere. The path is taken as written: `%20` stays `%20`.
 
     Raises:
         UnknownStoreSchemeError: No bundled store has that scheme.
-        ConfigurationError: The URL's location cannot be one.
+        ConfigurationError: The URL's location cannot be one, or what is given is no store.
     """
+    if isinstance(store, Path):
+        return SqliteStore(store)
     if not isinstance(store, str):
+        _check_store(store)
         return store
     scheme, colon, location = store.partition(":")
     opener = SESSION_STORES.get(scheme.lower()) if colon else None
     if opener is None:
         raise UnknownStoreSchemeError(store, known=SESSION_STORES)
     return opener(location)
+
+
+def _check_store(given: object) -> None:
+    is_class = isinstance(given, type)
+    missing = [name for name in _METHODS if not callable(getattr(given, name, None))]
+    if not missing and not is_class:
+        return
+    lacks = (
+        "" if len(missing) == len(_METHODS) else f": it has no {missing[0]}()" if missing else ""
+    )
+    what = f"The class {given.__name__}" if isinstance(given, type) else f"A {type(given).__name__}"
+    raise ConfigurationError(
+        f"{what} is no session store{lacks}.",
+        remedy="Pass a URL such as 'memory:' or 'sqlite:agent.db', a Path, or an opened store.",
+    )
+
+
+_METHODS: Final = ("create", "append", "load", "head")

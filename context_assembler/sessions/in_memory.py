@@ -16,6 +16,7 @@ from context_assembler.sessions.rules import (
     check_event_ids,
     check_session_id,
     number_events,
+    place_of,
 )
 from context_assembler.values.codec import (
     decode_event,
@@ -75,7 +76,9 @@ class InMemoryStore:
         """
         check_session_id(session_id)
         check_event_ids(session_id, events)
-        copies = [decode_event(encode_event(event), where="the event") for event in events]
+        copies = [
+            _copy_of(event, place_of(session_id, events, i)) for i, event in enumerate(events)
+        ]
         with self._lock:
             log = self._logs.get(session_id) or _Log(Session(id=session_id))
             last_seq = len(log.events)
@@ -145,7 +148,11 @@ class InMemoryStore:
         check_session_id(session_id)
         with self._lock:
             log = self._logs.get(session_id)
-            newest = list(self._logs)[-MAX_NEAREST_IDS:]
-        if log is None:
-            raise UnknownSessionError(session_id, known=newest)
+            if log is None:
+                newest = list(self._logs)[-MAX_NEAREST_IDS:]
+                raise UnknownSessionError(session_id, known=newest)
         return log
+
+
+def _copy_of(event: SessionEvent, where: str) -> SessionEvent:
+    return decode_event(encode_event(event, where=where), where=where)

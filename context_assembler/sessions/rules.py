@@ -6,6 +6,7 @@ from typing import Final
 
 from context_assembler.errors import DuplicateEventError, InvalidParameterError
 from context_assembler.values.events import SessionEvent
+from context_assembler.values.field_codecs import kind_of
 
 MAX_ID_CHARS: Final = 512
 MAX_NEAREST_IDS: Final = 2_000  # how many existing ids an unknown one is compared with
@@ -53,6 +54,15 @@ def number_events(
         taken.add(event_id)
         numbered.append(replace(event, id=event_id, seq=seq))
     return numbered
+
+
+def place_of(session_id: str, events: Sequence[SessionEvent], index: int) -> str:
+    """Return what to call one of the events that are appended, in errors."""
+    event = events[index]
+    kind = kind_of(event.body) or "new"
+    name = f" {event.id!r}" if event.id else ""
+    among = f" (number {index + 1} of {len(events)})" if len(events) > 1 else ""
+    return f"The {kind} event{name}{among} for session {session_id!r}"
 
 
 def generated_id(seq: int) -> str:

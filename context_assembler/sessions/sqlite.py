@@ -130,8 +130,9 @@ class SqliteStore:
 
     async def close(self) -> None:
         """Close the file and end both threads."""
-        await self._writer.close()
+        # The last connection to close folds the log into the file, and a reader may not.
         await self._reader.close()
+        await self._writer.close()
 
     async def __aenter__(self) -> Self:
         return self

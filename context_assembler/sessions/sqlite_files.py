@@ -67,6 +67,7 @@ def explained_errors(path: Path) -> Generator[None]:
         code = getattr(error, "sqlite_errorcode", 0)
         found = _TROUBLE_BY_CODE.get(code) or _TROUBLE_BY_CODE.get(code & _PRIMARY_CODE)
         reason, remedy = found or _Trouble(f"SQLite says: {error}", _ELSE)
+        remedy += _relative_instead(path)
         raise StoreUnavailableError(str(path), reason=reason, remedy=remedy) from error
 
 
@@ -154,12 +155,20 @@ def _check_place(path: Path) -> None:
         raise StoreUnavailableError(
             str(path),
             reason=f"the folder {str(path.parent)!r} does not exist",
-            remedy="Create the folder first, or give another path.",
+            remedy="Create the folder first, or give another path." + _relative_instead(path),
         )
     if path.is_dir():
         raise StoreUnavailableError(
             str(path), reason="it is a folder", remedy="Give the path of a file in it."
         )
+
+
+def _relative_instead(path: Path) -> str:
+    """Return a question, where the path may be one slash too long: below the root, but also here."""
+    relative = path.relative_to(path.anchor)
+    if path.parent.is_relative_to(Path.cwd()) or not (Path.cwd() / relative).parent.is_dir():
+        return ""
+    return f" Did you mean 'sqlite:{relative.as_posix()}', relative to the current folder?"
 
 
 def _check_version(path: Path, connection: sqlite3.Connection) -> int:

@@ -11,7 +11,12 @@ from context_assembler.errors import (
     DuplicateEventError,
     UnknownSessionError,
 )
-from context_assembler.sessions.rules import MAX_NEAREST_IDS, generated_id, number_events
+from context_assembler.sessions.rules import (
+    MAX_NEAREST_IDS,
+    generated_id,
+    number_events,
+    place_of,
+)
 from context_assembler.values.codec import (
     FORMAT_VERSION,
     dump_event,
@@ -51,7 +56,10 @@ def append_events(
         DuplicateEventError: The session has an event of one of these ids.
     """
     # Encoded before the lock is taken: other writers wait for the disk only.
-    bodies = [dump_event(replace(event, id="", seq=0)) for event in events]
+    bodies = [
+        dump_event(replace(event, id="", seq=0), where=place_of(session_id, events, index))
+        for index, event in enumerate(events)
+    ]
     with _transaction(connection):
         last_seq = _last_seq(connection, session_id)
         if expected_seq is not None and expected_seq != (last_seq or 0):

@@ -8,12 +8,19 @@ from typing import Any, Final, NamedTuple
 from context_assembler.errors import ConfigurationError
 from context_assembler.ports import SkillProvider
 from context_assembler.skills.folder import FolderSkills
-from context_assembler.skills.prompt_text import choose_skills, describe_skills
+from context_assembler.skills.prompt_text import (
+    ChosenSkills,
+    SkillsText,
+    choose_skills,
+    describe_skills,
+)
 from context_assembler.values.json_shapes import is_array
 from context_assembler.values.prompt import Skill
 
 __all__ = [
     "SKILL_PROVIDERS",
+    "ChosenSkills",
+    "SkillsText",
     "choose_skills",
     "describe_skills",
     "list_skills",

@@ -1,8 +1,8 @@
 """What the prompt says of skills: names and descriptions, within a budget."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from fnmatch import fnmatchcase
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, TypeAlias
 
 from context_assembler.errors import nearest
 from context_assembler.values.prompt import Skill
@@ -15,6 +15,9 @@ _INTRODUCTION: Final = (
 _ACTIVE: Final = "## Skill: {name}\n\n{instructions}"
 
 
+CountText: TypeAlias = Callable[[str], int]
+
+
 class ChosenSkills(NamedTuple):
     """The skills of one request, sorted by name, and what was left out of them."""
 
@@ -24,10 +27,11 @@ class ChosenSkills(NamedTuple):
 
 
 class SkillsText(NamedTuple):
-    """The section for the prompt, and a row for every skill."""
+    """The section for the prompt, a row for every skill, and whose instructions it holds."""
 
     text: str
     entries: tuple[ReportEntry, ...]
+    active: tuple[str, ...] = ()
 
 
 def choose_skills(
@@ -68,9 +72,13 @@ def _matches(name: str, patterns: Sequence[str] | None) -> bool:
 
 
 def describe_skills(
-    skills: Sequence[Skill], *, max_chars: int = 8_000, active: Iterable[str] = ()
+    skills: Sequence[Skill],
+    *,
+    max_tokens: int,
+    count_text: CountText,
+    active: Iterable[str] = (),
 ) -> SkillsText:
-    """Return names, files and descriptions of the skills, at most `max_chars` long.
+    """Return names, files and descriptions of the skills in at most `max_tokens`.
 
     Too long a list is shortened fairly: the longest descriptions give way first, down to a length
     that all may have. Where even the names do not fit, the last ones are left out, and counted.
@@ -78,37 +86,73 @@ def describe_skills(
     Args:
         active: Names whose full instructions follow the list; they do not count.
     """
-    if not skills:
-        return SkillsText("", ())
-    heads = [f"- {skill.name} ({skill.path})" for skill in skills]
-    rest = f"- … and {len(skills):,} more skills"
-    room = max_chars - len(_INTRODUCTION) - len(rest) - 1
-    shown = _how_many_fit([len(head) + 1 for head in heads], room)
-    left = room - sum(len(head) + 1 for head in heads[:shown])
-    cap = _fair_cap([len(skill.description) + 2 for skill in skills[:shown]], left)
-    lines: list[str] = []
-    entries: list[ReportEntry] = []
-    for skill, head in zip(skills[:shown], heads, strict=False):
-        words = _shorten(skill.description, cap - 2)
-        lines.append(f"{head}: {words}" if words else head)
-        entries.append(_row(skill, words))
-    if shown < len(skills):
-        lines.append(f"- … and {len(skills) - shown:,} more skills")
-    entries += [_dropped(skill, "no room", "skill_budget") for skill in skills[shown:]]
     wanted = set(active)
-    full = [
-        _ACTIVE.format(name=skill.name, instructions=skill.instructions)
-        for skill in skills
-        if skill.name in wanted
-    ]
-    text = _INTRODUCTION + "\n" + "\n".join(lines)
-    return SkillsText("\n\n".join([text, *full]), tuple(entries))
+    full = [skill for skill in skills if skill.name in wanted and skill.instructions]
+    names = tuple(skill.name for skill in full)
+    listed = _fitting_list(skills, max_tokens=max_tokens, count_text=count_text)
+    texts = [_ACTIVE.format(name=one.name, instructions=one.instructions) for one in full]
+    return SkillsText(
+        "\n\n".join([listed.text, *texts] if listed.text else texts),
+        tuple(_row(skill, words, active=names) for skill, words in _with_words(skills, listed)),
+        names,
+    )
 
 
-def _row(skill: Skill, words: str) -> ReportEntry:
-    if words == skill.description:
-        return ReportEntry(kind="skill", id=skill.name, decision="kept")
-    reason = f"its description was cut from {len(skill.description):,} to {len(words):,} characters"
+class _List(NamedTuple):
+    """The list as text, and what it says of each skill; those at the end may be missing."""
+
+    text: str
+    descriptions: tuple[str, ...]
+
+
+def _with_words(skills: Sequence[Skill], listed: _List) -> Iterable[tuple[Skill, str | None]]:
+    missing = len(skills) - len(listed.descriptions)
+    return zip(skills, (*listed.descriptions, *[None] * missing), strict=True)
+
+
+def _fitting_list(skills: Sequence[Skill], *, max_tokens: int, count_text: CountText) -> _List:
+    room_tokens = max_tokens if skills else 0
+    while room_tokens > 0:
+        listed = _list(skills, room_tokens=room_tokens, count_text=count_text)
+        over_tokens = count_text(listed.text) - max_tokens
+        if over_tokens <= 0:
+            return listed
+        room_tokens -= max(over_tokens, room_tokens // 16)
+    return _List("", ())
+
+
+def _list(skills: Sequence[Skill], *, room_tokens: int, count_text: CountText) -> _List:
+    """Return a list that should fit; counts of its pieces need not add up to that of the whole."""
+    heads = [f"- {skill.name} ({skill.path})" for skill in skills]
+    sizes = [count_text(f"{head}: \n") for head in heads]
+    left_tokens = room_tokens - count_text(_INTRODUCTION) - count_text(_rest(len(skills)))
+    shown = _how_many_fit(sizes, left_tokens)
+    left_tokens -= sum(sizes[:shown])
+    wanted = [count_text(skill.description) for skill in skills[:shown]]
+    cap = _fair_cap(wanted, left_tokens)
+    words = tuple(
+        _shorten(skill.description, max_tokens=cap, count_text=count_text)
+        for skill in skills[:shown]
+    )
+    lines = [f"{head}: {said}" if said else head for head, said in zip(heads, words, strict=False)]
+    lines += [_rest(len(skills) - shown)] if shown < len(skills) else []
+    return _List("\n".join([_INTRODUCTION, *lines]), words)
+
+
+def _rest(count: int) -> str:
+    return f"- … and {count:,} more skills"
+
+
+def _row(skill: Skill, words: str | None, *, active: Collection[str]) -> ReportEntry:
+    follow = "active: its instructions follow the list"
+    is_active = skill.name in active
+    if words is None and not is_active:
+        return _dropped(skill, "no room in the list", "skill_budget")
+    if words is None or words == skill.description:
+        reason, rule = (follow, "active") if is_active else ("listed", "listed")
+        return ReportEntry(kind="skill", id=skill.name, decision="kept", reason=reason, rule=rule)
+    cut = f"its description was cut from {len(skill.description):,} to {len(words):,} characters"
+    reason = f"{cut}; {follow}" if is_active else cut
     return ReportEntry(
         kind="skill", id=skill.name, decision="shortened", reason=reason, rule="skill_budget"
     )
@@ -133,10 +177,17 @@ def _fair_cap(sizes: Sequence[int], room: int) -> int:
     return max(sizes, default=0)
 
 
-def _shorten(text: str, max_chars: int) -> str:
-    if len(text) <= max_chars:
+def _shorten(text: str, *, max_tokens: int, count_text: CountText) -> str:
+    """Return the text, or as many of its first words as fit with an ellipsis."""
+    tokens = count_text(text)
+    if tokens <= max_tokens:
         return text
-    if max_chars < 2:
-        return ""
-    words = text[: max_chars - 1].rpartition(" ")[0] or text[: max_chars - 1]
-    return words.rstrip(" ,;:.") + "…"
+    chars = len(text) * max_tokens // tokens
+    while chars > 0:
+        cut = text[:chars]
+        words = cut.rpartition(" ")[0] if not text[chars].isspace() else cut
+        shorter = (words or cut).rstrip(" ,;:.") + "…"
+        if count_text(shorter) <= max_tokens:
+            return shorter
+        chars -= max(1, chars // 16)
+    return ""

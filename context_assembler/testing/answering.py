@@ -74,14 +74,15 @@ class Answerer:
         limits = _limits_of(body)
         self._check_rules(wire, wire.to_arguments(body, headers), limits)
         counter = self._counter or counter_for(limits)
-        segments = split_segments(body, counter=counter)
+        told = wire.to_messages(body)
+        segments = split_segments(told, counter=counter)
         input_tokens = sum_tokens(segments, counter=counter)
         window_tokens = limits.input_tokens or limits.window_tokens
         if input_tokens > window_tokens:
             raise wire.refuse_overlong(input_tokens, window_tokens)
         if objection := wire.find_objection(segments, limits):
             raise RefusedRequestError(status=400, kind=_INVALID, message=objection)
-        reply = self._next_reply(heard=last_user_text(body))
+        reply = self._next_reply(heard=last_user_text(told))
         cached = wire.use_cache(self._cache, segments, body=body, limits=limits)
         usage = Usage(
             input_tokens=input_tokens,

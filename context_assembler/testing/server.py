@@ -12,13 +12,19 @@ from typing import Any, Final
 from context_assembler.ports import TokenCounter
 from context_assembler.testing.answering import MAX_BODY_BYTES, Answerer
 from context_assembler.testing.anthropic_wire import ANTHROPIC_WIRE
+from context_assembler.testing.gemini_wire import GEMINI_WIRE, read_path
 from context_assembler.testing.openai_wire import OPENAI_WIRE
+from context_assembler.testing.responses_wire import RESPONSES_WIRE
 from context_assembler.testing.script import Script, ScriptLine
 from context_assembler.testing.traffic import RefusedRequestError, SeenRequest, Wire
+from context_assembler.values.json_bounds import load_bounded_json
 from context_assembler.values.json_shapes import is_object
-from context_assembler.values.parts import Json, JsonObject
+from context_assembler.values.parts import JsonObject
 
-_WIRES: Final[Mapping[str, Wire]] = {wire.path: wire for wire in (ANTHROPIC_WIRE, OPENAI_WIRE)}
+_WIRES: Final[Mapping[str, Wire]] = {
+    wire.path: wire for wire in (ANTHROPIC_WIRE, OPENAI_WIRE, RESPONSES_WIRE)
+}
+_MAX_DEPTH: Final = 300  # a value as deep as can be stored, and what a request puts around it
 _COUNT_PATH: Final = "/v1/messages/count_tokens"
 
 
@@ -40,13 +46,20 @@ class ProviderServer:
         return f"{self.url}/v1"
 
     @property
+    def gemini_url(self) -> str:
+        """The `base_url` in the `HttpOptions` of the Google Gen AI SDK."""
+        return self.url
+
+    @property
     def environment(self) -> dict[str, str]:
-        """What to put into the environment so that both SDKs come here by themselves."""
+        """What to put into the environment so that the SDKs come here by themselves."""
         return {
             "ANTHROPIC_BASE_URL": self.anthropic_url,
             "ANTHROPIC_API_KEY": "test",
             "OPENAI_BASE_URL": self.openai_url,
             "OPENAI_API_KEY": "test",
+            "GOOGLE_GEMINI_BASE_URL": self.gemini_url,
+            "GEMINI_API_KEY": "test",
         }
 
     @property
@@ -67,7 +80,7 @@ def serve_providers(
     counter: TokenCounter | None = None,
     today: date | None = None,
 ) -> Generator[ProviderServer]:
-    """Serve the Anthropic Messages and the OpenAI Chat Completions API on loopback.
+    """Serve Anthropic Messages, OpenAI Chat Completions and Responses, and Gemini on loopback.
 
     Every request is checked by the provider's rules, its size, and its signed thinking, and refused
     in that provider's own words and shape where it breaks one. Usage reports what a prompt cache
@@ -108,13 +121,14 @@ class _Endpoint(BaseHTTPRequestHandler):
 
     def do_POST(self) -> None:
         path = self.path.partition("?")[0]
-        wire = _WIRES.get(path, ANTHROPIC_WIRE)
+        told = read_path(path)  # Gemini's paths say what the bodies of the others say
+        wire = GEMINI_WIRE if told else _WIRES.get(path, ANTHROPIC_WIRE)
         try:
-            body = self._read_body()
+            body = {**self._read_body(), **told}
             if path == _COUNT_PATH:
                 self._send_json(200, {"input_tokens": self.answerer.count(body)})
             else:
-                self._answer(_wire_at(path), body)
+                self._answer(wire if told else _wire_at(path), body)
         except RefusedRequestError as refused:
             self._send_json(refused.status, wire.render_error(refused))
 
@@ -140,7 +154,7 @@ class _Endpoint(BaseHTTPRequestHandler):
                 message="Request exceeds the maximum allowed number of bytes.",
             )
         try:
-            body: Json = json.loads(text)
+            body = load_bounded_json(text, max_depth=_MAX_DEPTH)
         except ValueError as broken:
             raise _not_json() from broken
         if not is_object(body):

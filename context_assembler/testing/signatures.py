@@ -41,7 +41,7 @@ def sign_thinking(text: str, *, limits: ModelLimits, segments: Sequence[Segment]
     Args:
         text: The block's text as it is sent, which may be empty.
     """
-    readable = [s for s in segments if s.thinking is not None and _is_readable(s, limits)]
+    readable = [s for s in segments if s.thinking is not None and is_readable(s, limits)]
     seal = _Seal(
         model=limits.id,
         prefix=_last(prefix_digests(segments, with_thinking=False)),
@@ -77,9 +77,10 @@ def find_bad_thinking(segments: Sequence[Segment], *, limits: ModelLimits) -> st
     return None
 
 
-def _is_readable(segment: Segment, limits: ModelLimits) -> bool:
+def is_readable(segment: Segment, limits: ModelLimits | None = None) -> bool:
+    """Whether a block of signed thinking was made here, by that model, and is as it was."""
     seal = _open(segment)
-    return seal is not None and seal.model == limits.id
+    return seal is not None and (limits is None or seal.model == limits.id)
 
 
 def _open(segment: Segment) -> _Seal | None:

@@ -69,6 +69,10 @@ class UseCache(Protocol):
     ) -> Usage: ...
 
 
+def _as_it_is(body: JsonObject) -> JsonObject:
+    return body
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Wire:
     """One provider's way of speaking.
@@ -83,6 +87,7 @@ class Wire:
         stream_reply: That answer as server-sent events.
         render_error: An error as JSON.
         refuse_overlong: The error for a prompt of so many tokens.
+        to_messages: The body with its history as messages of blocks, where it is spelled otherwise.
     """
 
     provider: str
@@ -94,3 +99,4 @@ class Wire:
     stream_reply: Callable[[JsonObject, JsonObject], Iterator[str]]
     render_error: Callable[[RefusedRequestError], JsonObject]
     refuse_overlong: Callable[[int, int], RefusedRequestError]
+    to_messages: Callable[[JsonObject], JsonObject] = _as_it_is

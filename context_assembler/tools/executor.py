@@ -1,11 +1,12 @@
 """An object that runs tools, and lists them, as a source of tools."""
 
 from collections.abc import Iterable, Sequence
-from inspect import isawaitable
-from typing import Any, Protocol
+from inspect import isawaitable, iscoroutinefunction
+from typing import Any, Final, Protocol
 
 from context_assembler.errors import InvalidToolError
 from context_assembler.tools.entries import ReadEntries, read_entries
+from context_assembler.tools.threads import call_in_thread
 from context_assembler.values.tools import ToolSpec
 
 
@@ -25,9 +26,10 @@ class ExecutorTools:
         notes: What of the last list is not carried over.
     """
 
+    kind: Final = "executor"
+
     def __init__(self, executor: Executor, *, name: str | None = None) -> None:
-        own = getattr(executor, "name", None)
-        self.name = name or (own if isinstance(own, str) and own else "executor")
+        self.name = name or _name_of(executor) or "executor"
         self._executor = executor
         self._read = ReadEntries()
 
@@ -42,10 +44,32 @@ class ExecutorTools:
         return self._read.notes
 
     async def list_tools(self) -> Sequence[ToolSpec]:
-        """Return the tools offered at this moment."""
-        listed = self._executor.list_tools()
+        """Return the tools offered at this moment.
+
+        A `list_tools` that is no coroutine function is called in a thread of its own, since it may
+        block.
+        """
+        act = self._executor.list_tools
+        listed = act() if iscoroutinefunction(act) else await call_in_thread(lambda: _held(act()))
         if isawaitable(listed):
             listed = await listed
-        entries: Iterable[Any] = getattr(listed, "tools", listed)
-        self._read = read_entries(entries)
+        self._read = read_entries(_entries_of(listed))
         return self._read.specs
+
+
+def _name_of(executor: object) -> str:
+    try:
+        name = getattr(executor, "name", None)
+    except Exception:  # noqa: BLE001 - a foreign property: whatever it raises, there is no name
+        return ""
+    return name if isinstance(name, str) else ""
+
+
+def _held(listed: Any) -> Any:
+    """Return an answer with everything in it read, for that may block as well."""
+    return listed if isawaitable(listed) else list(_entries_of(listed))
+
+
+def _entries_of(listed: Any) -> Iterable[Any]:
+    entries: Iterable[Any] = getattr(listed, "tools", listed)
+    return entries

@@ -1,7 +1,7 @@
 """Plain Python functions as a source of tools."""
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any
+from typing import Any, Final
 
 from context_assembler.errors import InvalidToolError
 from context_assembler.tools.entries import ReadEntries, read_entries
@@ -16,6 +16,8 @@ class FunctionTools:
     Attributes:
         problems: The functions that cannot be offered.
     """
+
+    kind: Final = "functions"
 
     def __init__(self, functions: Iterable[Callable[..., Any]], *, name: str = "functions") -> None:
         self.name = name

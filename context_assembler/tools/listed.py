@@ -1,6 +1,7 @@
 """Literal specs as a source of tools."""
 
 from collections.abc import Iterable, Sequence
+from typing import Final
 
 from context_assembler.tools.entries import read_entries
 from context_assembler.values.parts import JsonObject
@@ -14,6 +15,8 @@ class ListedTools:
         problems: The specs that cannot be offered.
         notes: What of the specs is not carried over.
     """
+
+    kind: Final = "listed"
 
     def __init__(self, specs: Iterable[ToolSpec | JsonObject], *, name: str = "listed") -> None:
         read = read_entries(specs)

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from context_assembler.errors import InvalidParameterError, UnknownOptionError
+from context_assembler.errors import UnknownOptionError
 from context_assembler.ports import TokenCounter, Truncate, Truncation
 from context_assembler.truncation.simple import simple
 from context_assembler.truncation.sliding import sliding
@@ -28,13 +28,11 @@ class Truncator:
 
         Raises:
             UnknownOptionError: There is no such strategy.
-            InvalidParameterError: A number that cannot work.
         """
         self._settings = settings or TruncationSettings()
         strategy = self._settings.strategy
         if strategy not in TRUNCATIONS:
             raise UnknownOptionError(strategy, kind="truncation strategy", known=TRUNCATIONS)
-        _check_numbers(self._settings)
         self._truncate = TRUNCATIONS[strategy]
 
     def truncate(
@@ -54,28 +52,4 @@ class Truncator:
         """
         return self._truncate(
             messages, room_tokens=room_tokens, counter=counter, settings=self._settings
-        )
-
-
-def _check_numbers(settings: TruncationSettings) -> None:
-    if settings.window_turns < 1:
-        raise InvalidParameterError(
-            "window_turns",
-            settings.window_turns,
-            rule="must be at least 1",
-            remedy="Give the number of newest turns to keep, for example 20.",
-        )
-    if not 0 < settings.step_share <= 1:
-        raise InvalidParameterError(
-            "step_share",
-            settings.step_share,
-            rule="must be above 0 and at most 1",
-            remedy="Give the share of the room that a rewrite frees, for example 0.33.",
-        )
-    if settings.stub_tokens < 1:
-        raise InvalidParameterError(
-            "stub_tokens",
-            settings.stub_tokens,
-            rule="must be at least 1",
-            remedy="Give what should be left of a shortened tool result, for example 200.",
         )

@@ -12,7 +12,7 @@ from context_assembler.truncation.checkpoints import Cut
 from context_assembler.truncation.history import MeasuredHistory, is_user
 from context_assembler.truncation.shorten import call_tokens, result_tokens, shorten_parts
 from context_assembler.values.options import OverflowPolicy, TruncationSettings
-from context_assembler.values.parts import Part, Text, ToolCall, ToolResult
+from context_assembler.values.parts import Document, Image, Part, Text, ToolCall, ToolResult
 
 _Group: TypeAlias = Literal[
     "results", "arguments", "pinned results", "pinned arguments", "earlier user text", "user text"
@@ -170,7 +170,7 @@ def _overflow(
         needed_tokens=sum(sizes.values()),
         culprit=f"the {largest} ({_name(worst, counter=counter)})",
         sizes_tokens=sizes,
-        remedy=_remedy(largest, settings.on_overflow),
+        remedy=_remedy(largest, settings.on_overflow, has_media=_has_media(worst)),
     )
 
 
@@ -198,8 +198,14 @@ def _name(piece: Piece, *, counter: TokenCounter) -> str:
     return f"message {piece.message.id!r}" if piece.message.id else f"role {piece.message.role}"
 
 
-def _remedy(label: str, on_overflow: OverflowPolicy) -> str:
+def _has_media(piece: Piece) -> bool:
+    return any(isinstance(part, Image | Document) for part in piece.message.parts)
+
+
+def _remedy(label: str, on_overflow: OverflowPolicy, *, has_media: bool) -> str:
     raise_the_limit = "raise max_context_tokens or choose a model with a larger window."
+    if has_media:
+        return f"Send smaller or fewer images and documents, {raise_the_limit}"
     if label in ("task", "last user message") and on_overflow == "error":
         return f"Set on_overflow='shorten' to have the user's text shortened, {raise_the_limit}"
     if label == "pinned messages":

@@ -96,7 +96,7 @@ def shorten_call(call: ToolCall, *, max_tokens: int, counter: TokenCounter) -> T
 
 
 def _with_arguments(call: ToolCall, arguments: dict[str, Json]) -> ToolCall:
-    return replace(call, arguments=arguments, arguments_json=None)
+    return replace(call, arguments=arguments, arguments_json=None, signature=None)
 
 
 def _longest_string_chars(value: Json) -> int:

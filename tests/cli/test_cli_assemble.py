@@ -26,12 +26,21 @@ def test_every_option_of_assemble_is_an_option_here() -> None:
 def test_stdout_is_the_payload_and_nothing_else() -> None:
     stored()
 
-    ran = run("assemble", "chat", "--sessions", STORE, "--model", "gpt-5.5")
+    ran = run("assemble", "chat", "--sessions", STORE, "--model", "gpt-4.1")
 
-    assert ran == run("assemble", "chat", "--sessions", STORE, "--model", "gpt-5.5", "--json")
+    assert ran == run("assemble", "chat", "--sessions", STORE, "--model", "gpt-4.1", "--json")
     assert ran.exit_code == 0
-    assert ran.json["model"] == "gpt-5.5"
+    assert ran.json["model"] == "gpt-4.1"
     assert [message["role"] for message in ran.json["messages"]][-1] == "user"
+
+
+def test_people_may_ask_for_an_outline() -> None:
+    stored()
+
+    ran = run("assemble", "chat", "--sessions", STORE, "--model", "gpt-4.1", "--outline")
+
+    assert ran.stdout.splitlines()[:2] == ["{", '  "model": "gpt-4.1",']
+    assert '  "messages": [' in ran.stdout
 
 
 def test_the_payload_can_be_another_providers() -> None:
@@ -67,7 +76,7 @@ def test_the_bootstrap_folder_is_put_in_front() -> None:
     Path("rules").mkdir()
     Path("rules/AGENT.md").write_text("You are the file reader.")
 
-    ran = run("assemble", "chat", "--sessions", STORE, "-m", "gpt-5.5", "--bootstrap", "rules")
+    ran = run("assemble", "chat", "--sessions", STORE, "-m", "gpt-4.1", "--bootstrap", "rules")
 
     assert "You are the file reader." in ran.json["messages"][0]["content"]
 
@@ -127,7 +136,7 @@ def test_a_payload_that_would_be_refused_is_printed_with_the_rules_it_breaks(
     )
 
     with pytest.raises(typer.Exit) as left:
-        _print_payload(context, provider=None)
+        _print_payload(context, provider=None, as_json=True)
 
     written = capsys.readouterr()
     assert left.value.exit_code == 12
@@ -140,7 +149,7 @@ def test_a_rule_that_merely_harms_changes_no_exit_code(capsys: pytest.CaptureFix
         Violation(rule="C9", level="avoid", where="tools", message="slow", source="")
     )
 
-    _print_payload(context, provider=None)
+    _print_payload(context, provider=None, as_json=True)
 
     assert "avoid   C9   tools: slow" in capsys.readouterr().err
 
@@ -161,6 +170,7 @@ def broken_context(violation: Violation) -> AssembledContext:
             ledger=ledger,
             truncated=False,
             truncated_by=None,
+            cut_level=0,
             should_compact=False,
             compaction_reason=None,
             active_skills=(),

@@ -1,3 +1,4 @@
+import json
 from pathlib import Path
 
 import pytest
@@ -53,6 +54,34 @@ def test_a_stored_session_has_the_tokens_of_its_transcript() -> None:
     ran = run("count", "--session", "chat", "--sessions", STORE, *GPT, "--json")
 
     assert ran.json["tokens"] == run("count", "chat.json", *GPT, "--json").json["tokens"]
+
+
+def test_a_session_has_the_tokens_of_the_ledger_of_its_request() -> None:
+    stored()
+    explained = run("explain", "chat", "--sessions", STORE, *GPT, "--json").json
+
+    counted = run("count", "--session", "chat", "--sessions", STORE, *GPT, "--json").json
+
+    assert counted["tokens"] == sum(row["tokens"] for row in explained["ledger"]["rows"])
+
+
+def test_what_a_compaction_covers_is_not_counted() -> None:
+    rows = [
+        {"type": "user", "uuid": "a", "message": {"role": "user", "content": "word " * 500}},
+        {
+            "type": "user",
+            "uuid": "c",
+            "parentUuid": "a",
+            "isCompactSummary": True,
+            "message": {"role": "user", "content": "many words"},
+        },
+    ]
+    Path("code.jsonl").write_text("\n".join(map(json.dumps, rows)))
+
+    counted = run("count", "code.jsonl", *GPT, "--json").json
+
+    assert counted["messages"] == 1
+    assert counted["tokens"] < 50
 
 
 def test_a_model_without_a_tokenizer_is_estimated() -> None:

@@ -15,7 +15,7 @@ def test_people_see_the_window_what_was_cut_and_why() -> None:
     assert "list_files" in shown
     assert "dropped" in shown
     assert "max_context_tokens 8,000 request" in " ".join(shown.split())
-    assert "Checked against openai_chat's rules: 0 broken." in shown
+    assert "Checked against openai_responses's rules: 0 broken." in shown
 
 
 def test_runs_are_put_together_unless_every_piece_is_asked_for() -> None:

@@ -41,6 +41,14 @@ def test_it_writes_the_samples_and_the_settings_file() -> None:
     assert Path("project/context-assembler.toml").exists()
 
 
+def test_the_sample_sessions_are_written_on_request() -> None:
+    ran = run("init", "project", "--samples")
+
+    assert ran.exit_code == 0
+    written = sorted(path.name for path in Path("project/samples").iterdir())
+    assert written == sorted(path.name for path in bundled_path("samples").glob("*.json"))
+
+
 def test_it_leaves_alone_what_exists_and_says_so() -> None:
     Path("bootstrap").mkdir()
     Path("bootstrap/AGENT.md").write_text("mine")

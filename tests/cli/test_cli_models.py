@@ -76,3 +76,17 @@ def test_a_retired_model_that_was_asked_for_needs_attention() -> None:
 
 def test_a_current_model_needs_none() -> None:
     assert run("models", "check", "claude-opus-5-5").exit_code == 0
+
+
+@pytest.mark.parametrize(
+    ("words", "same"),
+    [
+        (("--json",), ("list", "--json")),
+        (("--json", "list", "--provider", "meta"), ("list", "--provider", "meta", "--json")),
+        (("--json", "show", "gpt-4o"), ("show", "gpt-4o", "--json")),
+    ],
+)
+def test_json_may_stand_before_the_command(words: tuple[str, ...], same: tuple[str, ...]) -> None:
+    ran = run("models", *words)
+
+    assert ran.json == run("models", *same).json

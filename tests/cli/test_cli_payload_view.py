@@ -4,6 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from context_assembler.cli.payload_view import payload_outline, shared_prefix
+from context_assembler.values.parts import Json
 
 blocks = st.lists(st.fixed_dictionaries({"type": st.just("text"), "text": st.text(max_size=4)}))
 messages = st.lists(
@@ -87,3 +88,24 @@ def test_a_system_prompt_may_be_plain_text() -> None:
 
     assert shared.is_whole_first
     assert shared.share_of_second < 1
+
+
+def test_the_outline_knows_what_each_provider_calls_its_messages() -> None:
+    said = [{"role": "user", "content": f"number {number}"} for number in range(9)]
+
+    for name in ("messages", "input", "contents"):
+        assert "    … 5 more," in payload_outline({name: said}, width_chars=80).splitlines()
+
+
+def test_what_is_shared_is_compared_in_each_providers_payload() -> None:
+    payloads: dict[str, list[Json]] = {
+        "contents": [{"role": "user", "parts": [{"text": "a"}]}],
+        "input": [{"type": "message", "role": "user", "content": "a"}],
+    }
+
+    for name, said in payloads.items():
+        first = {"model": "m", name: said}
+        second = {"model": "m", name: [*said, *said]}
+
+        assert shared_prefix(first, second).is_whole_first
+        assert shared_prefix(first, second).share_of_second == 0.5

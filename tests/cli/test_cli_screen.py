@@ -6,6 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from context_assembler.cli import screen
+from context_assembler.values.parts import Json
 
 any_text = st.text(st.characters(codec=None, exclude_categories=()), max_size=60)
 
@@ -52,11 +53,30 @@ def test_one_line(text: str, max_chars: int, shown: str) -> None:
 
 
 def test_streams_that_are_no_text_files_are_left_alone(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("sys.stdout", io.StringIO())
+    stream = io.StringIO()
+    monkeypatch.setattr("sys.stdout", stream)
 
     screen.write_utf8()
-
     screen.print_json({"a": "ü"})
+
+    assert json.loads(stream.getvalue()) == {"a": "ü"}
+
+
+SPELLINGS: dict[str, tuple[Json, str]] = {
+    "text": ("smart", "smart"),
+    "a flag": (True, "yes"),
+    "a number": (12000, "12,000"),
+    "a list": (["a", 1], "a, 1"),
+    "an empty list": ([], "none"),
+    "an object": ({"input": 5, "note": None, "rest": ""}, "input: 5"),
+    "objects": ([{"a": 1}, {"a": 2}], "a: 1 | a: 2"),
+    "nothing": (None, "None"),
+}
+
+
+@pytest.mark.parametrize(("value", "spelled"), SPELLINGS.values(), ids=SPELLINGS.keys())
+def test_a_value_is_spelled_as_people_write_it(value: Json, spelled: str) -> None:
+    assert screen.spelling(value) == spelled
 
 
 def test_an_error_is_two_lines_problem_and_remedy(capsys: pytest.CaptureFixture[str]) -> None:

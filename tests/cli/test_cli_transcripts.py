@@ -88,6 +88,36 @@ def test_append_continues_a_session_or_begins_one() -> None:
     assert json.loads(exported("chat")) == CHAT
 
 
+def test_an_appended_summary_covers_what_it_covered_in_its_own_file() -> None:
+    rows = [
+        {"type": "user", "uuid": "a", "message": {"role": "user", "content": "of the file"}},
+        {"type": "system", "subtype": "compact_boundary", "uuid": "b", "logicalParentUuid": "a"},
+        {
+            "type": "user",
+            "uuid": "c",
+            "parentUuid": "b",
+            "isCompactSummary": True,
+            "message": {"role": "user", "content": "a summary"},
+        },
+        {
+            "type": "user",
+            "uuid": "d",
+            "parentUuid": "c",
+            "message": {"role": "user", "content": "after it"},
+        },
+    ]
+    Path("code.jsonl").write_text("\n".join(map(json.dumps, rows)))
+    stored(session="chat")
+
+    import_file("code.jsonl", "--session", "chat", "--append")
+
+    assert json.loads(exported("chat")) == [
+        *CHAT,
+        {"role": "user", "content": "a summary"},
+        {"role": "user", "content": "after it"},
+    ]
+
+
 def test_nothing_is_written_when_one_file_cannot_be_read() -> None:
     good = write_json("good.json", CHAT)
 
@@ -185,6 +215,18 @@ def test_what_is_exported_can_be_imported_again(format_name: str) -> None:
     import_file("copy.txt", "--format", format_name)
 
     assert "a.txt\\nb.txt" in exported("copy")
+
+
+def test_an_export_for_programs_names_its_format() -> None:
+    stored()
+
+    ran = run("export", "chat", "--sessions", STORE, "--format", "anthropic", "--json")
+
+    assert ran.json == {
+        "session": "chat",
+        "format": "anthropic",
+        "text": exported("chat", "--format", "anthropic"),
+    }
 
 
 def test_an_unknown_format_names_the_known_ones() -> None:

@@ -1,6 +1,7 @@
 """Store URLs."""
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -41,7 +42,7 @@ def test_a_store_is_returned_as_it_is() -> None:
     assert open_store(store) is store
 
 
-@pytest.mark.parametrize("url", ["postgresql://host/db", "redis:x", "agent.db", "", "sqlite"])
+@pytest.mark.parametrize("url", ["postgresql://host/db", "redis:x", "agent", "", "sqlite"])
 def test_an_unknown_scheme_says_which_there_are(url: str) -> None:
     with pytest.raises(UnknownStoreSchemeError, match=r"memory:, sqlite:|'sqlite'"):
         open_store(url)
@@ -62,3 +63,33 @@ def test_opening_touches_nothing(tmp_path: Path) -> None:
     open_store(f"sqlite:{tmp_path / 'missing' / 'agent.db'}")
 
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("path", ["g.db", "./x.sqlite", "data/agent", "/var/x", "~/x", r"C:\x.DB"])
+def test_a_path_in_place_of_a_url_is_recognised(path: str) -> None:
+    with pytest.raises(UnknownStoreSchemeError) as caught:
+        open_store(path)
+
+    assert caught.value.remedy == f"Did you mean {'sqlite:' + path!r}?"
+
+
+class Almost:
+    """Has some of a store's methods."""
+
+    async def create(self) -> None: ...
+
+    async def load(self) -> None: ...
+
+
+NO_STORES: dict[str, tuple[object, str]] = {
+    "nothing": (None, "A NoneType is no session store"),
+    "a dict": ({}, "A dict is no session store"),
+    "a class": (InMemoryStore, "The class InMemoryStore is no session store"),
+    "an object that lacks a method": (Almost(), r"A Almost is no session store: it has no append"),
+}
+
+
+@pytest.mark.parametrize(("given", "problem"), NO_STORES.values(), ids=NO_STORES.keys())
+def test_what_is_no_store_is_refused_at_once(given: Any, problem: str) -> None:
+    with pytest.raises(ConfigurationError, match=f"{problem}.*Pass a URL such as"):
+        open_store(given)

@@ -22,7 +22,7 @@ from context_assembler.errors import (
     UnknownSessionError,
 )
 from context_assembler.sessions import SqliteStore
-from context_assembler.sessions.sqlite_files import retry_while_busy
+from context_assembler.sessions.sqlite_files import explained_errors, retry_while_busy
 from context_assembler.sessions.sqlite_schema import MIGRATIONS, migrate, read_version
 from context_assembler.values.codec import FORMAT_VERSION
 from context_assembler.values.events import SessionEvent, UserBody, user_event
@@ -417,6 +417,8 @@ async def test_a_store_that_is_forgotten_open_makes_no_noise(tmp_path: Path) -> 
 def test_closing_what_was_never_opened_is_fine(tmp_path: Path) -> None:
     asyncio.run(SqliteStore(tmp_path / "agent.db").close())
 
+    assert list(tmp_path.iterdir()) == []
+
 
 def test_a_store_goes_on_in_a_forked_process(tmp_path: Path) -> None:
     store = SqliteStore(tmp_path / "agent.db")
@@ -463,3 +465,46 @@ def test_a_step_that_fails_leaves_the_file_as_it_was() -> None:
 
         assert read_version(connection) == 1
         migrate(connection, migrations=(*MIGRATIONS, lambda c: c.execute("CREATE TABLE half (x)")))
+
+
+def test_the_last_of_two_processes_to_close_leaves_the_file_alone(tmp_path: Path) -> None:
+    path = tmp_path / "agent.db"
+
+    async def use() -> None:
+        store = await filled(path)
+        await load(store)
+        other = start("append_in_process", path, "w", 3, 5)
+        _, errors = await asyncio.to_thread(other.communicate, timeout=60)
+        assert errors == ""
+        assert len(await load(store, "shared")) == 15
+        await store.close()
+
+    asyncio.run(use())
+
+    assert names_in(tmp_path) == ["agent.db"]
+
+
+async def test_a_slash_too_many_is_asked_about(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "no such folder").mkdir()
+
+    with pytest.raises(
+        StoreUnavailableError, match="the folder '/no such folder' does not exist"
+    ) as caught:
+        await SqliteStore("/no such folder/agent.db").append("trip", [user_event("hi")])
+
+    question = "Did you mean 'sqlite:no such folder/agent.db', relative to the current folder?"
+    assert caught.value.remedy.endswith(question)
+
+
+def test_a_file_below_the_root_that_cannot_be_opened_may_be_meant_here(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+
+    with pytest.raises(StoreUnavailableError) as caught, explained_errors(Path("/agent.db")):
+        sqlite3.connect(tmp_path / "none" / "agent.db")
+
+    assert "Did you mean 'sqlite:agent.db'" in caught.value.remedy

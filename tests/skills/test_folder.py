@@ -1,5 +1,6 @@
 """Folders of skills."""
 
+import os
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -138,3 +139,41 @@ def test_short_forms_open(tmp_path: Path) -> None:
     assert list(SKILL_PROVIDERS) == ["folder"]
     with pytest.raises(ConfigurationError, match="no source of skills"):
         open_skill_providers(3)
+
+
+async def test_a_file_is_read_again_only_when_it_changed(tmp_path: Path) -> None:
+    path = write(tmp_path, "calendar", skill("calendar", "One."))
+    later = path.stat().st_ctime_ns + 10_000_000_000
+    provider = FolderSkills(tmp_path, now_ns=lambda: later)
+
+    (first,) = await provider.list_skills()
+    (second,) = await provider.list_skills()
+    path.write_text(skill("calendar", "Another one."))
+    (third,) = await provider.list_skills()
+
+    assert first is second
+    assert third.description == "Another one."
+
+
+async def test_an_edit_right_after_a_listing_shows(tmp_path: Path) -> None:
+    path = write(tmp_path, "calendar", skill("calendar", "One."))
+    provider = FolderSkills(tmp_path)
+    stamp = path.stat().st_mtime_ns
+
+    await provider.list_skills()
+    path.write_text(skill("calendar", "Two."))
+    os.utime(path, ns=(stamp, stamp))
+    (after,) = await provider.list_skills()
+
+    assert after.description == "Two."
+
+
+async def test_what_is_wrong_with_a_file_is_told_at_every_listing(tmp_path: Path) -> None:
+    path = write(tmp_path, "bad", "Just text.")
+    later = path.stat().st_ctime_ns + 10_000_000_000
+    provider = FolderSkills(tmp_path, now_ns=lambda: later)
+
+    await provider.list_skills()
+    await provider.list_skills()
+
+    assert len(provider.problems) == 1

@@ -1,6 +1,8 @@
 """Sources of tools, and the short forms that open them."""
 
-from collections.abc import Sequence
+import asyncio
+import threading
+from collections.abc import Awaitable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -114,3 +116,94 @@ async def test_one_bad_function_does_not_harm_the_rest() -> None:
 
     assert [spec.name for spec in listed] == ["add"]
     assert [problem.name for problem in getattr(source, "problems", ())] == ["scatter"]
+
+
+class Blocking:
+    """Lists its tools without asyncio, once it is let go."""
+
+    def __init__(self) -> None:
+        self.gate = threading.Event()
+
+    def list_tools(self) -> Iterator[Any]:
+        self.gate.wait()
+        yield SPEC
+
+
+async def test_the_loop_goes_on_while_an_executor_blocks() -> None:
+    executor = Blocking()
+    listing = asyncio.create_task(ExecutorTools(executor).list_tools())
+    await asyncio.sleep(0)
+
+    assert not listing.done()
+    executor.gate.set()
+
+    assert [spec.name for spec in await listing] == ["listed"]
+
+
+async def test_a_blocked_executor_can_be_given_up() -> None:
+    executor = Blocking()
+    try:
+        with pytest.raises(TimeoutError):
+            async with asyncio.timeout(0.01):
+                await ExecutorTools(executor).list_tools()
+    finally:
+        executor.gate.set()
+
+
+def test_an_answer_after_the_loop_has_ended_goes_nowhere() -> None:
+    executor = Blocking()
+
+    async def give_up() -> None:
+        with pytest.raises(TimeoutError):
+            async with asyncio.timeout(0.01):
+                await ExecutorTools(executor).list_tools()
+
+    asyncio.run(give_up())
+    executor.gate.set()
+    for thread in threading.enumerate():
+        if thread.name == "list-tools":
+            thread.join()
+
+
+class Failing:
+    def __init__(self, error: BaseException) -> None:
+        self._error = error
+
+    def list_tools(self) -> list[Any]:
+        raise self._error
+
+
+@pytest.mark.parametrize("error", [ConnectionError("refused"), asyncio.CancelledError()])
+async def test_what_a_blocking_executor_raises_arrives(error: BaseException) -> None:
+    with pytest.raises(type(error)):
+        await ExecutorTools(Failing(error)).list_tools()
+
+
+async def test_what_no_future_can_carry_arrives_in_words() -> None:
+    with pytest.raises(RuntimeError, match="StopIteration"):
+        await ExecutorTools(Failing(StopIteration())).list_tools()
+
+
+class Deferred:
+    def list_tools(self) -> Awaitable[list[Any]]:
+        return self._later()
+
+    async def _later(self) -> list[Any]:
+        return [SPEC]
+
+
+async def test_an_answer_that_is_awaited_later_is_awaited() -> None:
+    assert [spec.name for spec in await ExecutorTools(Deferred()).list_tools()] == ["listed"]
+
+
+class Unnamed:
+    @property
+    def name(self) -> str:
+        raise RuntimeError("not connected")
+
+    def list_tools(self) -> list[Any]:
+        return []
+
+
+def test_a_name_that_raises_is_no_name() -> None:
+    assert ExecutorTools(Unnamed()).name == "executor"

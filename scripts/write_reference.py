@@ -1,0 +1,294 @@
+"""Write docs/reference/ from the code: names, options, commands, models, rules.
+
+python scripts/write_reference.py            # write the pages
+python scripts/write_reference.py --check    # fail when one is stale
+"""
+
+import ast
+import inspect
+import re
+import sys
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+import context_assembler
+from context_assembler.cli import COMMANDS
+from context_assembler.cli.command_table import load_command
+from context_assembler.cli.exit_codes import MEANINGS
+from context_assembler.limits import ModelRegistry
+from context_assembler.providers import PROVIDERS
+from context_assembler.values.limits import Price
+from context_assembler.values.options import OPTION_NAMES, AssembleOptions
+
+ROOT = Path(__file__).parents[1]
+FOLDER = ROOT / "docs" / "reference"
+NOTICE = "Written by `make docs` from the code; do not edit."
+
+
+def page(title: str, *blocks: str) -> str:
+    return "\n\n".join([f"# {title}", NOTICE, *blocks]) + "\n"
+
+
+def table(headings: Iterable[str], rows: Iterable[Iterable[str]]) -> str:
+    heads = list(headings)
+    lines = [heads, ["---"] * len(heads), *rows]
+    return "\n".join("| " + " | ".join(_cell(cell) for cell in line) + " |" for line in lines)
+
+
+def _cell(text: str) -> str:
+    return " ".join(text.split()).replace("|", "\\|")
+
+
+# ---- names ----
+
+
+def names_page() -> str:
+    return page(
+        "Public names",
+        "Everything that can be imported from `context_assembler`.",
+        table(["name", "what it is"], _name_rows()),
+    )
+
+
+def _name_rows() -> Iterator[tuple[str, str]]:
+    for name in sorted(context_assembler.__all__):
+        found = getattr(context_assembler, name)
+        if not callable(found) or not hasattr(found, "__name__"):
+            yield f"`{name}`", _first_line(found) or "A type."
+            continue
+        yield f"`{name}{signature(found)}`", _first_line(found)
+        if inspect.isclass(found) and not issubclass(found, Exception):
+            yield from _method_rows(name, found)
+
+
+def _method_rows(name: str, owner: type) -> Iterator[tuple[str, str]]:
+    for method, member in vars(owner).items():
+        is_foreign = any(
+            hasattr(base, method)
+            for base in owner.__mro__[1:]
+            if not base.__module__.startswith(context_assembler.__name__)
+        )
+        if method.startswith("_") or is_foreign or not (doc := _first_line(member)):
+            continue
+        if isinstance(member, property):
+            yield f"`{name}.{method}`", doc
+        elif callable(plain := inspect.unwrap(getattr(member, "__func__", member))):
+            yield f"`{name}.{method}{signature(plain)}`", doc
+
+
+def signature(found: Callable[..., Any]) -> str:
+    """Return names and plain defaults; types stand in the code."""
+    try:
+        given = inspect.signature(found).parameters.values()
+    except (TypeError, ValueError):
+        return ""
+    shown: list[str] = []
+    is_keyword_only = False
+    for parameter in given:
+        if parameter.name in {"self", "cls"}:
+            continue
+        if parameter.kind is parameter.KEYWORD_ONLY and not is_keyword_only:
+            is_keyword_only = True
+            if not any(name.startswith("*") for name in shown):
+                shown.append("*")
+        shown.append(_parameter(parameter))
+    return f"({', '.join(shown)})"
+
+
+def _parameter(parameter: inspect.Parameter) -> str:
+    stars_by_kind: dict[object, str] = {parameter.VAR_POSITIONAL: "*", parameter.VAR_KEYWORD: "**"}
+    stars = stars_by_kind.get(parameter.kind, "")
+    if parameter.default is parameter.empty:
+        return f"{stars}{parameter.name}"
+    plain = (str, int, float, bool, type(None))
+    is_plain = isinstance(parameter.default, plain) or parameter.default == ()
+    return f"{parameter.name}={parameter.default!r}" if is_plain else f"{parameter.name}=…"
+
+
+def _first_line(found: Any) -> str:
+    doc = inspect.getdoc(found) or ""
+    first = doc.partition("\n\n")[0]
+    is_made = first.startswith(f"{getattr(found, '__name__', '')}(")  # by dataclass
+    return "" if is_made else first
+
+
+# ---- options ----
+
+
+def options_page() -> str:
+    meanings = _attributes(AssembleOptions)
+    rows = [(f"`{name}`", meanings[name]) for name in OPTION_NAMES]
+    return page(
+        "Options of `assemble`",
+        "The same can be set for a session, for an agent and for everything: request over session "
+        "over agent over system.",
+        table(["option", "meaning"], rows),
+    )
+
+
+def _attributes(owner: type) -> dict[str, str]:
+    section = (inspect.getdoc(owner) or "").partition("Attributes:\n")[2]
+    found = re.findall(r"^ {4}(\w+): (.*(?:\n {8}.*)*)", section, re.MULTILINE)
+    return dict(found)
+
+
+# ---- command line ----
+
+
+def commands_page() -> str:
+    blocks: list[str] = []
+    for name, row in COMMANDS.items():
+        blocks += _command_blocks(name, load_command(name, row))
+    codes = table(["code", "meaning"], ((str(code), text) for code, text in MEANINGS.items()))
+    return page("Command line", *blocks, "## Exit codes", codes)
+
+
+def _command_blocks(name: str, command: Any) -> Iterator[str]:
+    yield f"## `{name}`"
+    yield inspect.cleandoc(command.help or "").replace("<", "\\<")
+    rows = list(_parameter_rows(command))
+    if rows:
+        yield table(["argument", "meaning"], rows)
+    for below, inner in sorted(getattr(command, "commands", {}).items()):
+        yield from _command_blocks(f"{name} {below}", inner)
+
+
+def _parameter_rows(command: Any) -> Iterator[tuple[str, str]]:
+    for parameter in command.params:
+        metavar = parameter.metavar or ""
+        if parameter.param_type_name == "argument":
+            yield f"`{metavar or parameter.name.upper()}`", parameter.help or ""
+            continue
+        spelled = ", ".join(f"`{word}`" for word in [*parameter.opts, *parameter.secondary_opts])
+        variable = f" Environment: `{parameter.envvar}`." if parameter.envvar else ""
+        yield f"{spelled} {metavar}".strip(), f"{parameter.help or ''}{variable}"
+
+
+# ---- models ----
+
+
+def models_page() -> str:
+    rows = (
+        (
+            f"`{row.id}`",
+            row.provider,
+            row.status,
+            f"{row.window_tokens:,}",
+            "" if row.output_tokens is None else f"{row.output_tokens:,}",
+            "; ".join(map(_price, row.prices)),
+        )
+        for row in ModelRegistry(overrides=()).rows()
+    )
+    return page(
+        "Models",
+        "Tokens of the window and of the longest reply; US dollars per million tokens, in / out.",
+        table(["id", "vendor", "status", "window", "reply", "price"], rows),
+    )
+
+
+def _price(price: Price) -> str:
+    amounts = " / ".join("–" if p is None else f"{p:g}" for p in (price.input, price.output))
+    since = f" from {price.from_date}" if price.from_date else ""
+    above = f" above {price.above_input_tokens:,}" if price.above_input_tokens else ""
+    return f"{amounts}{since}{above}"
+
+
+# ---- rules ----
+
+
+def rules_page() -> str:
+    levels = """`refused`: the server answers with an error.
+`avoid`: it takes the payload, and something is lost.
+`…` stands for a name or a figure of the payload."""
+    blocks = ["What `context.check()` holds a payload against.", levels]
+    for name in PROVIDERS:
+        blocks += [f"## `{name}`", table(["rule", "level", "text", "source"], _rule_rows(name))]
+    return page("Rules of the providers", *blocks)
+
+
+def _rule_rows(provider: str) -> Iterator[tuple[str, str, str, str]]:
+    book = import_module(f"context_assembler.providers.{provider}.rule_book")
+    sources: Mapping[str, str] = book.SOURCES
+    folder = Path(book.__file__ or "").parent
+    found = {row for path in sorted(folder.glob("*.py")) for row in _breaches(path)}
+    for rule, level, text in sorted(found, key=lambda row: (_rule_number(row[0]), row)):
+        yield rule, level, text, sources[rule]
+
+
+def _rule_number(rule: str) -> int:
+    return int(re.sub(r"\D", "", rule) or 0)
+
+
+def _breaches(path: Path) -> Iterator[tuple[str, str, str]]:
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    for function in [node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)]:
+        texts = {
+            target.id: node.value
+            for node in ast.walk(function)
+            if isinstance(node, ast.Assign)
+            for target in node.targets
+            if isinstance(target, ast.Name)
+        }
+        for node in ast.walk(function):
+            if isinstance(node, ast.Call) and getattr(node.func, "id", "") == "breach":
+                yield from _breach(node, texts)
+
+
+def _breach(call: ast.Call, texts: Mapping[str, ast.expr]) -> Iterator[tuple[str, str, str]]:
+    rule, _, message = call.args
+    if not isinstance(rule, ast.Constant):
+        return
+    if isinstance(message, ast.Name):
+        message = texts.get(message.id, message)
+    level = next((keyword.value for keyword in call.keywords if keyword.arg == "level"), None)
+    levels = "refused" if level is None else _level(level)
+    yield str(rule.value), levels, _text(message)
+
+
+def _level(level: ast.expr) -> str:
+    return str(level.value) if isinstance(level, ast.Constant) else "refused or avoid"
+
+
+def _text(message: ast.expr) -> str:
+    match message:
+        case ast.Constant(value=str(text)):
+            return text
+        case ast.JoinedStr(values=parts):
+            return "".join(_text(part) for part in parts)
+        case ast.BinOp(left=left, op=ast.Add(), right=right):
+            return _text(left) + _text(right)
+        case ast.IfExp(body=body, orelse=orelse):
+            return f"{_text(body)} / {_text(orelse)}"
+        case _:
+            return "…"
+
+
+PAGES: Mapping[str, Callable[[], str]] = {
+    "names.md": names_page,
+    "options.md": options_page,
+    "command-line.md": commands_page,
+    "models.md": models_page,
+    "provider-rules.md": rules_page,
+}
+
+
+def main(*, checks_only: bool) -> int:
+    """Write the pages, or return 1 when one is not what would be written."""
+    stale: list[str] = []
+    for name, make in PAGES.items():
+        path, text = FOLDER / name, make()
+        if path.exists() and path.read_text(encoding="utf-8") == text:
+            continue
+        stale.append(name)
+        if not checks_only:
+            FOLDER.mkdir(exist_ok=True)
+            path.write_text(text, encoding="utf-8")
+    for name in stale:
+        print(f"docs/reference/{name} " + ("is stale: run make docs" if checks_only else "written"))
+    return int(checks_only and bool(stale))
+
+
+if __name__ == "__main__":
+    sys.exit(main(checks_only="--check" in sys.argv[1:]))
