@@ -223,8 +223,11 @@ def _escaped(message: Message) -> Sequence[Part]:
 
 
 def takes_system_turns(limits: ModelLimits) -> bool:
-    """Whether the model takes system messages in the middle of a conversation."""
-    return limits.provider == "openai" or limits.supports("mid_conversation_system")
+    """Whether the model takes system messages wherever they stand in a conversation.
+
+    Claude takes them behind a user's turn only; elsewhere they become text between tags.
+    """
+    return limits.provider == "openai"
 
 
 def _compact(value: Json) -> str:
