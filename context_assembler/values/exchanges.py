@@ -6,7 +6,6 @@ from typing import TypeAlias
 from context_assembler.values.messages import Message
 
 Exchange: TypeAlias = tuple[Message, ...]
-Turn: TypeAlias = tuple[Message, ...]
 
 
 def split_exchanges(messages: Sequence[Message]) -> list[Exchange]:
@@ -23,17 +22,3 @@ def split_exchanges(messages: Sequence[Message]) -> list[Exchange]:
         else:
             groups.append([message])
     return [tuple(group) for group in groups]
-
-
-def split_turns(messages: Sequence[Message]) -> list[Turn]:
-    """Group a history into turns: a message of the user and all that follows until the next one.
-
-    What stands before the first user message is a turn of its own.
-    """
-    turns: list[list[Message]] = []
-    for message in messages:
-        if message.is_from_user or not turns:
-            turns.append([message])
-        else:
-            turns[-1].append(message)
-    return [tuple(turn) for turn in turns]
