@@ -24,7 +24,7 @@ from context_assembler.stages.split_window import (
     fit_system,
     measure_window,
 )
-from context_assembler.stages.tell_changes import count_rows, warn_of_losses
+from context_assembler.stages.tell_changes import count_rows, overlay_rows, warn_of_losses
 from context_assembler.stages.transform_messages import MessageTransformer
 from context_assembler.stages.write_report import write_report
 from context_assembler.truncation import Truncator
@@ -82,6 +82,7 @@ class ContextPipeline:
         if all(message.role == "system" or message.kind == "note" for message in shaped.messages):
             raise EmptySessionError(gathered.session_id)
         check_feasible(shaped.ledger, gathered.tools)
+        shaped = _adapt_messages(gathered, shaped)
         shaped, cut = self._cut(gathered, shaped)
         draft, late_entries = self._draft(gathered, shaped, cut.messages)
         changed = [entry for entry in late_entries if entry.kind == "message"]
@@ -89,14 +90,14 @@ class ContextPipeline:
         ledger = add_messages(shaped.ledger, draft.messages, counter=gathered.counter)
         report = write_report(
             files=gathered.files,
-            pieces=_overlay((*shaped.entries, *gathered.entries), others),
+            pieces=overlay_rows((*shaped.entries, *gathered.entries), others),
             repairs=(*shaped.repairs, *changed),
             history=[message for message in shaped.messages if not message.is_fresh_note],
             cuts=cut.entries,
             sent=draft.messages,
             ledger=ledger,
             settled=gathered.settled,
-            warnings=(*gathered.warnings, *warn_of_losses(late_entries)),
+            warnings=(*gathered.warnings, *warn_of_losses((*shaped.repairs, *late_entries))),
             counter=gathered.counter,
         )
         return AssembledContext(
@@ -135,7 +136,7 @@ class ContextPipeline:
             messages=messages,
             notes=prompt.notes,
             ledger=_measure(gathered, system),
-            entries=_overlay(prompt.entries, fit_entries),
+            entries=overlay_rows(prompt.entries, fit_entries),
             repairs=(*repaired.entries, *unsendable_entries),
         )
 
@@ -146,15 +147,7 @@ class ContextPipeline:
 
         Of signed reasoning it has what this very payload may carry.
         """
-        draft = Draft(
-            limits=gathered.limits,
-            parameters=gathered.parameters,
-            system=shaped.system,
-            messages=kept,
-            tools=gathered.tools,
-            session_id=gathered.session_id,
-            cache=gathered.settled.options.cache or "auto",
-        )
+        draft = _draft_of(gathered, shaped, kept)
         provider = PROVIDERS[provider_for(gathered.limits)]
         entries: tuple[ReportEntry, ...] = ()
         if gathered.limits.thinking.is_prefix_bound and any(m.is_signed for m in kept):
@@ -225,6 +218,27 @@ class ContextPipeline:
         )
 
 
+def _draft_of(gathered: Gathered, shaped: _Shaped, messages: tuple[Message, ...]) -> Draft:
+    return Draft(
+        limits=gathered.limits,
+        parameters=gathered.parameters,
+        system=shaped.system,
+        messages=messages,
+        tools=gathered.tools,
+        session_id=gathered.session_id,
+        cache=gathered.settled.options.cache or "auto",
+    )
+
+
+def _adapt_messages(gathered: Gathered, shaped: _Shaped) -> _Shaped:
+    """Spell what the provider cannot take as text before anything is cut: that text counts."""
+    draft = _draft_of(gathered, shaped, shaped.messages)
+    adapted, rows = PROVIDERS[provider_for(gathered.limits)].adapt(draft)
+    counted = count_rows(rows, before=draft, after=adapted, counter=gathered.counter)
+    repairs = [row for row in counted if row.kind == "message"]
+    return replace(shaped, messages=adapted.messages, repairs=(*shaped.repairs, *repairs))
+
+
 def _metadata(
     gathered: Gathered, ledger: Ledger, *, cut: Truncation, check: CompactionCheck
 ) -> ContextMetadata:
@@ -282,12 +296,3 @@ def _fit_system(
     if not fitted.entries:
         return system, ()
     return join_sections(fitted.sections), fitted.entries
-
-
-def _overlay(
-    entries: Iterable[ReportEntry], changes: Iterable[ReportEntry]
-) -> tuple[ReportEntry, ...]:
-    """Return the entries, those of pieces that were changed later in their changed form."""
-    changed = {(entry.kind, entry.id): entry for entry in changes}
-    known = [changed.pop((entry.kind, entry.id), entry) for entry in entries]
-    return (*known, *changed.values())

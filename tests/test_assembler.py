@@ -13,10 +13,12 @@ import pytest
 from context_assembler import (
     AssembledContext,
     AssemblerConfig,
+    Base64Source,
     ContentError,
     ContextAssembler,
     ContextOverflowError,
     EmptySessionError,
+    Image,
     InMemoryStore,
     InvalidParameterError,
     PromptSection,
@@ -921,3 +923,17 @@ async def test_a_history_that_fits_without_its_stale_reasoning_is_not_cut() -> N
 
     assert context.messages == whole.messages
     assert not context.metadata.truncated
+
+
+async def test_an_image_that_cannot_be_sent_is_told_of_and_its_line_counts() -> None:
+    assembler = make_assembler()
+    picture = Image(source=Base64Source(media_type="image/png", data="iVBORw0KGgo="))
+    await fill(assembler, "s", user_event("Draw"), assistant_event(picture), user_event("Thanks"))
+    whole = await assembler.assemble("s", model=CLAUDE)
+
+    size = whole.metadata.ledger.used_tokens
+    context = await assembler.assemble("s", model=CLAUDE, max_context_tokens=size)
+
+    assert context.metadata.ledger.used_tokens <= size
+    assert any("image" in warning.lower() for warning in context.report.warnings)
+    assert any(entry.rule.startswith("media.") for entry in context.report.entries)

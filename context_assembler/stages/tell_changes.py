@@ -49,3 +49,12 @@ def warn_of_losses(rows: Collection[ReportEntry]) -> Iterator[str]:
     )
     for reason, number in lost.items():
         yield reason if number == 1 else f"{reason} (in {number} messages)"
+
+
+def overlay_rows(
+    entries: Iterable[ReportEntry], changes: Iterable[ReportEntry]
+) -> tuple[ReportEntry, ...]:
+    """Return the entries, those of pieces that were changed later in their changed form."""
+    changed = {(entry.kind, entry.id): entry for entry in changes}
+    known = [changed.pop((entry.kind, entry.id), entry) for entry in entries]
+    return (*known, *changed.values())
