@@ -3,9 +3,11 @@
 from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import date
-from typing import Any, Protocol, TypeAlias
+from typing import Any, Protocol, TypeAlias, runtime_checkable
 
+from context_assembler.values.calibration import Calibration, UsageObservation
 from context_assembler.values.context import Payload
+from context_assembler.values.deferral import ToolSearch
 from context_assembler.values.draft import Draft, Reply
 from context_assembler.values.events import Session, SessionEvent, SessionHead
 from context_assembler.values.limits import ModelLimits
@@ -14,6 +16,7 @@ from context_assembler.values.options import TruncationSettings
 from context_assembler.values.parts import JsonObject
 from context_assembler.values.prompt import Skill
 from context_assembler.values.report import ReportEntry, Violation
+from context_assembler.values.tool_changes import NO_CHANGES, ChangeForms
 from context_assembler.values.tools import ToolSpec
 
 
@@ -69,6 +72,22 @@ class SessionStore(Protocol):
 
     async def close(self) -> None:
         """Let go of files and connections."""
+        ...
+
+
+@runtime_checkable
+class CalibrationStore(Protocol):
+    """Keeps what reported usage taught about token counts; session stores may offer it as well."""
+
+    async def calibrations(self) -> Sequence[Calibration]:
+        """Return all that is known, by provider, model and shape of request."""
+        ...
+
+    async def observe_usage(self, seen: UsageObservation) -> Calibration:
+        """Learn from one call, and return what is known since.
+
+        Atomic: of two processes that learn at once none is forgotten.
+        """
         ...
 
 
@@ -201,6 +220,16 @@ class CheckPayload(Protocol):
         ...
 
 
+def no_change_forms(_limits: ModelLimits) -> ChangeForms:
+    """Return the forms of a provider that is told of its tools in front of the history alone."""
+    return NO_CHANGES
+
+
+def no_tool_search(_limits: ModelLimits) -> ToolSearch | None:
+    """Return the search of a provider that has none."""
+    return None
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Provider:
     """One wire protocol.
@@ -215,6 +244,9 @@ class Provider:
         check_payload: The provider's rules.
         fingerprints: One per message boundary of a draft: element *i* identifies everything before
             message *i* as rendered; cache markers and thinking do not count.
+        change_forms: What a model can be told of tools behind the history.
+        tool_search: How a model searches for tools whose definitions are held back; `None`: it
+            cannot.
     """
 
     name: str
@@ -224,6 +256,8 @@ class Provider:
     matches_reply: Callable[[Any], bool]
     check_payload: CheckPayload
     fingerprints: Callable[[Draft], tuple[str, ...]]
+    change_forms: Callable[[ModelLimits], ChangeForms] = no_change_forms
+    tool_search: Callable[[ModelLimits], ToolSearch | None] = no_tool_search
 
 
 class ToolSource(Protocol):

@@ -10,6 +10,9 @@ AssemblyError                     what went wrong, then what to do about it
 │   ├── ToolConflictError         two tools claim one name
 │   ├── InvalidToolError          a tool that no model could be told of
 │   └── UnsupportedRequestError   a provider's API cannot express this request
+├── MissingExtraError             an optional package is not installed   (ImportError)
+├── McpServerError                an MCP server that does not answer     (ConnectionError)
+├── RemoteCountError              a provider's endpoint did not count    (OSError)
 ├── UnknownSessionError           no such session                        (LookupError)
 ├── UnknownModelError             no row in model_limits.yaml            (LookupError)
 ├── EmptySessionError             nothing to send                        (ValueError)
@@ -24,6 +27,8 @@ AssemblyError                     what went wrong, then what to do about it
     ├── DuplicateEventError       an event id that the session has already (ValueError)
     ├── StoreUnavailableError     not a database, locked, read-only …    (OSError)
     └── EventFormatError          an event that cannot be stored, or decoded (ValueError)
+
+PayloadWarning                    a payload that its provider will refuse (UserWarning)
 """
 
 from context_assembler.errors.base import AssemblyError, ConfigurationError, nearest
@@ -31,14 +36,18 @@ from context_assembler.errors.content import (
     ContentError,
     ContextOverflowError,
     EmptySessionError,
+    PayloadWarning,
     ReplyError,
     TemplateError,
     TranscriptError,
     UnsafePathError,
 )
+from context_assembler.errors.counting import RemoteCountError
+from context_assembler.errors.servers import McpServerError
 from context_assembler.errors.settings import (
     InvalidParameterError,
     InvalidToolError,
+    MissingExtraError,
     MissingModelError,
     RegistryError,
     ToolConflictError,
@@ -67,8 +76,12 @@ __all__ = [
     "EventFormatError",
     "InvalidParameterError",
     "InvalidToolError",
+    "McpServerError",
+    "MissingExtraError",
     "MissingModelError",
+    "PayloadWarning",
     "RegistryError",
+    "RemoteCountError",
     "ReplyError",
     "StoreError",
     "StoreUnavailableError",

@@ -96,3 +96,12 @@ class ContentError(AssemblyError, TypeError):
             f"Content must be text or parts; got a {type(content).__name__}.",
             remedy="Pass a string, or Text(…), Image(…), Document(…), or a list of these.",
         )
+
+
+class PayloadWarning(UserWarning):
+    """A payload that its provider will refuse, although the assembler made it: a fault of ours.
+
+    Payloads are checked when they are spelled out, and this is a warning rather than an error, since
+    a provider may have become more lenient than the rules know. To be stopped instead, as in tests:
+    `warnings.simplefilter("error", PayloadWarning)`.
+    """

@@ -1,6 +1,7 @@
 """Errors about what a caller or a settings file asks for."""
 
 from collections.abc import Collection, Sequence
+from json import dumps
 
 from context_assembler.errors.base import (
     AssemblyError,
@@ -71,10 +72,11 @@ def _looks_like_a_file(url: str) -> bool:
 class RegistryError(ConfigurationError):
     """A row of model_limits.yaml breaks its schema."""
 
-    def __init__(self, *, file: str, row: str, field: str, reason: str) -> None:
+    def __init__(self, *, file: str, row: str, field: str, reason: str, remedy: str = "") -> None:
         super().__init__(
             f"{file}: model {row!r}, field {field!r}: {reason}.",
-            remedy="Correct that field; the schema is described at the top of model_limits.yaml.",
+            remedy=remedy
+            or "Correct that field; the schema is described at the top of model_limits.yaml.",
         )
         self.file = file
         self.row = row
@@ -82,18 +84,26 @@ class RegistryError(ConfigurationError):
 
 
 class UnknownModelError(AssemblyError, LookupError):
-    """The model has no row in model_limits.yaml."""
+    """The model has no row in model_limits.yaml; `row_text` is a file that would add one."""
 
-    def __init__(self, model: str, *, known: Collection[str]) -> None:
+    def __init__(self, model: str, *, known: Collection[str], row_id: str | None = None) -> None:
         hint = did_you_mean(model, known, otherwise="")
+        self.model = model
+        self.row_text = _row_text(row_id or model)
         add = (
-            f"To add it: register_model({model!r}, window_tokens=…, output_tokens=…), "
-            "a row in model_limits.local.yaml, or unknown_model='conservative'."
+            f"To add it, put its true figures into model_limits.local.yaml: {self.row_text} – or "
+            f"call register_model({model!r}, window_tokens=…, output_tokens=…), "
+            "or accept small limits with unknown_model='conservative'."
         )
         super().__init__(
             f"No limits are known for model {model!r}.", remedy=f"{hint} {add}".strip()
         )
-        self.model = model
+
+
+def _row_text(row_id: str) -> str:
+    """Return a file that adds the model, on one line of YAML."""
+    figures = "{limits: {window: 32000, output: 4096}}"
+    return f"models: {{{dumps(row_id, ensure_ascii=False)}: {figures}}}"
 
 
 class ToolConflictError(ConfigurationError):
@@ -129,3 +139,14 @@ class UnsupportedRequestError(ConfigurationError):
         )
         self.provider = provider
         self.model = model
+
+
+class MissingExtraError(AssemblyError, ImportError):
+    """A package that is only needed for what was just asked for is not installed."""
+
+    def __init__(self, what: str, *, extra: str) -> None:
+        super().__init__(
+            f"{what} needs a package that is not installed.",
+            remedy=f"Run: pip install 'context-assembler[{extra}]'",
+        )
+        self.extra = extra

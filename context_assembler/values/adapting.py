@@ -2,22 +2,26 @@
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import count
-from typing import Final, TypeAlias
+from typing import TypeAlias
 
-from context_assembler.values.image_sizes import measure_base64
 from context_assembler.values.limits import ModelLimits
-from context_assembler.values.media import (
+from context_assembler.values.media.crowding import find_surplus
+from context_assembler.values.media.document_texts import tell_about
+from context_assembler.values.media.image_fitting import FittedImage, fit_image
+from context_assembler.values.media.media_rules import (
+    CURABLE,
     MediaRules,
     Objection,
     left_out,
     object_to_document,
     object_to_image,
 )
+from context_assembler.values.media.media_types import retype
 from context_assembler.values.messages import Message, Role
+from context_assembler.values.native.unfolding import unfold
 from context_assembler.values.parts import (
-    Base64Source,
     Document,
     Image,
     Opaque,
@@ -30,22 +34,22 @@ from context_assembler.values.parts import (
 )
 from context_assembler.values.report import Decision, ReportEntry
 
-# What is left out for its number goes in steps of this share of the limit: so the payloads of the
-# next calls begin as this one does, and are found in the provider's cache.
-_STEPS: Final = 4
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Change:
-    """A part that cannot be sent as it is: the text sent instead (blank: nothing), and why.
+    """A part that cannot be sent as it is: what is sent instead, and why.
 
-    `decision` is what becomes of the part: `dropped`, or `repaired` where the text says the same.
+    That is `image`, or `parts`, each of them judged in its turn, or else `text` (blank: nothing).
+    `decision` is what becomes of the part: `dropped`, `repaired` where what is sent says the same,
+    `shortened` where an image was scaled.
     """
 
     text: str
     decision: Decision
     rule: str
     reason: str
+    image: Image | None = field(default=None, compare=False)
+    parts: tuple[ResultPart, ...] = field(default=(), compare=False)
 
 
 Judge: TypeAlias = Callable[[ResultPart, Role], Change | None]
@@ -64,43 +68,83 @@ def judge_media(
     def judge(part: ResultPart, role: Role) -> Change | None:
         if not isinstance(part, Image | Document):
             return None
+        if (other := retype(part)) is not None:
+            return _retyped(part, other)
         if role == "assistant" and not takes_from_assistant:
             reason = "not taken from an assistant"
             return leave_out(part, Objection(rule="media.role", reason=reason))
-        objection = (
-            object_to_image(part, rules=rules, limits=limits)
-            if isinstance(part, Image)
-            else object_to_document(part, rules=rules, limits=limits)
-        )
+        if isinstance(part, Image):
+            return _judge_image(part, rules=rules, limits=limits)
+        objection = object_to_document(part, rules=rules, limits=limits)
         return None if objection is None else leave_out(part, objection)
 
     return judge
 
 
-def leave_out(part: Image | Document, objection: Objection) -> Change:
-    """Return the change that leaves an image or a document out."""
+def _retyped(part: Image | Document, other: Image | Document) -> Change:
+    """Return the change to what the bytes are; what is said of a document stays with it."""
+    was, kind = ("document", "an image") if isinstance(part, Document) else ("image", "a document")
+    told = tell_about(part) if isinstance(part, Document) else ""
+    return Change(
+        text="",
+        decision="repaired",
+        rule="media.retyped",
+        reason=f"What came as {'an' if was == 'image' else 'a'} {was} is sent as {kind}: it is one.",
+        parts=(Text(told), other) if told else (other,),
+    )
+
+
+def _judge_image(image: Image, *, rules: MediaRules, limits: ModelLimits) -> Change | None:
+    """Return the scaled image where one is needed; where none can be made, the limits decide."""
+    objection = object_to_image(image, rules=rules, limits=limits)
+    if objection is not None and objection.rule not in CURABLE:
+        return leave_out(image, objection)
+    fitted = fit_image(image, rules=rules)
+    if isinstance(fitted, FittedImage):
+        rule = "image.scaled" if fitted.is_smaller else "image.recoded"
+        return Change(
+            text="", decision="shortened", rule=rule, reason=fitted.told, image=fitted.image
+        )
+    return None if objection is None else leave_out(image, objection, beside=fitted)
+
+
+def leave_out(part: Image | Document, objection: Objection, *, beside: str | None = None) -> Change:
+    """Return the change that leaves an image or a document out.
+
+    Args:
+        beside: What people should know beside the objection.
+    """
     kind = "image" if isinstance(part, Image) else "document"
     text = left_out(kind, part.source, reason=objection.reason)
     reason = f"An {kind}" if kind == "image" else f"A {kind}"
+    told = objection.reason if beside is None else f"{objection.reason}; {beside}"
     return Change(
         text=text,
         decision="dropped",
         rule=objection.rule,
-        reason=f"{reason} is left out: {objection.reason}.",
+        reason=f"{reason} is left out: {told}.",
     )
 
 
 def judge_foreign(*, provider: str) -> Judge:
-    """Return the judge of other providers' own blocks: without a text they cannot be told.
+    """Return the judge of other providers' own blocks: as their text, and the media in them.
 
-    A line stands for them, except beside what the model itself said.
+    A line stands for those with neither, except beside what the model itself said.
     """
 
     def judge(part: ResultPart, role: Role) -> Change | None:
-        if not isinstance(part, Opaque) or part.provider == provider or part.text.strip():
+        if not isinstance(part, Opaque) or part.provider == provider:
+            return None
+        sent = unfold(part)
+        if sent == (Text(part.text),):
             return None
         kind = part.block.get("type")
         block = f"block of {part.provider}" + (f" ({kind})" if isinstance(kind, str) else "")
+        if sent:
+            reason = f"A {block} is sent as what is in it."
+            return Change(
+                text="", decision="repaired", rule="content.foreign", reason=reason, parts=sent
+            )
         return Change(
             text="" if role == "assistant" else f"[{block} left out: it has no text]",
             decision="dropped",
@@ -120,7 +164,7 @@ def adapt_messages(
     and documents make way until the rest is not too many and not too large together.
     """
     settled, rows = _apply(messages, judges)
-    surplus = _find_surplus([media for m in settled for media in _media_of(m)], rules=rules)
+    surplus = find_surplus([media for m in settled for media in _media_of(m)], rules=rules)
     if surplus:
         settled, more = _apply(settled, [_judge_surplus(surplus)])
         rows += more
@@ -178,7 +222,12 @@ def _settle_content(
         yield part
         return
     changes.append(change)
-    if change.text.strip():
+    if change.image is not None:
+        yield change.image
+    elif change.parts:
+        for inner in change.parts:
+            yield from _settle_content(inner, role, judges, changes)
+    elif change.text.strip():
         yield Text(change.text)
 
 
@@ -205,68 +254,6 @@ def _media_of(message: Message) -> Iterator[Image | Document]:
         for inner in content:
             if isinstance(inner, Image) or (isinstance(inner, Document) and inner.text is None):
                 yield inner
-
-
-def _find_surplus(media: Sequence[Image | Document], *, rules: MediaRules) -> dict[int, Objection]:
-    """Return the places of those that have to make way, oldest first, and why."""
-    images = [index for index, part in enumerate(media) if isinstance(part, Image)]
-    surplus: dict[int, Objection] = {}
-    number = count_oldest([1] * len(images), most=rules.max_images)
-    reason = f"at most {rules.max_images} images are taken, the oldest make way"
-    surplus |= dict.fromkeys(images[:number], Objection(rule="media.count", reason=reason))
-    number = count_oldest(list(map(_chars_of, media)), most=rules.max_media_chars)
-    reason = "a request takes no more bytes, the oldest make way"
-    surplus |= dict.fromkeys(range(number), Objection(rule="media.bytes", reason=reason))
-    images = [index for index in images if index not in surplus]
-    number = _count_crowd([media[index] for index in images], rules=rules)
-    reason = (
-        f"of more than {rules.crowd_images} images none may have a side over "
-        f"{rules.crowd_side_px} pixels, the oldest make way"
-    )
-    return surplus | dict.fromkeys(images[:number], Objection(rule="media.crowd", reason=reason))
-
-
-def _count_crowd(images: Sequence[Image | Document], *, rules: MediaRules) -> int:
-    """Return how many of the oldest go, until they are no crowd or all of them are small."""
-    if rules.crowd_images is None or len(images) <= rules.crowd_images:
-        return 0
-    large = [index for index, image in enumerate(images) if _side_of(image) > _crowd_side(rules)]
-    if not large:
-        return 0
-    return min(large[-1] + 1, count_oldest([1] * len(images), most=rules.crowd_images))
-
-
-def _crowd_side(rules: MediaRules) -> int:
-    assert rules.crowd_side_px is not None
-    return rules.crowd_side_px
-
-
-def _side_of(part: Image | Document) -> int:
-    source = part.source
-    size = measure_base64(source.data) if isinstance(source, Base64Source) else None
-    return max(size) if size is not None else 0
-
-
-def _chars_of(part: Image | Document) -> int:
-    return len(part.source.data) if isinstance(part.source, Base64Source) else 0
-
-
-def count_oldest(weights: Sequence[int], *, most: int | None) -> int:
-    """Return how many of the oldest go, so that the rest weigh at most so much.
-
-    In steps of a part of what is allowed: as long as one more step suffices, the same ones go.
-    """
-    excess = 0 if most is None else sum(weights) - most
-    if most is None or excess <= 0:
-        return 0
-    step = max(1, most // _STEPS)
-    target = -(-excess // step) * step
-    total = 0
-    for number, weight in enumerate(weights):
-        if total >= target:
-            return number
-        total += weight
-    return len(weights)
 
 
 def _judge_surplus(surplus: dict[int, Objection]) -> Judge:

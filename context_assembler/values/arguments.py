@@ -5,8 +5,8 @@ from typing import NamedTuple
 
 from context_assembler.values.json_bounds import broken_bound, load_bounded_json, shown
 from context_assembler.values.json_shapes import is_array, is_object
-from context_assembler.values.parts import Json
-from context_assembler.values.wire import compact_json
+from context_assembler.values.parts import Json, ToolCall
+from context_assembler.values.wire import compact_json, parse_json_object
 
 
 class CallArguments(NamedTuple):
@@ -37,6 +37,12 @@ def parse_arguments(given: Json) -> CallArguments:
     if is_object(value):
         return CallArguments(dict(value), spelled)
     return CallArguments({}, spelled, "are not a JSON object")
+
+
+def is_unread(call: ToolCall) -> bool:
+    """Whether a call has a text for arguments that spells no object, as one that was cut off."""
+    spelled = call.arguments_json
+    return bool(spelled) and not call.arguments and parse_json_object(spelled or "") is None
 
 
 def spell_json(value: Json) -> str:

@@ -1,13 +1,16 @@
 """The result of assembling."""
 
+import warnings
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TypeAlias
 
-from context_assembler.errors import UnsupportedRequestError
+from context_assembler.errors import PayloadWarning, UnsupportedRequestError
 from context_assembler.values.draft import Draft, Parameters
+from context_assembler.values.epochs import Epoch, SentEpoch
 from context_assembler.values.ledger import Ledger
 from context_assembler.values.messages import CLOCK, Message
+from context_assembler.values.offered_tools import callable_tools
 from context_assembler.values.parts import Json
 from context_assembler.values.report import Report, Violation
 from context_assembler.values.tools import ToolSpec
@@ -29,6 +32,8 @@ class ContextMetadata:
 
     `cut_level` names the checkpoint that the history is cut at: 0 means not at all. While it stays
     the same from step to step, each payload is the one before plus new messages.
+    `skill_allowed_tools` holds, by active skill, the tools that its author wants approved in advance:
+    a wish that the application may grant; nothing is limited by it here.
     """
 
     session_id: str
@@ -44,17 +49,32 @@ class ContextMetadata:
     assembly_ms: float
     cache_hit: bool
     last_seq: int
+    skill_allowed_tools: Mapping[str, tuple[str, ...]] = field(
+        default_factory=dict[str, tuple[str, ...]]
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AssembledContext:
-    """One request, ready for any provider's SDK, with the report of how it came about."""
+    """One request, ready for any provider's SDK, with the report of how it came about.
+
+    `checks_payloads`: whether each payload is held against its provider's rules when it is spelled
+    out. `epoch` is what stands in front of the conversation, for `record` to keep; `epoch_before` what
+    stood there in the session's last call. `others` are the same request by another protocol that
+    the model speaks and the session has spoken; see `for_provider`.
+    """
 
     draft: Draft
     metadata: ContextMetadata
     report: Report
     provider: str
     functions: Mapping[str, ProviderFunctions] = field(repr=False, compare=False)
+    checks_payloads: bool = field(default=True, repr=False, compare=False)
+    epoch: Epoch = field(default_factory=Epoch, repr=False, compare=False)
+    epoch_before: SentEpoch | None = field(default=None, repr=False, compare=False)
+    others: Mapping[str, "AssembledContext"] = field(
+        default_factory=dict[str, "AssembledContext"], repr=False, compare=False
+    )
 
     @property
     def system_prompt(self) -> str:
@@ -93,8 +113,8 @@ class AssembledContext:
 
     @property
     def tools(self) -> tuple[ToolSpec, ...]:
-        """The tools offered, in the order sent."""
-        return self.draft.tools
+        """The tools that the model may call."""
+        return callable_tools(self.draft)
 
     @property
     def parameters(self) -> Parameters:
@@ -123,13 +143,50 @@ class AssembledContext:
         Raises:
             UnsupportedRequestError: No bundled provider renders for it, or its API cannot
                 express this request.
+
+        Warns:
+            PayloadWarning: The provider will refuse the payload: a fault of the assembler.
         """
-        return self._functions(provider).render(self.draft)
+        functions, draft = self._functions(provider), self._draft_for(provider)
+        payload = functions.render(draft)
+        if self.checks_payloads:
+            self._warn_of_refusal(functions.check(payload, draft), provider=provider)
+        return payload
 
     def check(self, provider: str | None = None) -> list[Violation]:
         """Return the rules of the provider that its payload breaks; an empty list is the promise."""
-        functions = self._functions(provider)
-        return functions.check(functions.render(self.draft), self.draft)
+        functions, draft = self._functions(provider), self._draft_for(provider)
+        return functions.check(functions.render(draft), draft)
+
+    def for_provider(self, provider: str) -> "AssembledContext":
+        """Return the context that a payload for that provider is spelled from, with its own report.
+
+        It is another one where the model speaks that protocol beside its usual one, and replies of
+        this session came over it: their reasoning is sent there, and counted.
+        """
+        other = self.others.get(provider)
+        if other is None:
+            return self
+        metadata = replace(
+            other.metadata,
+            assembly_ms=self.metadata.assembly_ms,
+            cache_hit=self.metadata.cache_hit,
+        )
+        return replace(other, metadata=metadata)
+
+    def _draft_for(self, provider: str | None) -> Draft:
+        return self.for_provider(provider or self.provider).draft
+
+    def _warn_of_refusal(self, broken: list[Violation], *, provider: str | None) -> None:
+        refused = [str(violation) for violation in broken if violation.level == "refused"]
+        if refused:
+            warnings.warn(
+                f"{provider or self.provider} will refuse this payload of session "
+                f"{self.metadata.session_id!r}: {'; '.join(refused)}. "
+                "The assembler should not have made it: please report this.",
+                PayloadWarning,
+                stacklevel=3,
+            )
 
     def _functions(self, provider: str | None) -> ProviderFunctions:
         name = provider or self.provider

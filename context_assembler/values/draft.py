@@ -8,6 +8,7 @@ from context_assembler.values.messages import Message
 from context_assembler.values.options import CachePolicy
 from context_assembler.values.parts import Part
 from context_assembler.values.prompt import SystemPrompt
+from context_assembler.values.tool_changes import ToolPlan
 from context_assembler.values.tools import ToolChoice, ToolSpec
 
 
@@ -27,7 +28,11 @@ class Parameters:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Draft:
-    """What a provider renders: `messages` are the kept history, then the notes of this call."""
+    """What a provider renders: `messages` are the kept history, then the notes of this call.
+
+    `tool_plan` tells how the model is told of tools that came or went since its epoch began; without
+    one `tools` are all there is.
+    """
 
     limits: ModelLimits
     parameters: Parameters
@@ -36,6 +41,7 @@ class Draft:
     tools: tuple[ToolSpec, ...] = ()
     session_id: str = ""
     cache: CachePolicy = "auto"
+    tool_plan: ToolPlan | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

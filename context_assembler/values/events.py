@@ -1,18 +1,15 @@
 """The records of a session."""
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Final, Literal, TypeAlias, assert_never
 
-from context_assembler.errors import ContentError
-from context_assembler.values.json_shapes import is_array
+from context_assembler.values.content import as_parts, as_result_parts
 from context_assembler.values.parts import (
-    PART_TYPES,
-    RESULT_PART_TYPES,
     Json,
     JsonObject,
+    Opaque,
     Origin,
     Part,
     ResultPart,
@@ -47,6 +44,8 @@ class Provenance:
 
     `prefix_fingerprint` identifies everything that was sent before the reply (`None`: unknown, as in
     imported sessions); `account` is the caller's own tag for the API account or route.
+    `token_factor` is what reported usage corrected the counts of this call's new messages by
+    (`None`: nothing, as before there were corrections).
     """
 
     provider: str
@@ -56,6 +55,7 @@ class Provenance:
     response_id: str | None = None
     stop_reason: str | None = None
     usage: Usage | None = None
+    token_factor: float | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -97,13 +97,17 @@ class CompactionBody:
     """A summary that stands in for the events it covers.
 
     The covered events are those from `first_seq` to `last_seq`, both included, less
-    `excluded_ids`; they stay in the store.
+    `excluded_ids`; they stay in the store. `native` are the blocks of a provider that wrote the
+    compaction itself, verbatim and in order, and `made_by` says who can read them; then `summary` is
+    their plain-text twin, empty where there is none: for everybody else nothing is covered.
     """
 
     summary: str
     first_seq: int
     last_seq: int
     excluded_ids: tuple[str, ...] = ()
+    native: tuple[Opaque, ...] = ()
+    made_by: Provenance | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -165,8 +169,8 @@ class SessionEvent:
                 return (self.body.call,)
             case ToolResultBody():
                 return (self.body.result,)
-            case CompactionBody():
-                return (Text(self.body.summary),)
+            case CompactionBody(summary=summary, native=native):
+                return (*((Text(summary),) if summary or not native else ()), *native)
             case _:
                 assert_never(self.body)
 
@@ -209,43 +213,13 @@ Content: TypeAlias = str | Part | Sequence[Part]
 ResultContent: TypeAlias = str | ResultPart | Sequence[ResultPart] | Json
 
 
-def _as_parts(content: Content) -> tuple[Part, ...]:
-    if isinstance(content, str):
-        return (Text(content),)
-    if isinstance(content, PART_TYPES):
-        return (content,)
-    if not is_array(content):
-        raise ContentError(content)
-    parts = tuple(content)
-    for part in parts:
-        if not isinstance(part, PART_TYPES):
-            raise ContentError(part)
-    return parts
-
-
-def _as_result_parts(content: ResultContent) -> tuple[ResultPart, ...]:
-    """Return what a tool answered as parts; a JSON value becomes its text."""
-    if isinstance(content, str):
-        return (Text(content),)
-    if isinstance(content, RESULT_PART_TYPES):
-        return (content,)
-    if content == ():
-        return ()
-    if is_array(content) and content and all(isinstance(p, RESULT_PART_TYPES) for p in content):
-        return tuple(content)
-    try:
-        return (Text(json.dumps(content, ensure_ascii=False)),)
-    except (TypeError, ValueError, RecursionError) as error:
-        raise ContentError(content) from error
-
-
 def user_event(content: Content, *, created_at: datetime | None = None) -> SessionEvent:
     """Return a user message as an event.
 
     Raises:
         ContentError: The content is neither text nor parts.
     """
-    return SessionEvent(body=UserBody(parts=_as_parts(content)), created_at=created_at)
+    return SessionEvent(body=UserBody(parts=as_parts(content)), created_at=created_at)
 
 
 def assistant_event(
@@ -255,7 +229,7 @@ def assistant_event(
     created_at: datetime | None = None,
 ) -> SessionEvent:
     """Return a model's reply as an event."""
-    body = AssistantBody(parts=_as_parts(content), made_by=made_by)
+    body = AssistantBody(parts=as_parts(content), made_by=made_by)
     return SessionEvent(body=body, created_at=created_at, origin="model")
 
 
@@ -274,7 +248,7 @@ def tool_result_event(
     """
     result = ToolResult(
         call_id=call_id,
-        content=_as_result_parts(content),
+        content=as_result_parts(content),
         is_error=is_error,
         tool_name=tool_name,
     )
@@ -288,6 +262,6 @@ def system_event(
     created_at: datetime | None = None,
 ) -> SessionEvent:
     """Return an instruction, or a note, as an event."""
-    body = SystemBody(parts=_as_parts(content), note=note)
+    body = SystemBody(parts=as_parts(content), note=note)
     origin: Origin = "developer" if note is None else "assembler"
     return SessionEvent(body=body, created_at=created_at, origin=origin)

@@ -1,9 +1,12 @@
 """Runs of messages that are kept or dropped together."""
 
 from collections.abc import Sequence
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
 from context_assembler.values.messages import Message
+from context_assembler.values.parts import ToolResult
+
+NO_RESULT: Final = "No result was recorded for this call; it may or may not have run."
 
 Exchange: TypeAlias = tuple[Message, ...]
 
@@ -22,3 +25,8 @@ def split_exchanges(messages: Sequence[Message]) -> list[Exchange]:
         else:
             groups.append([message])
     return [tuple(group) for group in groups]
+
+
+def stands_in(result: ToolResult) -> bool:
+    """Whether the result was made up for a call that nobody answered."""
+    return result.is_error and result.text == NO_RESULT

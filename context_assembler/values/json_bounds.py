@@ -58,6 +58,23 @@ def load_bounded_json(text: str | bytes, *, max_depth: int = MAX_JSON_DEPTH) -> 
     return value
 
 
+def keep_numbers_sound(body: dict[str, Json], warnings: list[str]) -> dict[str, Json]:
+    """Return a copy with words in place of NaN and infinities, which JSON has no numbers for.
+
+    What is too deep or too long to copy is returned as it is.
+
+    Args:
+        warnings: Gets a sentence where there were any.
+    """
+    try:
+        sound: dict[str, Json] = json.loads(json.dumps(body), parse_constant=str)
+    except (ValueError, RecursionError):
+        return body
+    if sound != body:
+        warnings.append("Numbers that JSON does not know (NaN, infinity) were kept as words.")
+    return sound
+
+
 def shown(value: object, *, chars: int = 60) -> str:
     """Return the beginning of what the value looks like, the same in every process.
 

@@ -23,6 +23,7 @@ class ThinkingRule:
         default_level: What the provider assumes; `None` where unknown.
         disable: `yes`, `no`, `between_tools`, or `effort_up_to_high`.
         is_prefix_bound: Whether signed reasoning is refused once what stood before it changed.
+        is_account_bound: Whether it is refused under another account, and so at another host.
     """
 
     kinds: tuple[ThinkingKind, ...] = ()
@@ -30,18 +31,23 @@ class ThinkingRule:
     default_level: str | None = None
     disable: Literal["yes", "no", "between_tools", "effort_up_to_high"] = "yes"
     is_prefix_bound: bool = False
+    is_account_bound: bool = True
     min_budget_tokens: int | None = None
     max_budget_tokens: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ParameterRules:
-    """Which sampling parameters a model takes, and their ranges."""
+    """Which sampling parameters a model takes, and their ranges.
+
+    `accepts_stop` is about the vendor's own API; a gateway may stop for the model.
+    """
 
     temperature: TemperatureRule = "always"
     fixed_temperature: float | None = None
     max_temperature: float = 2.0
     accepts_top_p_with_temperature: bool = True
+    accepts_stop: bool = True
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -87,10 +93,13 @@ class ModelLimits:
             empty: by the encoding.
         tool_prompt_tokens: Size of the hidden system prompt that comes with tools; `None`: unknown.
         weak: Fields that fewer than two sources agree on.
+        locked: Fields that `models refresh` never proposes to change.
         asked_id: The id as the caller wrote it.
         api_id: The id to send to the vendor's own API.
         host: The gateway or cloud named in the asked id; `None`: the vendor itself.
+        has_host_dates: Whether status and retirement date are the host's own, not the vendor's.
         is_assumed: Whether these are conservative guesses for an unknown model.
+        protocol: The wire protocol to speak; `None`: the one that is usual for the model.
     """
 
     id: str
@@ -114,11 +123,14 @@ class ModelLimits:
     checked: date | None = None
     sources: tuple[str, ...] = ()
     weak: tuple[str, ...] = ()
+    locked: tuple[str, ...] = ()
     remarks: str = ""
     asked_id: str = ""
     api_id: str = ""
     host: str | None = None
+    has_host_dates: bool = False
     is_assumed: bool = False
+    protocol: str | None = None
 
     def supports(self, feature: str) -> bool:
         """Whether the model is known to have the feature."""

@@ -3,8 +3,10 @@
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 
+from context_assembler.values.draft import Draft
 from context_assembler.values.parts import Json
 from context_assembler.values.report import ReportEntry
+from context_assembler.values.tool_changes import ToolPlan
 from context_assembler.values.tools import ToolSpec
 from context_assembler.values.wire import plain_json, root_object_schema
 
@@ -21,6 +23,72 @@ def spell_tools(
         for tool in tools
         if is_offered(tool, provider=provider)
     ]
+
+
+def plan_for(draft: Draft, *, provider: str) -> ToolPlan | None:
+    """Return how the provider is told of tools that came or went; `None`: it is told of all anew."""
+    plan = draft.tool_plan
+    return plan if plan is not None and plan.provider == provider else None
+
+
+def declared_tools(draft: Draft, *, provider: str) -> tuple[ToolSpec, ...]:
+    """Return the tools that stand in front of the history for this provider."""
+    plan = draft.tool_plan
+    if plan is None:
+        return draft.tools
+    return plan.declared if plan.provider == provider else plan.offered
+
+
+def known_tools(draft: Draft) -> tuple[ToolSpec, ...]:
+    """Return every tool that the draft tells any provider of, for the names they go by."""
+    plan = draft.tool_plan
+    if plan is None:
+        return draft.tools
+    return (*draft.tools, *plan.declared, *plan.offered, *plan.added)
+
+
+def callable_tools(draft: Draft) -> tuple[ToolSpec, ...]:
+    """Return the tools that the model may call: those declared, less the withdrawn, with the added."""
+    plan = draft.tool_plan
+    if plan is None:
+        return draft.tools
+    offered = {tool.name for tool in plan.offered}
+    told = {tool.name: tool for tool in (*draft.tools, *plan.added)}
+    return tuple(told[name] for name in sorted(told.keys() & offered))
+
+
+def allowed_names(draft: Draft, *, provider: str) -> tuple[str, ...] | None:
+    """Return the names of the only tools that may be called, sorted; `None`: all declared ones.
+
+    They are those that the choice names, less what was withdrawn from the provider by the choice.
+    """
+    choice, plan = draft.parameters.tool_choice, plan_for(draft, provider=provider)
+    chosen = choice.allowed if choice is not None else None
+    standing = plan.allowed if plan is not None else None
+    if chosen is None or standing is None:
+        names = standing if chosen is None else chosen
+        return None if names is None else tuple(sorted(names))
+    return tuple(sorted({*chosen} & {*standing}))
+
+
+def drop_allowed(draft: Draft, *, api: str) -> tuple[Draft, list[ReportEntry]]:
+    """Return the draft without a choice among some of the tools, which the API does not know.
+
+    Args:
+        api: Who does not, for people.
+    """
+    choice = draft.parameters.tool_choice
+    if choice is None or choice.allowed is None:
+        return draft, []
+    row = ReportEntry(
+        kind="note",
+        id="allowed_tools",
+        decision="dropped",
+        reason=f"{api} cannot be told which of the tools alone may be called.",
+        rule="parameter.allowed_tools",
+    )
+    parameters = replace(draft.parameters, tool_choice=replace(choice, allowed=None))
+    return replace(draft, parameters=parameters), [row]
 
 
 def is_offered(tool: ToolSpec, *, provider: str) -> bool:
@@ -46,6 +114,32 @@ def leave_out_foreign(
                 )
             )
     return kept, rows
+
+
+def leave_out_surplus(
+    tools: Iterable[ToolSpec], *, most: int, forced: str | None, api: str
+) -> tuple[list[ToolSpec], list[ReportEntry]]:
+    """Return as many tools as are taken, the first ones, and a row for every other one.
+
+    Args:
+        forced: The name of the tool that must be called; it stays, wherever it stands.
+        api: Who takes no more, for people.
+    """
+    offered = list(tools)
+    places = sorted(range(len(offered)), key=lambda place: offered[place].name != forced)
+    kept = frozenset(places[:most])
+    rows = [
+        ReportEntry(
+            kind="tool",
+            id=tool.name,
+            decision="dropped",
+            reason=f"{api} takes at most {most} tools, in their order.",
+            rule="tool.count",
+        )
+        for place, tool in enumerate(offered)
+        if place not in kept
+    ]
+    return [offered[place] for place in sorted(kept)], rows
 
 
 def leave_strict(

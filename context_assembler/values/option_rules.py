@@ -109,6 +109,11 @@ def _choice_from_mapping(value: JsonObject) -> ToolChoice:
     parallel = given if isinstance(given, bool) else None
     if isinstance(value.get("disable_parallel_tool_use"), bool):
         parallel = not value["disable_parallel_tool_use"]
+    if (allowed := _allowed_names(value)) is not None:
+        told = value.get("allowed_tools")
+        mode = told.get("mode") if is_object(told) else value.get("mode")
+        named = _MODE_SPELLINGS.get(mode if isinstance(mode, str) else "auto", ToolChoice())
+        return ToolChoice(mode=named.mode, allowed=allowed, allows_parallel=parallel)
     function = value.get("function")
     name = function.get("name") if is_object(function) else value.get("name")
     mode = value.get("mode", value.get("type"))
@@ -119,6 +124,19 @@ def _choice_from_mapping(value: JsonObject) -> ToolChoice:
     raise InvalidParameterError(
         "tool_choice", dict(value), rule="names no known mode and no tool", remedy=_CHOICE_REMEDY
     )
+
+
+def _allowed_names(value: JsonObject) -> tuple[str, ...] | None:
+    """Return the names of the only tools that may be called; `None` where the choice names none."""
+    inner = value.get("allowed_tools")
+    listed = value.get("allowed")
+    if value.get("type") == "allowed_tools":
+        listed = inner.get("tools") if is_object(inner) else value.get("tools")
+    if not is_array(listed):
+        return None
+    given = [entry.get("function", entry) if is_object(entry) else entry for entry in listed]
+    names = [entry.get("name") if is_object(entry) else entry for entry in given]
+    return tuple(sorted({name for name in names if isinstance(name, str)}))
 
 
 def _read_choice(name: str, value: Json) -> ToolChoice:  # noqa: ARG001 - the shape of a reader
@@ -235,11 +253,14 @@ _READERS: Final[Mapping[str, _Reader]] = {
     "on_overflow": _one_of(OverflowPolicy),
     "skip_skills": _flag,
     "skill_filter": _texts,
+    "active_skills": _texts,
     "sandbox_mode": _flag,
     "permissions": _texts,
     "query": _text,
     "cache": _one_of(CachePolicy),
+    "exact": _flag,
     "fresh": _flag,
+    "refresh": _flag,
     "unknown_model": _one_of(UnknownModelPolicy),
 }
 

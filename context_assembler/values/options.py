@@ -7,11 +7,13 @@ from typing import Final, Literal, TypeAlias
 from zoneinfo import ZoneInfo, available_timezones
 
 from context_assembler.errors import ConfigurationError, InvalidParameterError, nearest
-from context_assembler.values.cleaning import clean_text
 from context_assembler.values.parts import Json
+from context_assembler.values.texts.cleaning import clean_text
 from context_assembler.values.tools import ToolChoice
 
 CachePolicy: TypeAlias = Literal["auto", "off"]
+BootstrapPolicy: TypeAlias = Literal["refresh", "freeze"]
+MaskedPlace: TypeAlias = Literal["files", "tool_results", "user"]
 OverflowPolicy: TypeAlias = Literal["error", "shorten"]
 UnknownModelPolicy: TypeAlias = Literal["error", "conservative"]
 TruncationStrategy: TypeAlias = Literal["smart", "simple", "sliding"]
@@ -47,11 +49,15 @@ class AssembleOptions:
         skip_skills: Tell the model of no skill at all.
         skill_filter: Globs over the names of skills; only matching skills are listed. One that the
             request itself names in full is active: its instructions are in the prompt.
+        active_skills: Names of skills that are active: their instructions are in the prompt, and
+            their tools are offered.
         permissions: Globs over tool permissions; only matching tools are offered.
         sandbox_mode: Offer only tools marked safe.
         query: What to recall memory for.
         cache: Prompt-cache policy of the payload.
+        exact: Hold the payload against the provider's own count, which asks its endpoint.
         fresh: Do not answer from the assembly cache.
+        refresh: Take instruction files as they are, where the policy is to let edits wait.
         unknown_model: What to do with a model that has no row in model_limits.yaml.
     """
 
@@ -75,11 +81,14 @@ class AssembleOptions:
     on_overflow: OverflowPolicy | None = None
     skip_skills: bool | None = None
     skill_filter: tuple[str, ...] | None = None
+    active_skills: tuple[str, ...] | None = None
     sandbox_mode: bool | None = None
     permissions: tuple[str, ...] | None = None
     query: str | None = None
     cache: CachePolicy | None = None
+    exact: bool | None = None
     fresh: bool | None = None
+    refresh: bool | None = None
     unknown_model: UnknownModelPolicy | None = None
 
 

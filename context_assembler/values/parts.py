@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final, Literal, TypeAlias
 
-from context_assembler.values.data_urls import decode_text, read_inline_url, without_space
+from context_assembler.values.media.data_urls import decode_text, plain_base64, read_inline_url
 
 Json: TypeAlias = Any  # a value that json.loads can return
 JsonObject: TypeAlias = Mapping[str, Json]
@@ -77,13 +77,14 @@ class Document:
     """A document such as a PDF; plain-text documents carry their text in `text` as well.
 
     Whoever holds one may rely on both: the text of bytes that are text is read, and a `data:` URL
-    has become the bytes that it carries.
+    has become the bytes that it carries. `extras` as for `Text`.
     """
 
     source: MediaSource
     title: str | None = None
     page_count: int | None = None
     text: str | None = None
+    extras: JsonObject | None = None
 
     def __post_init__(self) -> None:
         source = _inline(self.source)
@@ -98,7 +99,7 @@ def _inline(source: MediaSource) -> MediaSource:
     match source:
         case Base64Source(media_type=media_type, data=encoded):
             inner = read_inline_url(encoded)
-            bare = without_space(encoded) if inner is None else inner[1]
+            bare = plain_base64(encoded) if inner is None else inner[1]
             if bare == encoded:
                 return source
             return Base64Source(media_type=media_type or (inner or ("",))[0], data=bare)
@@ -159,12 +160,13 @@ ResultPart: TypeAlias = Text | Image | Document | Opaque
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolResult:
-    """What a call returned."""
+    """What a call returned; `extras` as for `Text`."""
 
     call_id: str
     content: tuple[ResultPart, ...] = ()
     is_error: bool = False
     tool_name: str | None = None
+    extras: JsonObject | None = None
 
     @property
     def text(self) -> str:

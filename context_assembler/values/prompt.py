@@ -41,7 +41,8 @@ class BootstrapFile:
 
     `text` is what the model gets: decoded, without front matter and comments, imports resolved. It
     is empty unless `state` is `ok`. `fingerprint` changes whenever what the model gets changes.
-    `first_line` is the line of the file, from 1, on which `text` begins.
+    `first_line` is the line of the file, from 1, on which `text` begins. `real_path` is where the
+    bytes lie (another path than `path` for a link), `imports` what its `@path` references brought in.
     """
 
     section: str
@@ -53,13 +54,29 @@ class BootstrapFile:
     fingerprint: str = ""
     first_line: int = 1
     is_shortened: bool = False
+    real_path: str = ""
+    encoding: str = ""
+    size_bytes: int = 0
+    imports: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Skill:
-    """A skill: what the prompt lists of it, and its instructions, read when it is active."""
+    """A skill: what the prompt lists of it, and its instructions, read when it is active.
+
+    Attributes:
+        path: Where its SKILL.md lies; what the instructions refer to lies beside it.
+        priority: Of two skills with one name the higher stays, as do the higher ones in a list that
+            is too long.
+        tools: Specs, in any provider's shape, of tools that are offered while it is active.
+        allowed_tools: Tools that its author wants approved in advance (`allowed-tools`). The model
+            and the application are told; nothing is limited by it.
+    """
 
     name: str
     description: str
     path: str
     instructions: str = ""
+    priority: int = 0
+    tools: tuple[JsonObject, ...] = ()
+    allowed_tools: tuple[str, ...] = ()

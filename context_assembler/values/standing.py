@@ -5,6 +5,11 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from itertools import accumulate
 
+from context_assembler.values.compactions import (
+    ReadsCompaction,
+    reads_no_compaction,
+    stands_for_events,
+)
 from context_assembler.values.events import CompactionBody, SessionEvent, SystemBody
 from context_assembler.values.parts import Text
 
@@ -55,23 +60,29 @@ def count_leading_system(events: Sequence[SessionEvent]) -> int:
     return len(events)
 
 
-def standing_events(events: Sequence[SessionEvent]) -> list[SessionEvent | None]:
+def standing_events(
+    events: Sequence[SessionEvent], *, reads: ReadsCompaction = reads_no_compaction
+) -> list[SessionEvent | None]:
     """Return the events that no compaction has replaced; `None` where some were left out.
 
     A summary stands at the place of the first event that it stands for. A compaction covers only
     what was numbered before it, and replaces an earlier one when it covers that event, or
-    everything that the earlier one covered.
+    everything that the earlier one covered. One that a provider wrote and sealed, without a plain
+    text beside it, stands for those alone who can read it.
+
+    Args:
+        reads: Whether the blocks of such a compaction can be read; by default nobody can.
     """
     seqs = sorted(event.seq for event in events if event.seq > 0)
-    covers = _find_covers(events, seqs)
+    covers = _find_covers(events, seqs, reads)
     if not covers:
-        return list(events)
+        return [event for event in events if not _is_sealed(event)]
     summaries = _place_summaries(covers)
     depths = _count_covers(events, covers, seqs)
     standing: list[SessionEvent | None] = []
     for index, event in enumerate(events):
         standing += summaries.get(index, ())
-        if isinstance(event.body, CompactionBody) and event.body.summary.strip():
+        if isinstance(body := event.body, CompactionBody) and (body.summary.strip() or body.native):
             continue
         is_covered = event.seq > 0 and depths[bisect_left(seqs, event.seq)] > 0
         standing.append(None if is_covered else event)
@@ -101,11 +112,19 @@ class _Cover:
         return (covers_event or covers_range) and earlier.event.id not in self.excluded_ids
 
 
-def _find_covers(events: Sequence[SessionEvent], seqs: Sequence[int]) -> list[_Cover]:
+def _is_sealed(event: SessionEvent) -> bool:
+    return isinstance(event.body, CompactionBody) and bool(event.body.native)
+
+
+def _find_covers(
+    events: Sequence[SessionEvent], seqs: Sequence[int], reads: ReadsCompaction
+) -> list[_Cover]:
     covers: list[_Cover] = []
     index_by_seq: dict[int, int] = {}
     for index, event in enumerate(events):
-        if not isinstance(body := event.body, CompactionBody) or not body.summary.strip():
+        if not isinstance(body := event.body, CompactionBody):
+            continue
+        if not stands_for_events(body, reads):
             continue  # a blank summary stands for nothing; repair reports it
         if not index_by_seq:
             index_by_seq = {other.seq: place for place, other in enumerate(events)}

@@ -20,6 +20,9 @@ class ToolSpec:
         is_strict: Whether the provider should enforce the schema; `None` leaves that to it.
         native_specs: By provider, a spec that only this provider understands (a server tool), sent
             verbatim; the tool does not exist for any other provider.
+        own_name: What its source calls it, where it is offered under another name.
+        is_deferred: Whether the model finds it by searching instead of reading it in every request,
+            where the provider can search; `None` leaves that to the setting.
     """
 
     name: str
@@ -30,6 +33,8 @@ class ToolSpec:
     is_safe: bool | None = None
     is_strict: bool | None = None
     native_specs: Mapping[str, JsonObject] = field(default_factory=dict[str, JsonObject])
+    own_name: str | None = None
+    is_deferred: bool | None = None
 
 
 ToolChoiceMode: TypeAlias = Literal["auto", "none", "any", "tool"]
@@ -37,11 +42,15 @@ ToolChoiceMode: TypeAlias = Literal["auto", "none", "any", "tool"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolChoice:
-    """Whether the model must call a tool; `name` is given exactly when `mode` is `tool`."""
+    """Whether the model must call a tool; `name` is given exactly when `mode` is `tool`.
+
+    `allowed` names the only tools that may be called, of all that are offered (`None`: any of them).
+    """
 
     mode: ToolChoiceMode = "auto"
     name: str | None = None
     allows_parallel: bool | None = None
+    allowed: tuple[str, ...] | None = None
 
     def __post_init__(self) -> None:
         if (self.mode == "tool") != (self.name is not None):

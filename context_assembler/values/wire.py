@@ -1,14 +1,16 @@
 """What payloads are spelled with: plain JSON and object schemas."""
 
 import json
-from collections.abc import Iterator, Sequence
-from typing import Any, Final
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any, Final, TypeAlias
 
-from context_assembler.values.cleaning import clean_text
 from context_assembler.values.json_bounds import load_bounded_json
 from context_assembler.values.json_shapes import is_array, is_object
 from context_assembler.values.parts import Json, JsonObject
 from context_assembler.values.reading import as_array, as_number, as_object, objects_in
+from context_assembler.values.texts.cleaning import clean_text
+
+_Spell: TypeAlias = Callable[[str], str]
 
 _UNIONS: Final = ("allOf", "anyOf", "oneOf")
 _NAMED_SCHEMAS: Final = frozenset({"properties", "patternProperties", "$defs", "definitions"})
@@ -16,14 +18,48 @@ _NO_SCHEMAS: Final = frozenset({"enum", "const", "default", "examples"})
 
 
 def plain_json(value: Json) -> Json:
-    """Return a deep copy of dicts, lists and scalars only, its text clean."""
+    """Return a deep copy of dicts, lists and scalars only, its text clean, however deep it is."""
+    return _copy(value, clean_text)
+
+
+def _copy(value: Json, spell: _Spell) -> Json:
+    try:
+        return _plain(value, spell)
+    except RecursionError:
+        return _plain_by_levels(value, spell)
+
+
+def _plain(value: Json, spell: _Spell) -> Json:
     if isinstance(value, str):
-        return clean_text(value)
+        return spell(value)
     if is_object(value):
-        return {clean_text(str(key)): plain_json(entry) for key, entry in value.items()}
+        return {spell(str(key)): _plain(entry, spell) for key, entry in value.items()}
     if is_array(value):
-        return [plain_json(entry) for entry in value]
+        return [_plain(entry, spell) for entry in value]
     return value
+
+
+def _plain_by_levels(value: Json, spell: _Spell) -> Json:
+    """Return what `_plain` does, slower, without calling itself."""
+    root: list[Json] = [value]
+    waiting: list[Json] = [root]
+    while waiting:
+        copied = waiting.pop()
+        for place in _places(copied):
+            held = copied[place]
+            if is_object(held):
+                copied[place] = {spell(str(key)): inner for key, inner in held.items()}
+                waiting.append(copied[place])
+            elif is_array(held):
+                copied[place] = list(held)
+                waiting.append(copied[place])
+            else:
+                copied[place] = _plain(held, spell)
+    return root[0]
+
+
+def _places(container: Json) -> Iterable[Json]:
+    return list(container) if is_object(container) else range(len(container))
 
 
 def compact_json(value: Json) -> str:
@@ -43,12 +79,15 @@ def parse_json_object(text: str) -> dict[str, Json] | None:
 def object_of(value: Any) -> dict[str, Json] | None:
     """Return a dict, or an SDK's model as the dict it was made from; `None` for anything else.
 
-    Fields that the server did not send are left out, so that blocks can go back as they came.
+    Its text is verbatim, since parts of it may be signed; what has to be cleaned is when it is
+    sent, and reported then. Fields that the server did not send are left out, so that blocks can
+    go back as they came. Older SDKs, on pydantic 1, have models with `dict` alone.
     """
-    dump = getattr(value, "model_dump", None)
-    if callable(dump):
+    if callable(dump := getattr(value, "model_dump", None)):
         value = dump(mode="json", by_alias=True, exclude_unset=True, warnings=False)
-    return as_object(plain_json(value)) if is_object(value) else None
+    elif not is_object(value) and callable(dump := getattr(value, "dict", None)):
+        value = dump(by_alias=True, exclude_unset=True)
+    return as_object(_copy(value, str)) if is_object(value) else None
 
 
 def count_of(value: Json) -> int:

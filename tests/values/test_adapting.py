@@ -7,8 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from context_assembler.values.adapting import adapt_messages, count_oldest
-from context_assembler.values.media import MediaRules
+from context_assembler.values.adapting import adapt_messages
+from context_assembler.values.media.crowding import count_oldest
+from context_assembler.values.media.media_rules import MediaRules
 from context_assembler.values.messages import Message
 from context_assembler.values.parts import Base64Source, Document, Image, Text, UrlSource
 from tests.providers.drafts import assistant, call, result, results, user

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from context_assembler.values.image_sizes import Size, measure_image, read_size
+from context_assembler.values.media.image_sizes import Size, measure_image, read_size
 from context_assembler.values.parts import Base64Source, Image, UrlSource
 
 

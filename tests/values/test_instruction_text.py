@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from context_assembler.values.instruction_text import decode_text, split_front_matter
+from context_assembler.values.texts.instruction_text import decode_text, split_front_matter
 
 DEEP = "a: " + "[" * 40 + "]" * 40
 

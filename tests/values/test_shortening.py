@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from context_assembler.values.shortening import CountText, shorten_text
+from context_assembler.values.texts.shortening import CountText, shorten_text
 
 FAMILY = "\U0001f469\u200d\U0001f469\u200d\U0001f467"
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 
 from context_assembler.errors import InvalidToolError
-from context_assembler.values.tool_schemas import canonical_schema
+from context_assembler.values.schemas.tool_schemas import canonical_schema
 
 
 def nested(levels: int) -> dict[str, Any]:

@@ -1,7 +1,7 @@
 """JSON Schemas of tools: repaired where their meaning is plain, canonical, and checked.
 
-Canonical means: keywords sorted, `required` sorted. The order of `properties` is the author's, since
-models write arguments in that order (a `reason` placed first is thought of first).
+Canonical means: keys sorted wherever they stand, `required` sorted. Only the order of `properties` is
+the author's, since models write arguments in that order (a `reason` placed first is thought of first).
 """
 
 from collections.abc import Mapping
@@ -10,10 +10,10 @@ from math import isfinite
 from typing import Final
 
 from context_assembler.errors import InvalidToolError
-from context_assembler.values.cleaning import clean_object, is_clean
 from context_assembler.values.json_bounds import shown
 from context_assembler.values.json_shapes import is_array, is_object
 from context_assembler.values.parts import Json, JsonObject
+from context_assembler.values.texts.cleaning import clean_object, is_clean
 
 MAX_DEPTH: Final = 64
 
@@ -129,7 +129,8 @@ def _keyword(key: str, value: Json, *, where: str, depth: int, repairs: _Repairs
     if key == "required":
         return _required(value, where=where)
     if key in _BY_NAME:
-        return _schemas_by_name(value, where=where, depth=depth, repairs=repairs)
+        named = _schemas_by_name(value, where=where, depth=depth, repairs=repairs)
+        return named if key == "properties" else dict(sorted(named.items()))
     if key in _LISTS or (key == "items" and is_array(value)):
         return _schemas(value, where=where, depth=depth, repairs=repairs)
     if key in _ONE:
@@ -170,7 +171,7 @@ def _required(value: Json, *, where: str) -> Json:
     return sorted(set(value))
 
 
-def _schemas_by_name(value: Json, *, where: str, depth: int, repairs: _Repairs) -> Json:
+def _schemas_by_name(value: Json, *, where: str, depth: int, repairs: _Repairs) -> dict[str, Json]:
     if not is_object(value):
         raise _UnusableError(f"{where} is {_kind_of(value)}, not an object")
     if not all(isinstance(name, str) for name in value):  # pyright: ignore[reportUnnecessaryIsInstance] - hand-made dicts
@@ -208,11 +209,12 @@ def _check_reference(reference: str, *, where: str, root: JsonObject) -> None:
 
 
 def _plain(value: Json, *, where: str, depth: int) -> Json:
-    """Return any other JSON value, its own order kept."""
+    """Return any other JSON value, the keys of its objects sorted."""
     if depth > MAX_DEPTH:
         raise _UnusableError(f"it is nested more than {MAX_DEPTH} levels deep")
     if is_object(value):
-        return {str(key): _plain(one, where=where, depth=depth + 1) for key, one in value.items()}
+        named = {str(key): one for key, one in value.items()}
+        return {key: _plain(named[key], where=where, depth=depth + 1) for key in sorted(named)}
     if is_array(value):
         return [_plain(one, where=where, depth=depth + 1) for one in value]
     if value is None or isinstance(value, str | bool | int):

@@ -1,15 +1,17 @@
 """Gemini's content parts as ours: what reading a reply and reading a transcript share.
 
 Gemini spells its fields in two ways, `functionCall` on the wire and `function_call` in the SDK, and
-real requests mix them. Both are read; what is kept verbatim keeps the spelling it came in.
+real requests mix them. Both are read; what is kept verbatim keeps the spelling it came in. What
+stands beside the text, the call or the response of a part is kept with it, as its extras.
 """
 
 import re
 from collections.abc import Sequence
 from typing import Final
 
-from context_assembler.values.arguments import parse_arguments
 from context_assembler.values.json_shapes import is_array, is_object
+from context_assembler.values.native.gemini_arguments import read_arguments
+from context_assembler.values.native.gemini_fields import KINDS, snake_fields, split_fields
 from context_assembler.values.parts import (
     Base64Source,
     Document,
@@ -28,49 +30,11 @@ from context_assembler.values.wire import compact_json, parse_json_object
 
 PROVIDER: Final = "gemini"
 
-# What a part holds besides marks; exactly one of these.
-KINDS: Final = frozenset(
-    {
-        "text",
-        "inline_data",
-        "file_data",
-        "function_call",
-        "function_response",
-        "executable_code",
-        "code_execution_result",
-        "tool_call",
-        "tool_response",
-    }
-)
-# Objects inside a part whose keys are somebody else's.
-_FREE_FORM: Final = frozenset({"args", "response", "part_metadata"})
-_CAPITAL: Final = re.compile(r"(?<=[a-z0-9])[A-Z]")
-_MARKS: Final = frozenset({"thought", "thought_signature"})
+_READ_OF_TEXTS: Final = frozenset({"text", "thought", "thought_signature"})
+_READ_OF_CALLS: Final = frozenset({"id", "name", "args", "partial_args"})
+_READ_OF_CALL_PARTS: Final = frozenset({"function_call", "thought_signature"})
 _RESERVED: Final = ({"output"}, {"error"}, set[str]())
 _OWN_STORAGE: Final = re.compile(r"gs://|https?://generativelanguage\.googleapis\.com/")
-
-
-def snake_key(key: str) -> str:
-    """Return a field's name as the SDK spells it."""
-    return _CAPITAL.sub(lambda found: f"_{found[0].lower()}", key)
-
-
-def snake_fields(value: Json) -> dict[str, Json]:
-    """Return an object's fields by their names in the SDK, those that hold something.
-
-    Anything but an object has none; objects inside keep their spelling.
-    """
-    return {snake_key(key): held for key, held in as_object(value).items() if held is not None}
-
-
-def snake_block(value: Json) -> Json:
-    """Return a part, or anything inside one, with the field names of the SDK all the way down."""
-    if is_array(value):
-        return [snake_block(entry) for entry in value]
-    if not is_object(value):
-        return value
-    fields = snake_fields(value)
-    return {key: held if key in _FREE_FORM else snake_block(held) for key, held in fields.items()}
 
 
 def is_part(block: JsonObject) -> bool:
@@ -91,12 +55,12 @@ def read_part(block: JsonObject, *, call_id: str) -> Part:
     fields = snake_fields(block)
     kinds = set(KINDS & fields.keys())
     signature = as_text(fields.get("thought_signature")) or None
+    if kinds == {"function_call"}:
+        return _read_call(block, as_object(fields["function_call"]), signature, call_id=call_id)
     if fields.get("thought") is True or (not kinds and signature):
         return _read_thought(block, fields, signature)
-    if kinds == {"text"} and not fields.keys() - _MARKS - kinds:
+    if kinds == {"text"}:
         return _read_text(block, as_text(fields["text"]), signature)
-    if kinds == {"function_call"}:
-        return _read_call(as_object(fields["function_call"]), signature, call_id=call_id)
     if len(kinds) == 1 and not fields.keys() - kinds:
         media = read_media(block)
         if media is not None:
@@ -137,24 +101,46 @@ def standard_base64(encoded: str) -> str:
 
 
 def _read_thought(block: JsonObject, fields: JsonObject, signature: str | None) -> Thinking:
-    signed = None if signature is None else dict(block)
-    return Thinking(text=as_text(fields.get("text")), provider=PROVIDER, block=signed)
+    text = as_text(fields.get("text"))
+    if signature is not None:
+        return Thinking(text=text, provider=PROVIDER, block=dict(block))
+    return Thinking(text=text, provider=PROVIDER, extras=_extras(block, _READ_OF_TEXTS))
 
 
 def _read_text(block: JsonObject, text: str, signature: str | None) -> Part:
     if signature is not None and not text.strip():
         return Thinking(text=text, provider=PROVIDER, block=dict(block))
-    return Text(text, signature=signature)
+    return Text(text, extras=_extras(block, _READ_OF_TEXTS), signature=signature)
 
 
-def _read_call(call: JsonObject, signature: str | None, *, call_id: str) -> ToolCall:
+def _extras(block: JsonObject, known: frozenset[str]) -> dict[str, Json] | None:
+    _, rest = split_fields(block, known)
+    return {PROVIDER: rest} if rest else None
+
+
+def nested_extras(
+    block: JsonObject, key: str, *, known: frozenset[str], known_inside: frozenset[str]
+) -> dict[str, Json] | None:
+    """Return what stands beside what we read, in a part and in its object under `key`."""
+    _, beside = split_fields(block, known)
+    _, inside = split_fields(as_object(snake_fields(block).get(key)), known_inside)
+    rest = {**beside, **({key: inside} if inside else {})}
+    return {PROVIDER: rest} if rest else None
+
+
+def _read_call(
+    block: JsonObject, call: JsonObject, signature: str | None, *, call_id: str
+) -> ToolCall:
     fields = snake_fields(call)
-    read = parse_arguments(fields.get("args"))
+    read = read_arguments(call)
     return ToolCall(
         call_id=as_text(fields.get("id")) or call_id,
         name=as_text(fields.get("name")),
         arguments=read.arguments,
         arguments_json=read.spelled,
+        extras=nested_extras(
+            block, "function_call", known=_READ_OF_CALL_PARTS, known_inside=_READ_OF_CALLS
+        ),
         signature=signature,
     )
 

@@ -3,10 +3,11 @@
 import re
 from codecs import BOM_UTF8, BOM_UTF16_BE, BOM_UTF16_LE, BOM_UTF32_BE, BOM_UTF32_LE
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import date, datetime
 from typing import Final, TypeGuard
 
+from context_assembler.values.json_bounds import is_short_integer
 from context_assembler.values.json_shapes import is_array, is_object
 from context_assembler.values.parts import Json, JsonObject
 
@@ -25,9 +26,13 @@ _MAX_YAML_DEPTH: Final = 32
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DecodedText:
-    """Text with Unix line ends and without byte-order mark, and what was odd about its bytes."""
+    """Text with Unix line ends and without byte-order mark, and what was odd about its bytes.
+
+    `encoding` is how the bytes were read, with what was taken off (`utf-8, BOM, CRLF`).
+    """
 
     text: str
+    encoding: str = "utf-8"
     warnings: tuple[str, ...] = ()
 
 
@@ -45,7 +50,7 @@ def decode_text(raw_bytes: bytes) -> DecodedText:
     """Decode a file that should be UTF-8; any bytes are accepted."""
     for mark, encoding in _MARKS:
         if raw_bytes.startswith(mark):
-            return _decoded(raw_bytes[len(mark) :], encoding)
+            return _decoded(raw_bytes[len(mark) :], encoding, has_mark=True)
     if (
         len(raw_bytes) >= 2
         and raw_bytes[1::2].count(0) * 10 > len(raw_bytes[1::2]) * 4
@@ -53,11 +58,11 @@ def decode_text(raw_bytes: bytes) -> DecodedText:
     ):
         decoded = _decoded(raw_bytes, "utf-16-le")
         guess = "no byte-order mark, but every other byte is zero: read as UTF-16"
-        return DecodedText(text=decoded.text, warnings=(guess, *decoded.warnings))
+        return replace(decoded, warnings=(guess, *decoded.warnings))
     return _decoded(raw_bytes, "utf-8")
 
 
-def _decoded(raw_bytes: bytes, encoding: str) -> DecodedText:
+def _decoded(raw_bytes: bytes, encoding: str, *, has_mark: bool = False) -> DecodedText:
     warnings: list[str] = []
     try:
         text = raw_bytes.decode(encoding)
@@ -70,8 +75,9 @@ def _decoded(raw_bytes: bytes, encoding: str) -> DecodedText:
     if "\0" in text:
         text = text.replace("\0", "")
         warnings.append("NUL characters were removed")
+    marks = [*(["BOM"] if has_mark else ()), *(["CRLF"] if "\r" in text else ())]
     text = text.replace("\r\n", "\n").replace("\r", "\n").removeprefix("\ufeff")
-    return DecodedText(text=text, warnings=tuple(warnings))
+    return DecodedText(text=text, encoding=", ".join([encoding, *marks]), warnings=tuple(warnings))
 
 
 def split_front_matter(text: str) -> FrontMatter:
@@ -99,7 +105,7 @@ def _read_yaml(lines: list[str]) -> tuple[JsonObject, tuple[str, ...]] | None:
         if loaded is None:
             return {}, ()
         # A rule, some prose and another rule are no front matter.
-        return ({str(k): _plain(v) for k, v in loaded.items()}, ()) if is_object(loaded) else None
+        return (plain_yaml(loaded), ()) if is_object(loaded) else None
     except (yaml.YAMLError, ValueError, RecursionError) as error:
         simple = _read_simple_lines(lines)
         if not simple:
@@ -120,6 +126,28 @@ def _read_simple_lines(lines: list[str]) -> dict[str, Json]:
     return found
 
 
+def plain_yaml(loaded: Json, *, max_values: int = _MAX_FRONT_MATTER_CHARS) -> Json:
+    """Return what a YAML loader made, as JSON has it.
+
+    Args:
+        max_values: How many values it may hold; references to others count as these do.
+
+    Raises:
+        ValueError: It holds more, or is nested too deeply.
+    """
+    waiting, found = [loaded], 0
+    while waiting:
+        value = waiting.pop()
+        found += 1
+        if found > max_values:
+            raise ValueError("it unfolds to too many values")
+        if is_object(value):
+            waiting.extend(value.values())
+        elif is_array(value) or _is_set(value):
+            waiting.extend(value)
+    return _plain(loaded)
+
+
 def _plain(value: Json, depth: int = 0) -> Json:
     """Turn what YAML knows and JSON does not (dates, sets, keys that are numbers) into JSON."""
     if depth > _MAX_YAML_DEPTH:
@@ -130,6 +158,8 @@ def _plain(value: Json, depth: int = 0) -> Json:
         return [_plain(one, depth + 1) for one in value]
     if _is_set(value):  # `!!set`, whose own order changes from process to process
         return sorted((_plain(one, depth + 1) for one in value), key=str)
+    if isinstance(value, int) and not is_short_integer(value):
+        raise ValueError("it holds a number too long to be written")
     if value is None or isinstance(value, str | bool | int | float):
         return value
     return value.isoformat() if isinstance(value, date | datetime) else str(value)

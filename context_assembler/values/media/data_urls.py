@@ -17,13 +17,19 @@ def read_inline_url(url: str) -> tuple[str, str] | None:
         return None
     media_type, rest = head[1].strip().lower() or _DEFAULT_TYPE, url[head.end() :]
     if head[2].lower().endswith(";base64"):
-        return media_type, without_space(rest)
+        return media_type, plain_base64(rest)
     return media_type, base64.b64encode(unquote_to_bytes(rest)).decode()
 
 
-def without_space(encoded: str) -> str:
-    """Return base64 text without the line breaks that some encoders put in."""
-    return "".join(encoded.split())
+def plain_base64(encoded: str) -> str:
+    """Return base64 text as every provider reads it.
+
+    Line breaks go, letters of the URL-safe alphabet become those of the standard one, and what some
+    encoders leave away at the end is there. Text that is no base64 is left alone otherwise.
+    """
+    bare = "".join(encoded.split()).replace("-", "+").replace("_", "/")
+    missing = -len(bare) % 4
+    return bare if missing == 3 or bare.endswith("=") else bare + "=" * missing
 
 
 def decode_base64(encoded: str) -> bytes:

@@ -3,7 +3,7 @@
 import struct
 from typing import Final, TypeAlias
 
-from context_assembler.values.data_urls import decode_base64
+from context_assembler.values.media.data_urls import decode_base64
 from context_assembler.values.parts import Base64Source, Image
 
 Size: TypeAlias = tuple[int, int]

@@ -1,12 +1,18 @@
 """Images and documents as providers take them: types, limits, and words for what is left out."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final, assert_never
 
-from context_assembler.values.cleaning import clean_text
-from context_assembler.values.image_sizes import measure_base64
 from context_assembler.values.limits import ModelLimits
+from context_assembler.values.media.image_sizes import measure_base64
+from context_assembler.values.media.media_types import (
+    PDF,
+    TELLING_TYPES,
+    begins_as,
+    declared_type,
+    media_type_of,
+)
+from context_assembler.values.media.pdf_facts import read_pdf_facts
 from context_assembler.values.parts import (
     Base64Source,
     Document,
@@ -15,14 +21,9 @@ from context_assembler.values.parts import (
     MediaSource,
     UrlSource,
 )
+from context_assembler.values.texts.cleaning import clean_text
 
-# A picture is refused when its bytes are of another type than it says, so the bytes decide.
-_IMAGE_STARTS: Final[Mapping[str, str]] = {
-    "/9j/": "image/jpeg",
-    "iVBORw0KGgo": "image/png",
-    "R0lGOD": "image/gif",
-    "UklGR": "image/webp",
-}
+_FETCHED: Final = ("https", "http")
 _MAX_NAME_CHARS: Final = 80
 
 
@@ -37,7 +38,14 @@ class MediaRules:
         image_words: The same, for people.
         document_types: How the media types of documents begin; text is always taken.
         fetches_documents: Whether it fetches documents from URLs.
+        schemes: How the addresses begin that it fetches from.
         takes_image_ids: Whether it takes images by the id of an uploaded file.
+        fit_side_px: What the longer side of an image is scaled to, if it is longer: below the limits
+            that depend on the other images, so that an image once sent never has to change.
+        fit_image_chars: The same for its base64.
+        takes_animations: Whether it takes images that move.
+        max_pdf_pages: Of one document.
+        takes_locked_pdfs: Whether it takes PDFs that are encrypted.
         crowd_images: Above so many images, none may have a side over `crowd_side_px`.
         max_media_chars: Of all base64 in one request.
     """
@@ -49,10 +57,16 @@ class MediaRules:
     document_types: tuple[str, ...] = ("application/pdf",)
     document_words: str = "PDF and plain text"
     fetches_documents: bool = True
+    schemes: tuple[str, ...] = _FETCHED
     takes_image_ids: bool = True
     max_image_chars: int | None = None
     max_document_chars: int | None = None
     max_side_px: int | None = None
+    fit_side_px: int | None = None
+    fit_image_chars: int | None = None
+    takes_animations: bool = True
+    max_pdf_pages: int | None = None
+    takes_locked_pdfs: bool = True
     max_images: int | None = None
     crowd_images: int | None = None
     crowd_side_px: int | None = None
@@ -66,6 +80,9 @@ class Objection:
     rule: str
     reason: str
 
+
+CURABLE: Final = frozenset({"media.type", "media.size"})
+"""Rules of objections to an image that scaling or another format may meet."""
 
 NO_VISION: Final = Objection(rule="media.unsupported", reason="the model takes no images")
 NO_DOCUMENTS: Final = Objection(rule="media.unsupported", reason="the model takes no documents")
@@ -81,7 +98,7 @@ def object_to_image(image: Image, *, rules: MediaRules, limits: ModelLimits) -> 
         case Base64Source():
             return _object_to_bytes(image.source, rules=rules)
         case UrlSource(url=url):
-            return None if url.strip() else _EMPTY
+            return _object_to_address(url, rules=rules)
         case FileIdSource(provider=provider):
             if not rules.takes_image_ids:
                 return Objection(
@@ -101,27 +118,68 @@ def object_to_document(
     if limits.features.get("pdf") is False:
         return NO_DOCUMENTS
     match document.source:
-        case Base64Source(media_type=media_type, data=encoded):
-            if not encoded:
-                return _EMPTY
-            if not media_type.startswith(rules.document_types):
-                return _only(rules.document_words)
-            return _over(len(encoded), most=rules.max_document_chars)
-        case UrlSource(url=url):
+        case Base64Source():
+            return _object_to_file(document, document.source, rules=rules)
+        case UrlSource(url=url, media_type=media_type):
             if not rules.fetches_documents:
                 return Objection(rule="media.source", reason=f"{rules.api} fetches no documents")
-            return None if url.strip() else _EMPTY
+            taken = (*rules.document_types, "text/")
+            if media_type and not declared_type(media_type).startswith(taken):
+                return _only(rules.document_words)
+            return _object_to_address(url, rules=rules)
         case FileIdSource(provider=provider):
             return None if provider.startswith(rules.file_owner) else _FOREIGN_FILE
         case _:
             assert_never(document.source)
 
 
+def _object_to_address(url: str, *, rules: MediaRules) -> Objection | None:
+    if not url.strip():
+        return _EMPTY
+    scheme, mark, _ = url.strip().partition("://")
+    if mark and scheme.lower() in rules.schemes:
+        return None
+    reason = f"{rules.api} fetches nothing from such an address"
+    return Objection(rule="media.source", reason=reason)
+
+
+def _object_to_file(
+    document: Document, source: Base64Source, *, rules: MediaRules
+) -> Objection | None:
+    if not source.data:
+        return _EMPTY
+    media_type = media_type_of(source)
+    if not media_type.startswith(rules.document_types):
+        return _only(rules.document_words)
+    objection = _over(len(source.data), most=rules.max_document_chars)
+    if objection is None and media_type == PDF:
+        return _object_to_pdf(document, source.data, rules=rules)
+    return objection
+
+
+def _object_to_pdf(document: Document, encoded: str, *, rules: MediaRules) -> Objection | None:
+    if begins_as(encoded) != PDF:
+        return Objection(rule="media.type", reason="its bytes are no PDF")
+    if rules.max_pdf_pages is None and rules.takes_locked_pdfs:
+        return None
+    facts = read_pdf_facts(encoded)
+    if facts.is_locked and not rules.takes_locked_pdfs:
+        return Objection(rule="media.locked", reason=f"{rules.api} takes no encrypted PDF")
+    pages = facts.page_count or document.page_count or 0
+    if rules.max_pdf_pages is not None and pages > rules.max_pdf_pages:
+        reason = f"its {pages:,} pages are more than {rules.max_pdf_pages:,}"
+        return Objection(rule="media.pages", reason=reason)
+    return None
+
+
 def _object_to_bytes(source: Base64Source, *, rules: MediaRules) -> Objection | None:
     if not source.data:
         return _EMPTY
-    if image_type(source) not in rules.image_types:
+    media_type = media_type_of(source)
+    if media_type not in rules.image_types:
         return _only(rules.image_words)
+    if media_type in TELLING_TYPES and begins_as(source.data) != media_type:
+        return Objection(rule="media.type", reason=f"its bytes are no {media_type}")
     size = measure_base64(source.data) if rules.max_side_px else None
     if size is not None and max(size) > (rules.max_side_px or 0):
         reason = f"its {max(size):,} pixels are more than {rules.max_side_px:,}"
@@ -138,15 +196,6 @@ def _over(chars: int, *, most: int | None) -> Objection | None:
         return None
     reason = f"its {chars:,} characters of base64 are more than {most:,}"
     return Objection(rule="media.size", reason=reason)
-
-
-def image_type(source: Base64Source) -> str:
-    """Return the type that a picture's bytes have; the declared one where they do not tell."""
-    for start, media_type in _IMAGE_STARTS.items():
-        if source.data.startswith(start):
-            return media_type
-    declared = source.media_type.lower()
-    return "image/jpeg" if declared == "image/jpg" else declared
 
 
 def left_out(kind: str, source: MediaSource, *, reason: str) -> str:

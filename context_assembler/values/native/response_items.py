@@ -4,7 +4,12 @@ from collections.abc import Iterator, Mapping
 from typing import Final
 
 from context_assembler.values.arguments import parse_arguments
-from context_assembler.values.native_calls import NATIVE_CALLS, is_left_to_client
+from context_assembler.values.native.native_calls import (
+    NATIVE_CALLS,
+    answered_id,
+    is_left_to_client,
+)
+from context_assembler.values.native.response_texts import describe_entry
 from context_assembler.values.parts import (
     Json,
     JsonObject,
@@ -13,34 +18,37 @@ from context_assembler.values.parts import (
     Text,
     Thinking,
     ToolCall,
+    ToolResult,
 )
 from context_assembler.values.reading import as_array, as_object, as_text, objects_in
 from context_assembler.values.wire import compact_json, parse_json_object, plain_json
 
 PROVIDER: Final = "openai_responses"
 
-_COMPACTED: Final = (
-    "[The conversation before this point was compacted by OpenAI; only it can read it.]"
-)
 _READ_OF_TEXTS: Final = frozenset({"type", "text"})
 _READ_OF_MESSAGES: Final = frozenset({"type", "role", "content"})
 _READ_OF_CALLS: Final = frozenset({"type", "call_id", "name", "arguments"})
-_TOLD_OF_ITEMS: Final = (
-    "name",
-    "query",
-    "queries",
-    "code",
-    "input",
-    "arguments",
-    "action",
-    "output",
-)
-_MAX_TOLD_CHARS: Final = 500
+# What the server tells of its own items and does not take back: no input type has these fields.
+_TOLD_ONLY: Final[Mapping[str, frozenset[str]]] = {
+    "custom_tool_call_output": frozenset({"created_by", "status"}),
+}
+_TOLD_OF_ALL: Final = frozenset({"created_by"})
+_TOLD_OF_MESSAGES: Final = frozenset({"created_by", "id"})
+_FREE_OF_IDS: Final = frozenset({"tool_search_call", "tool_search_output"})
 
 
-def own_extras(part: Text | Thinking | ToolCall) -> dict[str, Json]:
+TOLD_OF_OUTPUTS: Final = ("caller", "name", "namespace")
+
+
+def own_extras(part: Text | Thinking | ToolCall | ToolResult) -> dict[str, Json]:
     """Return the fields of the part's item that have no place in the part itself."""
     return as_object((part.extras or {}).get(PROVIDER))
+
+
+def told_of_output(result: ToolResult) -> dict[str, Json]:
+    """Return what the item of a result says of its call, beside the id."""
+    own = own_extras(result)
+    return {key: plain_json(own[key]) for key in TOLD_OF_OUTPUTS if own.get(key) is not None}
 
 
 def without_nulls(fields: JsonObject) -> dict[str, Json]:
@@ -71,37 +79,69 @@ def read_entry(
         yield Opaque(provider=PROVIDER, block=dict(entry), text=describe_entry(entry))
 
 
-def describe_entry(entry: JsonObject) -> str:
-    """Return what of an item another model can read."""
+def sendable(entry: JsonObject) -> dict[str, Json]:
+    """Return an item as it goes back: without the fields that only the server's own items have.
+
+    Source:
+        types of the openai package 3.57, ResponseOutputItem beside ResponseInputItemParam
+        (read 2026-11-27)
+    """
     kind = as_text(entry.get("type"))
-    if kind == "compaction":
-        return _COMPACTED
-    if kind in ("message", ""):
-        return "\n".join(filter(None, map(_readable, _contents(entry))))
-    told = [_told(entry[key]) for key in _TOLD_OF_ITEMS if entry.get(key)]
-    return f"[{': '.join([kind, *told])}]"
+    told = _TOLD_ONLY.get(kind, _TOLD_OF_ALL)
+    if kind == "message" and entry.get("role") != "assistant":
+        told = _TOLD_OF_MESSAGES
+    return {key: value for key, value in as_object(plain_json(entry)).items() if key not in told}
+
+
+def is_complete(entry: JsonObject) -> bool:
+    """Whether an item has what its type requires: a call what it asks for, and the id to answer by."""
+    kind = as_text(entry.get("type"))
+    if kind in _FREE_OF_IDS:
+        return True
+    native = NATIVE_CALLS.get(kind)
+    if native is not None and not native.fits(entry):
+        return False
+    needs_id = native is not None or kind.endswith("_output") or kind == "program"
+    return bool(answered_id(entry)) or not needs_id
+
+
+def is_sealed_compaction(entry: JsonObject) -> bool:
+    """Whether the item is a compaction that its server can open."""
+    return entry.get("type") == "compaction" and bool(as_text(entry.get("encrypted_content")))
 
 
 def write_call(
-    call: ToolCall, *, call_id: str, name: str, with_id: bool, as_came: bool = False
+    call: ToolCall, *, call_id: str, name: str, with_id: bool, as_function: bool = False
 ) -> dict[str, Json]:
-    """Return a call as its item, of the kind it came as and with all its fields.
+    """Return a call as its item, of the kind it came as and with its own fields.
 
     Args:
         call_id: The id of the call as it goes over the wire; `name` likewise.
         with_id: Whether the item keeps the id that the server gave it.
-        as_came: Whether arguments that are no JSON object stay so; `{}` stands in for them else.
+        as_function: Whether a call of another kind is written as that of a function.
     """
-    kept = own_extras(call)
+    kept = sendable(own_extras(call))
     if not with_id:
         kept.pop("id", None)
     native = NATIVE_CALLS.get(as_text(kept.pop("type", None)))
-    if native is not None:
+    if native is not None and not as_function:
         return native.write_call(call, call_id=call_id, name=name, kept=kept)
     spelled = call.arguments_json
-    if spelled is None or not (as_came or parse_json_object(spelled) is not None):
+    if spelled is None or parse_json_object(spelled) is None:
         spelled = compact_json(plain_json(call.arguments))
     own = {"type": "function_call", "call_id": call_id, "name": name, "arguments": spelled}
+    return own if native is not None else {**own, **kept}
+
+
+def copy_call(call: ToolCall) -> dict[str, Json]:
+    """Return a call as the item that it was read from, whatever its arguments are."""
+    kept = own_extras(call)
+    native = NATIVE_CALLS.get(as_text(kept.pop("type", None)))
+    if native is not None:
+        return native.write_call(call, call_id=call.call_id, name=call.name, kept=kept)
+    spelled = call.arguments_json
+    own: dict[str, Json] = {"type": "function_call", "call_id": call.call_id, "name": call.name}
+    own["arguments"] = compact_json(plain_json(call.arguments)) if spelled is None else spelled
     return {**own, **kept}
 
 
@@ -160,7 +200,7 @@ def _read_call(entry: JsonObject, names: Mapping[str, str], warnings: list[str])
 
 def _read_native_call(entry: JsonObject, names: Mapping[str, str]) -> ToolCall:
     native = NATIVE_CALLS[as_text(entry.get("type"))]
-    read = {"call_id", "name", native.argument_key}
+    read = {"call_id", "name", *native.asks}
     kept = without_nulls({key: value for key, value in entry.items() if key not in read})
     sent_name = as_text(entry.get("name")) or native.name
     return ToolCall(
@@ -169,20 +209,3 @@ def _read_native_call(entry: JsonObject, names: Mapping[str, str]) -> ToolCall:
         arguments=native.read_arguments(entry),
         extras={PROVIDER: kept},
     )
-
-
-def _contents(entry: JsonObject) -> list[Json]:
-    content = entry.get("content")
-    return [content] if isinstance(content, str) else as_array(content)
-
-
-def _readable(piece: Json) -> str:
-    if isinstance(piece, str):
-        return piece
-    fields = as_object(piece)
-    return as_text(fields.get("text")) or as_text(fields.get("refusal"))
-
-
-def _told(value: Json) -> str:
-    spelled = value if isinstance(value, str) else compact_json(value)
-    return spelled if len(spelled) <= _MAX_TOLD_CHARS else f"{spelled[:_MAX_TOLD_CHARS]}…"

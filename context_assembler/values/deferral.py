@@ -1,0 +1,83 @@
+"""Tools that a model finds by searching instead of reading them in every request."""
+
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from context_assembler.values.tools import ToolSpec
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToolSearch:
+    """How a provider searches for the tools whose definitions it holds back.
+
+    Attributes:
+        shows_descriptions: Whether the model reads names and descriptions all the same.
+    """
+
+    shows_descriptions: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeferralRule:
+    """Which tools are left to the search.
+
+    Attributes:
+        above: How many tools are sent whole at most; with more of them every one is deferred that
+            the history does not call. `None`: only tools that ask for it.
+        search: What the model's provider has; `None`: no search.
+    """
+
+    above: int | None = None
+    search: ToolSearch | None = None
+
+    def asks_for(self, tool: ToolSpec, *, among: Sequence[ToolSpec]) -> bool:
+        """Whether a tool should be deferred, leaving aside whether it can be."""
+        if tool.native_specs:
+            return False
+        if tool.is_deferred is not None:
+            return tool.is_deferred
+        plain = sum(not other.native_specs for other in among)
+        return self.above is not None and plain > self.above
+
+
+def defer_tools(
+    tools: Sequence[ToolSpec], *, rule: DeferralRule, called: Collection[str]
+) -> tuple[ToolSpec, ...]:
+    """Return the tools, for each of them settled whether it is deferred.
+
+    One that the history calls stays loaded: the model knows it already.
+
+    Args:
+        called: The names of these, and of the tool that must be called.
+    """
+    return tuple(
+        replace(
+            tool,
+            is_deferred=rule.search is not None
+            and tool.name not in called
+            and rule.asks_for(tool, among=tools),
+        )
+        for tool in tools
+    )
+
+
+def is_held_back(tool: ToolSpec) -> bool:
+    """Whether we defer the tool; a provider's own says for itself whether it is."""
+    return bool(tool.is_deferred) and not tool.native_specs
+
+
+def loaded_forms(
+    tools: Iterable[ToolSpec], search: ToolSearch | None, *, found: Collection[str] = ()
+) -> Iterator[ToolSpec]:
+    """Yield the tools as the model reads them, shortened where it has yet to search for them.
+
+    Those of which nothing is shown until then are left out.
+
+    Args:
+        found: The names of those that it has found.
+    """
+    for tool in tools:
+        if not is_held_back(tool) or search is None or tool.name in found:
+            yield tool
+        elif search.shows_descriptions:
+            yield replace(tool, input_schema={})

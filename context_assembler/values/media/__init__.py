@@ -1,0 +1,1 @@
+"""What messages carry besides text: pictures, documents, their bytes and their limits."""

@@ -1,0 +1,1 @@
+"""Each provider's own blocks and items: read as parts, and told in words."""

@@ -1,0 +1,1 @@
+"""Schemas of tools: made canonical, held against what a provider takes."""

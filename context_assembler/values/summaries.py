@@ -1,0 +1,52 @@
+"""Summaries that a provider wrote itself, as other providers can be told them."""
+
+from collections.abc import Iterable
+from dataclasses import replace
+
+from context_assembler.values.messages import Message
+from context_assembler.values.native.response_items import PROVIDER as RESPONSES
+from context_assembler.values.native.response_texts import describe_entry
+from context_assembler.values.parts import Opaque, Part, Text
+from context_assembler.values.report import ReportEntry
+
+
+def settle_summaries(
+    messages: Iterable[Message], *, provider: str
+) -> tuple[tuple[Message, ...], list[ReportEntry]]:
+    """Return the messages, other providers' blocks in summaries as text, and a row for each change.
+
+    Where a text says the same, the blocks are left out; else what can be read of them is the text.
+    """
+    settled: list[Message] = []
+    rows: list[ReportEntry] = []
+    for message in messages:
+        parts = _settle(message, provider) if message.kind == "summary" else message.parts
+        if parts == message.parts:
+            settled.append(message)
+            continue
+        settled.append(replace(message, parts=parts))
+        reason = "A compaction of another provider cannot be read here; its text stands in for it."
+        rows.append(
+            ReportEntry(
+                kind="message",
+                id=message.id or message.kind,
+                decision="repaired",
+                reason=reason,
+                rule="compaction.twin",
+            )
+        )
+    return tuple(settled), rows
+
+
+def _settle(message: Message, provider: str) -> tuple[Part, ...]:
+    kept = tuple(p for p in message.parts if not isinstance(p, Opaque) or p.provider == provider)
+    if message.text.strip() or len(kept) == len(message.parts):
+        return kept
+    foreign = [part for part in message.parts if isinstance(part, Opaque) and part not in kept]
+    told = filter(None, map(_text_of, foreign))
+    text = "\n".join(dict.fromkeys(told))
+    return (*kept, Text(text)) if text.strip() else message.parts
+
+
+def _text_of(part: Opaque) -> str:
+    return part.text or (describe_entry(part.block) if part.provider == RESPONSES else "")

@@ -1,0 +1,1 @@
+"""Texts: read, cleaned, fenced, shortened, searched."""

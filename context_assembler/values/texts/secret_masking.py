@@ -1,0 +1,149 @@
+"""Secrets in texts: found by the patterns of detect-secrets and a few of our own, and masked."""
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import cache
+from typing import Any, Final
+
+from context_assembler.errors import MissingExtraError
+
+# The detectors of detect-secrets whose patterns take linear time on any text and hardly ever match
+# anything else. Those left out guess (entropy, public addresses), or backtrack.
+_DETECTORS: Final = (
+    "AWS Access Key",
+    "Azure Storage Account access key",
+    "Basic Auth Credentials",
+    "Discord Bot Token",
+    "GitHub Token",
+    "GitLab Token",
+    "Mailchimp Access Key",
+    "PyPI Token",
+    "SendGrid API Key",
+    "Slack Token",
+    "Square OAuth Secret",
+    "Stripe Access Key",
+    "Telegram Bot Token",
+    "Twilio API Key",
+)
+# Their groups hold a kind of token, not the secret.
+_WHOLE_MATCHES: Final = frozenset({"GitHub Token", "GitLab Token"})
+
+# What detect-secrets 1.5 does not know, or finds only a part of. The last group is the secret.
+_OWN_PATTERNS: Final[tuple[tuple[str, str], ...]] = (
+    (
+        "Private Key",
+        r"""(?x) -----BEGIN[ ](?:[A-Z0-9]+[ ]){0,4}PRIVATE[ ]KEY(?:[ ]BLOCK)?-----
+        [^-]{0,20000} (?:-----END[ ][A-Z0-9 ]{0,40}-----)?""",
+    ),
+    ("Anthropic API Key", r"\bsk-ant-[\w-]{16,}"),
+    ("OpenAI API Key", r"\bsk-(?:proj|svcacct|admin)-[\w-]{20,}"),
+    ("OpenAI API Key", r"\bsk-[A-Za-z0-9]{32,}"),
+    ("Google API Key", r"\bAIza[\w-]{35}"),
+    ("Hugging Face Token", r"\bhf_[A-Za-z0-9]{30,}"),
+    ("GitHub Token", r"\bgithub_pat_\w{22,}"),
+    ("NPM Token", r"\bnpm_[A-Za-z0-9]{36}\b"),
+    ("NPM Token", r":_authToken=\s{0,4}([^\s$]\S{7,})"),
+    ("JSON Web Token", r"(?<![\w-])eyJ[\w-]+\.[\w-]+\.[\w.+/=-]*"),
+    ("Bearer Token", r"\b[Bb]earer\s{1,4}([\w.~+/-]{20,}=*)"),
+    (  # NAME=value as in an environment file; a reference to another variable is no secret
+        "Secret in a setting",
+        r"""(?xm) ^[ \t]{0,40} (?:export[ ]{1,4})? [A-Z0-9_]{0,60}
+        (?:API_?KEY|ACCESS_?KEY|SECRET_?KEY|TOKEN|SECRET|PASSWORD|PASSWD) =
+        ([^\s"'$<{%\[(][^\s"'$({\[]{7,}) (?=\s|\Z)""",
+    ),
+    (  # name = "value" and "name": "value" in code and data
+        "Secret in a setting",
+        r"""(?x) (?:[kK](?:ey|EY) | [tT](?:oken|OKEN) | [sS](?:ecret|ECRET)
+        | [pP](?:assword|ASSWORD|asswd|ASSWD))
+        ["']? [ \t]{0,4} [=:] [ \t]{0,4} ["'] ([^\s"'$<{%\[(*][^\s"']{7,}) ["']""",
+    ),
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Secret:
+    """Where a text holds a secret (`start` included, `end` excluded), and of what kind."""
+
+    kind: str
+    start: int
+    end: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MaskedText:
+    """A text without its secrets, and the kinds of those that were there, in order."""
+
+    text: str
+    kinds: tuple[str, ...] = ()
+
+    @property
+    def notice(self) -> str:
+        """What was masked, in words; empty when nothing was."""
+        if not self.kinds:
+            return ""
+        number = len(self.kinds)
+        what = "a secret was" if number == 1 else f"{number} secrets were"
+        return f"{what} masked ({', '.join(dict.fromkeys(self.kinds))})"
+
+
+def find_secrets(text: str) -> list[Secret]:
+    """Return the secrets of a text, in order, without overlaps.
+
+    Raises:
+        MissingExtraError: detect-secrets is not installed.
+    """
+    found = sorted(_matches(text), key=lambda secret: (secret.start, -secret.end))
+    apart: list[Secret] = []
+    for secret in found:
+        if apart and secret.start < apart[-1].end:
+            first = apart.pop()
+            end = max(first.end, secret.end)
+            apart.append(Secret(kind=first.kind, start=first.start, end=end))
+        else:
+            apart.append(secret)
+    return apart
+
+
+def mask_secrets(text: str) -> MaskedText:
+    """Return the text with a line of its kind in place of every secret; twice is as once.
+
+    Raises:
+        MissingExtraError: detect-secrets is not installed.
+    """
+    secrets = find_secrets(text)
+    if not secrets:
+        return MaskedText(text=text)
+    pieces: list[str] = []
+    done = 0
+    for secret in secrets:
+        pieces += (text[done : secret.start], f"[masked: {secret.kind}]")
+        done = secret.end
+    return MaskedText(
+        text="".join((*pieces, text[done:])), kinds=tuple(secret.kind for secret in secrets)
+    )
+
+
+def _matches(text: str) -> Iterator[Secret]:
+    for kind, pattern in _patterns():
+        for match in pattern.finditer(text):
+            group = 0 if kind in _WHOLE_MATCHES else match.lastindex or 0
+            start, end = match.span(group)
+            yield Secret(kind=kind, start=start, end=end)
+
+
+@cache
+def _patterns() -> tuple[tuple[str, re.Pattern[str]], ...]:
+    own = ((kind, re.compile(pattern)) for kind, pattern in _OWN_PATTERNS)
+    return (*_library_patterns(), *own)
+
+
+def _library_patterns() -> Iterable[tuple[str, re.Pattern[str]]]:
+    try:
+        from detect_secrets.core.plugins.util import (  # noqa: PLC0415 - an extra
+            get_mapping_from_secret_type_to_class,
+        )
+    except ImportError as error:
+        raise MissingExtraError("Masking secrets", extra="secrets") from error
+    classes: Mapping[str, Any] = get_mapping_from_secret_type_to_class()
+    return [(kind, pattern) for kind in _DETECTORS for pattern in classes[kind]().denylist]

@@ -1,0 +1,120 @@
+"""Secrets are found and masked, and nothing else is."""
+
+import sys
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from context_assembler.errors import MissingExtraError
+from context_assembler.values.texts import secret_masking
+from context_assembler.values.texts.secret_masking import find_secrets, mask_secrets
+
+# Put together here, so that nobody takes this file for a leak.
+SECRETS = {
+    "AWS Access Key": "AKIA" + "QWERTYUIOPASDFGH",
+    "GitHub Token": "ghp" + "_abcdefghijklmnopqrstuvwxyz0123456789",
+    "GitLab Token": "glpat" + "-abcdefghij0123456789",
+    "Slack Token": "xoxb" + "-123456789012-123456789012-abcdefghijklmnop",
+    "Stripe Access Key": "sk" + "_live_" + "abcdefghijklmnopqrstuvwx",
+    "Anthropic API Key": "sk-ant" + "-api03-abcdefghijklmnopqrstuvwxyz0123456789",
+    "OpenAI API Key": "sk-proj" + "-abcdefghijklmnopqrstuvwxyz0123456789",
+    "Google API Key": "AIza" + "SyA1234567890abcdefghijklmnopqrstuv",
+    "Hugging Face Token": "hf" + "_abcdefghijklmnopqrstuvwxyzabcdefgh",
+    "NPM Token": "npm" + "_abcdefghijklmnopqrstuvwxyz0123456789",
+    "JSON Web Token": "eyJ" + "hbGciOiJIUzI1NiJ9.eyJzdWIiOiIxMjM0In0.dozjgNryP4J3jVmNHl0w5N_XgL0n",
+}
+
+
+@pytest.mark.parametrize(("kind", "secret"), SECRETS.items(), ids=SECRETS)
+@pytest.mark.parametrize("around", ["use {} today", "{}", "key:\n{}\nend", "`{}`", "a={};b"])
+def test_a_secret_is_masked_whole_wherever_it_stands(kind: str, secret: str, around: str) -> None:
+    masked = mask_secrets(around.format(secret))
+
+    assert masked.text == around.format(f"[masked: {kind}]")
+    assert masked.kinds == (kind,)
+    assert masked.notice == f"a secret was masked ({kind})"
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("postgres://app:hunter2@db/x", "postgres://app:[masked: Basic Auth Credentials]@db/x"),
+        ("Authorization: Bearer " + "a1" * 12, "Authorization: Bearer [masked: Bearer Token]"),
+        ('{"password": "correct-horse"}', '{"password": "[masked: Secret in a setting]"}'),
+        (
+            "export DB_PASSWORD=correct-horse\n",
+            "export DB_PASSWORD=[masked: Secret in a setting]\n",
+        ),
+        ("client_secret = 'correct-horse'", "client_secret = '[masked: Secret in a setting]'"),
+        ("//r.example/:_authToken=" + "a" * 20, "//r.example/:_authToken=[masked: NPM Token]"),
+    ],
+)
+def test_the_secret_goes_and_what_it_belongs_to_stays(text: str, expected: str) -> None:
+    assert mask_secrets(text).text == expected
+
+
+def test_a_private_key_is_masked_from_its_first_line_to_its_last() -> None:
+    head, tail = "-----BEGIN RSA PRIVATE" + " KEY-----", "-----END RSA PRIVATE" + " KEY-----"
+
+    assert mask_secrets(f"a\n{head}\nMIIE\nabcd\n{tail}\nb").text == "a\n[masked: Private Key]\nb"
+    assert mask_secrets(f"a\n{head}\nMIIE\nabcd").text == "a\n[masked: Private Key]"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "commit 3f786850e387550fdab836ed7e6dc881de23001b",
+        "id 123e4567-e89b-12d3-a456-426614174000 at 10.0.0.1 and 8.8.8.8",
+        "password = os.environ['DB_PASSWORD']",
+        "API_KEY=$OTHER_KEY\nTOKEN=${TOKEN}\nSECRET=<your secret>\nPASSWORD={{ password }}",
+        'token = get_token("name")',
+        "max_tokens = 12000000000",
+        "MAX_TOKENS=12000000000",
+        "password = settings.database_password",
+        "Never print a token, a password or a secret.",
+        "https://example.org/a:b@c",
+        "sk-short and AIza and eyJ and hf_",
+    ],
+)
+def test_what_is_no_secret_stays(text: str) -> None:
+    assert mask_secrets(text).text == text
+
+
+def test_two_secrets_of_a_kind_are_told_once() -> None:
+    key = SECRETS["AWS Access Key"]
+
+    assert mask_secrets(f"{key} {key}").notice == "2 secrets were masked (AWS Access Key)"
+
+
+def test_matches_that_overlap_are_one_secret() -> None:
+    text = f"API_KEY={SECRETS['Stripe Access Key']}"
+
+    [secret] = find_secrets(text)
+
+    assert text[secret.start : secret.end] == SECRETS["Stripe Access Key"]
+
+
+def test_without_the_library_the_error_says_what_to_install(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setitem(sys.modules, "detect_secrets.core.plugins.util", None)
+    secret_masking._patterns.cache_clear()
+
+    with pytest.raises(MissingExtraError, match=r"context-assembler\[secrets\]"):
+        mask_secrets("x")
+
+
+_pieces = st.lists(
+    st.one_of(
+        st.text(max_size=20), st.sampled_from([*SECRETS.values(), "password=", '"token": "'])
+    ),
+    max_size=6,
+)
+
+
+@given(_pieces)
+def test_masking_twice_is_masking_once(pieces: list[str]) -> None:
+    once = mask_secrets(" ".join(pieces))
+
+    assert mask_secrets(once.text).text == once.text
