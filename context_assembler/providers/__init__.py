@@ -44,11 +44,27 @@ def provider_for(limits: ModelLimits) -> str:
         https://developers.openai.com/api/docs/guides/deployment-checklist
         https://github.com/danny-avila/LibreChat/issues/14231 (read 2026-11-27)
     """
+    if limits.protocol is not None:
+        return limits.protocol
     if limits.host not in _VENDOR_HOSTS:
         return OPENAI_CHAT.name
     if limits.provider == "openai" and limits.host in _RESPONSES_HOSTS and _needs_responses(limits):
         return OPENAI_RESPONSES.name
     return _PROTOCOLS_BY_VENDOR.get(limits.provider, OPENAI_CHAT.name)
+
+
+def other_protocols(limits: ModelLimits) -> tuple[str, ...]:
+    """Return the protocols beside its usual one that take the model's reasoning back.
+
+    OpenAI's models that are asked over Chat Completions can be asked over Responses as well.
+
+    Source:
+        https://platform.openai.com/docs/guides/reasoning (read 2026-11-27)
+    """
+    is_both = limits.provider == "openai" and limits.host in _RESPONSES_HOSTS
+    if not is_both or not limits.thinking.kinds or provider_for(limits) != OPENAI_CHAT.name:
+        return ()
+    return (OPENAI_RESPONSES.name,)
 
 
 def _check(name: str, payload: Payload, draft: Draft) -> list[Violation]:
@@ -86,6 +102,7 @@ __all__ = [
     "OPENAI_RESPONSES",
     "PROVIDERS",
     "PROVIDER_FUNCTIONS",
+    "other_protocols",
     "provider_for",
     "provider_for_reply",
 ]

@@ -12,6 +12,7 @@ from context_assembler.transcripts.anthropic_spelling import PROVIDER, write_blo
 from context_assembler.transcripts.issues import IssueLog, Spot
 from context_assembler.transcripts.parsing import left_over
 from context_assembler.values.json_shapes import is_array, is_object
+from context_assembler.values.native.anthropic_texts import describe_block
 from context_assembler.values.parts import (
     Base64Source,
     Document,
@@ -35,20 +36,11 @@ _Read: TypeAlias = Callable[[JsonObject, Spot, IssueLog], Part]
 _KNOWN_FIELDS: Final[Mapping[str, frozenset[str]]] = {
     "text": frozenset({"type", "text", "citations"}),
     "image": frozenset({"type", "source"}),
-    "document": frozenset({"type", "source", "title"}),
-    "tool_use": frozenset({"type", "id", "name", "input"}),
-    "tool_result": frozenset({"type", "tool_use_id", "content", "is_error"}),
+    "document": frozenset({"type", "source", "title", "citations", "context"}),
 }
-_READABLE_FIELDS: Final = (
-    "text",
-    "stdout",
-    "title",
-    "url",
-    "name",
-    "query",
-    "file_id",
-    "tool_name",
-)
+_READ_OF_CALLS: Final = frozenset({"type", "id", "name", "input", "cache_control"})
+_READ_OF_RESULTS: Final = frozenset({"type", "tool_use_id", "content", "is_error", "cache_control"})
+_KEPT_OF_DOCUMENTS: Final = ("context", "citations")
 
 
 class _UnreadableError(ValueError):
@@ -105,15 +97,21 @@ def _read_image(block: JsonObject, _spot: Spot, _log: IssueLog) -> Part:
 def _read_document(block: JsonObject, _spot: Spot, _log: IssueLog) -> Part:
     source = block.get("source")
     title = block.get("title") if isinstance(block.get("title"), str) else None
+    if is_object(source) and source.get("type") == "content":
+        return _opaque(block)  # blocks inside it: nobody else has documents like that
+    extras = _extras({name: block[name] for name in _KEPT_OF_DOCUMENTS if block.get(name)})
     if is_object(source) and source.get("type") == "text":
         text = _text_field(source, "data")
         encoded = base64.b64encode(text.encode("utf-8", "surrogatepass")).decode("ascii")
         media_type = source.get("media_type")
         kept_type = media_type if isinstance(media_type, str) else "text/plain"
         return Document(
-            source=Base64Source(media_type=kept_type, data=encoded), title=title, text=text
+            source=Base64Source(media_type=kept_type, data=encoded),
+            title=title,
+            text=text,
+            extras=extras,
         )
-    return Document(source=_source(block), title=title)
+    return Document(source=_source(block), title=title, extras=extras)
 
 
 def _read_thinking(block: JsonObject, _spot: Spot, _log: IssueLog) -> Part:
@@ -129,21 +127,31 @@ def _read_redacted(block: JsonObject, _spot: Spot, _log: IssueLog) -> Part:
 
 def _read_call(block: JsonObject, spot: Spot, log: IssueLog) -> Part:
     call_id, name, given = _text_field(block, "id"), _text_field(block, "name"), block.get("input")
+    extras = _extras(left_over(block, _READ_OF_CALLS))
     if is_object(given):
-        return ToolCall(call_id=call_id, name=name, arguments=dict(given))
+        return ToolCall(call_id=call_id, name=name, arguments=dict(given), extras=extras)
     if given is None:
-        return ToolCall(call_id=call_id, name=name)
+        return ToolCall(call_id=call_id, name=name, extras=extras)
     if not isinstance(given, str):
         raise _UnreadableError("input is no object")
     log.note(spot.key("input"), "is text, not an object; kept as the call's own spelling")
-    return ToolCall(call_id=call_id, name=name, arguments_json=given)
+    return ToolCall(call_id=call_id, name=name, arguments_json=given, extras=extras)
 
 
 def _read_result(block: JsonObject, spot: Spot, log: IssueLog) -> Part:
     call_id = _text_field(block, "tool_use_id")
     parts = read_content(block.get("content"), spot.key("content"), log)
-    content = tuple(_as_result_part(part) for part in parts)
-    return ToolResult(call_id=call_id, content=content, is_error=block.get("is_error") is True)
+    return ToolResult(
+        call_id=call_id,
+        content=tuple(_as_result_part(part) for part in parts),
+        is_error=block.get("is_error") is True,
+        extras=_extras(left_over(block, _READ_OF_RESULTS)),
+    )
+
+
+def _extras(kept: JsonObject) -> JsonObject | None:
+    """Return fields that go back to this provider alone, as parts keep them."""
+    return {PROVIDER: dict(kept)} if kept else None
 
 
 _READERS: Final[Mapping[str, _Read]] = {
@@ -166,19 +174,7 @@ def _as_result_part(part: Part) -> ResultPart:
 
 
 def _opaque(block: JsonObject) -> Opaque:
-    return Opaque(provider=PROVIDER, block=dict(block), text=readable_text(block))
-
-
-def readable_text(value: Json) -> str:
-    """Return what people can read of a block that we do not interpret; empty if there is nothing."""
-    if is_array(value):
-        return "\n".join(text for entry in value if (text := readable_text(entry)))
-    if not is_object(value):
-        return ""
-    said = [value[name] for name in _READABLE_FIELDS if isinstance(value.get(name), str)]
-    inner = value.get("content")
-    said.append(inner if isinstance(inner, str) else readable_text(inner))
-    return "\n".join(text for text in said if text)
+    return Opaque(provider=PROVIDER, block=dict(block), text=describe_block(block))
 
 
 def _source(block: JsonObject) -> MediaSource:
@@ -205,7 +201,9 @@ def _text_field(fields: JsonObject, name: str) -> str:
 
 
 def _report_left_over(kind: str, block: JsonObject, spot: Spot, log: IssueLog) -> None:
-    for field in left_over(block, _KNOWN_FIELDS[kind]):
+    known = _KNOWN_FIELDS.get(kind)
+    fields = left_over(block, known) if known else {"cache_control"} & block.keys()
+    for field in fields:
         if field == "cache_control":
             log.count(spot, "cache_control", "is set anew when a request is rendered")
         else:

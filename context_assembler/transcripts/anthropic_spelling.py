@@ -1,6 +1,6 @@
 """Parts as Anthropic's content blocks; shared by the formats built on them.
 
-Text, tool_use and tool_result blocks hold their own fields only. Blocks of this provider go back
+Text blocks hold their own fields only. Blocks of this provider go back
 verbatim; of another provider's, what can be read of them.
 """
 
@@ -21,6 +21,7 @@ from context_assembler.values.parts import (
     ToolResult,
     UrlSource,
 )
+from context_assembler.values.reading import as_object
 
 PROVIDER: Final = "anthropic"
 UNPARSED_ARGUMENTS: Final = "unparsed_arguments"
@@ -45,6 +46,7 @@ def write_block(part: Part) -> Block | None:
                 "id": part.call_id,
                 "name": part.name,
                 "input": _input(part),
+                **_own_extras(part),
             }
         case ToolResult():
             return _write_result(part)
@@ -90,7 +92,13 @@ def _write_document(part: Document) -> Block:
         if found is None:
             return _label("document", part.source)
         block = found
-    return block if part.title is None else {**block, "title": part.title}
+    titled = {} if part.title is None else {"title": part.title}
+    return {**block, **titled, **_own_extras(part)}
+
+
+def _own_extras(part: ToolCall | ToolResult | Document) -> Block:
+    """Return the fields of the part's block that have no place in the part itself."""
+    return as_object((part.extras or {}).get(PROVIDER))
 
 
 def _write_thinking(part: Thinking) -> Block:
@@ -114,4 +122,5 @@ def _write_result(part: ToolResult) -> Block:
             block["content"] = text
         case parts:
             block["content"] = write_blocks(parts)
-    return {**block, "is_error": True} if part.is_error else block
+    failed = {"is_error": True} if part.is_error else {}
+    return {**block, **failed, **_own_extras(part)}

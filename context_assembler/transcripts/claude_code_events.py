@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Final
 
-from context_assembler.transcripts.anthropic_blocks import read_content, readable_text
+from context_assembler.transcripts.anthropic_blocks import read_content
 from context_assembler.transcripts.anthropic_replies import (
     REPLY_FIELDS,
     USAGE_FIELDS,
@@ -23,6 +23,7 @@ from context_assembler.values.events import (
     UserBody,
 )
 from context_assembler.values.json_shapes import is_array
+from context_assembler.values.native.anthropic_texts import readable_text
 from context_assembler.values.parts import Json, JsonObject, Origin, Part, Text, ToolResult
 
 METADATA: Final = "claude_code"

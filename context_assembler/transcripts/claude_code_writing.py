@@ -5,7 +5,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC
 from typing import Final, TypeAlias, assert_never
 
-from context_assembler.transcripts.anthropic_blocks import readable_text
 from context_assembler.transcripts.anthropic_spelling import write_block, write_blocks
 from context_assembler.values.events import (
     AssistantBody,
@@ -17,6 +16,7 @@ from context_assembler.values.events import (
     ToolResultBody,
     UserBody,
 )
+from context_assembler.values.native.anthropic_texts import readable_text
 from context_assembler.values.parts import Json, Part
 
 _Row: TypeAlias = dict[str, Json]
@@ -54,7 +54,9 @@ def _rows_of(event: SessionEvent, place: int) -> list[_Row]:
             return [_reply_row([write_block(call)], made_by, place)]
         case ToolResultBody(result=result):
             return [_user_row([write_block(result)])]
-        case CompactionBody(summary=summary):
+        case CompactionBody(summary=summary, native=native):
+            if native and not summary.strip():
+                return []  # sealed: what it covers is what others can read
             boundary: _Row = {"type": "system", "subtype": "compact_boundary"}
             boundary |= {"content": "Conversation compacted", "compactMetadata": {}}
             return [boundary, {**_user_row(summary), "isCompactSummary": True}]

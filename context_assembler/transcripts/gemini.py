@@ -5,8 +5,9 @@ list; a content has the role `user` or `model`. Responses of one set of calls st
 before what the user said beside them. An id that a call came without is not written either. A
 response is `{"output": …}` or `{"error": …}` – text, several texts as a list, or an error that is an
 object – or another object as a whole; what else stood under `output` is its compact JSON. Bytes of
-images and documents are standard base64. Fields of a content without a place in a session are kept
-in the event's metadata under `gemini`.
+images and documents are standard base64. A call that was streamed in pieces stands where it began,
+its arguments whole. Other fields of a part, a call or a response are kept beside it, and those of a
+content in the event's metadata under `gemini`.
 """
 
 from collections.abc import Iterable
@@ -34,8 +35,8 @@ from context_assembler.values.events import (
     ToolResultBody,
     UserBody,
 )
-from context_assembler.values.gemini_parts import PROVIDER
 from context_assembler.values.json_shapes import is_object
+from context_assembler.values.native.gemini_parts import PROVIDER
 from context_assembler.values.parts import Json, JsonObject, Part, Text, ToolResult
 
 _Content: TypeAlias = dict[str, Json]

@@ -18,8 +18,8 @@ from context_assembler.values.events import (
     Usage,
     UserBody,
 )
-from context_assembler.values.gemini_parts import PROVIDER
 from context_assembler.values.json_shapes import is_array, is_object
+from context_assembler.values.native.gemini_parts import PROVIDER
 from context_assembler.values.parts import (
     Document,
     Image,

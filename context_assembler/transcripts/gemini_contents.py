@@ -12,15 +12,17 @@ from context_assembler.values.events import (
     ToolResultBody,
     UserBody,
 )
-from context_assembler.values.gemini_parts import (
+from context_assembler.values.json_shapes import is_array, is_object
+from context_assembler.values.native.gemini_arguments import join_calls
+from context_assembler.values.native.gemini_fields import snake_fields
+from context_assembler.values.native.gemini_parts import (
     PROVIDER,
+    nested_extras,
     read_media,
     read_part,
     read_response,
     readable_text,
-    snake_fields,
 )
-from context_assembler.values.json_shapes import is_array, is_object
 from context_assembler.values.parts import (
     Json,
     JsonObject,
@@ -35,8 +37,8 @@ from context_assembler.values.reading import as_array, as_text
 
 ROLES: Final = frozenset({"user", "model", "function"})
 _KNOWN_FIELDS: Final = frozenset({"role", "parts"})
-_KNOWN_OF_CALLS: Final = frozenset({"id", "name", "args"})
-_KNOWN_OF_RESPONSES: Final = frozenset({"id", "name", "response", "parts"})
+_READ_OF_RESPONSES: Final = frozenset({"id", "name", "response", "parts"})
+_RESPONSE: Final = "function_response"
 
 
 class ContentReader:
@@ -88,7 +90,7 @@ class ContentReader:
         if not is_array(entries):
             self._log.note(spot, f"are no parts ({value!r:.40}); left out")
             return ()
-        found = [self._read_entry(entry, spot.index(at)) for at, entry in enumerate(entries)]
+        found = [self._read_entry(entry, spot.index(at)) for at, entry in join_calls(entries)]
         parts = tuple(part for part in found if part is not None)
         calls = [part for part in parts if isinstance(part, ToolCall)]
         self._open_calls = calls or self._open_calls
@@ -101,17 +103,15 @@ class ContentReader:
             self._log.note(spot, f"is no part ({entry!r:.40}); left out")
             return None
         fields = snake_fields(entry)
-        response, call = fields.get("function_response"), fields.get("function_call")
-        if is_object(response):
-            return self._read_result(response, spot.key("functionResponse"))
+        if is_object(fields.get(_RESPONSE)):
+            return self._read_result(entry)
         part = read_part(entry, call_id=MADE_UP_ID.format(self._made_up + 1))
         if isinstance(part, ToolCall):
-            self._made_up += not as_text(snake_fields(call).get("id"))
-            self._report_left_over("functionCall", call, _KNOWN_OF_CALLS, spot)
+            self._made_up += not as_text(snake_fields(fields.get("function_call")).get("id"))
         return part
 
-    def _read_result(self, response: JsonObject, spot: Spot) -> ToolResult:
-        fields = snake_fields(response)
+    def _read_result(self, entry: JsonObject) -> ToolResult:
+        fields = snake_fields(snake_fields(entry).get(_RESPONSE))
         name = as_text(fields.get("name"))
         call = self._answered_call(as_text(fields.get("id")), name)
         call_id = as_text(fields.get("id")) or (call.call_id if call else "")
@@ -120,12 +120,14 @@ class ContentReader:
             call_id = MADE_UP_ID.format(self._made_up)
         texts, is_error = read_response(fields.get("response"))
         inner = as_array(fields.get("parts"))
-        self._report_left_over("functionResponse", response, _KNOWN_OF_RESPONSES, spot)
         return ToolResult(
             call_id=call_id,
             content=(*texts, *(_result_part(part) for part in inner if is_object(part))),
             is_error=is_error,
             tool_name=None if call and call.name == name else name or None,
+            extras=nested_extras(
+                entry, _RESPONSE, known=frozenset({_RESPONSE}), known_inside=_READ_OF_RESPONSES
+            ),
         )
 
     def _answered_call(self, call_id: str, name: str) -> ToolCall | None:
@@ -136,10 +138,6 @@ class ContentReader:
         if found is not None:
             self._open_calls = [call for call in self._open_calls if call is not found]
         return found
-
-    def _report_left_over(self, kind: str, value: Json, known: frozenset[str], spot: Spot) -> None:
-        for field in sorted(snake_fields(value).keys() - known):
-            self._log.count(spot, f"{kind}.{field}", "has no place in a session")
 
 
 def _result_part(block: JsonObject) -> ResultPart:

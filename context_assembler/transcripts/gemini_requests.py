@@ -7,8 +7,8 @@ from typing import Any, Final
 from context_assembler.errors import TranscriptError
 from context_assembler.transcripts.issues import IssueLog, Spot
 from context_assembler.transcripts.parsing import Row, parse_source
-from context_assembler.values.gemini_parts import snake_fields
 from context_assembler.values.json_shapes import is_array, is_object
+from context_assembler.values.native.gemini_fields import snake_fields
 from context_assembler.values.parts import Json, JsonObject
 
 _READ_FIELDS: Final = frozenset({"contents", "system_instruction", "tools"})

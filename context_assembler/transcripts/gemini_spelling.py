@@ -7,7 +7,8 @@ import re
 from collections.abc import Mapping
 from typing import Final, TypeAlias, assert_never
 
-from context_assembler.values.gemini_parts import PROVIDER, is_part, spell_response
+from context_assembler.values.native.gemini_fields import own_extras
+from context_assembler.values.native.gemini_parts import PROVIDER, is_part, spell_response
 from context_assembler.values.parts import (
     Base64Source,
     Document,
@@ -23,6 +24,7 @@ from context_assembler.values.parts import (
     ToolResult,
     UrlSource,
 )
+from context_assembler.values.reading import as_object
 
 UNPARSED_ARGUMENTS: Final = "unparsed_arguments"
 MADE_UP_ID: Final = "gemini_call_{}"
@@ -39,13 +41,13 @@ def write_part(part: Part, names_by_call: Mapping[str, str]) -> SpelledPart | No
     """
     match part:
         case Text(text, signature=signature):
-            return _signed({"text": text}, signature)
+            return _signed({"text": text, **_beside(part)}, signature)
         case Image() | Document():
             return _write_media(part.source, "image" if isinstance(part, Image) else "document")
         case Thinking():
             if part.block is not None and part.provider == PROVIDER:
                 return dict(part.block)
-            return {"text": part.text, "thought": True}
+            return {"text": part.text, "thought": True, **_beside(part)}
         case ToolCall():
             return _write_call(part)
         case ToolResult():
@@ -56,6 +58,16 @@ def write_part(part: Part, names_by_call: Mapping[str, str]) -> SpelledPart | No
             return {"text": text} if text else None
         case _:
             assert_never(part)
+
+
+def _beside(part: Text | Thinking | ToolCall | ToolResult, nested: str = "") -> SpelledPart:
+    """Return what was read beside what we know of a part; without that of its object."""
+    extras = own_extras(part.extras, provider=PROVIDER)
+    return {key: held for key, held in extras.items() if key != nested}
+
+
+def _inside(part: ToolCall | ToolResult, nested: str) -> SpelledPart:
+    return as_object(own_extras(part.extras, provider=PROVIDER).get(nested))
 
 
 def _signed(spelled: SpelledPart, signature: str | None) -> SpelledPart:
@@ -85,8 +97,9 @@ def _write_call(call: ToolCall) -> SpelledPart:
     arguments = dict(call.arguments)
     if not arguments and call.arguments_json not in {None, "", "{}"}:
         arguments = {UNPARSED_ARGUMENTS: call.arguments_json}
-    fields: dict[str, Json] = {**_id(call.call_id), "name": call.name, "args": arguments}
-    return _signed({"functionCall": fields}, call.signature)
+    known: SpelledPart = {**_id(call.call_id), "name": call.name, "args": arguments}
+    fields = {**known, **_inside(call, "function_call")}
+    return _signed({"functionCall": fields, **_beside(call, "function_call")}, call.signature)
 
 
 def _write_result(result: ToolResult, names_by_call: Mapping[str, str]) -> SpelledPart:
@@ -100,8 +113,10 @@ def _write_result(result: ToolResult, names_by_call: Mapping[str, str]) -> Spell
             media.append(spelled)
     name = result.tool_name or names_by_call.get(result.call_id) or "unknown"
     response = spell_response(texts, is_error=result.is_error)
-    fields: dict[str, Json] = {**_id(result.call_id), "name": name, "response": response}
-    return {"functionResponse": {**fields, "parts": media} if media else fields}
+    fields: SpelledPart = {**_id(result.call_id), "name": name, "response": response}
+    fields |= {"parts": media} if media else {}
+    beside = _beside(result, "function_response")
+    return {"functionResponse": fields | _inside(result, "function_response"), **beside}
 
 
 def _id(call_id: str) -> dict[str, Json]:

@@ -4,8 +4,9 @@ from collections.abc import Iterator
 from typing import Final
 
 from context_assembler.transcripts.issues import IssueLog, Spot
-from context_assembler.values.gemini_parts import PROVIDER, snake_fields, snake_key
 from context_assembler.values.json_shapes import is_array, is_object
+from context_assembler.values.native.gemini_fields import snake_fields, snake_key
+from context_assembler.values.native.gemini_parts import PROVIDER
 from context_assembler.values.parts import Json
 from context_assembler.values.reading import as_array, as_object, as_text
 from context_assembler.values.tools import ToolSpec

@@ -32,6 +32,7 @@ from context_assembler.values.events import (
     ToolResultBody,
     UserBody,
 )
+from context_assembler.values.native.chat_calls import write_custom
 from context_assembler.values.parts import (
     Json,
     JsonObject,
@@ -130,6 +131,9 @@ def _is_content(part: Thinking) -> bool:
 
 
 def _write_call(call: ToolCall) -> _Message:
+    custom = write_custom(call, call_id=call.call_id, name=call.name)
+    if custom is not None:
+        return custom
     spelled = call.arguments_json
     arguments = dump_json_text(call.arguments) if spelled is None else spelled
     function = {"name": call.name, "arguments": arguments}

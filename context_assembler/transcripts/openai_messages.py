@@ -24,6 +24,7 @@ from context_assembler.values.events import (
     UserBody,
 )
 from context_assembler.values.json_shapes import is_array, is_object
+from context_assembler.values.native.chat_calls import is_custom, read_custom
 from context_assembler.values.parts import (
     Document,
     Image,
@@ -121,6 +122,8 @@ def _read_call(call: JsonObject, spot: Spot, log: IssueLog) -> ToolCall | None:
     call_id = call.get("id")
     if not isinstance(call_id, str):
         log.note(spot.key("id"), "is missing")
+    if is_custom(call):
+        return read_custom(call, name=function["name"])
     return _make_call(call_id if isinstance(call_id, str) else "", function, spot, log)
 
 

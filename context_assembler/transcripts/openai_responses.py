@@ -26,9 +26,9 @@ from context_assembler.transcripts.parsing import (
 )
 from context_assembler.values.events import Provenance, SessionEvent
 from context_assembler.values.json_shapes import is_array, is_object
+from context_assembler.values.native.response_items import PROVIDER
 from context_assembler.values.parts import Json, JsonObject
 from context_assembler.values.reading import as_array, as_text
-from context_assembler.values.response_items import PROVIDER
 
 _KNOWN_OF_REQUESTS: Final = frozenset({"input", "instructions", "tools"})
 _OWN_KINDS: Final = frozenset(

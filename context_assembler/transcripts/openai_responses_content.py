@@ -7,6 +7,7 @@ from typing import Final, Literal, TypeAlias, assert_never
 from context_assembler.transcripts.issues import IssueLog, Spot
 from context_assembler.transcripts.parsing import left_over
 from context_assembler.values.json_shapes import is_array, is_object
+from context_assembler.values.native.response_items import PROVIDER
 from context_assembler.values.parts import (
     Base64Source,
     Document,
@@ -25,7 +26,6 @@ from context_assembler.values.parts import (
     UrlSource,
 )
 from context_assembler.values.reading import as_text
-from context_assembler.values.response_items import PROVIDER
 
 Piece: TypeAlias = dict[str, Json]
 _Detail: TypeAlias = Literal["low", "high", "auto", "original"]

@@ -16,10 +16,11 @@ from context_assembler.values.events import (
     UserBody,
 )
 from context_assembler.values.json_shapes import is_object
-from context_assembler.values.native_calls import is_left_to_client
+from context_assembler.values.native.native_calls import answered_id, is_left_to_client
+from context_assembler.values.native.response_items import PROVIDER, TOLD_OF_OUTPUTS, read_entry
+from context_assembler.values.native.response_texts import describe_entry, is_reference
 from context_assembler.values.parts import Json, JsonObject, Opaque, Origin, Part, ToolResult
 from context_assembler.values.reading import as_text
-from context_assembler.values.response_items import PROVIDER, describe_entry, read_entry
 from context_assembler.values.tools import ToolSpec
 
 ROLES: Final = frozenset({"user", "assistant", "system", "developer"})
@@ -35,6 +36,8 @@ _IN_WORDS: Final = frozenset({"function_call_output", "custom_tool_call_output"}
 
 def kind_of(entry: JsonObject) -> str:
     """Return an item's type; that of a message may be left out."""
+    if is_reference(entry):
+        return "item_reference"
     kind = as_text(entry.get("type"))
     return kind or ("message" if as_text(entry.get("role")) else "")
 
@@ -66,7 +69,7 @@ class EntryReader:
         if kind == "message":
             return entry.get("role") == "assistant"
         if kind.endswith("_output"):
-            call_id = as_text(entry.get("call_id"))
+            call_id = answered_id(entry)
             return kind not in _IN_WORDS and (not call_id or call_id in self._server_calls)
         return kind not in _OF_DEVELOPER | _OF_USER | {"compaction_trigger"}
 
@@ -114,7 +117,7 @@ class EntryReader:
             yield _event(UserBody(parts=content), "user", kept)
 
     def _read_output(self, entry: JsonObject, spot: Spot) -> SessionEvent:
-        kind, call_id = kind_of(entry), as_text(entry.get("call_id"))
+        kind, call_id = kind_of(entry), answered_id(entry)
         if not call_id:
             self._log.note(spot.key("call_id"), "is missing: nobody knows which call this answers")
         if kind not in _IN_WORDS:
@@ -123,8 +126,12 @@ class EntryReader:
         kept = left_over(entry, _KNOWN_OF_OUTPUTS)
         if kind != "function_call_output":
             kept["type"] = kind
-        content = read_content(entry.get("output"), spot.key("output"), self._log)
-        result = ToolResult(call_id=call_id, content=content)
+        told = {key: kept.pop(key) for key in TOLD_OF_OUTPUTS if key in kept}
+        result = ToolResult(
+            call_id=call_id,
+            content=read_content(entry.get("output"), spot.key("output"), self._log),
+            extras={PROVIDER: told} if told else None,
+        )
         return _event(ToolResultBody(result=result), "tool", kept)
 
 

@@ -13,6 +13,8 @@ from context_assembler.values.events import (
     ToolResultBody,
     UserBody,
 )
+from context_assembler.values.native.native_calls import with_answered_id
+from context_assembler.values.native.response_items import PROVIDER, copy_call, own_extras
 from context_assembler.values.parts import (
     Document,
     Image,
@@ -26,7 +28,6 @@ from context_assembler.values.parts import (
     ToolResult,
 )
 from context_assembler.values.reading import as_text
-from context_assembler.values.response_items import PROVIDER, own_extras, write_call
 
 Entry: TypeAlias = dict[str, Json]
 
@@ -45,11 +46,12 @@ def write_event(event: SessionEvent) -> list[Entry]:
         case AssistantBody(parts=parts):
             return _write_reply(parts)
         case ToolCallBody(call=call):
-            return [_write_call(call)]
+            return [copy_call(call)]
         case ToolResultBody(result=result):
             return [_write_result(result, kept)]
-        case CompactionBody(summary=summary):
-            return [{"type": "message", "role": "user", "content": summary}]
+        case CompactionBody(summary=summary, native=native):
+            own = [dict(part.block) for part in native if part.provider == PROVIDER]
+            return own or [{"type": "message", "role": "user", "content": summary}]
         case _:
             assert_never(event.body)
 
@@ -89,7 +91,7 @@ def _write_part(part: Part) -> list[Entry]:
         case Thinking():
             return [_write_thinking(part)]
         case ToolCall():
-            return [_write_call(part)]
+            return [copy_call(part)]
         case ToolResult():
             return [_write_result(part, {})]
         case Opaque() if _is_entry(part):
@@ -124,13 +126,10 @@ def _write_thinking(part: Thinking) -> Entry:
     return {"type": "reasoning", "summary": summary}
 
 
-def _write_call(call: ToolCall) -> Entry:
-    return write_call(call, call_id=call.call_id, name=call.name, with_id=True, as_came=True)
-
-
 def _write_result(result: ToolResult, kept: JsonObject) -> Entry:
     own = result.content[0] if len(result.content) == 1 else None
     if isinstance(own, Opaque) and own.provider == PROVIDER and _is_entry(own):
-        return {**own.block, "call_id": result.call_id}
+        return with_answered_id(own.block, result.call_id)
     output = write_content(result.content)
-    return {"type": "function_call_output", **kept, "call_id": result.call_id, "output": output}
+    head: Entry = {"type": "function_call_output", **kept, **own_extras(result)}
+    return {**head, "call_id": result.call_id, "output": output}

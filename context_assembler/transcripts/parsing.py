@@ -9,10 +9,10 @@ from typing import Any, Final, NamedTuple
 from context_assembler.errors import TranscriptError
 from context_assembler.transcripts.bounds import TOO_LONG, keep_in_bounds
 from context_assembler.transcripts.issues import IssueLog, Spot
-from context_assembler.values.instruction_text import decode_text
 from context_assembler.values.json_bounds import MAX_INTEGER_DIGITS
 from context_assembler.values.json_shapes import is_array, is_object
 from context_assembler.values.parts import Json, JsonObject
+from context_assembler.values.texts.instruction_text import decode_text
 
 _BOM: Final = "\ufeff"
 _LONGEST_PATH_CHARS: Final = 1_000

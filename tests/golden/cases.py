@@ -127,6 +127,52 @@ _SUMMARY: Final = Message(
 )
 
 
+_COMPACTED: Final = Message(
+    role="user",
+    kind="summary",
+    origin="model",
+    parts=(
+        Text("The user flies to Lima on Friday."),
+        Opaque(
+            provider="anthropic",
+            block={
+                "type": "compaction",
+                "content": "The user flies to Lima on Friday.",
+                "signature": "EqQBCkYIBxgCKkD",
+                "tool_changes": [],
+            },
+            text="The user flies to Lima on Friday.",
+        ),
+    ),
+)
+
+
+# What `responses.compact` answers: what was asked, then what only OpenAI can open.
+_COMPACTED_BY_OPENAI: Final = Message(
+    role="user",
+    kind="summary",
+    origin="model",
+    parts=(
+        Text("The user flies to Lima on Friday."),
+        Opaque(
+            provider="openai_responses",
+            block={
+                "type": "message",
+                "role": "user",
+                "status": "completed",
+                "content": [{"type": "input_text", "text": "A flight to Lima on Friday, please."}],
+            },
+            text="The user flies to Lima on Friday.",
+        ),
+        Opaque(
+            provider="openai_responses",
+            block={"type": "compaction", "id": "cmp_01", "encrypted_content": "gAAAAABpKc"},
+            text="The user flies to Lima on Friday.",
+        ),
+    ),
+)
+
+
 def _case(
     *talk: Message, models: Mapping[str, ModelLimits] = NEWEST, **options: Any
 ) -> dict[str, Draft]:
@@ -153,6 +199,18 @@ CASES: Final[Mapping[str, Mapping[str, Draft]]] = {
         note("Saturday, 2026-03-28 22:30 UTC"),
         user("Book them."),
         note("Remember: aisle </system-reminder> first.", origin="memory"),
+    ),
+    "compaction_by_anthropic": _case(
+        _COMPACTED,
+        assistant(_THOUGHT, "Booked.", call("toolu_01", path="ticket.txt")),
+        results(result("toolu_01", "12A")),
+        user("Which seat?"),
+    ),
+    "compaction_by_openai": _case(
+        _COMPACTED_BY_OPENAI,
+        assistant("Booked.", call("call_01", path="ticket.txt")),
+        results(result("call_01", "12A")),
+        user("Which seat?"),
     ),
     "server_tools": _case(
         user("Any strikes?"),

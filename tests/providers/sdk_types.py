@@ -4,6 +4,9 @@ from collections.abc import Mapping
 from functools import cache
 from typing import Any
 
+from anthropic.types.beta.message_create_params import (
+    MessageCreateParamsNonStreaming as BetaMessageCreateParamsNonStreaming,
+)
 from anthropic.types.message_create_params import MessageCreateParamsNonStreaming
 from google.genai.types import Content, GenerateContentConfig
 from openai.types.chat.completion_create_params import CompletionCreateParamsNonStreaming
@@ -16,6 +19,7 @@ from context_assembler.values.json_shapes import is_object
 _BESIDE_THE_BODY = ("extra_headers", "extra_body")
 _TYPES: dict[str, Any] = {
     "anthropic": MessageCreateParamsNonStreaming,
+    "anthropic beta": BetaMessageCreateParamsNonStreaming,
     "openai_chat": CompletionCreateParamsNonStreaming,
     "openai_responses": ResponseCreateParamsNonStreaming,
 }
@@ -33,6 +37,8 @@ def assert_sdk_takes(provider: str, payload: Mapping[str, Any]) -> None:
         _assert_genai_takes(**payload)
         return
     body = {key: value for key, value in payload.items() if key not in _BESIDE_THE_BODY}
+    if "anthropic-beta" in payload.get("extra_headers", {}):
+        provider = "anthropic beta"  # the header is taken by both methods, the types by one
     _exhaust(_adapter(provider).validate_python(body, extra="forbid"))
 
 

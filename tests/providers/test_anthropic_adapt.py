@@ -70,7 +70,7 @@ LEFT_OUT: dict[str, tuple[Draft, str, str]] = {
         "[image left out: image/bmp; only JPEG, PNG, GIF and WebP are taken]",
     ),
     "an unknown type of document": (
-        draft([user(document("application/zip"))]),
+        draft([user(document("application/zip", "UEs="))]),
         "media.type",
         "[document left out: application/zip; only PDF and plain text are taken]",
     ),

@@ -230,10 +230,10 @@ USER_BLOCKS: dict[str, tuple[Part, dict[str, Any]]] = {
         PIXEL_BLOCK,
     ),
     "image/jpg is JPEG": (
-        Image(source=Base64Source(media_type="image/jpg", data="AAAA")),
+        Image(source=Base64Source(media_type="image/jpg", data="/9j/")),
         {
             "type": "image",
-            "source": {"type": "base64", "media_type": "image/jpeg", "data": "AAAA"},
+            "source": {"type": "base64", "media_type": "image/jpeg", "data": "/9j/"},
         },
     ),
     "an image by URL": (

@@ -62,7 +62,7 @@ PARTS: tuple[Part, ...] = (
     Thinking(text="", provider="anthropic", block=HIDDEN),
     Text("Reading."),
     Opaque(provider="anthropic", block=CITED, text="Cited."),
-    Opaque(provider="anthropic", block=SEARCH),
+    Opaque(provider="anthropic", block=SEARCH, text='[web_search: {"query":"q"}]'),
     ToolCall(call_id="toolu_1", name="read_file", arguments={"path": "a"}),
 )
 

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from context_assembler.providers import ANTHROPIC
+from context_assembler.providers.anthropic.rule_book import SOURCES, UNCHECKED
 from context_assembler.values.limits import ModelLimits, ThinkingRule
 from tests.providers.drafts import HAIKU_45, OPUS, PIXEL
 from tests.values.test_image_sizes import png
@@ -84,6 +85,30 @@ def strict_tool(*, optional: int = 0, unions: int = 0) -> dict[str, Any]:
         "additionalProperties": False,
     }
     return {"name": "t", "strict": True, "input_schema": schema}
+
+
+TASK: dict[str, Any] = {"output_config": {"task_budget": {"type": "tokens", "remaining": 1}}}
+NEEDY: dict[str, Any] = {
+    "name": "read_file",
+    "input_schema": {"type": "object", "required": ["path"]},
+}
+COMPACTION: dict[str, Any] = {"type": "compaction", "content": "They met."}
+SIGNED = {**COMPACTION, "signature": "s"}
+
+
+def adds(*tools: dict[str, Any]) -> dict[str, Any]:
+    return {"role": "system", "content": [{"type": "tool_addition", "tool": t} for t in tools]}
+
+
+def paper(pages: int, *, locked: bool = False) -> dict[str, Any]:
+    tree = b"%%PDF-1.4 1 0 obj << /Type /Pages /Count %d >> endobj trailer << /Root 9 0 R" % pages
+    file = tree + (b" /Encrypt 3 0 R >>" if locked else b" >>")
+    source = {
+        "type": "base64",
+        "media_type": "application/pdf",
+        "data": base64.b64encode(file).decode(),
+    }
+    return {"type": "document", "source": source}
 
 
 STRICT = [
@@ -327,6 +352,82 @@ REFUSED: dict[str, tuple[Any, str, str]] = {
         "A26",
         "context_management.edits[1]",
     ),
+    "pre-warming with a budget": (payload(max_tokens=0, **BUDGET), "A24", "thinking"),
+    "pre-warming for a format": (
+        payload(max_tokens=0, output_config={"format": {"type": "json_schema"}}),
+        "A24",
+        "output_config.format",
+    ),
+    "pre-warming with a forced call": (
+        payload(max_tokens=0, tools=[TOOL], tool_choice={"type": "any"}),
+        "A24",
+        "tool_choice",
+    ),
+    "a task budget and compaction": (
+        payload(**TASK, context_management={"edits": [{"type": "compact_20260112"}]}),
+        "A25",
+        "output_config.task_budget.remaining",
+    ),
+    "a task budget and compaction on demand": (
+        payload(**TASK, compaction={"type": "summarize"}),
+        "A25",
+        "output_config.task_budget.remaining",
+    ),
+    "an id that no server tool has": (
+        payload(GO, says({**SEARCH, "id": "toolu_1"}, {**FOUND, "tool_use_id": "toolu_1"})),
+        "A5",
+        "messages[1].content[0].id",
+    ),
+    "an example without what is required": (
+        payload(tools=[{**NEEDY, "input_examples": [{"path": "a"}, {"x": 1}]}]),
+        "A7",
+        "tools[0].input_examples[1]",
+    ),
+    "an example that is no object": (
+        payload(tools=[{**NEEDY, "input_examples": ["a"]}]),
+        "A7",
+        "tools[0].input_examples[0]",
+    ),
+    "a tool added that is not declared": (
+        payload(GO, adds({"type": "tool_reference", "name": "x"}), tools=[TOOL]),
+        "A20",
+        "messages[1].content[0]",
+    ),
+    "a PDF of 601 pages": (
+        payload(asks(paper(601))),
+        "A22",
+        "messages[0].content[0].source.data",
+    ),
+    "an encrypted PDF": (
+        payload(asks(paper(1, locked=True))),
+        "A22",
+        "messages[0].content[0].source.data",
+    ),
+    "a compaction of the user": (
+        payload(asks(COMPACTION, text("x"))),
+        "A29",
+        "messages[0].content[0]",
+    ),
+    "an empty compaction": (
+        payload(says({**COMPACTION, "content": ""}), GO),
+        "A29",
+        "messages[0].content[0].content",
+    ),
+    "two signed compactions": (
+        payload(says(SIGNED, SIGNED), GO),
+        "A29",
+        "messages[0].content[1]",
+    ),
+    "a signed compaction behind a message": (
+        payload(GO, says(SIGNED), GO),
+        "A29",
+        "messages[1].content[0]",
+    ),
+    "a signed compaction behind a text": (
+        payload(says(text("x"), SIGNED), GO),
+        "A29",
+        "messages[0].content[1]",
+    ),
     "a blank stop sequence": (payload(stop_sequences=["a", "\n"]), "A28", "stop_sequences[1]"),
 }
 
@@ -359,6 +460,12 @@ MODEL_RULES: dict[str, tuple[Any, ModelLimits, str]] = {
     "101 images in a small window": (payload(asks(*[IMAGE] * 101)), HAIKU_45, "A21"),
     "an image for a blind model": (payload(asks(IMAGE)), BLIND, "A21"),
     "a longer reply than there is": (payload(max_tokens=64_001), HAIKU_45, "A23"),
+    "6 MB of an image on a cloud": (
+        payload(asks({"type": "image", "source": {**IMAGE["source"], "data": "A" * 6_000_000}})),
+        replace(OPUS, host="bedrock"),
+        "A21",
+    ),
+    "a PDF of 101 pages in a small window": (payload(asks(paper(101))), HAIKU_45, "A22"),
     "an unknown effort": (payload(output_config={"effort": "huge"}), OPUS, "A27"),
 }
 
@@ -378,6 +485,32 @@ TAKEN: dict[str, Any] = {
     "a result while a server tool is pending": payload(GO, says(SEARCH, USE), asks(RESULT)),
     "a system message behind a server result": payload(GO, says(SEARCH, FOUND), system()),
     "a compaction first": payload(says({"type": "compaction", "content": "x"}), GO),
+    "a signed compaction first": payload(says(SIGNED, THOUGHT, text("x")), GO),
+    "a compaction in the middle": payload(GO, says(COMPACTION, text("x")), GO),
+    "a compaction that failed": payload(GO, says({**COMPACTION, "content": None}, text("x")), GO),
+    "examples that suit their schema": payload(tools=[{**NEEDY, "input_examples": [{"path": "a"}]}]),
+    "tools added that are declared": payload(
+        GO, adds({"type": "tool_reference", "name": "read_file"}), tools=[TOOL]
+    ),
+    "tools added that were defined": payload(
+        GO,
+        adds(
+            {
+                "type": "tool_definition",
+                "definition": {"name": "x", "input_schema": {"type": "object"}},
+            },
+            {"type": "tool_reference", "name": "x"},
+        ),
+        tools=[TOOL],
+    ),
+    "a PDF of 600 pages": payload(asks(paper(600))),
+    "a PDF whose bytes do not tell": payload(
+        asks({"type": "document", "source": {**paper(1)["source"], "data": "JVBERi0="}})
+    ),
+    "a task budget without what remains": payload(
+        output_config={"task_budget": {"total": 1}}, compaction={"type": "summarize"}
+    ),
+    "100,000 messages": payload(*[GO] * 100_000),
     "a budget beyond the reply with a beta": payload(
         thinking={"type": "enabled", "budget_tokens": 2000}, betas=["interleaved-thinking"]
     ),
@@ -428,9 +561,31 @@ AVOIDED: dict[str, tuple[Any, ModelLimits | None, str]] = {
         "A14",
     ),
     "a strict tool with a schema that is not": (
-        payload(tools=[{**TOOL, "strict": True}]),
+        payload(
+            tools=[
+                {
+                    **TOOL,
+                    "strict": True,
+                    "input_schema": {
+                        "type": "object",
+                        "properties": {"at": {"$ref": "#/$defs/Spot"}},
+                        "additionalProperties": False,
+                        "$defs": {"Spot": {"type": "string"}},
+                    },
+                }
+            ]
+        ),
         None,
         "A8",
+    ),
+    "two PDFs of 301 pages": (payload(asks(paper(301), paper(301))), None, "A22"),
+    "a compaction without its beta": (payload(says(COMPACTION), GO), None, "A30"),
+    "a long reply without a stream": (payload(max_tokens=21_334), None, "A31"),
+    "a null": (payload(system=None), None, "A0"),
+    "a called name with a blank": (
+        payload(GO, says({**USE, "name": "git diff"}), asks(RESULT)),
+        None,
+        "A6",
     ),
     "effort on a model without": (payload(output_config={"effort": "low"}), HAIKU_45, "A27"),
 }
@@ -442,3 +597,17 @@ def test_what_merely_harms(made: Any, limits: ModelLimits | None, rule: str) -> 
 
     assert [(v.rule, v.level) for v in found] == [(rule, "avoid")]
     assert rule in str(found[0])
+
+
+def test_every_rule_has_a_payload_that_breaks_it() -> None:
+    tables = (REFUSED.values(), MODEL_RULES.values(), AVOIDED.values())
+    tested = {word for table in tables for row in table for word in row if isinstance(word, str)}
+
+    assert SOURCES.keys() - tested == set()
+
+
+def test_every_rule_of_the_list_is_checked_or_says_why_not() -> None:
+    listed = {f"A{number}" for number in range(32)}
+
+    assert listed == SOURCES.keys() | UNCHECKED.keys()
+    assert all(reason.endswith(".") for reason in UNCHECKED.values())

@@ -81,11 +81,16 @@ OBJECTS: dict[str, Any] = {
 
 @pytest.mark.parametrize("provider", REPLIES)
 @pytest.mark.parametrize("given", OBJECTS.values(), ids=OBJECTS.keys())
-def test_an_object_that_cannot_be_stored_is_kept_as_text(provider: str, given: Any) -> None:
+def test_an_object_that_cannot_be_stored_is_kept_as_text_or_in_words(
+    provider: str, given: Any
+) -> None:
     call = read_call(provider, given)
 
-    assert call.arguments == {}
-    assert (call.arguments_json or "").startswith('{"x":')
+    if call.arguments_json is None:
+        assert call.arguments in ({"x": "NaN"}, {"x": ["Infinity"]})
+    else:
+        assert call.arguments == {}
+        assert call.arguments_json.startswith('{"x":')
 
 
 @pytest.mark.parametrize("provider", REPLIES)

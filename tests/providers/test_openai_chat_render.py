@@ -211,8 +211,8 @@ USER_PARTS: dict[str, tuple[Part, dict[str, Any]]] = {
         {"type": "image_url", "image_url": {"url": f"data:image/png;base64,{PIXEL}"}},
     ),
     "image/jpg is JPEG": (
-        Image(source=Base64Source(media_type="image/jpg", data="AAAA")),
-        {"type": "image_url", "image_url": {"url": "data:image/jpeg;base64,AAAA"}},
+        Image(source=Base64Source(media_type="image/jpg", data="/9j/")),
+        {"type": "image_url", "image_url": {"url": "data:image/jpeg;base64,/9j/"}},
     ),
     "an image by URL": (
         Image(source=UrlSource(url="https://example.com/a.png")),
@@ -495,10 +495,6 @@ REFUSED: dict[str, tuple[dict[str, Any], str]] = {
     ),
     "any stop sequence": ({"limits": O3, "stop_sequences": ("a",)}, "no stop"),
     "top_k": ({"limits": GPT_4O, "top_k": 3}, "top_k"),
-    "129 tools": (
-        {"limits": GPT_4O, "tools": tuple(ToolSpec(name=f"t{i}") for i in range(129))},
-        "128 tools, not 129",
-    ),
     "a tool that is not offered": (
         {"limits": GPT_4O, "tool_choice": ToolChoice(mode="tool", name="x")},
         "not offered",
@@ -523,3 +519,72 @@ def test_a_model_of_anthropic_can_be_spelled_too() -> None:
 
     assert payload["max_tokens"] == 4000
     assert payload["messages"][0]["role"] == "system"
+
+
+def test_a_forced_tool_stays_among_too_many() -> None:
+    tools = tuple(ToolSpec(name=f"t{i:03}") for i in range(150))
+    choice = ToolChoice(mode="tool", name="t149")
+
+    payload = render(draft(limits=GPT_4O, tools=tools, tool_choice=choice))
+    _, rows = OPENAI_CHAT.adapt(draft(limits=GPT_4O, tools=tools))
+
+    names = [tool["function"]["name"] for tool in payload["tools"]]
+    assert (len(names), names[-2:]) == (128, ["t126", "t149"])
+    assert {(row.kind, row.rule, row.decision) for row in rows} == {
+        ("tool", "tool.count", "dropped")
+    }
+    assert len(rows) == 22
+    assert len(OPENAI_CHAT.render(draft(limits=MISTRAL, tools=tools))["tools"]) == 150
+
+
+COMPACTION = Opaque(
+    provider="openai_responses", block={"type": "compaction", "encrypted_content": "gAAAA"}
+)
+SUMMARIES: dict[str, tuple[tuple[Part, ...], str]] = {
+    "with a text beside it": ((Text("Told."), COMPACTION), "Told."),
+    "that brings its own text": ((replace(COMPACTION, text="Told."),), "Told."),
+    "that nobody else can read": (
+        (COMPACTION,),
+        "[The conversation before this point was compacted by OpenAI; only it can read it.]",
+    ),
+}
+
+
+@pytest.mark.parametrize(("parts", "told"), SUMMARIES.values(), ids=SUMMARIES.keys())
+def test_a_compaction_of_another_api_is_told(parts: tuple[Part, ...], told: str) -> None:
+    made = draft(
+        [Message(role="user", kind="summary", parts=parts), user("ok")], limits=GPT_4O, system=""
+    )
+
+    adapted, rows = OPENAI_CHAT.adapt(made)
+
+    assert [row.rule for row in rows] == ["compaction.twin"]
+    assert OPENAI_CHAT.adapt(adapted) == (adapted, ())
+    assert render(made)["messages"][0]["content"] == f"<summary>\n{told}\n</summary>"
+
+
+def test_a_call_of_a_custom_tool_goes_back_as_one() -> None:
+    spec = {"type": "custom", "custom": {"name": "grep"}}
+    custom = {"id": "c1", "type": "custom", "custom": {"name": "grep", "input": "foo|bar"}}
+    reply = {"choices": [{"message": {"role": "assistant", "tool_calls": [custom]}}]}
+    parts = OPENAI_CHAT.read_reply(reply, None).parts
+
+    sent = messages(
+        user("go"),
+        assistant(*parts),
+        results(result("c1", "a.txt")),
+        limits=GPT_4O,
+        tools=(ToolSpec(name="grep", native_specs={"openai_chat": spec}),),
+    )
+
+    assert sent[1]["tool_calls"] == [custom]
+
+
+def test_a_custom_call_with_other_arguments_spells_them() -> None:
+    odd = ToolCall(
+        call_id="c1", name="grep", arguments={"x": 1}, extras={"openai_chat": {"type": "custom"}}
+    )
+
+    sent = messages(user("go"), assistant(odd), results(result("c1", "x")), limits=GPT_4O)
+
+    assert sent[1]["tool_calls"][0]["custom"] == {"name": "grep", "input": '{"x":1}'}

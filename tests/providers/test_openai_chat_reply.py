@@ -150,6 +150,23 @@ def test_other_servers_show_their_reasoning() -> None:
         assert read(message).parts == (thought, Text("Yes."))
 
 
+def test_the_words_of_a_spoken_answer_are_kept() -> None:
+    audio = {"id": "a", "expires_at": 1, "data": "AA==", "transcript": "Hello."}
+
+    reply = read({"content": None, "audio": audio})
+
+    assert reply.parts == (Text("Hello."),)
+    assert "only the words" in reply.warnings[0]
+
+
+def test_citations_are_kept_beside_the_text() -> None:
+    cited = [{"type": "url_citation", "url_citation": {"url": "https://example.com"}}]
+
+    reply = read({"content": "So.", "annotations": cited})
+
+    assert reply.parts == (Text("So.", extras={"openai_chat": {"annotations": cited}}),)
+
+
 def test_what_is_left_out_is_named() -> None:
     reply = read({"content": [{"type": "reference"}], "audio": {"id": "a"}})
 
@@ -185,7 +202,12 @@ def test_calls_of_other_shapes() -> None:
     legacy = {"content": None, "function_call": {"name": "f", "arguments": "{}"}}
 
     assert read({"tool_calls": [custom]}).parts == (
-        ToolCall(call_id="c", name="grep", arguments_json="foo"),
+        ToolCall(
+            call_id="c",
+            name="grep",
+            arguments={"input": "foo"},
+            extras={"openai_chat": {"type": "custom"}},
+        ),
     )
     assert read(legacy).parts == (ToolCall(call_id="call_0", name="f", arguments_json="{}"),)
 

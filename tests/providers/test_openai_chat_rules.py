@@ -1,11 +1,13 @@
 """Each rule of Chat Completions: the smallest payload that breaks it, and its neighbour that does not."""
 
 from dataclasses import replace
+from datetime import date
 from typing import Any
 
 import pytest
 
 from context_assembler.providers import OPENAI_CHAT
+from context_assembler.providers.openai_chat.rule_book import SOURCES, UNCHECKED
 from context_assembler.values.limits import ModelLimits
 from tests.providers.drafts import GPT_4O, GPT_6_SOL, GPT_62, MISTRAL
 
@@ -114,6 +116,55 @@ REFUSED: dict[str, tuple[Any, str, str]] = {
         "C8",
         "tools[0].function.parameters.oneOf",
     ),
+    "a strict tool with a schema that is not": (
+        payload(tools=[function(strict=True, parameters={"type": "object"})]),
+        "C8",
+        "tools[0].function.parameters",
+    ),
+    "a strict answer whose schema is not": (
+        payload(
+            response_format={
+                "type": "json_schema",
+                "json_schema": {"strict": True, "schema": {"type": "object"}},
+            }
+        ),
+        "C8",
+        "response_format.json_schema.schema",
+    ),
+    "a custom tool's name with a dot": (
+        payload(tools=[{"type": "custom", "custom": {"name": "a.b"}}]),
+        "C7",
+        "tools[0].custom.name",
+    ),
+    "an old function's name with a dot": (
+        payload(functions=[{"name": "a.b"}]),
+        "C7",
+        "functions[0].name",
+    ),
+    "an allowed tool that is not offered": (
+        payload(
+            tools=[TOOL],
+            tool_choice={
+                "type": "allowed_tools",
+                "allowed_tools": {"mode": "auto", "tools": [TOOL, function()]},
+            },
+        ),
+        "C6",
+        "tool_choice.allowed_tools.tools[1]",
+    ),
+    "a forced custom tool that is not offered": (
+        payload(tools=[TOOL], tool_choice={"type": "custom", "custom": {"name": "grep"}}),
+        "C6",
+        "tool_choice",
+    ),
+    "too long a key of metadata": (payload(metadata={"k" * 65: "x"}), "C9", "metadata.k"),
+    "too long a value of metadata": (payload(metadata={"k": "x" * 513}), "C9", "metadata.k"),
+    "a lifetime that the model does not have": (
+        payload(model="gpt-5.5", prompt_cache_retention="in_memory"),
+        "C15",
+        "prompt_cache_retention",
+    ),
+    "a number that is none": (payload(temperature=float("inf")), "C0", ""),
     "JSON that nobody mentions": (
         payload(response_format={"type": "json_object"}),
         "C9",
@@ -220,9 +271,27 @@ TAKEN: dict[str, tuple[Any, ModelLimits | None]] = {
         ),
         None,
     ),
-    "old functions": (payload(functions=[{}], tool_choice="auto"), None),
+    "old functions": (payload(functions=[{"name": "f"}], tool_choice="auto"), None),
     "a spoken answer": (payload(GO, {"role": "assistant", "audio": {"id": "a"}}, GO), None),
     "a refusal": (payload(GO, {"role": "assistant", "refusal": "no"}, GO), None),
+    "an allowed tool": (
+        payload(
+            tools=[TOOL],
+            tool_choice={
+                "type": "allowed_tools",
+                "allowed_tools": {"mode": "required", "tools": [TOOL]},
+            },
+        ),
+        None,
+    ),
+    "a forced custom tool": (
+        payload(
+            tools=[{"type": "custom", "custom": {"name": "grep"}}],
+            tool_choice={"type": "custom", "custom": {"name": "grep"}},
+        ),
+        None,
+    ),
+    "an older model's lifetime": (payload(prompt_cache_retention="in_memory"), None),
     "an image as plain text": (
         payload(asks({"type": "image_url", "image_url": "https://example.com/a.png"})),
         None,
@@ -270,11 +339,6 @@ AVOIDED: dict[str, tuple[Any, ModelLimits | None, str]] = {
         None,
         "C7",
     ),
-    "a strict tool with a schema that is not": (
-        payload(tools=[function(strict=True, parameters={"type": "object"})]),
-        None,
-        "C8",
-    ),
     "empty content beside calls": (payload(GO, {**SAYS, "content": ""}, RESULT), None, "C10"),
     "an empty answer": (payload(GO, {"role": "assistant", "content": ""}, GO), None, "C10"),
     "an empty question": (payload({"role": "user", "content": ""}), None, "C10"),
@@ -282,6 +346,25 @@ AVOIDED: dict[str, tuple[Any, ModelLimits | None, str]] = {
         payload(GO, {"role": "assistant", "content": None}, GO, model="x"),
         None,
         "C10",
+    ),
+    "an empty part": (payload(asks({"type": "text", "text": ""})), None, "C10"),
+    "501 images": (payload(asks(*[PICTURE] * 501)), None, "C14"),
+    "an image of too many characters": (
+        payload(
+            asks({"type": "image_url", "image_url": {"url": "https://x.org/" + "x" * 20_971_521}})
+        ),
+        None,
+        "C14",
+    ),
+    "five marks": (
+        payload(asks(*[{"type": "text", "text": "x", "prompt_cache_breakpoint": {}}] * 5)),
+        None,
+        "C15",
+    ),
+    "a strict tool elsewhere": (
+        payload(tools=[function(strict=True, parameters={"type": "object"})], model="x"),
+        None,
+        "C8",
     ),
     "late instructions elsewhere": (LATE, None, "C16"),
     "the assistant last": (payload(GO, {"role": "assistant", "content": "x"}), None, "C16"),
@@ -293,3 +376,25 @@ def test_what_merely_harms(made: Any, limits: ModelLimits | None, rule: str) -> 
     found = OPENAI_CHAT.check_payload(made, limits=limits)
 
     assert [(v.rule, v.level) for v in found] == [(rule, "avoid")]
+
+
+GONE = replace(GPT_4O, retires_on=date(2027, 1, 14))
+
+
+@pytest.mark.parametrize(
+    ("today", "rules"),
+    [(None, []), (date(2027, 1, 13), []), (date(2027, 1, 14), ["C17"])],
+    ids=["on no day", "on the day before", "on that day"],
+)
+def test_a_model_that_was_shut_down_is_refused(today: date | None, rules: list[str]) -> None:
+    found = OPENAI_CHAT.check_payload(payload(), limits=GONE, today=today)
+
+    assert [violation.rule for violation in found] == rules
+
+
+def test_every_rule_that_a_payload_cannot_break_says_why() -> None:
+    numbers = {f"C{number}" for number in range(11)}
+
+    assert numbers <= SOURCES.keys()
+    assert UNCHECKED.keys() <= SOURCES.keys()
+    assert all(reason.endswith(".") for reason in UNCHECKED.values())

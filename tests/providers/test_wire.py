@@ -4,7 +4,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from context_assembler.values.cleaning import clean_text
 from context_assembler.values.fingerprints import digest_json, rolling_fingerprints
 from context_assembler.values.reading import (
     as_array,
@@ -15,6 +14,7 @@ from context_assembler.values.reading import (
     objects_in,
     walk_objects,
 )
+from context_assembler.values.texts.cleaning import clean_text
 from context_assembler.values.wire import (
     compact_json,
     count_of,

@@ -100,7 +100,7 @@ BLOCKS: dict[str, tuple[Any, Part]] = {
         {"type": "tool_use", "id": "c1", "name": "f"},
         ToolCall(call_id="c1", name="f"),
     ),
-    "a call of a server tool": (SEARCH, opaque(SEARCH, "web_search")),
+    "a call of a server tool": (SEARCH, opaque(SEARCH, '[web_search: {"query":"q"}]')),
     "what a server tool found": (FOUND, opaque(FOUND, "A page\nhttps://x.org")),
     "a block nobody knows": ({"type": "hologram", "z": 1}, opaque({"type": "hologram", "z": 1})),
     "a block without type": ({"text": "x"}, opaque({"text": "x"}, "x")),
@@ -126,9 +126,9 @@ DAMAGED: dict[str, tuple[dict[str, Any], str]] = {
     "a picture from nowhere": ({"type": "image"}, "source is missing"),
     "a picture of an unknown kind": (source(type="moon"), "unknown type 'moon'"),
     "redacted thinking without data": ({"type": "redacted_thinking"}, "data is no text"),
-    "a document of blocks": (
-        {"type": "document", "source": {"type": "content", "content": []}},
-        "unknown type 'content'",
+    "a document from elsewhere": (
+        {"type": "document", "source": {"type": "cloud", "content": []}},
+        "unknown type 'cloud'",
     ),
 }
 

@@ -445,7 +445,10 @@ def test_fields_without_a_place_are_kept_as_metadata_or_counted() -> None:
 
     assert transcript.events[0].metadata == {"claude_code": {"permissionMode": "plan", "todos": []}}
     assert transcript.events[1].metadata == {"claude_code": {"message": {"container": {"id": "k"}}}}
-    assert issues(transcript) == ["tool_use.caller (1×)", "usage.speed (1×)", "toolUseResult (1×)"]
+    assert issues(transcript) == ["usage.speed (1×)", "toolUseResult (1×)"]
+    assert transcript.events[1].tool_calls[0].extras == {
+        "anthropic": {"caller": {"type": "direct"}}
+    }
 
 
 def test_several_results_in_one_row_have_ids_of_their_own() -> None:

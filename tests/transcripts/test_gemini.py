@@ -259,7 +259,19 @@ PARTS: dict[str, tuple[dict[str, Any], Part]] = {
     ),
     "text with more to it": (
         {"text": "x", "partMetadata": {"a": 1}},
-        Opaque(provider="gemini", block={"text": "x", "partMetadata": {"a": 1}}, text="x"),
+        Text("x", extras={"gemini": {"partMetadata": {"a": 1}}}),
+    ),
+    "a thought with more to it": (
+        {"text": "x", "thought": True, "partMetadata": {"a": 1}},
+        Thinking(text="x", provider="gemini", extras={"gemini": {"partMetadata": {"a": 1}}}),
+    ),
+    "a call with more to it": (
+        {"functionCall": {"id": "c1", "name": "f", "args": {}, "new": 1}, "partMetadata": {"a": 1}},
+        ToolCall(
+            call_id="c1",
+            name="f",
+            extras={"gemini": {"partMetadata": {"a": 1}, "function_call": {"new": 1}}},
+        ),
     ),
 }
 
@@ -434,15 +446,42 @@ def test_another_provider_s_block_in_a_result_is_its_text() -> None:
     assert made == [user(response("unknown", "found", id="c1"))]
 
 
-def test_fields_of_calls_without_a_place_are_counted() -> None:
-    found = read(
-        model(call(id="c1", willContinue=True)), user(response(id="c1", scheduling="SILENT"))
-    )
+def test_what_else_a_response_says_comes_back() -> None:
+    said = response(id="c1", scheduling="SILENT", willContinue=False)
+    contents = [model(call(id="c1")), user({**said, "partMetadata": {"a": 1}})]
 
-    assert [issue.what for issue in found.issues] == [
-        "functionCall.will_continue (1×)",
-        "functionResponse.scheduling (1×)",
+    found = read(*contents)
+
+    assert bodies(found)[1].result.extras == {
+        "gemini": {
+            "partMetadata": {"a": 1},
+            "function_response": {"scheduling": "SILENT", "willContinue": False},
+        }
+    }
+    assert (written(*found.events), found.issues) == (contents, ())
+
+
+def test_a_call_that_came_in_pieces_is_read_as_one() -> None:
+    pieces = [
+        {"functionCall": {"name": "f", "id": "c1", "willContinue": True}},
+        {"text": "Wait."},
+        {
+            "functionCall": {
+                "partialArgs": [{"jsonPath": "$.a", "stringValue": "x", "willContinue": True}],
+                "willContinue": True,
+            }
+        },
+        {"functionCall": {"partialArgs": [{"jsonPath": "$.a", "stringValue": "y"}]}},
+        5,
     ]
+
+    found = read(model(*pieces))
+
+    assert found.events[0].parts == (
+        ToolCall(call_id="c1", name="f", arguments={"a": "xy"}),
+        Text("Wait."),
+    )
+    assert [issue.what for issue in found.issues] == ["contents[0].parts[4]"]
 
 
 # ---- events ----

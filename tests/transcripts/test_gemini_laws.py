@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from context_assembler.ports import ReadTranscript
 from context_assembler.transcripts import TRANSCRIPTS
 from context_assembler.values.codec import dump_event, load_event
-from context_assembler.values.gemini_parts import read_response, spell_response
+from context_assembler.values.native.gemini_parts import read_response, spell_response
 from context_assembler.values.parts import Text
 from tests.event_strategies import json_values
 

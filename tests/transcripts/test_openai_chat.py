@@ -204,11 +204,16 @@ def test_calls_of_other_shapes_are_read_too() -> None:
     assert isinstance(body, AssistantBody)
     assert body.parts == (
         ToolCall(call_id="c2", name="search", arguments={"to": "Graz"}),
-        ToolCall(call_id="c3", name="sql", arguments_json="SELECT 1"),
+        ToolCall(
+            call_id="c3",
+            name="sql",
+            arguments={"input": "SELECT 1"},
+            extras={"openai_chat": {"type": "custom"}},
+        ),
     )
+    assert json.loads(OPENAI.write(transcript.events))[0]["tool_calls"][1] == custom
     assert [issue.what for issue in transcript.issues] == [
         "tool_calls.requestor (1×)",
-        "messages[0].tool_calls[1].arguments",
         "messages[0].tool_calls[2]",
         "messages[0].tool_calls[3]",
     ]

@@ -7,6 +7,8 @@ from context_assembler.providers.anthropic.adapt import adapt
 from context_assembler.providers.anthropic.render import fingerprints, render
 from context_assembler.providers.anthropic.reply import matches_reply, read_reply
 from context_assembler.providers.anthropic.rules import check_payload
+from context_assembler.providers.anthropic.settings import tool_search
+from context_assembler.providers.anthropic.tool_changes import change_forms
 
 ANTHROPIC: Final = Provider(
     name="anthropic",
@@ -16,4 +18,6 @@ ANTHROPIC: Final = Provider(
     matches_reply=matches_reply,
     check_payload=check_payload,
     fingerprints=fingerprints,
+    change_forms=change_forms,
+    tool_search=tool_search,
 )

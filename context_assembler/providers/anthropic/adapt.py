@@ -3,16 +3,25 @@
 from dataclasses import replace
 from typing import Final
 
+from context_assembler.providers.anthropic.blank_blocks import judge_blank
 from context_assembler.providers.anthropic.blocks import PROVIDER
+from context_assembler.providers.anthropic.fencing import tell_displaced
 from context_assembler.providers.anthropic.joining import join_units, opens_with_thinking
+from context_assembler.providers.anthropic.server_calls import judge_unanswered
 from context_assembler.providers.anthropic.strict import StrictGate
 from context_assembler.providers.anthropic.units import render_units, tool_names
 from context_assembler.values.adapting import adapt_messages, judge_foreign, judge_media
 from context_assembler.values.draft import Draft
 from context_assembler.values.limits import ModelLimits
-from context_assembler.values.media import MediaRules
-from context_assembler.values.offered_tools import leave_out_foreign, leave_strict
+from context_assembler.values.media.media_rules import MediaRules
+from context_assembler.values.offered_tools import (
+    declared_tools,
+    drop_allowed,
+    leave_out_foreign,
+    leave_strict,
+)
 from context_assembler.values.report import ReportEntry
+from context_assembler.values.summaries import settle_summaries
 
 IMAGE_TYPES: Final = ("image/jpeg", "image/png", "image/gif", "image/webp")
 
@@ -25,6 +34,7 @@ CROWD_SIDE_PX: Final = 2_000
 
 _TEXT_ROOM_CHARS: Final = 6 * 1024 * 1024  # of a request, for everything that is not media
 _SMALL_WINDOW_TOKENS: Final = 200_000
+_LARGE_WINDOW_TOKENS: Final = 1_000_000
 _CLOUDS: Final = frozenset({"bedrock", "vertex_ai"})
 
 
@@ -38,8 +48,21 @@ def max_images(window_tokens: int | None) -> int:
     return 100 if is_small else 600
 
 
+def max_pdf_pages(window_tokens: int | None) -> int:
+    """Return how many pages a PDF may have, in a window of that size.
+
+    Source:
+        https://platform.claude.com/docs/en/build-with-claude/pdf-support (read 2026-11-27)
+    """
+    is_small = window_tokens is not None and window_tokens < _LARGE_WINDOW_TOKENS
+    return 100 if is_small else 600
+
+
 def media_rules(limits: ModelLimits) -> MediaRules:
     """Return what the model takes of images and documents.
+
+    Every image is scaled to what is taken beside more than twenty others, however few there are: an
+    image that was sent once can then stay as it is.
 
     Source:
         https://platform.claude.com/docs/en/build-with-claude/vision
@@ -53,6 +76,9 @@ def media_rules(limits: ModelLimits) -> MediaRules:
         image_words="JPEG, PNG, GIF and WebP",
         max_image_chars=MAX_IMAGE_CHARS_ON_CLOUDS if limits.host in _CLOUDS else MAX_IMAGE_CHARS,
         max_side_px=MAX_SIDE_PX,
+        fit_side_px=CROWD_SIDE_PX,
+        max_pdf_pages=max_pdf_pages(limits.window_tokens),
+        takes_locked_pdfs=False,
         max_images=max_images(limits.window_tokens),
         crowd_images=CROWD_IMAGES,
         crowd_side_px=CROWD_SIDE_PX,
@@ -64,19 +90,30 @@ def adapt(draft: Draft) -> tuple[Draft, tuple[ReportEntry, ...]]:
     """Return the draft as the Messages API takes it, and a row for every change.
 
     What it cannot take of a message becomes a line that names it; an assistant message takes
-    neither images nor documents. Adapting twice changes nothing more.
+    neither images nor documents. Adapting twice changes nothing more; only what tells of a place
+    that a system message does not have is told again.
 
     Source:
         https://platform.claude.com/docs/en/api/versioning (2026-10-21; read 2026-11-27)
     """
     rules = media_rules(draft.limits)
-    judges = [judge_foreign(provider=PROVIDER), judge_media(rules=rules, limits=draft.limits)]
-    messages, rows = adapt_messages(draft.messages, judges=judges, rules=rules)
-    tools, foreign_rows = leave_out_foreign(draft.tools, provider=PROVIDER)
+    judges = [
+        judge_foreign(provider=PROVIDER),
+        judge_blank,
+        judge_unanswered(draft.messages),
+        judge_media(rules=rules, limits=draft.limits),
+    ]
+    told, summary_rows = settle_summaries(draft.messages, provider=PROVIDER)
+    messages, rows = adapt_messages(told, judges=judges, rules=rules)
+    declared = declared_tools(draft, provider=PROVIDER)
+    tools, foreign_rows = leave_out_foreign(declared, provider=PROVIDER)
     tools, strict_rows = leave_strict(tools, object_to=StrictGate().object_to)
     adapted = replace(draft, messages=messages, tools=tuple(tools))
+    adapted, allowed_rows = drop_allowed(adapted, api="The Messages API")
     adapted, budget_rows = _drop_budget(adapted)
-    return adapted, (*foreign_rows, *strict_rows, *rows, *budget_rows)
+    tool_rows = (*foreign_rows, *strict_rows, *allowed_rows)
+    place_rows = tell_displaced(adapted)
+    return adapted, (*tool_rows, *summary_rows, *rows, *place_rows, *budget_rows)
 
 
 def _drop_budget(draft: Draft) -> tuple[Draft, list[ReportEntry]]:

@@ -1,17 +1,8 @@
-"""Rules on single content blocks: text, thinking, media, cache markers."""
+"""Rules on single content blocks: text, thinking, cache markers."""
 
 from collections.abc import Iterator
 from typing import Final
 
-from context_assembler.providers.anthropic.adapt import (
-    CROWD_IMAGES,
-    CROWD_SIDE_PX,
-    IMAGE_TYPES,
-    MAX_IMAGE_CHARS,
-    MAX_REQUEST_CHARS,
-    MAX_SIDE_PX,
-    max_images,
-)
 from context_assembler.providers.anthropic.blocks import THINKING_TYPES
 from context_assembler.providers.anthropic.rule_book import (
     VERSION_WITHOUT_SAMPLING,
@@ -19,27 +10,30 @@ from context_assembler.providers.anthropic.rule_book import (
     Sent,
     breach,
 )
-from context_assembler.values.image_sizes import measure_base64
 from context_assembler.values.json_shapes import is_object
 from context_assembler.values.parts import Json
-from context_assembler.values.reading import as_array, as_object, as_text, count_text_chars
+from context_assembler.values.reading import as_array, as_object, as_text
 from context_assembler.values.report import Violation
 
 _MAX_BREAKPOINTS: Final = 4
+_HOLDERS: Final = frozenset({"tool_result", "search_result", "document"})
 
 
 def all_blocks(sent: Sent) -> Iterator[Block]:
-    """Yield the blocks of all messages, those inside tool results included."""
-    for turn in sent.turns:
-        for block in turn.blocks:
-            yield block
-            if block.kind == "tool_result":
-                yield from _nested(block)
+    """Yield the blocks of all messages, those in results, search results and documents included."""
+    waiting = [block for turn in reversed(sent.turns) for block in reversed(turn.blocks)]
+    while waiting:
+        block = waiting.pop()
+        yield block
+        waiting.extend(reversed(list(_nested(block))))
 
 
 def _nested(block: Block) -> Iterator[Block]:
-    for index, entry in enumerate(as_array(block.body.get("content"))):
-        yield Block(where=f"{block.where}.content[{index}]", body=as_object(entry))
+    held = as_object(block.body.get("source")) if block.kind == "document" else block.body
+    within = f"{block.where}.source" if block.kind == "document" else block.where
+    if block.kind in _HOLDERS:
+        for index, entry in enumerate(as_array(held.get("content"))):
+            yield Block(where=f"{within}.content[{index}]", body=as_object(entry))
 
 
 def _system_blocks(sent: Sent) -> Iterator[Block]:
@@ -48,7 +42,7 @@ def _system_blocks(sent: Sent) -> Iterator[Block]:
 
 
 def check_text(sent: Sent) -> Iterator[Violation]:
-    """A9: no blank text, in the system prompt and in tool results neither."""
+    """A9: no blank text, neither in the system prompt nor in results and documents."""
     for block in (*_system_blocks(sent), *all_blocks(sent)):
         text = block.body.get("text")
         is_whole = block.where.endswith(".content")
@@ -83,55 +77,6 @@ def check_assistant_blocks(sent: Sent) -> Iterator[Violation]:
                 yield breach("A14", block.where, "no documents in an assistant message")
             if turn.role == "user" and block.kind == "text" and block.body.get("citations"):
                 yield breach("A14", block.where, "no citations in a user's text")
-
-
-def check_media(sent: Sent) -> Iterator[Violation]:
-    """A21, A22: types, numbers and sizes of images and documents."""
-    images = [block for block in all_blocks(sent) if block.kind == "image"]
-    window = sent.limits.window_tokens if sent.limits is not None else None
-    most = max_images(window)
-    if len(images) > most:
-        yield breach("A21", images[most].where, f"at most {most} images are taken")
-    for block in images:
-        yield from _check_image(block, is_crowd=len(images) > CROWD_IMAGES)
-        if sent.limits is not None and sent.limits.features.get("vision") is False:
-            yield breach("A21", block.where, "the model takes no images")
-    for block in all_blocks(sent):
-        source = as_object(block.body.get("source"))
-        is_base64 = block.kind == "document" and source.get("type") == "base64"
-        if is_base64 and source.get("media_type") != "application/pdf":
-            yield breach("A22", f"{block.where}.source.media_type", "must be application/pdf")
-    if count_text_chars(sent.payload) > MAX_REQUEST_CHARS:
-        yield breach("A22", "messages", "a request has at most 32 MB")
-
-
-def _check_image(block: Block, *, is_crowd: bool) -> Iterator[Violation]:
-    source = as_object(block.body.get("source"))
-    kind, where = source.get("type"), f"{block.where}.source"
-    if kind == "base64":
-        if source.get("media_type") not in IMAGE_TYPES:
-            yield breach("A21", f"{where}.media_type", "must be JPEG, PNG, GIF or WebP")
-        encoded = as_text(source.get("data"))
-        if not encoded or encoded.startswith("data:"):
-            yield breach("A21", f"{where}.data", "must be base64 without a data: prefix")
-        if len(encoded) > MAX_IMAGE_CHARS:
-            yield breach("A21", f"{where}.data", "an image has at most 10 MB")
-        yield from _check_side(encoded, where=f"{where}.data", is_crowd=is_crowd)
-    elif kind == "url":
-        if not as_text(source.get("url")).strip():
-            yield breach("A21", f"{where}.url", "a URL is required")
-        elif as_text(source.get("url")).lower().startswith("data:"):
-            yield breach("A21", f"{where}.url", "bytes are sent as base64, not as a data: URL")
-    elif kind != "file":
-        yield breach("A21", where, "must be base64, url or file")
-
-
-def _check_side(encoded: str, *, where: str, is_crowd: bool) -> Iterator[Violation]:
-    most = CROWD_SIDE_PX if is_crowd else MAX_SIDE_PX
-    size = measure_base64(encoded)
-    if size is not None and max(size) > most:
-        when = f" where there are more than {CROWD_IMAGES}" if is_crowd else ""
-        yield breach("A21", where, f"an image has at most {most:,} pixels a side{when}")
 
 
 def check_cache_marks(sent: Sent) -> Iterator[Violation]:

@@ -1,11 +1,12 @@
 """The content blocks that the parts of a message become."""
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Final, assert_never
 
-from context_assembler.values.cleaning import clean_text
-from context_assembler.values.media import image_type
+from context_assembler.values.compactions import is_compaction
+from context_assembler.values.json_shapes import is_array, is_object
+from context_assembler.values.media.media_types import media_type_of
 from context_assembler.values.parts import (
     Base64Source,
     Document,
@@ -22,6 +23,8 @@ from context_assembler.values.parts import (
     ToolResult,
     UrlSource,
 )
+from context_assembler.values.reading import as_object
+from context_assembler.values.texts.cleaning import clean_text
 from context_assembler.values.wire import plain_json
 
 PROVIDER: Final = "anthropic"
@@ -30,10 +33,21 @@ THINKING_TYPES: Final = frozenset({"thinking", "redacted_thinking"})
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Spelling:
-    """What the parts of a draft need to know beside themselves; `offered` are names as sent."""
+    """What the parts of a draft need to know beside themselves.
+
+    Attributes:
+        names: Tools' names → the names as sent; `offered` are such names.
+        toolsets: Ids of calls as sent → the toolset that the called tool is a member of.
+    """
 
     names: Mapping[str, str]
     offered: frozenset[str]
+    toolsets: Mapping[str, Json] = field(default_factory=dict[str, Json])
+
+
+def own_extras(part: ToolCall | ToolResult | Document) -> dict[str, Json]:
+    """Return the fields of the part's block that have no place in the part itself."""
+    return as_object(plain_json((part.extras or {}).get(PROVIDER)))
 
 
 def text_blocks(text: str) -> Iterator[dict[str, Json]]:
@@ -48,8 +62,23 @@ def text_blocks(text: str) -> Iterator[dict[str, Json]]:
 
 
 def verbatim(block: Mapping[str, Json]) -> dict[str, Json]:
-    """Return a copy of a provider's own block, without the cache marker it may have carried."""
-    return {key: plain_json(value) for key, value in block.items() if key != "cache_control"}
+    """Return a copy of a provider's own block, without the cache markers it may have carried."""
+    copied = {key: plain_json(value) for key, value in block.items() if key != "cache_control"}
+    if is_array(content := copied.get("content")):
+        copied["content"] = [verbatim(e) if _is_block(e) else e for e in content]
+    return copied
+
+
+def _is_block(value: Json) -> bool:
+    return is_object(value) and isinstance(value.get("type"), str)
+
+
+def place_compaction(blocks: Sequence[Mapping[str, Json]]) -> int | None:
+    """Return where the latest compaction stands that did not fail; `None` where there is none."""
+    for place in range(len(blocks) - 1, -1, -1):
+        if is_compaction(Opaque(provider=PROVIDER, block=blocks[place])):
+            return place
+    return None
 
 
 def user_blocks(part: Part, call_id: str, spelling: Spelling) -> Iterator[dict[str, Json]]:
@@ -76,6 +105,7 @@ def assistant_blocks(part: Part, call_id: str, spelling: Spelling) -> Iterator[d
                 "id": call_id,
                 "name": spelling.names.get(part.name, part.name),
                 "input": plain_json(part.arguments),
+                **own_extras(part),
             }
         case Thinking():
             if part.block is not None and part.provider == PROVIDER:
@@ -131,6 +161,9 @@ def _result_block(result: ToolResult, call_id: str, spelling: Spelling) -> dict[
     """
     content = [block for part in result.content for block in _content_blocks(part, spelling)]
     block: dict[str, Json] = {"type": "tool_result", "tool_use_id": call_id}
+    block |= own_extras(result)
+    if call_id in spelling.toolsets:
+        block["toolset_name"] = spelling.toolsets[call_id]
     if result.is_error:
         block["is_error"] = True
         content = content or [{"type": "text", "text": "The tool failed without saying why."}]
@@ -152,13 +185,13 @@ def _document_block(document: Document) -> dict[str, Json]:
     block: dict[str, Json] = {"type": "document", "source": source}
     if document.title and document.title.strip():
         block["title"] = clean_text(document.title)
-    return block
+    return {**block, **own_extras(document)}
 
 
 def _source(source: MediaSource) -> dict[str, Json]:
     match source:
         case Base64Source(data=encoded):
-            return {"type": "base64", "media_type": image_type(source), "data": encoded}
+            return {"type": "base64", "media_type": media_type_of(source), "data": encoded}
         case UrlSource(url=url):
             return {"type": "url", "url": clean_text(url)}
         case FileIdSource(file_id=file_id):

@@ -1,18 +1,20 @@
 """Units joined into the messages of a payload."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import groupby
 from typing import Final
 
 from context_assembler.providers.anthropic.blocks import THINKING_TYPES
 from context_assembler.providers.anthropic.units import Unit
+from context_assembler.values.compactions import COMPACTION_TYPE
 from context_assembler.values.parts import Json
+from context_assembler.values.reading import as_text
 
 OPENING: Final = "(The conversation starts with the assistant.)"
 
 
 def join_units(units: Iterable[Unit], *, takes_system: bool) -> list[dict[str, Json]]:
-    """Return alternating messages, user first.
+    """Return alternating messages, user first, or a compaction of the API's own.
 
     Neighbours of one role become one message. In a user message the tool results come first, or the
     request is refused; system messages close it, as a message of their own where the model
@@ -32,22 +34,21 @@ def join_units(units: Iterable[Unit], *, takes_system: bool) -> list[dict[str, J
         else:
             before: list[dict[str, Json]] = messages[-1]["content"] if messages else []
             messages.extend(_close_turn(list(run), before=before, takes_system=takes_system))
-    if messages and messages[0]["role"] != "user":
+    if messages and messages[0]["role"] != "user" and not _opens_with_compaction(messages[0]):
         opening = {"role": "user", "content": [{"type": "text", "text": OPENING}]}
         messages.insert(0, opening)
     return messages
+
+
+def _opens_with_compaction(message: Mapping[str, Json]) -> bool:
+    return as_text(message["content"][0].get("type")) == COMPACTION_TYPE
 
 
 def _close_turn(
     run: Sequence[Unit], *, before: Sequence[dict[str, Json]], takes_system: bool
 ) -> list[dict[str, Json]]:
     """Return what stands between two assistant messages: a user message, then a system message."""
-    first_closing = len(run)
-    while first_closing and run[first_closing - 1].has_authority:
-        first_closing -= 1
-    follows_user = any(unit.blocks or unit.fenced for unit in run[:first_closing])
-    if not takes_system or not (follows_user or _ends_in_server_result(before)):
-        first_closing = len(run)
+    first_closing = _find_closing(run, before=before) if takes_system else len(run)
     said = [
         block
         for unit in run[:first_closing]
@@ -62,6 +63,30 @@ def _close_turn(
     if closing:
         messages.append({"role": "system", "content": closing})
     return messages
+
+
+def _find_closing(run: Sequence[Unit], *, before: Sequence[dict[str, Json]]) -> int:
+    """Return where the system messages begin that close a user's turn as their own message."""
+    first_closing = len(run)
+    while first_closing and run[first_closing - 1].has_authority:
+        first_closing -= 1
+    follows_user = any(unit.blocks or unit.fenced for unit in run[:first_closing])
+    return first_closing if follows_user or _ends_in_server_result(before) else len(run)
+
+
+def displaced_units(units: Sequence[Unit]) -> list[int]:
+    """Return which units might be system messages of their own, but are fenced, by their index."""
+    spoken = [(at, unit) for at, unit in enumerate(units) if unit.blocks or unit.fenced]
+    displaced: list[int] = []
+    before: list[dict[str, Json]] = []
+    for is_assistant, run in groupby(spoken, key=lambda entry: entry[1].role == "assistant"):
+        entries = list(run)
+        if is_assistant:
+            before = [block for _, unit in entries for block in unit.blocks]
+            continue
+        closing = _find_closing([unit for _, unit in entries], before=before)
+        displaced += [at for at, unit in entries[:closing] if unit.has_authority]
+    return displaced
 
 
 def _ends_in_server_result(blocks: Sequence[dict[str, Json]]) -> bool:
@@ -101,4 +126,5 @@ def opens_with_thinking(messages: Sequence[dict[str, Json]]) -> bool:
         elif any(block["type"] != "tool_result" for block in message["content"]):
             opening = []
     calls = any(block["type"] == "tool_use" for block in opening)
-    return not calls or opening[0]["type"] in THINKING_TYPES
+    said = (block["type"] for block in opening if block["type"] != COMPACTION_TYPE)
+    return not calls or next(said) in THINKING_TYPES

@@ -4,7 +4,8 @@ from typing import Final
 
 from context_assembler.errors import EmptySessionError
 from context_assembler.providers.anthropic.adapt import adapt
-from context_assembler.providers.anthropic.blocks import THINKING_TYPES
+from context_assembler.providers.anthropic.betas import add_beta_header
+from context_assembler.providers.anthropic.blocks import THINKING_TYPES, place_compaction
 from context_assembler.providers.anthropic.cache_marks import add_cache_marks
 from context_assembler.providers.anthropic.joining import (
     join_units,
@@ -52,6 +53,7 @@ def render(draft: Draft) -> Payload:
     payload["messages"] = messages
     if draft.cache == "auto":
         add_cache_marks(payload, draft.limits.cache)
+    add_beta_header(payload)
     return payload
 
 
@@ -65,7 +67,8 @@ def fingerprints(draft: Draft) -> tuple[str, ...]:
     """Return one fingerprint per message boundary: element *i* is what precedes message *i*.
 
     System prompt, tools and earlier messages count; cache markers and thinking do not, as they do
-    not for the signatures of thinking blocks.
+    not for the signatures of thinking blocks. Behind a compaction that the API wrote, what it stands
+    for does not count either: the prefix begins with the latest one.
 
     Source:
         https://platform.claude.com/docs/en/build-with-claude/preserved-thinking (read 2026-11-27)
@@ -74,9 +77,12 @@ def fingerprints(draft: Draft) -> tuple[str, ...]:
     names = tool_names(draft)
     tools = render_tools(draft, names)
     head = ["anthropic", RENDER_VERSION, system_blocks(draft.system.text), tools]
-    return rolling_fingerprints(head, map(_identity, render_units(draft, names)))
+    units = render_units(draft, names)
+    restarts = {at for at, unit in enumerate(units) if place_compaction(unit.blocks) is not None}
+    return rolling_fingerprints(head, map(_identity, units), restarts=restarts)
 
 
 def _identity(unit: Unit) -> Json:
-    blocks = [block for block in unit.blocks if block.get("type") not in THINKING_TYPES]
+    counting = unit.blocks[place_compaction(unit.blocks) or 0 :]
+    blocks = [block for block in counting if block.get("type") not in THINKING_TYPES]
     return [unit.role, blocks, list(unit.fenced)] if blocks or unit.fenced else None

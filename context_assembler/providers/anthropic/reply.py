@@ -7,13 +7,16 @@ from context_assembler.errors import ReplyError
 from context_assembler.providers.anthropic.blocks import PROVIDER, THINKING_TYPES
 from context_assembler.providers.anthropic.units import tool_names
 from context_assembler.values.arguments import parse_arguments
+from context_assembler.values.bounding import within_bounds
 from context_assembler.values.draft import Draft, Reply
 from context_assembler.values.events import Usage
 from context_assembler.values.json_shapes import is_array, is_object
+from context_assembler.values.native.anthropic_texts import describe_block
 from context_assembler.values.parts import Json, JsonObject, Opaque, Part, Text, Thinking, ToolCall
 from context_assembler.values.reading import as_object, as_text, objects_in
 from context_assembler.values.wire import count_of, object_of
 
+_READ_OF_CALLS: Final = frozenset({"type", "id", "name", "input"})
 _CUT_OFF: Final = frozenset({None, "max_tokens", "model_context_window_exceeded"})
 
 
@@ -28,8 +31,8 @@ def matches_reply(reply: Any) -> bool:
 def read_reply(reply: Any, draft: Draft | None = None) -> Reply:
     """Return the reply's parts in their order.
 
-    Thinking and server-tool blocks are kept verbatim. Tools get back the names they have in the
-    draft.
+    Thinking and server-tool blocks are kept verbatim, and calls with all their fields. Tools get
+    back the names they have in the draft.
 
     Raises:
         ReplyError: The reply is no message of this API.
@@ -68,6 +71,10 @@ def _original_names(draft: Draft | None) -> dict[str, str]:
 def _read_block(
     block: JsonObject, original_names: Mapping[str, str], warnings: list[str]
 ) -> Part | None:
+    if block.get("type") == "tool_use":
+        return _read_call(block, original_names, warnings)
+    block, changes = within_bounds(block)
+    warnings += changes
     kind, text = block.get("type"), block.get("text")
     if kind == "text" and isinstance(text, str) and not block.get("citations"):
         return Text(text) if text else None
@@ -78,10 +85,8 @@ def _read_block(
             provider=PROVIDER,
             block=block if is_signed else None,
         )
-    if kind == "tool_use":
-        return _read_call(block, original_names, warnings)
     own = {key: value for key, value in block.items() if key != "parsed_output"}  # the SDK's
-    return Opaque(provider=PROVIDER, block=own, text=_readable(block))
+    return Opaque(provider=PROVIDER, block=own, text=describe_block(own))
 
 
 def _read_call(
@@ -92,18 +97,16 @@ def _read_call(
     read = parse_arguments(given or None)
     if read.problem:
         warnings.append(f"The arguments of call {call_id!r} {read.problem}.")
+    beside = {k: v for k, v in block.items() if k not in _READ_OF_CALLS and v is not None}
+    kept, changes = within_bounds(beside)
+    warnings += changes
     return ToolCall(
-        call_id=call_id, name=name, arguments=read.arguments, arguments_json=read.spelled
+        call_id=call_id,
+        name=name,
+        arguments=read.arguments,
+        arguments_json=read.spelled,
+        extras={PROVIDER: kept} if kept else None,
     )
-
-
-def _readable(block: JsonObject) -> str:
-    """Return what of a block another model can read: cited text, or an API-written summary."""
-    for key in ("text", "content"):
-        value = block.get(key)
-        if isinstance(value, str):
-            return value
-    return ""
 
 
 def _read_usage(usage: Json) -> Usage | None:

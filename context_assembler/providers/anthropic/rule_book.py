@@ -43,6 +43,23 @@ SOURCES: Final[Mapping[str, str]] = {
     "A26": f"{_DOCS}/build-with-claude/context-editing",
     "A27": f"{_DOCS}/build-with-claude/effort",
     "A28": "https://github.com/BerriAI/litellm/issues/3286",
+    "A29": f"{_DOCS}/build-with-claude/compaction",
+    "A30": f"{_DOCS}/build-with-claude/preserved-thinking",
+    "A31": f"{_DOCS}/cli-sdks-libraries/sdks/python#long-requests",
+}
+
+# What no look at a payload can find, by the rule that it belongs to; all were read on 2026-11-27.
+UNCHECKED: Final[Mapping[str, str]] = {
+    "A16": "Whether thinking goes back unmodified and complete: only who has the reply can tell. "
+    "The assembler sends it verbatim or not at all.",
+    "A17": f"{_DOCS}/build-with-claude/preserved-thinking: a signature is bound to what stood before "
+    "it, and only the server can read it. The assembler compares fingerprints of the prefix.",
+    "A21": "The type and size of an image behind a URL or a file id.",
+    "A22": "Pages of a PDF behind a URL or a file id, and of an encrypted one.",
+    "A23": "Whether the input fits the window: counting is not a rule's part. The ledger does it.",
+    "A24": "Whether a request is part of a batch.",
+    "A25": "Whether a payload is counted rather than sent: counting takes no server tools and no "
+    "mcp_servers. Which tools a signed compaction was made with: the server compares them.",
 }
 
 breach: Final = RuleBook(sources=SOURCES, read_on="2026-11-27").breach

@@ -4,16 +4,20 @@ from collections.abc import Callable, Iterable
 from datetime import date
 from typing import Final
 
+from context_assembler.providers.anthropic.beta_rules import (
+    check_betas,
+    check_compactions,
+    check_context_editing,
+)
 from context_assembler.providers.anthropic.block_rules import (
     check_assistant_blocks,
     check_cache_marks,
-    check_media,
     check_text,
     check_thinking_blocks,
 )
+from context_assembler.providers.anthropic.media_rules import check_documents, check_images
 from context_assembler.providers.anthropic.rule_book import Sent, open_payload
 from context_assembler.providers.anthropic.setting_rules import (
-    check_context_editing,
     check_reply_settings,
     check_sampling,
     check_thinking,
@@ -48,8 +52,11 @@ _RULES: Final[tuple[Callable[[Sent], Iterable[Violation]], ...]] = (
     check_text,
     check_thinking_blocks,
     check_assistant_blocks,
-    check_media,
+    check_images,
+    check_documents,
     check_cache_marks,
+    check_compactions,
+    check_betas,
 )
 
 

@@ -6,9 +6,15 @@ from typing import Final
 
 from context_assembler.providers.anthropic.blocks import THINKING_TYPES
 from context_assembler.providers.anthropic.rule_book import VERSION_WITHOUT_SAMPLING, Sent, breach
-from context_assembler.providers.anthropic.strict import StrictLoad, load_of, suits_strict
+from context_assembler.providers.anthropic.strict import (
+    StrictLoad,
+    load_of,
+    refuse_strict,
+    suits_strict,
+)
 from context_assembler.values.breaches import level_if
-from context_assembler.values.parts import Json
+from context_assembler.values.compactions import COMPACTION_TYPE
+from context_assembler.values.parts import Json, JsonObject
 from context_assembler.values.reading import (
     as_array,
     as_number,
@@ -18,12 +24,17 @@ from context_assembler.values.reading import (
     walk_objects,
 )
 from context_assembler.values.report import Violation
+from context_assembler.values.schemas.schema_examples import objections_to_example
 
 _NAME: Final = re.compile(r"[a-zA-Z0-9_-]{1,64}")
 _UNIONS: Final = ("oneOf", "anyOf", "allOf")
 _SAMPLING: Final = ("temperature", "top_p", "top_k")
 _HIGHEST_LEVELS: Final = frozenset({"xhigh", "max"})
 _LEAST_BUDGET_TOKENS: Final = 1024
+
+# `_calculate_nonstreaming_timeout` in the anthropic package 2.14: ten minutes at 128,000 tokens an
+# hour. Above, `messages.create` raises before anything is sent.
+_MAX_WHOLE_TOKENS: Final = 21_333
 
 
 def check_tools(sent: Sent) -> Iterator[Violation]:
@@ -40,17 +51,41 @@ def check_tools(sent: Sent) -> Iterator[Violation]:
         names.add(name)
         if "input_schema" in tool:
             yield from _check_schema(tool["input_schema"], where=f"{where}.input_schema")
+            yield from _check_examples(tool, where=f"{where}.input_examples")
         elif tool.get("type") in (None, "custom"):
             yield breach("A7", f"{where}.input_schema", "a schema is required")
         if tool.get("strict") is True:
             load += load_of(tool.get("input_schema"))
-            if not suits_strict(tool.get("input_schema")):
-                message = "strict mode does not take this schema"
-                yield breach("A8", f"{where}.input_schema", message, level="avoid")
+            yield from _check_strict(tool.get("input_schema"), where=f"{where}.input_schema")
     excess = load.excess()
     if excess is not None:
         yield breach("A8", "tools", excess)
     yield from _check_deferred(sent, [tool for _, tool in tools])
+    yield from _check_added(sent)
+
+
+def _check_strict(schema: Json, *, where: str) -> Iterator[Violation]:
+    refusal = refuse_strict(schema)
+    if refusal is not None:
+        yield breach("A8", where, refusal)
+    elif not suits_strict(schema):
+        message = "strict mode may not take this schema: references and list lengths are limited"
+        yield breach("A8", where, message, level="avoid")
+
+
+def _check_added(sent: Sent) -> Iterator[Violation]:
+    """A tool that is defined behind the history keeps to what one in front of it does."""
+    for block in (block for turn in sent.turns for block in turn.blocks):
+        tool = as_object(as_object(block.body.get("tool")).get("definition"))
+        if block.kind != "tool_addition" or not tool:
+            continue
+        where = f"{block.where}.tool.definition"
+        if "name" in tool and not _NAME.fullmatch(as_text(tool.get("name"))):
+            yield breach("A6", f"{where}.name", "must match [a-zA-Z0-9_-]{1,64}")
+        if "input_schema" in tool:
+            yield from _check_schema(tool["input_schema"], where=f"{where}.input_schema")
+        elif tool.get("type") in (None, "custom"):
+            yield breach("A7", f"{where}.input_schema", "a schema is required")
 
 
 def _check_schema(schema: Json, *, where: str) -> Iterator[Violation]:
@@ -62,6 +97,16 @@ def _check_schema(schema: Json, *, where: str) -> Iterator[Violation]:
             yield breach("A7", f"{where}.{union}", "no union at the root of a schema")
 
 
+def _check_examples(tool: JsonObject, *, where: str) -> Iterator[Violation]:
+    """Check that examples suit the schema, as far as that can be told."""
+    schema = {"type": "object", **as_object(tool.get("input_schema"))}
+    for index, example in enumerate(as_array(tool.get("input_examples"))):
+        objection = next(objections_to_example(example, schema), None)
+        if objection is not None:
+            message = f"an example must suit the schema: {objection}"
+            yield breach("A7", f"{where}[{index}]", message)
+
+
 def _check_deferred(sent: Sent, tools: list[dict[str, Json]]) -> Iterator[Violation]:
     if tools and all(tool.get("defer_loading") is True for tool in tools):
         yield breach("A20", "tools", "at least one tool must not be deferred")
@@ -69,11 +114,13 @@ def _check_deferred(sent: Sent, tools: list[dict[str, Json]]) -> Iterator[Violat
     has_open_sources = any(as_text(tool.get("type")).startswith("mcp") for tool in tools)
     if has_open_sources or sent.payload.get("mcp_servers"):
         return
-    for turn in sent.turns:
-        for block in turn.blocks:
-            if block.kind != "tool_result":
-                continue
-            for found in walk_objects(block.body.get("content")):
+    for block in (block for turn in sent.turns for block in turn.blocks):
+        change = as_object(block.body.get("tool"))
+        definition = as_object(change.get("definition"))
+        if block.kind == "tool_addition" and definition:
+            offered.add(as_text(definition.get("name")))
+        elif block.kind in ("tool_result", "tool_addition", "tool_removal"):
+            for found in (*walk_objects(block.body.get("content")), change):
                 name = as_text(found.get("tool_name") or found.get("name"))
                 if found.get("type") == "tool_reference" and name not in offered:
                     yield breach("A20", block.where, f"tool {name!r} is not declared")
@@ -157,16 +204,18 @@ def _check_loop(sent: Sent) -> Iterator[Violation]:
             opening = None
     if opening is None or not any(block.kind == "tool_use" for block in opening.blocks):
         return
-    if opening.blocks[0].kind not in THINKING_TYPES:
-        yield breach("A15", opening.blocks[0].where, "must begin with a thinking block")
+    first = next(block for block in opening.blocks if block.kind != COMPACTION_TYPE)
+    if first.kind not in THINKING_TYPES:
+        yield breach("A15", first.where, "must begin with a thinking block")
 
 
 def check_reply_settings(sent: Sent) -> Iterator[Violation]:
-    """A16, A23, A24, A27, A28: length, effort, stop sequences, thinking in final position."""
+    """A16, A23, A24, A27, A28, A31: length, effort, stop sequences, thinking in final position."""
     limits, max_tokens = sent.limits, as_number(sent.payload.get("max_tokens"))
     most = limits.output_tokens if limits is not None and not sent.has_betas else None
     if most is not None and max_tokens is not None and max_tokens > most:
         yield breach("A23", "max_tokens", f"the model's most is {most:,}")
+    yield from _check_length_unstreamed(sent)
     effort = as_object(sent.payload.get("output_config")).get("effort")
     if limits is not None and isinstance(effort, str) and effort not in limits.thinking.levels:
         level = level_if(bool(limits.thinking.levels))
@@ -182,6 +231,15 @@ def check_reply_settings(sent: Sent) -> Iterator[Violation]:
             if block.kind in THINKING_TYPES:
                 message = "no thinking in a final assistant message while thinking is off"
                 yield breach("A16", block.where, message)
+
+
+def _check_length_unstreamed(sent: Sent) -> Iterator[Violation]:
+    """A31: long replies are streamed, or `messages.create` of the SDK raises."""
+    max_tokens = as_number(sent.payload.get("max_tokens"))
+    is_whole = not sent.payload.get("stream") and sent.payload.get("timeout") is None
+    if is_whole and max_tokens is not None and max_tokens > _MAX_WHOLE_TOKENS:
+        message = f"above {_MAX_WHOLE_TOKENS:,} tokens messages.create needs stream or a timeout"
+        yield breach("A31", "max_tokens", message, level="avoid")
 
 
 def _is_idle(sent: Sent) -> bool:
@@ -201,13 +259,3 @@ def _check_prewarming(sent: Sent) -> Iterator[Violation]:
     ):
         if is_set:
             yield breach("A24", where, "not taken with max_tokens 0")
-
-
-def check_context_editing(sent: Sent) -> Iterator[Violation]:
-    """A25, A26: server-side compaction and editing."""
-    management = as_object(sent.payload.get("context_management"))
-    if management and sent.payload.get("compaction"):
-        yield breach("A25", "compaction", "not taken together with context_management")
-    for index, edit in objects_in(management.get("edits")):
-        if index and as_text(edit.get("type")).startswith("clear_thinking"):
-            yield breach("A26", f"context_management.edits[{index}]", "clear_thinking comes first")

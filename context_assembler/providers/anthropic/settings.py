@@ -5,15 +5,22 @@ from typing import Final
 
 from context_assembler.errors import UnsupportedRequestError
 from context_assembler.providers.anthropic.blocks import PROVIDER, text_blocks, verbatim
-from context_assembler.values.cleaning import clean_text
+from context_assembler.values.deferral import ToolSearch, is_held_back
 from context_assembler.values.draft import Draft, Parameters
 from context_assembler.values.limits import ModelLimits, ThinkingRule
 from context_assembler.values.offered_tools import spell_tools
 from context_assembler.values.parts import Json
+from context_assembler.values.texts.cleaning import clean_text
 from context_assembler.values.tools import ToolSpec
 from context_assembler.values.wire import root_object_schema
 
 SAMPLING_VERSION: Final = "2023-06-01"
+
+# The tools that search, by their names: for words first, then for patterns.
+SEARCH_TOOLS: Final[Mapping[str, str]] = {
+    "tool_search_tool_bm25": "tool_search_tool_bm25_20251119",
+    "tool_search_tool_regex": "tool_search_tool_regex_20251119",
+}
 
 
 def refuse(draft: Draft, problem: str, *, remedy: str) -> UnsupportedRequestError:
@@ -22,18 +29,56 @@ def refuse(draft: Draft, problem: str, *, remedy: str) -> UnsupportedRequestErro
 
 
 def render_tools(draft: Draft, names: Mapping[str, str]) -> list[dict[str, Json]]:
-    """Return the tools in their order; those of another provider alone do not exist here."""
-    return [
+    """Return the tools in their order; those of another provider alone do not exist here.
+
+    Where some are deferred, the tool that searches for them comes first.
+    """
+    searches = tool_search(draft.limits) is not None
+    tools = [
         verbatim(spelled)
         for spelled in spell_tools(
             draft.tools,
             provider=PROVIDER,
-            spell=lambda tool: _client_tool(tool, names[tool.name]),
+            spell=lambda tool: _declared(tool, names[tool.name], searches=searches),
         )
     ]
+    needs_search = searches and any(map(is_held_back, draft.tools))
+    return [*_search_tools(tools), *tools] if needs_search else tools
 
 
-def _client_tool(tool: ToolSpec, name: str) -> dict[str, Json]:
+def tool_search(limits: ModelLimits) -> ToolSearch | None:
+    """Return how the model searches for tools; `None`: it cannot, or another API answers.
+
+    Source:
+        https://platform.claude.com/docs/en/agents-and-tools/tool-use/tool-search-tool
+        (read 2026-11-27)
+    """
+    is_own = limits.provider == "anthropic" and limits.host is None
+    return ToolSearch() if is_own and limits.supports("tool_search") else None
+
+
+def _declared(tool: ToolSpec, name: str, *, searches: bool) -> dict[str, Json]:
+    rendered = client_tool(tool, name)
+    return {**rendered, "defer_loading": True} if searches and is_held_back(tool) else rendered
+
+
+def _search_tools(tools: list[dict[str, Json]]) -> list[dict[str, Json]]:
+    """Return the tool that searches, where nobody gave one.
+
+    It is never deferred: a request of deferred tools alone is refused.
+
+    Source:
+        https://platform.claude.com/docs/en/agents-and-tools/tool-use/tool-search-tool
+        (read 2026-11-27)
+    """
+    if any(str(tool.get("type")).startswith("tool_search_tool") for tool in tools):
+        return []
+    taken = {tool.get("name") for tool in tools}
+    name, kind = next(pair for pair in SEARCH_TOOLS.items() if pair[0] not in taken)
+    return [{"type": kind, "name": name}]
+
+
+def client_tool(tool: ToolSpec, name: str) -> dict[str, Json]:
     """Return one tool; `strict` is sent only where it is asked for.
 
     Source:

@@ -5,7 +5,7 @@ from typing import Final
 
 from context_assembler.values.json_shapes import is_array
 from context_assembler.values.parts import Json, JsonObject
-from context_assembler.values.reading import as_array, as_object
+from context_assembler.values.reading import as_array, as_object, as_text, walk_objects
 from context_assembler.values.wire import walk_schemas
 
 # https://platform.claude.com/docs/en/agents-and-tools/tool-use/strict-tool-use
@@ -14,6 +14,8 @@ MAX_STRICT_TOOLS: Final = 20
 MAX_OPTIONAL: Final = 24
 MAX_UNIONS: Final = 16
 
+# Of these the documentation says that the API answers with an error; the rest is best left out.
+_BOUNDS: Final = ("minimum", "maximum", "minLength", "maxLength", "multipleOf")
 _REFUSED: Final = frozenset(
     {"minimum", "maximum", "minLength", "maxLength", "multipleOf", "minItems", "maxItems", "$ref"}
 )
@@ -26,6 +28,44 @@ def suits_strict(schema: Json) -> bool:
         or (found.get("type") == "object" and found.get("additionalProperties") is not False)
         for found in walk_schemas(schema)
     )
+
+
+def refuse_strict(schema: Json) -> str | None:
+    """Return what of the schema strict mode is documented to refuse; `None` where nothing is."""
+    for found in walk_schemas(schema):
+        bound = next((name for name in _BOUNDS if name in found), None)
+        if bound is not None:
+            return f"strict mode does not take {bound!r}"
+        if found.get("type") == "object" and found.get("additionalProperties") is not False:
+            return "strict mode needs additionalProperties: false in every object"
+    return "strict mode does not take a schema that holds itself" if _recurs(schema) else None
+
+
+def _recurs(schema: Json) -> bool:
+    """Whether a named schema refers to itself, over others or directly, or to the root."""
+    fields = as_object(schema)
+    named = {
+        f"#/{group}/{name}": held
+        for group in ("$defs", "definitions")
+        for name, held in as_object(fields.get(group)).items()
+    }
+    uses = {name: _references(held) for name, held in named.items()}
+    for start, used in uses.items():
+        seen: set[str] = set()
+        waiting = [*used]
+        while waiting:
+            name = waiting.pop()
+            if name == start:
+                return True
+            if name not in seen:
+                seen.add(name)
+                waiting.extend(uses.get(name, ()))
+    return "#" in _references(schema)
+
+
+def _references(schema: Json) -> set[str]:
+    found = {as_text(entry.get("$ref")) for entry in walk_objects(schema)}
+    return found - {""}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

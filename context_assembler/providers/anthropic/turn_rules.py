@@ -12,8 +12,13 @@ from context_assembler.values.report import Violation
 
 _ROLES: Final = frozenset({"user", "assistant", "system"})
 _ID: Final = re.compile(r"[a-zA-Z0-9_-]+")
+_SERVER_ID: Final = re.compile(r"srvtoolu_[a-zA-Z0-9_]+")
 _SERVER_CALLS: Final = frozenset({"server_tool_use", "mcp_tool_use"})
 _MAX_MESSAGES: Final = 100_000
+_NAME: Final = re.compile(r"[a-zA-Z0-9_-]{1,64}")
+_MAX_NAME_CHARS: Final = 200
+_REQUIRED: Final = frozenset({"model", "max_tokens", "messages"})
+_NOT_SENT: Final = frozenset({"betas", "extra_body", "extra_headers", "extra_query", "timeout"})
 
 
 def check_shape(sent: Sent) -> Iterator[Violation]:
@@ -23,6 +28,9 @@ def check_shape(sent: Sent) -> Iterator[Violation]:
     max_tokens = sent.payload.get("max_tokens")
     if not isinstance(max_tokens, int) or isinstance(max_tokens, bool) or max_tokens < 0:
         yield breach("A0", "max_tokens", "a number of tokens is required")
+    for name, value in sent.payload.items():
+        if value is None and name not in _REQUIRED | _NOT_SENT:
+            yield breach("A0", name, "is sent as null; leave it out", level="avoid")
     messages = as_array(sent.payload.get("messages"))
     if not messages:
         yield breach("A0", "messages", "at least one message is required")
@@ -137,11 +145,12 @@ def _ids(turn: SentTurn, kind: str, key: str) -> dict[str, Block]:
 
 
 def check_server_tools(sent: Sent) -> Iterator[Violation]:
-    """A4: results of server tools follow their calls; a pending call is waited for."""
+    """A4, A5: results of server tools follow their calls; a pending call is waited for."""
     seen: set[str] = set()
     for turn in sent.turns:
         for block in turn.blocks:
             if block.kind in _SERVER_CALLS:
+                yield from _check_server_id(block)
                 seen.add(as_text(block.body.get("id")))
             elif block.is_server_result and block.body["tool_use_id"] not in seen:
                 yield breach("A4", block.where, "its server_tool_use does not stand before it")
@@ -153,13 +162,20 @@ def check_server_tools(sent: Sent) -> Iterator[Violation]:
                     yield breach("A4", block.where, message)
 
 
+def _check_server_id(block: Block) -> Iterator[Violation]:
+    """A5: a provider gives the ids of its own calls, and knows them by their form."""
+    call_id = as_text(block.body.get("id"))
+    if block.kind == "server_tool_use" and not _SERVER_ID.fullmatch(call_id):
+        yield breach("A5", f"{block.where}.id", "a server tool's id begins with srvtoolu_")
+
+
 def _pending(turn: SentTurn) -> bool:
     calls = {as_text(b.body.get("id")) for b in turn.blocks if b.kind in _SERVER_CALLS}
     return bool(calls - {as_text(b.body.get("tool_use_id")) for b in turn.blocks})
 
 
 def check_call_ids(sent: Sent) -> Iterator[Violation]:
-    """A5: the characters of ids, and that a message does not use one twice."""
+    """A5, A6: the characters of ids and names, and that a message does not use an id twice."""
     seen: set[str] = set()
     for turn in sent.turns:
         own: set[str] = set()
@@ -175,7 +191,24 @@ def check_call_ids(sent: Sent) -> Iterator[Violation]:
                 yield breach("A5", f"{block.where}.id", "is used twice in one message")
             elif call_id in seen:
                 yield breach("A5", f"{block.where}.id", "is used before", level="avoid")
-            if not isinstance(block.body.get("input"), dict):
-                yield breach("A0", f"{block.where}.input", "must be an object")
+            yield from _check_called(block)
             own.add(call_id)
         seen |= own
+
+
+def _check_called(block: Block) -> Iterator[Violation]:
+    """A6, A0: what is called, and with what.
+
+    Source:
+        https://github.com/anthropics/claude-code/issues/2673 (read 2026-11-28): "tool_use.name:
+        String should have at most 200 characters"
+    """
+    name = as_text(block.body.get("name"))
+    if len(name) > _MAX_NAME_CHARS:
+        message = f"has {len(name)} characters, at most {_MAX_NAME_CHARS} are taken"
+        yield breach("A6", f"{block.where}.name", message)
+    elif not _NAME.fullmatch(name):
+        message = "must match [a-zA-Z0-9_-]{1,64}, as the names of tools do"
+        yield breach("A6", f"{block.where}.name", message, level="avoid")
+    if not isinstance(block.body.get("input"), dict):
+        yield breach("A0", f"{block.where}.input", "must be an object")

@@ -1,7 +1,7 @@
 """Canonical messages as content blocks, one unit per message."""
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, Literal, TypeAlias
 
@@ -9,14 +9,16 @@ from context_assembler.providers.anthropic.blocks import (
     PROVIDER,
     Spelling,
     assistant_blocks,
+    own_extras,
     text_blocks,
     user_blocks,
     verbatim,
 )
+from context_assembler.providers.anthropic.tool_changes import change_blocks
 from context_assembler.values.draft import Draft
-from context_assembler.values.fences import REMINDER_TAG, SUMMARY_TAG, fence
 from context_assembler.values.messages import Message
 from context_assembler.values.names import NameRule, respell_names, spell_call_ids
+from context_assembler.values.offered_tools import known_tools, plan_for
 from context_assembler.values.parts import (
     NO_SYSTEM_AUTHORITY,
     Json,
@@ -25,6 +27,7 @@ from context_assembler.values.parts import (
     ToolCall,
     ToolResult,
 )
+from context_assembler.values.texts.fences import REMINDER_TAG, SUMMARY_TAG, fence
 
 # https://github.com/langchain-ai/langchain/issues/37756 (read 2026-11-27)
 ID_RULE: Final = NameRule(pattern=re.compile(r"[a-zA-Z0-9_-]{1,128}"), max_chars=64)
@@ -53,32 +56,56 @@ def tool_names(draft: Draft) -> dict[str, str]:
     """Return the name of every tool with the one that goes over the wire, one to one."""
     native = {
         tool.name: spec["name"]
-        for tool in draft.tools
+        for tool in known_tools(draft)
         if (spec := tool.native_specs.get(PROVIDER)) is not None
         and isinstance(spec.get("name"), str)
     }
     called = (call.name for message in draft.messages for call in message.tool_calls)
-    own = (tool.name for tool in draft.tools if not tool.native_specs)
+    own = (tool.name for tool in known_tools(draft) if not tool.native_specs)
     plain = {*own, *called} - native.keys()
     return respell_names(plain, rule=NAME_RULE) | native
 
 
 def render_units(draft: Draft, names: Mapping[str, str]) -> list[Unit]:
     """Return one unit per message, in order; `names` are those of `tool_names`."""
-    offered = frozenset(names.get(tool.name, tool.name) for tool in draft.tools)
-    spelling = Spelling(names=names, offered=offered)
+    plan = plan_for(draft, provider=PROVIDER)
+    told = (*draft.tools, *(plan.added if plan is not None else ()))
+    offered = frozenset(names.get(tool.name, tool.name) for tool in told)
     ids = spell_call_ids(draft.messages, rule=ID_RULE)
+    spelling = Spelling(names=names, offered=offered, toolsets=_toolsets(draft.messages, ids))
+    changes = change_blocks(draft, names)
     return [
-        _unit(message, own_ids, spelling)
-        for message, own_ids in zip(draft.messages, ids, strict=True)
+        _unit(message, own_ids, spelling, changes.get(at, ()))
+        for at, (message, own_ids) in enumerate(zip(draft.messages, ids, strict=True))
     ]
 
 
-def _unit(message: Message, own_ids: tuple[str, ...], spelling: Spelling) -> Unit:
+def _toolsets(messages: Sequence[Message], ids: Sequence[tuple[str, ...]]) -> dict[str, Json]:
+    """Return the toolset of each call that names one, by the call's id as sent.
+
+    Source:
+        types of the anthropic package 2.14, ToolResultBlockParam: a result names the toolset of the
+        call that it answers (read 2026-11-27)
+    """
+    toolsets: dict[str, Json] = {}
+    for message, own_ids in zip(messages, ids, strict=True):
+        paired = (part for part in message.parts if isinstance(part, ToolCall | ToolResult))
+        for part, call_id in zip(paired, own_ids, strict=True):
+            if isinstance(part, ToolCall) and (name := own_extras(part).get("toolset_name")):
+                toolsets[call_id] = name
+    return toolsets
+
+
+def _unit(
+    message: Message,
+    own_ids: tuple[str, ...],
+    spelling: Spelling,
+    changes: tuple[dict[str, Json], ...],
+) -> Unit:
     if message.kind == "summary":
-        return Unit(role="user", blocks=tuple(text_blocks(fence(SUMMARY_TAG, message.text))))
+        return _summary_unit(message)
     if message.role == "system":
-        return _system_unit(message, spelling)
+        return _system_unit(message, spelling, changes)
     spell = assistant_blocks if message.role == "assistant" else user_blocks
     remaining_ids = iter(own_ids)
     blocks: list[dict[str, Json]] = []
@@ -88,9 +115,28 @@ def _unit(message: Message, own_ids: tuple[str, ...], spelling: Spelling) -> Uni
     return Unit(role="assistant" if message.role == "assistant" else "user", blocks=tuple(blocks))
 
 
-def _system_unit(message: Message, spelling: Spelling) -> Unit:
-    """Return a system message: as text blocks, and fenced for where that role is not taken."""
-    own = tuple(_system_blocks(message))
+def _summary_unit(message: Message) -> Unit:
+    """Return a summary: the API's own block where there is one, fenced text of the user elsewhere.
+
+    Source:
+        https://platform.claude.com/docs/en/build-with-claude/compaction (read 2026-11-27): a
+        compaction goes back as the assistant's, before everything that follows it.
+    """
+    own = [part for part in message.parts if isinstance(part, Opaque) and part.provider == PROVIDER]
+    if own:
+        return Unit(role="assistant", blocks=tuple(verbatim(part.block) for part in own))
+    return Unit(role="user", blocks=tuple(text_blocks(fence(SUMMARY_TAG, message.text))))
+
+
+def _system_unit(
+    message: Message, spelling: Spelling, changes: tuple[dict[str, Json], ...]
+) -> Unit:
+    """Return a system message: as blocks, and as fenced text for where that role is not taken.
+
+    Args:
+        changes: The blocks of a note that tells of changed tools.
+    """
+    own = changes or tuple(_system_blocks(message))
     text = "\n".join(
         part.text for part in message.parts if isinstance(part, Text | Opaque) and part.text.strip()
     )

@@ -7,6 +7,7 @@ from context_assembler.providers.gemini.adapt import adapt
 from context_assembler.providers.gemini.render import fingerprints, render
 from context_assembler.providers.gemini.reply import matches_reply, read_reply
 from context_assembler.providers.gemini.rules import check_payload
+from context_assembler.providers.gemini.settings import change_forms
 
 GEMINI: Final = Provider(
     name="gemini",
@@ -16,4 +17,5 @@ GEMINI: Final = Provider(
     matches_reply=matches_reply,
     check_payload=check_payload,
     fingerprints=fingerprints,
+    change_forms=change_forms,
 )

@@ -4,25 +4,36 @@ from dataclasses import replace
 from typing import Final
 
 from context_assembler.providers.gemini.content import IMAGE_TYPES, fetched_type
+from context_assembler.providers.gemini.generations import is_on_vertex
+from context_assembler.providers.gemini.schemas import fit_schemas
+from context_assembler.providers.gemini.trimming import trim_fields
 from context_assembler.values.adapting import (
     Change,
+    Judge,
     adapt_messages,
     judge_foreign,
     judge_media,
     leave_out,
 )
 from context_assembler.values.draft import Draft, Parameters
-from context_assembler.values.gemini_parts import PROVIDER, is_part
 from context_assembler.values.limits import ModelLimits
-from context_assembler.values.media import MediaRules, Objection
+from context_assembler.values.media.media_rules import MediaRules, Objection
 from context_assembler.values.messages import Role
-from context_assembler.values.offered_tools import leave_out_foreign, leave_strict
+from context_assembler.values.native.gemini_fields import KINDS, NOT_ON_VERTEX, snake_fields
+from context_assembler.values.native.gemini_parts import PROVIDER, is_part
+from context_assembler.values.offered_tools import (
+    declared_tools,
+    leave_out_foreign,
+    leave_strict,
+)
 from context_assembler.values.parts import Document, Image, Json, Opaque, ResultPart, UrlSource
 from context_assembler.values.report import ReportEntry
 
 MAX_INLINE_CHARS: Final = 100 * 1024 * 1024  # of base64, in one request
-_MAX_IMAGES: Final = 3_600
-_MAX_IMAGES_ON_VERTEX: Final = 3_000
+MAX_IMAGE_CHARS_ON_VERTEX: Final = 7_000_000 // 3 * 4
+MAX_IMAGES: Final = 3_600
+MAX_IMAGES_ON_VERTEX: Final = 3_000
+MAX_PDF_PAGES: Final = 1_000
 _TEXT_ROOM_CHARS: Final = 6 * 1024 * 1024  # of a request, for everything that is not media
 _SAMPLING: Final = ("temperature", "top_p", "top_k")
 
@@ -32,18 +43,27 @@ _NO_TYPE: Final = Objection(rule="media.type", reason="its media type is not kno
 def media_rules(limits: ModelLimits) -> MediaRules:
     """Return what the model takes of images and documents.
 
+    No side is too long, but Vertex AI takes seven megabytes of one inline image. Every image is scaled
+    to that, wherever it goes: it costs the same tokens, and fewer bytes of the whole request.
+
     Source:
         https://ai.google.dev/gemini-api/docs/image-understanding
         https://ai.google.dev/gemini-api/docs/document-processing
         https://ai.google.dev/gemini-api/docs/files (read 2026-11-27)
     """
-    is_vertex = limits.host == "vertex_ai"
+    is_vertex = is_on_vertex(limits)
     return MediaRules(
         api="generate_content",
         file_owner=PROVIDER,
         image_types=IMAGE_TYPES,
         image_words="PNG, JPEG, WebP, HEIC and HEIF",
-        max_images=_MAX_IMAGES_ON_VERTEX if is_vertex else _MAX_IMAGES,
+        document_types=("application/pdf", "audio/", "video/"),
+        document_words="PDF, plain text, audio and video",
+        schemes=("https", "http", "gs"),
+        fit_image_chars=MAX_IMAGE_CHARS_ON_VERTEX,
+        max_image_chars=MAX_IMAGE_CHARS_ON_VERTEX if is_vertex else None,
+        max_pdf_pages=MAX_PDF_PAGES,
+        max_images=MAX_IMAGES_ON_VERTEX if is_vertex else MAX_IMAGES,
         max_media_chars=MAX_INLINE_CHARS - _TEXT_ROOM_CHARS,
     )
 
@@ -57,29 +77,54 @@ def adapt(draft: Draft) -> tuple[Draft, tuple[ReportEntry, ...]]:
     rules = media_rules(draft.limits)
     judges = [
         judge_foreign(provider=PROVIDER),
-        _judge_own,
+        judge_own(is_vertex=is_on_vertex(draft.limits)),
         judge_media(rules=rules, limits=draft.limits, takes_from_assistant=True),
         _judge_type,
     ]
     messages, rows = adapt_messages(draft.messages, judges=judges, rules=rules)
-    tools, foreign_rows = leave_out_foreign(draft.tools, provider=PROVIDER)
+    messages, field_rows = trim_fields(messages, is_vertex=is_on_vertex(draft.limits))
+    rows = [*rows, *field_rows]
+    declared = declared_tools(draft, provider=PROVIDER)
+    tools, foreign_rows = leave_out_foreign(declared, provider=PROVIDER)
+    tools, schema_rows = fit_schemas(tools)
     tools, strict_rows = leave_strict(tools, object_to=_object_to_strict)
     parameters, parameter_rows = _adapt_parameters(draft.parameters, draft.limits)
     adapted = replace(draft, messages=messages, tools=tuple(tools), parameters=parameters)
-    return adapted, (*foreign_rows, *strict_rows, *rows, *parameter_rows)
+    return adapted, (*foreign_rows, *schema_rows, *strict_rows, *rows, *parameter_rows)
 
 
-def _judge_own(part: ResultPart, _role: Role) -> Change | None:
-    """Leave out what a reply says about its text, such as the sources of a search: no part."""
-    if not isinstance(part, Opaque) or part.provider != PROVIDER or is_part(part.block):
-        return None
-    named = ", ".join(part.block)
-    return Change(
-        text="",
-        decision="dropped",
-        rule="content.metadata",
-        reason=f"What the reply says about itself ({named}) is not sent back.",
-    )
+def judge_own(*, is_vertex: bool) -> Judge:
+    """Return the judge of Gemini's own blocks.
+
+    What a reply says about its text, such as the sources of a search, is no part. What the server's
+    tools were asked and answered is known to the Gemini API alone; elsewhere its text stands for it.
+
+    Source:
+        `_Part_to_vertex` in google-genai 3.6 (read 2026-11-27)
+    """
+
+    def judge(part: ResultPart, _role: Role) -> Change | None:
+        if not isinstance(part, Opaque) or part.provider != PROVIDER:
+            return None
+        if not is_part(part.block):
+            named = ", ".join(part.block)
+            return Change(
+                text="",
+                decision="dropped",
+                rule="content.metadata",
+                reason=f"What the reply says about itself ({named}) is not sent back.",
+            )
+        foreign = sorted(snake_fields(part.block).keys() & KINDS & NOT_ON_VERTEX)
+        if not is_vertex or not foreign:
+            return None
+        return Change(
+            text=part.text,
+            decision="repaired",
+            rule="content.type",
+            reason=f"Vertex AI takes no {foreign[0]}; it is sent as its text.",
+        )
+
+    return judge
 
 
 def _judge_type(part: ResultPart, _role: Role) -> Change | None:

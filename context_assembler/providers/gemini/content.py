@@ -4,9 +4,10 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Final, assert_never
 
-from context_assembler.values.cleaning import clean_text
-from context_assembler.values.gemini_parts import PROVIDER, snake_block, standard_base64
-from context_assembler.values.media import image_type
+from context_assembler.values.media.document_texts import tell_about, tell_text
+from context_assembler.values.media.media_types import media_type_of
+from context_assembler.values.native.gemini_fields import own_extras, snake_block
+from context_assembler.values.native.gemini_parts import PROVIDER, standard_base64
 from context_assembler.values.parts import (
     Base64Source,
     Document,
@@ -24,6 +25,7 @@ from context_assembler.values.parts import (
     UrlSource,
 )
 from context_assembler.values.reading import as_object
+from context_assembler.values.texts.cleaning import clean_text
 from context_assembler.values.wire import plain_json
 
 # https://ai.google.dev/gemini-api/docs/image-understanding (read 2026-11-27)
@@ -55,13 +57,15 @@ def content_parts(part: Part) -> Iterator[dict[str, Json]]:
     match part:
         case Text(text):
             if clean_text(text).strip():
-                yield text_part(text)
+                yield text_part(text) | beside(part)
         case Image(source=source):
             yield _media_part(source)
         case Document(text=None, source=source):
+            if told := tell_about(part):
+                yield text_part(told)
             yield _media_part(source)
-        case Document(text=text, title=title):
-            yield text_part(f"{title}:\n{text}" if title else str(text))
+        case Document():
+            yield text_part(tell_text(part))
         case Opaque(provider=provider, block=block, text=text):
             if provider == PROVIDER:
                 yield plain_json(snake_block(block))
@@ -73,6 +77,19 @@ def content_parts(part: Part) -> Iterator[dict[str, Json]]:
             assert_never(part)
 
 
+def beside(part: Text | ToolCall | ToolResult, nested: str = "") -> dict[str, Json]:
+    """Return what a part has beside what we know of it; without that of its object."""
+    extras = snake_block(own_extras(part.extras, provider=PROVIDER))
+    return {key: plain_json(held) for key, held in extras.items() if key != nested}
+
+
+def inside(part: ToolCall | ToolResult, nested: str) -> dict[str, Json]:
+    """Return what the call or the response of a part has beside what we know of it."""
+    return as_object(
+        plain_json(snake_block(own_extras(part.extras, provider=PROVIDER)).get(nested))
+    )
+
+
 def plain_content(part: ResultPart) -> str:
     """Return what a part becomes in the text of a function's response; media is named."""
     match part:
@@ -82,8 +99,8 @@ def plain_content(part: ResultPart) -> str:
             return "[image attached in the next user message]"
         case Document(text=None):
             return "[document attached in the next user message]"
-        case Document(text=text):
-            return clean_text(str(text))
+        case Document():
+            return tell_text(part)
         case Opaque():
             return clean_text(part.text)
         case _:
@@ -98,15 +115,33 @@ def is_attachment(part: ResultPart) -> bool:
 def response_part(part: ResultPart) -> dict[str, Json] | None:
     """Return an image or a document as part of a function's response; `None` where it cannot be.
 
-    Only inline bytes: what is fetched from a URL goes into the user content behind the response.
+    Of ours only inline bytes: what is fetched from a URL goes into the user content behind it.
 
     Source:
         https://ai.google.dev/gemini-api/docs/function-calling (read 2026-11-27)
     """
+    if isinstance(part, Opaque):
+        return _own_response_part(part)
     if not is_attachment(part):
         return None
     for spelled in content_parts(part):
         if as_object(spelled.get("inline_data")).get("mime_type") in RESPONSE_TYPES:
+            return spelled
+    return None
+
+
+def told_beside(part: ResultPart) -> str:
+    """Return what is told of a part that goes into a response as bytes: they have no fields for it."""
+    return tell_about(part) if isinstance(part, Document) else ""
+
+
+def _own_response_part(part: Opaque) -> dict[str, Json] | None:
+    """Return a part of an earlier response as it came: with a name, a resolution, or in storage."""
+    if part.provider != PROVIDER:
+        return None
+    spelled = as_object(plain_json(snake_block(part.block)))
+    for kind in ("inline_data", "file_data"):
+        if as_object(spelled.get(kind)).get("mime_type") in RESPONSE_TYPES:
             return spelled
     return None
 
@@ -126,7 +161,7 @@ def _media_part(source: MediaSource) -> dict[str, Json]:
     """
     match source:
         case Base64Source(data=encoded):
-            media_type = image_type(source)
+            media_type = media_type_of(source)
             return {"inline_data": {"mime_type": media_type, "data": standard_base64(encoded)}}
         case UrlSource(url=url):
             fetched: dict[str, Json] = {"file_uri": clean_text(url)}

@@ -1,7 +1,9 @@
-"""What the generations of Gemini models differ in, read off their ids."""
+"""What the generations of Gemini models, and the two hosts of them, differ in."""
 
 import re
 from typing import Final
+
+from context_assembler.values.limits import ModelLimits
 
 _ID: Final = re.compile(r"gemini-(\d+)(?:\.(\d+))?")
 
@@ -41,3 +43,8 @@ def takes_signatures(model: str) -> bool:
     """
     generation = generation_of(model)
     return generation is None or generation >= _KNOWS_SIGNATURES
+
+
+def is_on_vertex(limits: ModelLimits | None) -> bool:
+    """Whether the model is known to be asked through Vertex AI, whose rules differ."""
+    return limits is not None and limits.host == "vertex_ai"

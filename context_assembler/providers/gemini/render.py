@@ -4,16 +4,21 @@ from typing import Final
 
 from context_assembler.errors import EmptySessionError
 from context_assembler.providers.gemini.adapt import adapt
-from context_assembler.providers.gemini.generations import takes_signatures
+from context_assembler.providers.gemini.generations import is_on_vertex, takes_signatures
 from context_assembler.providers.gemini.joining import join_units
-from context_assembler.providers.gemini.settings import render_config, render_tools
+from context_assembler.providers.gemini.settings import (
+    PREVIEW_VERSION,
+    needs_preview,
+    render_config,
+    render_tools,
+)
 from context_assembler.providers.gemini.units import Unit, render_units, tool_names
-from context_assembler.values.cleaning import clean_text
 from context_assembler.values.context import Payload
 from context_assembler.values.draft import Draft
 from context_assembler.values.fingerprints import rolling_fingerprints
-from context_assembler.values.gemini_parts import PROVIDER
+from context_assembler.values.native.gemini_parts import PROVIDER
 from context_assembler.values.parts import Json
+from context_assembler.values.texts.cleaning import clean_text
 
 RENDER_VERSION: Final = 1
 
@@ -33,10 +38,13 @@ def render(draft: Draft) -> Payload:
     contents = join_units(render_units(draft, names), signs_calls=takes_signatures(draft.limits.id))
     if not contents:
         raise EmptySessionError(draft.session_id)
+    config = render_config(draft, names, tools=tools)
+    if needs_preview(contents) and not is_on_vertex(draft.limits):
+        config["http_options"] = {"api_version": PREVIEW_VERSION}
     return {
         "model": draft.limits.api_id or draft.limits.id,
         "contents": contents,
-        "config": render_config(draft, names, tools=tools),
+        "config": config,
     }
 
 
@@ -66,7 +74,8 @@ def _identity(unit: Unit) -> Json:
 def _is_thought(part: dict[str, Json]) -> bool:
     """Whether a part is a thought, or nothing but a signature."""
     is_signature = "thought_signature" in part and not part.keys() - {"thought_signature", "text"}
-    return part.get("thought") is True or (is_signature and not str(part.get("text", "")).strip())
+    is_thought = part.get("thought") is True and "function_call" not in part
+    return is_thought or (is_signature and not str(part.get("text", "")).strip())
 
 
 def _unsigned(part: dict[str, Json]) -> dict[str, Json]:

@@ -10,19 +10,33 @@ from typing import Any, Final
 from context_assembler.errors import ReplyError
 from context_assembler.providers.gemini.units import tool_names
 from context_assembler.values.arguments import spell_json
-from context_assembler.values.cleaning import clean_text
 from context_assembler.values.draft import Draft, Reply
 from context_assembler.values.events import Usage
-from context_assembler.values.gemini_parts import PROVIDER, read_part, snake_fields
 from context_assembler.values.json_shapes import is_array, is_object
+from context_assembler.values.native.gemini_arguments import is_unfinished, join_calls
+from context_assembler.values.native.gemini_fields import own_extras, snake_fields
+from context_assembler.values.native.gemini_parts import PROVIDER, read_part
 from context_assembler.values.parts import Json, JsonObject, Opaque, Part, Text, Thinking, ToolCall
 from context_assembler.values.reading import as_array, as_object, as_text, objects_in
+from context_assembler.values.texts.cleaning import clean_text
 from context_assembler.values.wire import count_of, object_of
 
-_GOOD_ENDS: Final = frozenset({"", "STOP", "FINISH_REASON_UNSPECIFIED"})
 _CUT_OFF: Final = "MAX_TOKENS"
+_GOES_ON: Final = "CONTINUATION"
+_GOOD_ENDS: Final = frozenset({"", "STOP", "FINISH_REASON_UNSPECIFIED", _CUT_OFF, _GOES_ON})
 _ID_CHARS: Final = 16
+_RESUMES_BY: Final = "continuation_token"
 _ABOUT_THE_TEXT: Final = ("grounding_metadata", "citation_metadata", "url_context_metadata")
+
+# What a caller can do about some of the ends of a reply.
+# Docstrings of `google.genai.types.FinishReason`, google-genai 3.6 (read 2026-11-27)
+_REMEDIES: Final[Mapping[str, str]] = {
+    "MALFORMED_FUNCTION_CALL": "Its call cannot be parsed: ask again.",
+    "MALFORMED_RESPONSE": "It cannot be parsed: ask again.",
+    "MISSING_THOUGHT_SIGNATURE": "A call of the history was sent without its signature.",
+    "TOO_MANY_TOOL_CALLS": "The server stopped calling its tools before there was an answer.",
+    "UNEXPECTED_TOOL_CALL": "It calls a function that was not offered.",
+}
 
 
 def matches_reply(reply: Any) -> bool:
@@ -34,8 +48,9 @@ def matches_reply(reply: Any) -> bool:
 def read_reply(reply: Any, draft: Draft | None = None) -> Reply:
     """Return the first candidate's parts in their order: thoughts, text, calls, and what else.
 
-    The SDK does not join the chunks of a stream; a list of them is read as one reply. Calls without
-    an id get one that depends on the reply alone. Tools get back the names they have in the draft.
+    The SDK does not join the chunks of a stream; a list of them is read as one reply, calls that were
+    streamed in pieces included. Calls without an id get one that depends on the reply alone. Tools
+    get back the names they have in the draft. What the SDK's own loop did before is not part of it.
 
     Raises:
         ReplyError: The reply is none of this API's.
@@ -50,8 +65,7 @@ def read_reply(reply: Any, draft: Draft | None = None) -> Reply:
     names = {} if draft is None else {sent: name for name, sent in tool_names(draft).items()}
     parts = _read_parts(chunks, whole, names)
     stop_reason = as_text(whole.get("finish_reason")) or None
-    if parts and isinstance(parts[-1], ToolCall) and stop_reason == _CUT_OFF:
-        warnings.append(f"The reply was cut off inside the call {parts[-1].call_id!r}.")
+    warnings += _warn_of_cut_calls(parts, is_cut_off=stop_reason == _CUT_OFF)
     return Reply(
         provider=PROVIDER,
         model=as_text(whole.get("model_version")),
@@ -91,8 +105,14 @@ def _is_chunk(chunk: JsonObject) -> bool:
 
 
 def _candidate(chunk: JsonObject) -> dict[str, Json]:
-    candidates = as_array(chunk.get("candidates"))
-    return snake_fields(candidates[0]) if candidates else {}
+    """Return the first candidate of a chunk, by its index where it has one; empty without."""
+    candidates = [snake_fields(entry) for entry in as_array(chunk.get("candidates"))]
+    nothing: dict[str, Json] = {}
+    return next((entry for entry in candidates if not entry.get("index")), nothing)
+
+
+def _index_of(candidate: Json) -> int:
+    return count_of(snake_fields(candidate).get("index"))
 
 
 def _merge_chunks(chunks: Sequence[JsonObject]) -> dict[str, Json]:
@@ -106,7 +126,9 @@ def _merge_chunks(chunks: Sequence[JsonObject]) -> dict[str, Json]:
 
 
 def _warn(chunks: Sequence[JsonObject], whole: JsonObject) -> Iterator[str]:
-    candidate_count = max(len(as_array(chunk.get("candidates"))) for chunk in chunks)
+    candidates = [as_array(chunk.get("candidates")) for chunk in chunks]
+    highest = max((_index_of(one) for some in candidates for one in some), default=0)
+    candidate_count = max(*map(len, candidates), highest + 1 if any(candidates) else 0)
     if candidate_count > 1:
         yield f"Only the first of {candidate_count} candidates was read."
     feedback = snake_fields(whole.get("prompt_feedback"))
@@ -117,11 +139,22 @@ def _warn(chunks: Sequence[JsonObject], whole: JsonObject) -> Iterator[str]:
     elif candidate_count == 0:
         yield "The reply has no candidate."
     ended = as_text(whole.get("finish_reason"))
-    if ended not in _GOOD_ENDS and ended != _CUT_OFF:
+    if ended not in _GOOD_ENDS:
         why = as_text(whole.get("finish_message"))
-        yield f"The reply ended with {ended}{f': {why}' if why else ''}."
-    if whole.get("continuation_token"):
-        yield "The reply goes on: ask again with its continuation_token."
+        remedy = f" {_REMEDIES[ended]}" if ended in _REMEDIES else ""
+        yield f"The reply ended with {ended}{f': {why}' if why else ''}.{remedy}"
+    if whole.get(_RESUMES_BY) or ended == _GOES_ON:
+        yield "The reply goes on: ask again with its continuation_token, which is kept beside it."
+
+
+def _warn_of_cut_calls(parts: Sequence[Part], *, is_cut_off: bool) -> Iterator[str]:
+    for place, part in enumerate(parts):
+        if not isinstance(part, ToolCall):
+            continue
+        is_last = place == len(parts) - 1
+        own = as_object(own_extras(part.extras, provider=PROVIDER).get("function_call"))
+        if is_unfinished(own) or (is_last and is_cut_off):
+            yield f"The reply was cut off inside the call {part.call_id!r}."
 
 
 def _read_parts(
@@ -129,19 +162,32 @@ def _read_parts(
 ) -> list[Part]:
     seed = as_text(whole.get("response_id"))
     parts: list[Part] = []
+    for is_first, block in _blocks(chunks):
+        part = read_part(block, call_id=_call_id(block, seed=seed, at=len(parts)))
+        if isinstance(part, ToolCall):
+            part = replace(part, name=names.get(part.name, part.name))
+        joined = _join(parts[-1], part) if parts and is_first else None
+        if joined is None:
+            parts.append(part)
+        else:
+            parts[-1] = joined
+    about = (
+        _metadata(key, whole[key]) for key in (*_ABOUT_THE_TEXT, _RESUMES_BY) if whole.get(key)
+    )
+    return [part for part in (*parts, *about) if part != Text("")]
+
+
+def _blocks(chunks: Sequence[JsonObject]) -> Iterator[tuple[bool, dict[str, Json]]]:
+    """Yield the parts of all chunks, each with whether it is the first of its chunk."""
+    firsts: list[bool] = []
+    blocks: list[dict[str, Json]] = []
     for chunk in chunks:
         content = snake_fields(_candidate(chunk).get("content"))
         for at, (_, block) in enumerate(objects_in(content.get("parts"))):
-            part = read_part(block, call_id=_call_id(block, seed=seed, at=len(parts)))
-            if isinstance(part, ToolCall):
-                part = replace(part, name=names.get(part.name, part.name))
-            joined = _join(parts[-1], part) if parts and at == 0 else None
-            if joined is None:
-                parts.append(part)
-            else:
-                parts[-1] = joined
-    about = (_metadata(key, whole[key]) for key in _ABOUT_THE_TEXT if whole.get(key))
-    return [part for part in (*parts, *about) if part != Text("")]
+            firsts.append(at == 0)
+            blocks.append(block)
+    for place, block in join_calls(blocks):
+        yield firsts[place], as_object(block)
 
 
 def _join(before: Part, part: Part) -> Part | None:

@@ -7,9 +7,9 @@ from typing import Final
 
 from context_assembler.providers.gemini.generations import SIGNED, generation_of
 from context_assembler.values.breaches import RuleBook
-from context_assembler.values.gemini_parts import snake_fields
 from context_assembler.values.json_shapes import is_object
 from context_assembler.values.limits import ModelLimits
+from context_assembler.values.native.gemini_fields import snake_fields
 from context_assembler.values.parts import Json, JsonObject
 from context_assembler.values.reading import as_array, as_text
 
@@ -36,6 +36,16 @@ SOURCES: Final[Mapping[str, str]] = {
     "G14": f"{_DOCS}/structured-output",
     "G15": f"{_DOCS}/function-calling; https://github.com/UKGovernmentBEIS/inspect_ai/issues/2462",
     "G16": "https://github.com/ag2ai/ag2/pull/3145",
+}
+
+# What no look at a payload can find, by the rule that it belongs to.
+UNCHECKED: Final[Mapping[str, str]] = {
+    "G4": "Which model, key and route a signature was made with: it does not show. The assembler sends "
+    "none but those whose reply is known to come from the same.",
+    "G5": "Whether signed parts go back as they came: only who has the reply can tell. The assembler "
+    "sends them verbatim.",
+    "G9": "Whether the cached content still exists, and was made for this model.",
+    "G12": "The size, type and pages of what lies behind an address.",
 }
 
 breach: Final = RuleBook(sources=SOURCES, read_on="2026-11-27").breach

@@ -4,23 +4,33 @@ import re
 from collections.abc import Iterator
 from typing import Final
 
+from context_assembler.providers.gemini.generations import is_on_vertex
 from context_assembler.providers.gemini.rule_book import Sent, breach
-from context_assembler.providers.gemini.settings import MAX_STOP_SEQUENCES
+from context_assembler.providers.gemini.settings import (
+    MAX_STOP_SEQUENCES,
+    PREVIEW_VERSION,
+    part_fields,
+)
 from context_assembler.values.breaches import level_if
-from context_assembler.values.gemini_parts import snake_fields
+from context_assembler.values.native.gemini_fields import snake_fields
 from context_assembler.values.reading import as_array, as_number, as_text
 from context_assembler.values.report import Violation
 
 _IN_THE_CACHE: Final = ("system_instruction", "tools", "tool_config")
 _MOVING_ALIAS: Final = re.compile(r"(models/)?gemini-.*-latest")
 _MAX_TEMPERATURE: Final = 2
-_PREVIEW_VERSIONS: Final = ("v1beta", "v1alpha")
+
+# Announced with implicit caching alone: its page of the models, and that of caching (read 2026-11-27).
+_WITHOUT_CACHES: Final = re.compile(r"(models/)?gemini-4-argon(-.*)?")
+_PREVIEW_VERSIONS: Final = (PREVIEW_VERSION, "v1alpha")
 
 
 def check_cached_content(sent: Sent) -> Iterator[Violation]:
-    """G9: what lies in the cache is not sent beside it."""
+    """G9: what lies in the cache is not sent beside it, and the model has explicit caches."""
     if not sent.config.get("cached_content"):
         return
+    if _WITHOUT_CACHES.fullmatch(sent.model):
+        yield breach("G9", sent.where("cached_content"), "the model has no explicit caches")
     for key in _IN_THE_CACHE:
         if sent.config.get(key):
             yield breach("G9", sent.where(key), "belongs into the cached content")
@@ -64,7 +74,7 @@ def check_limits(sent: Sent) -> Iterator[Violation]:
     largest = None if sent.limits is None else sent.limits.output_tokens
     if max_tokens is not None and largest is not None and max_tokens > largest:
         message = f"the model's longest reply has {largest:,} tokens"
-        yield breach("G10", sent.where("max_output_tokens"), message, level="avoid")
+        yield breach("G10", sent.where("max_output_tokens"), message)
     stops = as_array(sent.config.get("stop_sequences"))
     if len(stops) > MAX_STOP_SEQUENCES:
         message = f"{len(stops)} sequences, at most {MAX_STOP_SEQUENCES} are taken"
@@ -74,13 +84,14 @@ def check_limits(sent: Sent) -> Iterator[Violation]:
 def check_versions(sent: Sent) -> Iterator[Violation]:
     """G11: what the SDK's default version of the API, v1, does not know."""
     options = snake_fields(sent.config.get("http_options"))
-    if as_text(options.get("api_version")) in _PREVIEW_VERSIONS:
+    is_preview = as_text(options.get("api_version")) in _PREVIEW_VERSIONS
+    if is_preview or is_on_vertex(sent.limits):
         return
     if sent.is_sdk and _MOVING_ALIAS.fullmatch(as_text(sent.payload.get("model"))):
         message = "this alias needs http_options with api_version v1beta"
         yield breach("G11", "model", message)
     for content in sent.contents:
         for part in content.parts:
-            if "media_resolution" in part.fields:
+            if any("media_resolution" in fields for fields in part_fields(part.fields)):
                 message = "needs http_options with api_version v1beta"
                 yield breach("G11", f"{part.where}.media_resolution", message)

@@ -1,19 +1,27 @@
 """Tools and parameters as the config of `generate_content`."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Final
 
 from context_assembler.errors import UnsupportedRequestError
 from context_assembler.providers.gemini.generations import SIGNED, generation_of
-from context_assembler.values.cleaning import clean_text
+from context_assembler.providers.gemini.schemas import spell_schema
 from context_assembler.values.draft import Draft
-from context_assembler.values.gemini_parts import PROVIDER
-from context_assembler.values.parts import Json
+from context_assembler.values.limits import ModelLimits
+from context_assembler.values.native.gemini_fields import snake_fields
+from context_assembler.values.native.gemini_parts import PROVIDER
+from context_assembler.values.offered_tools import allowed_names
+from context_assembler.values.parts import Json, JsonObject
+from context_assembler.values.reading import objects_in
+from context_assembler.values.texts.cleaning import clean_text
+from context_assembler.values.tool_changes import NO_CHANGES, ChangeForms
 from context_assembler.values.tools import ToolSpec
-from context_assembler.values.wire import plain_json, root_object_schema
+from context_assembler.values.wire import plain_json
 
 # https://ai.google.dev/api/generate-content, GenerationConfig.stopSequences (read 2026-11-27)
 MAX_STOP_SEQUENCES: Final = 5
+
+PREVIEW_VERSION: Final = "v1beta"
 
 _MODES: Final = {"auto": "AUTO", "any": "ANY", "tool": "ANY", "none": "NONE"}
 
@@ -45,8 +53,26 @@ def _declare(tool: ToolSpec, name: str) -> dict[str, Json]:
     description = clean_text(tool.description)
     if description.strip():
         rendered["description"] = description
-    rendered["parameters_json_schema"] = root_object_schema(tool.input_schema)
+    rendered["parameters_json_schema"] = spell_schema(tool.input_schema)
     return rendered
+
+
+def needs_preview(contents: Iterable[JsonObject]) -> bool:
+    """Whether the contents have what the SDK's default version of the API, v1, does not know.
+
+    Source:
+        https://ai.google.dev/gemini-api/docs/media-resolution (read 2026-11-27)
+    """
+    parts = (part for content in contents for _, part in objects_in(content.get("parts")))
+    return any("media_resolution" in fields for part in parts for fields in part_fields(part))
+
+
+def part_fields(part: JsonObject) -> Iterator[JsonObject]:
+    """Yield the fields of a part, then those of the parts of its function's response."""
+    yield part
+    response = snake_fields(part.get("function_response"))
+    for _, inner in objects_in(response.get("parts")):
+        yield snake_fields(inner)
 
 
 def render_config(
@@ -91,14 +117,45 @@ def _tool_config(
         _check_forced(draft, has_functions=has_functions)
     # Beside server tools the API decides by itself; AUTO is not among what it takes then.
     is_default = needs_flag and choice is not None and choice.mode == "auto"
-    if choice is not None and has_functions and not is_default:
-        calling: dict[str, Json] = {"mode": _MODES[choice.mode]}
+    allowed = _allowed(draft, names)
+    if allowed and has_functions:
+        mode = "ANY" if choice is not None and choice.mode == "any" else "VALIDATED"
+        calling: dict[str, Json] = {"mode": mode, "allowed_function_names": allowed}
+        rendered["function_calling_config"] = calling
+    elif choice is not None and has_functions and not is_default:
+        calling = {"mode": _MODES[choice.mode]}
         if choice.name is not None:
             calling["allowed_function_names"] = [names[choice.name]]
         rendered["function_calling_config"] = calling
     if needs_flag:
         rendered["include_server_side_tool_invocations"] = True
     return {"tool_config": rendered} if rendered else {}
+
+
+def _allowed(draft: Draft, names: Mapping[str, str]) -> list[str]:
+    """Return the functions that alone may be called; none where all may be, or none.
+
+    Source:
+        docstring of `google.genai.types.FunctionCallingConfigMode`, google-genai 3.6
+        (read 2026-11-27)
+    """
+    choice = draft.parameters.tool_choice
+    allowed = allowed_names(draft, provider=PROVIDER)
+    if allowed is None or (choice is not None and choice.mode not in ("auto", "any")):
+        return []
+    declared = {tool.name for tool in draft.tools if not tool.native_specs}
+    return [names[name] for name in allowed if name in declared]
+
+
+def change_forms(limits: ModelLimits) -> ChangeForms:
+    """Return what the model can be told of tools beside the history: which of them it may call.
+
+    Source:
+        docstring of `google.genai.types.FunctionCallingConfigMode`, google-genai 3.6
+        (read 2026-11-27)
+    """
+    is_own = limits.provider == "google" and limits.host in (None, "vertex_ai")
+    return ChangeForms(withdraws="choice") if is_own else NO_CHANGES
 
 
 def _check_forced(draft: Draft, *, has_functions: bool) -> None:

@@ -1,17 +1,23 @@
 """Rules on functions, their schemas and the choice among them."""
 
+import re
 from collections.abc import Iterator
 from typing import Final
 
+from context_assembler.providers.gemini.generations import is_on_vertex
 from context_assembler.providers.gemini.rule_book import Sent, breach
+from context_assembler.providers.gemini.schemas import dangling_reference
 from context_assembler.providers.gemini.units import NAME_RULE
 from context_assembler.values.breaches import level_if
-from context_assembler.values.gemini_parts import snake_fields, snake_key
 from context_assembler.values.json_shapes import is_array
+from context_assembler.values.native.gemini_fields import snake_fields, snake_key
 from context_assembler.values.parts import JsonObject
 from context_assembler.values.reading import as_array, as_object, as_text
 from context_assembler.values.report import Violation
 from context_assembler.values.wire import walk_schemas
+
+# Docstring of `google.genai.types.FunctionDeclaration.parameters`, google-genai 3.6 (read 2026-11-27)
+_PARAMETER_NAME: Final = re.compile(r"[a-zA-Z_][a-zA-Z0-9_]{0,63}")
 
 _MODES: Final = frozenset({"AUTO", "ANY", "NONE", "VALIDATED", "MODE_UNSPECIFIED"})
 
@@ -67,17 +73,21 @@ def _check_schemas(sent: Sent, function: JsonObject, *, where: str) -> Iterator[
         yield breach("G8", f"{where}.parameters", message)
     if plain is not None and as_object(plain).get("type", "object") != "object":
         yield breach("G8", f"{where}.parameters_json_schema.type", "must be 'object'")
+    lost = dangling_reference(as_object(plain))
+    if lost is not None:
+        message = f"{lost!r:.80} points to nothing inside the schema"
+        yield breach("G8", f"{where}.parameters_json_schema", message, level="avoid")
     for schema in walk_schemas(own):
         yield from _check_schema(sent, schema, where=f"{where}.parameters")
     for schema in walk_schemas([own, plain]):
         for name in as_object(schema.get("properties")):
-            if not NAME_RULE.allows(name) or len(name) > NAME_RULE.max_chars:
-                message = f"{name!r} should be a plain name of up to 64 characters"
+            if not _PARAMETER_NAME.fullmatch(name):
+                message = f"{name!r:.80} should be up to 64 of a-zA-Z0-9_, and begin with no digit"
                 yield breach("G7", f"{where}.parameters", message, level="avoid")
 
 
 def _check_schema(sent: Sent, schema: JsonObject, *, where: str) -> Iterator[Violation]:
-    known = _SCHEMA_FIELDS | _VERTEX_FIELDS if _is_vertex(sent) else _SCHEMA_FIELDS
+    known = _SCHEMA_FIELDS | _VERTEX_FIELDS if is_on_vertex(sent.limits) else _SCHEMA_FIELDS
     for key in schema:
         if snake_key(key) not in known:
             message = f"{key!r} is not known here; use parameters_json_schema"
@@ -104,7 +114,9 @@ def check_tool_choice(sent: Sent) -> Iterator[Violation]:
     declared = {as_text(function.get("name")) for _, function in sent.functions()}
     if not declared:
         # Without any tool it was accepted, and Vertex AI takes it always.
-        is_tolerated = tool_config.get("include_server_side_tool_invocations") or _is_vertex(sent)
+        is_tolerated = tool_config.get("include_server_side_tool_invocations") or is_on_vertex(
+            sent.limits
+        )
         level = level_if(bool(sent.config.get("tools")) and not is_tolerated)
         yield breach("G15", where, "is only taken beside function declarations", level=level)
     allowed = as_array(choice.get("allowed_function_names"))
@@ -125,7 +137,7 @@ def check_mixed_tools(sent: Sent) -> Iterator[Violation]:
         {key for _, tool in sent.tools() for key in tool if key != "function_declarations"}
     )
     tool_config = snake_fields(sent.config.get("tool_config"))
-    if server_tools and not _is_vertex(sent):
+    if server_tools and not is_on_vertex(sent.limits):
         if sent.is_unsigned:
             message = f"the model takes no {', '.join(server_tools)} beside functions"
             yield breach("G16", where, message)
@@ -139,7 +151,3 @@ def check_mixed_tools(sent: Sent) -> Iterator[Violation]:
     if sent.is_sdk and calling.get("disable") is not True:
         message = "should be disabled: the SDK would call functions by itself"
         yield breach("G15", sent.where("automatic_function_calling"), message, level="avoid")
-
-
-def _is_vertex(sent: Sent) -> bool:
-    return sent.limits is not None and sent.limits.host == "vertex_ai"

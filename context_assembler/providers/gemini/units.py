@@ -6,19 +6,22 @@ from dataclasses import dataclass
 from typing import Final, Literal, TypeAlias
 
 from context_assembler.providers.gemini.content import (
+    beside,
     content_parts,
+    inside,
     is_attachment,
     plain_content,
     response_part,
     text_part,
+    told_beside,
 )
 from context_assembler.providers.gemini.generations import takes_media_in_responses
-from context_assembler.values.cleaning import clean_text
 from context_assembler.values.draft import Draft
-from context_assembler.values.fences import REMINDER_TAG, SUMMARY_TAG, fence
-from context_assembler.values.gemini_parts import PROVIDER, snake_block, spell_response
 from context_assembler.values.messages import Message
 from context_assembler.values.names import NameRule, respell_names, spell_call_ids
+from context_assembler.values.native.gemini_fields import snake_block
+from context_assembler.values.native.gemini_parts import PROVIDER, spell_response
+from context_assembler.values.offered_tools import known_tools
 from context_assembler.values.parts import (
     Document,
     Image,
@@ -31,6 +34,8 @@ from context_assembler.values.parts import (
     ToolCall,
     ToolResult,
 )
+from context_assembler.values.texts.cleaning import clean_text
+from context_assembler.values.texts.fences import REMINDER_TAG, SUMMARY_TAG, fence
 from context_assembler.values.wire import plain_json
 
 # Docstring of `google.genai.types.FunctionDeclaration.name`, google-genai 3.6 (read 2026-11-27)
@@ -79,7 +84,7 @@ class Spelling:
 
 def tool_names(draft: Draft) -> dict[str, str]:
     """Return every tool's name with the one that goes over the wire, one to one."""
-    declared = (tool.name for tool in draft.tools if not tool.native_specs)
+    declared = (tool.name for tool in known_tools(draft) if not tool.native_specs)
     called = (call.name for message in draft.messages for call in message.tool_calls)
     return respell_names({*declared, *called}, rule=NAME_RULE)
 
@@ -170,7 +175,8 @@ def _model_part(part: Part, call_id: str, spelling: Spelling) -> Iterator[dict[s
         case ToolCall():
             name = spelling.names.get(part.name, part.name)
             arguments = plain_json(part.arguments)
-            yield {"function_call": {"id": call_id, "name": name, "args": arguments}}
+            call: dict[str, Json] = {"id": call_id, "name": name, "args": arguments}
+            yield {"function_call": call, **beside(part, "function_call")}
         case Thinking():
             if part.block is not None and part.provider == PROVIDER:
                 yield plain_json(snake_block(part.block))
@@ -181,7 +187,9 @@ def _model_part(part: Part, call_id: str, spelling: Spelling) -> Iterator[dict[s
 def _response(result: ToolResult, call_id: str, spelling: Spelling) -> dict[str, Json]:
     """Return what a function answered; media inside where the model takes it there."""
     placed = _place_media(result, spelling)
-    texts = [plain_content(part) for part, inside in placed if inside is None]
+    texts = [
+        plain_content(part) if within is None else told_beside(part) for part, within in placed
+    ]
     texts = [text for text in texts if text.strip()]
     if result.is_error and not texts:
         texts = ["The tool failed without saying why."]
@@ -190,8 +198,10 @@ def _response(result: ToolResult, call_id: str, spelling: Spelling) -> dict[str,
         "name": _function_name(result, call_id, spelling),
         "response": plain_json(spell_response(texts, is_error=result.is_error)),
     }
-    media = [inside for _, inside in placed if inside is not None]
-    return {"function_response": {**fields, "parts": media} if media else fields}
+    media = [within for _, within in placed if within is not None]
+    fields |= {"parts": media} if media else {}
+    spelled = fields | inside(result, "function_response")
+    return {"function_response": spelled, **beside(result, "function_response")}
 
 
 def _place_media(
@@ -207,8 +217,8 @@ def _attachments(
     results: list[tuple[ToolResult, str]], spelling: Spelling
 ) -> Iterator[dict[str, Json]]:
     for result, call_id in results:
-        for part, inside in _place_media(result, spelling):
-            if inside is None and is_attachment(part):
+        for part, within in _place_media(result, spelling):
+            if within is None and is_attachment(part):
                 kind = "Image" if isinstance(part, Image) else "Document"
                 name = _function_name(result, call_id, spelling)
                 yield text_part(f"{kind} returned by {name} ({call_id}):")
@@ -217,5 +227,5 @@ def _attachments(
 
 def _function_name(result: ToolResult, call_id: str, spelling: Spelling) -> str:
     """Return the name that the response must carry: that of the call it answers."""
-    name = spelling.names_by_call.get(call_id) or result.tool_name or "unknown"
+    name = spelling.names_by_call.get(call_id, result.tool_name or "unknown")
     return spelling.names.get(name) or NAME_RULE.respell(name)

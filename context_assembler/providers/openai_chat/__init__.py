@@ -7,6 +7,7 @@ from context_assembler.providers.openai_chat.adapt import adapt
 from context_assembler.providers.openai_chat.render import fingerprints, render
 from context_assembler.providers.openai_chat.reply import matches_reply, read_reply
 from context_assembler.providers.openai_chat.rules import check_payload
+from context_assembler.providers.openai_chat.settings import change_forms
 
 OPENAI_CHAT: Final = Provider(
     name="openai_chat",
@@ -16,4 +17,5 @@ OPENAI_CHAT: Final = Provider(
     matches_reply=matches_reply,
     check_payload=check_payload,
     fingerprints=fingerprints,
+    change_forms=change_forms,
 )

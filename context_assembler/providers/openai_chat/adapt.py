@@ -1,14 +1,15 @@
 """A draft as Chat Completions can take it."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Final
 
 from context_assembler.providers.openai_chat.content import PART_TYPES, PROVIDER
 from context_assembler.providers.openai_chat.dialect import Dialect, dialect_of
 from context_assembler.providers.openai_chat.settings import (
+    MAX_TOOLS,
     effort_of,
     must_not_reason,
-    suits_strict,
 )
 from context_assembler.values.adapting import (
     Change,
@@ -18,19 +19,31 @@ from context_assembler.values.adapting import (
     judge_media,
 )
 from context_assembler.values.draft import Draft
-from context_assembler.values.media import MediaRules
+from context_assembler.values.media.media_rules import MediaRules
 from context_assembler.values.messages import Role
-from context_assembler.values.offered_tools import leave_out_foreign, leave_strict
-from context_assembler.values.parts import Json, Opaque, ResultPart
+from context_assembler.values.native.unfolding import is_label, unfold
+from context_assembler.values.offered_tools import (
+    declared_tools,
+    drop_allowed,
+    leave_out_foreign,
+    leave_out_surplus,
+    leave_strict,
+)
+from context_assembler.values.parts import Opaque, ResultPart, Text
 from context_assembler.values.report import ReportEntry
+from context_assembler.values.schemas.strict_schemas import object_to_strict
+from context_assembler.values.summaries import settle_summaries
+from context_assembler.values.tools import ToolSpec
 
 IMAGE_TYPES: Final = ("image/jpeg", "image/png", "image/gif", "image/webp")
+FIT_IMAGE_CHARS: Final = 10 * 1024 * 1024
 
 _COMMON: Final = MediaRules(
     api="Chat Completions",
     file_owner="openai",
     image_types=IMAGE_TYPES,
     image_words="JPEG, PNG, GIF and WebP",
+    takes_animations=False,
     fetches_documents=False,
     takes_image_ids=False,
 )
@@ -39,7 +52,9 @@ _COMMON: Final = MediaRules(
 def media_rules(dialect: Dialect) -> MediaRules:
     """Return what the server takes of images and documents; only OpenAI's own limits are known.
 
-    Of the published limits on the images of one request the lower ones.
+    Of the published limits on the images of one request the lower ones. No side is too long, the
+    server scales by itself; but an image of more bytes than any picture that it looks at needs is
+    scaled, so that a few of them do not fill a request.
 
     Source:
         https://developers.openai.com/api/docs/guides/images-vision
@@ -51,6 +66,7 @@ def media_rules(dialect: Dialect) -> MediaRules:
     return replace(
         _COMMON,
         max_image_chars=20_900_000,
+        fit_image_chars=FIT_IMAGE_CHARS,
         max_document_chars=73_000_000,
         max_images=500,
         max_media_chars=73_000_000,
@@ -70,12 +86,22 @@ def adapt(draft: Draft) -> tuple[Draft, tuple[ReportEntry, ...]]:
         judge_media(rules=rules, limits=draft.limits),
         _judge_own(dialect),
     ]
-    messages, rows = adapt_messages(draft.messages, judges=judges, rules=rules)
-    tools, foreign_rows = leave_out_foreign(draft.tools, provider=PROVIDER)
-    tools, strict_rows = leave_strict(tools, object_to=_object_to_strict)
+    told, summary_rows = settle_summaries(draft.messages, provider=PROVIDER)
+    messages, rows = adapt_messages(told, judges=judges, rules=rules)
+    declared = declared_tools(draft, provider=PROVIDER)
+    tools, foreign_rows = leave_out_foreign(declared, provider=PROVIDER)
+    tools, gateway_rows = _leave_out_gateway_tools(tools, dialect)
+    tools, surplus_rows = _leave_out_surplus(draft, tools)
+    tools, strict_rows = leave_strict(tools, object_to=object_to_strict)
     adapted = replace(draft, messages=messages, tools=tuple(tools))
+    adapted, allowed_rows = _drop_allowed(adapted, dialect)
     adapted, effort_rows = _stop_reasoning(adapted)
-    return adapted, (*foreign_rows, *strict_rows, *rows, *effort_rows)
+    tool_rows = (*foreign_rows, *gateway_rows, *surplus_rows, *strict_rows, *allowed_rows)
+    return adapted, (*tool_rows, *summary_rows, *rows, *effort_rows)
+
+
+def _drop_allowed(draft: Draft, dialect: Dialect) -> tuple[Draft, list[ReportEntry]]:
+    return (draft, []) if dialect.is_openai else drop_allowed(draft, api="The server")
 
 
 def _judge_own(dialect: Dialect) -> Judge:
@@ -90,20 +116,55 @@ def _judge_own(dialect: Dialect) -> Judge:
                 return None
         elif role == "assistant" and kind == "refusal":
             return None
-        has_text = bool(part.text.strip())
         reason = f"A part of type {kind!r} is not taken from the {role}"
+        sent = unfold(part)
+        is_said = bool(sent) and not is_label(part.text if sent == (Text(part.text),) else "")
         return Change(
-            text=part.text if has_text else f"[{kind} left out: not taken from the {role}]",
-            decision="repaired" if has_text else "dropped",
+            text="" if is_said else f"[{kind} left out: not taken from the {role}]",
+            decision="repaired" if is_said else "dropped",
             rule="content.type",
-            reason=f"{reason}; it is {'sent as its text' if has_text else 'left out'}.",
+            reason=f"{reason}; it is {'sent as what is in it' if is_said else 'left out'}.",
+            parts=sent if is_said else (),
         )
 
     return judge
 
 
-def _object_to_strict(schema: Json) -> str | None:
-    return None if suits_strict(schema) else "its schema has what strict mode refuses"
+def _leave_out_gateway_tools(
+    tools: Sequence[ToolSpec], dialect: Dialect
+) -> tuple[list[ToolSpec], list[ReportEntry]]:
+    """Return the tools that OpenAI may know: those that a gateway runs bear its name.
+
+    Source:
+        types of the openai package 3.57, ChatCompletionToolUnionParam
+        https://openrouter.ai/docs/guides/features/server-tools/tool-search (read 2026-11-27)
+    """
+    if not dialect.is_openai:
+        return list(tools), []
+    kinds = [str(tool.native_specs.get(PROVIDER, {}).get("type", "")) for tool in tools]
+    rows = [
+        ReportEntry(
+            kind="tool",
+            id=tool.name,
+            decision="dropped",
+            reason=f"OpenAI knows no tool of the type {kind!r}.",
+            rule="tool.native",
+        )
+        for tool, kind in zip(tools, kinds, strict=True)
+        if ":" in kind
+    ]
+    return [t for t, kind in zip(tools, kinds, strict=True) if ":" not in kind], rows
+
+
+def _leave_out_surplus(
+    draft: Draft, tools: list[ToolSpec]
+) -> tuple[list[ToolSpec], list[ReportEntry]]:
+    """Return the tools that OpenAI takes; how many other servers take is not known."""
+    if not dialect_of(draft.limits).is_openai:
+        return tools, []
+    choice = draft.parameters.tool_choice
+    forced = choice.name if choice is not None else None
+    return leave_out_surplus(tools, most=MAX_TOOLS, forced=forced, api="Chat Completions")
 
 
 def _stop_reasoning(draft: Draft) -> tuple[Draft, list[ReportEntry]]:

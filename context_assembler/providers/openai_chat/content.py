@@ -3,8 +3,8 @@
 from collections.abc import Iterator
 from typing import Final, assert_never
 
-from context_assembler.values.cleaning import clean_text
-from context_assembler.values.media import image_type
+from context_assembler.values.media.document_texts import tell_about, tell_text
+from context_assembler.values.media.media_types import media_type_of
 from context_assembler.values.parts import (
     Base64Source,
     Document,
@@ -20,6 +20,7 @@ from context_assembler.values.parts import (
     ToolResult,
     UrlSource,
 )
+from context_assembler.values.texts.cleaning import clean_text
 from context_assembler.values.wire import plain_json
 
 PROVIDER: Final = "openai_chat"
@@ -49,7 +50,7 @@ def user_content(part: Part) -> Iterator[dict[str, Json]]:
         case Image():
             yield _image_part(part)
         case Document():
-            yield _document_part(part)
+            yield from _document_parts(part)
         case Opaque():
             if part.provider == PROVIDER:
                 yield plain_json(part.block)
@@ -71,7 +72,7 @@ def plain_content(part: ResultPart) -> str:
         case Document():
             if part.text is None:
                 return "[document attached in the next user message]"
-            return clean_text(part.text)
+            return tell_text(part)
         case Opaque():
             return clean_text(part.text)
         case _:
@@ -88,7 +89,7 @@ def _image_part(image: Image) -> dict[str, Json]:
     assert not isinstance(source, FileIdSource), "an adapted draft has no images by file id"
     match source:
         case Base64Source(data=encoded):
-            target = f"data:{image_type(source)};base64,{encoded}"
+            target = f"data:{media_type_of(source)};base64,{encoded}"
         case UrlSource(url=url):
             target = clean_text(url)
         case _:
@@ -99,23 +100,24 @@ def _image_part(image: Image) -> dict[str, Json]:
     return {"type": "image_url", "image_url": image_url}
 
 
-def _document_part(document: Document) -> dict[str, Json]:
-    """Return a PDF as a file, a text document as text.
+def _document_parts(document: Document) -> Iterator[dict[str, Json]]:
+    """Yield a PDF as a file, a text document as text; what no field tells of it in front.
 
     Source:
         https://developers.openai.com/api/docs/guides/pdf-files (read 2026-11-27)
     """
     if document.text is not None:
-        title = f"{document.title}:\n" if document.title else ""
-        return text_part(f"{title}{document.text}")
+        yield text_part(tell_text(document))
+        return
     source = document.source
+    yield from text_parts(tell_about(document, has_title=isinstance(source, Base64Source)))
     assert not isinstance(source, UrlSource), "an adapted draft has no documents at a URL"
     match source:
-        case Base64Source(media_type=media_type, data=encoded):
-            url = f"data:{media_type};base64,{encoded}"
+        case Base64Source(data=encoded):
+            url = f"data:{media_type_of(source)};base64,{encoded}"
             name = clean_text(document.title or "document.pdf")
-            return {"type": "file", "file": {"filename": name, "file_data": url}}
+            yield {"type": "file", "file": {"filename": name, "file_data": url}}
         case FileIdSource(file_id=file_id):
-            return {"type": "file", "file": {"file_id": clean_text(file_id)}}
+            yield {"type": "file", "file": {"file_id": clean_text(file_id)}}
         case _:
             assert_never(source)

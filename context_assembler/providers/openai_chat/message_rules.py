@@ -9,6 +9,8 @@ from context_assembler.providers.openai_chat.content import PART_TYPES
 from context_assembler.providers.openai_chat.joining import MAX_CALLS
 from context_assembler.providers.openai_chat.rule_book import Sent, SentMessage, breach
 from context_assembler.values.breaches import level_if
+from context_assembler.values.json_bounds import broken_bound
+from context_assembler.values.media.media_claims import WEB_SCHEMES, object_to_inlined, scheme_of
 from context_assembler.values.parts import Json
 from context_assembler.values.reading import as_array, as_object, as_text
 from context_assembler.values.report import Violation
@@ -19,11 +21,15 @@ _INSTRUCTIONS: Final = frozenset({"developer", "system"})
 _NAME: Final = re.compile(r"[a-zA-Z0-9_-]{1,64}")
 _FILE_KEYS: Final = frozenset({"file_data", "file_id", "filename"})
 _MAX_ID_CHARS: Final = 40
+_MAX_IMAGES: Final = 500
+_MAX_IMAGE_CHARS: Final = 20_971_520
 _MISTRAL_STRINGS: Final = re.compile(r".*mistral.*")
 
 
 def check_shape(sent: Sent) -> Iterator[Violation]:
-    """C0: the payload and its messages are of the documented shape."""
+    """C0: the payload and its messages are of the documented shape, and JSON."""
+    if (broken := broken_bound(sent.payload)) is not None:
+        yield breach("C0", "", f"cannot be sent as JSON: {broken}")
     if not as_text(sent.payload.get("model")):
         yield breach(
             "C0", "model", "a model id belongs here, unless the URL names it", level="avoid"
@@ -70,32 +76,63 @@ def check_content(sent: Sent) -> Iterator[Violation]:
             yield breach("C10", where, "is missing")
         elif content == "":
             yield breach("C10", where, "is empty", level="avoid")
+        for place, part in message.parts():
+            if part.get("type") == "text" and not as_text(part.get("text")):
+                yield breach("C10", f"{place}.text", "is empty", level="avoid")
 
 
 def check_media(sent: Sent) -> Iterator[Violation]:
-    """C11, C14: images in user messages only, with a URL; files with known fields."""
+    """C11, C14: images in user messages only, with a URL, not too many; files with known fields."""
+    yield from _check_images(sent)
     sees = sent.limits is None or sent.limits.features.get("vision") is not False
     for message in sent.messages:
         for where, part in message.parts():
             kind = part.get("type")
             if kind == "image_url":
-                yield from _check_image(message, part, where=where)
+                yield from _check_image(sent, message, part, where=where)
                 if not sees:
                     yield breach("C14", where, "the model takes no images")
             elif message.role == "tool" and kind in ("file", "input_audio"):
                 yield breach("C11", where, "a tool message takes text only")
             elif kind == "file" and sent.is_openai:
-                for key in as_object(part.get("file")).keys() - _FILE_KEYS:
-                    yield breach("C14", f"{where}.file.{key}", "unknown field")
+                yield from _check_file(as_object(part.get("file")), where=f"{where}.file")
 
 
-def _check_image(message: SentMessage, part: dict[str, Json], *, where: str) -> Iterator[Violation]:
+def _check_images(sent: Sent) -> Iterator[Violation]:
+    parts = (part for message in sent.messages for _, part in message.parts())
+    images = [part.get("image_url") for part in parts if part.get("type") == "image_url"]
+    if len(images) > _MAX_IMAGES:
+        text = f"{len(images)} images; some versions take {_MAX_IMAGES}"
+        yield breach("C14", "messages", text, level="avoid")
+    if any(len(as_text(as_object(image).get("url"))) > _MAX_IMAGE_CHARS for image in images):
+        text = f"an image of more than {_MAX_IMAGE_CHARS:,} characters"
+        yield breach("C14", "messages", text, level="avoid")
+
+
+def _check_file(file: dict[str, Json], *, where: str) -> Iterator[Violation]:
+    for key in file.keys() - _FILE_KEYS:
+        yield breach("C14", f"{where}.{key}", "unknown field")
+    objection = object_to_inlined(as_text(file.get("file_data")))
+    if objection is not None:
+        yield breach("C14", f"{where}.file_data", objection, level="avoid")
+
+
+def _check_image(
+    sent: Sent, message: SentMessage, part: dict[str, Json], *, where: str
+) -> Iterator[Violation]:
     if message.role != "user":
         yield breach("C11", where, "images are taken from the user only")
     image = part.get("image_url")
     url = image if isinstance(image, str) else as_object(image).get("url")
+    place, scheme = f"{where}.image_url.url", scheme_of(as_text(url))
+    objection = object_to_inlined(as_text(url))
     if not as_text(url).strip():
-        yield breach("C14", f"{where}.image_url.url", "a URL or data URL is required")
+        yield breach("C14", place, "a URL or data URL is required")
+    elif objection is not None:
+        yield breach("C14", place, objection, level="avoid")
+    elif scheme != "data" and scheme not in WEB_SCHEMES:
+        text = f"cannot be fetched: {scheme or 'no'} scheme, only https and data"
+        yield breach("C14", place, text, level=level_if(sent.is_openai))
 
 
 def check_pairs(sent: Sent) -> Iterator[Violation]:

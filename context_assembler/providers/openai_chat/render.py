@@ -7,18 +7,16 @@ from context_assembler.providers.openai_chat.adapt import adapt
 from context_assembler.providers.openai_chat.dialect import Dialect, dialect_of
 from context_assembler.providers.openai_chat.joining import join_units
 from context_assembler.providers.openai_chat.settings import (
-    MAX_TOOLS,
-    refuse,
     render_parameters,
     render_tool_choice,
     render_tools,
 )
 from context_assembler.providers.openai_chat.units import Unit, render_units, tool_names
-from context_assembler.values.cleaning import clean_text
 from context_assembler.values.context import Payload
 from context_assembler.values.draft import Draft
 from context_assembler.values.fingerprints import rolling_fingerprints
 from context_assembler.values.parts import Json
+from context_assembler.values.texts.cleaning import clean_text
 
 RENDER_VERSION: Final = 1
 OPENING: Final = "(The conversation starts with the assistant.)"
@@ -35,12 +33,6 @@ def render(draft: Draft) -> Payload:
     dialect = dialect_of(draft.limits)
     names = tool_names(draft)
     tools = render_tools(draft, names)
-    if dialect.is_openai and len(tools) > MAX_TOOLS:
-        raise refuse(
-            draft,
-            f"it takes at most {MAX_TOOLS} tools, not {len(tools)}",
-            remedy="Offer fewer tools with disabled_tools or permissions.",
-        )
     conversation = join_units(render_units(draft, names), merges_users=dialect.merges_users)
     if not conversation:
         raise EmptySessionError(draft.session_id)

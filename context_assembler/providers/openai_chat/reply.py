@@ -9,6 +9,8 @@ from context_assembler.providers.openai_chat.units import tool_names
 from context_assembler.values.arguments import parse_arguments
 from context_assembler.values.draft import Draft, Reply
 from context_assembler.values.events import Usage
+from context_assembler.values.json_bounds import keep_numbers_sound
+from context_assembler.values.native.chat_calls import is_custom, read_custom
 from context_assembler.values.parts import Json, JsonObject, Opaque, Part, Text, Thinking, ToolCall
 from context_assembler.values.reading import as_array, as_object, as_text, objects_in
 from context_assembler.values.wire import count_of, object_of
@@ -35,6 +37,8 @@ def read_reply(reply: Any, draft: Draft | None = None) -> Reply:
     body = object_of(reply)
     if body is None:
         raise ReplyError(reply, reason="it is neither a dict nor an SDK object")
+    warnings: list[str] = []
+    body = keep_numbers_sound(body, warnings)
     choices = as_array(body.get("choices"))
     if not choices:
         raise ReplyError(reply, reason="it has no choices")
@@ -42,7 +46,6 @@ def read_reply(reply: Any, draft: Draft | None = None) -> Reply:
     message = as_object(choice.get("message"))
     if not message:
         raise ReplyError(reply, reason="its first choice has no message")
-    warnings: list[str] = []
     if len(choices) > 1:
         warnings.append(f"Only the first of {len(choices)} choices was read.")
     names = {} if draft is None else {sent: name for name, sent in tool_names(draft).items()}
@@ -66,7 +69,7 @@ def _read_message(
         if isinstance(thought, str) and thought:
             yield Thinking(text=thought, provider=PROVIDER)
             break
-    yield from _read_content(message.get("content"), warnings)
+    yield from _read_content(message, warnings)
     refusal = message.get("refusal")
     if isinstance(refusal, str) and refusal:
         yield Opaque(provider=PROVIDER, block={"type": "refusal", "refusal": refusal}, text=refusal)
@@ -76,14 +79,22 @@ def _read_message(
     legacy = as_object(message.get("function_call"))
     if legacy and not calls:
         yield _read_call({"id": "call_0", "function": legacy}, names, warnings)
-    if message.get("audio"):
-        warnings.append("The spoken answer was not recorded.")
+    audio = as_object(message.get("audio"))
+    if audio:
+        warnings.append("Of the spoken answer only the words were recorded.")
+        if spoken := as_text(audio.get("transcript")):
+            yield Text(spoken)
 
 
-def _read_content(content: Json, warnings: list[str]) -> Iterator[Part]:
-    """Yield text; some servers answer with a list of parts, as in a request."""
+def _read_content(message: JsonObject, warnings: list[str]) -> Iterator[Part]:
+    """Yield text; some servers answer with a list of parts, as in a request.
+
+    Citations are kept beside the text, though no request takes them back.
+    """
+    content = message.get("content")
     if isinstance(content, str) and content:
-        yield Text(content)
+        cited = as_array(message.get("annotations"))
+        yield Text(content, extras={PROVIDER: {"annotations": cited}} if cited else None)
     for entry in as_array(content):
         part = as_object(entry)
         kind, text = part.get("type"), as_text(part.get("text"))
@@ -104,6 +115,8 @@ def _read_call(call: JsonObject, names: Mapping[str, str], warnings: list[str]) 
     target = as_object(call.get("function")) or as_object(call.get("custom"))
     sent_name = as_text(target.get("name"))
     name = names.get(sent_name, sent_name)
+    if is_custom(call):
+        return read_custom(call, name=name)
     given = target.get("arguments", target.get("input"))
     read = parse_arguments(given or None)
     if read.problem:

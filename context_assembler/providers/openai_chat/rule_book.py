@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from datetime import date
 from typing import Final
 
 from context_assembler.providers.openai_chat.dialect import dialect_of
@@ -32,6 +33,16 @@ SOURCES: Final[Mapping[str, str]] = {
     "C14": "https://developers.openai.com/api/docs/guides/images-vision",
     "C15": "https://developers.openai.com/api/docs/guides/prompt-caching",
     "C16": "https://docs.mistral.ai/api (chat completions, order of roles)",
+    "C17": "https://developers.openai.com/api/docs/deprecations",
+}
+
+# What no look at a payload can find, by the rule that it belongs to.
+UNCHECKED: Final[Mapping[str, str]] = {
+    "C2": "Without the model's row nobody knows whether it takes tools beside reasoning in this API; "
+    "some gateways lift the rule, and for them it is advice.",
+    "C3": "Which models reason without being asked is known by their rows, and by the ids of those "
+    "that always do.",
+    "C14": "The type of an uploaded file, and what lies behind a URL, are known to the server alone.",
 }
 
 # Ids of OpenAI's own models, for payloads without a row of limits.
@@ -72,13 +83,16 @@ class Sent:
     payload: dict[str, Json]
     messages: tuple[SentMessage, ...]
     limits: ModelLimits | None
+    today: date | None
     model: str
     is_openai: bool
     takes_late_instructions: bool
     is_strict_about_order: bool
 
 
-def open_payload(payload: JsonObject, *, limits: ModelLimits | None) -> Sent:
+def open_payload(
+    payload: JsonObject, *, limits: ModelLimits | None, today: date | None = None
+) -> Sent:
     """Return the payload as the server will see it: `extra_body` merged in."""
     body = as_object(payload)
     merged = body | as_object(body.pop("extra_body", None))
@@ -92,6 +106,7 @@ def open_payload(payload: JsonObject, *, limits: ModelLimits | None) -> Sent:
             for index, entry in enumerate(as_array(merged.get("messages")))
         ),
         limits=limits,
+        today=today,
         model=asked.removeprefix("openai/"),
         is_openai=is_openai,
         takes_late_instructions=is_openai if dialect is None else dialect.takes_late_instructions,

@@ -14,9 +14,14 @@ from context_assembler.providers.openai_chat.message_rules import (
 )
 from context_assembler.providers.openai_chat.rule_book import Sent, open_payload
 from context_assembler.providers.openai_chat.setting_rules import (
+    check_cache,
+    check_dates,
     check_limits,
     check_reasoning,
     check_sampling,
+)
+from context_assembler.providers.openai_chat.tool_rules import (
+    check_format,
     check_tool_choice,
     check_tools,
 )
@@ -26,11 +31,14 @@ from context_assembler.values.report import Violation
 
 _RULES: Final[tuple[Callable[[Sent], Iterable[Violation]], ...]] = (
     check_shape,
+    check_dates,
     check_tools,
     check_tool_choice,
+    check_format,
     check_reasoning,
     check_sampling,
     check_limits,
+    check_cache,
     check_order,
     check_content,
     check_pairs,
@@ -50,8 +58,7 @@ def check_payload(
 
     Args:
         limits: The model's row; without it the rules that depend on the row are left out.
-        today: No rule of this API is dated.
+        today: By which day a model may have been shut down; without it none is.
     """
-    del today
-    sent = open_payload(payload, limits=limits)
+    sent = open_payload(payload, limits=limits, today=today)
     return [violation for check in _RULES for violation in check(sent)]

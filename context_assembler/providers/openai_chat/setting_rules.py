@@ -1,4 +1,4 @@
-"""Rules on tools and parameters."""
+"""Rules on parameters."""
 
 import re
 from collections.abc import Iterator
@@ -9,23 +9,21 @@ from context_assembler.providers.openai_chat.rule_book import Sent, breach
 from context_assembler.providers.openai_chat.settings import (
     MAX_CACHE_KEY_CHARS,
     MAX_STOP_SEQUENCES,
-    MAX_TOOLS,
-    suits_strict,
 )
 from context_assembler.values.breaches import level_if
-from context_assembler.values.parts import Json
+from context_assembler.values.parts import JsonObject
 from context_assembler.values.reading import (
     as_array,
     as_number,
     as_object,
     as_text,
-    objects_in,
 )
 from context_assembler.values.report import Violation
 
-_NAME: Final = re.compile(r"[a-zA-Z0-9_-]{1,64}")
-_UNIONS: Final = ("oneOf", "anyOf", "allOf")
 _MAX_METADATA: Final = 16
+_MAX_KEY_CHARS: Final = 64
+_MAX_VALUE_CHARS: Final = 512
+_MAX_MARKS: Final = 4
 _DATE: Final = r"(-\d{4}-\d{2}-\d{2})?"
 
 # What the id alone decides. Each was refused in so many words: "'messages[0].role' does not support
@@ -36,56 +34,7 @@ _WITHOUT_JSON_SCHEMA: Final = re.compile(
     r"gpt-4(-\d{4})?|gpt-4-turbo.*|gpt-3\.5-turbo.*|gpt-4o-2024-05-13"
 )
 _WITH_WEB_SEARCH: Final = re.compile(r".*search.*")
-
-
-def check_tools(sent: Sent) -> Iterator[Violation]:
-    """C6, C7, C8: number, names and schemas."""
-    tools = list(objects_in(sent.payload.get("tools")))
-    if len(tools) > MAX_TOOLS and sent.is_openai:
-        yield breach("C6", "tools", f"{len(tools)} tools, at most {MAX_TOOLS} are taken")
-    names: set[str] = set()
-    for index, tool in tools:
-        if tool.get("type") != "function":
-            continue
-        function, where = as_object(tool.get("function")), f"tools[{index}].function"
-        name = as_text(function.get("name"))
-        if not _NAME.fullmatch(name):
-            yield breach("C7", f"{where}.name", "must match [a-zA-Z0-9_-]{1,64}")
-        if name in names:
-            yield breach("C7", f"{where}.name", f"{name!r} is taken", level="avoid")
-        names.add(name)
-        parameters = function.get("parameters")
-        if parameters is not None:
-            yield from _check_schema(sent, parameters, where=f"{where}.parameters")
-        if function.get("strict") is True and not suits_strict(parameters):
-            message = "strict mode does not take this schema"
-            yield breach("C8", f"{where}.parameters", message, level="avoid")
-
-
-def _check_schema(sent: Sent, schema: Json, *, where: str) -> Iterator[Violation]:
-    fields = as_object(schema)
-    level = level_if(sent.is_openai)
-    if fields and fields.get("type") != "object":
-        yield breach("C8", f"{where}.type", "must be 'object'", level=level)
-    for union in _UNIONS:
-        if union in fields:
-            yield breach("C8", f"{where}.{union}", "no union at the root", level=level)
-
-
-def check_tool_choice(sent: Sent) -> Iterator[Violation]:
-    """C6: choices stand beside tools, and a forced tool is offered."""
-    tools = [tool for _, tool in objects_in(sent.payload.get("tools"))]
-    choice = sent.payload.get("tool_choice")
-    if not tools and sent.is_openai and not sent.payload.get("functions"):
-        for name in ("tool_choice", "parallel_tool_calls"):
-            if sent.payload.get(name) is not None:
-                yield breach("C6", name, "is only taken beside tools")
-    target = as_object(as_object(choice).get("function"))
-    if not target:
-        return
-    offered = {as_text(as_object(tool.get("function")).get("name")) for tool in tools}
-    if as_text(target.get("name")) not in offered:
-        yield breach("C6", "tool_choice", f"tool {target.get('name')!r} is not offered")
+_ONE_RETENTION: Final = re.compile(r"gpt-(5\.[5-9]|[6-9]).*")
 
 
 def check_reasoning(sent: Sent) -> Iterator[Violation]:
@@ -163,10 +112,7 @@ def check_limits(sent: Sent) -> Iterator[Violation]:
         yield breach("C12", "web_search_options", "is not taken by this model")
     if len(as_array(payload.get("stop"))) > MAX_STOP_SEQUENCES and sent.is_openai:
         yield breach("C9", "stop", f"at most {MAX_STOP_SEQUENCES} are taken")
-    if len(as_object(payload.get("metadata"))) > _MAX_METADATA:
-        yield breach("C9", "metadata", f"at most {_MAX_METADATA} keys are taken")
-    if len(as_text(payload.get("prompt_cache_key"))) > MAX_CACHE_KEY_CHARS:
-        yield breach("C15", "prompt_cache_key", f"at most {MAX_CACHE_KEY_CHARS} characters")
+    yield from _check_metadata(payload)
     yield from _check_lengths(sent)
 
 
@@ -181,6 +127,36 @@ def _check_lengths(sent: Sent) -> Iterator[Violation]:
     for message in sent.messages:
         if message.role == "developer" and _WITHOUT_DEVELOPER.fullmatch(sent.model):
             yield breach("C5", f"{message.where}.role", "developer is not taken by this model")
+
+
+def _check_metadata(payload: JsonObject) -> Iterator[Violation]:
+    metadata = as_object(payload.get("metadata"))
+    if len(metadata) > _MAX_METADATA:
+        yield breach("C9", "metadata", f"at most {_MAX_METADATA} keys are taken")
+    for key, value in metadata.items():
+        if len(key) > _MAX_KEY_CHARS or len(as_text(value)) > _MAX_VALUE_CHARS:
+            message = f"a key has at most {_MAX_KEY_CHARS} characters, a value {_MAX_VALUE_CHARS}"
+            yield breach("C9", f"metadata.{key:.20}", message)
+
+
+def check_cache(sent: Sent) -> Iterator[Violation]:
+    """C15: key, lifetime and marks of the prompt cache."""
+    if len(as_text(sent.payload.get("prompt_cache_key"))) > MAX_CACHE_KEY_CHARS:
+        yield breach("C15", "prompt_cache_key", f"at most {MAX_CACHE_KEY_CHARS} characters")
+    is_short = sent.payload.get("prompt_cache_retention") == "in_memory"
+    if is_short and sent.is_openai and _ONE_RETENTION.fullmatch(sent.model):
+        yield breach("C15", "prompt_cache_retention", "is '24h' with this model")
+    marks = [1 for m in sent.messages for _, part in m.parts() if "prompt_cache_breakpoint" in part]
+    if len(marks) > _MAX_MARKS:
+        message = f"of {len(marks)} marks the latest {_MAX_MARKS} are written"
+        yield breach("C15", "messages", message, level="avoid")
+
+
+def check_dates(sent: Sent) -> Iterator[Violation]:
+    """C17: the model is still there."""
+    gone = sent.limits.retires_on if sent.limits is not None else None
+    if sent.is_openai and gone is not None and sent.today is not None and gone <= sent.today:
+        yield breach("C17", "model", f"was shut down on {gone}")
 
 
 def _mentions_json(sent: Sent) -> bool:

@@ -6,18 +6,33 @@ from typing import Final
 
 from context_assembler.errors import UnsupportedRequestError
 from context_assembler.providers.openai_chat.content import PROVIDER
-from context_assembler.providers.openai_chat.dialect import Dialect
-from context_assembler.values.cleaning import clean_text
+from context_assembler.providers.openai_chat.dialect import Dialect, dialect_of
 from context_assembler.values.draft import Draft
-from context_assembler.values.offered_tools import is_offered, spell_tools
-from context_assembler.values.parts import Json, JsonObject
-from context_assembler.values.reading import as_array, as_object
+from context_assembler.values.limits import ModelLimits
+from context_assembler.values.offered_tools import allowed_names, is_offered, spell_tools
+from context_assembler.values.parts import Json
+from context_assembler.values.reading import as_object, as_text
+from context_assembler.values.texts.cleaning import clean_text
+from context_assembler.values.tool_changes import NO_CHANGES, ChangeForms
 from context_assembler.values.tools import ToolSpec
-from context_assembler.values.wire import root_object_schema, walk_schemas
+from context_assembler.values.wire import root_object_schema
 
 MAX_TOOLS: Final = 128
 MAX_STOP_SEQUENCES: Final = 4
 MAX_CACHE_KEY_CHARS: Final = 64
+
+_ALLOWED_MODES: Final[Mapping[str, str]] = {"auto": "auto", "any": "required"}
+_FORMS: Final = ChangeForms(withdraws="choice")
+
+
+def change_forms(limits: ModelLimits) -> ChangeForms:
+    """Return what the model can be told of tools beside the history: which of them it may call.
+
+    Source:
+        types of the openai package 3.57, ChatCompletionAllowedToolsParam (read 2026-11-27)
+    """
+    is_own = dialect_of(limits).is_openai and limits.host is None
+    return _FORMS if is_own else NO_CHANGES
 
 
 def refuse(draft: Draft, problem: str, *, remedy: str) -> UnsupportedRequestError:
@@ -49,19 +64,6 @@ def _function_tool(tool: ToolSpec, name: str) -> dict[str, Json]:
     if tool.is_strict:
         function["strict"] = True
     return {"type": "function", "function": function}
-
-
-def suits_strict(schema: Json) -> bool:
-    """Whether strict mode takes the schema: closed objects whose properties are all required."""
-    return not any(map(_breaks_strict, walk_schemas(schema)))
-
-
-def _breaks_strict(schema: JsonObject) -> bool:
-    if schema.get("type") != "object":
-        return bool({"oneOf", "allOf"} & schema.keys())
-    required = as_array(schema.get("required"))
-    optional = [name for name in as_object(schema.get("properties")) if name not in required]
-    return bool(optional) or schema.get("additionalProperties") is not False
 
 
 def render_parameters(draft: Draft, dialect: Dialect) -> dict[str, Json]:
@@ -154,22 +156,47 @@ def render_tool_choice(
         UnsupportedRequestError: A forced call of a tool that is not offered.
     """
     choice = draft.parameters.tool_choice
+    allowed = _allowed(draft, names, tools=tools)
     if choice is None:
-        return {}
+        return {"tool_choice": allowed} if allowed else {}
     if choice.mode in ("any", "tool"):
         _check_forced(draft, tools=tools)
     if not tools:
         return {}
     if choice.name is None:
-        rendered: dict[str, Json] = {
-            "tool_choice": "required" if choice.mode == "any" else choice.mode
-        }
+        usual = "required" if choice.mode == "any" else choice.mode
+        rendered: dict[str, Json] = {"tool_choice": allowed or usual}
     else:
         function = {"name": names[choice.name]}
         rendered = {"tool_choice": {"type": "function", "function": function}}
     if choice.allows_parallel is not None and draft.limits.features.get("parallel_tools", True):
         rendered["parallel_tool_calls"] = choice.allows_parallel
     return rendered
+
+
+def _allowed(
+    draft: Draft, names: Mapping[str, str], *, tools: list[dict[str, Json]]
+) -> dict[str, Json]:
+    """Return the choice among some of the tools; empty where all may be called, or none.
+
+    Source:
+        types of the openai package 3.57, ChatCompletionAllowedToolsParam (read 2026-11-27)
+    """
+    choice = draft.parameters.tool_choice
+    mode = choice.mode if choice is not None else "auto"
+    allowed = allowed_names(draft, provider=PROVIDER)
+    if allowed is None or mode not in _ALLOWED_MODES or not dialect_of(draft.limits).is_openai:
+        return {}
+    wanted = {names.get(name) for name in allowed}
+    chosen = [_naming(tool) for tool in tools if _naming(tool)[tool["type"]]["name"] in wanted]
+    told = {"mode": _ALLOWED_MODES[mode], "tools": chosen}
+    return {"type": "allowed_tools", "allowed_tools": told} if chosen else {}
+
+
+def _naming(tool: dict[str, Json]) -> dict[str, Json]:
+    """Return a tool as a choice names it."""
+    kind = as_text(tool.get("type"))
+    return {"type": kind, kind: {"name": as_object(tool.get(kind)).get("name")}}
 
 
 def _check_forced(draft: Draft, *, tools: list[dict[str, Json]]) -> None:

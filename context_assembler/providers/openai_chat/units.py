@@ -13,11 +13,11 @@ from context_assembler.providers.openai_chat.content import (
     user_content,
 )
 from context_assembler.providers.openai_chat.dialect import NAME_RULE, Dialect, dialect_of
-from context_assembler.values.cleaning import clean_text
 from context_assembler.values.draft import Draft
-from context_assembler.values.fences import REMINDER_TAG, SUMMARY_TAG, fence
 from context_assembler.values.messages import Message
 from context_assembler.values.names import respell_names, spell_call_ids
+from context_assembler.values.native.chat_calls import write_custom
+from context_assembler.values.offered_tools import known_tools
 from context_assembler.values.parts import (
     NO_SYSTEM_AUTHORITY,
     Document,
@@ -30,6 +30,8 @@ from context_assembler.values.parts import (
     ToolResult,
 )
 from context_assembler.values.reading import as_object
+from context_assembler.values.texts.cleaning import clean_text
+from context_assembler.values.texts.fences import REMINDER_TAG, SUMMARY_TAG, fence
 from context_assembler.values.wire import compact_json, parse_json_object, plain_json
 
 UnitRole: TypeAlias = Literal["user", "assistant", "system"]
@@ -62,12 +64,12 @@ def tool_names(draft: Draft) -> dict[str, str]:
     """Return every tool's name with the one that goes over the wire, one to one."""
     native = {
         tool.name: name
-        for tool in draft.tools
+        for tool in known_tools(draft)
         if (spec := tool.native_specs.get(PROVIDER)) is not None
         and isinstance(name := _native_name(spec), str)
     }
     called = (call.name for message in draft.messages for call in message.tool_calls)
-    own = (tool.name for tool in draft.tools if not tool.native_specs)
+    own = (tool.name for tool in known_tools(draft) if not tool.native_specs)
     plain = {*own, *called} - native.keys()
     return respell_names(plain, rule=NAME_RULE) | native
 
@@ -100,7 +102,7 @@ def render_units(draft: Draft, names: Mapping[str, str]) -> list[Unit]:
 
 def _unit(message: Message, own_ids: tuple[str, ...], spelling: Spelling) -> Unit:
     if message.kind == "summary":
-        return Unit(role="user", messages=tuple(_say("user", fence(SUMMARY_TAG, message.text))))
+        return Unit(role="user", messages=tuple(_say("user", _summary(message))))
     if message.role == "system":
         return _system_unit(message, spelling)
     is_reply = message.role == "assistant"
@@ -120,6 +122,11 @@ def _unit(message: Message, own_ids: tuple[str, ...], spelling: Spelling) -> Uni
         answers=tuple(_answer(part, call_id) for part, call_id in results),
         attachments=tuple(_attachments(results, spelling)),
     )
+
+
+def _summary(message: Message) -> str:
+    opaque = (part.text for part in message.parts if isinstance(part, Opaque))
+    return fence(SUMMARY_TAG, message.text or "\n".join(filter(None, opaque)))
 
 
 def _with_ids(
@@ -195,10 +202,13 @@ def _assistant_content(parts: Iterable[Part]) -> str | list[dict[str, Json]]:
 
 def _call(call: ToolCall, call_id: str, spelling: Spelling) -> dict[str, Json]:
     """Return a call, with the model's own spelling of the arguments where they are an object."""
+    name = spelling.names.get(call.name, call.name)
+    custom = write_custom(call, call_id=call_id, name=name)
+    if custom is not None:
+        return custom
     spelled = call.arguments_json
     if spelled is None or parse_json_object(spelled) is None:
         spelled = compact_json(plain_json(call.arguments))
-    name = spelling.names.get(call.name, call.name)
     function = {"name": name, "arguments": clean_text(spelled)}
     return {"id": call_id, "type": "function", "function": function}
 

@@ -7,6 +7,8 @@ from context_assembler.providers.openai_responses.adapt import adapt
 from context_assembler.providers.openai_responses.render import fingerprints, render
 from context_assembler.providers.openai_responses.reply import matches_reply, read_reply
 from context_assembler.providers.openai_responses.rules import check_payload
+from context_assembler.providers.openai_responses.settings import tool_search
+from context_assembler.providers.openai_responses.tool_changes import change_forms
 
 OPENAI_RESPONSES: Final = Provider(
     name="openai_responses",
@@ -16,4 +18,6 @@ OPENAI_RESPONSES: Final = Provider(
     matches_reply=matches_reply,
     check_payload=check_payload,
     fingerprints=fingerprints,
+    change_forms=change_forms,
+    tool_search=tool_search,
 )

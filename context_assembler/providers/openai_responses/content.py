@@ -3,8 +3,9 @@
 from collections.abc import Iterator
 from typing import assert_never
 
-from context_assembler.values.cleaning import clean_text
-from context_assembler.values.media import image_type
+from context_assembler.values.media.document_texts import tell_about, tell_text
+from context_assembler.values.media.media_types import media_type_of
+from context_assembler.values.native.response_items import PROVIDER, without_nulls
 from context_assembler.values.parts import (
     Base64Source,
     Document,
@@ -19,7 +20,7 @@ from context_assembler.values.parts import (
     ToolResult,
     UrlSource,
 )
-from context_assembler.values.response_items import PROVIDER, without_nulls
+from context_assembler.values.texts.cleaning import clean_text
 from context_assembler.values.wire import plain_json
 
 Piece = dict[str, Json]
@@ -44,7 +45,7 @@ def pieces_of(part: Part) -> Iterator[Piece]:
         case Image():
             yield _image(part)
         case Document():
-            yield _document(part)
+            yield from _documents(part)
         case Opaque():
             if part.provider == PROVIDER and is_content(part):
                 yield without_nulls(plain_json(part.block))
@@ -72,7 +73,7 @@ def _image(image: Image) -> Piece:
     piece: Piece = {"type": "input_image", "detail": image.detail or "auto"}
     match image.source:
         case Base64Source(data=encoded):
-            url = f"data:{image_type(image.source)};base64,{encoded}"
+            url = f"data:{media_type_of(image.source)};base64,{encoded}"
             return {**piece, "image_url": url}
         case UrlSource(url=url):
             return {**piece, "image_url": clean_text(url)}
@@ -82,26 +83,30 @@ def _image(image: Image) -> Piece:
             assert_never(image.source)
 
 
-def _document(document: Document) -> Piece:
-    """Return a document as a file; one whose text is known as that text.
+def _documents(document: Document) -> Iterator[Piece]:
+    """Yield a document as a file, or as its text; what no field tells of it in front.
 
     Source:
         https://developers.openai.com/api/docs/guides/file-inputs (read 2026-11-27)
     """
     if document.text is not None:
-        title = f"{document.title}:\n" if document.title else ""
-        return text_piece(f"{title}{document.text}")
-    match document.source:
-        case Base64Source(media_type=media_type, data=encoded):
+        yield text_piece(tell_text(document))
+        return
+    source = document.source
+    if told := tell_about(document, has_title=isinstance(source, Base64Source)):
+        yield text_piece(told)
+    match source:
+        case Base64Source(data=encoded):
+            media_type = media_type_of(source)
             name = clean_text(document.title or _usual_name(media_type))
             url = f"data:{clean_text(media_type)};base64,{encoded}"
-            return {"type": "input_file", "filename": name, "file_data": url}
+            yield {"type": "input_file", "filename": name, "file_data": url}
         case UrlSource(url=url):
-            return {"type": "input_file", "file_url": clean_text(url)}
+            yield {"type": "input_file", "file_url": clean_text(url)}
         case FileIdSource(file_id=file_id):
-            return {"type": "input_file", "file_id": clean_text(file_id)}
+            yield {"type": "input_file", "file_id": clean_text(file_id)}
         case _:
-            assert_never(document.source)
+            assert_never(source)
 
 
 def _usual_name(media_type: str) -> str:

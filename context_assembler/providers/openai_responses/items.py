@@ -5,10 +5,24 @@ from dataclasses import dataclass
 from typing import Final, assert_never
 
 from context_assembler.providers.openai_responses.content import is_content
-from context_assembler.providers.openai_responses.dialect import reasons
-from context_assembler.values.cleaning import clean_text
+from context_assembler.providers.openai_responses.forms import (
+    CallForm,
+    goes_whole,
+    has_server_id,
+    keeps_server_items,
+    message_id,
+    reasoning_entry,
+)
 from context_assembler.values.limits import ModelLimits
 from context_assembler.values.messages import Message
+from context_assembler.values.native.response_items import (
+    PROVIDER,
+    is_complete,
+    is_sealed_compaction,
+    own_extras,
+    sendable,
+    write_call,
+)
 from context_assembler.values.parts import (
     Document,
     Image,
@@ -21,23 +35,15 @@ from context_assembler.values.parts import (
     ToolCall,
     ToolResult,
 )
-from context_assembler.values.reading import as_text
-from context_assembler.values.response_items import (
-    PROVIDER,
-    own_extras,
-    without_nulls,
-    write_call,
-)
+from context_assembler.values.reading import as_array, as_text, objects_in
+from context_assembler.values.texts.cleaning import clean_text
 from context_assembler.values.wire import plain_json
 
 Entry = dict[str, Json]
 
 _PHASES: Final = frozenset({"commentary", "final_answer"})
-_MESSAGE_IDS: Final = "msg_"
-_CALL_IDS: Final = ("fc_", "ctc_", "tsc_", "sh_", "apc_")
-_MAX_ID_CHARS: Final = 64
+_SAID: Final = ("output_text", "refusal")
 _OF_PIECES: Final = ("annotations", "logprobs")
-_UNKNOWN_OF_REASONING: Final = frozenset({"status"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,13 +52,13 @@ class Spelling:
 
     Attributes:
         names: Every tool's name with the one that goes over the wire.
-        kinds_by_call: Ids as sent → the type of the call's item, where it is no function.
+        forms: Ids of calls as sent → the form they go in.
         sends_reasoning: Whether reasoning goes along; fingerprints are taken without it.
     """
 
     limits: ModelLimits
     names: Mapping[str, str]
-    kinds_by_call: Mapping[str, str]
+    forms: Mapping[str, CallForm]
     sends_reasoning: bool = True
 
 
@@ -70,13 +76,13 @@ def reply_items(message: Message, call_ids: Sequence[str], spelling: Spelling) -
         https://github.com/openai/openai-agents-python/issues/1611
         https://github.com/mastra-ai/mastra/issues/15509 (read 2026-11-27)
     """
-    is_whole = spelling.sends_reasoning and any(
-        _reasoning(part, spelling.limits) is not None for part in message.parts
-    )
+    limits, sends_reasoning = spelling.limits, spelling.sends_reasoning
     writer = _Writer(
         spelling=spelling,
-        is_whole=is_whole,
-        keeps_server_items=is_whole or not _may_miss_reasoning(message, spelling),
+        is_whole=goes_whole(message, limits=limits, sends_reasoning=sends_reasoning),
+        keeps_server_items=keeps_server_items(
+            message, limits=limits, sends_reasoning=sends_reasoning
+        ),
     )
     waiting_ids = iter(call_ids)
     for part in message.parts:
@@ -84,34 +90,12 @@ def reply_items(message: Message, call_ids: Sequence[str], spelling: Spelling) -
     return writer.finish()
 
 
-def _may_miss_reasoning(message: Message, spelling: Spelling) -> bool:
-    """Whether the reply may have had reasoning that does not go back with it."""
-    if not spelling.sends_reasoning or not reasons(spelling.limits):
-        return False
-    usage = message.made_by.usage if message.made_by is not None else None
-    return usage is None or usage.reasoning_tokens > 0
-
-
-def _reasoning(part: Part, limits: ModelLimits) -> Entry | None:
-    """Return the reasoning item that the part goes back as; `None` where it cannot.
-
-    Source:
-        https://github.com/BerriAI/litellm/issues/13420 (read 2026-11-27): "Unknown parameter:
-        'input[1].status'"; https://github.com/newo-ether/Agora/issues/141: "missing required field
-        `summary`"
-    """
-    if not isinstance(part, Thinking) or part.provider != PROVIDER or part.block is None:
-        return None
-    is_sealed = bool(as_text(part.block.get("encrypted_content")))
-    if not reasons(limits) or not is_sealed or part.block.get("type") != "reasoning":
-        return None
-    nothing: list[Json] = []
-    entry = without_nulls(plain_json(part.block))
-    return {"summary": nothing} | {k: v for k, v in entry.items() if k not in _UNKNOWN_OF_REASONING}
-
-
 class _Writer:
-    """Writes the items of one reply; `is_whole`: with its reasoning, and so with its ids."""
+    """Writes the items of one reply.
+
+    `is_whole`: with its reasoning, and so with its ids; `keeps_server_items`: nothing is missing
+    that what the server made itself would be refused without.
+    """
 
     def __init__(self, *, spelling: Spelling, is_whole: bool, keeps_server_items: bool) -> None:
         self._spelling = spelling
@@ -145,7 +129,7 @@ class _Writer:
         return self._items
 
     def _add_reasoning(self, part: Thinking) -> None:
-        entry = _reasoning(part, self._spelling.limits) if self._is_whole else None
+        entry = reasoning_entry(part, self._spelling.limits) if self._is_whole else None
         if entry is not None:
             self._items.append(entry)
 
@@ -154,16 +138,17 @@ class _Writer:
         if not part.text.strip():
             return
         extras = own_extras(part)
-        message_id = as_text(extras.get("id"))
-        if not self._is_whole or not _is_server_id(message_id, _MESSAGE_IDS):
+        own_id = message_id(extras)
+        has_marks = self._keeps_server_items and any(extras.get(key) for key in _OF_PIECES)
+        if not own_id or not (self._is_whole or has_marks):
             self._say(part.text, phase=extras.get("phase"))
             return
         piece = _output_text(part.text, extras)
-        if message_id == self._open_id:
+        if own_id == self._open_id:
             self._items[-1]["content"].append(piece)
         else:
             self._items.append(_message(piece, extras))
-        self._open_id = message_id
+        self._open_id = own_id
 
     def _say(self, text: str, *, phase: Json = None) -> None:
         if not text.strip():
@@ -175,33 +160,41 @@ class _Writer:
         self._open_id = ""
 
     def _add_call(self, call: ToolCall, call_id: str) -> None:
-        server_id = as_text(own_extras(call).get("id"))
+        form = self._spelling.forms[call_id]
+        keeps_id = self._keeps_server_items if form.kind else self._is_whole
         entry = write_call(
             call,
             call_id=call_id,
             name=self._spelling.names.get(call.name, call.name),
-            with_id=self._is_whole and _is_server_id(server_id, _CALL_IDS),
+            with_id=keeps_id and has_server_id(call),
+            as_function=not form.kind,
         )
         self._items.append(plain_json(entry))
 
     def _add_opaque(self, part: Opaque) -> None:
         kind = part.block.get("type")
-        if part.provider != PROVIDER or is_content(part) or kind in ("refusal", "output_text"):
+        if part.provider != PROVIDER or is_content(part) or kind in _SAID:
             self._say(part.text)
-        elif kind == "compaction" or self._keeps_entry(part.block):
-            self._items.append(plain_json(part.block))
+        elif self._keeps_entry(part.block):
+            self._items.append(sendable(part.block))
         else:
             self._say(part.text, phase=part.block.get("phase"))
 
     def _keeps_entry(self, block: JsonObject) -> bool:
-        """Whether an item goes back as it came; a whole message needs its reasoning beside it."""
+        """Whether an item goes back as it came; a message only with the id it was given."""
+        if block.get("type") == "compaction":
+            return is_sealed_compaction(block)
         if block.get("type") in ("message", None):
-            return self._is_whole and _is_server_id(as_text(block.get("id")), _MESSAGE_IDS)
-        return self._keeps_server_items
+            is_said = block.get("role") == "assistant" and _is_output(block.get("content"))
+            return self._keeps_server_items and is_said and bool(message_id(block))
+        return self._keeps_server_items and is_complete(block)
 
 
-def _is_server_id(value: str, prefixes: str | tuple[str, ...]) -> bool:
-    return value.startswith(prefixes) and len(value) <= _MAX_ID_CHARS
+def _is_output(content: Json) -> bool:
+    """Whether content is of pieces that an assistant can say, and of nothing else."""
+    pieces = as_array(content)
+    known = (piece for _, piece in objects_in(content) if piece.get("type") in _SAID)
+    return bool(pieces) and len(list(known)) == len(pieces)
 
 
 def _output_text(text: str, extras: JsonObject) -> Entry:

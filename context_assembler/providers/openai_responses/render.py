@@ -6,6 +6,7 @@ from context_assembler.errors import EmptySessionError
 from context_assembler.providers.openai_responses.adapt import adapt
 from context_assembler.providers.openai_responses.dialect import instruction_role
 from context_assembler.providers.openai_responses.joining import join_units
+from context_assembler.providers.openai_responses.references import settle_references
 from context_assembler.providers.openai_responses.settings import (
     effort_of,
     render_parameters,
@@ -13,11 +14,11 @@ from context_assembler.providers.openai_responses.settings import (
     render_tools,
 )
 from context_assembler.providers.openai_responses.units import Unit, render_units, tool_names
-from context_assembler.values.cleaning import clean_text
 from context_assembler.values.context import Payload
 from context_assembler.values.draft import Draft
 from context_assembler.values.fingerprints import rolling_fingerprints
 from context_assembler.values.parts import Json
+from context_assembler.values.texts.cleaning import clean_text
 
 RENDER_VERSION: Final = 1
 _CHARS_PER_TOKEN: Final = 4
@@ -33,7 +34,7 @@ def render(draft: Draft) -> Payload:
     draft, _ = adapt(draft)
     names = tool_names(draft)
     tools = render_tools(draft, names)
-    conversation = join_units(render_units(draft, names))
+    conversation = join_units(settle_references(render_units(draft, names)))
     if not conversation:
         raise EmptySessionError(draft.session_id)
     payload: Payload = {"model": draft.limits.api_id or draft.limits.id}
@@ -82,8 +83,9 @@ def fingerprints(draft: Draft) -> tuple[str, ...]:
     """Return one fingerprint per message boundary: element *i* is what precedes message *i*.
 
     System prompt, tools, reasoning effort and earlier messages count. Cache markers do not, nor
-    does reasoning: it is left out of the start of a history for good or not at all, so that what
-    stood before a reasoning item when it was made is known without it.
+    does reasoning: which items of a history a model is sent again follows from these, so that what
+    stood before a reasoning item when it was made is known without it. Behind OpenAI's own
+    compaction what it stands for does not count either: reasoning behind it stays valid.
 
     Source:
         https://developers.openai.com/api/docs/guides/keep-prefix-unchanged (read 2026-11-27)
@@ -93,10 +95,16 @@ def fingerprints(draft: Draft) -> tuple[str, ...]:
     tools = render_tools(draft, names)
     system = _system(draft, is_marked=False)
     head = ["openai_responses", RENDER_VERSION, system, tools, effort_of(draft)]
-    units = render_units(draft, names, sends_reasoning=False)
-    return rolling_fingerprints(head, map(_identity, units))
+    units = settle_references(render_units(draft, names, sends_reasoning=False))
+    restarts = {at for at, unit in enumerate(units) if _compactions(unit)}
+    return rolling_fingerprints(head, map(_identity, units), restarts=restarts)
+
+
+def _compactions(unit: Unit) -> list[int]:
+    return [at for at, entry in enumerate(unit.items) if entry.get("type") == "compaction"]
 
 
 def _identity(unit: Unit) -> Json:
-    sent = [list(unit.answers), list(unit.items)]
+    first = max(_compactions(unit), default=0)
+    sent = [list(unit.answers), list(unit.items[first:])]
     return sent if any(sent) else None

@@ -8,13 +8,16 @@ from context_assembler.errors import ReplyError
 from context_assembler.providers.openai_responses.units import tool_names
 from context_assembler.values.draft import Draft, Reply
 from context_assembler.values.events import Usage
+from context_assembler.values.json_bounds import keep_numbers_sound
 from context_assembler.values.json_shapes import is_array, is_object
-from context_assembler.values.native_calls import answered_ids
+from context_assembler.values.native.native_calls import answered_ids
+from context_assembler.values.native.response_items import PROVIDER, read_entry
 from context_assembler.values.parts import Json, JsonObject, Part
 from context_assembler.values.reading import as_object, as_text, objects_in
-from context_assembler.values.response_items import PROVIDER, read_entry
 from context_assembler.values.wire import count_of, object_of
 
+# What `responses.create` answers, and what `responses.compact` does.
+_OBJECTS: Final = ("response", "response.compaction")
 _UNFINISHED: Final = frozenset({"queued", "in_progress"})
 _FINAL_EVENTS: Final = frozenset({"response.completed", "response.incomplete", "response.failed"})
 # What the SDK adds to a parsed reply; the API knows none of it.
@@ -22,12 +25,13 @@ _OF_THE_SDK: Final = frozenset({"parsed", "parsed_arguments"})
 
 
 def matches_reply(reply: Any) -> bool:
-    """Whether the reply is a response of this API: an SDK object, its dict, or its last event."""
+    """Whether the reply is a response of this API: an SDK object, its dict, or its last event.
+
+    The result of a compaction is one, too.
+    """
     body = _body_of(reply)
     return (
-        body is not None
-        and body.get("object") == "response"
-        and isinstance(body.get("output"), list)
+        body is not None and body.get("object") in _OBJECTS and isinstance(body.get("output"), list)
     )
 
 
@@ -36,6 +40,7 @@ def read_reply(reply: Any, draft: Draft | None = None) -> Reply:
 
     Encrypted reasoning and the items of server tools are kept verbatim. Calls that the client runs
     become calls, custom tools' and the shell's too. Tools get back the names they have in the draft.
+    Of a compaction's result the compaction is kept: beside it stand messages that were sent.
 
     Raises:
         ReplyError: The reply is no finished response.
@@ -43,15 +48,9 @@ def read_reply(reply: Any, draft: Draft | None = None) -> Reply:
     body = _body_of(reply)
     if body is None:
         raise ReplyError(reply, reason="it is neither a dict nor an SDK object")
-    output = body.get("output")
-    if not is_array(output):
-        raise ReplyError(reply, reason="it has no list of output items")
-    status = as_text(body.get("status"))
-    if status in _UNFINISHED:
-        raise ReplyError(reply, reason=f"its status is {status!r}, so it is not finished")
-    if status == "failed" and not output:
-        raise ReplyError(reply, reason=f"the model failed ({_error_of(body)})")
     warnings: list[str] = []
+    body = keep_numbers_sound(body, warnings)
+    output = _output_of(body, reply)
     names = {} if draft is None else {sent: name for name, sent in tool_names(draft).items()}
     parts = tuple(_read_output(output, names, warnings))
     warnings.extend(_warnings_of(body))
@@ -61,7 +60,7 @@ def read_reply(reply: Any, draft: Draft | None = None) -> Reply:
         parts=parts,
         response_id=as_text(body.get("id")) or None,
         stop_reason=as_text(as_object(body.get("incomplete_details")).get("reason"))
-        or status
+        or as_text(body.get("status"))
         or None,
         usage=_read_usage(body.get("usage")),
         warnings=tuple(warnings),
@@ -73,6 +72,24 @@ def _body_of(reply: Any) -> dict[str, Json] | None:
     if body is not None and as_text(body.get("type")) in _FINAL_EVENTS:
         return as_object(body.get("response"))
     return body
+
+
+def _output_of(body: JsonObject, reply: Any) -> list[Json]:
+    """Return the items of a finished response; of a compaction's result without the messages.
+
+    Raises:
+        ReplyError: There are none, or the model is not done with them.
+    """
+    output, status = body.get("output"), as_text(body.get("status"))
+    if not is_array(output):
+        raise ReplyError(reply, reason="it has no list of output items")
+    if status in _UNFINISHED:
+        raise ReplyError(reply, reason=f"its status is {status!r}, so it is not finished")
+    if status == "failed" and not output:
+        raise ReplyError(reply, reason=f"the model failed ({_error_of(body)})")
+    if body.get("object") != _OBJECTS[1]:
+        return list(output)
+    return [entry for _, entry in objects_in(output) if as_text(entry.get("type")) != "message"]
 
 
 def _read_output(

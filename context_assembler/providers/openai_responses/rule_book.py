@@ -3,11 +3,14 @@
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from datetime import date
 from typing import Final
 
 from context_assembler.providers.openai_responses.dialect import is_openai
 from context_assembler.values.breaches import RuleBook
 from context_assembler.values.limits import ModelLimits
+from context_assembler.values.native.native_calls import answered_id
+from context_assembler.values.native.response_texts import is_reference
 from context_assembler.values.parts import Json, JsonObject
 from context_assembler.values.reading import as_array, as_object, as_text
 
@@ -33,11 +36,26 @@ SOURCES: Final[Mapping[str, str]] = {
     "R15": f"{_GUIDES}/migrate-to-responses",
     "R16": f"{_SPEC}.tool_choice",
     "R17": f"{_GUIDES}/prompt-caching",
-    "R18": f"{_GUIDES}/function-calling, strict mode",
+    "R18": f"{_GUIDES}/structured-outputs, strict mode",
+    "R19": "https://developers.openai.com/api/docs/deprecations",
+}
+
+# What no look at a payload can find, by the rule that it belongs to.
+UNCHECKED: Final[Mapping[str, str]] = {
+    "R2": "Whether an item whose id the server gave had reasoning before it is known to the server "
+    "alone; requests are rendered with both, or with neither.",
+    "R3": "Encrypted content does not show which organization, route and model it is bound to; what "
+    "was made elsewhere is left out by its recorded origin.",
+    "R3b": "What stood before a reasoning item when it was made is not in the payload; fingerprints "
+    "are recorded with each reply and compared before a request is rendered.",
+    "R5": "The id of a compaction's result looks like that of any response.",
+    "R11": "How many items a conversation is given at once concerns another endpoint.",
 }
 
 # Ids of OpenAI's own models, for payloads without a row of limits.
 _OPENAI_ID: Final = re.compile(r"(azure/|openai/)?(gpt-(?!oss)|chatgpt-|o[134](-|$)).*")
+
+_OF_MODEL: Final = frozenset({"reasoning", "mcp_list_tools", "mcp_approval_request", "compaction"})
 
 breach: Final = RuleBook(sources=SOURCES, read_on="2026-11-27").breach
 
@@ -51,7 +69,9 @@ class SentEntry:
 
     @property
     def kind(self) -> str:
-        """The item's type; that of a message may be left out."""
+        """The item's type; that of a message or of a reference may be left out."""
+        if is_reference(self.fields):
+            return "item_reference"
         kind = as_text(self.fields.get("type"))
         return kind or ("message" if self.role else "")
 
@@ -61,11 +81,11 @@ class SentEntry:
 
     @property
     def call_id(self) -> str:
-        return as_text(self.fields.get("call_id"))
+        return answered_id(self.fields)
 
     @property
     def is_call(self) -> bool:
-        return self.kind.endswith("_call")
+        return self.kind.endswith("_call") or self.kind == "program"
 
     @property
     def is_output(self) -> bool:
@@ -76,7 +96,8 @@ class SentEntry:
         """Whether a model made the item."""
         if self.kind == "message":
             return self.role == "assistant"
-        return self.is_call or self.kind in ("reasoning", "mcp_list_tools", "mcp_approval_request")
+        is_found = self.is_output and self.fields.get("execution") == "server"
+        return self.is_call or is_found or self.kind in _OF_MODEL
 
     def pieces(self) -> Iterator[tuple[str, dict[str, Json]]]:
         """Yield the pieces of a message's content, or of an output, with their places."""
@@ -96,6 +117,7 @@ class Sent:
     payload: dict[str, Json]
     items: tuple[SentEntry, ...]
     limits: ModelLimits | None
+    today: date | None
     model: str
     is_openai: bool
     has_state: bool
@@ -106,7 +128,9 @@ class Sent:
         return self.payload.get("store") is not False
 
 
-def open_payload(payload: JsonObject, *, limits: ModelLimits | None) -> Sent:
+def open_payload(
+    payload: JsonObject, *, limits: ModelLimits | None, today: date | None = None
+) -> Sent:
     """Return the payload as the server will see it: `extra_body` merged in, text as a message."""
     body = as_object(payload)
     merged = body | as_object(body.pop("extra_body", None))
@@ -119,6 +143,7 @@ def open_payload(payload: JsonObject, *, limits: ModelLimits | None) -> Sent:
             for index, entry in enumerate(entries)
         ),
         limits=limits,
+        today=today,
         model=re.sub(r"^(azure|openai)/", "", asked),
         is_openai=(
             _OPENAI_ID.fullmatch(asked) is not None if limits is None else is_openai(limits)

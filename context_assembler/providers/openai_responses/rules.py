@@ -12,38 +12,51 @@ from context_assembler.providers.openai_responses.call_rules import (
 from context_assembler.providers.openai_responses.item_rules import (
     check_content,
     check_lengths,
+    check_lost_reasoning,
     check_media,
+    check_media_count,
     check_order,
     check_reasoning_items,
     check_shape,
 )
 from context_assembler.providers.openai_responses.rule_book import Sent, open_payload
 from context_assembler.providers.openai_responses.setting_rules import (
+    check_cache,
+    check_dates,
     check_limits,
     check_parameters,
     check_reasoning,
     check_sampling,
 )
-from context_assembler.providers.openai_responses.tool_rules import check_tool_choice, check_tools
+from context_assembler.providers.openai_responses.tool_rules import (
+    check_format,
+    check_tool_choice,
+    check_tools,
+)
 from context_assembler.values.limits import ModelLimits
 from context_assembler.values.parts import JsonObject
 from context_assembler.values.report import Violation
 
 _RULES: Final[tuple[Callable[[Sent], Iterable[Violation]], ...]] = (
     check_shape,
+    check_dates,
     check_parameters,
     check_tools,
     check_tool_choice,
+    check_format,
     check_reasoning,
     check_sampling,
     check_limits,
+    check_cache,
     check_order,
     check_content,
     check_reasoning_items,
+    check_lost_reasoning,
     check_pairs,
     check_interleaving,
     check_calls,
     check_media,
+    check_media_count,
     check_lengths,
 )
 
@@ -59,8 +72,7 @@ def check_payload(
 
     Args:
         limits: The model's row; without it the rules that depend on the row are left out.
-        today: No rule of this API is dated.
+        today: By which day a model may have been shut down; without it none is.
     """
-    del today
-    sent = open_payload(payload, limits=limits)
+    sent = open_payload(payload, limits=limits, today=today)
     return [violation for check in _RULES for violation in check(sent)]

@@ -11,10 +11,16 @@ from context_assembler.providers.openai_responses.settings import (
     MIN_OUTPUT_TOKENS,
 )
 from context_assembler.values.breaches import level_if
+from context_assembler.values.parts import JsonObject
 from context_assembler.values.reading import as_array, as_number, as_object, as_text, objects_in
 from context_assembler.values.report import Violation
 
 _MAX_METADATA: Final = 16
+_MAX_KEY_CHARS: Final = 64
+_MAX_VALUE_CHARS: Final = 512
+_MAX_MARKS: Final = 4
+_NO_SAMPLING: Final = re.compile(r"gpt-(6\.([2-9]|\d\d)|[7-9]).*")
+_ONE_RETENTION: Final = re.compile(r"gpt-(5\.[5-9]|[6-9]).*")
 _LEAST_THRESHOLD: Final = 1000
 _DATE: Final = r"(-\d{4}-\d{2}-\d{2})?"
 
@@ -87,12 +93,15 @@ def _does_not_reason(sent: Sent) -> bool:
 
 
 def check_sampling(sent: Sent) -> Iterator[Violation]:
-    """R10: what a model does not take while it reasons."""
-    if not sent.is_openai or not _is_reasoning(sent):
+    """R10: what a model does not take while it reasons, or at all."""
+    never = sent.is_openai and _NO_SAMPLING.fullmatch(sent.model)
+    if not never and not (sent.is_openai and _is_reasoning(sent)):
         return
     for name in ("temperature", "top_p"):
         value = as_number(sent.payload.get(name))
-        if value is not None and value != 1:
+        if value is not None and never:
+            yield breach("R10", name, "is not taken by this model, the default neither")
+        elif value is not None and value != 1:
             yield breach("R10", name, "only the default of 1 is taken while the model reasons")
     if as_number(sent.payload.get("top_logprobs")):
         yield breach("R10", "top_logprobs", "is not taken while the model reasons")
@@ -110,7 +119,7 @@ def _is_reasoning(sent: Sent) -> bool:
 
 
 def check_limits(sent: Sent) -> Iterator[Violation]:
-    """R8, R9, R11, R17: lengths, context management, metadata, format, cache."""
+    """R8, R9, R11: lengths, context management, metadata, format."""
     payload = sent.payload
     yield from _check_reply_length(sent)
     for index, edit in objects_in(payload.get("context_management")):
@@ -118,14 +127,45 @@ def check_limits(sent: Sent) -> Iterator[Violation]:
         if threshold is not None and threshold < _LEAST_THRESHOLD:
             where = f"context_management[{index}].compact_threshold"
             yield breach("R9", where, f"must be at least {_LEAST_THRESHOLD}")
-    if len(as_object(payload.get("metadata"))) > _MAX_METADATA:
-        yield breach("R11", "metadata", f"at most {_MAX_METADATA} keys are taken")
+    if payload.get("truncation") == "auto":
+        message = "leaves out the oldest items without a word"
+        yield breach("R8", "truncation", message, level="avoid")
+    yield from _check_metadata(payload)
     chosen = as_object(as_object(payload.get("text")).get("format")).get("type")
     is_checked = chosen == "json_object" and sent.is_openai and not sent.has_state
     if is_checked and not _mentions_json(sent):
         yield breach("R11", "text.format", "the word 'json' must stand in an input message")
-    if len(as_text(payload.get("prompt_cache_key"))) > MAX_CACHE_KEY_CHARS:
+
+
+def _check_metadata(payload: JsonObject) -> Iterator[Violation]:
+    metadata = as_object(payload.get("metadata"))
+    if len(metadata) > _MAX_METADATA:
+        yield breach("R11", "metadata", f"at most {_MAX_METADATA} keys are taken")
+    for key, value in metadata.items():
+        if len(key) > _MAX_KEY_CHARS or len(as_text(value)) > _MAX_VALUE_CHARS:
+            message = f"a key has at most {_MAX_KEY_CHARS} characters, a value {_MAX_VALUE_CHARS}"
+            yield breach("R11", f"metadata.{key:.20}", message)
+
+
+def check_cache(sent: Sent) -> Iterator[Violation]:
+    """R17: key, lifetime and marks of the prompt cache."""
+    if len(as_text(sent.payload.get("prompt_cache_key"))) > MAX_CACHE_KEY_CHARS:
         yield breach("R17", "prompt_cache_key", f"at most {MAX_CACHE_KEY_CHARS} characters")
+    is_short = sent.payload.get("prompt_cache_retention") == "in_memory"
+    if is_short and sent.is_openai and _ONE_RETENTION.fullmatch(sent.model):
+        yield breach("R17", "prompt_cache_retention", "is '24h' with this model")
+    pieces = (piece for entry in sent.items for _, piece in entry.pieces())
+    marks = sum("prompt_cache_breakpoint" in piece for piece in pieces)
+    if marks > _MAX_MARKS:
+        message = f"of {marks} marks the latest {_MAX_MARKS} are written"
+        yield breach("R17", "input", message, level="avoid")
+
+
+def check_dates(sent: Sent) -> Iterator[Violation]:
+    """R19: the model is still there."""
+    gone = sent.limits.retires_on if sent.limits is not None else None
+    if sent.is_openai and gone is not None and sent.today is not None and gone <= sent.today:
+        yield breach("R19", "model", f"was shut down on {gone}")
 
 
 def _check_reply_length(sent: Sent) -> Iterator[Violation]:

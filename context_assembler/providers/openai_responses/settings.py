@@ -6,18 +6,27 @@ from typing import Final
 
 from context_assembler.errors import UnsupportedRequestError
 from context_assembler.providers.openai_responses.dialect import is_openai, reasons
-from context_assembler.values.cleaning import clean_text
+from context_assembler.values.deferral import ToolSearch, is_held_back
 from context_assembler.values.draft import Draft
-from context_assembler.values.offered_tools import is_offered, spell_tools
-from context_assembler.values.parts import Json, JsonObject
-from context_assembler.values.reading import as_array, as_object, as_text
-from context_assembler.values.response_items import PROVIDER
+from context_assembler.values.limits import ModelLimits
+from context_assembler.values.native.response_items import PROVIDER
+from context_assembler.values.offered_tools import (
+    allowed_names,
+    is_offered,
+    plan_for,
+    spell_tools,
+)
+from context_assembler.values.parts import Json
+from context_assembler.values.reading import as_text
+from context_assembler.values.texts.cleaning import clean_text
 from context_assembler.values.tools import ToolSpec
-from context_assembler.values.wire import plain_json, root_object_schema, walk_schemas
+from context_assembler.values.wire import plain_json, root_object_schema
 
 MAX_TOOLS: Final = 128
 MIN_OUTPUT_TOKENS: Final = 16
 MAX_CACHE_KEY_CHARS: Final = 64
+
+_ALLOWED_MODES: Final[Mapping[str, str]] = {"auto": "auto", "any": "required"}
 
 # Kinds of tools that are chosen by the label of their server, or by their own name.
 _CHOICE_KEYS: Final[Mapping[str, str]] = {"mcp": "server_label", "custom": "name"}
@@ -29,13 +38,40 @@ def refuse(draft: Draft, problem: str, *, remedy: str) -> UnsupportedRequestErro
 
 
 def render_tools(draft: Draft, names: Mapping[str, str]) -> list[dict[str, Json]]:
-    """Return the tools in their order; those of another provider alone do not exist here."""
-    return spell_tools(
-        draft.tools, provider=PROVIDER, spell=lambda tool: _function_tool(tool, names[tool.name])
+    """Return the tools in their order; those of another provider alone do not exist here.
+
+    Where some are deferred, the tool that searches for them comes first.
+    """
+    searches = tool_search(draft.limits) is not None
+    tools = spell_tools(
+        draft.tools,
+        provider=PROVIDER,
+        spell=lambda tool: _declared(tool, names[tool.name], searches=searches),
     )
+    has_own = any(tool.get("type") == "tool_search" for tool in tools)
+    needs_search = searches and not has_own and any(map(is_held_back, draft.tools))
+    return [{"type": "tool_search"}, *tools] if needs_search else tools
 
 
-def _function_tool(tool: ToolSpec, name: str) -> dict[str, Json]:
+def tool_search(limits: ModelLimits) -> ToolSearch | None:
+    """Return how the model searches for tools; `None`: it cannot, or another server answers.
+
+    Of a deferred function the model reads name and description all the same.
+
+    Source:
+        https://developers.openai.com/api/docs/guides/tools-tool-search
+        https://learn.microsoft.com/en-us/azure/foundry/openai/how-to/tool-search (read 2026-11-27)
+    """
+    can = is_openai(limits) and limits.supports("tool_search")
+    return ToolSearch(shows_descriptions=True) if can else None
+
+
+def _declared(tool: ToolSpec, name: str, *, searches: bool) -> dict[str, Json]:
+    rendered = function_tool(tool, name)
+    return {**rendered, "defer_loading": True} if searches and is_held_back(tool) else rendered
+
+
+def function_tool(tool: ToolSpec, name: str) -> dict[str, Json]:
     """Return one tool; `strict` is always told, since the server tries strict mode without it.
 
     Source:
@@ -48,19 +84,6 @@ def _function_tool(tool: ToolSpec, name: str) -> dict[str, Json]:
     function["parameters"] = schema
     function["strict"] = bool(tool.is_strict)
     return function
-
-
-def suits_strict(schema: Json) -> bool:
-    """Whether strict mode takes the schema: closed objects whose properties are all required."""
-    return not any(map(_breaks_strict, walk_schemas(schema)))
-
-
-def _breaks_strict(schema: JsonObject) -> bool:
-    if schema.get("type") != "object":
-        return bool({"oneOf", "allOf"} & schema.keys())
-    required = as_array(schema.get("required"))
-    optional = [name for name in as_object(schema.get("properties")) if name not in required]
-    return bool(optional) or schema.get("additionalProperties") is not False
 
 
 def render_parameters(draft: Draft) -> dict[str, Json]:
@@ -128,25 +151,19 @@ def render_tool_choice(
     """Return the tool choice and whether calls may be parallel; only sent beside tools.
 
     Raises:
-        UnsupportedRequestError: A forced call of a tool that is not offered, or too many tools.
+        UnsupportedRequestError: A forced call of a tool that is not offered.
     """
-    if is_openai(draft.limits) and len(tools) > MAX_TOOLS:
-        raise refuse(
-            draft,
-            f"it takes at most {MAX_TOOLS} tools, not {len(tools)}",
-            remedy="Offer fewer tools with disabled_tools or permissions.",
-        )
     choice = draft.parameters.tool_choice
+    allowed = _allowed(draft, names, tools=tools)
     if choice is None:
-        return {}
+        return {"tool_choice": allowed} if allowed else {}
     if choice.mode in ("any", "tool"):
         _check_forced(draft, has_tools=bool(tools))
     if not tools:
         return {}
     if choice.name is None:
-        rendered: dict[str, Json] = {
-            "tool_choice": "required" if choice.mode == "any" else choice.mode
-        }
+        usual = "required" if choice.mode == "any" else choice.mode
+        rendered: dict[str, Json] = {"tool_choice": allowed or usual}
     else:
         rendered = {"tool_choice": _chosen(draft, choice.name, names)}
     if choice.allows_parallel is not None and draft.limits.features.get("parallel_tools", True):
@@ -154,9 +171,35 @@ def render_tool_choice(
     return rendered
 
 
+def _allowed(
+    draft: Draft, names: Mapping[str, str], *, tools: Sequence[dict[str, Json]]
+) -> dict[str, Json]:
+    """Return the choice among some of the tools; empty where all may be called, or none.
+
+    Source:
+        types of the openai package 3.57, ToolChoiceAllowedParam (read 2026-11-27)
+    """
+    choice = draft.parameters.tool_choice
+    mode = choice.mode if choice is not None else "auto"
+    allowed = allowed_names(draft, provider=PROVIDER)
+    if allowed is None or mode not in _ALLOWED_MODES or not is_openai(draft.limits):
+        return {}
+    told = {tool.name for tool in _told_tools(draft)}
+    chosen = [_chosen(draft, name, names) for name in allowed if name in told]
+    if not chosen:
+        return {}
+    searching = [{"type": "tool_search"} for tool in tools if tool.get("type") == "tool_search"]
+    return {"type": "allowed_tools", "mode": _ALLOWED_MODES[mode], "tools": [*searching, *chosen]}
+
+
+def _told_tools(draft: Draft) -> tuple[ToolSpec, ...]:
+    plan = plan_for(draft, provider=PROVIDER)
+    return (*draft.tools, *(plan.added if plan is not None else ()))
+
+
 def _chosen(draft: Draft, name: str, names: Mapping[str, str]) -> dict[str, Json]:
     """Return the choice of one tool; a provider's own is chosen by its kind."""
-    tool = next(tool for tool in draft.tools if tool.name == name)
+    tool = next(tool for tool in _told_tools(draft) if tool.name == name)
     native = tool.native_specs.get(PROVIDER)
     if native is None:
         return {"type": "function", "name": names[name]}

@@ -5,11 +5,12 @@ from collections.abc import Iterator
 from typing import Final
 
 from context_assembler.providers.openai_responses.rule_book import Sent, breach
-from context_assembler.providers.openai_responses.settings import MAX_TOOLS, suits_strict
+from context_assembler.providers.openai_responses.settings import MAX_TOOLS
 from context_assembler.values.breaches import level_if
 from context_assembler.values.parts import Json
 from context_assembler.values.reading import as_array, as_object, as_text, objects_in
 from context_assembler.values.report import Violation
+from context_assembler.values.schemas.strict_schemas import object_to_strict
 
 _NAME: Final = re.compile(r"[a-zA-Z0-9_-]{1,128}")
 _UNIONS: Final = ("oneOf", "anyOf", "allOf")
@@ -17,12 +18,13 @@ _UNIONS: Final = ("oneOf", "anyOf", "allOf")
 
 def check_tools(sent: Sent) -> Iterator[Violation]:
     """R7, R18: number, names, shapes and schemas."""
-    tools = list(objects_in(sent.payload.get("tools")))
+    declared = [(f"tools[{i}]", tool) for i, tool in objects_in(sent.payload.get("tools"))]
+    tools = [*declared, *_added_tools(sent)]
     if len(tools) > MAX_TOOLS and sent.is_openai:
         yield breach("R7", "tools", f"{len(tools)} tools, at most {MAX_TOOLS} are taken")
     names: set[str] = set()
-    for index, tool in tools:
-        where, kind = f"tools[{index}]", as_text(tool.get("type"))
+    for where, tool in tools:
+        kind = as_text(tool.get("type"))
         if not kind:
             yield breach("R7", f"{where}.type", "is missing")
         if kind == "file_search" and not as_array(tool.get("vector_store_ids")):
@@ -36,6 +38,14 @@ def check_tools(sent: Sent) -> Iterator[Violation]:
         yield from _check_function(sent, tool, where=where)
 
 
+def _added_tools(sent: Sent) -> Iterator[tuple[str, dict[str, Json]]]:
+    """Yield the tools that are added behind the history, with their places."""
+    for entry in sent.items:
+        if entry.kind == "additional_tools":
+            for index, tool in objects_in(entry.fields.get("tools")):
+                yield f"{entry.where}.tools[{index}]", tool
+
+
 def _check_function(sent: Sent, tool: dict[str, Json], *, where: str) -> Iterator[Violation]:
     if as_object(tool.get("function")):
         yield breach("R7", f"{where}.function", "name and parameters stand beside the type")
@@ -43,8 +53,9 @@ def _check_function(sent: Sent, tool: dict[str, Json], *, where: str) -> Iterato
         yield breach("R7", f"{where}.name", f"must match {_NAME.pattern}")
     parameters = tool.get("parameters")
     yield from _check_schema(sent, parameters, where=f"{where}.parameters")
-    if tool.get("strict") is True and not suits_strict(parameters):
-        message = "strict mode does not take this schema"
+    objection = object_to_strict(parameters)
+    if tool.get("strict") is True and objection is not None:
+        message = f"strict mode does not take this schema: {objection}"
         level = level_if(sent.is_openai)
         yield breach("R18", f"{where}.parameters", message, level=level)
     if "strict" not in tool:
@@ -60,6 +71,15 @@ def _check_schema(sent: Sent, schema: Json, *, where: str) -> Iterator[Violation
     for union in _UNIONS:
         if union in fields:
             yield breach("R7", f"{where}.{union}", "no union at the root", level=level)
+
+
+def check_format(sent: Sent) -> Iterator[Violation]:
+    """R18: the schema of the answer is one that is enforced."""
+    asked = as_object(as_object(sent.payload.get("text")).get("format"))
+    objection = object_to_strict(asked.get("schema"))
+    if asked.get("strict") is True and objection is not None:
+        message = f"strict mode does not take this schema: {objection}"
+        yield breach("R18", "text.format.schema", message, level=level_if(sent.is_openai))
 
 
 def check_tool_choice(sent: Sent) -> Iterator[Violation]:

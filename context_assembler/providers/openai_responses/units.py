@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final, Literal, TypeAlias
+from typing import Literal, TypeAlias
 
 from context_assembler.providers.openai_responses.content import (
     Piece,
@@ -16,14 +16,19 @@ from context_assembler.providers.openai_responses.dialect import (
     NAME_RULE,
     instruction_role,
 )
+from context_assembler.providers.openai_responses.forms import CallForm, call_forms, with_ids
 from context_assembler.providers.openai_responses.items import Entry, Spelling, reply_items
-from context_assembler.providers.openai_responses.outputs import Answered, output_entry
+from context_assembler.providers.openai_responses.outputs import output_entry
+from context_assembler.providers.openai_responses.tool_changes import added_tools
 from context_assembler.values.draft import Draft
-from context_assembler.values.fences import fence
+from context_assembler.values.exchanges import stands_in
 from context_assembler.values.limits import ModelLimits
 from context_assembler.values.messages import Message
 from context_assembler.values.names import respell_names, spell_call_ids
+from context_assembler.values.native.response_items import PROVIDER, is_sealed_compaction, sendable
+from context_assembler.values.offered_tools import known_tools
 from context_assembler.values.parts import (
+    NO_SYSTEM_AUTHORITY,
     Document,
     Image,
     JsonObject,
@@ -34,12 +39,9 @@ from context_assembler.values.parts import (
     ToolResult,
 )
 from context_assembler.values.reading import as_text
-from context_assembler.values.response_items import PROVIDER, own_extras
-from context_assembler.values.wire import plain_json
+from context_assembler.values.texts.fences import REMINDER_TAG, SUMMARY_TAG, fence
 
 UnitRole: TypeAlias = Literal["user", "assistant", "system"]
-
-_NO_SYSTEM_AUTHORITY: Final = frozenset({"memory", "tool", "file"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,11 +57,11 @@ def tool_names(draft: Draft) -> dict[str, str]:
     """Return every tool's name with the one that goes over the wire, one to one."""
     native = {
         tool.name: name
-        for tool in draft.tools
+        for tool in known_tools(draft)
         if (spec := tool.native_specs.get(PROVIDER)) is not None and (name := _native_name(spec))
     }
     called = (call.name for message in draft.messages for call in message.tool_calls)
-    plain = {*(tool.name for tool in draft.tools), *called} - native.keys()
+    plain = {*(tool.name for tool in known_tools(draft)), *called} - native.keys()
     return respell_names(plain, rule=NAME_RULE) | native
 
 
@@ -72,35 +74,29 @@ def render_units(
 ) -> list[Unit]:
     """Return one unit per message, in order; `names` are those of `tool_names`."""
     ids = spell_call_ids(draft.messages, rule=ID_RULE)
-    kinds = {
-        call_id: as_text(own_extras(call).get("type"))
-        for message, own_ids in zip(draft.messages, ids, strict=True)
-        for call, call_id in _with_ids(message, own_ids)
-        if isinstance(call, ToolCall)
-    }
     spelling = Spelling(
-        limits=draft.limits, names=names, kinds_by_call=kinds, sends_reasoning=sends_reasoning
+        limits=draft.limits,
+        names=names,
+        forms=call_forms(draft.messages, ids, limits=draft.limits, sends_reasoning=sends_reasoning),
+        sends_reasoning=sends_reasoning,
     )
     return [
-        _unit(message, own_ids, spelling)
+        _unit(message, own_ids, spelling, tuple(added_tools(message, draft, names)))
         for message, own_ids in zip(draft.messages, ids, strict=True)
     ]
 
 
-def _unit(message: Message, own_ids: tuple[str, ...], spelling: Spelling) -> Unit:
+def _unit(
+    message: Message, own_ids: tuple[str, ...], spelling: Spelling, added: tuple[Entry, ...]
+) -> Unit:
+    if added:
+        return Unit(role="system", items=added)
     if message.kind == "summary":
-        return Unit(role="user", items=tuple(_say("user", [text_piece(_summary(message))])))
+        return Unit(role="user", items=tuple(_summary(message)))
     if message.role == "system":
         return _system_unit(message, spelling.limits)
-    paired = list(_with_ids(message, own_ids))
-    answers = tuple(
-        output_entry(
-            part,
-            Answered(call_id=call_id, kind=spelling.kinds_by_call.get(call_id, "")),
-        )
-        for part, call_id in paired
-        if isinstance(part, ToolResult)
-    )
+    paired = list(with_ids(message, own_ids))
+    answers = tuple(_answers(paired, spelling))
     if message.role == "assistant":
         call_ids = [call_id for part, call_id in paired if isinstance(part, ToolCall)]
         items = tuple(reply_items(message, call_ids, spelling))
@@ -108,26 +104,49 @@ def _unit(message: Message, own_ids: tuple[str, ...], spelling: Spelling) -> Uni
     return Unit(role="user", items=tuple(_user_items(message.parts)), answers=answers)
 
 
-def _summary(message: Message) -> str:
-    return fence("summary", message.text)
+def _summary(message: Message) -> Iterator[Entry]:
+    """Yield OpenAI's own compaction where there is one, in place of the text that says the same.
+
+    One that was asked for stands behind the user's messages, and goes back with them.
+
+    Source:
+        https://developers.openai.com/api/docs/guides/compaction
+        types of the openai package 3.57, CompactedResponse (read 2026-11-27)
+    """
+    own = [
+        sendable(part.block)
+        for part in message.parts
+        if isinstance(part, Opaque) and part.provider == PROVIDER
+    ]
+    if any(map(is_sealed_compaction, own)):
+        yield from own
+        return
+    yield from _say("user", [text_piece(fence(SUMMARY_TAG, _text_of(message)))])
 
 
-def _with_ids(
-    message: Message, own_ids: tuple[str, ...]
-) -> Iterator[tuple[ToolCall | ToolResult, str]]:
-    parts = (part for part in message.parts if isinstance(part, ToolCall | ToolResult))
-    yield from zip(parts, own_ids, strict=True)
+def _text_of(message: Message) -> str:
+    opaque = (part.text for part in message.parts if isinstance(part, Opaque))
+    return message.text or "\n".join(filter(None, opaque))
+
+
+def _answers(
+    paired: Iterable[tuple[ToolCall | ToolResult, str]], spelling: Spelling
+) -> Iterator[Entry]:
+    """Yield the outputs of results; a call that may stay unanswered needs none made up for it."""
+    for part, call_id in paired:
+        form = spelling.forms.get(call_id, CallForm())
+        if isinstance(part, ToolResult) and not (form.is_open and stands_in(part)):
+            yield output_entry(part, call_id, form)
 
 
 def _user_items(parts: Iterable[Part]) -> Iterator[Entry]:
     """Yield what the user said, and between it the items that a client adds by itself."""
     said: list[Piece] = []
     for part in parts:
-        is_entry = isinstance(part, Opaque) and part.provider == PROVIDER and not is_content(part)
-        if isinstance(part, Opaque) and is_entry:
+        if isinstance(part, Opaque) and _is_own_entry(part):
             yield from _say("user", said)
             said = []
-            yield plain_json(part.block)
+            yield sendable(part.block)
         else:
             said.extend(pieces_of(part))
     yield from _say("user", said)
@@ -143,23 +162,27 @@ def _say(role: str, pieces: Sequence[Piece]) -> Iterator[Entry]:
 
 def _system_unit(message: Message, limits: ModelLimits) -> Unit:
     """Return instructions given late under their role, or fenced where they have no authority."""
-    own = [part for part in message.parts if isinstance(part, Opaque) and part.provider == PROVIDER]
+    has_authority = message.origin not in NO_SYSTEM_AUTHORITY
+    own = [part for part in message.parts if has_authority and _is_own_entry(part)]
     text = "\n".join(
         part.text
         for part in message.parts
         if isinstance(part, Text | Opaque) and part not in own and part.text.strip()
     )
-    has_authority = message.origin not in _NO_SYSTEM_AUTHORITY
     media = [
         piece
         for part in message.parts
         if isinstance(part, Image | Document)
         for piece in pieces_of(part)
     ]
-    items = [plain_json(part.block) for part in own if has_authority and not is_content(part)]
+    items = [sendable(part.block) for part in own if isinstance(part, Opaque)]
     if not has_authority or media:
-        reminder = [text_piece(fence("system-reminder", text))] if text else []
+        reminder = [text_piece(fence(REMINDER_TAG, text))] if text else []
         said = list(_say("user", [*reminder, *media]))
         return Unit(role="user", items=(*said, *items))
     said = list(_say(instruction_role(limits), [text_piece(text)] if text else []))
     return Unit(role="system", items=(*said, *items))
+
+
+def _is_own_entry(part: Part) -> bool:
+    return isinstance(part, Opaque) and part.provider == PROVIDER and not is_content(part)

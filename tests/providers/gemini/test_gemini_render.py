@@ -384,12 +384,14 @@ MEDIA: dict[str, tuple[Part, dict[str, Any]]] = {
         Document(source=Base64Source(media_type="application/vnd.ms-excel", data="0M8=")),
         {
             "text": "[document left out: application/vnd.ms-excel; "
-            "only PDF and plain text are taken]"
+            "only PDF, plain text, audio and video are taken]"
         },
     ),
     "text that is no text": (
         Document(source=Base64Source(media_type="text/plain", data="/w==")),
-        {"text": "[document left out: text/plain; only PDF and plain text are taken]"},
+        {
+            "text": "[document left out: text/plain; only PDF, plain text, audio and video are taken]"
+        },
     ),
     "text with a title": (
         Document(source=UrlSource(url="x"), text="hello", title="a.txt"),
@@ -584,3 +586,11 @@ GENERATIONS = {
 @pytest.mark.parametrize(("model", "generation"), GENERATIONS.items(), ids=GENERATIONS.keys())
 def test_a_model_s_id_tells_its_generation(model: str, generation: Any) -> None:
     assert generation_of(model) == generation
+
+
+def test_a_call_without_name_and_id_is_answered_by_its_response() -> None:
+    talk = [user("go"), assistant(call("", "")), results(result("", "ok"))]
+
+    payload = GEMINI.render(draft(talk, limits=GEMINI_4))
+
+    assert GEMINI.check_payload(payload, limits=GEMINI_4) == []

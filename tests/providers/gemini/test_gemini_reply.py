@@ -6,7 +6,15 @@ from typing import Any
 import httpx2
 import pytest
 from google import genai
-from google.genai.types import HttpOptions
+from google.genai.types import (
+    BlockedReason,
+    Candidate,
+    Content,
+    FinishReason,
+    GenerateContentResponse,
+    HttpOptions,
+)
+from google.genai.types import Part as SdkPart
 
 from context_assembler.errors import ReplyError
 from context_assembler.providers import GEMINI, provider_for_reply
@@ -262,6 +270,114 @@ def test_a_reply_warns_of(body: Any, warning: str) -> None:
 
     assert GEMINI.matches_reply(body)
     assert warning in " ".join(reply.warnings)
+
+
+GOOD_ENDS = {"FINISH_REASON_UNSPECIFIED", "STOP", "MAX_TOKENS"}
+
+
+@pytest.mark.parametrize("reason", [reason.value for reason in FinishReason])
+def test_every_end_of_a_reply_is_kept_and_a_bad_one_is_told(reason: str) -> None:
+    reply = read({"text": "x"}, finishReason=reason)
+
+    told = " ".join(reply.warnings)
+    assert reply.stop_reason == reason
+    assert reply.parts == (Text("x"),)
+    assert (reason in told or "goes on" in told) == (reason not in GOOD_ENDS)
+
+
+@pytest.mark.parametrize("reason", [reason.value for reason in BlockedReason])
+def test_every_block_of_a_prompt_is_told(reason: str) -> None:
+    reply = GEMINI.read_reply({"promptFeedback": {"blockReason": reason}}, None)
+
+    assert reply.parts == ()
+    assert reply.warnings == (f"The prompt was blocked: {reason}.",)
+
+
+def test_what_goes_on_keeps_its_token() -> None:
+    reply = read({"text": "x"}, finishReason="CONTINUATION", continuationToken="dG9r")
+
+    assert reply.parts == (
+        Text("x"),
+        Opaque(provider="gemini", block={"continuation_token": "dG9r"}),
+    )
+    assert len(reply.warnings) == 1
+
+
+def test_the_first_candidate_is_told_by_its_index() -> None:
+    def chunk(index: int, text: str) -> dict[str, Any]:
+        return {"candidates": [{"index": index, "content": {"parts": [{"text": text}]}}]}
+
+    reply = GEMINI.read_reply([chunk(1, "no"), chunk(0, "a"), chunk(1, "no"), chunk(0, "b")], None)
+
+    assert reply.parts == (Text("ab"),)
+    assert reply.warnings == ("Only the first of 2 candidates was read.",)
+
+
+def test_what_the_sdk_called_by_itself_is_not_part_of_the_reply() -> None:
+    history = [{"role": "user", "parts": [{"text": "go"}]}]
+
+    reply = GEMINI.read_reply({**BODY, "automaticFunctionCallingHistory": history}, None)
+
+    assert reply == EXPECTED
+
+
+def streamed(*calls: dict[str, Any], **candidate: Any) -> Reply:
+    made = draft(limits=GEMINI_4, tools=(replace(READ_FILE, name="läs fil"),))
+    sent = GEMINI.render(made)["config"]["tools"][0]["function_declarations"][0]["name"]
+    opening = {"functionCall": {"name": sent, "id": "c1", "willContinue": True}}
+    chunks = [body_of({"text": "Reading."}), body_of({**opening, "thoughtSignature": "s"})]
+    chunks += [body_of({"functionCall": call}, **candidate) for call in calls]
+    return GEMINI.read_reply(chunks, made)
+
+
+def test_a_call_that_is_streamed_in_pieces_is_one_call() -> None:
+    path = {"jsonPath": "$.path", "willContinue": True}
+
+    reply = streamed(
+        {"partialArgs": [{**path, "stringValue": "a."}], "willContinue": True},
+        {"partialArgs": [{"jsonPath": "$.path", "stringValue": "txt"}], "willContinue": True},
+        {},
+    )
+
+    assert reply.parts == (
+        Text("Reading."),
+        ToolCall(call_id="c1", name="läs fil", arguments={"path": "a.txt"}, signature="s"),
+    )
+    assert reply.warnings == ()
+
+
+def test_a_call_whose_rest_never_came_is_told() -> None:
+    reply = streamed(
+        {"partialArgs": [{"jsonPath": "$.a", "stringValue": "x"}], "willContinue": True}
+    )
+
+    assert reply.warnings == ("The reply was cut off inside the call 'c1'.",)
+
+
+def test_a_reply_full_of_nothing_is_read() -> None:
+    empty = GenerateContentResponse(candidates=[Candidate(content=Content(parts=[SdkPart()]))])
+    dumped = {"candidates": [{"content": None, "finish_reason": None}], "usage_metadata": None}
+
+    assert GEMINI.read_reply(empty, None).parts in ((), (Opaque(provider="gemini", block={}),))
+    assert GEMINI.read_reply(dumped, None) == Reply(provider="gemini", model="", parts=())
+
+
+def test_the_object_of_another_version_of_the_sdk_is_read() -> None:
+    class Older:
+        """What matters of an object that is made by pydantic."""
+
+        def model_dump(self, **_options: Any) -> dict[str, Any]:
+            return {**BODY, "sdk_http_response": None, "parsed": None}
+
+    assert GEMINI.read_reply(Older(), None) == EXPECTED
+
+
+def test_arguments_that_are_no_json_are_kept_as_text() -> None:
+    reply = read({"functionCall": {"name": "f", "args": {"x": float("nan")}}})
+
+    [part] = reply.parts
+    assert isinstance(part, ToolCall)
+    assert (part.arguments, part.arguments_json) == ({}, '{"x":NaN}')
 
 
 def test_a_reply_that_ends_well_warns_of_nothing() -> None:

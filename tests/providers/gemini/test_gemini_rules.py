@@ -9,6 +9,7 @@ import pytest
 from context_assembler.providers import GEMINI
 from context_assembler.values.limits import ModelLimits
 from tests.providers.drafts import GEMINI_4, GEMINI_25, PIXEL
+from tests.values.test_media import pdf
 
 GO: dict[str, Any] = {"role": "user", "parts": [{"text": "go"}]}
 SAYS: dict[str, Any] = {"role": "model", "parts": [{"text": "ok"}]}
@@ -69,6 +70,7 @@ def check(
 
 
 F = {"name": "f"}
+PAGES = pdf(1_001)
 INLINE = {"inlineData": {"mimeType": "image/png", "data": PIXEL}}
 BIG = {"inlineData": {"mimeType": "application/pdf", "data": "A" * (101 * 1024 * 1024)}}
 FLAG = {"include_server_side_tool_invocations": True}
@@ -361,7 +363,7 @@ AVOIDED: dict[str, tuple[Any, str, str]] = {
     "the model first": (payload(SAYS, GO), "G1", "contents[0]"),
     "the model last": (payload(GO, SAYS), "G1", "contents[1]"),
     "responses in two contents": (
-        payload(GO, model(call(), call("g")), ANSWERS, user(response("g"))),
+        older(GO, model(call(), call("g")), ANSWERS, user(response("g"))),
         "G2",
         "contents[3]",
     ),
@@ -408,6 +410,36 @@ AVOIDED: dict[str, tuple[Any, str, str]] = {
         "G7",
         "config.tools[0].function_declarations[0].parameters",
     ),
+    "a parameter's name of dots and dashes": (
+        payload(
+            tools=tools(
+                {**F, "parameters_json_schema": {"type": "object", "properties": {"a.b-c": {}}}}
+            )
+        ),
+        "G7",
+        "config.tools[0].function_declarations[0].parameters",
+    ),
+    "a schema that points out of itself": (
+        payload(
+            tools=tools(
+                {
+                    **F,
+                    "parameters_json_schema": {
+                        "type": "object",
+                        "properties": {"a": {"$ref": "https://example.com/s"}},
+                    },
+                }
+            )
+        ),
+        "G8",
+        "config.tools[0].function_declarations[0].parameters_json_schema",
+    ),
+    "a thousand and one pages": (
+        payload(user({"inlineData": {"mimeType": "application/pdf", "data": PAGES}})),
+        "G12",
+        "contents[0].parts[0].inline_data.data",
+    ),
+    "too many pictures": (payload(user(*[INLINE] * 3_601)), "G12", "contents"),
     "a budget from Gemini 3 on": (
         payload(thinking_config={"thinking_budget": 5}),
         "G10",
@@ -438,7 +470,17 @@ def test_is_better_avoided(made: Any, rule: str, where: str) -> None:
     assert check(made) == []
 
 
+def test_a_resolution_inside_a_response_needs_the_preview_as_well() -> None:
+    inner = {"inlineData": INLINE["inlineData"], "mediaResolution": {"level": "X"}}
+    talk = [GO, CALLS, user(response(parts=[inner]))]
+    preview = {"http_options": {"api_version": "v1beta"}}
+
+    assert check(payload(*talk)) == [("G11", "contents[2].parts[0].media_resolution")]
+    assert check(payload(*talk, **preview)) == []
+
+
 VERTEX = replace(GEMINI_25, host="vertex_ai")
+HEAVY = {"inlineData": {"mimeType": "image/png", "data": "A" * 9_333_336}}
 BLIND = replace(GEMINI_4, features={"vision": False})
 ALWAYS = replace(GEMINI_25, id="gemini-2.5-pro", thinking=replace(GEMINI_25.thinking, disable="no"))
 BY_ROW: dict[str, tuple[Any, ModelLimits, str, list[tuple[str, str]]]] = {
@@ -469,7 +511,7 @@ BY_ROW: dict[str, tuple[Any, ModelLimits, str, list[tuple[str, str]]]] = {
     "a reply that is too long": (
         payload(max_output_tokens=70_000),
         GEMINI_4,
-        "avoid",
+        "refused",
         [("G10", "config.max_output_tokens")],
     ),
     "a picture for a blind model": (
@@ -486,6 +528,24 @@ BY_ROW: dict[str, tuple[Any, ModelLimits, str, list[tuple[str, str]]]] = {
     ),
     "a mode beside server tools on Vertex AI": (
         payload(tools=[{"google_search": {}}], tool_config=calling(mode="AUTO")),
+        VERTEX,
+        "refused",
+        [],
+    ),
+    "a heavy picture on Vertex AI": (
+        payload(user(HEAVY)),
+        VERTEX,
+        "avoid",
+        [("G12", "contents[0].parts[0].inline_data.data")],
+    ),
+    "more pictures than Vertex AI takes": (
+        payload(user(*[INLINE] * 3_001)),
+        VERTEX,
+        "avoid",
+        [("G12", "contents")],
+    ),
+    "a resolution of its own on Vertex AI": (
+        payload(user({**INLINE, "mediaResolution": {"level": "X"}})),
         VERTEX,
         "refused",
         [],
@@ -507,7 +567,7 @@ def test_the_model_s_row_decides(
 
 
 def test_many_bytes_are_better_uploaded() -> None:
-    half = {"inlineData": {"mimeType": "application/pdf", "data": "A" * (15 * 1024 * 1024)}}
+    half = {"inlineData": {"mimeType": "video/mp4", "data": "A" * (15 * 1024 * 1024)}}
 
     assert check(payload(user(half, half)), level="avoid") == [("G12", "contents")]
 

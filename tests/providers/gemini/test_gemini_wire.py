@@ -10,7 +10,7 @@ from google.genai.types import HttpOptions
 
 from context_assembler.providers import GEMINI
 from context_assembler.values.draft import Draft
-from context_assembler.values.gemini_parts import snake_block, snake_fields
+from context_assembler.values.native.gemini_fields import snake_block, snake_fields
 from tests.golden.cases import CASES
 from tests.providers.drafts import (
     GEMINI_4,

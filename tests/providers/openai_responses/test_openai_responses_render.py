@@ -238,10 +238,6 @@ REFUSED: dict[str, tuple[dict[str, Any], str]] = {
         {"tools": NATIVE, "tool_choice": ToolChoice(mode="tool", name="theirs")},
         "Name one of the tools",
     ),
-    "too many tools": (
-        {"tools": tuple(replace(READ_FILE, name=f"t{i}") for i in range(129))},
-        "disabled_tools",
-    ),
 }
 
 
@@ -462,6 +458,15 @@ def test_an_opening_assistant_gets_a_user_turn_before_it() -> None:
     assert roles == ["user", "assistant", "user"]
 
 
+def summary(*parts: Part) -> Message:
+    return Message(role="user", kind="summary", parts=parts)
+
+
+COMPACTION: dict[str, Any] = {"type": "compaction", "id": "cmp_1", "encrypted_content": "gAAAA"}
+ASKED = {"type": "message", "role": "user", "content": [{"type": "input_text", "text": "Go."}]}
+COMPACTED_ELSEWHERE = Opaque(provider="anthropic", block={"type": "compaction", "content": "X"})
+
+
 ADAPTED: dict[str, tuple[Draft, str]] = {
     "a picture for a blind model": (
         draft([user(PICTURE)], limits=replace(GPT_4O, features={"vision": False})),
@@ -490,6 +495,14 @@ ADAPTED: dict[str, tuple[Draft, str]] = {
         draft(limits=GPT_62, tools=(ToolSpec(name="x", is_strict=True),)),
         "tool.strict",
     ),
+    "150 tools": (
+        draft(limits=GPT_62, tools=tuple(replace(READ_FILE, name=f"t{i:03}") for i in range(129))),
+        "tool.count",
+    ),
+    "another provider's compaction": (
+        draft([summary(Text("Told."), COMPACTED_ELSEWHERE), user("ok")], limits=GPT_62),
+        "compaction.twin",
+    ),
     "501 pictures": (
         draft([user(*[PICTURE] * 501)], limits=GPT_62),
         "media.count",
@@ -506,6 +519,59 @@ def test_what_cannot_be_sent_as_it_is_is_reported(made: Draft, rule: str) -> Non
     assert OPENAI_RESPONSES.render(adapted) == render(made)
 
 
+def test_a_compaction_of_openai_stands_for_the_text_beside_it() -> None:
+    window = [Opaque(provider=US, block=block) for block in (ASKED, COMPACTION)]
+
+    alone = items(summary(Text("Told."), window[1]), user("ok"))
+    behind_what_was_asked = items(summary(*window, Text("Told.")), user("ok"))
+
+    assert alone == [COMPACTION, says("ok", "user")]
+    assert behind_what_was_asked == [ASKED, COMPACTION, says("ok", "user")]
+
+
+TWINS: dict[str, tuple[tuple[Part, ...], str]] = {
+    "another provider's": ((Text("Told."), COMPACTED_ELSEWHERE), "Told."),
+    "one that is not sealed": (
+        (Text("Told."), Opaque(provider=US, block={"type": "compaction"})),
+        "Told.",
+    ),
+    "one that brings its own text": (
+        (Opaque(provider=US, block={"type": "compaction"}, text="Told."),),
+        "Told.",
+    ),
+}
+
+
+@pytest.mark.parametrize(("parts", "told"), TWINS.values(), ids=TWINS.keys())
+def test_a_compaction_that_cannot_be_opened_is_told(parts: tuple[Part, ...], told: str) -> None:
+    sent = items(summary(*parts), user("ok"))
+
+    assert sent[0] == says(f"<summary>\n{told}\n</summary>", "user")
+
+
+def test_what_stands_before_a_compaction_does_not_count_behind_it() -> None:
+    compacted = summary(Opaque(provider=US, block=COMPACTION))
+    alone, behind = (
+        OPENAI_RESPONSES.fingerprints(draft([*talk, compacted, user("ok")], limits=GPT_62))
+        for talk in ((), (user("before"), assistant("yes")))
+    )
+
+    assert alone[1:] == behind[3:]
+    assert alone[0] == behind[0]
+
+
+def test_a_forced_tool_stays_among_too_many() -> None:
+    tools = tuple(replace(READ_FILE, name=f"t{i:03}") for i in range(150))
+    choice = ToolChoice(mode="tool", name="t149")
+
+    payload = render(draft(limits=GPT_62, tools=tools, tool_choice=choice))
+    _, rows = OPENAI_RESPONSES.adapt(draft(limits=GPT_62, tools=tools))
+
+    assert [tool["name"] for tool in payload["tools"]][-2:] == ["t126", "t149"]
+    assert [row.id for row in rows] == [f"t{i:03}" for i in range(128, 150)]
+    assert len(OPENAI_RESPONSES.render(draft(limits=MISTRAL, tools=tools))["tools"]) == 150
+
+
 def test_what_other_servers_take_at_most_is_not_known() -> None:
     made = draft([user(*[PICTURE] * 501)], limits=MISTRAL)
 
@@ -513,8 +579,8 @@ def test_what_other_servers_take_at_most_is_not_known() -> None:
 
 
 def test_a_file_without_a_name_gets_one() -> None:
-    pdf = Document(source=Base64Source(media_type="application/pdf", data="QQ=="))
-    html = Document(source=Base64Source(media_type="text/html", data="#"))
+    pdf = Document(source=Base64Source(media_type="application/pdf", data="JVBERi0="))
+    html = Document(source=Base64Source(media_type="text/html", data="/w=="))
 
     names = [piece["filename"] for piece in items(user(pdf, html))[0]["content"]]
 
@@ -690,7 +756,7 @@ PIECES: dict[str, tuple[Part, ModelLimits, dict[str, Any]]] = {
         {"type": "input_image", "detail": "auto", "file_id": "file-1"},
     ),
     "a document by URL": (
-        Document(source=UrlSource(url="https://example.com/a.pdf"), title="a.pdf"),
+        Document(source=UrlSource(url="https://example.com/a.pdf")),
         GPT_62,
         {"type": "input_file", "file_url": "https://example.com/a.pdf"},
     ),
@@ -786,7 +852,7 @@ def test_what_can_only_be_said_in_words(part: Part, limits: ModelLimits, words: 
 
 def test_the_bytes_of_a_picture_decide_its_type() -> None:
     mislabelled = Image(source=Base64Source(media_type="image/gif", data=PIXEL))
-    jpg = Image(source=Base64Source(media_type="image/jpg", data="QQ=="))
+    jpg = Image(source=Base64Source(media_type="image/jpg", data="/9j/"))
 
     [first, second] = items(user(mislabelled, jpg))[0]["content"]
 

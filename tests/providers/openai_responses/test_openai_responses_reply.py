@@ -250,7 +250,10 @@ ITEMS: dict[str, tuple[list[dict[str, Any]], list[Part]]] = {
             )
         ],
     ),
-    "long code": ([LONG_CODE], [opaque(LONG_CODE, f"[code_interpreter_call: {'x' * 500}…]")]),
+    "long code": (
+        [LONG_CODE],
+        [opaque(LONG_CODE, f"[code_interpreter_call: {LONG_CODE['code']}]")],
+    ),
     "arguments as an object": (
         [{**CALL, "arguments": {"path": "a"}, "id": None, "status": None}],
         [ToolCall(call_id="call_1", name="read_file", arguments={"path": "a"})],

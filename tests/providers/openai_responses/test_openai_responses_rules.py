@@ -1,11 +1,13 @@
 """Each rule of Responses: the smallest payload that breaks it, and its neighbour that does not."""
 
 from dataclasses import replace
+from datetime import date
 from typing import Any
 
 import pytest
 
 from context_assembler.providers import OPENAI_RESPONSES
+from context_assembler.providers.openai_responses.rule_book import SOURCES, UNCHECKED
 from context_assembler.values.limits import ModelLimits
 from tests.providers.drafts import GPT_4O, GPT_6_SOL, GPT_62, MISTRAL
 
@@ -238,6 +240,34 @@ REFUSED: dict[str, tuple[Any, str, str]] = {
         "tool_choice.tools[0]",
     ),
     "too long a cache key": (payload(prompt_cache_key="x" * 65), "R17", "prompt_cache_key"),
+    "a lifetime that the model does not have": (
+        payload(prompt_cache_retention="in_memory"),
+        "R17",
+        "prompt_cache_retention",
+    ),
+    "too long a key of metadata": (payload(metadata={"k" * 65: "x"}), "R11", "metadata.k"),
+    "too long a value of metadata": (payload(metadata={"k": "x" * 513}), "R11", "metadata.k"),
+    "too long a compaction": (
+        payload({"type": "compaction", "encrypted_content": "x" * (20 * 1024 * 1024 + 1)}, GO),
+        "R6",
+        "input[0].encrypted_content",
+    ),
+    "a strict answer whose schema is not": (
+        payload(text={"format": {"type": "json_schema", "strict": True, "schema": {}}}),
+        "R18",
+        "text.format.schema",
+    ),
+    "a number that is none": (payload(GO, temperature=float("nan")), "R0", ""),
+    "an output of the local shell without a call": (
+        payload(GO, {"type": "local_shell_call_output", "id": "c1", "output": "x"}),
+        "R1",
+        "input[1]",
+    ),
+    "the output of a program that is not there": (
+        payload(GO, {"type": "program_output", "id": "po", "call_id": "p1", "result": "x"}),
+        "R1",
+        "input[1]",
+    ),
 }
 
 
@@ -332,6 +362,31 @@ TAKEN: dict[str, tuple[Any, ModelLimits | None]] = {
         ),
         None,
     ),
+    "a reference without a type": (payload({"id": "msg_1"}, GO, store=True), None),
+    "an older model's lifetime": (
+        payload(model="gpt-5.4", prompt_cache_retention="in_memory"),
+        None,
+    ),
+    "reasoning that led to a program": (
+        payload(GO, REASONING, {"type": "program", "id": "p", "call_id": "p1", "code": ""}, GO),
+        None,
+    ),
+    "reasoning before a compaction": (
+        payload(GO, REASONING, {"type": "compaction", "encrypted_content": "gAAAA"}, GO),
+        None,
+    ),
+    "a strict answer": (
+        payload(
+            text={
+                "format": {
+                    "type": "json_schema",
+                    "strict": True,
+                    "schema": {"type": "object", "additionalProperties": False},
+                }
+            }
+        ),
+        None,
+    ),
     "a server's tool": (
         payload(
             tools=[{"type": "mcp", "server_label": "docs"}],
@@ -402,7 +457,35 @@ AVOIDED: dict[str, tuple[Any, ModelLimits | None, str]] = {
         None,
         "R12",
     ),
+    "501 pictures": (payload(asks(*[PICTURE] * 501)), None, "R12"),
+    "five marks": (
+        payload(
+            asks(*[{"type": "input_text", "text": "x", "prompt_cache_breakpoint": {}}] * 5),
+        ),
+        None,
+        "R17",
+    ),
+    "a cut by the server": (payload(truncation="auto"), None, "R8"),
 }
+GONE = replace(GPT_4O, retires_on=date(2027, 1, 14))
+
+
+@pytest.mark.parametrize(
+    ("today", "rules"),
+    [(None, []), (date(2027, 1, 13), []), (date(2027, 1, 14), ["R19"])],
+    ids=["on no day", "on the day before", "on that day"],
+)
+def test_a_model_that_was_shut_down_is_refused(today: date | None, rules: list[str]) -> None:
+    found = OPENAI_RESPONSES.check_payload(payload(), limits=GONE, today=today)
+
+    assert [violation.rule for violation in found] == rules
+
+
+def test_every_rule_that_a_payload_cannot_break_says_why() -> None:
+    numbers = {f"R{number}" for number in range(13)} | {"R3b"}
+
+    assert numbers <= SOURCES.keys() | UNCHECKED.keys()
+    assert all(reason.endswith(".") for reason in UNCHECKED.values())
 
 
 @pytest.mark.parametrize(("made", "limits", "rule"), AVOIDED.values(), ids=AVOIDED.keys())
