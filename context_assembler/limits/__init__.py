@@ -1,6 +1,5 @@
 """The registry of models: model_limits.yaml, ids as people write them, overrides, lifecycle."""
 
-import os
 import threading
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -8,10 +7,9 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Final, Unpack
 
-from context_assembler.errors import ConfigurationError, RegistryError, UnknownModelError
-from context_assembler.limits.assumed import assume_limits
+from context_assembler.errors import RegistryError, UnknownModelError, nearest
+from context_assembler.limits.assumed import assume_limits, may_be_related
 from context_assembler.limits.files import (
-    WHOLE_FILE,
     LimitFile,
     ModelFields,
     merge_rows,
@@ -19,9 +17,12 @@ from context_assembler.limits.files import (
     read_user_file,
     row_from_fields,
 )
-from context_assembler.limits.ids import Spelling, spellings
+from context_assembler.limits.ids import Spelling, plainest_spelling, spellings
+from context_assembler.limits.learned import learn_from_error
 from context_assembler.limits.lifecycle import lifecycle_warnings, price_at
-from context_assembler.limits.rows import Row, read_row
+from context_assembler.limits.places import override_paths, read_registry_text
+from context_assembler.limits.rows import read_row
+from context_assembler.limits.schema import KNOWN_FEATURES, Row
 from context_assembler.resources import bundled_path
 from context_assembler.values.limits import ModelLimits
 from context_assembler.values.options import UnknownModelPolicy
@@ -29,10 +30,12 @@ from context_assembler.values.parts import Json, JsonObject
 
 __all__ = [
     "FEATURE_SYNONYMS",
+    "KNOWN_FEATURES",
     "ModelFields",
     "ModelRegistry",
     "default_registry",
     "get_model_limits",
+    "learn_from_error",
     "lifecycle_warnings",
     "override_paths",
     "price_at",
@@ -73,7 +76,7 @@ class ModelRegistry:
         self._registered = LimitFile(name="register_model()")
         self._files: list[LimitFile] = []
         self._names: dict[str, tuple[str, str]] = {}
-        self._rows: dict[str, ModelLimits] = {}
+        self._rows: dict[tuple[str, str | None], ModelLimits] = {}
         self._answers: dict[tuple[str, UnknownModelPolicy], ModelLimits] = {}
         self._lock = threading.RLock()
 
@@ -91,9 +94,11 @@ class ModelRegistry:
         with self._lock:
             answer = self._answers.get((model_id, unknown)) or self._find(model_id)
             if answer is None and unknown == "conservative" and model_id.strip():
-                answer = assume_limits(model_id, self.rows())
+                related = [i for i in self.ids() if may_be_related(model_id, i)]
+                answer = assume_limits(model_id, map(self._row, related))
             if answer is None:
-                raise UnknownModelError(model_id, known=self._index())
+                name = plainest_spelling(model_id).name
+                raise UnknownModelError(model_id, known=self._index(), row_id=name)
             if len(self._answers) < _MAX_ANSWERS:
                 self._answers[model_id, unknown] = answer
             return answer
@@ -118,8 +123,32 @@ class ModelRegistry:
 
     def origins(self, model_id: str) -> dict[str, str]:
         """Return the file behind each field (dotted path) of the model's row."""
+        return {path: file for path, _, file in self.fields(model_id)}
+
+    def fields(self, model_id: str) -> list[tuple[str, Json, str]]:
+        """Return the model's row field by field: dotted path, value, and file.
+
+        Where the id names a host that sees a field otherwise, that is the field.
+        """
         with self._lock:
-            return dict(self._merged(self.get(model_id).id).files)
+            limits = self.get(model_id)
+            return list(self._merged(limits.id).seen_by(limits.host).leaves())
+
+    def sources(self) -> dict[str, str]:
+        """Return what the codes in `ModelLimits.sources` stand for."""
+        with self._lock:
+            return {code: text for file in self._sources() for code, text in file.sources().items()}
+
+    def problems(self) -> list[RegistryError]:
+        """Return what is wrong with the rows, each read for every host that it names."""
+        found: list[RegistryError] = []
+        for model_id in self.ids():
+            try:
+                for host in (None, *self._merged(model_id).hosts()):
+                    self._row(model_id, host)
+            except RegistryError as error:
+                found.append(error)
+        return found
 
     def register(self, model_id: str, **fields: Unpack[ModelFields]) -> ModelLimits:
         """Add a model, or change one, for the life of this registry, and return its limits.
@@ -149,9 +178,11 @@ class ModelRegistry:
         """Return everything rows come from, the weakest first."""
         if not self._files:
             path = self._bundled or bundled_path("model_limits.yaml")
-            files = [read_bundled_file(str(path), _read(path))]
+            files = [read_bundled_file(str(path), read_registry_text(path))]
             paths = override_paths() if self._overrides is None else self._overrides
-            self._files = files + [read_user_file(str(p), _read(p)) for p in reversed(paths)]
+            self._files = files + [
+                read_user_file(str(p), read_registry_text(p)) for p in reversed(paths)
+            ]
         return [*self._files, self._registered]
 
     def _index(self) -> dict[str, tuple[str, str]]:
@@ -181,14 +212,32 @@ class ModelRegistry:
         names = self._index()
         for spelling in spellings(asked):
             if found := names.get(spelling.name.lower()):
-                return _addressed(self._row(found[0]), asked, spelling, matched=found[1])
+                row = self._row(found[0], spelling.host)
+                return _addressed(row, asked, spelling, matched=found[1])
         return None
 
-    def _row(self, model_id: str) -> ModelLimits:
+    def _row(self, model_id: str, host: str | None = None) -> ModelLimits:
         with self._lock:
-            if model_id not in self._rows:
-                self._rows[model_id] = read_row(self._merged(model_id))
-            return self._rows[model_id]
+            if (model_id, host) not in self._rows:
+                row = self._merged(model_id)
+                if not row.has_window():
+                    raise self._windowless(row)
+                limits = read_row(row.seen_by(host))
+                if row.has_own_dates(host):
+                    limits = replace(limits, has_host_dates=True)
+                self._rows[model_id, host] = limits
+            return self._rows[model_id, host]
+
+    def _windowless(self, row: Row) -> RegistryError:
+        known = [name for name in self._index() if name != row.id.lower()]
+        near = nearest(row.id, known, count=1)
+        hint = f"; did you mean {near[0]!r}?" if near else ""
+        reason = f"it is missing, and no other file knows this model{hint}"
+        remedy = "Give limits.window, or extends: <the id of a known model>."
+        file = row.file_of("limits.window")
+        return RegistryError(
+            file=file, row=row.id, field="limits.window", reason=reason, remedy=remedy
+        )
 
     def _merged(self, model_id: str, *, below: tuple[str, ...] = ()) -> Row:
         """Lay the sources' rows of one id over each other, over the row that they extend."""
@@ -215,40 +264,11 @@ class ModelRegistry:
         return Row(id=model_id, content=content, files=files, file=file)
 
 
-def _read(path: Path) -> str:
-    try:
-        return path.read_text("utf-8-sig")
-    except (OSError, UnicodeDecodeError) as error:
-        reason = f"the file cannot be read ({error})"
-        raise RegistryError(file=str(path), row=WHOLE_FILE, field="", reason=reason) from error
-
-
 def _addressed(row: ModelLimits, asked: str, spelling: Spelling, *, matched: str) -> ModelLimits:
     """Fill in how the model was asked for, and what to send to whom."""
     own_id = row.api_id if matched == row.id and not spelling.snapshot else matched
     api_id = spelling.host_id if spelling.host else own_id + spelling.snapshot
     return replace(row, asked_id=asked, api_id=api_id, host=spelling.host)
-
-
-def override_paths() -> list[Path]:
-    """Return the user's own registry files that exist, the strongest first.
-
-    Raises:
-        ConfigurationError: `CONTEXT_ASSEMBLER_MODELS` names a file that is not there.
-    """
-    named = os.environ.get("CONTEXT_ASSEMBLER_MODELS")
-    if named and not Path(named).is_file():
-        raise ConfigurationError(
-            f"CONTEXT_ASSEMBLER_MODELS names {named!r}, which is not a file.",
-            remedy="Correct the path, or unset the variable.",
-        )
-    config_home = os.environ.get("XDG_CONFIG_HOME") or Path.home() / ".config"
-    candidates = [
-        Path("model_limits.local.yaml"),
-        Path(config_home) / "context_assembler" / "model_limits.yaml",
-    ]
-    found = [path for path in candidates if path.is_file()]
-    return [Path(named), *found] if named else found
 
 
 @lru_cache(maxsize=1)

@@ -44,6 +44,11 @@ def assume_limits(asked: str, known: Iterable[ModelLimits]) -> ModelLimits:
     )
 
 
+def may_be_related(asked: str, row_id: str) -> bool:
+    """Whether a row's limits say anything about an unknown model: their first words are the same."""
+    return _family(plainest_spelling(asked).name) == _family(row_id)
+
+
 def _family(model_id: str) -> str:
     match = _FAMILY.match(model_id.lower())
     return match[0] if match else ""
@@ -65,12 +70,19 @@ def _smallest(relatives: Sequence[ModelLimits]) -> ModelLimits:
     outputs = [row.output_tokens for row in relatives if row.output_tokens is not None]
     window_tokens = min(row.window_tokens for row in relatives)
     names = sorted(set[str]().union(*(row.features for row in relatives)))
-    is_prefix_bound = any(row.thinking.is_prefix_bound for row in relatives)
+    thinking = replace(
+        newest.thinking,
+        is_prefix_bound=any(row.thinking.is_prefix_bound for row in relatives),
+        is_account_bound=any(row.thinking.is_account_bound for row in relatives),
+    )
     return replace(
         newest,
         window_tokens=window_tokens,
         input_tokens=min(window_tokens, *inputs) if inputs else None,
         output_tokens=min(outputs, default=CONSERVATIVE_OUTPUT_TOKENS),
-        features={name: all(row.supports(name) for row in relatives) for name in names},
-        thinking=replace(newest.thinking, is_prefix_bound=is_prefix_bound),
+        features={
+            name: name != "prompt_cache" and all(row.supports(name) for row in relatives)
+            for name in names
+        },
+        thinking=thinking,
     )

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import date
+from difflib import get_close_matches
 from math import isfinite
 from typing import TypeVar
 
@@ -35,9 +36,14 @@ class Fields:
         known = tuple(names)
         for name in self.content:
             if name not in known:
-                near = nearest(str(name), known, count=1)
-                hint = f"; did you mean {near[0]!r}?" if near else ""
-                raise self.error(str(name), f"there is no such field{hint}")
+                raise self.error(str(name), f"there is no such field{_hint(str(name), known)}")
+
+    def refuse_misspelt(self, names: Iterable[str]) -> None:
+        """Refuse a field that is nearly one of `names`; any other name is the author's own."""
+        known = tuple(names)
+        for name in self.content:
+            if name not in known and get_close_matches(str(name), known, n=1, cutoff=0.8):
+                raise self.error(str(name), f"there is no such field{_hint(str(name), known)}")
 
     def section(self, name: str, *, known: Iterable[str] | None = None) -> "Fields":
         """Return the mapping under `name`, an empty one when there is none."""
@@ -124,3 +130,8 @@ class Fields:
             return date.fromisoformat(value)
         except (TypeError, ValueError):
             raise self.error(name, f"a date such as 2026-11-30 is needed, not {value!r}") from None
+
+
+def _hint(name: str, known: tuple[str, ...]) -> str:
+    near = nearest(name, known, count=1)
+    return f"; did you mean {near[0]!r}?" if near else f"; known: {', '.join(known)}"

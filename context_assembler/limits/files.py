@@ -1,11 +1,12 @@
 """The text of a model_limits.yaml, taken apart into rows that are parsed when asked for."""
 
 import re
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final, TypedDict
+from typing import Final, TypedDict
 
 from context_assembler.errors import RegistryError
+from context_assembler.limits.yaml_text import WHOLE_FILE, load_yaml
 from context_assembler.values.json_shapes import is_array, is_object
 from context_assembler.values.parts import Json, JsonObject
 
@@ -13,7 +14,8 @@ _ROW_START: Final = re.compile(r"^  (?=[^\s#])", re.MULTILINE)
 _ROW_NAME: Final = re.compile(r"([^\s:'\"]+):\n")
 _ALIASES: Final = re.compile(r"^    aliases: \[(.*)\]$", re.MULTILINE)
 _SECTIONS: Final = ("models", "sources")
-WHOLE_FILE: Final = "(whole file)"
+# What deletes in here is kept until a host is asked for: only then is it laid over the row.
+_LAID_LATER: Final = "hosts"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -21,12 +23,20 @@ class LimitFile:
     """The rows of one file, or those registered by code.
 
     A row that is `None` deletes the row of that id. `unread` holds rows as text until somebody asks
-    for them: parsing all of the bundled file takes longer than everything else at start.
+    for them: parsing all of the bundled file takes longer than everything else at start. `head` is
+    the text that holds the table of sources.
     """
 
     name: str
     rows: dict[str, JsonObject | None] = field(default_factory=dict[str, JsonObject | None])
     unread: dict[str, str] = field(default_factory=dict[str, str])
+    head: str = ""
+
+    def sources(self) -> dict[str, str]:
+        """Return the file's own table of source codes."""
+        content = load_yaml(self.name, self.head) if self.head else None
+        table: object = content.get("sources") if is_object(content) else None
+        return {code: str(text) for code, text in table.items()} if is_object(table) else {}
 
     def ids(self) -> list[str]:
         """Return the ids of the rows, in order."""
@@ -35,7 +45,8 @@ class LimitFile:
     def row(self, model_id: str) -> JsonObject | None:
         """Return one row; `None` where it deletes."""
         if (text := self.unread.get(model_id)) is not None and model_id not in self.rows:
-            self.rows[model_id] = _parse(self.name, f"models:\n{text}")[model_id]
+            parsed = _parse(self.name, f"models:\n{text}", shows_lines=False)
+            self.rows[model_id] = parsed[model_id]
         return self.rows[model_id]
 
     def aliases(self, model_id: str) -> Sequence[str] | None:
@@ -70,12 +81,12 @@ def read_user_file(name: str, text: str) -> LimitFile:
     Raises:
         RegistryError: It is not YAML, or not of the schema's outer shape.
     """
-    return LimitFile(name=name, rows=_parse(name, text))
+    return LimitFile(name=name, rows=_parse(name, text), head=text)
 
 
 def read_bundled_file(name: str, text: str) -> LimitFile:
     """Split a file that keeps the layout of the bundled one: a row starts at two spaces."""
-    _, _, body = text.partition("\nmodels:\n")
+    head, _, body = text.partition("\nmodels:\n")
     starts = [match.start() for match in _ROW_START.finditer(body)]
     unread: dict[str, str] = {}
     for start, end in zip(starts, [*starts[1:], len(body)], strict=True):
@@ -83,7 +94,7 @@ def read_bundled_file(name: str, text: str) -> LimitFile:
         if name_match is None:
             return read_user_file(name, text)
         unread[name_match[1]] = body[start:end]
-    return LimitFile(name=name, unread=unread)
+    return LimitFile(name=name, unread=unread, head=head)
 
 
 def merge_rows(
@@ -113,7 +124,7 @@ def merge_rows(
                 file=file,
                 files=origins,
                 path=f"{where}.",
-                keeps_none=keeps_none,
+                keeps_none=keeps_none or where == _LAID_LATER,
             )
             origins.setdefault(where, file)
         elif value is None and not keeps_none:
@@ -143,8 +154,8 @@ def row_from_fields(fields: ModelFields) -> dict[str, Json]:
     return merge_rows(fields.get("row", {}), given, keeps_none=True)
 
 
-def _parse(name: str, text: str) -> dict[str, JsonObject | None]:
-    content = _load(name, text)
+def _parse(name: str, text: str, *, shows_lines: bool = True) -> dict[str, JsonObject | None]:
+    content = load_yaml(name, text, shows_lines=shows_lines)
     if content is None:
         return {}
     if not is_object(content):
@@ -165,26 +176,3 @@ def _parse(name: str, text: str) -> dict[str, JsonObject | None]:
             reason = f"a mapping is needed, not {row!r}"
             raise RegistryError(file=name, row=model_id, field="models", reason=reason)
     return rows
-
-
-def _load(name: str, text: str) -> Json:
-    import yaml  # noqa: PLC0415 - importing this module must stay cheap
-
-    safe_loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-
-    def construct_mapping(loader: Any, node: Any, deep: bool = False) -> dict[Hashable, Json]:
-        """Build a mapping, and refuse a key given twice."""
-        mapping: dict[Hashable, Json] = safe_loader.construct_mapping(loader, node, deep=deep)
-        if len(mapping) != len(node.value):
-            keys = [loader.construct_object(key, deep=True) for key, _ in node.value]
-            twice = next(key for key in keys if keys.count(key) > 1)
-            reason = f"it is given twice (in the mapping at line {node.start_mark.line + 1})"
-            raise RegistryError(file=name, row=WHOLE_FILE, field=str(twice), reason=reason)
-        return mapping
-
-    loader = type("Loader", (safe_loader,), {"construct_mapping": construct_mapping})
-    try:
-        return yaml.load(text, loader)  # noqa: S506 - the loader is a safe one
-    except yaml.YAMLError as error:
-        reason = f"the file is not valid YAML ({' '.join(str(error).split())})"
-        raise RegistryError(file=name, row=WHOLE_FILE, field="", reason=reason) from error

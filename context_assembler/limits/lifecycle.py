@@ -38,7 +38,7 @@ def lifecycle_warnings(limits: ModelLimits, today: date) -> list[str]:
     if limits.is_assumed:
         warnings.append(
             f"{limits.asked_id} is not in model_limits.yaml: assuming a window of "
-            f"{limits.window_tokens:,} tokens."
+            f"{limits.window_tokens:,} tokens{_reply(limits)} and no price."
         )
     if retirement := _retirement(limits, today):
         warnings.append(retirement)
@@ -51,14 +51,23 @@ def lifecycle_warnings(limits: ModelLimits, today: date) -> list[str]:
     return warnings
 
 
+def _reply(limits: ModelLimits) -> str:
+    return f", replies of {limits.output_tokens:,}" if limits.output_tokens else ""
+
+
 def _retirement(limits: ModelLimits, today: date) -> str | None:
     retires_on = limits.retires_on
-    if limits.status == "retired" or (retires_on is not None and retires_on <= today):
-        return f"{limits.id} is retired{f' since {retires_on.isoformat()}' if retires_on else ''}."
+    name = f"{limits.id} on {limits.host}" if limits.has_host_dates else limits.id
+    is_foreign = limits.host is not None and not limits.has_host_dates
+    aside = f" (the vendor's own date; {limits.host} may keep another)" if is_foreign else ""
+    is_past = retires_on is not None and retires_on <= today
+    if limits.status == "retired" or is_past:
+        since = f" since {retires_on.isoformat()}" if retires_on is not None and is_past else ""
+        return f"{name} is retired{since}{aside}."
     if retires_on is not None and retires_on - today <= _RETIREMENT_NOTICE:
         days = (retires_on - today).days
-        return f"{limits.id} retires on {retires_on.isoformat()}, in {days} days."
+        return f"{name} retires on {retires_on.isoformat()}, in {days} days{aside}."
     if limits.status == "deprecated":
         when = f" and retires on {retires_on.isoformat()}" if retires_on else ""
-        return f"{limits.id} is deprecated{when}."
+        return f"{name} is deprecated{when}{aside}."
     return None

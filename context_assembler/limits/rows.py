@@ -1,10 +1,15 @@
 """Rows of model_limits.yaml as checked values."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import Final, cast, get_args
 
 from context_assembler.limits.fields import Fields
+from context_assembler.limits.schema import (
+    HOST_FIELDS,
+    KNOWN_FEATURES,
+    KNOWN_HOSTS,
+    ROW_FIELDS,
+    Row,
+)
 from context_assembler.values.json_shapes import is_array
 from context_assembler.values.limits import (
     CacheRule,
@@ -19,35 +24,6 @@ from context_assembler.values.limits import (
 )
 from context_assembler.values.parts import Json
 
-ROW_FIELDS: Final[Mapping[str, tuple[str, ...]]] = {
-    "provider": (),
-    "status": (),
-    "retires_on": (),
-    "api_id": (),
-    "aliases": (),
-    "extends": (),
-    "limits": ("window", "kind", "input", "output"),
-    "features": (),
-    "thinking": (
-        "kinds",
-        "levels",
-        "default",
-        "disable",
-        "prefix_bound",
-        "min_budget",
-        "max_budget",
-    ),
-    "parameters": (
-        "temperature",
-        "fixed_temperature",
-        "max_temperature",
-        "top_p_with_temperature",
-    ),
-    "cache": ("mode", "min_tokens", "ttls"),
-    "prices": (),
-    "tokenizer": ("encoding", "images", "frame", "tool_prompt"),
-    "meta": ("checked", "sources", "weak", "remarks"),
-}
 _PRICE_FIELDS: Final = (
     "input",
     "output",
@@ -59,22 +35,6 @@ _PRICE_FIELDS: Final = (
 )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Row:
-    """A merged row: its content, and the file that each field (dotted path) came from."""
-
-    id: str
-    content: Mapping[str, Json]
-    files: Mapping[str, str] = field(default_factory=dict[str, str])
-    file: str = "model_limits.yaml"
-
-    def file_of(self, path: str) -> str:
-        """Return the file behind a field, or behind the mapping it stands in."""
-        while path and path not in self.files:
-            path = path.rpartition(".")[0]
-        return self.files.get(path, self.file)
-
-
 def read_row(row: Row) -> ModelLimits:
     """Check a merged row and return it as a value; `asked_id` and `api_id` are its own id.
 
@@ -83,6 +43,7 @@ def read_row(row: Row) -> ModelLimits:
     """
     fields = Fields(row=row.id, path="", content=row.content, file_of=row.file_of)
     fields.allow(ROW_FIELDS)
+    _check_hosts(fields)
     limits = fields.section("limits", known=ROW_FIELDS["limits"])
     window_tokens = limits.count("window", least=1)
     if window_tokens is None:
@@ -113,6 +74,7 @@ def read_row(row: Row) -> ModelLimits:
         checked=meta.day("checked"),
         sources=meta.texts("sources"),
         weak=meta.texts("weak"),
+        locked=meta.texts("locked"),
         remarks=meta.text("remarks"),
         asked_id=row.id,
         api_id=fields.text("api_id", row.id),
@@ -129,8 +91,15 @@ def _check_whole(model: ModelLimits, fields: Fields, limits: Fields) -> None:
         raise fields.error("retires_on", "a retired model needs its date")
 
 
+def _check_hosts(fields: Fields) -> None:
+    hosts = fields.section("hosts", known=KNOWN_HOSTS)
+    for name in hosts.content:
+        hosts.section(name, known=HOST_FIELDS)
+
+
 def _features(fields: Fields, thinking: ThinkingRule, cache: CacheRule) -> dict[str, bool]:
     section = fields.section("features")
+    section.refuse_misspelt(KNOWN_FEATURES)
     features = {name: section.flag(name, default=False) for name in section.content}
     features.setdefault("thinking", bool(thinking.kinds))
     features.setdefault("prompt_cache", cache.mode != "none")
@@ -159,6 +128,10 @@ def _thinking(fields: Fields) -> ThinkingRule:
             "disable", ("yes", "no", "between_tools", "effort_up_to_high"), "yes"
         ),
         is_prefix_bound=section.flag("prefix_bound", default=False),
+        # Anthropic's reasoning is the same on every platform, but for rows that say otherwise.
+        is_account_bound=section.flag(
+            "account_bound", default=fields.text("provider") != "anthropic"
+        ),
         min_budget_tokens=section.count("min_budget"),
         max_budget_tokens=section.count("max_budget"),
     )
@@ -172,6 +145,7 @@ def _parameters(fields: Fields) -> ParameterRules:
         fixed_temperature=section.amount("fixed_temperature"),
         max_temperature=2.0 if max_temperature is None else max_temperature,
         accepts_top_p_with_temperature=section.flag("top_p_with_temperature", default=True),
+        accepts_stop=section.flag("stop", default=True),
     )
 
 

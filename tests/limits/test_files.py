@@ -33,7 +33,19 @@ BROKEN = {
     "rows as a list": ("models: [a]", "a mapping is needed"),
     "a row as text": ("models: {a: big}", "a mapping is needed, not 'big'"),
     "an id as a number": ("models: {4: {}}", "an id is text, not 4"),
-    "a key given twice": ("models:\n  a: {}\n  a: {}\n", "given twice"),
+    "a key given twice": ("models:\n  a: {}\n  a: {}\n", r"given twice \(line 3\)"),
+    "an inner key given twice": (
+        "models:\n  a:\n    limits: {window: 1, window: 2}\n",
+        r"given twice \(line 3\)",
+    ),
+    "a key that is read as a boolean": (
+        "models:\n  a:\n    features: {off: true}\n",
+        r"reads this key as true or false \(line 3\); quote it",
+    ),
+    "a key that is a list": ("models: {[a]: {}}", "not valid YAML"),
+    "two documents": ("models: {}\n---\nmodels: {}\n", "not valid YAML"),
+    "a tag": ("models: !!python/object:os.system {}", "not valid YAML"),
+    "nesting without end": ("[" * 5000, "not valid YAML"),
 }
 
 rows = st.recursive(
@@ -76,6 +88,43 @@ def test_a_file_of_another_layout_is_parsed_whole() -> None:
     text = 'x\nmodels:\n  "a-1": {limits: {window: 1}}\n'.replace("x\n", "sources: {}\n")
 
     assert read_bundled_file("x", text).row("a-1") == {"limits": {"window": 1}}
+
+
+def test_anchors_and_merge_keys_repeat_nothing() -> None:
+    text = """models:
+  a: &base
+    limits: &limits {window: 1, output: 1}
+  b:
+    <<: *base
+    limits: {<<: *limits, window: 2}
+  c: *base
+"""
+
+    parsed = read_user_file("mine.yaml", text)
+
+    assert parsed.row("b") == {"limits": {"window": 2, "output": 1}}
+    assert parsed.row("c") == parsed.row("a")
+
+
+def test_an_error_in_a_row_that_was_split_off_names_no_line() -> None:
+    split = read_bundled_file("x", "\nmodels:\n  a:\n    limits: {window: 1, window: 2}\n")
+
+    with pytest.raises(RegistryError, match=r"it is given twice\."):
+        split.row("a")
+
+
+def test_a_file_may_explain_its_sources() -> None:
+    text = "sources: {X: mine, Y: 4}\nmodels:\n  a:\n    limits: {window: 1}\n"
+
+    assert read_user_file("x", text).sources() == {"X": "mine", "Y": "4"}
+    assert read_bundled_file("x", text).sources() == {"X": "mine", "Y": "4"}
+    assert LimitFile(name="x").sources() == read_user_file("x", "models: {}").sources() == {}
+
+
+def test_what_deletes_waits_until_its_host_is_asked_for() -> None:
+    merged = merge_rows({}, {"a": None, "hosts": {"groq": {"limits": {"input": None}}}})
+
+    assert merged == {"hosts": {"groq": {"limits": {"input": None}}}}
 
 
 def test_a_deleting_row_has_no_aliases() -> None:

@@ -1,5 +1,11 @@
-import pytest
+import re
 
+import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+
+from context_assembler.errors import UnknownModelError
+from context_assembler.limits import ModelRegistry
 from context_assembler.limits.ids import Spelling, plainest_spelling, spellings
 
 PLAINEST = {
@@ -65,3 +71,64 @@ def test_a_gateway_gets_everything_behind_its_prefix() -> None:
 
 def test_a_claude_id_without_a_number_is_spelled_with_dashes_only() -> None:
     assert [spelling.name for spelling in spellings("claude.x")] == ["claude.x", "claude-x"]
+
+
+REGISTRY = ModelRegistry(overrides=[])
+NAMES = [name for row in REGISTRY.rows() for name in (row.id, *row.aliases)]
+KNOWN = {name.lower() for name in NAMES}
+
+# What may be taken off the end of an id, and therefore put there.
+TAKEN_OFF = re.compile(
+    r"(-v?\d+:\d+|-v\d|@(\d{8}|default|latest)|-(\d{8}|\d{4}-\d\d-\d\d|latest)|"
+    r":(free|thinking|batch|beta|nitro|floor|extended|online|exacto)|\[1m\])+",
+    re.IGNORECASE,
+)
+
+
+@given(
+    name=st.sampled_from(NAMES),
+    more=st.text("abxyz0123456789.-", min_size=1, max_size=6)
+    | st.sampled_from(
+        ["-mini", "-pro", "-32k", "-preview", "-tts", "-ultra", ".1", "-9", "0", "o"]
+    ),
+)
+@settings(max_examples=300)
+def test_a_longer_id_is_another_model(name: str, more: str) -> None:
+    asked = name + more
+    other_spelling = {spelling.name.lower() for spelling in spellings(asked)} & KNOWN
+    assume(not TAKEN_OFF.fullmatch(more) and not other_spelling)
+
+    with pytest.raises(UnknownModelError):
+        REGISTRY.get(asked)
+
+
+@given(name=st.sampled_from(NAMES), more=st.text("abcxyz-", min_size=1, max_size=6))
+@settings(max_examples=200)
+def test_so_is_one_with_something_before_it(name: str, more: str) -> None:
+    assume((more + name).lower() not in KNOWN)
+
+    with pytest.raises(UnknownModelError):
+        REGISTRY.get(more + name)
+
+
+@given(name=st.sampled_from(NAMES), cut=st.integers(1, 30))
+@settings(max_examples=200)
+def test_so_is_the_beginning_of_one(name: str, cut: int) -> None:
+    asked = name[:-cut]
+    known = {spelling.name.lower() for spelling in spellings(asked)} & KNOWN
+    assume(asked.strip() and not known)
+
+    with pytest.raises(UnknownModelError):
+        REGISTRY.get(asked)
+
+
+@given(
+    name=st.sampled_from([row.id for row in REGISTRY.rows()]),
+    prefix=st.sampled_from(["", "openrouter/", "OpenAI/", "vercel/anthropic/", "us.", "models/"]),
+    suffix=st.sampled_from(["", ":free", "-2031-01-31", "-20310131", "@20310131", "-v1:0"]),
+)
+@settings(max_examples=300)
+def test_known_prefixes_and_suffixes_never_lead_to_another_model(
+    name: str, prefix: str, suffix: str
+) -> None:
+    assert REGISTRY.get(prefix + name + suffix).id == name

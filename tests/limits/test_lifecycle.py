@@ -1,3 +1,4 @@
+from dataclasses import replace
 from datetime import date
 
 import pytest
@@ -27,6 +28,7 @@ WARNED: dict[str, tuple[ModelStatus, date | None, str | None]] = {
     "legacy": ("legacy", None, None),
     "retired": ("retired", date(2026, 1, 5), "m is retired since 2026-01-05."),
     "retired without a date": ("retired", None, "m is retired."),
+    "retired ahead of its date": ("retired", date(2027, 1, 1), "m is retired."),
     "past its date": ("deprecated", TODAY, "m is retired since 2026-11-27."),
     "three days left": ("deprecated", date(2026, 11, 30), "m retires on 2026-11-30, in 3 days."),
     "60 days left": ("active", date(2027, 1, 26), "m retires on 2027-01-26, in 60 days."),
@@ -91,5 +93,44 @@ def test_the_user_hears_of_a_price_that_changes_soon_once() -> None:
 
 def test_the_user_hears_that_limits_are_assumed() -> None:
     assert lifecycle_warnings(model(is_assumed=True), TODAY) == [
-        "x/m is not in model_limits.yaml: assuming a window of 10 tokens."
+        "x/m is not in model_limits.yaml: assuming a window of 10 tokens and no price."
     ]
+
+
+def test_an_assumed_reply_is_named_too() -> None:
+    limits = replace(model(is_assumed=True), output_tokens=5)
+
+    assert (
+        "a window of 10 tokens, replies of 5 and no price" in lifecycle_warnings(limits, TODAY)[0]
+    )
+
+
+ON_A_HOST = {
+    "its own date": (True, date(2026, 12, 1), "m on bedrock retires on 2026-12-01, in 4 days."),
+    "its own date, passed": (True, TODAY, "m on bedrock is retired since 2026-11-27."),
+    "the vendor's date": (
+        False,
+        TODAY,
+        "m is retired since 2026-11-27 (the vendor's own date; bedrock may keep another).",
+    ),
+    "the vendor's warning": (
+        False,
+        None,
+        "m is deprecated (the vendor's own date; bedrock may keep another).",
+    ),
+}
+
+
+@pytest.mark.parametrize(
+    ("has_host_dates", "retires_on", "warning"), ON_A_HOST.values(), ids=ON_A_HOST.keys()
+)
+def test_a_host_keeps_its_own_dates(
+    has_host_dates: bool, retires_on: date | None, warning: str
+) -> None:
+    limits = replace(
+        model(status="deprecated", retires_on=retires_on),
+        host="bedrock",
+        has_host_dates=has_host_dates,
+    )
+
+    assert lifecycle_warnings(limits, TODAY) == [warning]

@@ -222,6 +222,82 @@ def test_an_unknown_model_is_answered_with_the_nearest_and_how_to_add_it() -> No
     assert "register_model" in caught.value.remedy
 
 
+def test_the_file_that_the_error_offers_adds_the_model(mine: Path) -> None:
+    with pytest.raises(UnknownModelError) as caught:
+        BUNDLED.get("openrouter/some/new model: 5")
+
+    assert caught.value.row_text in caught.value.remedy
+    registry = with_file(mine, caught.value.row_text)
+    assert registry.get("openrouter/some/new model: 5").window_tokens == 32_000
+
+
+HOSTED = {
+    "github_copilot/claude-opus-5.5": (200_000, None, 128_000),
+    "github_copilot/gpt-5.6-sol": (272_000, None, 128_000),
+    "cloudflare/meta/llama-3.3-70b-instruct": (24_000, None, 4_096),
+    "groq/meta-llama/llama-3.3-70b-instruct": (131_072, None, 4_096),
+    "openrouter/openai/gpt-5.6-sol": (1_050_000, 922_000, 128_000),
+}
+
+
+@pytest.mark.parametrize(("asked", "figures"), HOSTED.items())
+def test_the_window_belongs_to_the_host(asked: str, figures: tuple[int, int | None, int]) -> None:
+    limits = BUNDLED.get(asked)
+
+    assert (limits.window_tokens, limits.input_tokens, limits.output_tokens) == figures
+
+
+def test_a_cloud_keeps_a_model_longer_than_its_vendor() -> None:
+    vendors, clouds = BUNDLED.get("claude-opus-4-1"), BUNDLED.get("bedrock/claude-opus-4-1")
+
+    assert (vendors.status, vendors.has_host_dates) == ("retired", False)
+    assert (clouds.status, clouds.has_host_dates) == ("deprecated", True)
+    assert "on bedrock retires on 2027-01-08" in lifecycle_warnings(clouds, date(2026, 11, 27))[0]
+
+
+def test_a_users_file_may_speak_of_a_host_alone(mine: Path) -> None:
+    text = "models: {gpt-4o: {hosts: {azure: {limits: {window: 9000, output: 900}}}}}"
+    registry = with_file(mine, text)
+
+    assert registry.get("gpt-4o").window_tokens == 128_000
+    assert registry.get("azure/gpt-4o").window_tokens == 9000
+    assert registry.origins("azure/gpt-4o")["limits.window"] == str(mine)
+    assert registry.get("azure/gpt-4o").has_host_dates
+
+
+def test_every_row_is_sound_for_every_host() -> None:
+    assert BUNDLED.problems() == []
+
+
+def test_all_problems_are_found_at_once(mine: Path) -> None:
+    text = """models:
+  a: {limits: {window: 0}}
+  gpt-4o: {hosts: {azure: {limits: {window: no}}}}
+  b: {limits: {window: 10}}
+"""
+
+    problems = with_file(mine, text).problems()
+
+    assert [(problem.row, problem.field) for problem in problems] == [
+        ("gpt-4o", "limits.window"),
+        ("gpt-4o-2024-05-13", "limits.window"),
+        ("a", "limits.window"),
+    ]
+    assert problems[0].file == str(mine)
+
+
+def test_an_override_for_a_model_that_nobody_knows_needs_more(mine: Path) -> None:
+    with pytest.raises(RegistryError, match="no other file knows this model") as caught:
+        with_file(mine, "models: {gpt-4oo: {limits: {output: 5}}}").get("gpt-4oo")
+
+    assert "did you mean 'gpt-4o'" in str(caught.value)
+    assert "extends" in caught.value.remedy
+
+
+def test_an_assumed_model_claims_no_cache() -> None:
+    assert not BUNDLED.get("claude-opus-9", unknown="conservative").supports("prompt_cache")
+
+
 @pytest.mark.parametrize("model_id", ROWS)
 def test_every_row_answers_to_its_own_id_and_aliases(model_id: str) -> None:
     row = ROWS[model_id]
@@ -287,6 +363,22 @@ def test_prefix_bound_models_say_so() -> None:
         "gpt-6.2-astra",
         "gpt-6.2-sol",
     }
+
+
+def test_reasoning_is_bound_to_the_account_but_for_most_claude_models() -> None:
+    claude = [row for row in ROWS.values() if row.provider == "anthropic"]
+    others = [row for row in ROWS.values() if row.provider != "anthropic"]
+
+    assert {row.id for row in claude if row.thinking.is_account_bound} == {
+        "claude-sonnet-5-5",
+        "claude-haiku-5-5",
+    }
+    assert all(row.thinking.is_account_bound for row in others)
+
+
+@pytest.mark.parametrize("asked", ["claude-haiku-9", "claude-opus-9", "gpt-9", "nobody-1"])
+def test_an_assumed_model_is_bound_to_the_account_as_any_relative_may_be(asked: str) -> None:
+    assert BUNDLED.get(asked, unknown="conservative").thinking.is_account_bound
 
 
 def test_prices_know_steps_and_days() -> None:

@@ -4,7 +4,8 @@ from typing import Any
 import pytest
 
 from context_assembler.errors import RegistryError
-from context_assembler.limits.rows import Row, read_row
+from context_assembler.limits.rows import read_row
+from context_assembler.limits.schema import Row
 from context_assembler.values.limits import ModelLimits, Price
 
 LEAST: dict[str, Any] = {"limits": {"window": 1000}}
@@ -20,6 +21,20 @@ BROKEN: dict[str, tuple[dict[str, Any], str, str]] = {
     "an unknown field": ({**LEAST, "colour": 1}, "colour", "no such field"),
     "a misspelt field": ({**LEAST, "statsu": "x"}, "statsu", "did you mean 'status'"),
     "a misspelt inner field": ({**LEAST, "cache": {"mod": 1}}, "cache.mod", "did you mean 'mode'"),
+    "a window below nothing": ({"limits": {"window": -5}}, "limits.window", "at least 1"),
+    "a feature misspelt": (
+        {**LEAST, "features": {"visoin": True}},
+        "features.visoin",
+        "did you mean 'vision'",
+    ),
+    "an unknown host": ({**LEAST, "hosts": {"bedrok": {}}}, "hosts.bedrok", "mean 'bedrock'"),
+    "a host of no known kind": ({**LEAST, "hosts": {"?": {}}}, "hosts.?", "known: azure"),
+    "a host with aliases": (
+        {**LEAST, "hosts": {"bedrock": {"aliases": []}}},
+        "hosts.bedrock.aliases",
+        "no such field",
+    ),
+    "a host that is a number": ({**LEAST, "hosts": {"groq": 4}}, "hosts.groq", "a mapping"),
     "an unknown status": ({**LEAST, "status": "new"}, "status", "not one of active"),
     "an unquoted no": ({**LEAST, "thinking": {"disable": False}}, "thinking.disable", "quote it"),
     "a flag in words": ({**LEAST, "features": {"pdf": "yes"}}, "features.pdf", "true or false"),
@@ -98,6 +113,30 @@ def test_thinking_and_caching_are_features_too() -> None:
     assert limits.supports("prompt_cache")
 
 
+BOUND_TO_ACCOUNTS: dict[str, tuple[dict[str, Any], bool]] = {
+    "Anthropic's": ({"provider": "anthropic"}, False),
+    "Anthropic's that says so": (
+        {"provider": "anthropic", "thinking": {"account_bound": True}},
+        True,
+    ),
+    "anybody's": ({"provider": "google"}, True),
+    "anybody's that says otherwise": (
+        {"provider": "google", "thinking": {"account_bound": False}},
+        False,
+    ),
+    "nobody's": ({}, True),
+}
+
+
+@pytest.mark.parametrize(
+    ("given", "is_bound"), BOUND_TO_ACCOUNTS.values(), ids=BOUND_TO_ACCOUNTS.keys()
+)
+def test_reasoning_is_bound_to_the_account_unless_the_vendor_or_the_row_says_otherwise(
+    given: dict[str, Any], *, is_bound: bool
+) -> None:
+    assert read_row(Row(id="x", content={**LEAST, **given})).thinking.is_account_bound is is_bound
+
+
 def test_a_date_may_be_quoted() -> None:
     limits = read({**LEAST, "prices": [{"input": 1, "from": "2026-12-01", "above": 10}]})
 
@@ -108,3 +147,70 @@ def test_a_separate_output_limit_may_be_larger_than_the_window() -> None:
     limits = read({"limits": {"window": 10, "kind": "separate", "output": 20}})
 
     assert limits.output_tokens == 20
+
+
+def test_a_feature_of_your_own_is_kept() -> None:
+    assert read({**LEAST, "features": {"speaks_latin": True}}).supports("speaks_latin")
+
+
+def test_a_host_sees_its_own_figures_and_the_rest_is_the_vendors() -> None:
+    content: dict[str, Any] = {
+        "limits": {"window": 1000, "input": 900, "output": 100},
+        "hosts": {"groq": {"limits": {"window": 500, "input": None}}, "vllm": None},
+    }
+    row = Row(id="m", content=content, files={"hosts.groq.limits.window": "mine.yaml"})
+
+    hosted = row.seen_by("groq")
+    limits = read_row(hosted)
+
+    assert (limits.window_tokens, limits.input_tokens, limits.output_tokens) == (500, None, 100)
+    assert hosted.file_of("limits.window") == "mine.yaml"
+    assert (row.seen_by("vllm"), row.seen_by(None), row.hosts()) == (row, row, ("groq",))
+
+
+DATES: dict[str, tuple[dict[str, Any], str, date | None]] = {
+    "a later date": ({"retires_on": date(2027, 1, 1)}, "active", date(2027, 1, 1)),
+    "a status": ({"status": "legacy"}, "legacy", None),
+    "a status and a date": (
+        {"status": "deprecated", "retires_on": date(2027, 1, 1)},
+        "deprecated",
+        date(2027, 1, 1),
+    ),
+    "other figures only": ({"limits": {"window": 5}}, "retired", date(2026, 1, 1)),
+}
+
+
+@pytest.mark.parametrize(("over", "status", "day"), DATES.values(), ids=DATES.keys())
+def test_a_host_with_its_own_lifecycle_does_not_have_the_vendors(
+    over: dict[str, Any], status: str, day: date | None
+) -> None:
+    retired: dict[str, Any] = {**LEAST, "status": "retired", "retires_on": date(2026, 1, 1)}
+    row = Row(id="m", content={**retired, "hosts": {"bedrock": over}})
+
+    limits = read_row(row.seen_by("bedrock"))
+
+    assert (limits.status, limits.retires_on) == (status, day)
+    assert row.has_own_dates("bedrock") is ("limits" not in over)
+
+
+def test_an_active_model_may_end_earlier_on_a_host() -> None:
+    over = {"retires_on": date(2026, 5, 1)}
+    row = Row(id="m", content={**LEAST, "status": "legacy", "hosts": {"azure": over}})
+
+    limits = read_row(row.seen_by("azure"))
+
+    assert (limits.status, limits.retires_on) == ("legacy", date(2026, 5, 1))
+
+
+def test_a_row_is_told_field_by_field() -> None:
+    content: dict[str, Any] = {"limits": {"window": 5, "input": None}, "prices": [1], "meta": {}}
+    row = Row(
+        id="m", content=content, files={"limits": "a.yaml", "prices": "b.yaml"}, file="c.yaml"
+    )
+
+    assert list(row.leaves()) == [
+        ("limits.window", 5, "a.yaml"),
+        ("limits.input", None, "a.yaml"),
+        ("prices", [1], "b.yaml"),
+        ("meta", {}, "c.yaml"),
+    ]

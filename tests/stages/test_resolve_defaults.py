@@ -96,6 +96,20 @@ MODELS = {
         thinking=ALWAYS,
         parameters=ParameterRules(temperature="never"),
     ),
+    "gpt without stop": ModelLimits(
+        id="gpt without stop",
+        provider="openai",
+        window_tokens=400_000,
+        output_tokens=128_000,
+        parameters=ParameterRules(accepts_stop=False),
+    ),
+    "gpt that speaks Responses": ModelLimits(
+        id="gpt that speaks Responses",
+        provider="openai",
+        window_tokens=400_000,
+        output_tokens=128_000,
+        features={"tools": True, "chat_tools_with_reasoning": False},
+    ),
     "old gpt": ModelLimits(id="old gpt", provider="openai", window_tokens=8192, output_tokens=8192),
     "gemini": ModelLimits(
         id="gemini",
@@ -232,6 +246,11 @@ REFUSED: dict[str, tuple[str, dict[str, Any], str]] = {
         "tool_choice cannot be combined with thinking_budget",
     ),
     "tool choice without tools": ("chat only", {"tool_choice": "auto"}, "nor are tools"),
+    "stop sequences where none are taken": (
+        "gpt without stop",
+        {"stop_sequences": ["END"]},
+        "stop_sequences is not taken",
+    ),
     "a reply longer than the model's": ("old claude", {"max_tokens": 70_000}, "at most 64,000"),
 }
 
@@ -275,6 +294,11 @@ TAKEN: dict[str, tuple[str, dict[str, Any]]] = {
     "anything on an unknown model": ("unknown", {"thinking_level": "odd", "max_tokens": 9}),
     "a budget on an unknown model": ("unknown", {"thinking_budget": 2000}),
     "top_k with Anthropic": ("old claude", {"top_k": 5}),
+    "stop sequences": ("gpt", {"stop_sequences": ("END",)}),
+    "stop sequences that Chat Completions takes": (
+        "gpt that speaks Responses",
+        {"stop_sequences": ("END",)},
+    ),
 }
 
 
@@ -288,6 +312,23 @@ def test_what_the_model_takes_is_sent_as_given(model: str, options: dict[str, An
     for name, value in given_options(asked.options).items():
         if name != "model":
             assert getattr(parameters, name) == value
+
+
+def test_default_stop_sequences_give_way_where_responses_is_spoken() -> None:
+    asked = settle("agent", stop_sequences=["END"])
+
+    parameters, settled = validate_for_model(asked, MODELS["gpt that speaks Responses"])
+
+    assert parameters.stop_sequences == ()
+    assert "stop_sequences is not taken" in settled.warnings[0]
+
+
+def test_a_gateway_may_stop_for_the_model() -> None:
+    limits = replace(MODELS["gpt without stop"], host="openrouter")
+
+    parameters, _ = validate_for_model(settle(stop_sequences=["END"]), limits)
+
+    assert parameters.stop_sequences == ("END",)
 
 
 def test_what_merely_has_no_effect_is_no_error() -> None:
@@ -542,6 +583,10 @@ def test_a_tool_of_one_provider_is_offered_to_its_models_alone() -> None:
 
 
 def test_forcing_a_call_without_tools_gives_way_below_the_request() -> None:
+    among = {"mode": "auto", "allowed": ["search", "serch"]}
+    with pytest.raises(InvalidParameterError, match="'serch', which is not offered"):
+        validate_tool_choice(settle(tool_choice=among), TOOLS, provider="openai_chat")
+
     settled = validate_tool_choice(settle("session", tool_choice="any"), [], provider="anthropic")
 
     assert settled.options.tool_choice is None

@@ -9,6 +9,7 @@ from context_assembler.stages.resolve_defaults.objections import ModelRule, Obje
 from context_assembler.stages.resolve_defaults.sampling_rules import (
     sampling_fits_thinking,
     sampling_is_taken,
+    stop_is_taken,
     tool_choice_is_taken,
     top_p_fits_temperature,
 )
@@ -56,6 +57,7 @@ MODEL_RULES: Final[tuple[ModelRule, ...]] = (
     sampling_is_taken,
     sampling_fits_thinking,
     top_p_fits_temperature,
+    stop_is_taken,
     tool_choice_is_taken,
 )
 
@@ -213,12 +215,14 @@ def validate_tool_choice(settled: Settled, tools: Sequence[ToolSpec], *, provide
     """
     choice = settled.options.tool_choice
     names = [t.name for t in tools if not t.native_specs or provider in t.native_specs]
-    if choice is None or choice.mode in {"auto", "none"}:
+    if choice is None:
         return settled
-    if names if choice.name is None else choice.name in names:
+    unknown = next((name for name in choice.allowed or () if name not in names), choice.name)
+    needs_none = unknown is None and (bool(names) or choice.mode in {"auto", "none"})
+    if needs_none or unknown in names:
         return settled
-    rule = f"names {choice.name!r}, which is not offered" if choice.name else "needs a tool to call"
-    near = nearest(choice.name or "", names)
+    rule = f"names {unknown!r}, which is not offered" if unknown else "needs a tool to call"
+    near = nearest(unknown or "", names)
     remedy = f"Did you mean {near[0]!r}?" if near else "The report says which tools were left out."
     error = InvalidParameterError("tool_choice", choice, rule=rule, remedy=remedy)
     return _give_way(settled, Objection(error=error))

@@ -13,6 +13,8 @@ from context_assembler.values.options import AssembleOptions, Settled
 
 _LEAST_TOP_P_WITH_THINKING: Final = 0.95
 _VENDORS_WITHOUT_TOP_K: Final = frozenset({"openai"})
+# The vendor itself, and the cloud that offers its API unchanged.
+_OWN_HOSTS: Final = frozenset({None, "azure"})
 _SAMPLING_OPTIONS: Final = ("temperature", "top_p", "top_k")
 
 
@@ -104,6 +106,32 @@ def top_p_fits_temperature(settled: Settled, limits: ModelLimits) -> Objection |
     if options.temperature is None or options.top_p is None:
         return None
     return exclude(settled, limits, "temperature", "top_p")
+
+
+def stop_is_taken(settled: Settled, limits: ModelLimits) -> Objection | None:
+    """Some of OpenAI's models take no stop sequences at all, and its Responses API takes none.
+
+    Models that need Responses beside tools speak it; stop sequences of the request are left to
+    whoever spells it, since Chat Completions would take them.
+
+    Source:
+        https://developers.openai.com/api/docs/api-reference/responses/create,
+        docstrings of the openai package 3.57 (read 2026-11-27)
+    """
+    is_own_api = limits.provider == "openai" and limits.host in _OWN_HOSTS
+    if not settled.options.stop_sequences or not is_own_api:
+        return None
+    speaks_responses = limits.features.get("chat_tools_with_reasoning") is False
+    is_requested = settled.layers.get("stop_sequences", "request") == "request"
+    if limits.parameters.accepts_stop and (is_requested or not speaks_responses):
+        return None
+    return object_to(
+        settled,
+        limits,
+        "stop_sequences",
+        rule="is not taken",
+        remedy="Leave it out, and say in the prompt where to stop.",
+    )
 
 
 def tool_choice_is_taken(settled: Settled, limits: ModelLimits) -> Objection | None:
