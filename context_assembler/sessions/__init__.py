@@ -6,10 +6,18 @@ from typing import Final
 
 from context_assembler.errors import ConfigurationError, UnknownStoreSchemeError
 from context_assembler.ports import SessionStore
+from context_assembler.sessions.calibrations import InMemoryCalibrations, calibrations_of
 from context_assembler.sessions.in_memory import InMemoryStore
 from context_assembler.sessions.sqlite import SqliteStore
 
-__all__ = ["SESSION_STORES", "InMemoryStore", "SqliteStore", "open_store"]
+__all__ = [
+    "SESSION_STORES",
+    "InMemoryCalibrations",
+    "InMemoryStore",
+    "SqliteStore",
+    "calibrations_of",
+    "open_store",
+]
 
 
 def _open_memory(location: str) -> SessionStore:

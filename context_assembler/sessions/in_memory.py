@@ -11,6 +11,7 @@ from context_assembler.errors import (
     DuplicateEventError,
     UnknownSessionError,
 )
+from context_assembler.sessions.calibrations import InMemoryCalibrations
 from context_assembler.sessions.rules import (
     MAX_NEAREST_IDS,
     check_event_ids,
@@ -18,6 +19,7 @@ from context_assembler.sessions.rules import (
     number_events,
     place_of,
 )
+from context_assembler.values.calibration import Calibration, UsageObservation
 from context_assembler.values.codec import (
     decode_event,
     decode_session,
@@ -50,6 +52,7 @@ class InMemoryStore:
     def __init__(self) -> None:
         self._logs: dict[str, _Log] = {}
         self._lock = Lock()
+        self._calibrations = InMemoryCalibrations()
 
     async def create(self, session: Session) -> None:
         """Keep a new session; replace the record of one that exists, its events untouched.
@@ -134,6 +137,14 @@ class InMemoryStore:
         self._log(session_id)
         with self._lock:
             self._logs.pop(session_id, None)
+
+    async def calibrations(self) -> Sequence[Calibration]:
+        """Return what reported usage taught, by provider, model and shape of request."""
+        return await self._calibrations.calibrations()
+
+    async def observe_usage(self, seen: UsageObservation) -> Calibration:
+        """Learn from one call's usage, and return what is known since."""
+        return await self._calibrations.observe_usage(seen)
 
     async def close(self) -> None:
         """Do nothing: there is nothing to let go of, and the sessions stay."""

@@ -7,6 +7,7 @@ from typing import Final, Self
 
 from context_assembler.errors import InvalidParameterError
 from context_assembler.sessions.rules import check_event_ids, check_session_id
+from context_assembler.sessions.sqlite_calibrations import find_calibrations, observe_usage
 from context_assembler.sessions.sqlite_files import open_for_reading, open_for_writing
 from context_assembler.sessions.sqlite_rows import (
     append_events,
@@ -17,6 +18,7 @@ from context_assembler.sessions.sqlite_rows import (
     save_session,
 )
 from context_assembler.sessions.sqlite_worker import SqliteWorker
+from context_assembler.values.calibration import Calibration, UsageObservation
 from context_assembler.values.events import Session, SessionEvent, SessionHead
 
 _EVENTS_PER_BATCH: Final = 200
@@ -127,6 +129,22 @@ class SqliteStore:
         """
         check_session_id(session_id)
         await self._writer.run(partial(delete_session, session_id=session_id))
+
+    async def calibrations(self) -> Sequence[Calibration]:
+        """Return what reported usage taught, by provider, model and shape of request.
+
+        Raises:
+            StoreUnavailableError: The file cannot be used.
+        """
+        return await self._reader.run(find_calibrations)
+
+    async def observe_usage(self, seen: UsageObservation) -> Calibration:
+        """Learn from one call's usage, and return what is known since.
+
+        Raises:
+            StoreUnavailableError: The file cannot be used.
+        """
+        return await self._writer.run(partial(observe_usage, seen=seen))
 
     async def close(self) -> None:
         """Close the file and end both threads."""

@@ -38,7 +38,7 @@ class StoredSession(NamedTuple):
 
 def save_session(connection: sqlite3.Connection, session: Session) -> None:
     """Insert the session, or replace the record of one that exists."""
-    with _transaction(connection):
+    with transaction(connection):
         _insert_session(connection, session)
 
 
@@ -60,7 +60,7 @@ def append_events(
         dump_event(replace(event, id="", seq=0), where=place_of(session_id, events, index))
         for index, event in enumerate(events)
     ]
-    with _transaction(connection):
+    with transaction(connection):
         last_seq = _last_seq(connection, session_id)
         if expected_seq is not None and expected_seq != (last_seq or 0):
             raise ConcurrentAppendError(
@@ -126,14 +126,15 @@ def delete_session(connection: sqlite3.Connection, session_id: str) -> None:
     Raises:
         UnknownSessionError: There is no such session.
     """
-    with _transaction(connection):
+    with transaction(connection):
         find_session(connection, session_id)
         connection.execute("DELETE FROM events WHERE session_id = ?", (session_id,))
         connection.execute("DELETE FROM sessions WHERE id = ?", (session_id,))
 
 
 @contextmanager
-def _transaction(connection: sqlite3.Connection) -> Generator[None]:
+def transaction(connection: sqlite3.Connection) -> Generator[None]:
+    """Commit what is done inside, or nothing of it."""
     # IMMEDIATE takes the write lock at once: what is read inside cannot change before it is used.
     connection.execute("BEGIN IMMEDIATE")
     try:

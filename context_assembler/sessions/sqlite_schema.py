@@ -39,7 +39,26 @@ def _create_tables(connection: sqlite3.Connection) -> None:
     )
 
 
-MIGRATIONS: Final[tuple[Migration, ...]] = (_create_tables,)
+def _add_calibrations(connection: sqlite3.Connection) -> None:
+    """Version 2."""
+    connection.execute(
+        """
+        CREATE TABLE calibrations (
+            provider TEXT NOT NULL,
+            model TEXT NOT NULL,
+            shape TEXT NOT NULL,
+            counter TEXT NOT NULL,
+            factor REAL NOT NULL,
+            observations INTEGER NOT NULL,
+            refused INTEGER NOT NULL,
+            recent TEXT NOT NULL,
+            PRIMARY KEY (provider, model, shape)
+        )
+        """
+    )
+
+
+MIGRATIONS: Final[tuple[Migration, ...]] = (_create_tables, _add_calibrations)
 
 
 def read_version(connection: sqlite3.Connection) -> int:

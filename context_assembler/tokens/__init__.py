@@ -3,10 +3,17 @@
 from collections.abc import Hashable
 from typing import Final
 
-from context_assembler.tokens.counter import ModelTokenCounter, takes_system_turns
+from context_assembler.tokens.calibrated import CalibratedCounter, calibrate
+from context_assembler.tokens.counter import (
+    ModelTokenCounter,
+    frame_of,
+    reads_signatures,
+    takes_system_turns,
+)
 from context_assembler.tokens.frames import FRAMES, Frame
 from context_assembler.tokens.images import IMAGE_RULES, count_image
 from context_assembler.tokens.once import CountOnce
+from context_assembler.tokens.remote import RemoteCounter, fit_exactly
 from context_assembler.tokens.tokenizers import TOKEN_COUNTERS, CountingMode, Tokenizer
 from context_assembler.values.limits import ModelLimits
 
@@ -14,14 +21,18 @@ __all__ = [
     "FRAMES",
     "IMAGE_RULES",
     "TOKEN_COUNTERS",
+    "CalibratedCounter",
     "CountOnce",
     "CountingMode",
     "Frame",
     "ModelTokenCounter",
+    "RemoteCounter",
     "TokenCounter",
     "Tokenizer",
+    "calibrate",
     "count_image",
     "counter_for",
+    "fit_exactly",
 ]
 
 TokenCounter = ModelTokenCounter
@@ -30,12 +41,16 @@ _MAX_SHARED: Final = 32
 _shared: dict[Hashable, ModelTokenCounter] = {}
 
 
-def counter_for(limits: ModelLimits, *, mode: CountingMode = "auto") -> ModelTokenCounter:
+def counter_for(
+    limits: ModelLimits, *, mode: CountingMode = "auto", protocol: str | None = None
+) -> ModelTokenCounter:
     """Return the counter for a model; models that count alike share one, and what it remembers.
 
     Args:
         mode: `auto` counts exactly where the vocabulary is public and estimates elsewhere;
             `estimate` never loads a vocabulary; `exact` insists on one.
+        protocol: The provider that spells the request: the same model frames it differently in
+            OpenAI's two protocols. By default Chat Completions, where a frame is larger.
 
     Raises:
         ConfigurationError: `exact` is asked for and the model's vocabulary is not public.
@@ -43,18 +58,19 @@ def counter_for(limits: ModelLimits, *, mode: CountingMode = "auto") -> ModelTok
     """
     key = (
         mode,
+        frame_of(limits, protocol=protocol),
         limits.encoding,
         limits.provider,
         limits.image_rule,
-        limits.token_frame,
         limits.tool_prompt_tokens,
         takes_system_turns(limits),
+        reads_signatures(limits),
         limits.features.get("vision") is False,
         limits.features.get("pdf") is False,
     )
     counter = _shared.get(key)
     if counter is None:
-        counter = ModelTokenCounter(limits, mode=mode)
+        counter = ModelTokenCounter(limits, mode=mode, protocol=protocol)
         if len(_shared) < _MAX_SHARED:
             _shared[key] = counter
     return counter

@@ -1,14 +1,24 @@
-"""Exact token counts for OpenAI's vocabularies, offline."""
+"""Exact token counts for OpenAI's vocabularies, offline.
+
+The vocabularies lie in `ranks/`, hash-checked when they were packed. `tiktoken.Encoding` is built
+from them directly: `tiktoken.get_encoding` is never called, for it reads the network. Where the
+`fast` extra is installed and proves to hold the same vocabulary, it counts instead.
+"""
 
 import re
 import struct
 import threading
 from collections.abc import Callable, Iterator, Mapping
+from functools import cache, partial
 from itertools import accumulate, pairwise
 from pathlib import Path
-from typing import Final
+from typing import Final, TypeAlias
+
+from context_assembler.tokens.fast_bpe import is_disputed, open_fast
 
 RANKS_FOLDER: Final = Path(__file__).parent / "ranks"
+
+CountPiece: TypeAlias = Callable[[str], int]
 
 # tiktoken's patterns. They decide where a text is split before merging begins.
 # Source: tiktoken 0.14.0, tiktoken_ext/openai_public.py (MIT; see ranks/LICENSE), read 2026-11-27
@@ -26,9 +36,12 @@ PATTERNS: Final[Mapping[str, str]] = {
     ),
 }
 
-# Longer texts are counted in pieces. tiktoken 0.14 panics with a BaseException on a million blanks
-# (https://github.com/openai/tiktoken/pull/587), and slows down long before.
+# Longer texts are counted in pieces, so that time grows no faster than the text.
 MAX_PIECE_CHARS: Final = 100_000
+# A run without a place to cut stays whole up to here, and is exact so far. tiktoken 0.14 panics with
+# a BaseException on a million blanks (https://github.com/openai/tiktoken/pull/587). Blanks come in
+# tokens of 128, digits in groups of 3: cutting runs of either here changes nothing.
+MAX_RUN_CHARS: Final = 128 * 3 * 2_304
 _LOOK_BACK_CHARS: Final = 4_096
 # No pattern above matches a letter or digit together with one of these behind it, so that a cut
 # between the two changes nothing.
@@ -36,19 +49,35 @@ _SAFE_CUT: Final = re.compile(
     r"(?<=[^\W_])(?=[ \t\n,.;:()\[\]{}\"=<>\u3001\u3002\u300c\u300d\uff01\uff08\uff09\uff0c\uff1a\uff1b\uff1f])"
 )
 
-_encoders: dict[str, Callable[[str], list[int]]] = {}
+_counters: dict[str, CountPiece] = {}
 _loading: Final = threading.Lock()
 
 
 def count_bpe(text: str, *, encoding: str) -> int:
     """Return the number of tokens; text that looks like a special token is ordinary text.
 
-    The first call per encoding loads its vocabulary (about half a second, once per process).
+    It is what tiktoken counts, for any string without a run of more than `MAX_RUN_CHARS`
+    characters of one kind; there a token or two may be cut. The first call per encoding loads its
+    vocabulary (about half a second, once per process).
     """
-    encode = _encoders.get(encoding) or _load(encoding)
+    count = _counters.get(encoding) or _load(encoding)
     if len(text) <= MAX_PIECE_CHARS:
-        return len(encode(text))
-    return sum(len(encode(piece)) for piece in _pieces(text))
+        return count(text)
+    return sum(map(count, cut_pieces(repair_surrogates(text))))
+
+
+def open_tiktoken(encoding: str) -> CountPiece:
+    """Return tiktoken's count over a vocabulary of ours, without its network loader."""
+    import tiktoken  # noqa: PLC0415 - needed only where something is counted exactly
+
+    encode = tiktoken.Encoding(
+        name=encoding,
+        pat_str=PATTERNS[encoding],
+        mergeable_ranks=load_ranks(encoding),
+        special_tokens={},
+    ).encode_ordinary
+
+    return lambda text: len(encode(text))
 
 
 def load_ranks(encoding: str) -> dict[bytes, int]:
@@ -61,29 +90,53 @@ def load_ranks(encoding: str) -> dict[bytes, int]:
     return {content[start:end]: rank for rank, (start, end) in enumerate(pairwise(ends))}
 
 
-def _load(encoding: str) -> Callable[[str], list[int]]:
-    import tiktoken  # noqa: PLC0415 - needed only where something is counted exactly
-
-    with _loading:
-        if encoding not in _encoders:
-            built = tiktoken.Encoding(
-                name=encoding,
-                pat_str=PATTERNS[encoding],
-                mergeable_ranks=load_ranks(encoding),
-                special_tokens={},
-            )
-            _encoders[encoding] = built.encode_ordinary
-        return _encoders[encoding]
+def repair_surrogates(text: str) -> str:
+    """Return the text as tiktoken reads it: pairs of surrogates are joined, lone ones replaced."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+    return text
 
 
-def _pieces(text: str) -> Iterator[str]:
+def cut_pieces(text: str) -> Iterator[str]:
     """Cut a long text, where possible at places that change no count."""
     start = 0
     while len(text) - start > MAX_PIECE_CHARS:
-        limit = start + MAX_PIECE_CHARS
-        cut = limit
-        for match in _SAFE_CUT.finditer(text, limit - _LOOK_BACK_CHARS, limit):
-            cut = match.start()
+        cut = _find_cut(text, start)
         yield text[start:cut]
         start = cut
     yield text[start:]
+
+
+def _find_cut(text: str, start: int) -> int:
+    """Return the last safe place shortly before a full piece, else the first one behind it."""
+    full, most = start + MAX_PIECE_CHARS, start + MAX_RUN_CHARS
+    cuts = [match.start() for match in _SAFE_CUT.finditer(text, full - _LOOK_BACK_CHARS, full)]
+    if cuts:
+        return cuts[-1]
+    later = _SAFE_CUT.search(text, full, most)
+    return later.start() if later else min(most, len(text))
+
+
+def _load(encoding: str) -> CountPiece:
+    with _loading:
+        if encoding not in _counters:
+            _counters[encoding] = _open(encoding)
+        return _counters[encoding]
+
+
+def _open(encoding: str) -> CountPiece:
+    fast = open_fast(encoding)
+    if fast is None:
+        return open_tiktoken(encoding)
+
+    by_tiktoken = cache(partial(open_tiktoken, encoding))
+
+    def count(text: str) -> int:
+        try:
+            return by_tiktoken()(text) if is_disputed(text) else fast(text)
+        except UnicodeEncodeError:
+            return count(repair_surrogates(text))
+
+    return count

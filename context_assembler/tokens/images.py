@@ -2,21 +2,31 @@
 
 from collections.abc import Callable, Mapping
 from functools import partial
-from math import ceil
+from math import ceil, floor, sqrt
 from typing import Final, TypeAlias
 
-from context_assembler.values.image_sizes import Size, measure_image
-from context_assembler.values.parts import Image
+from context_assembler.values.media.image_sizes import Size, measure_base64, measure_image
+from context_assembler.values.parts import Base64Source, Image
 
 ImageRule: TypeAlias = Callable[[Size, str | None], int]
 
-# What an image is taken for whose size nobody knows: a screenshot of a full-HD screen.
-ASSUMED_SIZE_PX: Final[Size] = (1920, 1080)
+_SCALED_PATCHES: Final = 1_536
+_HIGH_PATCHES: Final = 2_500
+_LOW_PATCHES: Final = 256
+
+# What an image may be whose size nobody knows. It counts as the dearest of these does.
+UNKNOWN_SIZES_PX: Final[tuple[Size, ...]] = (
+    *((3840, 2160), (4096, 2048), (2048, 2048)),
+    *((2048, 768), (768, 2048), (2160, 3840)),
+)
 FLAT_TOKENS: Final = 1_600
 
 
 def count_image(image: Image, *, rule: str = "") -> int:
     """Return the tokens of an image, never those of its base64 text.
+
+    What the bytes say of its size wins over what is stated. Of an image elsewhere whose size is not
+    stated, or that has none to be read, the worst is assumed: a 4K picture of the dearest shape.
 
     Args:
         rule: A row of `IMAGE_RULES`; any other name counts `FLAT_TOKENS`.
@@ -24,7 +34,15 @@ def count_image(image: Image, *, rule: str = "") -> int:
     count = IMAGE_RULES.get(rule)
     if count is None:
         return FLAT_TOKENS
-    return count(measure_image(image) or ASSUMED_SIZE_PX, image.detail)
+    size = _true_size(image)
+    if size is not None:
+        return count(size, image.detail)
+    return max(count(possible, image.detail) for possible in UNKNOWN_SIZES_PX)
+
+
+def _true_size(image: Image) -> Size | None:
+    read = measure_base64(image.source.data) if isinstance(image.source, Base64Source) else None
+    return read or measure_image(image)
 
 
 def _claude(size: Size, _detail: str | None, *, long_edge_px: int, max_tokens: int) -> int:
@@ -57,18 +75,37 @@ def _openai_tiles(size: Size, detail: str | None, *, base: int, per_tile: int) -
     return base + per_tile * ceil(long * scale / 512) * max(1, ceil(short * scale / 512))
 
 
+def _openai_scaled_patches(size: Size, detail: str | None, *, factor: float) -> int:
+    """Count 32-pixel patches times the model's factor; what has over 1,536 is scaled to have less.
+
+    Source:
+        https://platform.openai.com/docs/guides/images-vision (copies read 2026-11-27)
+    """
+    width, height = size
+    patches = ceil(width / 32) * ceil(height / 32)
+    if patches > _SCALED_PATCHES:
+        shrink = sqrt(32 * 32 * _SCALED_PATCHES / (width * height))
+        columns, rows = width * shrink / 32, height * shrink / 32
+        # Scaled once more, so that one side is a whole number of patches.
+        shrink *= min(max(1, floor(columns)) / columns, max(1, floor(rows)) / rows)
+        patches = ceil(round(width * shrink) / 32) * ceil(round(height * shrink) / 32)
+    cap = _LOW_PATCHES if detail == "low" else _SCALED_PATCHES
+    return ceil(factor * min(max(1, patches), cap))
+
+
 def _openai_patches(
-    size: Size, detail: str | None, *, factor: float, max_patches: int, max_low: int = 256
+    size: Size, detail: str | None, *, factor: float, max_patches: int | None
 ) -> int:
     """Count 32-pixel patches, capped, times the model's factor.
 
     Source:
-        https://platform.openai.com/docs/guides/images-vision (copies read 2026-11-27); the factor
-        of GPT-5.5 and later is fitted on a public table of measurements, exactly.
+        Fitted on a public table of measurements (GPT-5.5 and later), exactly: detail `high` has no
+        more than 2,500 patches, `auto` and `original` of GPT-5.5 no more than 10,000.
+        https://huggingface.co/datasets/JOHNISKING/image-token-cost (read 2026-11-27)
     """
     patches = ceil(size[0] / 32) * ceil(size[1] / 32)
-    cap = max_low if detail == "low" else max_patches
-    return ceil(factor * min(patches, cap))
+    cap = {"low": _LOW_PATCHES, "high": _HIGH_PATCHES}.get(detail or "", max_patches)
+    return ceil(factor * (patches if cap is None else min(patches, cap)))
 
 
 def _gemini_tiles(size: Size, _detail: str | None) -> int:
@@ -82,13 +119,13 @@ def _gemini_tiles(size: Size, _detail: str | None) -> int:
     return 258 * ceil(size[0] / 768) * ceil(size[1] / 768)
 
 
-def _gemini_flat(_size: Size, detail: str | None) -> int:
-    """Count what `media_resolution` grants: high by default, less for detail `low`.
+def _gemini_flat(_size: Size, _detail: str | None) -> int:
+    """Count what `media_resolution` grants by default, high: no other is asked for.
 
     Source:
         https://ai.google.dev/gemini-api/docs/media-resolution (copies read 2026-11-27)
     """
-    return 280 if detail == "low" else 1_120
+    return 1_120
 
 
 IMAGE_RULES: Final[Mapping[str, ImageRule]] = {
@@ -98,10 +135,11 @@ IMAGE_RULES: Final[Mapping[str, ImageRule]] = {
     "openai-tiles-75-150": partial(_openai_tiles, base=75, per_tile=150),
     "openai-tiles-70-140": partial(_openai_tiles, base=70, per_tile=140),
     "openai-tiles-2833-5667": partial(_openai_tiles, base=2833, per_tile=5667),
-    "openai-patches-1.62": partial(_openai_patches, factor=1.62, max_patches=1_536),
-    "openai-patches-1.72": partial(_openai_patches, factor=1.72, max_patches=1_536),
-    "openai-patches-2.46": partial(_openai_patches, factor=2.46, max_patches=1_536),
+    "openai-patches-1.62": partial(_openai_scaled_patches, factor=1.62),
+    "openai-patches-1.72": partial(_openai_scaled_patches, factor=1.72),
+    "openai-patches-2.46": partial(_openai_scaled_patches, factor=2.46),
     "openai-patches-1.2-high": partial(_openai_patches, factor=1.2, max_patches=2_500),
+    "openai-patches-1.2-uncapped": partial(_openai_patches, factor=1.2, max_patches=None),
     "openai-patches-1.2": partial(_openai_patches, factor=1.2, max_patches=10_000),
     "gemini-258": _gemini_tiles,
     "gemini-1120": _gemini_flat,

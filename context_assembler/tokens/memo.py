@@ -3,7 +3,12 @@
 import threading
 from collections import OrderedDict
 from collections.abc import Hashable
-from typing import Generic, TypeVar
+from typing import Final, Generic, TypeVar
+
+from context_assembler.values.messages import Message
+from context_assembler.values.parts import Document, Image, Opaque
+
+_ROW_WEIGHT: Final = 64  # of a message that says nothing
 
 K = TypeVar("K", bound=Hashable)
 
@@ -34,3 +39,41 @@ class BoundedMemo(Generic[K]):
             while self._weight > self._max_weight:
                 _, (_, oldest_weight) = self._rows.popitem(last=False)
                 self._weight -= oldest_weight
+
+
+class MessageMemo:
+    """Remembers counts by the message itself, not by what it says; the oldest go first.
+
+    It keeps its messages alive, within a total weight in tokens, so that none of them can be taken
+    for another. What carries bytes is not kept: a picture is few tokens, but large.
+    """
+
+    def __init__(self, *, max_weight: int) -> None:
+        self._max_weight = max_weight
+        self._weight = 0
+        self._rows: OrderedDict[int, tuple[Message, int]] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def get(self, message: Message) -> int | None:
+        """Return the count of this very message, or `None`."""
+        row = self._rows.get(id(message))
+        return None if row is None else row[1]
+
+    def put(self, message: Message, tokens: int) -> None:
+        """Remember a count."""
+        weight = tokens + _ROW_WEIGHT
+        if weight > self._max_weight or _carries_bytes(message):
+            return
+        with self._lock:
+            if id(message) in self._rows:
+                return
+            self._rows[id(message)] = (message, tokens)
+            self._weight += weight
+            while self._weight > self._max_weight:
+                _, (_, oldest_tokens) = self._rows.popitem(last=False)
+                self._weight -= oldest_tokens + _ROW_WEIGHT
+
+
+def _carries_bytes(message: Message) -> bool:
+    results = (part for result in message.tool_results for part in result.content)
+    return any(isinstance(part, Image | Document | Opaque) for part in (*message.parts, *results))

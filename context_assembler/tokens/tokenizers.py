@@ -31,9 +31,9 @@ TOKEN_COUNTERS: Final[Mapping[str, Tokenizer]] = {
     "cl100k_base": Tokenizer(exact="cl100k_base", family="cl100k", frame="openai"),
     "anthropic-new": Tokenizer(family="claude_v48", frame="claude"),
     "anthropic-legacy": Tokenizer(family="claude_v3", frame="claude-legacy"),
-    "gemini": Tokenizer(family="gemma3"),
-    "gemma3": Tokenizer(family="gemma3"),
-    "gemma4": Tokenizer(family="gemma3"),
+    "gemini": Tokenizer(family="gemma3", frame="gemini"),
+    "gemma3": Tokenizer(family="gemma3", frame="gemini"),
+    "gemma4": Tokenizer(family="gemma3", frame="gemini"),
 }
 # Any other encoding is estimated as o200k, the largest vocabulary there are weights for.
 OTHER_TOKENIZER: Final = Tokenizer()

@@ -1,4 +1,4 @@
-"""Tool definitions as OpenAI's models read them: TypeScript, not JSON."""
+"""Tool definitions as models read them: TypeScript (OpenAI), bare words (Gemini), or JSON."""
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
@@ -31,6 +31,29 @@ def tool_as_typescript(tool: ToolSpec) -> str:
     return f"{_comment(tool.description)}type {tool.name} = {arguments} => any;\n\n"
 
 
+def tool_as_words(tool: ToolSpec) -> str:
+    """Return the words of the definition, a line each: names, descriptions and choices.
+
+    That is what Gemini on Vertex AI counts of a definition: neither punctuation nor keywords.
+    """
+    words = [tool.name, tool.description, *_words(tool.input_schema, depth=0)]
+    return "\n".join(word for word in words if word)
+
+
+def _words(schema: Json, *, depth: int) -> Iterator[str]:
+    if not is_object(schema) or depth > _MAX_DEPTH:
+        return
+    if depth and isinstance(description := schema.get("description"), str):
+        yield description
+    yield from map(str, _listed(schema.get("enum")))
+    if is_object(properties := schema.get("properties")):
+        for name, inner in properties.items():
+            yield name
+            yield from _words(inner, depth=depth + 1)
+    for inner in (schema.get("items"), *_listed(schema.get("anyOf"))):
+        yield from _words(inner, depth=depth + 1)
+
+
 class _TypeWriter:
     """Writes the types of one schema; what nests or repeats without end is `any`."""
 
@@ -50,7 +73,8 @@ class _TypeWriter:
             mark = "" if isinstance(required, Sequence) and name in required else "?"
             default = inner.get("default")
             shown = "" if default is None else f" // default: {_spelled(default)}"
-            described = _comment(inner.get("description"))
+            described = _title(inner.get("title")) + _comment(inner.get("description"))
+            described += _examples(inner.get("examples"))
             yield f"{described}{name}{mark}: {self._type(inner, depth=depth + 1)},{shown}"
 
     def _type(self, schema: JsonObject, *, depth: int) -> str:
@@ -95,6 +119,15 @@ def _comment(text: Json) -> str:
     if not isinstance(text, str) or not text.strip():
         return ""
     return "".join(f"// {line}\n" for line in text.strip().splitlines())
+
+
+def _title(text: Json) -> str:
+    return f"// {text.strip()}\n//\n" if isinstance(text, str) and text.strip() else ""
+
+
+def _examples(values: Json) -> str:
+    listed = "".join(f"// - {_spelled(value)}\n" for value in _listed(values))
+    return f"// Examples:\n{listed}" if listed else ""
 
 
 def _spelled(value: Json) -> str:

@@ -5,6 +5,7 @@ from collections.abc import AsyncIterator, Callable
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -17,8 +18,9 @@ from context_assembler.errors import (
     InvalidParameterError,
     UnknownSessionError,
 )
-from context_assembler.ports import SessionStore
+from context_assembler.ports import CalibrationStore, SessionStore
 from context_assembler.sessions import SESSION_STORES, InMemoryStore, SqliteStore, open_store
+from context_assembler.values.calibration import UsageObservation, learn
 from context_assembler.values.events import (
     AssistantBody,
     Session,
@@ -395,3 +397,44 @@ async def test_a_session_with_settings_that_are_no_json_is_refused_at_its_creati
         await store.create(Session(id="trip", defaults={"tools": {"a"}}))
 
     assert await store.list_sessions() == []
+
+
+def usage_seen(ratio: float = 1.2, *, model: str = "m", shape: Any = "text") -> UsageObservation:
+    return UsageObservation(
+        provider="p",
+        model=model,
+        shape=shape,
+        counter="c 1",
+        counted_tokens=1_000,
+        reported_tokens=round(1_000 * ratio),
+    )
+
+
+async def test_what_usage_teaches_is_kept_by_model_and_shape(store: SessionStore) -> None:
+    assert isinstance(store, CalibrationStore)
+    assert list(await store.calibrations()) == []
+    learned = None
+    for ratio in (1.1, 1.2, 50.0, 1.3, 1.2):
+        learned = learn(learned, usage_seen(ratio))
+        assert await store.observe_usage(usage_seen(ratio)) == learned
+    await store.observe_usage(usage_seen(model="n"))
+    await store.observe_usage(usage_seen(shape="tools"))
+
+    known = list(await store.calibrations())
+
+    assert [(row.model, row.shape) for row in known] == [
+        ("m", "text"),
+        ("m", "tools"),
+        ("n", "text"),
+    ]
+    assert known[0] == learned
+    assert (known[0].refused, known[0].observations) == (1, 4)
+
+
+async def test_calls_that_teach_at_once_are_all_believed(store: SessionStore) -> None:
+    assert isinstance(store, CalibrationStore)
+
+    await asyncio.gather(*(store.observe_usage(usage_seen()) for _ in range(20)))
+
+    [known] = await store.calibrations()
+    assert known.observations == 20

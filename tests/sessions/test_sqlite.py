@@ -12,6 +12,7 @@ import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -21,9 +22,15 @@ from context_assembler.errors import (
     StoreUnavailableError,
     UnknownSessionError,
 )
-from context_assembler.sessions import SqliteStore
+from context_assembler.sessions import (
+    InMemoryCalibrations,
+    InMemoryStore,
+    SqliteStore,
+    calibrations_of,
+)
 from context_assembler.sessions.sqlite_files import explained_errors, retry_while_busy
 from context_assembler.sessions.sqlite_schema import MIGRATIONS, migrate, read_version
+from context_assembler.values.calibration import UsageObservation
 from context_assembler.values.codec import FORMAT_VERSION
 from context_assembler.values.events import SessionEvent, UserBody, user_event
 from context_assembler.values.parts import Text
@@ -283,7 +290,7 @@ def _foreign(path: Path) -> None:
 BAD_FILES: dict[str, tuple[Callable[[Path], None], str, str]] = {
     "not a database": (_not_a_database, "not a SQLite database", "another file"),
     "a folder": (_folder, "it is a folder", "a file in it"),
-    "a newer schema": (_newer_schema, "version 99, this package knows 1", "--upgrade"),
+    "a newer schema": (_newer_schema, "version 99, this package knows 2", "--upgrade"),
     "another program's database": (_foreign, "another program", "another file"),
 }
 
@@ -448,7 +455,7 @@ def test_an_older_file_comes_up_to_date_step_by_step() -> None:
         migrate(connection, migrations=(*MIGRATIONS, add_column))
         migrate(connection, migrations=(*MIGRATIONS, add_column))
 
-        assert read_version(connection) == 2
+        assert read_version(connection) == 3
         connection.execute("SELECT note FROM events")
 
 
@@ -463,7 +470,7 @@ def test_a_step_that_fails_leaves_the_file_as_it_was() -> None:
         with pytest.raises(sqlite3.OperationalError):
             migrate(connection, migrations=(*MIGRATIONS, fail))
 
-        assert read_version(connection) == 1
+        assert read_version(connection) == 2
         migrate(connection, migrations=(*MIGRATIONS, lambda c: c.execute("CREATE TABLE half (x)")))
 
 
@@ -508,3 +515,52 @@ def test_a_file_below_the_root_that_cannot_be_opened_may_be_meant_here(
         sqlite3.connect(tmp_path / "none" / "agent.db")
 
     assert "Did you mean 'sqlite:agent.db'" in caught.value.remedy
+
+
+def seen() -> UsageObservation:
+    return UsageObservation(
+        provider="p", model="m", shape="tools", counter="c", counted_tokens=900, reported_tokens=990
+    )
+
+
+async def test_what_usage_taught_outlives_the_process(tmp_path: Path) -> None:
+    async with SqliteStore(tmp_path / "agent.db") as store:
+        learned = await store.observe_usage(seen())
+
+    async with SqliteStore(tmp_path / "agent.db") as again:
+        assert await again.calibrations() == [learned]
+
+
+async def test_a_file_from_before_calibrations_is_read_as_it_lies(tmp_path: Path) -> None:
+    path = tmp_path / "agent.db"
+    with closing(sqlite3.connect(path, isolation_level=None)) as connection:
+        migrate(connection, migrations=MIGRATIONS[:1])
+
+    async with SqliteStore(path) as store:
+        assert await store.calibrations() == []
+        await store.observe_usage(seen())
+        assert len(await store.calibrations()) == 1
+
+
+def test_a_store_without_calibrations_has_them_kept_in_the_process() -> None:
+    class Bare:
+        """Has none of a store's methods, and none for calibrations."""
+
+    bare: Any = Bare()
+    own = InMemoryStore()
+
+    assert isinstance(calibrations_of(bare), InMemoryCalibrations)
+    assert calibrations_of(own) is own
+
+
+async def test_damaged_ratios_are_none(tmp_path: Path) -> None:
+    path = tmp_path / "agent.db"
+    async with SqliteStore(path) as store:
+        await store.observe_usage(seen())
+    with closing(sqlite3.connect(path, isolation_level=None)) as connection:
+        connection.execute("UPDATE calibrations SET recent = '7'")
+
+    async with SqliteStore(path) as store:
+        [known] = await store.calibrations()
+
+    assert known.recent == ()

@@ -149,3 +149,47 @@ def test_many_threads_may_count_at_once() -> None:
 
     assert len(set(counts)) == 1
     assert len(counts) == 8
+
+
+@every_encoding
+@given(text=st.text(st.characters(), max_size=200), cut=st.integers(0, 200))
+@settings(max_examples=200, deadline=None)
+def test_a_cut_at_a_safe_place_changes_no_count(encoding: str, text: str, cut: int) -> None:
+    text = bpe.repair_surrogates(text)
+    found = bpe._SAFE_CUT.search(text, cut)
+    place = found.start() if found else len(text)
+
+    halves = sum(count_bpe(half, encoding=encoding) for half in (text[:place], text[place:]))
+
+    assert halves == len(REFERENCE[encoding].encode_ordinary(text))
+
+
+def test_a_run_is_left_whole_up_to_the_next_safe_place() -> None:
+    text = "a" * (2 * MAX_PIECE_CHARS) + " b" * MAX_PIECE_CHARS
+
+    pieces = list(bpe.cut_pieces(text))
+
+    assert "".join(pieces) == text
+    assert len(pieces[0]) == 2 * MAX_PIECE_CHARS
+
+
+def test_surrogates_in_a_long_text_are_repaired_before_it_is_cut() -> None:
+    text = "\ud83d\ude00" * MAX_PIECE_CHARS
+
+    assert count_bpe(text, encoding="o200k_base") == count_bpe(
+        "😀" * MAX_PIECE_CHARS, encoding="o200k_base"
+    )
+
+
+def not_installed(encoding: str) -> None:
+    return None
+
+
+def test_without_the_fast_extra_tiktoken_counts(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(bpe, "open_fast", not_installed)
+
+    count = bpe._open("cl100k_base")
+
+    assert count("Hello, world! \ud800") == len(
+        REFERENCE["cl100k_base"].encode_ordinary("Hello, world! \ud800")
+    )

@@ -3,6 +3,7 @@ import random
 import threading
 from collections.abc import Sequence
 from dataclasses import replace
+from types import MappingProxyType
 from typing import Any
 
 import pytest
@@ -17,7 +18,6 @@ from context_assembler.tokens import (
     TokenCounter,
     counter_for,
 )
-from context_assembler.values.fences import fence
 from context_assembler.values.messages import Message, MessageKind, Role
 from context_assembler.values.parts import (
     Base64Source,
@@ -31,6 +31,7 @@ from context_assembler.values.parts import (
     ToolResult,
     UrlSource,
 )
+from context_assembler.values.texts.fences import fence
 from context_assembler.values.tools import ToolSpec
 
 REGISTRY = ModelRegistry(overrides=[])
@@ -60,9 +61,10 @@ COSTS: dict[str, tuple[Message, int]] = {
     "a text": (message(Text("Hello")), 4 + 1),
     "no parts": (message(), 4),
     "two texts and their joint": (message(Text("Hello"), Text("Hello")), 4 + 1 + 1 + 1),
-    "a call": (message(call(), role="assistant"), 4 + 7 + 1 + 1),
-    "a call as the model spelled it": (message(call("{}"), role="assistant"), 4 + 7 + 1 + 1),
-    "two calls at once": (message(call(), call(), role="assistant"), 4 + 2 * (7 + 16 + 2)),
+    "a call, its name read twice": (message(call(), role="assistant"), 9 + 2 + 1),
+    "a call as the model spelled it": (message(call("{}"), role="assistant"), 9 + 2 + 1),
+    "a call behind a text": (message(Text("Hello"), call(), role="assistant"), 4 + 1 + 9 + 2 + 1),
+    "two calls at once": (message(call(), call(), role="assistant"), 33 + 2 * 3),
     "a result": (message(result("yes"), role="tool"), 4 + 1),
     "two results are two messages": (message(result("yes"), result("yes"), role="tool"), 10),
     "a result beside text": (message(result("yes"), Text("Hello")), 4 + 4 + 1 + 1),
@@ -134,7 +136,7 @@ def test_hidden_thinking_is_estimated_from_its_signature() -> None:
     block = {"type": "thinking", "thinking": "", "signature": NOISE[:1_000], "extra": [1, None]}
     hidden = Thinking(provider="anthropic", block=block)
 
-    assert CLAUDE.count_message(message(hidden, role="assistant")) == 4 + 200
+    assert CLAUDE.count_message(message(hidden, role="assistant")) == 3 + 200
 
 
 def test_encrypted_reasoning_costs_more_than_its_summary() -> None:
@@ -151,7 +153,7 @@ def test_encrypted_reasoning_costs_more_than_its_summary() -> None:
 def test_hidden_thinking_without_text_costs_nothing() -> None:
     hidden = Thinking(provider="anthropic", block={"n": 1})
 
-    assert CLAUDE.count_message(message(hidden, role="assistant")) == 4
+    assert CLAUDE.count_message(message(hidden, role="assistant")) == 3
 
 
 def test_an_opaque_block_costs_what_is_visible_and_a_share_of_what_is_not() -> None:
@@ -181,6 +183,23 @@ def test_arguments_of_any_kind_are_counted() -> None:
     assert GPT.count_message(message(odd, role="assistant")) > 4
 
 
+def test_a_mapping_that_is_no_dict_is_counted_as_the_object_it_is() -> None:
+    frozen = ToolCall(call_id="c1", name="look", arguments=MappingProxyType({"a": 1}))
+    nested = ToolCall(call_id="c1", name="look", arguments={"b": MappingProxyType({"a": 1})})
+
+    counts = [GPT.count_message(message(part, role="assistant")) for part in (frozen, nested)]
+
+    assert counts[0] < counts[1]
+
+
+def test_a_summary_that_a_provider_wrote_costs_its_block_not_its_twin_as_well() -> None:
+    block = Opaque(provider="anthropic", block={"type": "compaction"}, text="Hello")
+
+    both = message(Text("Hello"), block, kind="summary")
+
+    assert GPT.count_message(both) < GPT.count_message(message(block, Text("Hello"))) + 16
+
+
 def test_a_system_prompt_costs_a_message_and_none_costs_nothing() -> None:
     assert GPT.count_system("Hello") == 5
     assert GPT.count_system("") == 0
@@ -192,7 +211,7 @@ def test_a_tool_costs_its_definition_in_the_form_the_model_reads() -> None:
         name="look", description="Look.", input_schema={"type": "object", "properties": {}}
     )
 
-    assert GPT.count_tool(spec) == GPT.count_text("// Look.\ntype look = () => any;\n\n")
+    assert GPT.count_tool(spec) == GPT.count_text("// Look.\ntype look = () => any;\n\n") - 1
     assert CLAUDE.count_tool(spec) > GPT.count_tool(spec)
 
 
@@ -209,14 +228,15 @@ def test_a_native_tool_costs_its_own_spec_where_it_exists() -> None:
 
 
 OVERHEADS = {
-    "gpt-4o": 18,
+    "gpt-4o": 17,
     "gpt-5": 98,
     "gpt-6.2-sol": 98,
     "claude-opus-5": 286,
     "claude-opus-4-7": 675,
     "claude-opus-5-5": 354,
     "claude-3-haiku": 497,
-    "gemini-4-argon": 24,
+    "gemini-4-argon": 0,
+    "grok-4.7": 24,
 }
 
 
@@ -289,7 +309,89 @@ def test_however_many_kinds_of_models_there_are_each_gets_its_counter() -> None:
 def test_a_frame_that_the_row_names_wins() -> None:
     limits = replace(REGISTRY.get("gpt-4o"), token_frame="openai-5")
 
-    assert counter_for(limits).count_message(message(call(), role="assistant")) == 4 + 13 + 2
+    assert counter_for(limits).count_message(message(call(), role="assistant")) == 15 + 2 + 1
+
+
+FRAMED: dict[str, tuple[str, str | None, int, int, int]] = {
+    "GPT-4o in Chat Completions": ("gpt-4o", None, 3, 4, 17),
+    "GPT-4o in Responses": ("gpt-4o", "openai_responses", 3, 4, 10),
+    "GPT-5 in Chat Completions": ("gpt-5", "openai_chat", 2, 4, 98),
+    "GPT-5 in Responses": ("gpt-5", "openai_responses", 2, 4, 16),
+    "Claude frames no system prompt": ("claude-opus-5-5", "anthropic", 4, 0, 354),
+    "Gemini frames nothing": ("gemini-2.5-pro", "gemini", 0, 0, 0),
+    "Gemini on Vertex AI": ("vertex_ai/gemini-2.5-pro", "gemini", 0, 0, 0),
+}
+
+
+@pytest.mark.parametrize(
+    ("model_id", "protocol", "request_tokens", "system_tokens", "tools_tokens"),
+    FRAMED.values(),
+    ids=FRAMED.keys(),
+)
+def test_the_same_model_is_framed_differently_in_another_protocol(
+    model_id: str, protocol: str | None, request_tokens: int, system_tokens: int, tools_tokens: int
+) -> None:
+    counter = counter_for(REGISTRY.get(model_id), protocol=protocol)
+
+    assert counter.request_overhead_tokens == request_tokens
+    assert counter.count_system("Hello") == counter.count_text("Hello") + system_tokens
+    assert counter.count_tools_overhead([ToolSpec(name="look")]) == tools_tokens
+
+
+def test_a_reply_in_responses_costs_its_channel_as_well() -> None:
+    counter = counter_for(REGISTRY.get("gpt-5"), protocol="openai_responses")
+    answer = message(Text("Hello"), role="assistant")
+
+    assert counter.count_message(answer) == counter.count_message(message(Text("Hello"))) + 2
+
+
+def test_gemini_on_vertex_reads_the_words_of_a_definition_alone() -> None:
+    spec = ToolSpec(name="look", description="Look.", input_schema={"type": "object"})
+    direct, vertex = (
+        counter_for(REGISTRY.get(model_id), protocol="gemini")
+        for model_id in ("gemini-2.5-pro", "vertex_ai/gemini-2.5-pro")
+    )
+
+    assert vertex.count_tool(spec) == vertex.count_text("look\nLook.") < direct.count_tool(spec)
+
+
+SIGNED: dict[str, tuple[str, bool]] = {
+    "Gemini 2.5 itself": ("gemini-2.5-pro", False),
+    "Gemini 2.5 on Vertex AI": ("vertex_ai/gemini-2.5-pro", True),
+    "Gemini 3": ("gemini-3-flash-preview", True),
+    "a model that is never sent one": ("claude-opus-5-5", False),
+}
+
+
+@pytest.mark.parametrize(("model_id", "is_read"), SIGNED.values(), ids=SIGNED.keys())
+def test_a_signature_costs_the_reasoning_that_is_read_from_it(model_id: str, is_read: bool) -> None:
+    counter = counter_for(REGISTRY.get(model_id))
+    bare, signed = call(), replace(call(), signature="x" * 550)
+
+    counted = [counter.count_message(message(part, role="assistant")) for part in (bare, signed)]
+
+    assert counted[1] - counted[0] == (100 if is_read else 0)
+
+
+def test_a_vendors_own_tool_costs_its_hidden_definition() -> None:
+    search = ToolSpec(name="web", native_specs={"anthropic": {"type": "web_search_20250305"}})
+    unknown = ToolSpec(name="new", native_specs={"anthropic": {"type": "brand_new_20270101"}})
+    odd = ToolSpec(name="odd", native_specs={"anthropic": {"type": 7}})
+
+    assert CLAUDE.count_tool(search) == 1_670
+    assert 0 < CLAUDE.count_tool(unknown) < 100
+    assert 0 < CLAUDE.count_tool(odd) < 100
+
+
+def test_encrypted_reasoning_is_fitted_to_what_openai_charged() -> None:
+    def tokens(chars: int) -> int:
+        block = {"type": "reasoning", "encrypted_content": "x" * chars}
+        sealed = Thinking(provider="openai_responses", block=block)
+        return GPT.count_message(message(sealed, role="assistant")) - 4
+
+    assert tokens(800) == 0
+    assert tokens(9_572) == pytest.approx(1_819, rel=0.05)
+    assert tokens(10_788) == pytest.approx(1_978, rel=0.06)
 
 
 class CountedTexts:
@@ -338,6 +440,16 @@ def test_a_long_text_is_counted_once_wherever_it_stands() -> None:
     assert texts.asked == 1
 
 
+def test_an_unchanged_message_is_counted_once_in_all_calls() -> None:
+    counter, texts = ModelTokenCounter(REGISTRY.get("gpt-4o")), CountedTexts()
+    counter._count = texts
+    said = [message(Text(f"Hello {i}")) for i in range(100)]
+
+    sums = [sum(map(counter.count_message, said)) for _ in range(3)]
+
+    assert (len(set(sums)), texts.asked) == (1, 100)
+
+
 def test_messages_that_come_and_go_never_share_a_count() -> None:
     counter = ModelTokenCounter(REGISTRY.get("gpt-4o"), mode="estimate")
 
@@ -363,3 +475,17 @@ def test_many_threads_may_count_with_one_counter() -> None:
 
     assert len(set(sums)) == 1
     assert len(sums) == 6
+
+
+def test_each_piece_of_a_reply_is_an_item_of_its_own_in_responses() -> None:
+    limits = REGISTRY.get("gpt-4o")
+    chat, responses = counter_for(limits), counter_for(limits, protocol="openai_responses")
+    whole = message(Text("Hello"), role="assistant")
+    split = message(Text("Hello"), Text("Hello"), Text("Hello"), role="assistant")
+    asked = message(Text("Hello"), Text("Hello"))
+
+    grown = responses.count_message(split) - responses.count_message(whole)
+
+    assert grown == 2 * (1 + FRAMES["openai/openai_responses"].message)
+    assert chat.count_message(split) - chat.count_message(whole) == 2 * (1 + 1)
+    assert responses.count_message(asked) == chat.count_message(asked)

@@ -2,7 +2,7 @@ from typing import Any
 
 import pytest
 
-from context_assembler.tokens.tool_text import tool_as_typescript
+from context_assembler.tokens.tool_text import tool_as_typescript, tool_as_words
 from context_assembler.values.tools import ToolSpec
 
 SCHEMAS: dict[str, tuple[dict[str, Any], str]] = {
@@ -44,7 +44,7 @@ def test_a_schema_is_written_as_a_type(schema: dict[str, Any], written: str) -> 
 
 
 def test_descriptions_and_defaults_are_comments() -> None:
-    schema = {
+    schema: dict[str, Any] = {
         "type": "object",
         "properties": {"unit": {"type": "string", "description": "C or F", "default": "C"}},
     }
@@ -82,3 +82,39 @@ def test_a_schema_that_nests_without_end_ends() -> None:
 
 def test_a_property_that_is_no_schema_means_anything() -> None:
     assert "x?: any" in tool_as_typescript(tool({"type": "object", "properties": {"x": True}}))
+
+
+def test_titles_and_examples_are_comments_too() -> None:
+    written = tool_as_typescript(
+        tool({"properties": {"city": {"type": "string", "title": "City", "examples": ["Rome"]}}})
+    )
+
+    assert '// City\n//\n// Examples:\n// - "Rome"\ncity?: string' in written
+
+
+def test_words_are_names_descriptions_and_choices() -> None:
+    schema: dict[str, Any] = {
+        "type": "object",
+        "description": "not read",
+        "properties": {
+            "unit": {"enum": ["C", "F"], "description": "Of the scale."},
+            "days": {"type": "array", "items": {"type": "object", "properties": {"day": {}}}},
+            "when": {"anyOf": [{"type": "null"}, {"properties": {"hour": {"type": "integer"}}}]},
+            "odd": "no schema",
+        },
+    }
+
+    words = tool_as_words(tool(schema, "Tell the weather."))
+
+    assert words.splitlines()[1:] == [
+        "Tell the weather.",
+        *("unit", "Of the scale.", "C", "F"),
+        *("days", "day", "when", "hour", "odd"),
+    ]
+
+
+def test_words_that_nest_without_end_end() -> None:
+    schema: dict[str, Any] = {}
+    schema["properties"] = {"deeper": schema}
+
+    assert tool_as_words(tool(schema)).count("deeper") < 100
