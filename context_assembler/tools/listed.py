@@ -1,7 +1,6 @@
 """Literal specs as a source of tools."""
 
 from collections.abc import Iterable, Sequence
-from typing import Final
 
 from context_assembler.tools.entries import read_entries
 from context_assembler.values.parts import JsonObject
@@ -12,15 +11,17 @@ class ListedTools:
     """Specs written out, in the shape of any provider.
 
     Attributes:
+        kind: Whose tools these are, for their precedence.
         problems: The specs that cannot be offered.
         notes: What of the specs is not carried over.
     """
 
-    kind: Final = "listed"
-
-    def __init__(self, specs: Iterable[ToolSpec | JsonObject], *, name: str = "listed") -> None:
+    def __init__(
+        self, specs: Iterable[ToolSpec | JsonObject], *, name: str = "listed", kind: str = "listed"
+    ) -> None:
         read = read_entries(specs)
         self.name = name
+        self.kind = kind
         self.problems = read.problems
         self.notes = read.notes
         self._specs = read.specs

@@ -8,7 +8,7 @@ from typing import Final, TypeAlias
 from context_assembler.errors import InvalidToolError
 from context_assembler.values.json_shapes import is_array, is_object
 from context_assembler.values.parts import Json, JsonObject
-from context_assembler.values.tool_schemas import canonical_schema
+from context_assembler.values.schemas.tool_schemas import canonical_schema
 from context_assembler.values.tools import ToolSpec
 
 _VERSIONED: Final = re.compile(r"_\d{8}$")  # Anthropic's own tools: web_search_20260209
@@ -17,9 +17,20 @@ _GEMINI_OWN: Final = frozenset(
     | {"googleMaps", "computerUse", "retrieval", "enterpriseWebSearch", "mcpServers"}
 )
 _SCHEMA_KEYS: Final = ("parameters", "parametersJsonSchema", "parameters_json_schema")
+_DEFERRED: Final = "defer_loading"
 # Nothing for the model in these, or (cache_control) a matter that the renderer settles itself.
 _SILENT: Final = frozenset(
-    {"type", "cache_control", "title", "outputSchema", "annotations", "_meta", "icons", "response"}
+    {
+        "type",
+        _DEFERRED,
+        "cache_control",
+        "title",
+        "outputSchema",
+        "annotations",
+        "_meta",
+        "icons",
+        "response",
+    }
 )
 
 
@@ -65,6 +76,7 @@ def _function(
     description, strict = spec.get("description"), spec.get("strict")
     if schema is not None and not is_object(schema):
         raise InvalidToolError(name, reason="its schema is no object")
+    deferred = spec.get(_DEFERRED, (outer or {}).get(_DEFERRED))
     extra = [key for key in (*spec, *(outer or ())) if key not in known and key not in _SILENT]
     return ReadShape(
         specs=(
@@ -73,6 +85,7 @@ def _function(
                 description=description if isinstance(description, str) else "",
                 input_schema=schema or {},
                 is_strict=strict if isinstance(strict, bool) else None,
+                is_deferred=deferred if isinstance(deferred, bool) else None,
             ),
         ),
         notes=tuple(f"Tool {name!r}: {key!r} is not carried over." for key in extra),
@@ -97,7 +110,7 @@ def _anthropic(spec: JsonObject) -> ReadShape:
 
 
 def _mcp(spec: JsonObject) -> ReadShape:
-    """Read a tool as an MCP server lists it; one that only reads is safe.
+    """Read a tool as an MCP server lists it; one that only reads, and destroys nothing, is safe.
 
     Source:
         https://modelcontextprotocol.io/specification/2025-06-18/schema#toolannotations
@@ -105,7 +118,9 @@ def _mcp(spec: JsonObject) -> ReadShape:
     """
     read = _function(spec, schema=spec["inputSchema"], known={"name", "description", "inputSchema"})
     hints = spec.get("annotations")
-    is_safe = True if is_object(hints) and hints.get("readOnlyHint") is True else None
+    known: JsonObject = hints if is_object(hints) else {}
+    only_reads = known.get("readOnlyHint") is True and known.get("destructiveHint") is not True
+    is_safe = True if only_reads else None
     return replace(read, specs=(replace(read.specs[0], is_safe=is_safe),))
 
 

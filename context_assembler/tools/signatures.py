@@ -28,6 +28,7 @@ class ToolSettings:
     permission: str | None = None
     safe: bool | None = None
     strict: bool | None = None
+    deferred: bool | None = None
 
 
 @overload
@@ -40,6 +41,7 @@ def tool(
     permission: str | None = None,
     safe: bool | None = None,
     strict: bool | None = None,
+    deferred: bool | None = None,
 ) -> Callable[[F], F]: ...
 def tool(function: F | None = None, /, **settings: Any) -> F | Callable[[F], F]:
     """Say of a function what its signature cannot; the function itself stays as it is.
@@ -48,7 +50,8 @@ def tool(function: F | None = None, /, **settings: Any) -> F | Callable[[F], F]:
         function: With `@tool` alone.
         settings: `name` and `description` for the model; `permission`, a dotted name that
             permission globs match; `safe`, whether it may run in sandbox mode; `strict`, whether
-            the provider should enforce the schema.
+            the provider should enforce the schema; `deferred`, whether the model finds it by
+            searching, where its provider can search.
     """
     chosen = ToolSettings(**settings)
 
@@ -82,6 +85,7 @@ def spec_from_function(function: Callable[..., Any]) -> ToolSpec:
         permission=settings.permission,
         is_safe=settings.safe,
         is_strict=settings.strict,
+        is_deferred=settings.deferred,
     )
 
 

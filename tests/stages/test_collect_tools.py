@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from context_assembler.errors import InvalidToolError, ToolConflictError
+from context_assembler.errors import InvalidToolError, McpServerError, ToolConflictError
 from context_assembler.stages.collect_tools import CollectedTools, ToolCollector
 from context_assembler.stages.collect_tools.tool_memo import ToolMemo
 from context_assembler.tools import open_tool_sources
@@ -367,3 +367,40 @@ async def test_a_source_whose_name_raises_is_named_by_its_class() -> None:
     collected = await ToolCollector([Nameless()]).collect()
 
     assert [tool.source for tool in collected.tools] == ["Nameless"]
+
+
+async def test_a_renamed_tool_still_knows_what_its_source_calls_it() -> None:
+    a, b = spec("find", description="a"), spec("find", description="b")
+
+    collected = await ToolCollector([Source("mcp:a", a), Source("mcp:b", b)]).collect()
+
+    assert [(tool.name, tool.own_name) for tool in collected.tools] == [
+        ("find", None),
+        ("mcp_b_find", "find"),
+    ]
+
+
+async def test_an_error_of_our_own_speaks_for_itself() -> None:
+    class Refused:
+        name = "mcp:a"
+
+        async def list_tools(self) -> Sequence[ToolSpec]:
+            raise McpServerError("a", reason="ended", remedy="Start it.")
+
+    collected = await ToolCollector([Refused()]).collect()
+
+    assert collected.warnings == ("Tool source 'mcp:a' failed: MCP server 'a' ended. Start it.",)
+
+
+async def test_closing_lets_every_source_that_holds_something_go_of_it() -> None:
+    class Held(Source):
+        is_closed = False
+
+        async def close(self) -> None:
+            self.is_closed = True
+
+    held = Held("mcp:a", spec("a"))
+
+    await ToolCollector([held, FOUR]).close()
+
+    assert held.is_closed

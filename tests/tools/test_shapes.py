@@ -102,10 +102,21 @@ def test_strictness_and_safety_are_read() -> None:
 
 def test_what_is_not_carried_over_is_said() -> None:
     read = read_shape(
-        {"name": "a", "input_schema": SCHEMA, "defer_loading": True, "cache_control": {}}
+        {"name": "a", "input_schema": SCHEMA, "input_examples": [], "cache_control": {}}
     )
 
-    assert read.notes == ("Tool 'a': 'defer_loading' is not carried over.",)
+    assert read.notes == ("Tool 'a': 'input_examples' is not carried over.",)
+
+
+@pytest.mark.parametrize("shape", [{"input_schema": SCHEMA}, {"type": "function"}])
+def test_a_spec_may_ask_to_be_deferred(shape: JsonObject) -> None:
+    flat = read_shape({"name": "a", "defer_loading": True, **shape})
+    nested = read_shape({"type": "function", "function": {"name": "a"}, "defer_loading": False})
+    silent = read_shape({"name": "a", "defer_loading": "yes", **shape})
+
+    asked = [read.specs[0].is_deferred for read in (flat, nested, silent)]
+    assert asked == [True, False, None]
+    assert flat.notes == ()
 
 
 UNREADABLE: dict[str, tuple[JsonObject, str]] = {

@@ -268,7 +268,14 @@ def test_a_partial_is_its_function_with_other_defaults() -> None:
 
 
 def test_the_decorator_says_what_the_signature_cannot() -> None:
-    @tool(name="rm", description="Remove.", permission="fs.write", safe=False, strict=True)
+    @tool(
+        name="rm",
+        description="Remove.",
+        permission="fs.write",
+        safe=False,
+        strict=True,
+        deferred=True,
+    )
     def remove(path: str) -> str:
         """Remove a file."""
         return path
@@ -280,7 +287,7 @@ def test_the_decorator_says_what_the_signature_cannot() -> None:
     spec = spec_from_function(remove)
 
     assert (spec.name, spec.description, spec.permission) == ("rm", "Remove.", "fs.write")
-    assert (spec.is_safe, spec.is_strict) == (False, True)
+    assert (spec.is_safe, spec.is_strict, spec.is_deferred) == (False, True, True)
     assert remove("x") == plain("x") == "x"
     assert spec_from_function(plain).name == "plain"
 

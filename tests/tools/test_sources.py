@@ -48,7 +48,7 @@ class Client:
     name = "mcp:docs"
 
     async def list_tools(self) -> Listing:
-        return Listing(tools=[{**SPEC, "defer_loading": True}])
+        return Listing(tools=[{**SPEC, "input_examples": []}])
 
 
 class Own:
@@ -80,7 +80,7 @@ def test_nothing_opens_nothing_and_a_source_stays_itself() -> None:
 
     assert open_tool_sources(None) == open_tool_sources([]) == []
     assert open_tool_sources(source) == [source]
-    assert sorted(TOOL_SOURCES) == ["executor", "functions", "listed"]
+    assert sorted(TOOL_SOURCES) == ["executor", "functions", "listed", "mcp"]
 
 
 @pytest.mark.parametrize("given", [3, "search", [object()]])
@@ -105,7 +105,7 @@ async def test_an_executors_name_and_notes_are_kept() -> None:
     await source.list_tools()
 
     assert source.name == "mcp:docs"
-    assert source.notes == ("Tool 'listed': 'defer_loading' is not carried over.",)
+    assert source.notes == ("Tool 'listed': 'input_examples' is not carried over.",)
     assert ExecutorTools(Client(), name="other").name == "other"
 
 

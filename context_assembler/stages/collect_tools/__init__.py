@@ -13,7 +13,12 @@ from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
 from typing import Final, Literal, NamedTuple, TypeAlias
 
-from context_assembler.errors import InvalidToolError, ToolConflictError, nearest
+from context_assembler.errors import (
+    AssemblyError,
+    InvalidToolError,
+    ToolConflictError,
+    nearest,
+)
 from context_assembler.ports import ToolSource
 from context_assembler.stages.collect_tools.tool_memo import ToolMemo, ToolOffer
 from context_assembler.values.options import AssembleOptions
@@ -66,6 +71,7 @@ class ToolCollector:
         options: AssembleOptions | None = None,
         *,
         additional: Iterable[ToolSource] = (),
+        skills: Iterable[ToolSource] = (),
     ) -> CollectedTools:
         """Return the tools to offer, sorted by name, and what became of every tool.
 
@@ -74,17 +80,23 @@ class ToolCollector:
         Args:
             options: Of these `permissions`, `sandbox_mode` and `disabled_tools` count.
             additional: The request's own sources.
+            skills: The sources of active skills.
 
         Raises:
             ToolConflictError: Two tools differ under one name, and `on_conflict` is `error`.
         """
         asked = [(source, "additional") for source in additional]
-        asked += [(source, "") for source in self._sources]
+        asked += [(source, "") for source in (*self._sources, *skills)]
         answers = await asyncio.gather(*(self._ask(source, kind=kind) for source, kind in asked))
         sieve = _Sieve(
             options=options or AssembleOptions(), include=self._include, exclude=self._exclude
         )
         return _collect(answers, sieve=sieve, on_conflict=self._on_conflict)
+
+    async def close(self) -> None:
+        """Let the sources that hold connections go of them; they connect again when asked again."""
+        closes = [getattr(source, "close", None) for source in self._sources]
+        await asyncio.gather(*(close() for close in closes if close is not None))
 
     async def _ask(self, source: ToolSource, *, kind: str) -> "_Answer":
         kind, name = kind or _kind_of(source), _name_of(source)
@@ -105,9 +117,9 @@ class ToolCollector:
             happened = (
                 f"did not answer within {self._timeout_seconds:g} s"
                 if limit.expired()
-                else f"failed: {type(error).__name__}{f': {error}' if str(error) else ''}"
+                else f"failed: {_said_by(error)}"
             )
-        lost = f"Tool source {name!r} {happened}."
+        lost = f"Tool source {name!r} {happened.removesuffix('.')}."
         return _Answer(kind=kind, source=name, warnings=(lost,))
 
 
@@ -126,6 +138,12 @@ def _is_being_cancelled() -> bool:
     """Whether somebody cancels this very task, rather than that a source raised on its own."""
     task = asyncio.current_task()
     return task is not None and task.cancelling() > 0
+
+
+def _said_by(error: BaseException) -> str:
+    if isinstance(error, AssemblyError):
+        return str(error)  # which says by itself what it is
+    return f"{type(error).__name__}{f': {error}' if str(error) else ''}"
 
 
 def _name_of(source: ToolSource) -> str:
@@ -256,7 +274,7 @@ def _accept_renamed(table: _Table, spec: ToolSpec, *, told: str, sieve: _Sieve) 
             table.report(name, "dropped", "disabled", "disabled_tools names it")
             return
         reason = f"{spec.name!r} is the name of a different tool of {other}"
-        renamed = replace(spec, name=name)
+        renamed = replace(spec, name=name, own_name=spec.name)
         _accept(table, renamed, told=told, rule="name_conflict", reason=reason)
         table.warnings.append(f"Tool {spec.name!r} of {spec.source} is offered as {name!r}.")
         return

@@ -4,7 +4,7 @@ import json
 from dataclasses import dataclass, replace
 
 from context_assembler.errors import InvalidToolError
-from context_assembler.values.tool_schemas import canonical_schema
+from context_assembler.values.schemas.tool_schemas import canonical_schema
 from context_assembler.values.tools import ToolSpec
 
 

@@ -1,0 +1,209 @@
+"""The step that tells a model which tools there are, without touching what it was sent before.
+
+Within an epoch the tools in front of the history stay what they were in its first call. What came or
+went since is told behind the history, or beside it, where the model's provider has a form for that;
+anywhere else the tools are declared anew, which is a rewrite point.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Literal, TypeAlias
+
+from context_assembler.ports import Provider
+from context_assembler.stages.settle_tools.additions import Additions, object_to
+from context_assembler.stages.settle_tools.settled import SettledTools, goes_on
+from context_assembler.stages.settle_tools.tool_rows import tell_rewrite, tell_tools
+from context_assembler.values.deferral import DeferralRule, defer_tools, is_held_back
+from context_assembler.values.epochs import SentEpoch, last_epoch
+from context_assembler.values.events import SessionEvent, SystemBody
+from context_assembler.values.limits import ModelLimits
+from context_assembler.values.parts import Opaque
+from context_assembler.values.reading import as_text, walk_objects
+from context_assembler.values.standing import in_order
+from context_assembler.values.tool_changes import (
+    NO_CHANGES,
+    TOOLS_NOTE,
+    ChangeForms,
+    ToolChange,
+    ToolPlan,
+    apply_changes,
+    find_change,
+    is_told_alike,
+    read_change,
+)
+from context_assembler.values.tools import ToolChoice, ToolSpec
+
+__all__ = [
+    "SettledTools",
+    "ToolChangePolicy",
+    "ToolSettler",
+    "goes_on",
+    "tell_rewrite",
+    "tell_tools",
+]
+
+ToolChangePolicy: TypeAlias = Literal["append", "rewrite"]
+
+
+class ToolSettler:
+    """Settles how the tools of a call are told.
+
+    Args:
+        policy: `append` tells changes behind the history where it can; `rewrite` declares them anew.
+        defers_above: How many tools are sent whole at most, where the model can search for the
+            others; `None`: only tools that ask for it are left to the search.
+    """
+
+    def __init__(
+        self, *, policy: ToolChangePolicy = "append", defers_above: int | None = None
+    ) -> None:
+        self._appends = policy == "append"
+        self._defers_above = defers_above
+
+    def settle(
+        self,
+        wanted: Sequence[ToolSpec],
+        events: Sequence[SessionEvent],
+        *,
+        provider: Provider,
+        limits: ModelLimits,
+        choice: ToolChoice | None = None,
+    ) -> tuple[SettledTools, ...]:
+        """Return the ways to tell the tools, the best one first; the last one always works.
+
+        One before it is good only where `goes_on` says so of the draft that comes of it.
+
+        Args:
+            wanted: The tools to offer, sorted by name.
+            events: The session's, in the order of the store.
+        """
+        call = _Call(
+            wanted=tuple(wanted),
+            events=events,
+            provider=provider.name,
+            forms=provider.change_forms(limits) if self._appends else NO_CHANGES,
+            deferral=DeferralRule(above=self._defers_above, search=provider.tool_search(limits)),
+            choice=choice,
+        )
+        sent = last_epoch(events)
+        if sent is None or (sent.made_by.provider, sent.made_by.model) != (
+            call.provider,
+            limits.id,
+        ):
+            return (call.declare(),)
+        return call.go_on(sent)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Call:
+    """What the tools of one call are settled from."""
+
+    wanted: tuple[ToolSpec, ...]
+    events: Sequence[SessionEvent]
+    provider: str
+    forms: ChangeForms
+    deferral: DeferralRule
+    choice: ToolChoice | None
+
+    def declare(
+        self, *, sent: SentEpoch | None = None, before: Sequence[ToolSpec] = (), why: str = ""
+    ) -> SettledTools:
+        """Return the tools declared anew, as in a session's first call.
+
+        Args:
+            sent: The last call, where it was one of the same model.
+            before: What the model was told of until then.
+            why: Why this call does not add to it.
+        """
+        loaded = set(self._called())
+        if self.choice is not None and self.choice.name is not None:
+            loaded.add(self.choice.name)
+        return SettledTools(
+            plan=ToolPlan(
+                provider=self.provider,
+                declared=defer_tools(self.wanted, rule=self.deferral, called=loaded),
+                offered=self.wanted,
+                after_seq=max((event.seq for event in self.events), default=0),
+                forms=self.forms,
+            ),
+            deferral=self.deferral,
+            found=frozenset(self._found()),
+            sent=sent,
+            before=tuple(before),
+            why=why,
+        )
+
+    def go_on(self, sent: SentEpoch) -> tuple[SettledTools, ...]:
+        """Return the tools told as an addition to the last call, and declared anew behind it."""
+        earlier = list(_changes_behind(self.events, sent.epoch.tools_after_seq))
+        if None in earlier:
+            unread = "a note of a change cannot be read"
+            return (self.declare(sent=sent, before=sent.epoch.tools, why=unread),)
+        changes = tuple(change for change in earlier if change is not None)
+        before = apply_changes(sent.epoch.tools, changes)
+        additions = Additions(
+            declared=sent.epoch.tools,
+            wanted=self.wanted,
+            earlier=changes,
+            change=self._change(before),
+        )
+        why = object_to(additions, forms=self.forms, choice=self.choice)
+        if why is not None:
+            return (self.declare(sent=sent, before=before, why=why),)
+        anew = self.declare(sent=sent, before=before)
+        onward = replace(
+            anew,
+            plan=replace(
+                anew.plan,
+                declared=additions.declared,
+                added=additions.added,
+                after_seq=sent.epoch.tools_after_seq,
+            ),
+            change=additions.change,
+            notes=len(changes),
+        )
+        if not (changes or additions.change) and _are_declared_alike(onward, anew):
+            return (onward,)
+        is_changed = bool(additions.withdrawn or additions.added)
+        anew = replace(anew, why="what was sent before has changed anyway" if is_changed else "")
+        return replace(onward, needs_check=True), anew
+
+    def _change(self, before: Sequence[ToolSpec]) -> ToolChange:
+        """Return what a note has to tell; where the choice withdraws tools, new ones alone."""
+        change = find_change(before, self.wanted)
+        return replace(change, removed=()) if self.forms.withdraws == "choice" else change
+
+    def _called(self) -> Iterator[str]:
+        return (call.name for event in self.events for call in event.tool_calls)
+
+    def _found(self) -> Iterator[str]:
+        """Yield the names of the tools that the model has called, or was shown by a search."""
+        yield from self._called()
+        for event in self.events:
+            for part in event.parts:
+                if isinstance(part, Opaque) and as_text(part.block.get("type")).startswith(
+                    "tool_search"
+                ):
+                    yield from _references(part)
+
+
+def _references(part: Opaque) -> Iterator[str]:
+    for found in walk_objects(part.block):
+        if found.get("type") == "tool_reference":
+            yield as_text(found.get("tool_name"))
+
+
+def _changes_behind(events: Sequence[SessionEvent], after_seq: int) -> Iterator[ToolChange | None]:
+    """Yield what the notes behind an event tell, oldest first; `None` for one that cannot be read."""
+    for event in in_order(event for event in events if event.seq > after_seq):
+        if isinstance(event.body, SystemBody) and event.body.note == TOOLS_NOTE:
+            told = (read_change(part) for part in event.parts if isinstance(part, Opaque))
+            yield next(told, None)
+
+
+def _are_declared_alike(one: SettledTools, other: SettledTools) -> bool:
+    pairs = zip(one.plan.declared, other.plan.declared, strict=False)
+    return len(one.plan.declared) == len(other.plan.declared) and all(
+        is_told_alike(tool, twin) and is_held_back(tool) == is_held_back(twin)
+        for tool, twin in pairs
+    )
