@@ -1,28 +1,32 @@
 """Where skills come from: one file per member, one row per member."""
 
-import asyncio
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 from context_assembler.errors import ConfigurationError
 from context_assembler.ports import SkillProvider
+from context_assembler.skills.after_cut import LeftOfSkills, follow_cut
+from context_assembler.skills.choosing import ChosenSkills, choose_skills
 from context_assembler.skills.folder import FolderSkills
-from context_assembler.skills.prompt_text import (
-    ChosenSkills,
-    SkillsText,
-    choose_skills,
-    describe_skills,
-)
+from context_assembler.skills.listing import ListedSkills, list_skills
+from context_assembler.skills.problems import SkillProblem
+from context_assembler.skills.prompt_text import SkillsText, describe_skills
+from context_assembler.skills.telling import SkillTeller, ToldSkills
 from context_assembler.values.json_shapes import is_array
-from context_assembler.values.prompt import Skill
 
 __all__ = [
     "SKILL_PROVIDERS",
     "ChosenSkills",
+    "LeftOfSkills",
+    "ListedSkills",
+    "SkillProblem",
+    "SkillTeller",
     "SkillsText",
+    "ToldSkills",
     "choose_skills",
     "describe_skills",
+    "follow_cut",
     "list_skills",
     "open_skill_providers",
 ]
@@ -48,34 +52,4 @@ def open_skill_providers(given: Any) -> list[SkillProvider]:
     raise ConfigurationError(
         f"A {type(given).__name__} is no source of skills: {str(given)[:80]!r}.",
         remedy="Pass a folder, an object with list_skills(), or a list of these.",
-    )
-
-
-class ListedSkills(NamedTuple):
-    """The skills of all providers, in their order, and what is wrong with others."""
-
-    skills: tuple[Skill, ...]
-    warnings: tuple[str, ...]
-
-
-async def list_skills(providers: Iterable[SkillProvider]) -> ListedSkills:
-    """Ask every provider; one that fails is named in a warning, as is every broken skill."""
-    listed = await asyncio.gather(*map(_ask, providers))
-    return ListedSkills(
-        skills=tuple(skill for one in listed for skill in one.skills),
-        warnings=tuple(warning for one in listed for warning in one.warnings),
-    )
-
-
-async def _ask(provider: SkillProvider) -> ListedSkills:
-    try:
-        skills = tuple(await provider.list_skills())
-    except Exception as error:  # noqa: BLE001 - foreign code: whatever it raises, the rest goes on
-        kind = type(provider).__name__
-        return ListedSkills((), (f"Skills of {kind} failed: {type(error).__name__}: {error}.",))
-    problems: Iterable[str] = getattr(provider, "problems", ())
-    notes: Iterable[str] = getattr(provider, "notes", ())
-    return ListedSkills(
-        skills,
-        (*(f"Skill left out: {text}." for text in problems), *(f"{text}." for text in notes)),
     )

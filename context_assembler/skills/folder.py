@@ -6,40 +6,38 @@ Source:
 
 import asyncio
 import os
-import re
 import stat
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Final, TypeAlias
+from typing import Final
 
-from context_assembler.values.instruction_text import decode_text, split_front_matter
-from context_assembler.values.parts import JsonObject
+from context_assembler.skills.file_identity import (
+    Identity,
+    identity_at,
+    identity_of,
+    last_change_ns,
+)
+from context_assembler.skills.problems import SkillProblem
+from context_assembler.skills.skill_file import ParsedSkill, parse_skill
+from context_assembler.skills.tool_files import ToolFile, read_tool_file
 from context_assembler.values.prompt import Skill
 
 _FILE: Final = "SKILL.md"
-_NAME: Final = re.compile(r"[a-z0-9]+(?:-[a-z0-9]+)*")
-_MAX_NAME_CHARS: Final = 64
 _MAX_FILE_BYTES: Final = 1_000_000
 _MAX_DEPTH: Final = 6
 # A file that changed this recently may change again without its time stamps telling.
 _UNSETTLED_NS: Final = 2_000_000_000
 
-_Identity: TypeAlias = tuple[int, int, int, int, int]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _ReadSkill:
-    """One SKILL.md: the skill, or why there is none, and what was odd about it.
+    """One SKILL.md as parsed; `identities` are those of all files behind it, `None`: read it again."""
 
-    `identity` changes when the file is written or replaced; `None` means to read it again.
-    """
-
-    skill: Skill | None = None
-    problem: str = ""
-    notes: tuple[str, ...] = ()
-    identity: _Identity | None = None
+    parsed: ParsedSkill
+    identity: Identity | None = None
+    tool_files: tuple[ToolFile, ...] = ()
 
 
 class FolderSkills:
@@ -47,17 +45,27 @@ class FolderSkills:
 
     A file is read again only when it changed.
 
+    Args:
+        priority: That of its skills: where another provider has a skill of the same name, the higher
+            stays.
+
     Attributes:
         problems: Skills of the last listing that were left out, and why.
         notes: What was odd about those that were not.
     """
 
-    def __init__(self, *folders: str | Path, now_ns: Callable[[], int] = time.time_ns) -> None:
+    def __init__(
+        self,
+        *folders: str | Path,
+        priority: int = 0,
+        now_ns: Callable[[], int] = time.time_ns,
+    ) -> None:
         self.folders = tuple(Path(folder) for folder in folders)
-        self.problems: tuple[str, ...] = ()
+        self.priority = priority
+        self.problems: tuple[SkillProblem, ...] = ()
         self.notes: tuple[str, ...] = ()
         self._now_ns = now_ns
-        self._read: dict[Path, _ReadSkill] = {}
+        self._read: dict[str, _ReadSkill] = {}
 
     async def list_skills(self) -> Sequence[Skill]:
         """Return the skills, sorted by name; a broken one does not harm the rest."""
@@ -69,102 +77,111 @@ class FolderSkills:
     def _list(self) -> "_Listing":
         listing = _Listing()
         for folder in self.folders:
-            root = Path(os.path.realpath(folder))
-            if not root.is_dir():
-                listing.problems.append(f"{folder}: there is no such folder")
+            root = os.path.realpath(folder)
+            if not os.path.isdir(root):  # noqa: PTH112 - all paths are text here: it is faster
+                problem = SkillProblem(path=str(folder), reason="there is no such folder")
+                listing.problems.append(problem)
                 continue
-            for path in _find(root, root=root, depth=0):
-                read = self._skill_at(path, root=root)
+            for path, found in _find(root, root=root, depth=0):
+                read = self._skill_at(path, found, root=root)
                 listing.read[path] = read
-                listing.take(path, read)
+                listing.take(path, read.parsed)
         return listing
 
-    def _skill_at(self, path: Path, *, root: Path) -> _ReadSkill:
+    def _skill_at(self, path: str, found: os.stat_result, *, root: str) -> _ReadSkill:
         try:
-            if not Path(os.path.realpath(path)).is_relative_to(root):
-                return _ReadSkill(problem="it lies outside the folder and was not read")
-            found = path.stat()
+            if stat.S_ISLNK(found.st_mode):
+                if not _is_inside(path, root=root):
+                    return _unread("it lies outside the folder and was not read")
+                found = os.stat(path)  # noqa: PTH116 - as above
             if not stat.S_ISREG(found.st_mode):
-                return _ReadSkill(problem="it is no regular file")
-            identity = _identity(found)
+                return _unread("it is no regular file")
+            identity = identity_of(found)
             known = self._read.get(path)
-            if known is not None and known.identity == identity:
+            if known is not None and known.identity == identity and _are_current(known.tool_files):
                 return known
-            with path.open("rb") as file:
-                raw_bytes = file.read(_MAX_FILE_BYTES + 1)
+            if found.st_size > _MAX_FILE_BYTES:
+                return _unread(f"it is longer than {_MAX_FILE_BYTES:,} bytes")
+            with open(path, "rb") as file:  # noqa: PTH123 - as above
+                raw_bytes = file.read(_MAX_FILE_BYTES)
         except OSError as error:
-            return _ReadSkill(problem=f"it cannot be read: {error.strerror}")
-        newest_ns = max(found.st_mtime_ns, found.st_ctime_ns)
-        is_settled = self._now_ns() - newest_ns > _UNSETTLED_NS
-        return _parse(path, raw_bytes, identity=identity if is_settled else None)
+            return _unread(f"it cannot be read: {error.strerror}")
+        parsed = parse_skill(raw_bytes, path=Path(path), priority=self.priority)
+        return self._with_tool_files(parsed, path=path, identity=identity)
+
+    def _with_tool_files(self, parsed: ParsedSkill, *, path: str, identity: Identity) -> _ReadSkill:
+        folder = Path(path).parent
+        files = tuple(read_tool_file(name, folder=folder) for name in parsed.tool_files)
+        identities = [identity, *(file.identity for file in files if file.identity is not None)]
+        is_settled = self._now_ns() - max(map(last_change_ns, identities)) > _UNSETTLED_NS
+        if parsed.skill is not None and files:
+            specs = (*parsed.skill.tools, *(spec for file in files for spec in file.specs))
+            odd = [f"its tool file {f.path.name!r} {f.problem}" for f in files if f.problem]
+            parsed = replace(
+                parsed, skill=replace(parsed.skill, tools=specs), notes=(*parsed.notes, *odd)
+            )
+        return _ReadSkill(
+            parsed=parsed, identity=identity if is_settled else None, tool_files=files
+        )
 
 
-def _identity(found: os.stat_result) -> _Identity:
-    return found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns
+def _unread(problem: str) -> _ReadSkill:
+    return _ReadSkill(parsed=ParsedSkill(problem=problem))
 
 
-def _find(folder: Path, *, root: Path, depth: int) -> Iterator[Path]:
-    """Yield every SKILL.md, in order of path; what lies below a skill belongs to that skill."""
-    if os.path.lexists(folder / _FILE):
-        yield folder / _FILE
+def _are_current(files: Sequence[ToolFile]) -> bool:
+    return all(identity_at(file.path) == file.identity for file in files)
+
+
+def _is_inside(path: str, *, root: str) -> bool:
+    return os.path.join(os.path.realpath(path), "").startswith(os.path.join(root, ""))  # noqa: PTH118
+
+
+def _look_at(path: str) -> os.stat_result | None:
+    try:
+        return os.lstat(path)
+    except OSError:
+        return None
+
+
+def _find(folder: str, *, root: str, depth: int) -> Iterator[tuple[str, os.stat_result]]:
+    """Yield every SKILL.md, in order of path; what lies below a skill belongs to that skill.
+
+    Only links can lead outside the root, so that nothing else is resolved.
+    """
+    path = os.path.join(folder, _FILE)  # noqa: PTH118 - as above
+    found = _look_at(path)
+    if found is not None:
+        yield path, found
         return
     try:
-        below = sorted(entry for entry in folder.iterdir() if entry.is_dir())
+        with os.scandir(folder) as entries:
+            below = sorted(
+                (entry.name, entry.path, entry.is_symlink()) for entry in entries if entry.is_dir()
+            )
     except OSError:  # pragma: no cover - not permitted; whoever may read everything never sees it
         return
-    for entry in below:
-        is_inside = Path(os.path.realpath(entry)).is_relative_to(root)
-        if depth < _MAX_DEPTH and is_inside and not entry.name.startswith("."):
-            yield from _find(entry, root=root, depth=depth + 1)
+    for name, inner, is_link in below:
+        is_wanted = depth < _MAX_DEPTH and not name.startswith(".")
+        if is_wanted and (not is_link or _is_inside(inner, root=root)):
+            yield from _find(inner, root=root, depth=depth + 1)
 
 
+@dataclass(slots=True, kw_only=True)
 class _Listing:
-    """The skills found so far."""
+    """The skills found so far, and everything read for them."""
 
-    def __init__(self) -> None:
-        self.skills: dict[str, Skill] = {}
-        self.problems: list[str] = []
-        self.notes: list[str] = []
-        self.read: dict[Path, _ReadSkill] = {}
+    skills: dict[str, Skill] = field(default_factory=dict[str, Skill])
+    problems: list[SkillProblem] = field(default_factory=list[SkillProblem])
+    notes: list[str] = field(default_factory=list[str])
+    read: dict[str, _ReadSkill] = field(default_factory=dict[str, _ReadSkill])
 
-    def take(self, path: Path, read: _ReadSkill) -> None:
-        self.notes += [f"{path}: {text}" for text in read.notes]
-        if read.skill is None:
-            self.problems.append(f"{path}: {read.problem}")
-        elif read.skill.name in self.skills:
-            earlier = self.skills[read.skill.name].path
-            self.problems.append(f"{path}: {earlier} has the name {read.skill.name!r} already")
+    def take(self, path: str, parsed: ParsedSkill) -> None:
+        self.notes += [f"{path}: {text}" for text in parsed.notes]
+        if parsed.skill is None:
+            self.problems.append(SkillProblem(path=path, reason=parsed.problem))
+        elif (earlier := self.skills.get(parsed.skill.name)) is not None:
+            reason = f"{earlier.path} has the name {earlier.name!r} already"
+            self.problems.append(SkillProblem(path=path, reason=reason, rule="duplicate"))
         else:
-            self.skills[read.skill.name] = read.skill
-
-
-def _parse(path: Path, raw_bytes: bytes, *, identity: _Identity | None) -> _ReadSkill:
-    if len(raw_bytes) > _MAX_FILE_BYTES:
-        problem = f"it is longer than {_MAX_FILE_BYTES:,} bytes"
-        return _ReadSkill(problem=problem, identity=identity)
-    decoded = decode_text(raw_bytes)
-    front = split_front_matter(decoded.text)
-    name, odd = _name_in(front.metadata, folder=path.parent.name)
-    notes = (*decoded.warnings, *front.warnings, *odd)
-    description = front.metadata.get("description")
-    if not isinstance(description, str) or not description.strip():
-        problem = "its front matter has no description"
-        return _ReadSkill(problem=problem, notes=notes, identity=identity)
-    skill = Skill(
-        name=name,
-        description=" ".join(description.split()),
-        path=str(path),
-        instructions=front.text.strip(),
-    )
-    return _ReadSkill(skill=skill, notes=notes, identity=identity)
-
-
-def _name_in(metadata: JsonObject, *, folder: str) -> tuple[str, list[str]]:
-    """Return the skill's name, and what is odd about it."""
-    given = metadata.get("name")
-    name = " ".join(given.split()) if isinstance(given, str) else ""
-    if not name:
-        return folder, ["its front matter has no name; the folder's name is used"]
-    if not _NAME.fullmatch(name) or len(name) > _MAX_NAME_CHARS:
-        return name, [f"{name!r} is not lower-case letters, digits and hyphens"]
-    return name, [f"its name {name!r} is not that of its folder"] if name != folder else []
+            self.skills[parsed.skill.name] = parsed.skill

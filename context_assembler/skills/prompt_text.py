@@ -1,74 +1,29 @@
-"""What the prompt says of skills: names and descriptions, within a budget."""
+"""What the prompt says of skills: names and descriptions, within a budget; active ones in full."""
 
-from collections.abc import Callable, Collection, Iterable, Sequence
-from fnmatch import fnmatchcase
+from collections.abc import Callable, Collection, Sequence
+from html import escape
 from typing import Final, NamedTuple, TypeAlias
 
-from context_assembler.errors import nearest
 from context_assembler.values.prompt import Skill
 from context_assembler.values.report import ReportEntry
+from context_assembler.values.texts.cleaning import clean_text
+from context_assembler.values.texts.fences import escape_tag
+from context_assembler.values.texts.section_text import one_line, seal_text
 
 _INTRODUCTION: Final = (
     "# Skills\n\nEach skill is a file of instructions for one kind of task. "
     "Read the file before you begin a task that its description fits.\n"
 )
-_ACTIVE: Final = "## Skill: {name}\n\n{instructions}"
-
+_TAG: Final = "skill"
 
 CountText: TypeAlias = Callable[[str], int]
 
 
-class ChosenSkills(NamedTuple):
-    """The skills of one request, sorted by name, and what was left out of them."""
-
-    skills: tuple[Skill, ...]
-    entries: tuple[ReportEntry, ...]
-    warnings: tuple[str, ...]
-
-
 class SkillsText(NamedTuple):
-    """The section for the prompt, a row for every skill, and whose instructions it holds."""
+    """The section for the prompt, and a row for every skill."""
 
-    text: str
-    entries: tuple[ReportEntry, ...]
-    active: tuple[str, ...] = ()
-
-
-def choose_skills(
-    skills: Iterable[Skill], *, skip: bool = False, patterns: Sequence[str] | None = None
-) -> ChosenSkills:
-    """Return the skills to tell the model of; where two share a name, the first given wins.
-
-    Args:
-        skip: Leave all of them out.
-        patterns: Globs over names; `None` keeps all.
-    """
-    by_name: dict[str, Skill] = {}
-    entries: list[ReportEntry] = []
-    for skill in skills:
-        first = by_name.setdefault(skill.name, skill)
-        if first is not skill:
-            entries.append(_dropped(skill, f"{first.path} has that name already", "duplicate"))
-    known = [by_name[name] for name in sorted(by_name)]
-    reason = "skip_skills is on" if skip else "skill_filter does not name it"
-    kept = [skill for skill in known if not skip and _matches(skill.name, patterns)]
-    names = [skill.name for skill in known]
-    entries += [_dropped(skill, reason, "filter") for skill in known if skill not in kept]
-    unused = [p for p in patterns or () if not any(fnmatchcase(name, p) for name in names)]
-    warnings = [
-        f"skill_filter names {pattern!r}, which no skill matches."
-        + "".join(f" Did you mean {near!r}?" for near in nearest(pattern, names, count=1))
-        for pattern in unused
-    ]
-    return ChosenSkills(tuple(kept), tuple(entries), tuple(warnings))
-
-
-def _dropped(skill: Skill, reason: str, rule: str) -> ReportEntry:
-    return ReportEntry(kind="skill", id=skill.name, decision="dropped", reason=reason, rule=rule)
-
-
-def _matches(name: str, patterns: Sequence[str] | None) -> bool:
-    return patterns is None or any(fnmatchcase(name, pattern) for pattern in patterns)
+    text: str = ""
+    entries: tuple[ReportEntry, ...] = ()
 
 
 def describe_skills(
@@ -76,38 +31,65 @@ def describe_skills(
     *,
     max_tokens: int,
     count_text: CountText,
-    active: Iterable[str] = (),
+    active: Collection[str] = (),
 ) -> SkillsText:
     """Return names, files and descriptions of the skills in at most `max_tokens`.
 
     Too long a list is shortened fairly: the longest descriptions give way first, down to a length
-    that all may have. Where even the names do not fit, the last ones are left out, and counted.
+    that all may have. Where even the names do not fit, those of the lowest priority are left out,
+    and counted.
 
     Args:
+        skills: Sorted by name.
         active: Names whose full instructions follow the list; they do not count.
     """
-    wanted = set(active)
-    full = [skill for skill in skills if skill.name in wanted and skill.instructions]
-    names = tuple(skill.name for skill in full)
     listed = _fitting_list(skills, max_tokens=max_tokens, count_text=count_text)
-    texts = [_ACTIVE.format(name=one.name, instructions=one.instructions) for one in full]
-    return SkillsText(
-        "\n\n".join([listed.text, *texts] if listed.text else texts),
-        tuple(_row(skill, words, active=names) for skill, words in _with_words(skills, listed)),
-        names,
+    blocks = {
+        skill.name: active_block(skill)
+        for skill in skills
+        if skill.name in active and skill.instructions.strip()
+    }
+    entries = (
+        _row(
+            skill,
+            listed.words.get(skill.name),
+            is_active=skill.name in active,
+            block_tokens=count_text(blocks.get(skill.name, "")),
+            count_text=count_text,
+        )
+        for skill in skills
     )
+    texts = [listed.text, *blocks.values()]
+    return SkillsText("\n\n".join(text for text in texts if text), tuple(entries))
+
+
+def list_head(skill: Skill) -> str:
+    """Return how the skill's line in the list begins."""
+    return f"- {skill.name} ({skill.path})"
+
+
+def active_tag(skill: Skill) -> str:
+    """Return the line that opens the instructions of an active skill."""
+    given = {
+        "name": skill.name,
+        "file": skill.path,
+        "allowed-tools": one_line(" ".join(skill.allowed_tools)),
+    }
+    told = "".join(f' {name}="{escape(text)}"' for name, text in given.items() if text)
+    return f"<{_TAG}{told}>"
+
+
+def active_block(skill: Skill) -> str:
+    """Return an active skill's instructions between tags that nothing in them can close."""
+    text = seal_text(clean_text(skill.instructions.strip())).text
+    return f"{active_tag(skill)}\n{escape_tag(_TAG, text)}\n</{_TAG}>"
 
 
 class _List(NamedTuple):
-    """The list as text, and what it says of each skill; those at the end may be missing."""
+    """The list as text, and what it says of each skill that it names."""
 
     text: str
-    descriptions: tuple[str, ...]
-
-
-def _with_words(skills: Sequence[Skill], listed: _List) -> Iterable[tuple[Skill, str | None]]:
-    missing = len(skills) - len(listed.descriptions)
-    return zip(skills, (*listed.descriptions, *[None] * missing), strict=True)
+    words: dict[str, str]
 
 
 def _fitting_list(skills: Sequence[Skill], *, max_tokens: int, count_text: CountText) -> _List:
@@ -118,44 +100,73 @@ def _fitting_list(skills: Sequence[Skill], *, max_tokens: int, count_text: Count
         if over_tokens <= 0:
             return listed
         room_tokens -= max(over_tokens, room_tokens // 16)
-    return _List("", ())
+    return _List("", {})
 
 
 def _list(skills: Sequence[Skill], *, room_tokens: int, count_text: CountText) -> _List:
     """Return a list that should fit; counts of its pieces need not add up to that of the whole."""
-    heads = [f"- {skill.name} ({skill.path})" for skill in skills]
-    sizes = [count_text(f"{head}: \n") for head in heads]
+    ranked = sorted(skills, key=lambda skill: -skill.priority)
+    sizes = [count_text(f"{list_head(skill)}: \n") for skill in ranked]
     left_tokens = room_tokens - count_text(_INTRODUCTION) - count_text(_rest(len(skills)))
-    shown = _how_many_fit(sizes, left_tokens)
-    left_tokens -= sum(sizes[:shown])
-    wanted = [count_text(skill.description) for skill in skills[:shown]]
-    cap = _fair_cap(wanted, left_tokens)
-    words = tuple(
-        _shorten(skill.description, max_tokens=cap, count_text=count_text)
-        for skill in skills[:shown]
-    )
-    lines = [f"{head}: {said}" if said else head for head, said in zip(heads, words, strict=False)]
-    lines += [_rest(len(skills) - shown)] if shown < len(skills) else []
+    number = _how_many_fit(sizes, left_tokens)
+    left_tokens -= sum(sizes[:number])
+    named = {skill.name for skill in ranked[:number]}
+    shown = [skill for skill in skills if skill.name in named]
+    cap = _fair_cap([count_text(skill.description) for skill in shown], left_tokens)
+    words = {
+        skill.name: _shorten(skill.description, max_tokens=cap, count_text=count_text)
+        for skill in shown
+    }
+    lines = [_line(skill, words[skill.name]) for skill in shown]
+    lines += [_rest(len(skills) - number)] if number < len(skills) else []
     return _List("\n".join([_INTRODUCTION, *lines]), words)
+
+
+def _line(skill: Skill, words: str) -> str:
+    return f"{list_head(skill)}: {words}" if words else list_head(skill)
 
 
 def _rest(count: int) -> str:
     return f"- … and {count:,} more skills"
 
 
-def _row(skill: Skill, words: str | None, *, active: Collection[str]) -> ReportEntry:
-    follow = "active: its instructions follow the list"
-    is_active = skill.name in active
-    if words is None and not is_active:
-        return _dropped(skill, "no room in the list", "skill_budget")
-    if words is None or words == skill.description:
-        reason, rule = (follow, "active") if is_active else ("listed", "listed")
-        return ReportEntry(kind="skill", id=skill.name, decision="kept", reason=reason, rule=rule)
-    cut = f"its description was cut from {len(skill.description):,} to {len(words):,} characters"
-    reason = f"{cut}; {follow}" if is_active else cut
+def _row(
+    skill: Skill,
+    words: str | None,
+    *,
+    is_active: bool,
+    block_tokens: int,
+    count_text: CountText,
+) -> ReportEntry:
+    whole_tokens = count_text(_line(skill, skill.description)) + block_tokens
+    line_tokens = 0 if words is None else count_text(_line(skill, words))
+    told = [_active_reason(skill)] if is_active else []
+    is_whole = words == skill.description or (words is None and is_active)
+    if words is None:
+        told += [] if is_active else ["no room in the list"]
+    elif is_whole:
+        told += [] if is_active else ["listed"]
+    else:
+        cut = (
+            f"its description was cut from {len(skill.description):,} to {len(words):,} characters"
+        )
+        told.insert(0, cut)
     return ReportEntry(
-        kind="skill", id=skill.name, decision="shortened", reason=reason, rule="skill_budget"
+        kind="skill",
+        id=skill.name,
+        decision="kept" if is_whole else "dropped" if words is None else "shortened",
+        tokens_before=whole_tokens,
+        tokens_after=line_tokens + block_tokens,
+        reason="; ".join(told),
+        rule=("active" if is_active else "listed") if is_whole else "skill_budget",
     )
+
+
+def _active_reason(skill: Skill) -> str:
+    tools = "1 tool" if len(skill.tools) == 1 else f"{len(skill.tools):,} tools"
+    brought = f", and it brings {tools}" if skill.tools else ""
+    has_text = bool(skill.instructions.strip())
+    return f"active: its instructions follow the list{brought}" if has_text else f"active{brought}"
 
 
 def _how_many_fit(sizes: Sequence[int], room: int) -> int:

@@ -1,13 +1,12 @@
 """Folders of skills."""
 
 import os
-from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 
 from context_assembler.errors import ConfigurationError
-from context_assembler.skills import SKILL_PROVIDERS, list_skills, open_skill_providers
+from context_assembler.skills import SKILL_PROVIDERS, open_skill_providers
 from context_assembler.skills.folder import FolderSkills
 from context_assembler.values.prompt import Skill
 
@@ -64,7 +63,7 @@ async def test_a_broken_skill_is_named_and_the_rest_is_read(tmp_path: Path) -> N
         "link/SKILL.md: it lies outside the folder",
         "nowhere: there is no such folder",
     ):
-        assert any(words in problem for problem in provider.problems), words
+        assert any(words in str(problem) for problem in provider.problems), words
 
 
 async def test_what_is_odd_is_noted_and_kept(tmp_path: Path) -> None:
@@ -89,7 +88,8 @@ async def test_of_two_skills_with_one_name_the_earlier_folders_wins(tmp_path: Pa
     skills = await provider.list_skills()
 
     assert [one.description for one in skills] == ["First."]
-    assert "has the name 'calendar' already" in provider.problems[0]
+    assert "has the name 'calendar' already" in str(provider.problems[0])
+    assert provider.problems[0].rule == "duplicate"
 
 
 async def test_what_lies_below_a_skill_belongs_to_it(tmp_path: Path) -> None:
@@ -110,23 +110,6 @@ async def test_an_unreadable_file_and_folder_do_not_end_the_search(tmp_path: Pat
     (tmp_path / "file").write_text("no folder")
 
     assert len(await FolderSkills(tmp_path).list_skills()) == 1
-
-
-class Broken:
-    async def list_skills(self) -> Sequence[Skill]:
-        raise ConnectionError("refused")
-
-
-async def test_all_providers_are_asked_and_what_is_wrong_is_told(tmp_path: Path) -> None:
-    write(tmp_path, "good", skill("other"))
-    write(tmp_path, "bad", "Just text.")
-
-    listed = await list_skills([Broken(), FolderSkills(tmp_path)])
-
-    assert [one.name for one in listed.skills] == ["other"]
-    assert listed.warnings[0] == "Skills of Broken failed: ConnectionError: refused."
-    assert listed.warnings[1].startswith("Skill left out: ")
-    assert "is not that of its folder" in listed.warnings[-1]
 
 
 def test_short_forms_open(tmp_path: Path) -> None:
@@ -177,3 +160,86 @@ async def test_what_is_wrong_with_a_file_is_told_at_every_listing(tmp_path: Path
     await provider.list_skills()
 
     assert len(provider.problems) == 1
+
+
+async def test_a_linked_skill_inside_the_folder_is_read(tmp_path: Path) -> None:
+    path = write(tmp_path, "a", skill("a"))
+    (tmp_path / "b").mkdir()
+    (tmp_path / "b" / "SKILL.md").symlink_to(path)
+
+    provider = FolderSkills(tmp_path)
+
+    assert [one.name for one in await provider.list_skills()] == ["a"]
+    assert [problem.rule for problem in provider.problems] == ["duplicate"]
+
+
+SPEC = '{"name": "fill_form", "description": "Fill it.", "input_schema": {"type": "object"}}'
+
+
+async def test_the_tools_of_a_file_follow_those_of_the_front_matter(tmp_path: Path) -> None:
+    front = "---\nname: a\ndescription: d\ntools: [{name: look}, tools.json]\n---\n"
+    path = write(tmp_path, "a", front)
+    (path.parent / "tools.json").write_text(SPEC)
+
+    (one,) = await FolderSkills(tmp_path).list_skills()
+
+    assert [spec["name"] for spec in one.tools] == ["look", "fill_form"]
+
+
+async def test_a_bad_tool_file_is_named_and_the_skill_stays(tmp_path: Path) -> None:
+    write(tmp_path, "a", "---\nname: a\ndescription: d\ntools: [none.json, ../b.json]\n---\nSteps.")
+    (tmp_path / "b.json").write_text(SPEC)
+    provider = FolderSkills(tmp_path)
+
+    (one,) = await provider.list_skills()
+
+    assert one.tools == ()
+    assert [note.partition("SKILL.md: ")[2] for note in provider.notes] == [
+        "its tool file 'none.json' cannot be read: No such file or directory",
+        "its tool file 'b.json' lies outside the skill's folder and was not read",
+    ]
+
+
+async def test_an_edited_or_added_tool_file_shows_though_the_skill_file_is_the_same(
+    tmp_path: Path,
+) -> None:
+    path = write(tmp_path, "a", "---\nname: a\ndescription: d\ntools: t.json\n---\n")
+    later = path.stat().st_ctime_ns + 10_000_000_000
+    provider = FolderSkills(tmp_path, now_ns=lambda: later)
+
+    (missing,) = await provider.list_skills()
+    (path.parent / "t.json").write_text(SPEC)
+    (added,) = await provider.list_skills()
+    (same,) = await provider.list_skills()
+    (path.parent / "t.json").write_text(SPEC.replace("fill_form", "fill_the_form"))
+    (edited,) = await provider.list_skills()
+    (path.parent / "t.json").unlink()
+    (gone,) = await provider.list_skills()
+
+    assert missing.tools == gone.tools == ()
+    assert missing.tools == ()
+    assert [spec["name"] for spec in added.tools] == ["fill_form"]
+    assert same is added
+    assert [spec["name"] for spec in edited.tools] == ["fill_the_form"]
+
+
+async def test_skills_have_the_priority_of_their_provider(tmp_path: Path) -> None:
+    write(tmp_path, "a", skill("a"))
+
+    (one,) = await FolderSkills(tmp_path, priority=7).list_skills()
+
+    assert one.priority == 7
+
+
+async def test_the_order_in_which_a_disk_lists_its_files_changes_nothing(tmp_path: Path) -> None:
+    names = [f"skill-{number}" for number in range(20)]
+    for root, order in (("up", names), ("down", names[::-1])):
+        for name in order:
+            write(tmp_path / root, name, skill(name, f"About {name}."))
+
+    up = await FolderSkills(tmp_path / "up").list_skills()
+    down = await FolderSkills(tmp_path / "down").list_skills()
+
+    assert [(one.name, one.description) for one in up] == [
+        (one.name, one.description) for one in down
+    ]
