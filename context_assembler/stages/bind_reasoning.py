@@ -1,16 +1,15 @@
 """The step that decides which signed reasoning may still be sent."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Final, TypeAlias
+from typing import Final
 
 from context_assembler.values.events import Provenance
-from context_assembler.values.limits import ModelLimits
 from context_assembler.values.messages import Message
-from context_assembler.values.parts import Opaque, Part, Text, Thinking, ToolCall
+from context_assembler.values.native.part_signatures import bears_signature, without_signature
+from context_assembler.values.parts import Opaque, Part, Text, Thinking
+from context_assembler.values.readers import Reader
 from context_assembler.values.report import ReportEntry
-
-ResolveModel: TypeAlias = Callable[[str], str]
 
 PROVIDERS_WITH_REASONING: Final = frozenset({"anthropic", "openai_responses", "gemini"})
 """Wire protocols that take reasoning back.
@@ -20,46 +19,43 @@ Source:
     Completions has no field for the reasoning of earlier turns.
 """
 
+_ANTHROPIC: Final = "anthropic"
 _RESPONSES: Final = "openai_responses"
 _GEMINI: Final = "gemini"
 _REASONS: Final = {
     "unsigned": "carry no signature, and only signed reasoning is taken back",
-    "unsupported": "cannot be sent: this provider takes no reasoning back",
+    "unsupported": "cannot be sent: Chat Completions takes no reasoning back",
+    "protocol": "cannot be sent in Chat Completions; the payload of to_openai_responses() has them",
     "origin": "come from a reply whose model is not known",
     "provider": "were made by another provider",
     "model": "were made by another model",
-    "account": "were made under another account",
+    "account": "were made under another account, or over another route",
     "fingerprint": "are bound to what stood before them, and that was not recorded",
     "prefix": "are bound to what stood before them, and that has changed",
     "unfinished": "are followed by nothing that they led to, and such are refused",
     "sealed": "hold a compaction of another account, which cannot be read here; their text stays",
-    "chain": "stand before reasoning that cannot be sent, and holes in the chain are refused",
+    "chain": "stand before reasoning that cannot be sent, and holes in a chain are refused",
 }
 
 
 def bind_reasoning(
     messages: Sequence[Message],
     *,
-    provider: str,
-    limits: ModelLimits,
-    account: str | None = None,
+    reader: Reader,
     fingerprints: Sequence[str] | None = None,
-    resolve_model: ResolveModel = str,
 ) -> tuple[tuple[Message, ...], tuple[ReportEntry, ...]]:
     """Return the messages without the reasoning that would be refused, and what was left out.
 
-    Signed reasoning stays whole and verbatim from some message on and is left out before it: it may
-    be missing from the start of a history, but not from the middle. A message that held
-    nothing else goes. Messages that keep all their parts are returned as the same objects.
+    The signed reasoning of a message stays whole and verbatim, or is left out. Each message is judged
+    by itself, except where a model's own reasoning is a chain: that may be missing from the start
+    of a history, but not from the middle. A message that held nothing else goes. Messages that
+    keep all their parts are returned as the same objects.
 
     Args:
-        provider: The wire protocol to be rendered for.
-        account: The caller's tag for the account or route in use.
+        reader: Who the messages are sent to.
         fingerprints: Element *i* identifies what stands before message *i*, as it will be sent.
             Without them prefixes are not compared: what is left out then can be told from each
             message alone, whatever is cut later.
-        resolve_model: Turns a recorded model id into the registry's, so that a dated snapshot
-            counts as its model; `LookupError` means that nobody knows it.
 
     Source:
         https://platform.claude.com/docs/en/build-with-claude/preserved-thinking
@@ -69,21 +65,14 @@ def bind_reasoning(
         https://developers.openai.com/api/docs/guides/keep-prefix-unchanged (read 2026-11-27): what
         the prefix of a reasoning item is, and that one whose prefix changed is dropped silently.
     """
-    target = _Target(
-        provider=provider,
-        limits=limits,
-        account=account,
-        fingerprints=fingerprints,
-        resolve_model=resolve_model,
-    )
+    target = _Target(reader=reader, fingerprints=fingerprints)
     tally = _Tally()
     fitting = [_fit_to_responses(message, target, tally) for message in messages]
     objections = [_objection(at, message, target) for at, message in enumerate(fitting)]
-    refused = (at for at in range(len(fitting) - 1, -1, -1) if objections[at] is not None)
-    last_refused = -1 if provider == _GEMINI else next(refused, -1)
+    last_missing = _last_missing_link(fitting, objections, reader)
     kept: list[Message] = []
     for at, message in enumerate(fitting):
-        reason = (objections[at] or "chain") if at <= last_refused else objections[at]
+        reason = objections[at] or ("chain" if at < last_missing else None)
         stripped = _strip_signatures(_strip(message, reason, tally), reason, target, tally)
         if stripped.parts or stripped is messages[at]:
             kept.append(stripped)
@@ -92,27 +81,17 @@ def bind_reasoning(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Target:
-    """Who the reasoning would be sent to."""
+    """Who the reasoning would be sent to, and behind what prefixes."""
 
-    provider: str
-    limits: ModelLimits
-    account: str | None
+    reader: Reader
     fingerprints: Sequence[str] | None
-    resolve_model: ResolveModel
 
-    def reads_model(self, model: str) -> bool:
-        """Whether the model that signed is the model asked for."""
-        limits = self.limits
-        if model in {limits.id, limits.api_id, limits.asked_id, *limits.aliases} - {""}:
-            return True
-        try:
-            return self.resolve_model(model) == limits.id
-        except LookupError:
-            return False
+    def over(self, protocol: str) -> "_Target":
+        return replace(self, reader=replace(self.reader, provider=protocol, other_protocols=()))
 
     def objects_to_prefix(self, at: int, made_by: Provenance) -> str | None:
         """Return why a prefix-bound signature at this message would be refused."""
-        if not self.limits.thinking.is_prefix_bound:
+        if not self.reader.limits.thinking.is_prefix_bound:
             return None
         if made_by.prefix_fingerprint is None:
             return "fingerprint"
@@ -123,55 +102,74 @@ class _Target:
         return None if made_by.prefix_fingerprint == self.fingerprints[at] else "prefix"
 
 
+def _last_missing_link(
+    messages: Sequence[Message], objections: Sequence[str | None], reader: Reader
+) -> int:
+    """Return the place of the last link of the model's chain that cannot be sent; -1: none.
+
+    Prefix-bound blocks of Anthropic's remember the block before them. What other providers signed is
+    no link between them.
+
+    Source:
+        https://platform.claude.com/docs/en/build-with-claude/preserved-thinking (read 2026-11-27)
+    """
+    if reader.provider != _ANTHROPIC or not reader.limits.thinking.is_prefix_bound:
+        return -1
+    missing = (
+        at
+        for at in range(len(messages) - 1, -1, -1)
+        if objections[at] is not None and any(map(_is_link, messages[at].parts))
+    )
+    return next(missing, -1)
+
+
+def _is_link(part: Part) -> bool:
+    return isinstance(part, Thinking) and part.is_signed and part.provider == _ANTHROPIC
+
+
 def _objection(at: int, message: Message, target: _Target) -> str | None:
     """Return the key of the reason why the message's signed parts cannot be sent."""
     signed = [part for part in message.parts if _is_signed(part)]
     if not signed and not _is_signed_by_part(message, target):
         return None
-    if target.provider not in PROVIDERS_WITH_REASONING:
-        return "unsupported"
     made_by = message.made_by
+    if target.reader.provider not in PROVIDERS_WITH_REASONING:
+        others = (target.over(protocol) for protocol in target.reader.other_protocols)
+        is_sent_there = any(_objection(at, message, other) is None for other in others)
+        return "protocol" if is_sent_there else "unsupported"
     if made_by is None:
         return "origin"
     makers = {made_by.provider, *(part.provider for part in signed if isinstance(part, Thinking))}
-    if makers != {target.provider}:
+    if makers != {target.reader.provider}:
         return "provider"
-    if not target.reads_model(made_by.model):
+    if not target.reader.is_model(made_by.model):
         return "model"
-    if made_by.account != target.account:
+    if made_by.account != target.reader.account:
         return "account"
     return target.objects_to_prefix(at, made_by)
 
 
 def _is_signed_by_part(message: Message, target: _Target) -> bool:
-    """Whether texts or calls of the message carry signatures that the target would check.
+    """Whether parts of the message that say something carry signatures the target would check.
 
-    Gemini signs parts, each for itself: bound to model and account, not to what stands before it,
+    Gemini signs parts, each for itself: bound to model, key and route, not to what stands before it,
     and without a chain that could have holes.
 
     Source:
         https://ai.google.dev/gemini-api/docs/thought-signatures (read 2026-11-27)
     """
-    return target.provider == _GEMINI and any(map(_bears_signature, message.parts))
-
-
-def _bears_signature(part: Part) -> bool:
-    return isinstance(part, Text | ToolCall) and part.signature is not None
+    return target.reader.provider == _GEMINI and any(map(bears_signature, message.parts))
 
 
 def _strip_signatures(
     message: Message, reason: str | None, target: _Target, tally: "_Tally"
 ) -> Message:
-    """Return the message without the signatures on its texts and calls, which stay themselves."""
+    """Return the message without the signatures on what it says, which stays itself."""
     if reason is None or not _is_signed_by_part(message, target):
         return message
-    count = sum(map(_bears_signature, message.parts))
+    count = sum(map(bears_signature, message.parts))
     tally.add(reason, message, count, what="thought signature(s)")
-    parts: list[Part] = [
-        replace(part, signature=None) if isinstance(part, Text | ToolCall) else part
-        for part in message.parts
-    ]
-    return replace(message, parts=tuple(parts))
+    return replace(message, parts=tuple(map(without_signature, message.parts)))
 
 
 def _fit_to_responses(message: Message, target: _Target, tally: "_Tally") -> Message:
@@ -184,10 +182,10 @@ def _fit_to_responses(message: Message, target: _Target, tally: "_Tally") -> Mes
         https://github.com/openai/openai-agents-python/issues/1611 (read 2026-11-27)
         https://github.com/pydantic/pydantic-ai/issues/4608 (read 2026-11-27)
     """
-    if target.provider != _RESPONSES or message.role != "assistant":
+    if target.reader.provider != _RESPONSES or message.role != "assistant":
         return message
     made_by = message.made_by
-    is_foreign = made_by is not None and made_by.account != target.account
+    is_foreign = made_by is not None and made_by.account != target.reader.account
     sealed = [part for part in message.parts if is_foreign and _is_compaction(part)]
     tally.add("sealed", message, len(sealed))
     parts: list[Part] = [

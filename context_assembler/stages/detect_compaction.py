@@ -72,7 +72,8 @@ class CompactionDetector:
         reason is followed only if enough came in since the last compaction and enough can be freed.
 
         Args:
-            ledger: With the rows of the whole history, before any cut.
+            ledger: With the rows of the whole history, before any cut; where it is anchored in what
+                the provider charged last, that is the total.
             limits: The model's row, for its price steps.
             is_explicit: The caller asks for it; needed as long as there is anything to summarise.
         """
@@ -90,7 +91,7 @@ class CompactionDetector:
         return CompactionCheck(
             needed=reason is not None and declined is None,
             reason=reason if declined is None else None,
-            current_tokens=ledger.used_tokens,
+            current_tokens=ledger.expected_tokens,
             threshold=threshold,
             feasible=feasible,
             floor_tokens=ledger.fixed_tokens,
@@ -107,7 +108,7 @@ class CompactionDetector:
         name = "token_limit"
         if price_step is not None and price_step < threshold:
             name, threshold = "price_step", price_step
-        if ledger.used_tokens > threshold:
+        if ledger.expected_tokens > threshold:
             return name, threshold
         if history.messages > settings.max_messages:
             return "message_count", threshold
@@ -146,6 +147,8 @@ class CompactionDetector:
             "overhead_tokens": ledger.tokens_of("overhead"),
             "history_tokens": ledger.tokens_of("history"),
             "notes_tokens": ledger.tokens_of("notes"),
+            "counted_tokens": ledger.used_tokens,
+            "anchored_tokens": ledger.anchored_tokens,
             "messages": history.messages,
             "tool_calls": history.tool_calls,
             "compactable_tokens": history.compactable_tokens,

@@ -6,11 +6,11 @@ from dataclasses import dataclass
 from datetime import MAXYEAR, MINYEAR, UTC, datetime, timedelta, tzinfo
 from typing import Final
 
-from context_assembler.values.cleaning import clean_text
 from context_assembler.values.messages import CLOCK, Message
 from context_assembler.values.options import ClockSettings
 from context_assembler.values.parts import Origin, Text
 from context_assembler.values.prompt import PromptSection
+from context_assembler.values.texts.cleaning import clean_text
 
 _DAYS: Final = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
 _MONTHS: Final = (

@@ -54,7 +54,17 @@ def warn_of_losses(rows: Collection[ReportEntry]) -> Iterator[str]:
 def overlay_rows(
     entries: Iterable[ReportEntry], changes: Iterable[ReportEntry]
 ) -> tuple[ReportEntry, ...]:
-    """Return the entries, those of pieces that were changed later in their changed form."""
+    """Return the entries, those of pieces that were changed later in their changed form.
+
+    What was shortened before keeps the size that it had before that, and both reasons.
+    """
     changed = {(entry.kind, entry.id): entry for entry in changes}
-    known = [changed.pop((entry.kind, entry.id), entry) for entry in entries]
+    known = [_laid_over(entry, changed.pop((entry.kind, entry.id), entry)) for entry in entries]
     return (*known, *changed.values())
+
+
+def _laid_over(entry: ReportEntry, change: ReportEntry) -> ReportEntry:
+    if change is entry or entry.decision != "shortened":
+        return change
+    reason = f"{entry.reason} {change.reason}".strip()
+    return replace(change, tokens_before=entry.tokens_before, reason=reason)

@@ -1,10 +1,10 @@
 """The step from a session's events to canonical messages."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final, TypeAlias, assert_never
 
-from context_assembler.values.cleaning import clean_text
+from context_assembler.values.compactions import ReadsCompaction, reads_no_compaction, told_blocks
 from context_assembler.values.events import (
     AssistantBody,
     CompactionBody,
@@ -17,7 +17,9 @@ from context_assembler.values.events import (
 )
 from context_assembler.values.messages import Message, MessageKind, Role
 from context_assembler.values.parts import Part, Text
+from context_assembler.values.report import Decision, ReportEntry
 from context_assembler.values.standing import count_leading_system, in_order, standing_events
+from context_assembler.values.texts.cleaning import clean_text
 
 _Group: TypeAlias = list[SessionEvent]  # the events of one message
 
@@ -29,6 +31,7 @@ _ROLES: Final[dict[type, Role]] = {
     CompactionBody: "user",
     SystemBody: "system",
 }
+_MADE: Final = (AssistantBody, ToolCallBody, CompactionBody)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,32 +39,49 @@ class Transformed:
     """A session as messages, oldest first.
 
     `leading_system` holds the texts of the system messages that the session begins with: its own
-    system prompt, which does not appear among `messages`.
+    system prompt, which does not appear among `messages`. `entries` has a row for every compaction of
+    a provider's that cannot be sent as it is.
     """
 
     messages: tuple[Message, ...]
     leading_system: tuple[str, ...] = ()
+    entries: tuple[ReportEntry, ...] = ()
 
 
 class MessageTransformer:
-    """Turns events into messages; `takes_leading_system` sets the session's own prompt apart."""
+    """Turns events into messages.
 
-    def __init__(self, *, takes_leading_system: bool = True) -> None:
+    Args:
+        takes_leading_system: Whether the session's own prompt is set apart.
+        reads: Whether the request goes to somebody who can read the blocks of a compaction that a
+            provider wrote; by default to nobody. What stands of a session depends on it.
+    """
+
+    def __init__(
+        self,
+        *,
+        takes_leading_system: bool = True,
+        reads: ReadsCompaction = reads_no_compaction,
+    ) -> None:
         self._takes_leading_system = takes_leading_system
+        self._reads = reads
 
     def transform(self, events: Iterable[SessionEvent]) -> Transformed:
         """Return the events as messages.
 
         Their order, and which of them stand, is what `in_order` and `standing_events` say. The
-        session's own system prompt is never covered by a compaction.
+        session's own system prompt is never covered by a compaction. A summary that a provider wrote
+        holds its plain text and, for those who can read them, its blocks.
         """
         ordered = in_order(events)
         lead = count_leading_system(ordered) if self._takes_leading_system else 0
         texts = [_text_of(event) for event in ordered[:lead]]
-        groups = _group_by_message(standing_events(ordered[lead:]))
+        standing = standing_events(ordered[lead:], reads=self._reads)
+        groups = _group_by_message(standing)
         return Transformed(
-            messages=tuple(_message_of(group) for group in groups),
+            messages=tuple(_message_of(group, self._reads) for group in groups),
             leading_system=tuple(text for text in texts if text.strip()),
+            entries=tuple(_unread(ordered[lead:], standing, self._reads)),
         )
 
 
@@ -130,16 +150,16 @@ def _is_one_response(group: _Group, made_by: Provenance | None) -> bool:
 
 def _provenance_of(group: _Group) -> Provenance | None:
     for event in group:
-        if isinstance(event.body, AssistantBody | ToolCallBody) and event.body.made_by:
+        if isinstance(event.body, _MADE) and event.body.made_by:
             return event.body.made_by
     return None
 
 
-def _message_of(group: _Group) -> Message:
+def _message_of(group: _Group, reads: ReadsCompaction) -> Message:
     first = group[0]
     return Message(
         role=_ROLES[type(first.body)],
-        parts=tuple(part for event in group for part in _parts_of(event)),
+        parts=tuple(part for event in group for part in _parts_of(event, reads)),
         kind=_kind_of(first),
         id=first.id,
         seq=first.seq,
@@ -151,7 +171,9 @@ def _message_of(group: _Group) -> Message:
     )
 
 
-def _parts_of(event: SessionEvent) -> tuple[Part, ...]:
+def _parts_of(
+    event: SessionEvent, reads: ReadsCompaction = reads_no_compaction
+) -> tuple[Part, ...]:
     match event.body:
         case UserBody(parts=parts) | AssistantBody(parts=parts) | SystemBody(parts=parts):
             return parts
@@ -159,10 +181,52 @@ def _parts_of(event: SessionEvent) -> tuple[Part, ...]:
             return (call,)
         case ToolResultBody(result=result):
             return (result,)
-        case CompactionBody(summary=summary):
-            return (Text(summary),)
+        case CompactionBody():
+            return _summary_parts(event.body, reads)
         case _:
             assert_never(event.body)
+
+
+def _summary_parts(body: CompactionBody, reads: ReadsCompaction) -> tuple[Part, ...]:
+    """Return the plain text, then the blocks for those who can read them."""
+    is_readable = bool(body.native) and reads(body)
+    blocks = told_blocks(body.native, twin=body.summary) if is_readable else ()
+    has_text = bool(body.summary.strip()) or not blocks
+    return (*((Text(body.summary),) if has_text else ()), *blocks)
+
+
+def _unread(
+    events: Sequence[SessionEvent],
+    standing: Iterable[SessionEvent | None],
+    reads: ReadsCompaction,
+) -> Iterator[ReportEntry]:
+    """Yield a row for each compaction whose blocks somebody else can read, unless it is replaced."""
+    seqs = [e.seq for e in standing if e is not None and isinstance(e.body, CompactionBody)]
+    newest_seq = max(seqs, default=-1)
+    for event in events:
+        body = event.body
+        if not isinstance(body, CompactionBody) or not body.native or reads(body):
+            continue
+        has_twin = bool(body.summary.strip())
+        if event.seq in seqs if has_twin else event.seq > newest_seq:
+            yield _unread_row(event, body.made_by, has_twin=has_twin)
+
+
+def _unread_row(event: SessionEvent, made_by: Provenance | None, *, has_twin: bool) -> ReportEntry:
+    maker = "a provider" if made_by is None else f"{made_by.model} ({made_by.provider})"
+    decision: Decision = "repaired" if has_twin else "dropped"
+    instead = (
+        "its plain text is sent instead"
+        if has_twin
+        else "it has no plain text, so what it covers is sent instead"
+    )
+    return ReportEntry(
+        kind="message",
+        id=event.id,
+        decision=decision,
+        rule="compaction.twin" if has_twin else "compaction.sealed",
+        reason=f"The compaction by {maker} cannot be read here; {instead}.",
+    )
 
 
 def _note_of(event: SessionEvent) -> str | None:

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import fields, replace
 
 from context_assembler.ports import TokenCounter
-from context_assembler.values.ledger import Ledger, LedgerKind
+from context_assembler.values.ledger import Ledger, LedgerKind, divide_tokens
 from context_assembler.values.messages import Message
 from context_assembler.values.options import Settled
 from context_assembler.values.prompt import BootstrapFile, FileState
@@ -46,6 +46,7 @@ def write_report(
     settled: Settled,
     warnings: Sequence[str],
     counter: TokenCounter,
+    untold_files: Sequence[BootstrapFile] | None = None,
 ) -> Report:
     """List every considered piece in order of appearance, with the ledger and the settings.
 
@@ -55,6 +56,7 @@ def write_report(
         history: The repaired history, before anything was cut.
         cuts: One entry for every message of it that was shortened or dropped.
         sent: What is sent in the end, with this call's notes and the markers.
+        untold_files: Those whose warnings were not given before; all by default.
     """
     entries = [
         *_file_entries(files, counter=counter),
@@ -70,7 +72,11 @@ def write_report(
         entries=tuple(entries),
         ledger=ledger,
         parameters=_parameters(settled),
-        warnings=(*_file_warnings(files), *settled.warnings, *warnings),
+        warnings=(
+            *_file_warnings(files if untold_files is None else untold_files),
+            *settled.warnings,
+            *warnings,
+        ),
     )
 
 
@@ -81,13 +87,28 @@ def _kept(kind: PieceKind, name: str, tokens: int) -> ReportEntry:
 
 
 def _with_tokens(pieces: Iterable[ReportEntry], ledger: Ledger) -> Iterator[ReportEntry]:
-    """Yield the entries of pieces that are kept whole with their tokens in the ledger."""
-    tokens_by_piece = {(row.kind, row.name): row.tokens for row in ledger.rows}
-    for piece in pieces:
-        row = _LEDGER_KINDS.get(piece.kind)
-        tokens = tokens_by_piece.get((row, piece.id), 0) if row else 0
-        if piece.decision == "kept" and not piece.tokens_before and tokens:
-            yield replace(piece, tokens_before=tokens, tokens_after=tokens)
+    """Yield the entries of pieces that are sent with their tokens in the ledger.
+
+    Skills share what the ledger has for their section.
+    """
+    tokens_by_piece: Mapping[tuple[LedgerKind | None, str], int] = {
+        (row.kind, row.name): row.tokens for row in ledger.rows
+    }
+    listed = list(pieces)
+    told = [piece for piece in listed if piece.kind == "skill" and piece.tokens_after]
+    whole_tokens = tokens_by_piece.get(("system", "skills"), 0)
+    shares = divide_tokens(whole_tokens, [piece.tokens_after for piece in told])
+    tokens_by_skill = {piece.id: tokens for piece, tokens in zip(told, shares, strict=True)}
+    for piece in listed:
+        if piece.kind == "skill" and piece.tokens_after:
+            tokens = tokens_by_skill[piece.id]
+        elif piece.decision in ("kept", "shortened", "repaired"):
+            tokens = tokens_by_piece.get((_LEDGER_KINDS.get(piece.kind), piece.id), 0)
+        else:
+            tokens = 0
+        if tokens:
+            was = piece.tokens_before if piece.decision == "shortened" else tokens
+            yield replace(piece, tokens_before=max(was, tokens), tokens_after=tokens)
         else:
             yield piece
 

@@ -10,6 +10,7 @@ from context_assembler.values.events import Provenance
 from context_assembler.values.limits import ModelLimits, ThinkingRule
 from context_assembler.values.messages import Message
 from context_assembler.values.parts import Opaque, Part, Text, Thinking, ToolCall, ToolResult
+from context_assembler.values.readers import Reader
 from context_assembler.values.report import ReportEntry
 from tests.strategies import broken_histories, paired_conversations
 
@@ -21,6 +22,7 @@ FREE = ModelLimits(
     api_id="claude-sonnet-5",
     asked_id="anthropic/claude-sonnet-5",
 )
+READER = Reader(provider="anthropic", limits=FREE, account="main")
 BOUND = replace(FREE, thinking=ThinkingRule(kinds=("adaptive",), is_prefix_bound=True))
 
 MADE_BY = Provenance(
@@ -55,9 +57,8 @@ def bind(
     account: str | None = "main",
     fingerprints: Sequence[str] = (),
 ) -> tuple[tuple[Message, ...], tuple[ReportEntry, ...]]:
-    return bind_reasoning(
-        messages, provider=provider, limits=limits, account=account, fingerprints=fingerprints
-    )
+    reader = Reader(provider=provider, limits=limits, account=account)
+    return bind_reasoning(messages, reader=reader, fingerprints=fingerprints)
 
 
 def signed_ids(messages: Sequence[Message]) -> list[str]:
@@ -110,13 +111,9 @@ def test_every_name_of_the_model_counts_as_the_model(model: str) -> None:
 def test_a_dated_name_counts_as_the_model_that_it_resolves_to() -> None:
     history = talk(reply(0, replace(MADE_BY, model="claude-sonnet-5@x")))
 
-    messages, _ = bind_reasoning(
-        history,
-        provider="anthropic",
-        limits=FREE,
-        account="main",
-        resolve_model={"claude-sonnet-5@x": "claude-sonnet-5"}.__getitem__,
-    )
+    names = {"claude-sonnet-5@x": "claude-sonnet-5"}
+
+    messages, _ = bind_reasoning(history, reader=replace(READER, resolve_model=names.__getitem__))
 
     assert signed_ids(messages) == ["a0"]
 
@@ -125,25 +122,55 @@ def test_a_name_that_nobody_knows_is_another_model() -> None:
     names: dict[str, str] = {}
     history = talk(reply(0, replace(MADE_BY, model="claude-forgotten")))
 
-    messages, entries = bind_reasoning(
-        history,
-        provider="anthropic",
-        limits=FREE,
-        account="main",
-        resolve_model=names.__getitem__,
-    )
+    reader = replace(READER, resolve_model=names.__getitem__)
+    messages, entries = bind_reasoning(history, reader=reader)
 
     assert signed_ids(messages) == []
     assert entries[0].rule == "reasoning.model"
 
 
-def test_nothing_is_left_out_in_the_middle() -> None:
-    other = replace(MADE_BY, model="claude-opus-5-5")
+# Who made the reply in the middle of three; which of the others' reasoning stays where the model is
+# bound to what stood before.
+BETWEEN: dict[str, tuple[Message, list[str]]] = {
+    "another model of the same vendor": (
+        reply(1, replace(MADE_BY, model="claude-opus-5-5")),
+        ["a2"],
+    ),
+    "another account": (reply(1, replace(MADE_BY, account="other")), ["a2"]),
+    "nobody knows whom": (reply(1, None), ["a2"]),
+    "another provider": (
+        reply(
+            1,
+            replace(MADE_BY, provider="gemini", model="g"),
+            thinking(1, provider="gemini"),
+            Text("a"),
+        ),
+        ["a0", "a2"],
+    ),
+    "another provider that signs nothing": (
+        reply(1, replace(MADE_BY, provider="openai_chat", model="m"), Text("a")),
+        ["a0", "a2"],
+    ),
+}
 
-    messages, entries = bind(talk(reply(0), reply(1, other), reply(2)))
 
-    assert signed_ids(messages) == ["a2"]
-    assert {entry.rule for entry in entries} == {"reasoning.model", "reasoning.chain"}
+@pytest.mark.parametrize(("between", "kept"), BETWEEN.values(), ids=BETWEEN.keys())
+def test_a_chain_has_no_holes_and_nobody_else_is_a_link_of_it(
+    between: Message, kept: list[str]
+) -> None:
+    history = talk(reply(0), between, reply(2))
+
+    messages, _ = bind(history, limits=BOUND, fingerprints=["f"] * 6)
+
+    assert signed_ids(messages) == kept
+
+
+@pytest.mark.parametrize("between", [row[0] for row in BETWEEN.values()], ids=BETWEEN.keys())
+def test_a_model_that_is_not_bound_to_its_prefix_has_no_chain(between: Message) -> None:
+    messages, entries = bind(talk(reply(0), between, reply(2)))
+
+    assert signed_ids(messages) == ["a0", "a2"]
+    assert "reasoning.chain" not in {entry.rule for entry in entries}
 
 
 def test_bound_reasoning_stays_where_what_stands_before_it_is_as_it_was() -> None:
@@ -241,7 +268,7 @@ def test_a_message_of_nothing_but_reasoning_goes_with_it() -> None:
     provider=st.sampled_from(["anthropic", "openai_chat"]),
 )
 @settings(max_examples=120, deadline=None)
-def test_what_remains_is_whole_and_ends_the_history(
+def test_what_remains_is_whole_and_ends_the_history_where_it_is_a_chain(
     history: list[Message], limits: ModelLimits, provider: str
 ) -> None:
     fingerprints = ["f0", "f1"] * len(history)
@@ -249,7 +276,8 @@ def test_what_remains_is_whole_and_ends_the_history(
     messages, _ = bind(history, limits=limits, provider=provider, fingerprints=fingerprints)
 
     stored, kept = signed_ids(history), signed_ids(messages)
-    assert kept == stored[len(stored) - len(kept) :]
+    if limits is BOUND:
+        assert kept == stored[len(stored) - len(kept) :]
     whole = {message.id: message for message in history}
     for message in messages:
         signed = [p for p in message.parts if isinstance(p, Thinking)]
@@ -282,6 +310,9 @@ COMPACTED = Opaque(
     block={"type": "compaction", "encrypted_content": "gAAAA"},
     text="compacted",
 )
+
+
+BY_EFFORT = [(0, "high"), (1, "low"), (2, "high")]
 
 
 def encrypted(number: int) -> Thinking:
@@ -336,6 +367,55 @@ def test_bound_models_of_openai_compare_the_prefix(fingerprint: str, kept: list[
     )
 
     assert signed_ids(messages) == kept
+
+
+@pytest.mark.parametrize("limits", [GPT, GPT_BOUND], ids=["free", "bound"])
+def test_openai_judges_each_reply_by_itself(limits: ModelLimits) -> None:
+    own = replace(BY_GPT, prefix_fingerprint="f")
+    replies = [gpt_reply(0, made_by=own), gpt_reply(1, made_by=replace(own, model="gpt-6-sol"))]
+
+    messages, rules = bind_gpt(
+        talk(*replies, gpt_reply(2, made_by=own)), limits, fingerprints=["f"] * 6
+    )
+
+    assert signed_ids(messages) == ["a0", "a2"]
+    assert rules == ["a1 reasoning.model"]
+
+
+def test_an_item_of_openai_that_the_server_would_drop_does_not_cost_those_before_it() -> None:
+    replies = [gpt_reply(n, made_by=replace(BY_GPT, prefix_fingerprint=f)) for n, f in BY_EFFORT]
+
+    messages, rules = bind_gpt(talk(*replies), GPT_BOUND, fingerprints=["high"] * 6)
+
+    assert signed_ids(messages) == ["a0", "a2"]
+    assert rules == ["a1 reasoning.prefix"]
+
+
+# Whose reasoning is asked for over Chat Completions, and what the row says.
+OVER_CHAT: dict[str, tuple[Provenance | None, tuple[str, ...], str]] = {
+    "its own over Responses": (BY_GPT, ("openai_responses",), "protocol"),
+    "its own, of another account": (
+        replace(BY_GPT, account="other"),
+        ("openai_responses",),
+        "unsupported",
+    ),
+    "another model's": (replace(BY_GPT, model="o3"), ("openai_responses",), "unsupported"),
+    "of a reply from nowhere": (None, ("openai_responses",), "unsupported"),
+    "its own where nothing else is spoken": (BY_GPT, (), "unsupported"),
+}
+
+
+@pytest.mark.parametrize(("made_by", "others", "reason"), OVER_CHAT.values(), ids=OVER_CHAT.keys())
+def test_chat_completions_takes_no_reasoning_and_the_row_says_what_would(
+    made_by: Provenance | None, others: tuple[str, ...], reason: str
+) -> None:
+    reader = Reader(provider="openai_chat", limits=GPT, account="main", other_protocols=others)
+    history = talk(reply(0, made_by, encrypted(0), Text("answer")))
+
+    messages, [row] = bind_reasoning(history, reader=reader)
+
+    assert signed_ids(messages) == []
+    assert row.rule == f"reasoning.{reason}"
 
 
 def test_encrypted_reasoning_that_led_to_nothing_goes_alone() -> None:

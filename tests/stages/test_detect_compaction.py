@@ -1,5 +1,6 @@
 """When compaction is advised, and when it would not help."""
 
+from dataclasses import replace
 from datetime import date
 
 import pytest
@@ -214,3 +215,14 @@ def test_messages_older_than_the_summary_are_no_growth() -> None:
     facts = read_history(sent, counter=COUNTER)
 
     assert facts.grown_tokens == COUNTER.count_message(talk[3])
+
+
+def test_what_was_charged_decides_where_it_is_known() -> None:
+    counted = ledger(history=90_000)
+    charged = replace(counted, anchored_tokens=70_000)
+
+    checks = [CompactionDetector().check(window, history=PLENTY) for window in (counted, charged)]
+
+    assert [check.needed for check in checks] == [True, False]
+    assert checks[1].current_tokens == checks[1].details["anchored_tokens"] == 70_000
+    assert checks[1].details["counted_tokens"] == counted.used_tokens

@@ -4,7 +4,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from context_assembler.stages.repair_history import NO_RESULT, repair_history
+from context_assembler.stages.repair_history import repair_history
+from context_assembler.values.exchanges import NO_RESULT
 from context_assembler.values.messages import Message
 from context_assembler.values.parts import (
     Base64Source,
@@ -267,25 +268,65 @@ PARTS: dict[str, tuple[Part, Part]] = {
         Document(source=UrlSource(url="https://example.com/a"), text=DIRTY),
         Document(source=UrlSource(url="https://example.com/a"), text=CLEAN),
     ),
-    "the readable twin of an opaque block": (
+    "an opaque block": (
         Opaque(provider="anthropic", block={"type": "x", "text": DIRTY}, text=DIRTY),
-        Opaque(provider="anthropic", block={"type": "x", "text": DIRTY}, text=CLEAN),
+        Opaque(provider="anthropic", block={"type": "x", "text": CLEAN}, text=CLEAN),
     ),
-    "a signed block": (
-        Thinking(provider="anthropic", text=DIRTY, block={"thinking": DIRTY, "signature": "E"}),
-        Thinking(provider="anthropic", text=DIRTY, block={"thinking": DIRTY, "signature": "E"}),
+    "the readable twin of a clean opaque block": (
+        Opaque(provider="gemini", block={"thought_signature": "E"}, text=DIRTY),
+        Opaque(provider="gemini", block={"thought_signature": "E"}, text=CLEAN),
+    ),
+    "the readable twin of clean signed thinking": (
+        Thinking(provider="anthropic", text=DIRTY, block={"thinking": "", "signature": "E"}),
+        Thinking(provider="anthropic", text=CLEAN, block={"thinking": "", "signature": "E"}),
     ),
 }
 
 
 @pytest.mark.parametrize(("before", "after"), PARTS.values(), ids=PARTS.keys())
-def test_text_is_cleaned_everywhere_but_in_blocks(before: Part, after: Part) -> None:
+def test_text_is_cleaned_everywhere(before: Part, after: Part) -> None:
     history = [*talk("U a"), Message(role="assistant", parts=(Text("ok"), before)), *talk("U b")]
 
     repaired = repair_history(history)
 
     assert repaired.messages[1].parts == (Text("ok"), after)
     assert [entry.rule for entry in repaired.entries] == ["repair.clean_text"] * (before != after)
+
+
+# What a provider signed, with text in it that no request can carry.
+SEALED: dict[str, tuple[Part, Part]] = {
+    "thinking": (
+        Thinking(provider="anthropic", text=DIRTY, block={"thinking": DIRTY, "signature": "E"}),
+        Thinking(provider="anthropic", text=CLEAN),
+    ),
+    "text": (Text(DIRTY, signature="E"), Text(CLEAN)),
+    "a call": (
+        ToolCall(call_id="c1", name="f", arguments={"a": DIRTY}, signature="E"),
+        ToolCall(call_id="c1", name="f", arguments={"a": CLEAN}),
+    ),
+    "a verbatim block": (
+        Opaque(
+            provider="gemini",
+            block={"executableCode": {"code": DIRTY}, "thoughtSignature": "E"},
+            text=DIRTY,
+        ),
+        Opaque(provider="gemini", block={"executableCode": {"code": CLEAN}}, text=CLEAN),
+    ),
+}
+
+
+@pytest.mark.parametrize(("before", "after"), SEALED.values(), ids=SEALED.keys())
+def test_what_was_signed_and_had_to_be_cleaned_has_no_signature_any_more(
+    before: Part, after: Part
+) -> None:
+    history = [*talk("U a"), Message(role="assistant", parts=(before,)), *talk("U b")]
+
+    repaired = repair_history(history)
+
+    assert repaired.messages[1].parts == (after,)
+    [row] = [entry for entry in repaired.entries if entry.rule == "repair.clean_text"]
+    assert row.reason.endswith("1 signature(s) of what was cleaned are not sent.")
+    assert repair_history(repaired.messages).messages == repaired.messages
 
 
 ARGUMENTS: dict[str, tuple[dict[str, Json], dict[str, Json]]] = {

@@ -7,17 +7,25 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from context_assembler.errors import ContextOverflowError, InvalidParameterError
+from context_assembler.limits import ModelRegistry
 from context_assembler.stages.split_window import (
+    add_messages,
+    anchor,
     check_feasible,
+    count_draft,
     fit_system,
     measure_window,
 )
 from context_assembler.stages.split_window.input_budget import input_budget
+from context_assembler.values.draft import Draft, Parameters
+from context_assembler.values.events import Provenance, Usage
 from context_assembler.values.ledger import Ledger
 from context_assembler.values.limits import ModelLimits
+from context_assembler.values.messages import Message
+from context_assembler.values.parts import Opaque, Text
 from context_assembler.values.prompt import SECTION_SEPARATOR, PromptSection, SystemPrompt
-from context_assembler.values.tools import ToolSpec
-from tests.truncation.conversations import WordCounter, words
+from context_assembler.values.tools import ToolChoice, ToolSpec
+from tests.truncation.conversations import WordCounter, user, words
 
 COUNTER = WordCounter()
 SHARED = ModelLimits(id="m", provider="p", window_tokens=1000)
@@ -268,3 +276,110 @@ def test_the_joined_prompt_is_what_has_to_fit() -> None:
 
     assert fitted.sections == (AGENT,)
     assert "300 tokens in full" in wider.sections[1].content
+
+
+CLAUDE = ModelRegistry(overrides=[]).get("claude-sonnet-4-5")
+FORCED = Parameters(max_tokens=10, tool_choice=ToolChoice(mode="any"), thinking_budget=5)
+
+
+def test_what_a_provider_adds_for_the_settings_is_overhead() -> None:
+    def overhead(*tools: ToolSpec) -> dict[str, int]:
+        ledger = measure_window(
+            CLAUDE,
+            system=SystemPrompt(),
+            tools=tools,
+            counter=COUNTER,
+            max_tokens=10,
+            parameters=FORCED,
+        )
+        return {row.name: row.tokens for row in ledger.rows if row.kind == "overhead"}
+
+    assert overhead(tool("look", 5)).items() >= {"tool choice": 92, "thinking": 28}.items()
+    assert "tool choice" not in overhead()
+
+
+def test_a_whole_request_has_the_tokens_of_its_ledger() -> None:
+    draft = Draft(
+        limits=CLAUDE,
+        parameters=FORCED,
+        system=prompt(section("agent", 30)),
+        messages=(user(words(20)),),
+        tools=(tool("look", 5),),
+    )
+    fixed = measure_window(
+        CLAUDE,
+        system=draft.system,
+        tools=draft.tools,
+        counter=COUNTER,
+        max_tokens=10,
+        parameters=FORCED,
+    )
+
+    tokens = count_draft(draft, counter=COUNTER)
+
+    assert tokens == add_messages(fixed, draft.messages, counter=COUNTER).used_tokens
+
+
+def answered(
+    *, fingerprint: str | None = "f1", tokens: int = 500, model: str = "m", parts: int = 0
+) -> Message:
+    made_by = Provenance(
+        provider="p",
+        model=model,
+        prefix_fingerprint=fingerprint,
+        usage=Usage(input_tokens=tokens),
+    )
+    blocks = tuple(Opaque(provider="p", block={}) for _ in range(parts))
+    return Message(role="assistant", parts=(Text(words(7)), *blocks), made_by=made_by)
+
+
+def anchored(*messages: Message) -> int | None:
+    ledger = measured()
+    prints = [f"f{n}" for n in range(len(messages) + 1)]
+    return anchor(
+        ledger, messages, fingerprints=prints, limits=SHARED, counter=COUNTER
+    ).anchored_tokens
+
+
+def test_the_total_is_what_was_charged_last_and_what_came_since() -> None:
+    reply, question = answered(), user(words(30))
+
+    assert anchored(user("hi"), reply, question) == 500 + sum(
+        map(COUNTER.count_message, (reply, question))
+    )
+
+
+def test_the_latest_call_counts() -> None:
+    last = answered(fingerprint="f3", tokens=900)
+
+    assert anchored(user("hi"), answered(), user("go"), last) == 900 + COUNTER.count_message(last)
+
+
+UNANCHORED: dict[str, Message] = {
+    "a changed prefix": answered(fingerprint="another"),
+    "an imported reply": answered(fingerprint=None),
+    "a call without usage": answered(tokens=0),
+    "another model's reply": answered(model="other"),
+    "a call in which the provider's tools worked": answered(parts=1),
+    "a reply of unknown origin": Message(role="assistant", parts=(Text("hi"),)),
+}
+
+
+@pytest.mark.parametrize("reply", UNANCHORED.values(), ids=UNANCHORED.keys())
+def test_there_is_no_anchor_in_what_says_nothing_about_this_prompt(reply: Message) -> None:
+    assert anchored(user("hi"), reply, user("go")) is None
+
+
+def test_an_earlier_call_is_an_anchor_where_the_last_is_none() -> None:
+    reply, odd = answered(), answered(fingerprint="another")
+
+    assert anchored(user("hi"), reply, user("go"), odd) == 500 + sum(
+        map(COUNTER.count_message, (reply, user("go"), odd))
+    )
+
+
+def test_the_expected_total_is_the_count_where_there_is_no_anchor() -> None:
+    ledger = measured(None, tool("look", 5))
+
+    assert ledger.expected_tokens == ledger.used_tokens
+    assert replace(ledger, anchored_tokens=7).expected_tokens == 7

@@ -16,11 +16,14 @@ from typing import Final, TypeAlias
 from cachetools import TTLCache
 
 from context_assembler.errors import InvalidParameterError, UnsafePathError
-from context_assembler.stages.load_bootstrap.bootstrap_text import with_text
+from context_assembler.stages.load_bootstrap.bootstrap_text import mask_file, with_text
 from context_assembler.stages.load_bootstrap.capping import FileCaps, cap_files
 from context_assembler.stages.load_bootstrap.cut_text import CountText
-from context_assembler.stages.load_bootstrap.file_reading import FileReading, Identity, identity
+from context_assembler.stages.load_bootstrap.file_opening import Identity, identity
+from context_assembler.stages.load_bootstrap.file_reading import FileReading
+from context_assembler.stages.load_bootstrap.linting import Lint, lint_files
 from context_assembler.stages.load_bootstrap.templates import render_bootstrap
+from context_assembler.values.parts import Json
 from context_assembler.values.prompt import BootstrapFile
 
 __all__ = ["BootstrapLoader", "render_bootstrap"]
@@ -52,6 +55,10 @@ class BootstrapLoader:
             repository, are read as well, nearest first.
         max_file_tokens: Longest text of one file.
         max_total_tokens: Longest text of all files together; the nearest file is cut last.
+        masks_secrets: Whether secrets in the files are masked; needs the extra `secrets`.
+
+    Raises:
+        InvalidParameterError: No folder can have that name.
     """
 
     def __init__(
@@ -64,16 +71,19 @@ class BootstrapLoader:
         max_file_tokens: int = 25_000,
         max_total_tokens: int = 50_000,
         ttl_seconds: float = 60.0,
+        masks_secrets: bool = False,
         clock: Callable[[], float] = time.monotonic,
         now_ns: Callable[[], int] = time.time_ns,
     ) -> None:
-        self.folder = Path(folder)
+        self.folder = _checked(folder)
         self._root = None if root is None else Path(root)
         self._names = {**STANDARD_NAMES, "agent": tuple(agent_names)}
         self._searches_upward = searches_upward
         self._caps = FileCaps(max_file_tokens=max_file_tokens, max_total_tokens=max_total_tokens)
+        self._masks_secrets = masks_secrets
         self._now_ns = now_ns
         self._kept: TTLCache[_Key, _Loaded] = TTLCache(maxsize=256, ttl=ttl_seconds, timer=clock)
+        self._looked_in: set[Path] = set()
         self._lock = Lock()  # callers without a loop come from threads of their own
 
     async def load(
@@ -93,44 +103,122 @@ class BootstrapLoader:
             _check_agent_id(agent_id, folder=self.folder)
         with self._lock:
             kept = self._kept.get((agent_id, count_text))
-        if kept is not None and await asyncio.to_thread(kept.is_current):
+        if kept is not None and await asyncio.to_thread(self._is_current, kept):
             return list(kept.files)
         loaded = await asyncio.to_thread(self._load, agent_id, count_text)
         with self._lock:
             self._kept[agent_id, count_text] = loaded
+            self._looked_in |= loaded.looked_in()
         return list(loaded.files)
+
+    async def lint(
+        self,
+        agent_id: str | None = None,
+        *,
+        count_text: CountText,
+        variables: Mapping[str, Json] | None = None,
+    ) -> Lint:
+        """Return what a reviewer should know about the files, as `load` would read them.
+
+        Args:
+            variables: What the templates may name.
+
+        Raises:
+            UnsafePathError: The agent id is no plain name.
+        """
+        if agent_id is not None:
+            _check_agent_id(agent_id, folder=self.folder)
+        return await asyncio.to_thread(self._lint, agent_id, count_text, variables or {})
 
     def invalidate(self) -> None:
         """Forget what was read."""
         with self._lock:
             self._kept.clear()
 
+    def watched_folders(self) -> set[Path]:
+        """Return the folder, and every one that holds a file which the loads so far looked for."""
+        with self._lock:
+            return {Path(os.path.abspath(self.folder)), *self._looked_in}  # noqa: PTH100 - as in _read
+
+    def _is_current(self, kept: "_Loaded") -> bool:
+        return kept.is_settled and self._place() == kept.place and kept.has_same_files()
+
     def _load(self, agent_id: str | None, count_text: CountText | None) -> "_Loaded":
-        folder = Path(os.path.abspath(self.folder))  # noqa: PTH100 - links are resolved one by one
-        repository = _repository_of(folder) if self._searches_upward else None
-        root = Path(os.path.realpath(self._root or repository or folder))
-        reading = FileReading(root=root)
-        files = [
-            reading.read_section(section, folder, _with_agent(names, agent_id))
-            for section, names in self._names.items()
-        ]
-        above = _folders_between(folder, repository)
-        found = [file for parent in above for file in self._read_above(reading, parent)]
-        nearest_first: Sequence[BootstrapFile] = [*files, *found]
+        place = self._place()
+        reading, nearest_first = self._read(place, agent_id)
         if count_text is not None:
             nearest_first = cap_files(nearest_first, caps=self._caps, count_text=count_text)
-        agent, *others = nearest_first
-        in_order = [agent, *others[len(files) - 1 :], *others[: len(files) - 1]]
         return _Loaded(
-            files=tuple(_without_copies(in_order)),
+            files=tuple(_without_copies(self._in_order(nearest_first))),
+            place=place,
             seen=reading.seen,
             is_settled=self._now_ns() - reading.newest_ns > _UNSETTLED_NS,
         )
+
+    def _place(self) -> "_Place":
+        folder = Path(os.path.abspath(self.folder))  # noqa: PTH100 - links are resolved one by one
+        repository = _repository_of(folder) if self._searches_upward else None
+        root = os.path.realpath(self._root or repository or folder)
+        return _Place(folder=folder, repository=repository, root=Path(root))
+
+    def _lint(
+        self, agent_id: str | None, count_text: CountText, variables: Mapping[str, Json]
+    ) -> Lint:
+        _, nearest_first = self._read(self._place(), agent_id)
+        capped = cap_files(nearest_first, caps=self._caps, count_text=count_text)
+        files = self._in_order(nearest_first)
+        shown = list(_without_copies(self._in_order(capped)))
+        names = [name for own in self._names.values() for name in _with_agent(own, agent_id)]
+        return lint_files(
+            files,
+            shown,
+            folder=Path(os.path.abspath(self.folder)),  # noqa: PTH100 - as in _read
+            names=names,
+            count_text=count_text,
+            variables=variables,
+        )
+
+    def _read(
+        self, place: "_Place", agent_id: str | None
+    ) -> tuple[FileReading, list[BootstrapFile]]:
+        """Read all files, nearest first, whole."""
+        reading = FileReading(root=place.root)
+        files = [
+            reading.read_section(section, place.folder, _with_agent(names, agent_id))
+            for section, names in self._names.items()
+        ]
+        above = _folders_between(place.folder, place.repository)
+        found = [file for parent in above for file in self._read_above(reading, parent)]
+        nearest_first = [*files, *found]
+        if self._masks_secrets:
+            nearest_first = list(map(mask_file, nearest_first))
+        return reading, nearest_first
+
+    def _in_order(self, nearest_first: Sequence[BootstrapFile]) -> list[BootstrapFile]:
+        """Return the files in the order of the prompt: the agent's, nearest first, then the others."""
+        agent, *others = nearest_first
+        own = len(self._names) - 1
+        return [agent, *others[own:], *others[:own]]
 
     def _read_above(self, reading: FileReading, parent: Path) -> Iterator[BootstrapFile]:
         file = reading.read_section("agent", parent, self._names["agent"])
         if file.state != "missing":
             yield file
+
+
+def _checked(folder: str | Path) -> Path:
+    try:
+        is_possible = b"\0" not in os.fsencode(folder)
+    except ValueError:  # half a character
+        is_possible = False
+    if is_possible:
+        return Path(folder)
+    raise InvalidParameterError(
+        "the bootstrap folder",
+        folder,
+        rule="must be a path",
+        remedy="Name a folder that can exist.",
+    )
 
 
 def _check_agent_id(agent_id: object, *, folder: Path) -> None:
@@ -153,7 +241,7 @@ def _with_agent(names: Sequence[str], agent_id: str | None) -> list[str]:
 
 def _repository_of(folder: Path) -> Path | None:
     for candidate in (folder, *folder.parents):
-        if (candidate / ".git").exists():
+        if os.path.exists(candidate / ".git"):  # noqa: PTH110 - `Path.exists` raises for some
             return candidate
     return None
 
@@ -179,12 +267,30 @@ def _without_copies(files: Sequence[BootstrapFile]) -> Iterator[BootstrapFile]:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class _Place:
+    """Where files are looked for, and what no path may leave."""
+
+    folder: Path
+    repository: Path | None
+    root: Path
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class _Loaded:
-    """What one load found, and the identity of every path that it looked at."""
+    """What one load found, where, and the identity of every path that it looked at."""
 
     files: tuple[BootstrapFile, ...]
+    place: _Place
     seen: Mapping[Path, Identity]
     is_settled: bool
 
-    def is_current(self) -> bool:
-        return self.is_settled and all(identity(path) == was for path, was in self.seen.items())
+    def has_same_files(self) -> bool:
+        return all(identity(path) == was for path, was in self.seen.items())
+
+    def looked_in(self) -> set[Path]:
+        """Return the folders inside the root in which the load looked for something."""
+        names = {os.path.normpath(path) for path in self.seen}
+        reals = {real for real, _ in self.seen.values() if real}
+        parents = {Path(path).parent for path in names | reals}
+        above = {self.place.root, self.place.folder}
+        return {one for one in parents if any(one.is_relative_to(inside) for inside in above)}

@@ -8,10 +8,12 @@ from typing import Final, Literal, TypeAlias
 
 from context_assembler.stages.load_bootstrap.markdown import split_markdown
 from context_assembler.values.prompt import BootstrapFile
+from context_assembler.values.texts.secret_masking import mask_secrets
 
 # Not within a word (mail addresses), not a second @; up to a space, a quote or a bracket.
-_REFERENCE: Final = re.compile(r"(?<![\w@`/.])@(?P<path>(?:\\ |[^\s`'\"<>()\[\]{}|,;@])+)")
+_REFERENCE: Final = re.compile(r"(?<![\w@`/.])@(?P<path>(?:\\ |[^\s`'\"<>()\[\]{}|,;@])++)")
 _TRAILING: Final = ".:!?*_"
+_MAX_SHOWN_CHARS: Final = 200
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,7 +60,7 @@ def resolve_text(text: str, resolve: Resolve, *, is_template: bool = False) -> R
             path, answer = bare, resolve(bare)
         warnings.extend(answer.warnings)
         if answer.state == "refused":
-            warnings.append(f"@{path} was not imported: {answer.reason}")
+            warnings.append(f"@{_shown(path)} was not imported: {answer.reason}")
         if answer.state != "found" or not answer.text:
             return match[0]
         if _is_alone(match) and path == match["path"].replace("\\ ", " "):
@@ -81,6 +83,12 @@ def resolve_text(text: str, resolve: Resolve, *, is_template: bool = False) -> R
         appended = [_as_literal(one) for one in appended]
     joined = "\n\n".join([body.rstrip(), *appended]) if appended else body
     return ResolvedText(text=joined, warnings=tuple(warnings))
+
+
+def _shown(path: str) -> str:
+    """Return a path as a warning may carry it: no control characters, no more than anybody reads."""
+    short = path if len(path) <= _MAX_SHOWN_CHARS else path[:_MAX_SHOWN_CHARS] + "…"
+    return short if short.isprintable() else short.encode("unicode_escape").decode("ascii")
 
 
 def _is_alone(match: re.Match[str]) -> bool:
@@ -129,3 +137,9 @@ def with_text(file: BootstrapFile, text: str, *, warnings: Iterable[str] = ()) -
         warnings=(*file.warnings, *warnings),
         fingerprint=fingerprint(file.section, text),
     )
+
+
+def mask_file(file: BootstrapFile) -> BootstrapFile:
+    """Return the file with its secrets masked, and a warning that says how many there were."""
+    masked = mask_secrets(file.text)
+    return with_text(file, masked.text, warnings=[masked.notice]) if masked.kinds else file

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable, Sequence
 from itertools import groupby
 from typing import Final, TypeAlias
 
-from context_assembler.values.shortening import shorten_text
+from context_assembler.values.texts.shortening import shorten_text
 
 CountText: TypeAlias = Callable[[str], int]
 

@@ -1,11 +1,11 @@
 """Reads instruction files from disk with their imports, never leaving one folder."""
 
 import os
-import stat
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Final, TypeAlias
+from typing import Final
 
 from context_assembler.stages.load_bootstrap.bootstrap_text import (
     Imported,
@@ -13,39 +13,47 @@ from context_assembler.stages.load_bootstrap.bootstrap_text import (
     resolve_text,
     with_text,
 )
-from context_assembler.values.instruction_text import decode_text, split_front_matter
-from context_assembler.values.prompt import BootstrapFile, FileState
+from context_assembler.stages.load_bootstrap.file_opening import (
+    Identity,
+    Opened,
+    identity,
+    is_there,
+    open_file,
+    refused,
+)
+from context_assembler.values.prompt import BootstrapFile
+from context_assembler.values.texts.instruction_text import FrontMatter, split_front_matter
 
 MAX_IMPORT_HOPS: Final = 5
 MAX_IMPORTS: Final = 100
 MAX_IMPORTED_CHARS: Final = 4_000_000
+MAX_READ_BYTES: Final = 32_000_000
+MAX_FRONT_MATTER_CHARS: Final = 131_072
 MAX_REFERENCES: Final = 2_000
-MAX_FILE_BYTES: Final = 4_000_000
+MAX_WARNINGS: Final = 50
 _MARKDOWN: Final = frozenset({"", ".md", ".mdc", ".markdown", ".txt"})
 _MAX_POINTER_CHARS: Final = 260
-
-Identity: TypeAlias = tuple[int, int, int, int, int] | None
-
-
-def identity(path: Path) -> Identity:
-    """Return what changes when a file is written, replaced or linked elsewhere; `None`: no file."""
-    try:
-        found = path.stat()
-    except (OSError, ValueError):
-        return None
-    return found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns
+_MAX_PATH_CHARS: Final = 4_096
+_BACKTICKS: Final = re.compile("`+")
+_FRONT_MATTER: Final = re.compile(r"---[ \t]*\n(?:(?!---|\.\.\.).*\n)*")
 
 
 @dataclass(slots=True, kw_only=True)
 class FileReading:
-    """One walk over the folder: what was looked at, and how deep the imports are."""
+    """One walk over the folder: what was looked at, and how much of it was read.
+
+    A file is read once, however many names and imports lead to it.
+    """
 
     root: Path
     seen: dict[Path, Identity] = field(default_factory=dict[Path, Identity])
+    opened: dict[Path, Opened] = field(default_factory=dict[Path, Opened])
     newest_ns: int = 0
+    read_bytes: int = 0
     references: int = 0
-    imports: int = 0
+    imported: list[Path] = field(default_factory=list[Path])
     imported_chars: int = 0
+    front_matter_chars: int = 0
 
     def read_section(self, section: str, folder: Path, names: Sequence[str]) -> BootstrapFile:
         """Read the first of the names that exists."""
@@ -57,12 +65,18 @@ class FileReading:
 
     def _exists(self, path: Path) -> bool:
         self.seen[path] = identity(path)
-        return os.path.lexists(path)
+        return is_there(path)
 
     def _read_file(self, section: str, path: Path, *, follows: bool = True) -> BootstrapFile:
         opened = self._open(path)
         file = BootstrapFile(
-            section=section, path=str(path), state=opened.state, warnings=opened.warnings
+            section=section,
+            path=str(path),
+            state=opened.state,
+            warnings=opened.warnings,
+            real_path=str(opened.path),
+            encoding=opened.encoding,
+            size_bytes=opened.size_bytes,
         )
         if opened.state != "ok":
             return replace(file, fingerprint=fingerprint(section, opened.state))
@@ -70,17 +84,34 @@ class FileReading:
             hint = f"it only names {opened.text.strip()!r}: read as a link"
             file = self._read_file(section, pointed, follows=False)
             return replace(file, warnings=(*opened.warnings, hint, *file.warnings))
-        front = split_front_matter(opened.text)
+        imported_before = len(self.imported)
+        front = self._split_front_matter(opened.text)
         templated = front.metadata.get("template") == "jinja2"
         resolved = resolve_text(
             front.text, self._importer(path, (opened.path,)), is_template=templated
         )
         text = resolved.text.rstrip() if templated else resolved.text.strip()
-        named = replace(file, metadata=front.metadata, first_line=front.first_line)
+        imports = dict.fromkeys(str(one) for one in self.imported[imported_before:])
+        named = replace(
+            file,
+            metadata=front.metadata,
+            first_line=front.first_line,
+            imports=tuple(imports),
+        )
         warnings = [*front.warnings, *resolved.warnings]
         if self.references > MAX_REFERENCES:
-            warnings.append(f"only the first {MAX_REFERENCES:,} words with @ were looked up")
-        return with_text(named, text, warnings=warnings)
+            warnings.insert(0, f"only the first {MAX_REFERENCES:,} words with @ were looked up")
+        return with_text(named, text, warnings=_first_of(warnings))
+
+    def _split_front_matter(self, text: str) -> FrontMatter:
+        front = _FRONT_MATTER.match(text)
+        chars = front.end() if front else 0
+        # What is longer is not taken for front matter, and costs nothing.
+        self.front_matter_chars += chars if chars <= MAX_FRONT_MATTER_CHARS else 0
+        if self.front_matter_chars > MAX_FRONT_MATTER_CHARS:
+            too_much = f"more than {MAX_FRONT_MATTER_CHARS:,} characters of front matter in all"
+            return FrontMatter(text=text, warnings=(f"{too_much}: this stays text",))
+        return split_front_matter(text)
 
     def _pointed_at(self, path: Path, text: str) -> Path | None:
         """Return the file that a checked-out link without link support consists of."""
@@ -95,28 +126,19 @@ class FileReading:
         real = Path(os.path.realpath(path))
         return real.is_relative_to(self.root) and real.is_file() and real != self.root
 
-    def _open(self, path: Path) -> "_Opened":
-        try:
-            real = Path(os.path.realpath(path))
-            self.seen[path] = identity(path)
-            if not real.is_relative_to(self.root):
-                return _refused(real, "blocked", "it lies outside the folder and was not read")
-            found = real.stat()
-            self.newest_ns = max(self.newest_ns, found.st_mtime_ns, found.st_ctime_ns)
-            if not stat.S_ISREG(found.st_mode):
-                kind = "a folder" if stat.S_ISDIR(found.st_mode) else "no regular file"
-                return _refused(real, "unreadable", f"it is {kind}")
-            with real.open("rb") as file:
-                raw_bytes = file.read(MAX_FILE_BYTES + 1)
-        except (OSError, ValueError) as error:
-            reason = getattr(error, "strerror", None) or str(error)
-            return _refused(path, "unreadable", f"it cannot be read: {reason}")
-        decoded = decode_text(raw_bytes[:MAX_FILE_BYTES])
-        warnings = list(decoded.warnings)
-        if len(raw_bytes) > MAX_FILE_BYTES:
-            warnings.append(f"only the first {MAX_FILE_BYTES:,} bytes were read")
-        state: FileState = "ok" if decoded.text.strip() else "empty"
-        return _Opened(path=real, state=state, text=decoded.text, warnings=tuple(warnings))
+    def _open(self, path: Path) -> Opened:
+        self.seen[path] = identity(path)
+        real = Path(os.path.realpath(path))
+        if not real.is_relative_to(self.root):
+            return refused(real, "blocked", "it lies outside the folder and was not read")
+        if real in self.opened:
+            return self.opened[real]
+        if self.read_bytes > MAX_READ_BYTES:
+            return refused(real, "unreadable", f"more than {MAX_READ_BYTES:,} bytes read in all")
+        opened = self.opened[real] = open_file(real)
+        self.read_bytes += opened.read_bytes
+        self.newest_ns = max(self.newest_ns, opened.changed_ns)
+        return opened
 
     def _importer(self, path: Path, chain: tuple[Path, ...]) -> Callable[[str], Imported]:
         def resolve(reference: str) -> Imported:
@@ -126,7 +148,7 @@ class FileReading:
 
     def _import(self, reference: str, *, path: Path, chain: tuple[Path, ...]) -> Imported:
         self.references += 1
-        if self.references > MAX_REFERENCES:
+        if self.references > MAX_REFERENCES or len(reference) > _MAX_PATH_CHARS:
             return Imported(state="absent")
         if reference.startswith("~") or "\0" in reference:
             return Imported(state="refused", reason="it lies outside the folder")
@@ -144,37 +166,30 @@ class FileReading:
             return Imported(state="refused", reason="it imports itself")
         if len(chain) > MAX_IMPORT_HOPS:
             return Imported(state="refused", reason=f"more than {MAX_IMPORT_HOPS} imports deep")
-        self.imports += 1
         self.imported_chars += len(opened.text)
-        if self.imports > MAX_IMPORTS:
+        if len(self.imported) >= MAX_IMPORTS:
             return Imported(state="refused", reason=f"more than {MAX_IMPORTS} imports in all")
         if self.imported_chars > MAX_IMPORTED_CHARS:
             reason = f"more than {MAX_IMPORTED_CHARS:,} characters imported in all"
             return Imported(state="refused", reason=reason)
+        self.imported.append(opened.path)
         return self._imported(target, opened, chain)
 
-    def _imported(self, target: Path, opened: "_Opened", chain: tuple[Path, ...]) -> Imported:
+    def _imported(self, target: Path, opened: Opened, chain: tuple[Path, ...]) -> Imported:
         if target.suffix.lower() not in _MARKDOWN:
-            fence = "`" * 3
-            while fence in opened.text:
-                fence += "`"
+            longest = max(map(len, _BACKTICKS.findall(opened.text)), default=0)
+            fence = "`" * max(3, longest + 1)
             text = f"{fence}\n{opened.text.strip()}\n{fence}"
             return Imported(state="found", text=text, warnings=opened.warnings)
-        body = split_front_matter(opened.text).text
-        inner = resolve_text(body, self._importer(target, (*chain, opened.path)))
-        warnings = (*opened.warnings, *inner.warnings)
+        front = self._split_front_matter(opened.text)
+        inner = resolve_text(front.text, self._importer(target, (*chain, opened.path)))
+        warnings = (*opened.warnings, *front.warnings, *inner.warnings)
         return Imported(state="found", text=inner.text.strip(), warnings=warnings)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Opened:
-    """A file's text, or why there is none."""
-
-    path: Path
-    state: FileState
-    text: str = ""
-    warnings: tuple[str, ...] = ()
-
-
-def _refused(path: Path, state: FileState, reason: str) -> _Opened:
-    return _Opened(path=path, state=state, warnings=(reason,))
+def _first_of(warnings: Sequence[str]) -> list[str]:
+    """Return each warning once, as many as somebody reads, and how many more there are."""
+    distinct = list(dict.fromkeys(warnings))
+    more = len(distinct) - MAX_WARNINGS
+    rest = [f"{more:,} more of this kind"] if more > 0 else []
+    return [*distinct[:MAX_WARNINGS], *rest]

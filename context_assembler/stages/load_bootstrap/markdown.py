@@ -1,11 +1,13 @@
 """Tells code and comments in Markdown from the rest."""
 
 import re
+from bisect import bisect_right
 from dataclasses import dataclass, field
 from typing import Final, Literal, TypeAlias
 
 _FENCE: Final = re.compile(r" {0,3}(?:[-*+>] +|\d{1,9}[.)] +)*(?P<fence>`{3,}|~{3,})(?P<rest>.*)")
 _LINES: Final = re.compile(r"[^\n]*\n|[^\n]+")
+_RUNS: Final = re.compile("`+")
 _TOKENS: Final = re.compile(r"`+|<!--")
 _LIST_START: Final = re.compile(r"\s*(?:[-*+]|\d{1,9}[.)])\s")
 
@@ -38,6 +40,8 @@ class _Lexer:
     after_blank: bool = True
     in_list: bool = False
     last_close: int = -1
+    runs_at: int = -1
+    ends_by_length: dict[int, list[int]] = field(default_factory=dict[int, list[int]])
 
     def read(self) -> list[Piece]:
         self.last_close = self.text.rfind("-->")
@@ -109,10 +113,16 @@ class _Lexer:
                 return token.end()
             self._add("comment", token[0])
             return token.end()
-        for close in re.finditer("`+", line[token.end() :]):
-            if len(close[0]) == len(token[0]):
-                end = token.end() + close.end()
-                self._add("code", line[token.start() : end])
-                return end
-        self._add("text", token[0])
-        return token.end()
+        end = self._closing_end(line, token, position)
+        self._add("text" if end is None else "code", line[token.start() : end or token.end()])
+        return end or token.end()
+
+    def _closing_end(self, line: str, token: re.Match[str], position: int) -> int | None:
+        """Return where the next run of as many backticks ends."""
+        if self.runs_at != position:
+            self.runs_at, self.ends_by_length = position, {}
+            for run in _RUNS.finditer(line):
+                self.ends_by_length.setdefault(len(run[0]), []).append(run.end())
+        ends = self.ends_by_length[len(token[0])]
+        later = bisect_right(ends, token.end())
+        return ends[later] if later < len(ends) else None

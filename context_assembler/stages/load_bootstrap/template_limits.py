@@ -20,6 +20,8 @@ MAX_WORK: Final = 1_000_000
 """Characters, list entries and loop turns that one template may take: ten times a large file."""
 
 _CALL_WORK: Final = 20  # a call takes about as long as so many turns of a loop
+_TAG_WORK: Final = 200  # so long takes one tag to be parsed and compiled
+_NODE_WORK: Final = 50
 _MAX_WIDTH: Final = 10_000
 # Where the arguments begin that say how wide or deep a text becomes.
 _FIRST_WIDTH: Final[Mapping[str, int]] = {
@@ -120,7 +122,10 @@ class LimitedEnvironment(ImmutableSandboxedEnvironment):
         return _made(super().call_binop(context, operator, left, right))
 
     def _parse(self, source: str, name: str | None, filename: str | None) -> nodes.Template:
+        _spend(_TAG_WORK * sum(map(source.count, ("{{", "{%"))))
         template = super()._parse(source, name, filename)
+        for _ in template.find_all(nodes.Node):
+            _spend(_NODE_WORK)
         for joined in template.find_all(nodes.Concat):
             joined.nodes = [_filtered(node, "string") for node in joined.nodes]
         for loop in template.find_all(nodes.For):

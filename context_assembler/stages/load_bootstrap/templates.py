@@ -51,7 +51,9 @@ def _render(file: BootstrapFile, variables: Mapping[str, Json]) -> str:
 
     try:
         with limited_work():
-            return _compiled(file.text).render(variables)
+            template = _compiled(file.text)
+        with limited_work():  # of its own: whether it was compiled before must not matter
+            return template.render(variables)
     except jinja2.TemplateSyntaxError as error:
         line = error.lineno + file.first_line - 1
         raise TemplateError(file=file.path, line=line, reason=str(error.message)) from error

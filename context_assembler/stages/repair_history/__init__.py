@@ -9,11 +9,11 @@ from typing import Final
 from context_assembler.stages.repair_history.pairing import Pairing, Place, pair_results
 from context_assembler.stages.repair_history.repairs import RepairLog, fit_message
 from context_assembler.stages.repair_history.server_calls import pair_server_calls, waits_for_server
+from context_assembler.stages.repair_history.unread_arguments import settle_arguments
+from context_assembler.values.exchanges import NO_RESULT
 from context_assembler.values.messages import Message, MessageKind
-from context_assembler.values.parts import Part, Text, Thinking, ToolCall, ToolResult
+from context_assembler.values.parts import Opaque, Part, Text, Thinking, ToolCall, ToolResult
 from context_assembler.values.report import ReportEntry
-
-NO_RESULT: Final = "No result was recorded for this call; it may or may not have run."
 
 _OPENING: Final = Message(
     role="user",
@@ -34,7 +34,9 @@ class Repaired:
     entries: tuple[ReportEntry, ...] = ()
 
 
-def repair_history(messages: Sequence[Message], *, accepts_prefill: bool = False) -> Repaired:
+def repair_history(
+    messages: Sequence[Message], *, accepts_prefill: bool = False, provider: str | None = None
+) -> Repaired:
     """Return the history as every provider can take it.
 
     Idempotent. A message that needs no repair is returned as the same object. Neighbours of one
@@ -42,13 +44,16 @@ def repair_history(messages: Sequence[Message], *, accepts_prefill: bool = False
 
     Args:
         accepts_prefill: Whether the model takes a history that ends on the assistant.
+        provider: Whom the history is sent to; by default whoever wrote the last reply. It goes on
+            from a call of its own that waits for it at the end, and from nobody else's.
     """
     log = RepairLog()
     fitting = [fit_message(at, message, log) for at, message in enumerate(messages)]
-    paired = pair_server_calls(_pair_calls(fitting, log), log)
+    called = settle_arguments(_pair_calls(fitting, log), log)
+    paired = pair_server_calls(called, log, provider=provider)
     sendable = _drop_unsent_end(paired, log)
     opened = _open_with_user(sendable, log)
-    ended = opened if accepts_prefill else _end_with_user(opened, log)
+    ended = opened if accepts_prefill else _end_with_user(opened, log, provider=provider)
     return Repaired(messages=tuple(ended), entries=log.entries())
 
 
@@ -237,13 +242,23 @@ def _open_with_user(messages: list[Message], log: RepairLog) -> list[Message]:
     return [_OPENING, *messages]
 
 
-def _end_with_user(messages: list[Message], log: RepairLog) -> list[Message]:
+def _end_with_user(
+    messages: list[Message], log: RepairLog, *, provider: str | None
+) -> list[Message]:
     at = _last_spoken(messages)
-    if at is None or messages[at].role != "assistant" or waits_for_server(messages[at:]):
+    if at is None or not _is_of_assistant(messages[at]):
+        return messages
+    if waits_for_server(messages[at:], provider=provider):
         return messages
     reason = "The model refuses a history that ends on the assistant; a user turn was added."
     log.add_at_end(messages[at], "repaired", "prefill", reason)
     return [*messages, _CONTINUE]
+
+
+def _is_of_assistant(message: Message) -> bool:
+    """Whether the message is sent as the assistant's, as a compaction that a provider wrote is."""
+    is_native = message.kind == "summary" and any(isinstance(p, Opaque) for p in message.parts)
+    return message.role == "assistant" or is_native
 
 
 def _last_spoken(messages: Sequence[Message]) -> int | None:

@@ -1,10 +1,10 @@
-"""Parts of messages with text that any provider can take; signed and opaque blocks verbatim."""
+"""Parts of messages with text that any provider can take; what is signed verbatim, or unsigned."""
 
 from dataclasses import replace
 from operator import is_
 from typing import assert_never
 
-from context_assembler.values.cleaning import clean_object, clean_text, is_clean
+from context_assembler.values.native.part_signatures import unsigned_block
 from context_assembler.values.parts import (
     Base64Source,
     Document,
@@ -20,20 +20,20 @@ from context_assembler.values.parts import (
     ToolResult,
     UrlSource,
 )
+from context_assembler.values.texts.cleaning import clean_object, clean_text, is_clean
 
 
 def clean_part(part: Part) -> Part:
     """Return the part with every string in it cleaned; the same object where there was nothing to do.
 
-    A signed thinking part stays as it is, and so does the block of an opaque one: a provider takes
-    them back verbatim or not at all.
+    A provider takes what it signed back verbatim or not at all: what had to be cleaned has no
+    signature any more, and signed thinking with it becomes readable text.
     """
     match part:
         case Text() | Image() | Document() | Opaque():
             return _clean_content(part)
-        case Thinking(text=text):
-            is_done = part.is_signed or is_clean(text)
-            return part if is_done else replace(part, text=clean_text(text))
+        case Thinking():
+            return _clean_thinking(part)
         case ToolCall():
             return _clean_call(part)
         case ToolResult():
@@ -42,10 +42,19 @@ def clean_part(part: Part) -> Part:
             assert_never(part)
 
 
+def _clean_thinking(part: Thinking) -> Thinking:
+    if is_clean(part.text, part.block):
+        return part
+    block = part.block if is_clean(part.block) else None
+    return replace(part, text=clean_text(part.text), block=block)
+
+
 def _clean_content(part: ResultPart) -> ResultPart:
     match part:
         case Text(text):
-            return part if is_clean(text) else replace(part, text=clean_text(text))
+            if is_clean(text):
+                return part
+            return replace(part, text=clean_text(text), signature=None)
         case Image(source=source):
             clean_source = _clean_source(source)
             return part if clean_source is source else replace(part, source=clean_source)
@@ -59,10 +68,15 @@ def _clean_content(part: ResultPart) -> ResultPart:
                 title=_clean_optional(title),
                 text=_clean_optional(text),
             )
-        case Opaque(text=text):
-            return part if is_clean(text) else replace(part, text=clean_text(text))
+        case Opaque(block=block, text=text):
+            return part if is_clean(block, text) else _clean_opaque(part)
         case _:
             assert_never(part)
+
+
+def _clean_opaque(part: Opaque) -> Opaque:
+    block = part.block if is_clean(part.block) else clean_object(unsigned_block(part.block))
+    return replace(part, block=block, text=clean_text(part.text))
 
 
 def _clean_source(source: MediaSource) -> MediaSource:
@@ -90,6 +104,7 @@ def _clean_call(call: ToolCall) -> ToolCall:
         name=clean_text(call.name),
         arguments=clean_object(call.arguments),
         arguments_json=_clean_optional(call.arguments_json),
+        signature=None,
     )
 
 

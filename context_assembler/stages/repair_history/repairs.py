@@ -6,8 +6,11 @@ from operator import is_
 from typing import Final
 
 from context_assembler.stages.repair_history.clean_parts import clean_part
+from context_assembler.values.arguments import is_unread
 from context_assembler.values.messages import Message, Role
+from context_assembler.values.native.part_signatures import bears_signature
 from context_assembler.values.parts import (
+    JsonObject,
     Part,
     ResultPart,
     Text,
@@ -48,11 +51,21 @@ def fit_message(at: int, message: Message, log: RepairLog) -> Message:
         return message
     parts = tuple(map(clean_part, message.parts))
     if not all(map(is_, parts, message.parts)):
-        log.add(at, message, "repaired", "clean_text", "NULs or lone surrogates were cleaned away.")
+        log.add(at, message, "repaired", "clean_text", _tell_cleaned(message.parts, parts))
     parts = _drop_blank(at, message, parts, log)
     parts = _drop_misplaced(at, message, parts, log)
     parts = _drop_repeated_calls(at, message, parts, log)
     return replace(message, parts=parts)
+
+
+def _tell_cleaned(before: Iterable[Part], after: Iterable[Part]) -> str:
+    count = sum(map(_is_sealed, before)) - sum(map(_is_sealed, after))
+    lost = f" {count} signature(s) of what was cleaned are not sent." if count else ""
+    return f"NULs or lone surrogates were cleaned away.{lost}"
+
+
+def _is_sealed(part: Part) -> bool:
+    return bears_signature(part) or (isinstance(part, Thinking) and part.is_signed)
 
 
 def _fits(message: Message) -> bool:
@@ -133,10 +146,14 @@ def _drop_repeated_calls(
     for part in parts:
         if isinstance(part, ToolCall):
             alike = seen.setdefault(part.call_id, [])
-            if any((c.name, c.arguments) == (part.name, part.arguments) for c in alike):
+            if any(_asks_for(call) == _asks_for(part) for call in alike):
                 reason = f"The call {part.call_id!r} stood twice in one message."
                 log.add(at, message, "repaired", "repeated_call", reason)
                 continue
             alike.append(part)
         kept.append(part)
     return tuple(kept)
+
+
+def _asks_for(call: ToolCall) -> tuple[str, JsonObject, str | None]:
+    return call.name, call.arguments, call.arguments_json if is_unread(call) else None

@@ -14,16 +14,19 @@ from context_assembler.values.messages import Message
 from context_assembler.values.parts import Json, Opaque, Part
 
 
-def waits_for_server(messages: Sequence[Message]) -> bool:
-    """Whether the provider has yet to answer a call of its own in these messages."""
-    return bool(_asked(messages) - _answered(messages))
+def waits_for_server(messages: Sequence[Message], *, provider: str | None) -> bool:
+    """Whether the provider has yet to answer a call of its own in these messages; `None`: anyone."""
+    return bool(_asked(messages, of=provider) - _answered(messages))
 
 
-def pair_server_calls(messages: Sequence[Message], log: RepairLog) -> list[Message]:
+def pair_server_calls(
+    messages: Sequence[Message], log: RepairLog, *, provider: str | None
+) -> list[Message]:
     """Leave out server calls that were never answered, and results without their call.
 
-    Neighbouring replies count as one: a turn that paused goes on in the next. What is unanswered at
-    the very end stays, since the provider goes on from there.
+    Neighbouring replies count as one: a turn that paused goes on in the next. What waits for
+    `provider` at the very end stays, since it goes on from there; `None`: for anyone. Nobody else
+    ever will, so that for them it goes at once and not only when more is said behind it.
     """
     runs = [list(run) for _, run in groupby(enumerate(messages), lambda pair: pair[1].role)]
     paired: list[Message] = []
@@ -34,7 +37,8 @@ def pair_server_calls(messages: Sequence[Message], log: RepairLog) -> list[Messa
             continue
         is_last = all(later[0][1].role == "system" for later in runs[number + 1 :])
         asked, answered = _asked(replies), _answered(replies)
-        unanswered: set[str] = set() if is_last else asked - answered
+        resumed: set[str] = _asked(replies, of=provider) if is_last else set()
+        unanswered = asked - answered - resumed
         loose = (answered - asked) | unanswered
         for at, message in run:
             paired += _without(at, message, loose, log)
@@ -46,7 +50,7 @@ def _without(at: int, message: Message, loose: set[str], log: RepairLog) -> list
     kept = tuple(part for part in message.parts if _call_id(part) not in loose)
     if len(kept) == len(message.parts):
         return [message]
-    reason = "A call that the provider runs itself had no result, or a result had no call."
+    reason = "A call that a provider runs itself had no result, or a result had no call."
     log.add(at, message, "repaired" if kept else "dropped", "server_call", reason)
     return [replace(message, parts=kept)] if kept else []
 
@@ -62,12 +66,13 @@ def _is_call(part: Opaque) -> bool:
     return str(part.block.get("type")).endswith("_tool_use")
 
 
-def _asked(messages: Sequence[Message]) -> set[str]:
+def _asked(messages: Sequence[Message], *, of: str | None = None) -> set[str]:
+    """Return the ids of the calls that a provider is to run; of all providers by default."""
     return {
         str(part.block.get("id"))
         for message in messages
         for part in message.parts
-        if isinstance(part, Opaque) and _is_call(part)
+        if isinstance(part, Opaque) and _is_call(part) and of in (None, part.provider)
     }
 
 

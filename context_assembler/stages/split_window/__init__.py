@@ -2,9 +2,9 @@
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from itertools import accumulate, pairwise
 
 from context_assembler.ports import TokenCounter
+from context_assembler.stages.split_window.anchoring import anchor
 from context_assembler.stages.split_window.fit_system import (
     FittedSections,
     fit_system,
@@ -12,13 +12,23 @@ from context_assembler.stages.split_window.fit_system import (
 )
 from context_assembler.stages.split_window.input_budget import input_budget
 from context_assembler.stages.split_window.overflow import overflow_error
-from context_assembler.values.ledger import Ledger, LedgerKind, LedgerRow
+from context_assembler.values.draft import Draft, Parameters
+from context_assembler.values.hidden_prompts import forced_tool_tokens, thinking_prompt_tokens
+from context_assembler.values.ledger import Ledger, LedgerKind, LedgerRow, divide_tokens
 from context_assembler.values.limits import ModelLimits
 from context_assembler.values.messages import Message
 from context_assembler.values.prompt import SystemPrompt
 from context_assembler.values.tools import ToolSpec
 
-__all__ = ["FittedSections", "add_messages", "check_feasible", "fit_system", "measure_window"]
+__all__ = [
+    "FittedSections",
+    "add_messages",
+    "anchor",
+    "check_feasible",
+    "count_draft",
+    "fit_system",
+    "measure_window",
+]
 
 
 def check_feasible(ledger: Ledger, tools: Sequence[ToolSpec]) -> None:
@@ -40,6 +50,7 @@ def measure_window(
     max_tokens: int,
     max_context_tokens: int | None = None,
     reserve_tokens: int | None = None,
+    parameters: Parameters | None = None,
 ) -> Ledger:
     """Return the ledger of the fixed part, even where it leaves no room for the history.
 
@@ -50,10 +61,12 @@ def measure_window(
         max_context_tokens: Upper bound for the whole input.
         reserve_tokens: Set aside for the reply instead; taken from `max_context_tokens` where both
             are given, as from the window.
+        parameters: The call's own, for the text that a provider adds because of them.
 
     Raises:
         InvalidParameterError: A negative number.
     """
+    hidden = () if parameters is None else _hidden_rows(limits, tools, parameters)
     return Ledger(
         window_tokens=limits.window_tokens,
         reserve_tokens=max_tokens if reserve_tokens is None else reserve_tokens,
@@ -63,10 +76,23 @@ def measure_window(
             max_context_tokens=max_context_tokens,
             reserve_tokens=reserve_tokens,
         ),
-        rows=_rows(system, tools, counter=counter),
+        rows=(*_rows(system, tools, counter=counter), *hidden),
         counter=counter.name,
         is_exact=counter.is_exact,
     )
+
+
+def count_draft(draft: Draft, *, counter: TokenCounter) -> int:
+    """Return the tokens of a whole request, as its ledger has them."""
+    fixed = measure_window(
+        draft.limits,
+        system=draft.system,
+        tools=draft.tools,
+        counter=counter,
+        max_tokens=0,
+        parameters=draft.parameters,
+    )
+    return add_messages(fixed, draft.messages, counter=counter).used_tokens
 
 
 def add_messages(ledger: Ledger, messages: Iterable[Message], *, counter: TokenCounter) -> Ledger:
@@ -86,6 +112,19 @@ def _rows(
     return (*_system_rows(system, counter=counter), *of_tools, *overhead)
 
 
+def _hidden_rows(
+    limits: ModelLimits, tools: Sequence[ToolSpec], parameters: Parameters
+) -> tuple[LedgerRow, ...]:
+    forced = forced_tool_tokens(limits, parameters.tool_choice) if tools else 0
+    rows = (
+        LedgerRow(kind="overhead", name="tool choice", tokens=forced),
+        LedgerRow(
+            kind="overhead", name="thinking", tokens=thinking_prompt_tokens(limits, parameters)
+        ),
+    )
+    return tuple(row for row in rows if row.tokens)
+
+
 def _system_rows(system: SystemPrompt, *, counter: TokenCounter) -> list[LedgerRow]:
     whole_tokens = counter.count_system(system.text)
     sections = [section for section in system.sections if is_in_system(section)]
@@ -95,17 +134,8 @@ def _system_rows(system: SystemPrompt, *, counter: TokenCounter) -> list[LedgerR
     weights = [counter.count_text(section.content) for section in sections]
     return [
         LedgerRow(kind="system", name=section.name, tokens=tokens)
-        for section, tokens in zip(sections, _shares(whole_tokens, weights), strict=True)
+        for section, tokens in zip(sections, divide_tokens(whole_tokens, weights), strict=True)
     ]
-
-
-def _shares(whole: int, weights: Sequence[int]) -> list[int]:
-    """Divide a whole number by weights so that the shares add up to it."""
-    bounds = [0, *accumulate(weights)]
-    divisor = bounds[-1] or 1
-    ends = [whole * bound // divisor for bound in bounds]
-    ends[-1] = whole
-    return [end - start for start, end in pairwise(ends)]
 
 
 def _overhead_rows(tools: Sequence[ToolSpec], *, counter: TokenCounter) -> list[LedgerRow]:

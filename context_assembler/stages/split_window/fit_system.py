@@ -7,7 +7,7 @@ from typing import Final
 from context_assembler.ports import TokenCounter
 from context_assembler.values.prompt import SECTION_SEPARATOR, PromptSection
 from context_assembler.values.report import ReportEntry
-from context_assembler.values.shortening import shorten_text
+from context_assembler.values.texts.section_text import cut_lines
 
 _HISTORY_SHARE: Final = 0.2  # what of the budget belongs to the history
 _SHORTEST_SECTION_TOKENS: Final = 100
@@ -82,14 +82,12 @@ def _shorter(
     """Return the section as long as it may be beside the others; `None` where too little is left."""
     free_tokens = allowed_tokens - _joined_tokens(others.values(), counter=counter)
     while free_tokens >= _SHORTEST_SECTION_TOKENS:
-        content = shorten_text(
-            section.content, max_tokens=free_tokens, count_text=counter.count_text
-        )
+        content = cut_lines(section.content, max_tokens=free_tokens, count_text=counter.count_text)
         shorter = replace(section, content=content)
         together = dict(sorted({**others, number: shorter}.items())).values()
         over_tokens = _joined_tokens(together, counter=counter) - allowed_tokens
         if over_tokens <= 0:
-            return shorter
+            return shorter if content else None
         free_tokens = min(free_tokens, counter.count_text(content)) - over_tokens
     return None
 
