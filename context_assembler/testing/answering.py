@@ -1,6 +1,6 @@
 """From a request body to the provider's answer, without the network."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import date
 from itertools import count
 from typing import Final
@@ -12,11 +12,13 @@ from context_assembler.providers import PROVIDERS
 from context_assembler.testing.prompt_cache import PromptCache
 from context_assembler.testing.script import Script, ScriptedError, ScriptedReply
 from context_assembler.testing.segments import (
+    LeftOut,
     Segment,
     last_user_text,
     split_segments,
     sum_tokens,
 )
+from context_assembler.testing.signatures import find_left_out
 from context_assembler.testing.traffic import PlacedReply, RefusedRequestError, SeenRequest, Wire
 from context_assembler.tokens import counter_for
 from context_assembler.values.events import Usage
@@ -24,7 +26,6 @@ from context_assembler.values.limits import ModelLimits
 from context_assembler.values.parts import Json, JsonObject
 from context_assembler.values.wire import compact_json
 
-MAX_BODY_BYTES: Final = 32 * 1024 * 1024
 _INVALID: Final = "invalid_request_error"
 
 
@@ -40,6 +41,7 @@ class Answerer:
         self, script: Script, *, counter: TokenCounter | None = None, today: date | None = None
     ) -> None:
         self.seen: list[SeenRequest] = []
+        self.counted: list[JsonObject] = []
         self._script = script
         self._counter = counter
         self._today = today
@@ -57,7 +59,7 @@ class Answerer:
         except RefusedRequestError as refused:
             self._remember(wire, body, headers, status=refused.status, refusal=refused.message)
             raise
-        self._remember(wire, body, headers, usage=placed.usage)
+        self._remember(wire, body, headers, usage=placed.usage, left_out=placed.left_out)
         return wire.render_reply(placed)
 
     def count(self, body: JsonObject) -> int:
@@ -68,6 +70,7 @@ class Answerer:
         """
         limits = _limits_of(body)
         counter = self._counter or counter_for(limits)
+        self.counted.append(body)
         return sum_tokens(split_segments(body, counter=counter), counter=counter)
 
     def _play(self, wire: Wire, body: JsonObject, headers: Mapping[str, str]) -> PlacedReply:
@@ -103,7 +106,13 @@ class Answerer:
     ) -> PlacedReply:
         number = next(self._numbers)
         return PlacedReply(
-            number=number, reply=reply, limits=limits, body=body, segments=segments, usage=usage
+            number=number,
+            reply=reply,
+            limits=limits,
+            body=body,
+            segments=segments,
+            usage=usage,
+            left_out=find_left_out(segments, limits=limits),
         )
 
     def _check_rules(self, wire: Wire, arguments: JsonObject, limits: ModelLimits) -> None:
@@ -136,6 +145,7 @@ class Answerer:
         status: int = 200,
         refusal: str | None = None,
         usage: Usage | None = None,
+        left_out: Sequence[LeftOut] = (),
     ) -> None:
         seen = SeenRequest(
             provider=wire.provider,
@@ -144,6 +154,7 @@ class Answerer:
             status=status,
             refusal=refusal,
             usage=usage,
+            left_out=left_out,
         )
         self.seen.append(seen)
 

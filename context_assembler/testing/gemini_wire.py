@@ -10,8 +10,8 @@ from context_assembler.testing.segments import Segment
 from context_assembler.testing.signatures import is_readable, sign_thinking
 from context_assembler.testing.traffic import PlacedReply, RefusedRequestError, Wire
 from context_assembler.values.events import Usage
-from context_assembler.values.gemini_parts import snake_fields
 from context_assembler.values.limits import ModelLimits
+from context_assembler.values.native.gemini_fields import snake_fields
 from context_assembler.values.parts import Json, JsonObject
 from context_assembler.values.reading import as_text, objects_in
 from context_assembler.values.wire import compact_json
@@ -26,6 +26,8 @@ _PATH: Final = re.compile(
 _PLACEHOLDERS: Final = frozenset(
     {"skip_thought_signature_validator", "c2tpcF90aG91Z2h0X3NpZ25hdHVyZV92YWxpZGF0b3I="}
 )
+# https://ai.google.dev/gemini-api/docs/files (read 2026-11-27)
+_MAX_BODY_BYTES: Final = 100 * 1024 * 1024
 _FINISH_REASONS: Final[Mapping[str, str]] = {"max_tokens": "MAX_TOKENS", "refusal": "SAFETY"}
 _MEDIA: Final[Mapping[str, str]] = {"inline_data": "document", "file_data": "document"}
 
@@ -179,4 +181,5 @@ GEMINI_WIRE: Final = Wire(
     stream_reply=stream_reply,
     render_error=render_error,
     refuse_overlong=refuse_overlong,
+    max_body_bytes=_MAX_BODY_BYTES,
 )

@@ -18,6 +18,8 @@ _FINISH_REASONS: Final[Mapping[str, str]] = {
     "max_tokens": "length",
     "refusal": "content_filter",
 }
+# https://developers.openai.com/api/docs/guides/images-vision (read 2026-11-27)
+MAX_BODY_BYTES: Final = 512 * 1024 * 1024
 _STREAM_FIELDS: Final = ("stream", "stream_options")
 
 
@@ -146,4 +148,5 @@ OPENAI_WIRE: Final = Wire(
     stream_reply=stream_reply,
     render_error=render_error,
     refuse_overlong=refuse_overlong,
+    max_body_bytes=MAX_BODY_BYTES,
 )

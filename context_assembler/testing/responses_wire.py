@@ -4,15 +4,16 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
-from context_assembler.testing.openai_wire import render_error
+from context_assembler.testing.openai_wire import MAX_BODY_BYTES, render_error
 from context_assembler.testing.prompt_cache import PromptCache
 from context_assembler.testing.segments import Segment
-from context_assembler.testing.signatures import find_bad_thinking, is_readable, sign_thinking
+from context_assembler.testing.signatures import is_readable, sign_thinking
 from context_assembler.testing.traffic import PlacedReply, RefusedRequestError, Wire
 from context_assembler.values.events import Usage
 from context_assembler.values.json_shapes import is_array, is_object
 from context_assembler.values.limits import ModelLimits
 from context_assembler.values.parts import Json, JsonObject, ToolCall
+from context_assembler.values.reading import as_object
 from context_assembler.values.wire import compact_json
 
 _STREAM_FIELDS: Final = ("stream", "stream_options")
@@ -35,7 +36,24 @@ def to_messages(body: JsonObject) -> JsonObject:
     given = body.get("input")
     items = [{"role": "user", "content": given}] if isinstance(given, str) else given
     messages = [_to_message(entry) for entry in (items if is_array(items) else ())]
-    return {**body, "system": body.get("instructions"), "messages": messages}
+    return {
+        **body,
+        "prompt_settings": _prompt_settings(body),
+        "system": body.get("instructions"),
+        "messages": messages,
+    }
+
+
+def _prompt_settings(body: JsonObject) -> JsonObject:
+    """Return what of a request stands before its history beside instructions and tools.
+
+    Source:
+        https://developers.openai.com/api/docs/guides/keep-prefix-unchanged (read 2026-11-27)
+    """
+    effort = as_object(body.get("reasoning")).get("effort")
+    text_format = as_object(body.get("text")).get("format")
+    told = {"reasoning.effort": effort, "text.format": text_format}
+    return {key: value for key, value in told.items() if value is not None}
 
 
 def find_objection(segments: Sequence[Segment], _limits: ModelLimits) -> str | None:
@@ -178,15 +196,11 @@ def _function_call(call: ToolCall, *, entry_id: str) -> JsonObject:
 
 def _transformations(placed: PlacedReply) -> Iterator[JsonObject]:
     """Yield a row for each reasoning item that was left out."""
-    for end, segment in enumerate(placed.segments, start=1):
-        if segment.thinking is None:
-            continue
-        bad = find_bad_thinking(placed.segments[:end], limits=placed.limits)
-        if bad is not None and bad.startswith(f"{segment.path}:"):
-            number = int(segment.path.split(".")[1])
-            entry_id = placed.body["input"][number].get("id", "")
-            told = {"type": "reasoning", "id": entry_id, "action": "removed"}
-            yield {**told, "reason": "prefix_mismatch"}
+    for row in placed.left_out:
+        number = int(row.path.split(".")[1])
+        entry_id = placed.body["input"][number].get("id", "")
+        reason = "model_mismatch" if row.reason == "model_mismatch" else "prefix_mismatch"
+        yield {"type": "reasoning", "id": entry_id, "action": "removed", "reason": reason}
 
 
 def _usage(usage: Usage) -> JsonObject:
@@ -253,4 +267,5 @@ RESPONSES_WIRE: Final = Wire(
     stream_reply=stream_reply,
     render_error=render_error,
     refuse_overlong=refuse_overlong,
+    max_body_bytes=MAX_BODY_BYTES,
 )

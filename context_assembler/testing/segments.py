@@ -33,8 +33,16 @@ class Segment:
     thinking: JsonObject | None = None
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LeftOut:
+    """A block of signed reasoning that the provider took and did not use, and why."""
+
+    path: str
+    reason: str
+
+
 def split_segments(body: JsonObject, *, counter: TokenCounter) -> list[Segment]:
-    """Return tools, system blocks, then the blocks of the messages."""
+    """Return settings that are part of the prompt, tools, system blocks, then those of messages."""
     return [*_fixed_segments(body, counter), *_message_segments(body, counter)]
 
 
@@ -69,6 +77,8 @@ def last_user_text(body: JsonObject) -> str:
 
 
 def _fixed_segments(body: JsonObject, counter: TokenCounter) -> Iterator[Segment]:
+    if settings := body.get("prompt_settings"):
+        yield Segment(path="settings", key=f"settings\n{compact_json(settings)}", tokens=0)
     tools = body.get("tools")
     for position, tool in enumerate(tools if is_array(tools) else ()):
         text = compact_json(_unmarked(tool))

@@ -10,8 +10,9 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, Final
 
 from context_assembler.ports import TokenCounter
-from context_assembler.testing.answering import MAX_BODY_BYTES, Answerer
+from context_assembler.testing.answering import Answerer
 from context_assembler.testing.anthropic_wire import ANTHROPIC_WIRE
+from context_assembler.testing.counting_endpoints import CountingEndpoint, find_counting
 from context_assembler.testing.gemini_wire import GEMINI_WIRE, read_path
 from context_assembler.testing.openai_wire import OPENAI_WIRE
 from context_assembler.testing.responses_wire import RESPONSES_WIRE
@@ -25,7 +26,6 @@ _WIRES: Final[Mapping[str, Wire]] = {
     wire.path: wire for wire in (ANTHROPIC_WIRE, OPENAI_WIRE, RESPONSES_WIRE)
 }
 _MAX_DEPTH: Final = 300  # a value as deep as can be stored, and what a request puts around it
-_COUNT_PATH: Final = "/v1/messages/count_tokens"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,6 +66,11 @@ class ProviderServer:
     def requests(self) -> Sequence[SeenRequest]:
         """The requests so far, oldest first."""
         return tuple(self.answerer.seen)
+
+    @property
+    def counted(self) -> Sequence[JsonObject]:
+        """The prompts that only a count was asked of, oldest first, as messages of blocks."""
+        return tuple(self.answerer.counted)
 
     @property
     def refusals(self) -> Sequence[SeenRequest]:
@@ -122,11 +127,14 @@ class _Endpoint(BaseHTTPRequestHandler):
     def do_POST(self) -> None:
         path = self.path.partition("?")[0]
         told = read_path(path)  # Gemini's paths say what the bodies of the others say
+        counting = find_counting(path)
         wire = GEMINI_WIRE if told else _WIRES.get(path, ANTHROPIC_WIRE)
+        if counting is not None:
+            wire = counting.wire
         try:
-            body = {**self._read_body(), **told}
-            if path == _COUNT_PATH:
-                self._send_json(200, {"input_tokens": self.answerer.count(body)})
+            body = {**self._read_body(max_bytes=wire.max_body_bytes), **told}
+            if counting is not None:
+                self._count(counting, body)
             else:
                 self._answer(wire if told else _wire_at(path), body)
         except RefusedRequestError as refused:
@@ -134,6 +142,10 @@ class _Endpoint(BaseHTTPRequestHandler):
 
     def log_message(self, format: str, *args: Any) -> None:  # noqa: A002 - the standard library's
         """Say nothing: a test's output is its own."""
+
+    def _count(self, counting: CountingEndpoint, body: JsonObject) -> None:
+        tokens = self.answerer.count(counting.to_prompt(body))
+        self._send_json(200, counting.render(tokens))
 
     def _answer(self, wire: Wire, body: JsonObject) -> None:
         headers = {name.lower(): value for name, value in self.headers.items()}
@@ -144,10 +156,10 @@ class _Endpoint(BaseHTTPRequestHandler):
         else:
             self._send_json(200, answer)
 
-    def _read_body(self) -> JsonObject:
+    def _read_body(self, *, max_bytes: int) -> JsonObject:
         size_bytes = int(self.headers.get("content-length") or 0)
         text = self.rfile.read(size_bytes)
-        if size_bytes > MAX_BODY_BYTES:
+        if size_bytes > max_bytes:
             raise RefusedRequestError(
                 status=413,
                 kind="request_too_large",

@@ -6,12 +6,12 @@ Source:
 
 import json
 from base64 import urlsafe_b64decode, urlsafe_b64encode
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from hashlib import blake2b
-from typing import Final
+from typing import Final, Literal, TypeAlias
 
-from context_assembler.testing.segments import Segment, prefix_digests
+from context_assembler.testing.segments import LeftOut, Segment, prefix_digests
 from context_assembler.values.limits import ModelLimits
 from context_assembler.values.wire import compact_json
 
@@ -25,6 +25,13 @@ _BROKEN_CHAIN: Final = (
     "Invalid signature in thinking block. A thinking block between this one and an earlier one is "
     "missing: blocks may be left out from the start of the conversation only."
 )
+_MESSAGES: Final[Mapping[str, str]] = {
+    "seal": _UNREADABLE,
+    "prefix": _BOUND,
+    "chain": _BROKEN_CHAIN,
+}
+
+Fault: TypeAlias = Literal["seal", "model", "prefix", "chain"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,6 +65,25 @@ def find_bad_thinking(segments: Sequence[Segment], *, limits: ModelLimits) -> st
     Blocks of another model pass: the provider leaves them out by itself. Only models whose row says
     so are bound to the prefix.
     """
+    for segment, fault in _judge_thinking(segments, limits):
+        if fault is not None and fault in _MESSAGES:
+            return f"{segment.path}: {_MESSAGES[fault]}"
+    return None
+
+
+def find_left_out(segments: Sequence[Segment], *, limits: ModelLimits) -> tuple[LeftOut, ...]:
+    """Return the thinking blocks that a provider which does not refuse them would not use."""
+    return tuple(
+        LeftOut(path=segment.path, reason=f"{fault}_mismatch")
+        for segment, fault in _judge_thinking(segments, limits)
+        if fault is not None
+    )
+
+
+def _judge_thinking(
+    segments: Sequence[Segment], limits: ModelLimits
+) -> Iterator[tuple[Segment, Fault | None]]:
+    """Yield every thinking block, with what is wrong with it."""
     before = ["", *prefix_digests(segments, with_thinking=False)]
     previous: str | None = None
     for position, segment in enumerate(segments):
@@ -65,16 +91,18 @@ def find_bad_thinking(segments: Sequence[Segment], *, limits: ModelLimits) -> st
             continue
         seal = _open(segment)
         if seal is None:
-            return f"{segment.path}: {_UNREADABLE}"
-        if seal.model != limits.id:
-            continue
-        if limits.thinking.is_prefix_bound:
-            if seal.prefix != before[position]:
-                return f"{segment.path}: {_BOUND}"
-            if previous is not None and seal.previous != _digest(previous):
-                return f"{segment.path}: {_BROKEN_CHAIN}"
-        previous = _signature(segment)
-    return None
+            yield segment, "seal"
+        elif seal.model != limits.id:
+            yield segment, "model"
+        elif not limits.thinking.is_prefix_bound:
+            yield segment, None
+        elif seal.prefix != before[position]:
+            yield segment, "prefix"
+        elif previous is not None and seal.previous != _digest(previous):
+            yield segment, "chain"
+        else:
+            previous = _signature(segment)
+            yield segment, None
 
 
 def is_readable(segment: Segment, limits: ModelLimits | None = None) -> bool:

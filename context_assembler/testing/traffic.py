@@ -2,14 +2,16 @@
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Final, Protocol
 
 from context_assembler.testing.prompt_cache import PromptCache
 from context_assembler.testing.script import ScriptedReply
-from context_assembler.testing.segments import Segment
+from context_assembler.testing.segments import LeftOut, Segment
 from context_assembler.values.events import Usage
 from context_assembler.values.limits import ModelLimits
 from context_assembler.values.parts import JsonObject
+
+MAX_BODY_BYTES: Final = 32 * 1024 * 1024  # Anthropic's, of one request
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -22,6 +24,7 @@ class SeenRequest:
         status: The HTTP status that was answered.
         refusal: The provider's message where the request was refused.
         usage: As reported; `None` where the request was refused.
+        left_out: Signed reasoning that was taken and not used, such as another model's.
     """
 
     provider: str
@@ -30,6 +33,7 @@ class SeenRequest:
     status: int = 200
     refusal: str | None = None
     usage: Usage | None = None
+    left_out: Sequence[LeftOut] = ()
 
 
 class RefusedRequestError(Exception):
@@ -53,6 +57,7 @@ class PlacedReply:
     body: JsonObject
     segments: Sequence[Segment]
     usage: Usage
+    left_out: Sequence[LeftOut] = ()
 
 
 class UseCache(Protocol):
@@ -88,6 +93,7 @@ class Wire:
         render_error: An error as JSON.
         refuse_overlong: The error for a prompt of so many tokens.
         to_messages: The body with its history as messages of blocks, where it is spelled otherwise.
+        max_body_bytes: How large a request may be.
     """
 
     provider: str
@@ -100,3 +106,4 @@ class Wire:
     render_error: Callable[[RefusedRequestError], JsonObject]
     refuse_overlong: Callable[[int, int], RefusedRequestError]
     to_messages: Callable[[JsonObject], JsonObject] = _as_it_is
+    max_body_bytes: int = MAX_BODY_BYTES
