@@ -18,7 +18,10 @@ if TYPE_CHECKING:
         EventFormatError,
         InvalidParameterError,
         InvalidToolError,
+        McpServerError,
+        MissingExtraError,
         MissingModelError,
+        PayloadWarning,
         RegistryError,
         ReplyError,
         StoreError,
@@ -40,6 +43,7 @@ if TYPE_CHECKING:
         supports_feature,
     )
     from context_assembler.sessions import InMemoryStore, SqliteStore, open_store
+    from context_assembler.skills.folder import FolderSkills
     from context_assembler.stages.build_system_prompt import SystemPromptBuilder
     from context_assembler.stages.collect_tools import ToolCollector
     from context_assembler.stages.detect_compaction import CompactionDetector
@@ -47,7 +51,7 @@ if TYPE_CHECKING:
     from context_assembler.stages.resolve_defaults import DefaultsResolver
     from context_assembler.stages.transform_messages import MessageTransformer
     from context_assembler.tokens import TokenCounter
-    from context_assembler.tools import tool
+    from context_assembler.tools import McpTools, call_mcp_tool, tool
     from context_assembler.transcripts import read_transcript
     from context_assembler.truncation import Truncator
     from context_assembler.values.context import AssembledContext
@@ -95,7 +99,10 @@ _HOMES: Final = {
         "EventFormatError",
         "InvalidParameterError",
         "InvalidToolError",
+        "McpServerError",
+        "MissingExtraError",
         "MissingModelError",
+        "PayloadWarning",
         "RegistryError",
         "ReplyError",
         "StoreError",
@@ -112,6 +119,7 @@ _HOMES: Final = {
     ),
     "limits": ("ModelRegistry", "get_model_limits", "register_model", "supports_feature"),
     "sessions": ("InMemoryStore", "SqliteStore", "open_store"),
+    "skills.folder": ("FolderSkills",),
     "stages.build_system_prompt": ("SystemPromptBuilder",),
     "stages.collect_tools": ("ToolCollector",),
     "stages.detect_compaction": ("CompactionDetector",),
@@ -119,7 +127,7 @@ _HOMES: Final = {
     "stages.resolve_defaults": ("DefaultsResolver",),
     "stages.transform_messages": ("MessageTransformer",),
     "tokens": ("TokenCounter",),
-    "tools": ("tool",),
+    "tools": ("McpTools", "call_mcp_tool", "tool"),
     "transcripts": ("read_transcript",),
     "truncation": ("Truncator",),
     "values.context": ("AssembledContext",),
@@ -176,16 +184,21 @@ __all__ = [
     "EmptySessionError",
     "EventFormatError",
     "FileIdSource",
+    "FolderSkills",
     "Image",
     "InMemoryStore",
     "InvalidParameterError",
     "InvalidToolError",
+    "McpServerError",
+    "McpTools",
     "Message",
     "MessageTransformer",
+    "MissingExtraError",
     "MissingModelError",
     "ModelLimits",
     "ModelRegistry",
     "Opaque",
+    "PayloadWarning",
     "PromptSection",
     "Provenance",
     "RegistryError",
@@ -219,6 +232,7 @@ __all__ = [
     "UrlSource",
     "Violation",
     "assistant_event",
+    "call_mcp_tool",
     "create_context_assembler",
     "get_model_limits",
     "open_store",

@@ -1,27 +1,24 @@
-"""`ContextAssembler`: the facade. Gathers, asks the pipeline, caches, records."""
+"""`ContextAssembler`: the facade. Assembles, records, watches, closes."""
 
-import asyncio
-import time
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import AsyncExitStack
-from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, Self
+from typing import TYPE_CHECKING, Any, Self
 
+from context_assembler.assembling import Assembling
 from context_assembler.cache import AssemblyCache, CacheStats
 from context_assembler.errors import UnknownSessionError
-from context_assembler.gathering import Gathered, Gathering, key_of
+from context_assembler.gathering import Gathering
 from context_assembler.limits import ModelRegistry, default_registry
 from context_assembler.pipeline import ContextPipeline
 from context_assembler.ports import SessionStore
-from context_assembler.recording import events_to_record
-from context_assembler.sessions import open_store
-from context_assembler.stages.build_system_prompt import SystemPromptBuilder
-from context_assembler.stages.detect_compaction import CompactionDetector
+from context_assembler.recording import read_answer, store_answer
+from context_assembler.sessions import calibrations_of, open_store
 from context_assembler.stages.load_bootstrap import BootstrapLoader
 from context_assembler.sync import run_sync
+from context_assembler.tokens import RemoteCounter
 from context_assembler.values.context import AssembledContext
 from context_assembler.values.events import (
     Content,
@@ -39,10 +36,6 @@ if TYPE_CHECKING:
     from context_assembler.config import AssemblerConfig
 
 
-# From here on building takes longer than other tasks of the event loop should wait.
-_LONG_HISTORY: Final = 200
-
-
 class ContextAssembler:
     """Builds the request of a session's next model call.
 
@@ -57,6 +50,8 @@ class ContextAssembler:
         config: Settings; by default those of the environment and the configuration files.
         prompt_sections: The application's own sections of the system prompt.
         registry: What is known about models.
+        clients: SDK clients that `exact=True` asks for the true count of a payload; nothing else is
+            ever asked of them.
         now: The clock behind the time stamps of recorded events.
     """
 
@@ -70,6 +65,7 @@ class ContextAssembler:
         config: "AssemblerConfig | None" = None,
         prompt_sections: Iterable[PromptSection] = (),
         registry: ModelRegistry | None = None,
+        clients: Mapping[str, Any] | Iterable[Any] | None = None,
         now: Callable[[], datetime] | None = None,
     ) -> None:
         if config is None:
@@ -88,22 +84,19 @@ class ContextAssembler:
             config=config,
             registry=registry,
             now=self._now,
-        )
-        self._pipeline = ContextPipeline(
-            prompt_builder=SystemPromptBuilder(
-                priorities=config.prompt.priorities,
-                required=config.bootstrap.required,
-                sections=prompt_sections,
-            ),
-            detector=CompactionDetector(config.compaction),
-            clock=config.clock,
-            truncation=config.truncation,
-            resolve_model=lambda model: registry.get(model).id,
-            account=config.account,
-            summarizes_tools=config.prompt.summarizes_tools,
+            calibrations=calibrations_of(self.sessions),
         )
         self._cache = AssemblyCache[AssembledContext](
             max_entries=config.cache.max_entries, ttl_seconds=config.cache.ttl_seconds
+        )
+        self._assembling = Assembling(
+            sessions=self.sessions,
+            gathering=self._gathering,
+            pipeline=ContextPipeline.from_config(
+                config, registry=registry, prompt_sections=prompt_sections
+            ),
+            cache=self._cache,
+            remote=None if clients is None else RemoteCounter(clients),
         )
         self._open = AsyncExitStack()
 
@@ -124,7 +117,7 @@ class ContextAssembler:
             UnknownModelError: Nothing is known about the model.
             ContextOverflowError: What may not be dropped does not fit.
         """
-        return await self._assemble(session_id, agent_id, options)
+        return await self._assembling.assemble(session_id, agent_id, options)
 
     def assemble_sync(
         self, session_id: str, agent_id: str | None = None, **options: Any
@@ -136,27 +129,37 @@ class ContextAssembler:
         return run_sync(self.assemble(session_id, agent_id, **options))
 
     async def record(
-        self, session_id: str, reply: Any, context: AssembledContext
+        self,
+        session_id: str,
+        reply: Any,
+        context: AssembledContext,
+        summary: str | None = None,
     ) -> list[SessionEvent]:
         """Store what a call added to the session: the notes it was sent, then the model's reply.
+
+        A compaction that the provider wrote into the reply becomes an event that covers what was
+        sent; what the model said behind it is the reply.
 
         Args:
             reply: The final reply object of the anthropic or openai SDK, or its dict.
             context: What the reply answers; the fingerprint of its payload is stored with it.
+            summary: The plain text of such a compaction, for other models, accounts and providers;
+                by default what can be read of it.
 
         Returns:
-            The new events; the last one is the reply.
+            The new events; the last one is the reply, or a compaction that nothing followed.
 
         Raises:
             InvalidParameterError: The context belongs to another session.
             ReplyError: No bundled provider answers in that shape.
             UnknownSessionError: There is no such session.
         """
-        events = events_to_record(
-            session_id, reply, context, account=self._account, now=self._now()
+        answered = read_answer(
+            session_id, reply, context, account=self._account, now=self._now(), summary=summary
         )
-        await self.sessions.head(session_id)
-        return await self.sessions.append(session_id, events)
+        events = await store_answer(self.sessions, session_id, answered)
+        await self._gathering.learn(answered.observation)
+        return events
 
     async def add_user(
         self,
@@ -204,13 +207,13 @@ class ContextAssembler:
         **options: Any,
     ) -> CompactionCheck:
         """Return whether the session should be compacted before its next call."""
-        gathered = await self._gather(session_id, agent_id, options)
-        events = await self._load(gathered)
-        return self._pipeline.check_compaction(gathered, events, is_explicit=is_explicit)
+        return await self._assembling.check_compaction(
+            session_id, agent_id, options, is_explicit=is_explicit
+        )
 
     async def explain(self, session_id: str, agent_id: str | None = None, **options: Any) -> Report:
         """Return the report of the session's next request, as `assemble` would make it."""
-        context = await self._assemble(session_id, agent_id, options, uses_cache=False)
+        context = await self._assembling.assemble(session_id, agent_id, options, uses_cache=False)
         return context.report
 
     def invalidate_cache(self, session_id: str | None = None) -> int:
@@ -228,8 +231,8 @@ class ContextAssembler:
 
     async def __aenter__(self) -> Self:
         """Watch the bootstrap folder while entered."""
-        if self._gathering.loader is not None:
-            watch = FolderWatch([self._gathering.loader.folder], self._gathering.loader.invalidate)
+        if (loader := self._gathering.loader) is not None:
+            watch = FolderWatch(loader.watched_folders, loader.invalidate)
             await self._open.enter_async_context(watch)
         return self
 
@@ -238,52 +241,10 @@ class ContextAssembler:
         await self.close()
 
     async def close(self) -> None:
-        """Close the session store, if it was opened here."""
+        """Close the session store, if it was opened here, and the connections to MCP servers."""
+        await self._gathering.close()
         if self._owns_store:
             await self.sessions.close()
-
-    async def _assemble(
-        self,
-        session_id: str,
-        agent_id: str | None,
-        options: Mapping[str, Any],
-        *,
-        uses_cache: bool = True,
-    ) -> AssembledContext:
-        started = time.perf_counter()
-        gathered = await self._gather(session_id, agent_id, options)
-        gathered_at = time.perf_counter()
-
-        async def build() -> AssembledContext:
-            events = await self._load(gathered)
-            if len(events) < _LONG_HISTORY:
-                return self._pipeline.build(gathered, events)
-            return await asyncio.to_thread(self._pipeline.build, gathered, events)
-
-        if uses_cache and not gathered.settled.options.fresh:
-            context, was_hit = await self._cache.get_or_load(key_of(gathered), build)
-        else:
-            context, was_hit = await build(), False
-        done = time.perf_counter()
-        timings = {"gather": (gathered_at - started) * 1e3, "build": (done - gathered_at) * 1e3}
-        return replace(
-            context,
-            metadata=replace(
-                context.metadata, assembly_ms=(done - started) * 1e3, cache_hit=was_hit
-            ),
-            report=replace(context.report, timings_ms=timings),
-        )
-
-    async def _gather(
-        self, session_id: str, agent_id: str | None, options: Mapping[str, Any]
-    ) -> Gathered:
-        head = await self.sessions.head(session_id)
-        return await self._gathering.gather(head, agent_id=agent_id, options=options)
-
-    async def _load(self, gathered: Gathered) -> list[SessionEvent]:
-        """Return the events up to the one that was last when gathering began."""
-        events = self.sessions.load(gathered.session_id)
-        return [event async for event in events if event.seq <= gathered.last_seq]
 
     async def _begin(self, session_id: str, agent_id: str) -> None:
         """Create the session, unless it is there."""

@@ -1,68 +1,42 @@
 """Everything a context is made from besides the events, collected side by side."""
 
 import asyncio
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from datetime import date, datetime
-from hashlib import blake2b
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from context_assembler.cache import CacheKey
 from context_assembler.errors import ConfigurationError
+from context_assembler.gathered import Gathered
 from context_assembler.limits import ModelRegistry, lifecycle_warnings
-from context_assembler.ports import TokenCounter, ToolSource
+from context_assembler.ports import CalibrationStore, TokenCounter, ToolSource
 from context_assembler.providers import provider_for
-from context_assembler.skills import (
-    ChosenSkills,
-    SkillsText,
-    choose_skills,
-    describe_skills,
-    list_skills,
-    open_skill_providers,
-)
-from context_assembler.stages.collect_tools import ToolCollector
+from context_assembler.skills import SkillTeller, ToldSkills, open_skill_providers
+from context_assembler.stages.collect_tools import CollectedTools, ToolCollector
 from context_assembler.stages.load_bootstrap import BootstrapLoader
 from context_assembler.stages.resolve_defaults import (
     DefaultsResolver,
     validate_for_model,
     validate_tool_choice,
 )
-from context_assembler.tokens import CountOnce, counter_for
-from context_assembler.tools import open_tool_sources
+from context_assembler.tokens import CountingMode, CountOnce, counter_for
+from context_assembler.tools import open_skill_tools, open_tool_sources
+from context_assembler.values.calibration import (
+    Calibration,
+    UsageObservation,
+    counter_id,
+    factor_for,
+)
 from context_assembler.values.draft import Parameters
 from context_assembler.values.events import SessionHead
 from context_assembler.values.limits import ModelLimits
 from context_assembler.values.options import AssembleOptions, Settled
 from context_assembler.values.parts import Json
-from context_assembler.values.prompt import BootstrapFile, Skill
-from context_assembler.values.report import ReportEntry
-from context_assembler.values.tools import ToolSpec
+from context_assembler.values.prompt import BootstrapFile
 
 if TYPE_CHECKING:
     from context_assembler.config import AssemblerConfig
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Gathered:
-    """Everything a context is made from, besides the session's events."""
-
-    session_id: str
-    agent_id: str | None
-    last_seq: int
-    incarnation: str = ""
-    settled: Settled
-    parameters: Parameters
-    limits: ModelLimits
-    counter: TokenCounter
-    files: Sequence[BootstrapFile] = ()
-    tools: tuple[ToolSpec, ...] = ()
-    skills: tuple[Skill, ...] = ()
-    skills_text: str = ""
-    active_skills: tuple[str, ...] = ()
-    entries: tuple[ReportEntry, ...] = ()
-    warnings: tuple[str, ...] = ()
-    today: date
 
 
 class Gathering:
@@ -77,6 +51,7 @@ class Gathering:
         config: "AssemblerConfig",
         registry: ModelRegistry,
         now: Callable[[], datetime],
+        calibrations: CalibrationStore | None = None,
     ) -> None:
         self.loader = _open_loader(bootstrap, config)
         self._collector = ToolCollector(
@@ -86,14 +61,24 @@ class Gathering:
             on_conflict=config.on_tool_conflict,
             timeout_seconds=config.tools.timeout_seconds,
         )
-        self._skill_providers = open_skill_providers(skills)
+        self._skills = SkillTeller(
+            open_skill_providers(config.skill_folders if skills is None else skills),
+            max_tokens=config.prompt.skills_tokens,
+            timeout_seconds=config.tools.timeout_seconds,
+            masks_secrets="files" in config.safety.masks_secrets_in,
+        )
         self._resolver = DefaultsResolver(_system_layer(config))
         self._config = config
         self._registry = registry
         self._now = now
+        self._calibrations = calibrations if config.calibrates_tokens else None
 
     async def gather(
-        self, head: SessionHead, *, agent_id: str | None, options: Mapping[str, Any]
+        self,
+        head: SessionHead,
+        *,
+        agent_id: str | None,
+        options: Mapping[str, Any],
     ) -> Gathered:
         """Return what holds for the next call of a session.
 
@@ -106,15 +91,13 @@ class Gathering:
         agent_id = agent_id or head.session.agent_id
         settled, limits, parameters = self._settle(head, agent_id, options)
         settled, additional = _open_additional_tools(settled)
-        wanted = settled.options
-        counter = CountOnce(counter_for(limits, mode=self._config.token_counter))
-        files, collected, listed = await asyncio.gather(
+        counter = self._counter_for(limits)
+        files, (told, collected), calibrations = await asyncio.gather(
             self._load_files(agent_id, counter),
-            self._collector.collect(wanted, additional=additional),
-            list_skills(self._skill_providers),
+            self._collect(settled, additional, agent_id=agent_id, counter=counter),
+            self._load_calibrations(),
         )
         settled = validate_tool_choice(settled, collected.tools, provider=provider_for(limits))
-        skills, described = self._tell_of(listed.skills, settled, counter)
         today = self._now().date()
         return Gathered(
             session_id=head.session.id,
@@ -125,21 +108,42 @@ class Gathering:
             parameters=replace(parameters, tool_choice=settled.options.tool_choice),
             limits=limits,
             counter=counter,
+            token_factor=_factor(calibrations, limits, counter, has_tools=bool(collected.tools)),
             files=files,
             tools=collected.tools,
-            skills=skills.skills,
-            skills_text=described.text,
-            active_skills=described.active,
-            entries=(*skills.entries, *described.entries, *collected.entries),
+            skills=told.skills,
+            skills_text=told.text,
+            active_skills=told.active,
+            entries=(*told.entries, *collected.entries),
             warnings=(
                 *lifecycle_warnings(limits, today),
-                *listed.warnings,
-                *skills.warnings,
+                *told.warnings,
                 *collected.warnings,
-                *_unused(wanted),
+                *_unused(settled.options),
             ),
             today=today,
         )
+
+    def over(self, gathered: Gathered, protocol: str) -> Gathered:
+        """Return the same for a call over another of the model's protocols."""
+        limits = replace(gathered.limits, protocol=protocol)
+        return replace(gathered, limits=limits, counter=self._counter_for(limits))
+
+    async def close(self) -> None:
+        """Let go of the sources' connections."""
+        await self._collector.close()
+
+    async def learn(self, observe: Callable[[CountingMode], UsageObservation | None]) -> None:
+        """Learn from a call's usage, unless the settings say not to or it is not comparable."""
+        if self._calibrations is not None and (seen := observe(self._config.token_counter)):
+            await self._calibrations.observe_usage(seen)
+
+    def _counter_for(self, limits: ModelLimits) -> CountOnce:
+        mode = self._config.token_counter
+        return CountOnce(counter_for(limits, mode=mode, protocol=provider_for(limits)))
+
+    async def _load_calibrations(self) -> Sequence[Calibration]:
+        return () if self._calibrations is None else await self._calibrations.calibrations()
 
     def _settle(
         self, head: SessionHead, agent_id: str | None, options: Mapping[str, Any]
@@ -156,25 +160,43 @@ class Gathering:
         parameters, settled = validate_for_model(settled, limits)
         return settled, limits, parameters
 
-    def _tell_of(
-        self, skills: Iterable[Skill], settled: Settled, counter: TokenCounter
-    ) -> tuple[ChosenSkills, SkillsText]:
-        options = settled.options
-        chosen = choose_skills(
-            skills, skip=bool(options.skip_skills), patterns=options.skill_filter
+    async def _collect(
+        self,
+        settled: Settled,
+        additional: Sequence[ToolSource],
+        *,
+        agent_id: str | None,
+        counter: TokenCounter,
+    ) -> tuple[ToldSkills, CollectedTools]:
+        """Ask for skills, then for tools, since active skills bring some."""
+        has_skills = self._config.prompt.has_section("skills", agent_id=agent_id)
+        reason = None if has_skills else f"the agent {agent_id!r} does not inherit them"
+        told = await self._skills.tell(settled, counter=counter, skip_reason=reason)
+        collected = await self._collector.collect(
+            settled.options, additional=additional, skills=open_skill_tools(told.with_tools)
         )
-        described = describe_skills(
-            chosen.skills,
-            max_tokens=self._config.prompt.skills_tokens,
-            count_text=counter.count_text,
-            active=_named_by_request(settled),
-        )
-        return chosen, described
+        return told, collected
 
     async def _load_files(self, agent_id: str | None, counter: TokenCounter) -> list[BootstrapFile]:
         if self.loader is None:
             return []
         return await self.loader.load(agent_id, count_text=counter.count_text)
+
+
+def _factor(
+    calibrations: Sequence[Calibration],
+    limits: ModelLimits,
+    counter: TokenCounter,
+    *,
+    has_tools: bool,
+) -> float:
+    return factor_for(
+        calibrations,
+        provider=provider_for(limits),
+        model=limits.id,
+        shape="tools" if has_tools else "text",
+        counter=counter_id(counter.name),
+    )
 
 
 def _open_additional_tools(settled: Settled) -> tuple[Settled, list[ToolSource]]:
@@ -184,7 +206,8 @@ def _open_additional_tools(settled: Settled) -> tuple[Settled, list[ToolSource]]
         ConfigurationError: The request gives something that is no source of tools.
     """
     try:
-        return settled, open_tool_sources(settled.options.additional_tools)
+        given = settled.options.additional_tools
+        return settled, open_tool_sources(given, starts_servers=False)
     except ConfigurationError as error:
         layer = settled.layers["additional_tools"]
         if layer == "request":
@@ -194,12 +217,6 @@ def _open_additional_tools(settled: Settled) -> tuple[Settled, list[ToolSource]]
         options = replace(settled.options, additional_tools=None)
         warnings = (*settled.warnings, warning)
         return replace(settled, options=options, layers=layers, warnings=warnings), []
-
-
-def _named_by_request(settled: Settled) -> tuple[str, ...]:
-    """Return the skills that the call itself asks for by name."""
-    is_asked = settled.layers.get("skill_filter") == "request"
-    return settled.options.skill_filter or () if is_asked else ()
 
 
 def _unused(options: AssembleOptions) -> list[str]:
@@ -222,6 +239,7 @@ def _open_loader(
         max_file_tokens=settings.max_file_tokens,
         max_total_tokens=settings.max_total_tokens,
         ttl_seconds=settings.ttl_seconds,
+        masks_secrets="files" in config.safety.masks_secrets_in,
     )
 
 
@@ -237,29 +255,3 @@ def _system_layer(config: "AssemblerConfig") -> AssembleOptions:
     }
     given = config.defaults
     return replace(given, **{k: v for k, v in parts.items() if getattr(given, k) is None})
-
-
-def key_of(gathered: Gathered) -> CacheKey:
-    """Return the key of everything the context depends on.
-
-    A session's events are append-only, so the last sequence number stands for all of them; a session
-    deleted and begun again is another incarnation.
-    """
-    made_from = (
-        gathered.incarnation,
-        gathered.settled,
-        gathered.limits,
-        [(file.path, file.state, file.fingerprint) for file in gathered.files],
-        gathered.tools,
-        gathered.skills_text,
-        gathered.entries,
-        gathered.warnings,
-        gathered.today,
-    )
-    fingerprint = blake2b(repr(made_from).encode("utf-8", "surrogatepass"), digest_size=16)
-    return CacheKey(
-        session_id=gathered.session_id,
-        last_seq=gathered.last_seq,
-        agent_id=gathered.agent_id,
-        fingerprint=fingerprint.hexdigest(),
-    )

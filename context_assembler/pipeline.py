@@ -1,43 +1,42 @@
 """`ContextPipeline`: what was gathered → shape → fit → one context; pure from end to end."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
 from functools import partial
+from typing import TYPE_CHECKING, Self
 
-from context_assembler.errors import EmptySessionError
-from context_assembler.gathering import Gathered
+from context_assembler.errors import ContextOverflowError, EmptySessionError
+from context_assembler.gathered import Gathered
+from context_assembler.limits import ModelRegistry
 from context_assembler.ports import Truncation
-from context_assembler.providers import PROVIDER_FUNCTIONS, PROVIDERS, provider_for
+from context_assembler.providers import PROVIDER_FUNCTIONS, PROVIDERS, other_protocols, provider_for
 from context_assembler.stages.bind_reasoning import bind_reasoning
-from context_assembler.stages.build_system_prompt import (
-    SystemPromptBuilder,
-    join_sections,
-    summarize_tools,
-)
+from context_assembler.stages.build_system_prompt import SystemPromptBuilder, summarize_tools
 from context_assembler.stages.detect_compaction import CompactionDetector, read_history
 from context_assembler.stages.load_bootstrap import render_bootstrap
+from context_assembler.stages.mask_secrets import SecretMasker
 from context_assembler.stages.place_notes import append_notes, place_clock, tell_date
 from context_assembler.stages.repair_history import repair_history
-from context_assembler.stages.split_window import (
-    add_messages,
-    check_feasible,
-    fit_system,
-    measure_window,
-)
+from context_assembler.stages.settle_tools import ToolSettler
+from context_assembler.stages.split_window import add_messages, check_feasible
 from context_assembler.stages.tell_changes import count_rows, overlay_rows, warn_of_losses
 from context_assembler.stages.transform_messages import MessageTransformer
 from context_assembler.stages.write_report import write_report
 from context_assembler.truncation import Truncator
-from context_assembler.values.context import AssembledContext, ContextMetadata
+from context_assembler.values.context import AssembledContext
 from context_assembler.values.draft import Draft
 from context_assembler.values.events import SessionEvent
 from context_assembler.values.ledger import Ledger
 from context_assembler.values.limits import ModelLimits
 from context_assembler.values.messages import Message
-from context_assembler.values.options import ClockSettings, Settled, TruncationSettings
-from context_assembler.values.parts import Json
+from context_assembler.values.options import ClockSettings, TruncationSettings
 from context_assembler.values.prompt import PromptSection, SystemPrompt
+from context_assembler.values.readers import Reader, route_of
 from context_assembler.values.report import CompactionCheck, ReportEntry
+
+if TYPE_CHECKING:
+    from context_assembler.config import AssemblerConfig
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,6 +59,10 @@ class ContextPipeline:
         resolve_model: Turns a recorded model id into the registry's; `LookupError`: unknown.
         account: The caller's tag for the account or route in use.
         summarizes_tools: Whether the system prompt lists the tools in words.
+        masker: Masks secrets in what tools returned and users wrote.
+        checks_payloads: Whether a payload is held against its provider's rules.
+        tool_settler: Settles how the model is told which tools there are.
+        lets_edits_wait: Whether a changed system prompt waits until the payload is rewritten anyway.
     """
 
     prompt_builder: SystemPromptBuilder
@@ -69,6 +72,41 @@ class ContextPipeline:
     resolve_model: Callable[[str], str]
     account: str | None = None
     summarizes_tools: bool = False
+    masker: SecretMasker = field(default_factory=SecretMasker)
+    checks_payloads: bool = True
+    tool_settler: ToolSettler = field(default_factory=ToolSettler)
+    lets_edits_wait: bool = False
+
+    @classmethod
+    def from_config(
+        cls,
+        config: "AssemblerConfig",
+        *,
+        registry: ModelRegistry,
+        prompt_sections: Iterable[PromptSection] = (),
+    ) -> Self:
+        """Return the pipeline that the settings ask for."""
+        return cls(
+            prompt_builder=SystemPromptBuilder(
+                priorities=config.prompt.priorities,
+                required=config.bootstrap.required,
+                sections=prompt_sections,
+                inherits=config.prompt.inherits,
+                max_tokens=config.prompt.max_tokens,
+            ),
+            detector=CompactionDetector(config.compaction),
+            clock=config.clock,
+            truncation=config.truncation,
+            resolve_model=lambda model: registry.get(model).id,
+            account=config.account,
+            summarizes_tools=config.prompt.summarizes_tools,
+            masker=SecretMasker(config.safety.masks_secrets_in),
+            checks_payloads=config.checks_payloads,
+            tool_settler=ToolSettler(
+                policy=config.tools.changes, defers_above=config.tools.defers_above
+            ),
+            lets_edits_wait=config.bootstrap.policy == "freeze",
+        )
 
     def build(self, gathered: Gathered, events: Iterable[SessionEvent]) -> AssembledContext:
         """Return the context.
@@ -78,7 +116,33 @@ class ContextPipeline:
             ContextOverflowError: What may not be dropped does not fit.
             TemplateError: A bootstrap template does not render.
         """
+        *onward, anew = self._ways(gathered, events := list(events))
+        for way in onward:
+            with suppress(ContextOverflowError):
+                context = self._build(way, events)
+                if way.goes_on(context.draft, context.report):
+                    return context
+        return self._build(anew, events)
+
+    def _ways(self, gathered: Gathered, events: Sequence[SessionEvent]) -> list[Gathered]:
+        """Return the ways to go on from the last call, the best one first; the last always works."""
+        gathered = gathered.following(events)
+        settled = self.tool_settler.settle(
+            gathered.tools,
+            events,
+            provider=PROVIDERS[provider_for(gathered.limits)],
+            limits=gathered.limits,
+            choice=gathered.parameters.tool_choice,
+        )
+        ways = [gathered.telling(one) for one in settled]
+        if not self.lets_edits_wait:
+            return ways
+        held = [way.holding(events) for way in ways[:-1] or ways]
+        return [*(way for way in held if way.last_call.holds), *ways[-1:]]
+
+    def _build(self, gathered: Gathered, events: Sequence[SessionEvent]) -> AssembledContext:
         shaped = self._shape(gathered, events)
+        gathered = gathered.told(shaped.system)
         if all(message.role == "system" or message.kind == "note" for message in shaped.messages):
             raise EmptySessionError(gathered.session_id)
         check_feasible(shaped.ledger, gathered.tools)
@@ -88,9 +152,12 @@ class ContextPipeline:
         changed = [entry for entry in late_entries if entry.kind == "message"]
         others = [entry for entry in late_entries if entry.kind != "message"]
         ledger = add_messages(shaped.ledger, draft.messages, counter=gathered.counter)
+        ledger = gathered.anchored(ledger, shaped.system, draft.messages)
+        pieces = overlay_rows((*shaped.entries, *gathered.entries), others)
+        files = gathered.last_call.shown_files(gathered.files, pieces)
         report = write_report(
-            files=gathered.files,
-            pieces=overlay_rows((*shaped.entries, *gathered.entries), others),
+            files=files,
+            pieces=(*pieces, *gathered.announce(draft, kept=cut.messages, ledger=ledger)),
             repairs=(*shaped.repairs, *changed),
             history=[message for message in shaped.messages if not message.is_fresh_note],
             cuts=cut.entries,
@@ -99,45 +166,63 @@ class ContextPipeline:
             settled=gathered.settled,
             warnings=(*gathered.warnings, *warn_of_losses((*shaped.repairs, *late_entries))),
             counter=gathered.counter,
+            untold_files=gathered.last_call.untold(files),
         )
         return AssembledContext(
             draft=draft,
-            metadata=_metadata(gathered, ledger, cut=cut, check=self._check(gathered, shaped)),
+            metadata=gathered.metadata(ledger, cut=cut, check=self._check(gathered, shaped)),
             report=report,
             provider=provider_for(gathered.limits),
             functions=PROVIDER_FUNCTIONS,
+            checks_payloads=self.checks_payloads,
+            epoch=gathered.epoch(shaped.system, files=files),
+            epoch_before=gathered.last_call.sent,
         )
 
     def check_compaction(
         self, gathered: Gathered, events: Iterable[SessionEvent], *, is_explicit: bool = False
     ) -> CompactionCheck:
         """Return whether the session should be compacted; nothing is cut for it."""
+        gathered = self._ways(gathered, events := list(events))[0]
         return self._check(gathered, self._shape(gathered, events), is_explicit=is_explicit)
 
     def _shape(self, gathered: Gathered, events: Iterable[SessionEvent]) -> _Shaped:
         options, limits = gathered.settled.options, gathered.limits
-        transformed = MessageTransformer().transform(events)
-        repaired = repair_history(transformed.messages, accepts_prefill=limits.supports("prefill"))
+        reader = self._reader(limits)
+        transformed = MessageTransformer(reads=reader.reads_compaction).transform(events)
+        current, old_entries = gathered.leave_out_old(transformed.messages)
+        masked, masked_entries = self.masker.mask_messages(current)
+        repaired = repair_history(
+            masked, accepts_prefill=limits.supports("prefill"), provider=reader.provider
+        )
         prompt = self.prompt_builder.build(
-            render_bootstrap(gathered.files, _template_variables(gathered)),
+            render_bootstrap(gathered.files, gathered.template_variables),
             session_system=transformed.leading_system,
             skills_text=gathered.skills_text,
             tools_summary=summarize_tools(gathered.tools) if self.summarizes_tools else "",
             additional=options.additional_system_prompt,
             datetime_text=tell_date(repaired.messages, settings=self.clock),
+            agent_id=gathered.agent_id,
+            count_text=gathered.counter.count_text,
         )
         # What no later call could send is gone before anything is counted or cut.
-        sendable, unsendable_entries = self._bind(repaired.messages, limits, None)
+        sendable, unsendable_entries = bind_reasoning(repaired.messages, reader=reader)
         messages = place_clock(sendable, settings=self.clock)
-        messages = append_notes(messages, prompt.notes)
-        system, fit_entries = _fit_system(gathered, prompt.system)
+        messages = gathered.place_change(append_notes(messages, prompt.notes))
+        system, fit_entries = gathered.fit(prompt.system)
         return _Shaped(
             system=system,
             messages=messages,
             notes=prompt.notes,
-            ledger=_measure(gathered, system),
+            ledger=gathered.measure(system),
             entries=overlay_rows(prompt.entries, fit_entries),
-            repairs=(*repaired.entries, *unsendable_entries),
+            repairs=(
+                *transformed.entries,
+                *old_entries,
+                *masked_entries,
+                *repaired.entries,
+                *unsendable_entries,
+            ),
         )
 
     def _draft(
@@ -147,12 +232,13 @@ class ContextPipeline:
 
         Of signed reasoning it has what this very payload may carry.
         """
-        draft = _draft_of(gathered, shaped, kept)
+        draft = gathered.draft(shaped.system, kept)
         provider = PROVIDERS[provider_for(gathered.limits)]
         entries: tuple[ReportEntry, ...] = ()
         if gathered.limits.thinking.is_prefix_bound and any(m.is_signed for m in kept):
             fingerprints = provider.fingerprints(draft)
-            bound, entries = self._bind(kept, gathered.limits, fingerprints)
+            reader = self._reader(gathered.limits)
+            bound, entries = bind_reasoning(kept, reader=reader, fingerprints=fingerprints)
             draft = replace(draft, messages=bound)
         adapted, rows = provider.adapt(draft)
         counted = count_rows(rows, before=draft, after=adapted, counter=gathered.counter)
@@ -160,7 +246,7 @@ class ContextPipeline:
 
     def _cut(self, gathered: Gathered, shaped: _Shaped) -> tuple[_Shaped, Truncation]:
         """Make the history fit; a note that is wanted and was cut is given once more, at the end."""
-        truncator = Truncator(self._truncation_of(gathered.settled))
+        truncator = Truncator(gathered.truncation(self.truncation))
         if self._fits_without_stale_reasoning(gathered, shaped):
             return shaped, Truncation(messages=shaped.messages)
         cut_to_fit = partial(
@@ -180,119 +266,31 @@ class ContextPipeline:
         draft, stale = self._draft(gathered, shaped, shaped.messages)
         return bool(stale) and sum(map(count, draft.messages)) <= room_tokens
 
-    def _truncation_of(self, settled: Settled) -> TruncationSettings:
-        options, usual = settled.options, self.truncation
-        return replace(
-            usual,
-            strategy=options.truncation_strategy or usual.strategy,
-            window_turns=options.window_turns or usual.window_turns,
-            cache_stable=(
-                usual.cache_stable if options.cache_stable is None else options.cache_stable
-            ),
-            on_overflow=options.on_overflow or usual.on_overflow,
-        )
-
-    def _bind(
-        self,
-        messages: Sequence[Message],
-        limits: ModelLimits,
-        fingerprints: Sequence[str] | None,
-    ) -> tuple[tuple[Message, ...], tuple[ReportEntry, ...]]:
-        return bind_reasoning(
-            messages,
+    def _reader(self, limits: ModelLimits) -> Reader:
+        return Reader(
             provider=provider_for(limits),
             limits=limits,
-            account=self.account,
-            fingerprints=fingerprints,
+            account=route_of(limits, account=self.account),
             resolve_model=self.resolve_model,
+            other_protocols=other_protocols(limits),
         )
 
     def _check(
         self, gathered: Gathered, shaped: _Shaped, *, is_explicit: bool = False
     ) -> CompactionCheck:
+        ledger = add_messages(shaped.ledger, shaped.messages, counter=gathered.counter)
         return self.detector.check(
-            add_messages(shaped.ledger, shaped.messages, counter=gathered.counter),
+            gathered.anchored(ledger, shaped.system, shaped.messages),
             history=read_history(shaped.messages, counter=gathered.counter),
             limits=gathered.limits,
             is_explicit=is_explicit,
         )
 
 
-def _draft_of(gathered: Gathered, shaped: _Shaped, messages: tuple[Message, ...]) -> Draft:
-    return Draft(
-        limits=gathered.limits,
-        parameters=gathered.parameters,
-        system=shaped.system,
-        messages=messages,
-        tools=gathered.tools,
-        session_id=gathered.session_id,
-        cache=gathered.settled.options.cache or "auto",
-    )
-
-
 def _adapt_messages(gathered: Gathered, shaped: _Shaped) -> _Shaped:
     """Spell what the provider cannot take as text before anything is cut: that text counts."""
-    draft = _draft_of(gathered, shaped, shaped.messages)
+    draft = gathered.draft(shaped.system, shaped.messages)
     adapted, rows = PROVIDERS[provider_for(gathered.limits)].adapt(draft)
     counted = count_rows(rows, before=draft, after=adapted, counter=gathered.counter)
     repairs = [row for row in counted if row.kind == "message"]
     return replace(shaped, messages=adapted.messages, repairs=(*shaped.repairs, *repairs))
-
-
-def _metadata(
-    gathered: Gathered, ledger: Ledger, *, cut: Truncation, check: CompactionCheck
-) -> ContextMetadata:
-    return ContextMetadata(
-        session_id=gathered.session_id,
-        model_id=gathered.limits.id,
-        agent_id=gathered.agent_id,
-        ledger=ledger,
-        truncated=bool(cut.entries),
-        truncated_by=gathered.settled.options.truncation_strategy if cut.entries else None,
-        cut_level=cut.level,
-        should_compact=check.needed,
-        compaction_reason=check.reason,
-        active_skills=gathered.active_skills,
-        assembly_ms=0.0,
-        cache_hit=False,
-        last_seq=gathered.last_seq,
-    )
-
-
-def _template_variables(gathered: Gathered) -> Mapping[str, Json]:
-    return {
-        "agent": gathered.agent_id or "",
-        "session": gathered.session_id,
-        "model": gathered.limits.id,
-        "date": gathered.today.isoformat(),
-        "skills": [skill.name for skill in gathered.skills],
-        "tools": [tool.name for tool in gathered.tools],
-    }
-
-
-def _measure(gathered: Gathered, system: SystemPrompt) -> Ledger:
-    options = gathered.settled.options
-    return measure_window(
-        gathered.limits,
-        system=system,
-        tools=gathered.tools,
-        counter=gathered.counter,
-        max_tokens=gathered.parameters.max_tokens,
-        max_context_tokens=options.max_context_tokens,
-        reserve_tokens=options.reserve_tokens,
-    )
-
-
-def _fit_system(
-    gathered: Gathered, system: SystemPrompt
-) -> tuple[SystemPrompt, tuple[ReportEntry, ...]]:
-    whole = _measure(gathered, system)
-    fitted = fit_system(
-        system.sections,
-        counter=gathered.counter,
-        budget_tokens=whole.budget_tokens,
-        other_fixed_tokens=whole.tokens_of("tools", "overhead"),
-    )
-    if not fitted.entries:
-        return system, ()
-    return join_sections(fitted.sections), fitted.entries

@@ -1,0 +1,39 @@
+"""Pydantic's complaints about settings, in our own words."""
+
+from pydantic import BaseModel, ValidationError
+from pydantic_core import ErrorDetails
+from pydantic_settings import BaseSettings
+
+from context_assembler.errors import ConfigurationError, UnknownOptionError
+
+
+def readable(error: ValidationError, config: type[BaseSettings]) -> ConfigurationError:
+    """Return the first of pydantic's complaints in our own words, and how many more there are."""
+    complaints = error.errors(include_url=False)
+    first = complaints[0]
+    cause = first.get("ctx", {}).get("error")
+    where = ".".join(str(step) for step in first["loc"])
+    if isinstance(cause, ConfigurationError):
+        cause.args = (f"In the setting {where!r}: {cause}",)
+        return cause
+    if first["type"] == "extra_forbidden":
+        return _unknown_key(first, config)
+    more = f" ({len(complaints) - 1} more)" if len(complaints) > 1 else ""
+    reason = str(cause) if cause else first["msg"]
+    given = "" if cause else f"; got {first['input']!r}"
+    place = f"The setting {where!r}: " if where else ""
+    return ConfigurationError(
+        f"{place}{reason}{given}{more}.", remedy="Correct that setting and try again."
+    )
+
+
+def _unknown_key(complaint: ErrorDetails, config: type[BaseSettings]) -> UnknownOptionError:
+    *path, key = [str(step) for step in complaint["loc"]]
+    model: type[BaseModel] = config
+    for step in path:
+        annotation = model.model_fields[step].annotation
+        assert isinstance(annotation, type)
+        assert issubclass(annotation, BaseModel)
+        model = annotation
+    kind = f"setting in {'.'.join(path)}" if path else "setting"
+    return UnknownOptionError(key, kind=kind, known=list(model.model_fields))

@@ -1,0 +1,77 @@
+"""Where settings are read from besides code: the environment and TOML files."""
+
+import json
+from collections.abc import Mapping
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Any, Final
+
+from pydantic_settings import (
+    BaseSettings,
+    EnvSettingsSource,
+    PydanticBaseSettingsSource,
+    PyprojectTomlConfigSettingsSource,
+    TomlConfigSettingsSource,
+)
+
+from context_assembler.errors import ConfigurationError, UnknownOptionError
+from context_assembler.values.json_shapes import is_object
+from context_assembler.values.option_rules import TEXT_OPTIONS
+from context_assembler.values.parts import Json
+
+ENV_PREFIX: Final = "CONTEXT_ASSEMBLER_"
+TABLE: Final = ("tool", "context-assembler")
+_FILE: Final = "context-assembler.toml"
+
+
+class Environment(EnvSettingsSource):
+    """Reads options in their own types, and refuses a name that is nearly a setting's."""
+
+    def __call__(self) -> dict[str, Any]:
+        self._refuse_misspelt()
+        found = super().__call__()
+        if is_object(defaults := found.get("defaults")):
+            found["defaults"] = _from_text(defaults)
+        if is_object(agents := found.get("agents")):
+            found["agents"] = {
+                agent_id: _from_text(options) if is_object(options) else options
+                for agent_id, options in agents.items()
+            }
+        return found
+
+    def _refuse_misspelt(self) -> None:
+        known = list(self.settings_cls.model_fields)
+        for variable in self.env_vars:
+            if not variable.upper().startswith(ENV_PREFIX):
+                continue
+            name = variable[len(ENV_PREFIX) :].lower().split("__")[0]
+            if name not in known and get_close_matches(name, known, n=1, cutoff=0.8):
+                raise UnknownOptionError(name, kind=f"setting in {variable.upper()}", known=known)
+
+
+def _from_text(options: Mapping[str, Json]) -> dict[str, Json]:
+    return {
+        name: value if name in TEXT_OPTIONS or not isinstance(value, str) else _json_or_text(value)
+        for name, value in options.items()
+    }
+
+
+def _json_or_text(value: str) -> Json:
+    try:
+        return json.loads(value)
+    except ValueError:
+        return value
+
+
+def file_sources(cls: type[BaseSettings], folder: Path) -> list[PydanticBaseSettingsSource]:
+    readers = {_FILE: TomlConfigSettingsSource, "pyproject.toml": PyprojectTomlConfigSettingsSource}
+    sources: list[PydanticBaseSettingsSource] = []
+    for name, reader in readers.items():
+        try:
+            sources.append(reader(cls, folder / name))
+        except (OSError, ValueError) as error:  # TOML and text that is not UTF-8 are ValueErrors
+            raise ConfigurationError(
+                f"{folder / name} cannot be read: {error}.",
+                remedy="Correct that file: it must be TOML in UTF-8.",
+            ) from error
+    return sources

@@ -1,0 +1,298 @@
+"""What one call is made from besides the session's events."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import date
+from hashlib import blake2b
+
+from context_assembler.cache import CacheKey
+from context_assembler.ports import TokenCounter, Truncation
+from context_assembler.providers import PROVIDERS, provider_for
+from context_assembler.skills import follow_cut
+from context_assembler.stages.build_system_prompt import join_sections
+from context_assembler.stages.hold_system import (
+    FROZEN,
+    NO_CALL,
+    LastCall,
+    compare_sections,
+    file_states,
+    fingerprint_choice,
+    frozen_rows,
+)
+from context_assembler.stages.settle_tools import SettledTools, goes_on, tell_rewrite, tell_tools
+from context_assembler.stages.split_window import anchor, fit_system, measure_window
+from context_assembler.stages.tell_changes import overlay_rows
+from context_assembler.tokens import CountOnce, calibrate
+from context_assembler.values.context import ContextMetadata
+from context_assembler.values.draft import Draft, Parameters
+from context_assembler.values.epochs import Epoch, last_epoch
+from context_assembler.values.events import SessionEvent
+from context_assembler.values.factors import TokenFactors, read_factors
+from context_assembler.values.ledger import Ledger
+from context_assembler.values.limits import ModelLimits
+from context_assembler.values.messages import Message
+from context_assembler.values.options import Settled, TruncationSettings
+from context_assembler.values.parts import Json
+from context_assembler.values.prompt import BootstrapFile, Skill, SystemPrompt
+from context_assembler.values.report import CompactionCheck, Report, ReportEntry
+from context_assembler.values.tools import ToolSpec
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Gathered:
+    """Everything a context is made from, besides the session's events.
+
+    `token_factor` is what reported usage corrects the counts of new messages by; `told_tools` says
+    how the model is told of its tools, once that is settled: then `tools` are those declared;
+    `last_call` is the one that this call follows in its session.
+    """
+
+    session_id: str
+    agent_id: str | None
+    last_seq: int
+    incarnation: str = ""
+    settled: Settled
+    parameters: Parameters
+    limits: ModelLimits
+    counter: TokenCounter
+    token_factor: float = 1.0
+    files: Sequence[BootstrapFile] = ()
+    tools: tuple[ToolSpec, ...] = ()
+    told_tools: SettledTools | None = None
+    last_call: LastCall = NO_CALL
+    skills: tuple[Skill, ...] = ()
+    skills_text: str = ""
+    active_skills: tuple[str, ...] = ()
+    entries: tuple[ReportEntry, ...] = ()
+    warnings: tuple[str, ...] = ()
+    today: date
+
+    @property
+    def key(self) -> CacheKey:
+        """The key of everything that the context depends on.
+
+        A session's events are append-only, so the last sequence number stands for all of them; a
+        session deleted and begun again is another incarnation.
+        """
+        made_from = (
+            self.incarnation,
+            self.settled,
+            self.limits,
+            self.token_factor,
+            [(file.path, file.state, file.fingerprint, file.warnings) for file in self.files],
+            self.tools,
+            self.skills_text,
+            self.entries,
+            self.warnings,
+            self.today,
+        )
+        fingerprint = blake2b(repr(made_from).encode("utf-8", "surrogatepass"), digest_size=16)
+        return CacheKey(
+            session_id=self.session_id,
+            last_seq=self.last_seq,
+            agent_id=self.agent_id,
+            fingerprint=fingerprint.hexdigest(),
+        )
+
+    @property
+    def template_variables(self) -> Mapping[str, Json]:
+        """What the templates of instruction files may name."""
+        return {
+            "agent": self.agent_id or "",
+            "session": self.session_id,
+            "model": self.limits.id,
+            "date": self.today.isoformat(),
+            "skills": [skill.name for skill in self.skills],
+            "tools": [tool.name for tool in self.tools],
+        }
+
+    def truncation(self, usual: TruncationSettings) -> TruncationSettings:
+        """Return how this call's history is made to fit: the usual way, less what it says itself."""
+        options = self.settled.options
+        return replace(
+            usual,
+            strategy=options.truncation_strategy or usual.strategy,
+            window_turns=options.window_turns or usual.window_turns,
+            cache_stable=(
+                usual.cache_stable if options.cache_stable is None else options.cache_stable
+            ),
+            on_overflow=options.on_overflow or usual.on_overflow,
+        )
+
+    def told(self, system: SystemPrompt) -> "Gathered":
+        """Return the same with what the finished system prompt still says of skills."""
+        sections = [one.content for one in system.sections if one.name == "skills"]
+        text = "".join(sections)
+        if text == self.skills_text.strip():
+            return self
+        left = follow_cut(
+            self.entries,
+            self.skills,
+            active=self.active_skills,
+            text=text,
+            count_text=self.counter.count_text,
+        )
+        return replace(self, entries=left.entries, active_skills=left.active)
+
+    def following(self, events: Sequence[SessionEvent]) -> "Gathered":
+        """Return the same as the call behind these events.
+
+        Its counter corrects each message by the factor that it was sent with.
+        """
+        factors = read_factors(events, model=self.limits.id, current=self.token_factor)
+        asked = fingerprint_choice(self.settled.options, agent_id=self.agent_id)
+        return replace(
+            self,
+            counter=CountOnce(calibrate(self.counter, factors)),
+            last_call=LastCall(sent=last_epoch(events), asked=asked),
+        )
+
+    def scaled(self, factor: float) -> "Gathered":
+        """Return the same with a counter whose counts are all corrected by one factor."""
+        factors = TokenFactors(current=factor)
+        return replace(self, counter=CountOnce(calibrate(self.counter, factors)))
+
+    def telling(self, settled: SettledTools) -> "Gathered":
+        """Return the same with its tools told in one way, and the rows that say so."""
+        rows = tell_tools(settled, self.entries, counter=self.counter)
+        entries = overlay_rows(self.entries, rows)
+        tools = settled.plan.declared
+        return replace(self, tools=tools, told_tools=settled, entries=entries)
+
+    def leave_out_old(
+        self, messages: tuple[Message, ...]
+    ) -> tuple[tuple[Message, ...], tuple[ReportEntry, ...]]:
+        """Return the messages without notes of tools that are declared by now, a row for each."""
+        return (
+            (messages, ()) if self.told_tools is None else self.told_tools.leave_out_old(messages)
+        )
+
+    def place_change(self, messages: tuple[Message, ...]) -> tuple[Message, ...]:
+        """Return the messages with the note of tools that came or went, where one is due."""
+        return messages if self.told_tools is None else self.told_tools.place(messages)
+
+    def goes_on(self, draft: Draft, report: Report) -> bool:
+        """Whether the request adds to what was sent before, as far as that was the plan."""
+        edits_wait = any(row.rule == FROZEN for row in report.entries)
+        if self.told_tools is None or not (edits_wait or self.told_tools.needs_check):
+            return True
+        return goes_on(self.told_tools, draft, provider=PROVIDERS[provider_for(self.limits)])
+
+    def announce(
+        self, draft: Draft, *, kept: Sequence[Message], ledger: Ledger
+    ) -> tuple[ReportEntry, ...]:
+        """Return the rows that announce what was sent before and is not sent again, and what it costs.
+
+        Args:
+            kept: The history after the cut, with all signed reasoning that it has.
+        """
+        tools = self.told_tools
+        told = () if tools is None else tell_rewrite(tools, tokens=ledger.used_tokens)
+        announced = self.last_call.announce(draft, kept=kept, ledger=ledger, counter=self.counter)
+        return (*told, *announced)
+
+    def metadata(
+        self, ledger: Ledger, *, cut: Truncation, check: CompactionCheck
+    ) -> ContextMetadata:
+        """Return the facts about the context that was made."""
+        active = (skill for skill in self.skills if skill.name in self.active_skills)
+        return ContextMetadata(
+            session_id=self.session_id,
+            model_id=self.limits.id,
+            agent_id=self.agent_id,
+            ledger=ledger,
+            truncated=bool(cut.entries),
+            truncated_by=self.settled.options.truncation_strategy if cut.entries else None,
+            cut_level=cut.level,
+            should_compact=check.needed,
+            compaction_reason=check.reason,
+            active_skills=self.active_skills,
+            assembly_ms=0.0,
+            cache_hit=False,
+            last_seq=self.last_seq,
+            skill_allowed_tools={
+                one.name: one.allowed_tools for one in active if one.allowed_tools
+            },
+        )
+
+    def measure(self, system: SystemPrompt) -> Ledger:
+        """Return the ledger of the fixed part."""
+        options = self.settled.options
+        ledger = measure_window(
+            self.limits,
+            system=system,
+            tools=self.tools if self.told_tools is None else self.told_tools.loaded,
+            counter=self.counter,
+            max_tokens=self.parameters.max_tokens,
+            max_context_tokens=options.max_context_tokens,
+            reserve_tokens=options.reserve_tokens,
+            parameters=self.parameters,
+        )
+        return replace(ledger, factor=self.token_factor)
+
+    def fit(self, system: SystemPrompt) -> tuple[SystemPrompt, tuple[ReportEntry, ...]]:
+        """Return the prompt with room for a history beside it, and a row for each section cut."""
+        fresh, entries = self._fit(system)
+        if (held := self.last_call.held_sections) is None:
+            return fresh, entries
+        before, held_entries = self._fit(join_sections(held))
+        frozen = frozen_rows(compare_sections(before.sections, fresh.sections))
+        return before, tuple(overlay_rows((*entries, *held_entries), frozen))
+
+    def _fit(self, system: SystemPrompt) -> tuple[SystemPrompt, tuple[ReportEntry, ...]]:
+        whole = self.measure(system)
+        fitted = fit_system(
+            system.sections,
+            counter=self.counter,
+            budget_tokens=whole.budget_tokens,
+            other_fixed_tokens=whole.tokens_of("tools", "overhead"),
+        )
+        if not fitted.entries:
+            return system, ()
+        return join_sections(fitted.sections), fitted.entries
+
+    def holding(self, events: Iterable[SessionEvent]) -> "Gathered":
+        """Return the same with the last call's system prompt, where that may be sent again."""
+        if self.settled.options.refresh:
+            return self
+        return replace(self, last_call=self.last_call.hold(events, model=self.limits.id))
+
+    def epoch(self, system: SystemPrompt, *, files: Iterable[BootstrapFile]) -> Epoch:
+        """Return what `record` keeps of what stands in front of the conversation."""
+        return Epoch(
+            sections=system.sections,
+            tools=self.tools,
+            tools_after_seq=0 if self.told_tools is None else self.told_tools.plan.after_seq,
+            asked=self.last_call.asked,
+            told=file_states(files),
+        )
+
+    def anchored(self, ledger: Ledger, system: SystemPrompt, messages: Sequence[Message]) -> Ledger:
+        """Return the ledger with what the last call was charged, where this one goes on from it.
+
+        While the window is not half full nothing depends on it, and nothing is rendered for it.
+        """
+        has_usage = any(message.made_by and message.made_by.usage for message in messages)
+        if not has_usage or 2 * ledger.used_tokens < ledger.budget_tokens:
+            return ledger
+        provider = PROVIDERS[provider_for(self.limits)]
+        return anchor(
+            ledger,
+            messages,
+            fingerprints=provider.fingerprints(self.draft(system, tuple(messages))),
+            limits=self.limits,
+            counter=self.counter,
+        )
+
+    def draft(self, system: SystemPrompt, messages: tuple[Message, ...]) -> Draft:
+        """Return the request with this system prompt and these messages."""
+        return Draft(
+            limits=self.limits,
+            parameters=self.parameters,
+            system=system,
+            messages=messages,
+            tools=self.tools,
+            session_id=self.session_id,
+            tool_plan=None if self.told_tools is None else self.told_tools.plan,
+            cache=self.settled.options.cache or "auto",
+        )
