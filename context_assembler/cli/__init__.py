@@ -22,6 +22,11 @@ COMMANDS: Final = {
         help="Write sample instruction files and a commented settings file.",
         panel=_START,
     ),
+    "lint": CommandRow(
+        module=f"{_HERE}.lint",
+        help="Say what is wrong with a folder of instruction files.",
+        panel=_START,
+    ),
     "import": CommandRow(
         module=f"{_HERE}.transcripts",
         help="Read transcripts into a session store.",
@@ -59,7 +64,7 @@ COMMANDS: Final = {
     ),
     "count": CommandRow(
         module=f"{_HERE}.count",
-        help="Count the tokens of a text or a conversation.",
+        help="Count the tokens of a text, a conversation, an image or a PDF.",
         panel=_FACTS,
     ),
     "models": CommandRow(

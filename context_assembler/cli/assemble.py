@@ -1,6 +1,7 @@
 """`assemble`: the payload as JSON."""
 
 import asyncio
+from dataclasses import replace
 from typing import Annotated, Final
 
 import typer
@@ -34,7 +35,8 @@ def assemble(
 
 
 def _print_payload(context: AssembledContext, *, provider: str | None, as_json: bool) -> None:
-    payload = context.to_request(provider)
+    # Every broken rule is shown below, so none of them is a warning as well.
+    payload = replace(context, checks_payloads=False).to_request(provider)
     violations = context.check(provider)
     if as_json:
         print_json(payload)

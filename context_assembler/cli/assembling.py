@@ -5,6 +5,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 from context_assembler.assembler import ContextAssembler
+from context_assembler.cli.clients import open_clients
 from context_assembler.cli.opening import opened_store, read_json
 from context_assembler.cli.request_options import Request
 from context_assembler.config import AssemblerConfig
@@ -24,6 +25,7 @@ async def opened_assembler(request: Request) -> AsyncGenerator[ContextAssembler,
             bootstrap=request.bootstrap,
             tools=read_tools(request.tools) if request.tools else (),
             config=settings,
+            clients=open_clients() if request.options.get("exact") else None,
         )
 
 

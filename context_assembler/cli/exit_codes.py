@@ -9,6 +9,7 @@ COMPACTION_NEEDED: Final = 10
 COMPACTION_INFEASIBLE: Final = 11
 PAYLOAD_REFUSED: Final = 12
 MODEL_NEEDS_ATTENTION: Final = 13
+LINT_FOUND: Final = 14
 INTERRUPTED: Final = 130
 
 MEANINGS: Final = {
@@ -19,5 +20,6 @@ MEANINGS: Final = {
     COMPACTION_INFEASIBLE: "check: compaction cannot help, the fixed part alone is too big",
     PAYLOAD_REFUSED: "the provider would refuse the payload",
     MODEL_NEEDS_ATTENTION: "models check: a model is retired, deprecated or about to be",
+    LINT_FOUND: "lint: an instruction file has an error",
     INTERRUPTED: "interrupted",
 }

@@ -1,7 +1,5 @@
 """`models`: what the registry knows."""
 
-from collections.abc import Iterator, Mapping
-from dataclasses import fields
 from datetime import UTC, date, datetime
 from typing import Annotated, Final
 
@@ -9,11 +7,19 @@ import typer
 from rich.table import Table
 from rich.text import Text
 
-from context_assembler.cli import exit_codes
+from context_assembler.cli.models_check import check
+from context_assembler.cli.models_refresh import refresh
 from context_assembler.cli.request_options import JsonFlag
 from context_assembler.cli.screen import one_line, people, print_json, spelling
 from context_assembler.errors import UnknownOptionError
-from context_assembler.limits import default_registry, lifecycle_warnings, price_at
+from context_assembler.limits import (
+    FEATURE_SYNONYMS,
+    KNOWN_FEATURES,
+    default_registry,
+    lifecycle_warnings,
+    price_at,
+)
+from context_assembler.resources import bundled_path
 from context_assembler.values.codec import to_json
 from context_assembler.values.limits import ModelLimits, Price
 from context_assembler.values.parts import Json
@@ -27,6 +33,10 @@ Provider = Annotated[
 ]
 Status = Annotated[
     str | None, typer.Option(metavar="NAME", help="active, legacy, deprecated or retired.")
+]
+Feature = Annotated[
+    list[str] | None,
+    typer.Option(metavar="NAME", help="Only models that have it: vision, pdf …; may be repeated."),
 ]
 
 
@@ -44,13 +54,22 @@ def models(context: typer.Context, *, as_json: JsonFlag = False) -> None:
 
 @app.command("list")
 def list_models(
-    *, provider: Provider = None, status: Status = None, as_json: JsonFlag = False
+    *,
+    provider: Provider = None,
+    status: Status = None,
+    feature: Feature = None,
+    as_json: JsonFlag = False,
 ) -> None:
     """List the models of the registry."""
-    rows = [row for row in default_registry().rows() if not provider or row.provider == provider]
+    features = [FEATURE_SYNONYMS.get(name, name) for name in feature or ()]
+    everything = list(default_registry().rows())
+    rows = [row for row in everything if not provider or row.provider == provider]
     rows = [row for row in rows if not status or row.status == status]
+    rows = [row for row in rows if all(map(row.supports, features))]
     if not rows:
-        _refuse_unknown_filter(provider=provider, status=status)
+        _refuse_unknown("provider", [provider or ""], {row.provider for row in everything})
+        _refuse_unknown("status", [status or ""], set(_STYLES))
+        _refuse_unknown("feature", features, {*KNOWN_FEATURES, *FEATURE_SYNONYMS})
     if as_json:
         print_json([_as_json(row) for row in rows])
         return
@@ -63,68 +82,53 @@ def show(
     model: Annotated[str, typer.Argument(metavar="ID", help="In any spelling.")],
     as_json: JsonFlag = False,
 ) -> None:
-    """Show everything that is known of one model."""
-    limits = default_registry().get(model)
+    """Show everything that is known of one model, and which file each field comes from."""
+    registry = default_registry()
+    limits, fields = registry.get(model), registry.fields(model)
+    codes = registry.sources()
+    sources = {code: codes.get(code, "") for code in limits.sources}
     if as_json:
-        print_json(_as_json(limits))
+        origins = {path: _origin(file) for path, _, file in fields}
+        print_json({**_as_json(limits), "origins": origins, "source_names": sources})
         return
     console = people()
     table = Table(box=None, show_header=False, pad_edge=False, padding=(0, 2, 0, 0))
     table.add_column(style="bold", no_wrap=True)
     table.add_column(overflow="fold")
-    for name, value in _fields(limits):
-        table.add_row(name, one_line(value, max_chars=400))
+    table.add_column(style="dim", overflow="fold")
+    for name, value in _addresses(limits):
+        table.add_row(name, one_line(value, max_chars=400), "")
+    for path, value, file in fields:
+        text = one_line(_readable(value), max_chars=400)
+        table.add_row(path, text, _origin(file))
+    for code, text in sources.items():
+        table.add_row(f"source {code}", one_line(text, max_chars=400), "")
     console.print(table)
     for warning in lifecycle_warnings(limits, _today()):
-        console.print(Text(warning, style="yellow"))
+        console.print(Text(warning, style="yellow"), soft_wrap=True)
 
 
-@app.command("check")
-def check(
-    *,
-    model: Annotated[
-        list[str] | None, typer.Argument(metavar="ID", help="All current models by default.")
-    ] = None,
-    as_json: JsonFlag = False,
-) -> None:
-    """Check the registry and name models that are retired, deprecated or about to be.
-
-    Every row is read, those of your own files included.
-    Exit code: 13 when a model that was asked for needs attention.
-    """
-    registry = default_registry()
-    rows = [registry.get(name) for name in model or ()]
-    current = [row for row in registry.rows() if row.status != "retired"]
-    warnings = {
-        limits.asked_id or limits.id: found
-        for limits in rows or current
-        if (found := lifecycle_warnings(limits, _today()))
-    }
-    if as_json:
-        print_json({"rows": len(rows or current), "warnings": warnings})
-    else:
-        _print_check(warnings, count=len(rows or current))
-    if rows and warnings:
-        raise typer.Exit(exit_codes.MODEL_NEEDS_ATTENTION)
+app.command("check")(check)
+app.command("refresh")(refresh)
 
 
-def _print_check(warnings: Mapping[str, list[str]], *, count: int) -> None:
-    console = people()
-    for sentences in warnings.values():
-        for sentence in sentences:
-            console.print(Text(sentence, style="yellow"), soft_wrap=True)
-    console.print(f"{count} models read, {len(warnings)} need attention.")
+def _addresses(limits: ModelLimits) -> list[tuple[str, str]]:
+    addresses = [("id", limits.id), ("sent as", limits.api_id), ("host", limits.host or "")]
+    return [(name, value) for name, value in addresses if value]
 
 
-def _refuse_unknown_filter(*, provider: str | None, status: str | None) -> None:
-    rows = list(default_registry().rows())
-    known_by_kind = {
-        "provider": (provider, {row.provider for row in rows}),
-        "status": (status, set(_STYLES)),
-    }
-    for kind, (asked, known) in known_by_kind.items():
-        if asked and asked not in known:
-            raise UnknownOptionError(asked, kind=kind, known=known)
+def _origin(file: str) -> str:
+    return "bundled" if file == str(bundled_path("model_limits.yaml")) else file
+
+
+def _readable(value: Json) -> str:
+    return "not given" if value is None else spelling(to_json(value))
+
+
+def _refuse_unknown(kind: str, asked: list[str], known: set[str]) -> None:
+    for name in asked:
+        if name and name not in known:
+            raise UnknownOptionError(name, kind=kind, known=known)
 
 
 def _overview(rows: list[ModelLimits]) -> Table:
@@ -153,17 +157,6 @@ def _overview(rows: list[ModelLimits]) -> Table:
 
 def _as_json(limits: ModelLimits) -> dict[str, Json]:
     return {**to_json(limits), "warnings": lifecycle_warnings(limits, _today())}
-
-
-def _fields(limits: ModelLimits) -> Iterator[tuple[str, str]]:
-    """Yield every field with a value, as text; a mapping of fields is one line for each."""
-    for field in fields(limits):
-        value = to_json(getattr(limits, field.name))
-        if field.name == "prices":
-            for number, price in enumerate(value):
-                yield f"price {number + 1}" if len(value) > 1 else "price", spelling(price)
-        elif value not in ("", None, [], {}):
-            yield field.name, spelling(value)
 
 
 def _tokens(count: int | None) -> str:

@@ -60,10 +60,23 @@ def read_text(path: Path) -> str:
 
     UTF-8, and UTF-16 with a byte order mark. A byte that is neither becomes U+FFFD, with a note.
     """
-    content = sys.stdin.buffer.read() if path == Path("-") else path.read_bytes()
+    return text_of(read_content(path), name=str(path))
+
+
+def read_content(path: Path) -> bytes:
+    """Return the bytes of a file, or of stdin where the path is `-`."""
+    return sys.stdin.buffer.read() if path == Path("-") else path.read_bytes()
+
+
+def text_of(content: bytes, *, name: str) -> str:
+    """Return the text that bytes are, with a note where some are none.
+
+    Args:
+        name: What to call the bytes in the note.
+    """
     marks = (encoding for mark, encoding in _BYTE_ORDER_MARKS.items() if content.startswith(mark))
     text = content.decode(next(marks, "utf-8"), errors="replace")
     broken = text.count("\ufffd") - content.count("\ufffd".encode())
     if broken > 0:
-        print_note(f"{path}: {broken} byte(s) are not UTF-8 and were replaced by U+FFFD.")
+        print_note(f"{name}: {broken} byte(s) are not UTF-8 and were replaced by U+FFFD.")
     return text

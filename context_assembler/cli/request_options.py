@@ -177,6 +177,22 @@ OPTION_PARAMETERS: Final[Mapping[str, Any]] = {
             "--sandbox-mode/--no-sandbox-mode", panel=_SWITCHES, help="Only tools marked safe."
         ),
     ],
+    "refresh": Annotated[
+        bool | None,
+        _option(
+            "--refresh/--no-refresh",
+            panel=_SWITCHES,
+            help="Take edited instruction files now, where the settings let them wait.",
+        ),
+    ],
+    "exact": Annotated[
+        bool | None,
+        _option(
+            "--exact/--no-exact",
+            panel=_SWITCHES,
+            help="Hold the payload against the provider's own count; needs its key and SDK.",
+        ),
+    ],
     "skip_skills": Annotated[
         bool | None,
         _option("--skip-skills/--no-skip-skills", panel=_SWITCHES, help="List no skills."),
@@ -184,6 +200,15 @@ OPTION_PARAMETERS: Final[Mapping[str, Any]] = {
     "skill_filter": Annotated[
         list[str] | None,
         _option(panel=_PROMPT, metavar="NAME", help="List only this skill; repeatable."),
+    ],
+    "active_skills": Annotated[
+        list[str] | None,
+        _option(
+            "--active-skill",
+            panel=_PROMPT,
+            metavar="NAME",
+            help="Put this skill's instructions into the prompt; repeatable.",
+        ),
     ],
 }
 

@@ -106,7 +106,7 @@ def newer_database() -> None:
         connection.execute("PRAGMA user_version = 99")
         for table in tables:
             if "version" in table:
-                connection.execute(f"UPDATE {table} SET version = 99")
+                connection.execute(f"INSERT INTO {table} VALUES (99)")
     connection.close()
 
 
@@ -157,7 +157,7 @@ def test_a_message_larger_than_the_window_names_the_sizes_and_a_way_out() -> Non
     stored([{"role": "user", "content": "word " * 5_000}])
     words = (*ASSEMBLE, "--max-context-tokens", "500")
 
-    assert_refused(run(*words), "tokens are needed, 497 are available")
+    assert_refused(run(*words), "tokens are needed, 498 are available")
     assert run(*words, "--on-overflow", "shorten").exit_code == 0
 
 

@@ -1,8 +1,13 @@
+import asyncio
+import base64
 import json
 from pathlib import Path
 
 import pytest
 
+from context_assembler.sessions import SqliteStore
+from context_assembler.testing import serve_providers
+from context_assembler.values.calibration import UsageObservation
 from tests.cli.running import run
 from tests.cli.samples import CHAT, STORE, TOOLS, stored, write_json
 
@@ -117,3 +122,106 @@ def test_bytes_that_are_no_text_are_counted_with_a_note() -> None:
 
     assert ran.exit_code == 0
     assert "1 byte(s) are not UTF-8" in ran.stderr
+
+
+PNG = base64.b64decode(
+    "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
+)
+
+
+def test_each_part_of_a_conversation_has_a_row() -> None:
+    path = write_json("b.json", {"messages": CHAT, "tools": TOOLS})
+
+    counted = run("count", path, *GPT, "--json").json
+    shown = run("count", path, *GPT).stdout
+
+    names = [row["name"] for row in counted["rows"]]
+    assert names[:2] == ["session", "list_files"]
+    assert names[-3:] == ["what the user said", "what the model said", "tool results"]
+    assert counted["tokens"] == sum(row["tokens"] for row in counted["rows"])
+    assert "what the user said" in shown
+    assert "tool results" in shown
+
+
+def test_a_picture_is_counted_by_its_size() -> None:
+    Path("a.bin").write_bytes(PNG)
+
+    counted = run("count", "a.bin", "-m", "claude-opus-5-5", "--json").json
+
+    assert counted["tokens"] < 20
+    assert counted["rows"][0]["name"] == "a.bin"
+
+
+def test_a_picture_whose_header_says_no_size_is_taken_for_a_screenshot() -> None:
+    Path("a.png").write_bytes(PNG[:16])
+
+    ran = run("count", "a.png", "-m", "claude-opus-5-5")
+
+    assert "an image" in ran.stdout
+    assert "states no size" in ran.stderr
+
+
+def test_a_pdf_is_counted_by_its_pages() -> None:
+    page = b"<< /Type /Page >>\n"
+    Path("a.pdf").write_bytes(b"%PDF-1.7\n" + page * 3)
+
+    ran = run("count", "a.pdf", "-m", "claude-opus-5-5")
+
+    assert "a PDF" in ran.stdout
+
+
+@pytest.mark.parametrize(("name", "what"), [("a.pdf", "a PDF"), ("a.png", "an image")])
+def test_a_file_that_is_not_what_it_is_named_is_refused(name: str, what: str) -> None:
+    Path(name).write_text("just words")
+
+    refused = run("count", name, *GPT)
+    as_text = run("count", name, *GPT, "--text", "--json")
+
+    assert refused.exit_code == 2
+    assert f"named as {what}" in refused.stderr
+    assert as_text.json["tokens"] == 2
+
+
+def test_what_usage_taught_is_shown() -> None:
+    seen = UsageObservation(
+        provider="anthropic",
+        model="claude-opus-5-5",
+        shape="tools",
+        counter="~claude_v48 2",
+        counted_tokens=1_000,
+        reported_tokens=1_200,
+    )
+
+    async def teach() -> None:
+        async with SqliteStore("sessions.db") as store:
+            for _ in range(5):
+                await store.observe_usage(seen)
+
+    nothing = run("count", "--calibration", "--sessions", "sqlite:other.db")
+    asyncio.run(teach())
+    shown = run("count", "--calibration", "--sessions", STORE)
+    [row] = run("count", "--calibration", "--sessions", STORE, "--json").json
+
+    assert "Nothing was learned yet" in nothing.stdout
+    assert "claude-opus-5-5" in shown.stdout
+    assert (row["observations"], row["factor"] > 1.05) == (5, True)
+
+
+def test_the_provider_s_own_count_is_asked_for_on_request(monkeypatch: pytest.MonkeyPatch) -> None:
+    path = write_json("b.json", {"messages": CHAT, "tools": TOOLS})
+    with serve_providers() as server:
+        for name, value in server.environment.items():
+            monkeypatch.setenv(name, value)
+
+        counted = run("count", path, "-m", "claude-opus-5-5", "--exact", "--json").json
+        shown = run("count", path, "-m", "claude-opus-5-5", "--exact").stdout
+
+    assert counted["reported_tokens"] > 0
+    assert f"{counted['reported_tokens']:,} tokens as a request" in shown
+
+
+def test_without_a_key_the_error_says_which_to_set() -> None:
+    ran = run("count", "-", *GPT, "--exact", stdin=b"hello")
+
+    assert ran.exit_code == 2
+    assert "OPENAI_API_KEY" in ran.stderr
