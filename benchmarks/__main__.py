@@ -10,11 +10,18 @@ CORPUS = os.environ.get("CONTEXT_ASSEMBLER_CORPUS", "")
 
 def main() -> int:
     """Run them, each in a process of its own; return the number that failed."""
-    commands = [["-m", "benchmarks.assemble"]]
+    commands = [
+        ["-m", "benchmarks.assemble"],
+        ["-m", "benchmarks.tokens"],
+        ["-m", "benchmarks.registry"],
+    ]
     if CORPUS and Path(CORPUS).is_dir():
+        commands.append(["-m", "benchmarks.usage", str(Path(CORPUS) / "requests")])
         commands.append(["-m", "benchmarks.sweep", CORPUS, "--sample", "5"])
     else:
-        print("No sweep: CONTEXT_ASSEMBLER_CORPUS names no folder with the recorded corpus.")
+        print(
+            "No usage, no sweep: CONTEXT_ASSEMBLER_CORPUS names no folder with the recorded corpus."
+        )
     failed = 0
     for command in commands:
         print(f"\n# {' '.join(command)}\n", flush=True)

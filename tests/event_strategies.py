@@ -78,7 +78,12 @@ _images = st.builds(
     height_px=_pixels,
 )
 _documents = st.builds(
-    Document, source=_sources, title=_maybe_text, page_count=_pixels, text=_maybe_text
+    Document,
+    source=_sources,
+    title=_maybe_text,
+    page_count=_pixels,
+    text=_maybe_text,
+    extras=_extras,
 )
 _opaque = st.builds(Opaque, provider=any_texts, block=json_objects, text=any_texts)
 _thinking = st.builds(
@@ -134,6 +139,8 @@ bodies: SearchStrategy[EventBody] = st.one_of(
         first_seq=_counts,
         last_seq=_counts,
         excluded_ids=st.lists(any_texts, max_size=2).map(tuple),
+        native=st.lists(_opaque, max_size=2).map(tuple),
+        made_by=_made_by,
     ),
     st.builds(SystemBody, parts=_part_tuples, note=_maybe_text),
 )

@@ -8,7 +8,7 @@ made up, `U+` a user turn that the assembler made.
 import re
 from collections.abc import Iterable, Sequence
 
-from context_assembler.stages.repair_history import NO_RESULT
+from context_assembler.values.exchanges import NO_RESULT
 from context_assembler.values.messages import Message, MessageKind, Role
 from context_assembler.values.parts import Part, Text, ToolCall, ToolResult
 

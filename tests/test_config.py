@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from context_assembler.config import AssemblerConfig, BootstrapSettings
+from context_assembler.config import AssemblerConfig, BootstrapSettings, PromptSettings
 from context_assembler.errors import ConfigurationError, InvalidParameterError, UnknownOptionError
 from context_assembler.values.options import (
     AssembleOptions,
@@ -31,6 +31,12 @@ trigger_share = 0.7
 
 [bootstrap]
 agent_names = ["AGENTS.md", "CLAUDE.md"]
+
+[prompt.inherits]
+researcher = ["agent", "tools"]
+
+[prompt.max_tokens]
+context = 4000
 """
 
 
@@ -59,7 +65,18 @@ def test_a_file_gives_options_in_their_own_types(tmp_path: Path) -> None:
     assert config.agents == {"reviewer": AssembleOptions(temperature=0.5)}
     assert config.compaction == CompactionSettings(trigger_share=0.7)
     assert config.bootstrap.agent_names == ("AGENTS.md", "CLAUDE.md")
+    assert config.prompt.inherits == {"researcher": ("agent", "tools")}
+    assert config.prompt.max_tokens == {"context": 4000}
     assert config.account == "production"
+
+
+def test_an_agent_has_the_sections_that_it_inherits() -> None:
+    prompt = PromptSettings(inherits={"researcher": ("agent",)})
+
+    assert prompt.has_section("agent", agent_id="researcher")
+    assert not prompt.has_section("skills", agent_id="researcher")
+    assert prompt.has_section("skills", agent_id="writer")
+    assert prompt.has_section("skills", agent_id=None)
 
 
 def test_the_own_file_is_over_the_table_in_pyproject(tmp_path: Path) -> None:
@@ -102,6 +119,8 @@ def test_the_environment_gives_every_kind_of_value(
         "TRUNCATION__CACHE_STABLE": "false",
         "CACHE__TTL_SECONDS": "5",
         "BOOTSTRAP": '{"max_file_tokens": 5}',
+        "PROMPT__INHERITS": '{"researcher": ["agent"]}',
+        "PROMPT__MAX_TOKENS__CONTEXT": "500",
         "CORPUS": "a variable that is not ours to read",
     }.items():
         monkeypatch.setenv(f"CONTEXT_ASSEMBLER_{name}", value)
@@ -119,6 +138,8 @@ def test_the_environment_gives_every_kind_of_value(
     assert config.truncation.cache_stable is False
     assert config.cache.ttl_seconds == 5
     assert config.bootstrap.max_file_tokens == 5
+    assert config.prompt.inherits == {"researcher": ("agent",)}
+    assert config.prompt.max_tokens == {"context": 500}
 
 
 def test_values_may_be_given_as_objects(tmp_path: Path) -> None:
@@ -169,6 +190,8 @@ BAD: dict[str, tuple[dict[str, Any], str]] = {
     "a gap below zero": ({"clock": {"gap_seconds": -1}}, "'clock': gap_seconds must be"),
     "no time zone": ({"clock": {"time_zone": "Mars/Base"}}, "'clock': time_zone must be .*IANA"),
     "no format of a time": ({"clock": {"format": " "}}, "'clock': format must be"),
+    "no budget for a section": ({"prompt": {"max_tokens": {"context": 0}}}, "max_tokens.context"),
+    "a section that is no list": ({"prompt": {"inherits": {"r": "agent"}}}, "prompt.inherits.r"),
     "no time for tools": ({"tools": {"timeout_seconds": 0}}, "'tools.timeout_seconds'"),
 }
 

@@ -63,18 +63,31 @@ def test_a_second_run_goes_on_with_the_session(run_example: Runner) -> None:
     assert not server.refusals
 
 
-def test_a_session_moves_from_claude_to_gpt(run_example: Runner) -> None:
+def test_a_session_moves_from_claude_to_gpt_to_gemini(run_example: Runner) -> None:
+    ferry = ToolCall(call_id="t1", name="look_up_ferry", arguments={"island": "Hiddensee"})
     script = [
-        ScriptedReply(text="Hiddensee.", thinking="An island without cars."),
-        ScriptedReply(text="By train to Stralsund, then by ferry."),
+        ScriptedReply(thinking="An island without cars.", tool_calls=(ferry,)),
+        ScriptedReply(thinking="There is one.", text="Hiddensee, from Stralsund."),
+        ScriptedReply(thinking="May is cool.", text="A raincoat."),
+        ScriptedReply(text="Hiddensee with a raincoat."),
     ]
     with serve_providers(script) as server:
-        printed = run_example("move_between_providers.py", server)
+        printed = run_example("switch_provider.py", server)
 
-    assert "Claude: Hiddensee." in printed
-    assert "GPT: By train" in printed
-    assert [seen.provider for seen in server.requests] == ["anthropic", "openai_chat"]
-    assert "Hiddensee." in str(server.requests[1].body["messages"])
+    providers = ["anthropic", "anthropic", "openai_responses", "gemini"]
+    assert printed.splitlines() == [
+        "claude-opus-5-5: Hiddensee, from Stralsund.",
+        "gpt-6.2-sol: A raincoat.",
+        "  cleared: 2 thinking part(s), the last one here, were made by another provider.",
+        "gemini-4-argon: Hiddensee with a raincoat.",
+        "  cleared: 3 thinking part(s), the last one here, were made by another provider.",
+    ]
+    assert [(seen.provider, seen.refusal) for seen in server.requests] == [
+        (provider, None) for provider in providers
+    ]
+    assert not any(seen.left_out for seen in server.requests)
+    told = str(server.requests[-1].body["contents"])
+    assert all(said in told for said in ("Hiddensee", "two and a half hours", "A raincoat."))
 
 
 def test_a_transcript_is_explained(run_example: Runner) -> None:
@@ -92,6 +105,21 @@ def test_a_transcript_of_ones_own_is_explained(run_example: Runner) -> None:
         )
 
     assert "repaired" in printed
+
+
+def test_an_edit_waits_until_it_is_let_in(run_example: Runner) -> None:
+    with serve_providers() as server:
+        printed = run_example("edit_while_running.py", server)
+
+    asked = [line for line in printed.splitlines() if not line.startswith(" ")]
+    assert asked == [
+        "What do you sell? – Sell mugs.",
+        "Anything else? – Sell mugs.",
+        "And today? – Sell mugs and tea.",
+    ]
+    assert "agent: It has changed, and the text that the epoch began with is sent" in printed
+    assert "(agent changed): a new epoch begins" in printed
+    assert not server.refusals
 
 
 @pytest.mark.parametrize("example", EXAMPLES, ids=[path.name for path in EXAMPLES])

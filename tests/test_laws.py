@@ -419,7 +419,9 @@ def level_of(context: AssembledContext, whole: AssembledContext, strategy: str) 
     truncation = Truncator(TruncationSettings(strategy=strategy, on_overflow="shorten")).truncate(
         whole.messages,
         room_tokens=context.metadata.ledger.room_tokens,
-        counter=TokenCounter(get_model_limits(context.metadata.model_id)),
+        counter=TokenCounter(
+            get_model_limits(context.metadata.model_id), protocol=context.provider
+        ),
     )
     assert truncation.messages == context.messages
     return truncation.level

@@ -177,3 +177,49 @@ async def test_reasoning_whose_prefix_changed_is_left_out_before_it_is_sent() ->
     assert not any(item["type"] == "reasoning" for item in changed.to_request()["input"])
     assert first.input_transformations == []
     assert [row.reason for row in second.input_transformations or ()] == ["prefix_mismatch"]
+
+
+def reasoned(client: Any, **fields: Any) -> list[Any]:
+    """Return an input whose reply holds reasoning, with that reply and a question behind it."""
+    asked: list[Any] = [{"type": "message", "role": "user", "content": "hi"}]
+    reply = client.responses.create(model=BOUND, input=asked, store=False, **fields)
+    output = [entry.model_dump(exclude_none=True) for entry in reply.output]
+    return [*asked, *output, {"type": "message", "role": "user", "content": "go"}]
+
+
+UNUSED: dict[str, tuple[dict[str, Any], str]] = {
+    "another model": ({"model": "gpt-6.2-astra"}, "model_mismatch"),
+    "another effort": ({"reasoning": {"effort": "high"}}, "prefix_mismatch"),
+    "another format": ({"text": {"format": {"type": "json_object"}}}, "prefix_mismatch"),
+    "other tools": ({"tools": [{**TOOL, "strict": False}]}, "prefix_mismatch"),
+}
+
+
+@pytest.mark.parametrize(("fields", "reason"), UNUSED.values(), ids=UNUSED.keys())
+def test_reasoning_that_is_not_used_is_told(fields: dict[str, Any], reason: str) -> None:
+    script = [ScriptedReply(thinking="Hm.", text="json"), ScriptedReply(text="json")]
+    with serve_providers(script) as server:
+        client = client_of(server)
+
+        entries = reasoned(client)
+        response = client.responses.create(
+            **{"model": BOUND, "input": entries, "store": False, **fields}
+        )
+
+    assert [row.reason for row in response.input_transformations] == [reason]
+    assert [row.reason for row in server.requests[-1].left_out] == [reason]
+
+
+def test_all_reasoning_behind_a_change_is_told() -> None:
+    script = [ScriptedReply(thinking="Hm.", text="x") for _ in range(3)]
+    with serve_providers(script) as server:
+        client = client_of(server)
+
+        first = reasoned(client)
+        reply = client.responses.create(model=BOUND, input=first, store=False)
+        output = [entry.model_dump(exclude_none=True) for entry in reply.output]
+        changed = [{"type": "message", "role": "user", "content": "ho"}, *first[1:], *output]
+        last = {"type": "message", "role": "user", "content": "?"}
+        client.responses.create(model=BOUND, input=[*changed, last], store=False)
+
+    assert [row.reason for row in server.requests[-1].left_out] == ["prefix_mismatch"] * 2

@@ -11,8 +11,9 @@ import pytest
 from context_assembler.providers import GEMINI
 from context_assembler.stages.transform_messages import MessageTransformer
 from context_assembler.transcripts import TRANSCRIPTS, detect_transcript, read_transcript
-from context_assembler.values.gemini_parts import snake_block, snake_fields, standard_base64
 from context_assembler.values.json_shapes import is_array, is_object
+from context_assembler.values.native.gemini_fields import snake_block, snake_fields
+from context_assembler.values.native.gemini_parts import standard_base64
 from context_assembler.values.parts import ToolCall, ToolResult
 from context_assembler.values.wire import compact_json
 from tests.providers.drafts import GEMINI_4, draft

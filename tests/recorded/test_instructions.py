@@ -8,12 +8,13 @@ from pathlib import Path
 
 import pytest
 
+from context_assembler import ContextAssembler
 from context_assembler.skills.folder import FolderSkills
 from context_assembler.stages.collect_tools import ToolCollector
 from context_assembler.stages.load_bootstrap import BootstrapLoader
 from context_assembler.stages.load_bootstrap.markdown import split_markdown
 from context_assembler.tools import open_tool_sources
-from context_assembler.values.instruction_text import decode_text, split_front_matter
+from context_assembler.values.texts.instruction_text import decode_text, split_front_matter
 
 # ruff: noqa: ASYNC240 - what a test reads itself may block
 pytestmark = pytest.mark.recorded
@@ -27,8 +28,8 @@ def instructions(corpus: Path) -> Path:
 
 
 async def test_every_real_instruction_file_loads(instructions: Path) -> None:
-    files = sorted(path for path in instructions.rglob("*.md*") if path.is_file())
-    assert len(files) > 40
+    files = sorted(path for path in instructions.rglob("*") if path.is_file())
+    assert len(files) > 60
 
     for path in files:
         loader = BootstrapLoader(path.parent, root=instructions, agent_names=[path.name])
@@ -67,6 +68,38 @@ async def test_real_files_read_the_same_in_every_encoding(
 
         assert first.text == second.text
         assert first.fingerprint == second.fingerprint
+
+
+async def test_every_real_file_goes_into_a_valid_request(instructions: Path) -> None:
+    for path in sorted(instructions.rglob("*.md")):
+        loader = BootstrapLoader(path.parent, root=instructions, agent_names=[path.name])
+        assembler = ContextAssembler(bootstrap=loader)
+        await assembler.add_user("s", "hi")
+
+        context = await assembler.assemble("s", model="claude-opus-5-5", max_tokens=1_000)
+
+        [row] = [entry for entry in context.report.entries if entry.id == str(path)]
+        assert row.decision in ("kept", "shortened", "dropped"), path
+        assert context.check() == []
+
+
+async def test_real_links_checked_out_as_text_are_followed(instructions: Path) -> None:
+    links = sorted(instructions.rglob(f"*{LINK}"))
+    targets = [link.parent / link.read_text(encoding="utf-8").strip() for link in links]
+    found = [
+        (link, target) for link, target in zip(links, targets, strict=True) if target.is_file()
+    ]
+    assert found
+
+    for link, target in found:
+        loaders = [
+            BootstrapLoader(one.parent, root=instructions, agent_names=[one.name])
+            for one in (link, target)
+        ]
+        pointer, real = [(await loader.load())[0] for loader in loaders]
+
+        assert pointer.text == real.text
+        assert "read as a link" in pointer.warnings[0]
 
 
 async def test_real_links_show_a_file_once(instructions: Path, tmp_path: Path) -> None:
