@@ -197,33 +197,73 @@ def _price(price: Price) -> str:
 
 # ---- rules ----
 
+_TITLES = {
+    "anthropic": "Anthropic Messages",
+    "openai_chat": "OpenAI Chat Completions",
+    "openai_responses": "OpenAI Responses",
+    "gemini": "Gemini generateContent",
+}
+# What a check looks at, by the names that it reads.
+_DEPENDENCIES = {
+    "model": frozenset({"limits", "limits_id", "generation", "dialect"}),
+    "API version": frozenset({"api_version", "today"}),
+}
+
 
 def rules_page() -> str:
-    levels = """`refused`: the server answers with an error.
-`avoid`: it takes the payload, and something is lost.
-`…` stands for a name or a figure of the payload."""
-    blocks = ["What `context.check()` holds a payload against.", levels]
+    """Return the rules of every provider, by number, from the code that checks them."""
+    intro = """`context.check()` holds a payload against these rules, and names those that it breaks.
+A rule without a check says why no look at a payload can find it, and what is done instead.
+
+- *refused*: the server answers with an error.
+- *avoid*: it takes the payload, and something is lost.
+- `…` stands for a name or a figure of the payload.
+- *depends on*: the check looks at the model's row, or at the version of the API (its date)."""
+    blocks = [intro]
     for name in PROVIDERS:
-        blocks += [f"## `{name}`", table(["rule", "level", "text", "source"], _rule_rows(name))]
-    return page("Rules of the providers", *blocks)
+        blocks += _provider_blocks(name)
+    return page("What each provider accepts", *blocks)
 
 
-def _rule_rows(provider: str) -> Iterator[tuple[str, str, str, str]]:
+def _provider_blocks(provider: str) -> Iterator[str]:
     book = import_module(f"context_assembler.providers.{provider}.rule_book")
-    sources: Mapping[str, str] = book.SOURCES
     folder = Path(book.__file__ or "").parent
-    found = {row for path in sorted(folder.glob("*.py")) for row in _breaches(path)}
-    for rule, level, text in sorted(found, key=lambda row: (_rule_number(row[0]), row)):
-        yield rule, level, text, sources[rule]
+    found = sorted({row for path in sorted(folder.glob("*.py")) for row in _breaches(path)})
+    found.sort(key=lambda row: _rule_order(row[0]))
+    unchecked: Mapping[str, str] = getattr(book, "UNCHECKED", {})
+    yield f"## {_TITLES[provider]}"
+    yield f"Checked in a payload for `{provider}`:"
+    headings = ["rule", "what it says", "level", "depends on"]
+    yield table(headings, _rule_rows(found))
+    if unchecked:
+        yield "What a payload does not show:"
+        reasons = sorted(unchecked.items(), key=lambda row: _rule_order(row[0]))
+        yield table(["rule", "why, and what is done instead"], reasons)
+    yield "Written at:"
+    yield "\n".join(
+        f"- {rule}: {source}"
+        for rule, source in sorted(book.SOURCES.items(), key=lambda row: _rule_order(row[0]))
+    )
 
 
-def _rule_number(rule: str) -> int:
-    return int(re.sub(r"\D", "", rule) or 0)
+def _rule_rows(found: Iterable[tuple[str, str, str, str]]) -> Iterator[tuple[str, str, str, str]]:
+    """Yield the rows; of those of one rule only the first one names it."""
+    last = ""
+    for rule, text, level, dependencies in found:
+        yield ("" if rule == last else f"**{rule}**"), text, level, dependencies
+        last = rule
 
 
-def _breaches(path: Path) -> Iterator[tuple[str, str, str]]:
+def _rule_order(rule: str) -> tuple[int, str]:
+    return int(re.sub(r"\D", "", rule) or 0), rule
+
+
+def _breaches(path: Path) -> Iterator[tuple[str, str, str, str]]:
+    """Yield rule, text, level and dependencies of every breach in a module."""
     tree = ast.parse(path.read_text(encoding="utf-8"))
-    for function in [node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)]:
+    functions = [node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)]
+    read = {function.name: _names_in(function) for function in functions}
+    for function in functions:
         texts = {
             target.id: node.value
             for node in ast.walk(function)
@@ -231,9 +271,19 @@ def _breaches(path: Path) -> Iterator[tuple[str, str, str]]:
             for target in node.targets
             if isinstance(target, ast.Name)
         }
+        names = read[function.name].union(*(read.get(name, ()) for name in read[function.name]))
+        listed = [kind for kind, signs in _DEPENDENCIES.items() if signs & names]
         for node in ast.walk(function):
             if isinstance(node, ast.Call) and getattr(node.func, "id", "") == "breach":
-                yield from _breach(node, texts)
+                for rule, level, text in _breach(node, texts):
+                    yield rule, text, level, ", ".join(listed)
+
+
+def _names_in(function: ast.FunctionDef) -> frozenset[str]:
+    """Return the names and attributes that a function reads."""
+    nodes = list(ast.walk(function))
+    names = [node.id for node in nodes if isinstance(node, ast.Name)]
+    return frozenset([*names, *(node.attr for node in nodes if isinstance(node, ast.Attribute))])
 
 
 def _breach(call: ast.Call, texts: Mapping[str, ast.expr]) -> Iterator[tuple[str, str, str]]:
