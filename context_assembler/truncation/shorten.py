@@ -19,7 +19,7 @@ from context_assembler.values.parts import (
     ToolCall,
     ToolResult,
 )
-from context_assembler.values.shortening import shorten_text
+from context_assembler.values.texts.shortening import shorten_text
 
 PartLimit: TypeAlias = Callable[[Part], int | None]
 
