@@ -1,23 +1,24 @@
 """Edit an instruction file while a session goes on: first the edit waits, then it is let in.
 
-Needs ANTHROPIC_API_KEY; the files lie in a folder named bootstrap.
+Without ANTHROPIC_API_KEY a local provider stands in. The files lie in a folder of their own.
 """
 
 import asyncio
 import os
+import tempfile
 from pathlib import Path
 from typing import Any
 
 import anthropic
 
 from context_assembler import AssemblerConfig, ContextAssembler
+from context_assembler.testing import stand_in_for_providers
 
 MODEL = os.environ.get("MODEL", "claude-opus-5-5")
-FOLDER = Path("bootstrap")
+FOLDER = Path(tempfile.mkdtemp(prefix="bootstrap-"))
 
 
 def write(text: str) -> None:
-    FOLDER.mkdir(exist_ok=True)
     (FOLDER / "AGENT.md").write_text(text, encoding="utf-8")
 
 
@@ -46,4 +47,5 @@ async def main() -> None:
 
 
 if __name__ == "__main__":
-    asyncio.run(main())
+    with stand_in_for_providers():
+        asyncio.run(main())

@@ -1,6 +1,7 @@
 """An agent loop on the OpenAI SDK: ask, run the tools it calls, ask again.
 
-Needs OPENAI_API_KEY; the session is kept in agent.db, so that a second run goes on with it.
+Without a key a local provider stands in, which repeats what it heard. The session is kept in
+agent.db, so that a second run goes on with it.
 """
 
 import asyncio
@@ -10,6 +11,7 @@ import sys
 import openai
 
 from context_assembler import ContextAssembler
+from context_assembler.testing import stand_in_for_providers
 
 MODEL = os.environ.get("MODEL", "gpt-4.1")
 PRICES = {"green tea": "4.35", "mug": "12.90"}
@@ -42,4 +44,5 @@ async def run(question: str) -> str:
 
 
 if __name__ == "__main__":
-    print(asyncio.run(run(" ".join(sys.argv[1:]) or "What do two mugs cost?")))
+    with stand_in_for_providers():
+        print(asyncio.run(run(" ".join(sys.argv[1:]) or "What do two mugs cost?")))

@@ -1,6 +1,7 @@
 """The examples run as they are, against the local provider."""
 
 import ast
+import os
 import runpy
 import sys
 from pathlib import Path
@@ -28,9 +29,12 @@ class Runner:
         monkeypatch.chdir(folder)
 
     def __call__(self, name: str, server: ProviderServer, *words: str) -> str:
-        path = str(ROOT / "examples" / name)
         for variable, value in server.environment.items():
             self._monkeypatch.setenv(variable, value)
+        return self.without_server(name, *words)
+
+    def without_server(self, name: str, *words: str) -> str:
+        path = str(ROOT / "examples" / name)
         self._monkeypatch.setattr(sys, "argv", [path, *words])
         runpy.run_path(path, run_name="__main__")
         return self._capsys.readouterr().out
@@ -107,6 +111,26 @@ def test_a_transcript_of_ones_own_is_explained(run_example: Runner) -> None:
     assert "repaired" in printed
 
 
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("switch_provider.py", "gemini-4-argon: Hiddensee with a raincoat."),
+        ("edit_while_running.py", "And today? – Sell mugs and tea."),
+        ("anthropic_loop.py", "You said: What do two mugs cost?"),
+        ("openai_loop.py", "You said: What do two mugs cost?"),
+    ],
+)
+def test_without_a_key_a_local_provider_stands_in(
+    name: str, said: str, run_example: Runner, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for key in [name for name in os.environ if name.endswith("_API_KEY")]:
+        monkeypatch.delenv(key)
+    before = dict(os.environ)
+
+    assert said in run_example.without_server(name)
+    assert dict(os.environ) == before
+
+
 def test_an_edit_waits_until_it_is_let_in(run_example: Runner) -> None:
     with serve_providers() as server:
         printed = run_example("edit_while_running.py", server)
@@ -130,9 +154,10 @@ def test_an_example_imports_public_names_only(example: Path) -> None:
         if isinstance(node, ast.ImportFrom)
     ]
 
-    assert [name for name in imported if name.startswith("context_assembler.")] == []
+    inner = [name for name in imported if name.startswith("context_assembler.")]
+    assert set(inner) <= {"context_assembler.testing"}
 
 
 @pytest.mark.parametrize("example", EXAMPLES, ids=[path.name for path in EXAMPLES])
 def test_an_example_is_short(example: Path) -> None:
-    assert len(example.read_text(encoding="utf-8").splitlines()) < 50
+    assert len(example.read_text(encoding="utf-8").splitlines()) < 60
