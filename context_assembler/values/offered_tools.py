@@ -6,9 +6,10 @@ from dataclasses import replace
 from context_assembler.values.draft import Draft
 from context_assembler.values.parts import Json
 from context_assembler.values.report import ReportEntry
+from context_assembler.values.schemas.root_objects import root_object_schema
 from context_assembler.values.tool_changes import ToolPlan
 from context_assembler.values.tools import ToolSpec
-from context_assembler.values.wire import plain_json, root_object_schema
+from context_assembler.values.wire import plain_json
 
 
 def spell_tools(

@@ -1,18 +1,17 @@
 """What payloads are spelled with: plain JSON and object schemas."""
 
 import json
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Final, TypeAlias
 
 from context_assembler.values.json_bounds import load_bounded_json
 from context_assembler.values.json_shapes import is_array, is_object
 from context_assembler.values.parts import Json, JsonObject
-from context_assembler.values.reading import as_array, as_number, as_object, objects_in
+from context_assembler.values.reading import as_number, as_object
 from context_assembler.values.texts.cleaning import clean_text
 
 _Spell: TypeAlias = Callable[[str], str]
 
-_UNIONS: Final = ("allOf", "anyOf", "oneOf")
 _NAMED_SCHEMAS: Final = frozenset({"properties", "patternProperties", "$defs", "definitions"})
 _NO_SCHEMAS: Final = frozenset({"enum", "const", "default", "examples"})
 
@@ -110,40 +109,3 @@ def walk_schemas(schema: Json) -> Iterator[JsonObject]:
                     waiting.extend(as_object(value).values())
                 elif key not in _NO_SCHEMAS:
                     waiting.append(value)
-
-
-def root_object_schema(schema: JsonObject) -> dict[str, Json]:
-    """Return the schema with an object at its root and no union there.
-
-    Providers refuse a union at the root. Its branches are laid over each other: every property of
-    any branch is allowed, and required is what all branches of a choice require.
-
-    Source:
-        https://github.com/anthropics/claude-code/issues/40075 (read 2026-11-27)
-    """
-    plain = as_object(plain_json(schema))
-    unions = {key: plain.pop(key) for key in _UNIONS if key in plain}
-    plain["type"] = "object"
-    plain["properties"] = as_object(plain.get("properties"))
-    for key, branches in unions.items():
-        _lay_over(plain, [branch for _, branch in objects_in(branches)], is_choice=key != "allOf")
-    return plain
-
-
-def _lay_over(
-    schema: dict[str, Json], branches: Sequence[dict[str, Json]], *, is_choice: bool
-) -> None:
-    if not branches:
-        return
-    for branch in branches:
-        schema["properties"] = as_object(branch.get("properties")) | schema["properties"]
-    demands = [set(_names(branch.get("required"))) for branch in branches]
-    shared = set[str].intersection(*demands) if is_choice else set[str].union(*demands)
-    added = [name for branch in branches for name in _names(branch.get("required"))]
-    required = [*_names(schema.get("required")), *filter(shared.__contains__, added)]
-    if required:
-        schema["required"] = list(dict.fromkeys(required))
-
-
-def _names(value: Json) -> list[str]:
-    return [name for name in as_array(value) if isinstance(name, str)]

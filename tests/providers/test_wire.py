@@ -14,6 +14,7 @@ from context_assembler.values.reading import (
     objects_in,
     walk_objects,
 )
+from context_assembler.values.schemas.root_objects import root_object_schema
 from context_assembler.values.texts.cleaning import clean_text
 from context_assembler.values.wire import (
     compact_json,
@@ -21,7 +22,6 @@ from context_assembler.values.wire import (
     object_of,
     parse_json_object,
     plain_json,
-    root_object_schema,
     walk_schemas,
 )
 
@@ -41,7 +41,7 @@ SCHEMAS: dict[str, tuple[Any, Any]] = {
     ),
     "all branches together require what any requires": (
         {"allOf": A_AND_B, "required": ["c"]},
-        {"type": "object", "properties": {"a": {}, "b": {}}, "required": ["c", "a"]},
+        {"type": "object", "properties": {"a": {}, "b": {}}, "required": ["a", "c"]},
     ),
     "a union of nothing vanishes": (
         {"oneOf": "x", "anyOf": [True]},

@@ -24,10 +24,10 @@ from context_assembler.values.reading import (
     walk_objects,
 )
 from context_assembler.values.report import Violation
+from context_assembler.values.schemas.root_objects import ROOT_UNIONS
 from context_assembler.values.schemas.schema_examples import objections_to_example
 
 _NAME: Final = re.compile(r"[a-zA-Z0-9_-]{1,64}")
-_UNIONS: Final = ("oneOf", "anyOf", "allOf")
 _SAMPLING: Final = ("temperature", "top_p", "top_k")
 _HIGHEST_LEVELS: Final = frozenset({"xhigh", "max"})
 _LEAST_BUDGET_TOKENS: Final = 1024
@@ -92,7 +92,7 @@ def _check_schema(schema: Json, *, where: str) -> Iterator[Violation]:
     fields = as_object(schema)
     if fields.get("type") != "object":
         yield breach("A7", f"{where}.type", "must be 'object'")
-    for union in _UNIONS:
+    for union in ROOT_UNIONS:
         if union in fields:
             yield breach("A7", f"{where}.{union}", "no union at the root of a schema")
 

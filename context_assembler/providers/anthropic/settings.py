@@ -10,9 +10,9 @@ from context_assembler.values.draft import Draft, Parameters
 from context_assembler.values.limits import ModelLimits, ThinkingRule
 from context_assembler.values.offered_tools import spell_tools
 from context_assembler.values.parts import Json
+from context_assembler.values.schemas.root_objects import root_object_schema
 from context_assembler.values.texts.cleaning import clean_text
 from context_assembler.values.tools import ToolSpec
-from context_assembler.values.wire import root_object_schema
 
 SAMPLING_VERSION: Final = "2023-06-01"
 

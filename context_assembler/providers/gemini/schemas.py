@@ -14,8 +14,9 @@ from context_assembler.values.json_shapes import is_array, is_object
 from context_assembler.values.parts import Json, JsonObject
 from context_assembler.values.reading import as_array, as_object, as_text, walk_objects
 from context_assembler.values.report import Decision, ReportEntry
+from context_assembler.values.schemas.root_objects import root_object_schema
 from context_assembler.values.tools import ToolSpec
-from context_assembler.values.wire import root_object_schema, walk_schemas
+from context_assembler.values.wire import walk_schemas
 
 _BY_NAME: Final = frozenset({"properties", "patternProperties", "$defs", "definitions"})
 _VALUES: Final = frozenset({"enum", "const", "default", "examples", "required"})

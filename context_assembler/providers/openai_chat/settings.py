@@ -12,10 +12,10 @@ from context_assembler.values.limits import ModelLimits
 from context_assembler.values.offered_tools import allowed_names, is_offered, spell_tools
 from context_assembler.values.parts import Json
 from context_assembler.values.reading import as_object, as_text
+from context_assembler.values.schemas.root_objects import root_object_schema
 from context_assembler.values.texts.cleaning import clean_text
 from context_assembler.values.tool_changes import NO_CHANGES, ChangeForms
 from context_assembler.values.tools import ToolSpec
-from context_assembler.values.wire import root_object_schema
 
 MAX_TOOLS: Final = 128
 MAX_STOP_SEQUENCES: Final = 4

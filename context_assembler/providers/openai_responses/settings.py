@@ -18,9 +18,10 @@ from context_assembler.values.offered_tools import (
 )
 from context_assembler.values.parts import Json
 from context_assembler.values.reading import as_text
+from context_assembler.values.schemas.root_objects import root_object_schema
 from context_assembler.values.texts.cleaning import clean_text
 from context_assembler.values.tools import ToolSpec
-from context_assembler.values.wire import plain_json, root_object_schema
+from context_assembler.values.wire import plain_json
 
 MAX_TOOLS: Final = 128
 MIN_OUTPUT_TOKENS: Final = 16

@@ -10,10 +10,10 @@ from context_assembler.values.breaches import level_if
 from context_assembler.values.parts import Json
 from context_assembler.values.reading import as_array, as_object, as_text, objects_in
 from context_assembler.values.report import Violation
+from context_assembler.values.schemas.root_objects import ROOT_UNIONS
 from context_assembler.values.schemas.strict_schemas import object_to_strict
 
 _NAME: Final = re.compile(r"[a-zA-Z0-9_-]{1,128}")
-_UNIONS: Final = ("oneOf", "anyOf", "allOf")
 
 
 def check_tools(sent: Sent) -> Iterator[Violation]:
@@ -68,7 +68,7 @@ def _check_schema(sent: Sent, schema: Json, *, where: str) -> Iterator[Violation
     level = level_if(sent.is_openai)
     if fields and fields.get("type") != "object":
         yield breach("R7", f"{where}.type", "must be 'object'", level=level)
-    for union in _UNIONS:
+    for union in ROOT_UNIONS:
         if union in fields:
             yield breach("R7", f"{where}.{union}", "no union at the root", level=level)
 

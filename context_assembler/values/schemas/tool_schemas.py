@@ -13,6 +13,7 @@ from context_assembler.errors import InvalidToolError
 from context_assembler.values.json_bounds import shown
 from context_assembler.values.json_shapes import is_array, is_object
 from context_assembler.values.parts import Json, JsonObject
+from context_assembler.values.schemas.root_objects import has_root_union, root_object_schema
 from context_assembler.values.texts.cleaning import clean_object, is_clean
 
 MAX_DEPTH: Final = 64
@@ -87,6 +88,9 @@ def canonical_schema(schema: Json, *, tool: str) -> CanonicalSchema:
             repairs.root = clean_object(canonical)
             canonical = dict(_schema(repairs.root, where="", depth=0, repairs=repairs))
         canonical["type"] = _root_type(canonical, repairs)
+        if has_root_union(canonical):
+            canonical = root_object_schema(canonical)
+            repairs.note("the alternatives at its root are told as one object with all properties")
     except _UnusableError as error:
         raise InvalidToolError(tool, reason=f"in its schema, {error}") from None
     canonical.setdefault("properties", {})
