@@ -11,8 +11,13 @@ from context_assembler.gathered import Gathered
 from context_assembler.limits import ModelRegistry
 from context_assembler.ports import Truncation
 from context_assembler.providers import PROVIDER_FUNCTIONS, PROVIDERS, other_protocols, provider_for
+from context_assembler.shaped import Shaped
 from context_assembler.stages.bind_reasoning import bind_reasoning
-from context_assembler.stages.build_system_prompt import SystemPromptBuilder, summarize_tools
+from context_assembler.stages.build_system_prompt import (
+    BuiltPrompt,
+    SystemPromptBuilder,
+    summarize_tools,
+)
 from context_assembler.stages.detect_compaction import CompactionDetector, read_history
 from context_assembler.stages.load_bootstrap import render_bootstrap
 from context_assembler.stages.mask_secrets import SecretMasker
@@ -27,28 +32,15 @@ from context_assembler.truncation import Truncator
 from context_assembler.values.context import AssembledContext
 from context_assembler.values.draft import Draft
 from context_assembler.values.events import SessionEvent
-from context_assembler.values.ledger import Ledger
 from context_assembler.values.limits import ModelLimits
 from context_assembler.values.messages import Message
 from context_assembler.values.options import ClockSettings, TruncationSettings
-from context_assembler.values.prompt import PromptSection, SystemPrompt
+from context_assembler.values.prompt import PromptSection
 from context_assembler.values.readers import Reader, route_of
 from context_assembler.values.report import CompactionCheck, ReportEntry
 
 if TYPE_CHECKING:
     from context_assembler.config import AssemblerConfig
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Shaped:
-    """The request before anything is cut."""
-
-    system: SystemPrompt
-    messages: tuple[Message, ...]
-    notes: tuple[PromptSection, ...]  # wanted behind the history
-    ledger: Ledger  # of the fixed part
-    entries: tuple[ReportEntry, ...]
-    repairs: tuple[ReportEntry, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -138,7 +130,14 @@ class ContextPipeline:
         if not self.lets_edits_wait:
             return ways
         held = [way.holding(events) for way in ways[:-1] or ways]
-        return [*(way for way in held if way.last_call.holds), *ways[-1:]]
+        return [*filter(self._may_hold, held), *ways[-1:]]
+
+    def _may_hold(self, way: Gathered) -> bool:
+        """Whether the prompt of the last call may be sent again; a secret in it has to go."""
+        sections = way.last_call.held_sections
+        return sections is not None and not self.masker.finds_secret(
+            section.content for section in sections
+        )
 
     def _build(self, gathered: Gathered, events: Sequence[SessionEvent]) -> AssembledContext:
         shaped = self._shape(gathered, events)
@@ -146,7 +145,7 @@ class ContextPipeline:
         if all(message.role == "system" or message.kind == "note" for message in shaped.messages):
             raise EmptySessionError(gathered.session_id)
         check_feasible(shaped.ledger, gathered.tools)
-        shaped = _adapt_messages(gathered, shaped)
+        shaped = shaped.adapted(gathered)
         shaped, cut = self._cut(gathered, shaped)
         draft, late_entries = self._draft(gathered, shaped, cut.messages)
         changed = [entry for entry in late_entries if entry.kind == "message"]
@@ -186,8 +185,8 @@ class ContextPipeline:
         gathered = self._ways(gathered, events := list(events))[0]
         return self._check(gathered, self._shape(gathered, events), is_explicit=is_explicit)
 
-    def _shape(self, gathered: Gathered, events: Iterable[SessionEvent]) -> _Shaped:
-        options, limits = gathered.settled.options, gathered.limits
+    def _shape(self, gathered: Gathered, events: Iterable[SessionEvent]) -> Shaped:
+        limits = gathered.limits
         reader = self._reader(limits)
         transformed = MessageTransformer(reads=reader.reads_compaction).transform(events)
         current, old_entries = gathered.leave_out_old(transformed.messages)
@@ -195,22 +194,13 @@ class ContextPipeline:
         repaired = repair_history(
             masked, accepts_prefill=limits.supports("prefill"), provider=reader.provider
         )
-        prompt = self.prompt_builder.build(
-            render_bootstrap(gathered.files, gathered.template_variables),
-            session_system=transformed.leading_system,
-            skills_text=gathered.skills_text,
-            tools_summary=summarize_tools(gathered.tools) if self.summarizes_tools else "",
-            additional=options.additional_system_prompt,
-            datetime_text=tell_date(repaired.messages, settings=self.clock),
-            agent_id=gathered.agent_id,
-            count_text=gathered.counter.count_text,
-        )
+        prompt = self._prompt(gathered, transformed.leading_system, messages=repaired.messages)
         # What no later call could send is gone before anything is counted or cut.
         sendable, unsendable_entries = bind_reasoning(repaired.messages, reader=reader)
         messages = place_clock(sendable, settings=self.clock)
         messages = gathered.place_change(append_notes(messages, prompt.notes))
         system, fit_entries = gathered.fit(prompt.system)
-        return _Shaped(
+        return Shaped(
             system=system,
             messages=messages,
             notes=prompt.notes,
@@ -225,8 +215,27 @@ class ContextPipeline:
             ),
         )
 
+    def _prompt(
+        self, gathered: Gathered, session_system: Iterable[str], *, messages: Sequence[Message]
+    ) -> BuiltPrompt:
+        return self.prompt_builder.build(
+            render_bootstrap(
+                gathered.files,
+                gathered.template_variables,
+                sections=self.prompt_builder.sections_of(gathered.agent_id),
+                lets_faults_wait=gathered.last_call.holds,
+            ),
+            session_system=session_system,
+            skills_text=gathered.skills_text,
+            tools_summary=summarize_tools(gathered.tools) if self.summarizes_tools else "",
+            additional=gathered.settled.options.additional_system_prompt,
+            datetime_text=tell_date(messages, settings=self.clock),
+            agent_id=gathered.agent_id,
+            count_text=gathered.counter.count_text,
+        )
+
     def _draft(
-        self, gathered: Gathered, shaped: _Shaped, kept: tuple[Message, ...]
+        self, gathered: Gathered, shaped: Shaped, kept: tuple[Message, ...]
     ) -> tuple[Draft, tuple[ReportEntry, ...]]:
         """Return the draft as the model's provider can take it, with a row for every change.
 
@@ -244,7 +253,7 @@ class ContextPipeline:
         counted = count_rows(rows, before=draft, after=adapted, counter=gathered.counter)
         return adapted, (*entries, *counted)
 
-    def _cut(self, gathered: Gathered, shaped: _Shaped) -> tuple[_Shaped, Truncation]:
+    def _cut(self, gathered: Gathered, shaped: Shaped) -> tuple[Shaped, Truncation]:
         """Make the history fit; a note that is wanted and was cut is given once more, at the end."""
         truncator = Truncator(gathered.truncation(self.truncation))
         if self._fits_without_stale_reasoning(gathered, shaped):
@@ -258,7 +267,7 @@ class ContextPipeline:
             return shaped, cut
         return replace(shaped, messages=renewed), cut_to_fit(renewed)
 
-    def _fits_without_stale_reasoning(self, gathered: Gathered, shaped: _Shaped) -> bool:
+    def _fits_without_stale_reasoning(self, gathered: Gathered, shaped: Shaped) -> bool:
         """Whether it is only reasoning that may not be sent any more that is too much."""
         count, room_tokens = gathered.counter.count_message, shaped.ledger.room_tokens
         if sum(map(count, shaped.messages)) <= room_tokens:
@@ -276,7 +285,7 @@ class ContextPipeline:
         )
 
     def _check(
-        self, gathered: Gathered, shaped: _Shaped, *, is_explicit: bool = False
+        self, gathered: Gathered, shaped: Shaped, *, is_explicit: bool = False
     ) -> CompactionCheck:
         ledger = add_messages(shaped.ledger, shaped.messages, counter=gathered.counter)
         return self.detector.check(
@@ -285,12 +294,3 @@ class ContextPipeline:
             limits=gathered.limits,
             is_explicit=is_explicit,
         )
-
-
-def _adapt_messages(gathered: Gathered, shaped: _Shaped) -> _Shaped:
-    """Spell what the provider cannot take as text before anything is cut: that text counts."""
-    draft = gathered.draft(shaped.system, shaped.messages)
-    adapted, rows = PROVIDERS[provider_for(gathered.limits)].adapt(draft)
-    counted = count_rows(rows, before=draft, after=adapted, counter=gathered.counter)
-    repairs = [row for row in counted if row.kind == "message"]
-    return replace(shaped, messages=adapted.messages, repairs=(*shaped.repairs, *repairs))

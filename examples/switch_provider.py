@@ -29,11 +29,12 @@ def look_up_ferry(island: str) -> str:
 
 async def ask(assembler: ContextAssembler, question: str, *, model: str, send: Any) -> None:
     await assembler.add_user("trip", question)
-    answer = None
-    while answer is None or answer.tool_calls:
+    while True:
         context = await assembler.assemble("trip", model=model, max_tokens=4000)
         reply = await asyncio.to_thread(send, **context.to_request())
         answer = (await assembler.record("trip", reply, context))[-1]
+        if not answer.tool_calls:
+            break
         for call in answer.tool_calls:
             await assembler.add_tool_result("trip", call.call_id, look_up_ferry(**call.arguments))
     print(f"{model}: {answer.text}")

@@ -10,7 +10,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from context_assembler import AssembledContext, AssemblerConfig, ContextAssembler, open_store
+from context_assembler import (
+    AssembledContext,
+    AssemblerConfig,
+    ContextAssembler,
+    TemplateError,
+    open_store,
+)
 from context_assembler.values.events import CompactionBody, SessionEvent
 from context_assembler.values.json_shapes import is_array, is_object
 from context_assembler.values.report import ReportEntry
@@ -174,6 +180,47 @@ async def test_files_that_appear_and_vanish_wait_as_well(talk: Talk) -> None:
     assert row_of(context, "CONTEXT.md").tokens_after == 0
     assert row_of(context, "context", "section").decision == "dropped"
     assert refreshed.system_prompt == prompt("The office is closed.")
+
+
+async def test_a_secret_that_is_masked_by_now_does_not_wait(talk: Talk) -> None:
+    token = "ghp" + "_abcdefghijklmnopqrstuvwxyz0123456789"
+    talk.write("SOUL.md", f"Use {token} to push.")
+    before = await talk.step()
+    bootstrap = {"policy": "freeze", "required": ()}
+    talk.config = AssemblerConfig(bootstrap=bootstrap, safety={"masks_secrets_in": ["files"]})
+    after, later = await talk.step(), await talk.step()
+
+    assert token in before.system_prompt
+    assert after.system_prompt == later.system_prompt
+    assert after.system_prompt == prompt("Use [masked: GitHub Token] to push.")
+    assert row_of(after, "system", "note").rule == "rewrite.system"
+    assert row_of(later, "SOUL.md").reason.startswith("a secret was masked")
+
+
+async def test_a_template_that_no_longer_renders_waits_as_any_edit_does(talk: Talk) -> None:
+    front = "---\ntemplate: jinja2\n---\n"
+    talk.write("SOUL.md", f"{front}Speak for {{{{ model }}}}.")
+    first = await talk.step()
+    talk.write("SOUL.md", f"{front}Speak for {{% if")
+    second = await talk.step()
+
+    assert second.system_prompt == first.system_prompt == prompt(f"Speak for {OPUS}.")
+    assert "cannot be read or rendered" in row_of(second, "soul", "section").reason
+    with pytest.raises(TemplateError, match=r"SOUL\.md:4"):
+        await talk.step(refresh=True)
+
+
+async def test_a_template_that_an_agent_does_not_inherit_is_not_rendered_for_it(
+    talk: Talk,
+) -> None:
+    talk.write("SOUL.md", "---\ntemplate: jinja2\n---\n{{ nobody }}")
+    talk.config = AssemblerConfig(prompt={"inherits": {"researcher": ["agent"]}})
+
+    context = await talk.step(agent_id="researcher")
+
+    assert context.system_prompt == "Book trips."
+    with pytest.raises(TemplateError):
+        await talk.step()
 
 
 async def test_a_compaction_lets_an_edit_in(talk: Talk) -> None:

@@ -28,7 +28,7 @@ _UNTIL: Final = (
 _TOLD: Final[Mapping[str, str]] = {
     "changed": "It has changed, and the text that the epoch began with is sent",
     "appeared": "It appeared since the epoch began and is not sent",
-    "gone": "It is gone, and the text that the epoch began with is sent",
+    "gone": "It is gone, or cannot be read or rendered, and the text that the epoch began with is sent",
 }
 
 

@@ -45,6 +45,14 @@ class SecretMasker:
         entries: list[ReportEntry] = []
         return tuple(self._mask_message(message, entries) for message in messages), tuple(entries)
 
+    def finds_secret(self, texts: Iterable[str]) -> bool:
+        """Whether one of these texts of instruction files holds what is to be masked there.
+
+        Raises:
+            MissingExtraError: Files are to be masked, and detect-secrets is not installed.
+        """
+        return "files" in self.places and any(self._mask_text(text) is not None for text in texts)
+
     def _mask_message(self, message: Message, entries: list[ReportEntry]) -> Message:
         if _PLACES_BY_ROLE.get(message.role) not in self.places or message.kind != "said":
             return message

@@ -98,6 +98,10 @@ class SystemPromptBuilder:
         _refuse_shared_names(self._sections)
         _refuse_required_without_authority(self._sections)
 
+    def sections_of(self, agent_id: str | None) -> frozenset[str] | None:
+        """Return the names of the only sections that an agent's prompt has; `None`: it has all."""
+        return self._inherits.get(agent_id or "")
+
     def build(
         self,
         files: Iterable[BootstrapFile] = (),
@@ -167,7 +171,7 @@ class SystemPromptBuilder:
         self, candidates: Sequence[Candidate], agent_id: str | None
     ) -> tuple[list[Candidate], list[ReportEntry]]:
         """Return what the agent inherits, and a row for everything that it does not."""
-        names = self._inherits.get(agent_id or "")
+        names = self.sections_of(agent_id)
         if names is None:
             return list(candidates), []
         allowed = names | _NEVER_INHERITED

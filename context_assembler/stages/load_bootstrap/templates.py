@@ -1,6 +1,7 @@
 """Fills the templates among instruction files."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import replace
 from functools import cache, lru_cache
 from types import TracebackType
 from typing import TYPE_CHECKING, Final
@@ -24,22 +25,39 @@ def is_template(file: BootstrapFile) -> bool:
 
 
 def render_bootstrap(
-    files: Iterable[BootstrapFile], variables: Mapping[str, Json]
+    files: Iterable[BootstrapFile],
+    variables: Mapping[str, Json],
+    *,
+    sections: Collection[str] | None = None,
+    lets_faults_wait: bool = False,
 ) -> list[BootstrapFile]:
     """Fill the templates among the files; the others stay as they are.
 
     Args:
         variables: `agent, session, model, date, skills, tools`; a name that a template uses and
             that is not among them is an error.
+        sections: Those that the prompt will have; templates of others are left alone. By default
+            all.
+        lets_faults_wait: A template that does not render is a file that cannot be read, with the
+            reason, since its text is not sent before the next rewrite point.
 
     Raises:
         TemplateError: A template cannot be parsed, names what does not exist, fails, or does not
             end.
     """
-    return [
-        with_text(file, _render(file, variables).strip()) if is_template(file) else file
-        for file in files
-    ]
+    filled: list[BootstrapFile] = []
+    for file in files:
+        if not is_template(file) or (sections is not None and file.section not in sections):
+            filled.append(file)
+            continue
+        try:
+            filled.append(with_text(file, _render(file, variables).strip()))
+        except TemplateError as error:
+            if not lets_faults_wait:
+                raise
+            left = with_text(file, "", warnings=[f"its template does not render: {error.problem}"])
+            filled.append(replace(left, state="unreadable"))
+    return filled
 
 
 def _render(file: BootstrapFile, variables: Mapping[str, Json]) -> str:
