@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from context_assembler.limits import ModelRegistry
 from context_assembler.ports import TokenCounter
+from context_assembler.providers import OPENAI_CHAT
 from context_assembler.providers.openai_chat.render import render
 from context_assembler.tokens import TOKEN_COUNTERS, ModelTokenCounter, counter_for
 from context_assembler.tokens.bpe import count_bpe
@@ -196,7 +197,8 @@ def test_no_message_is_counted_below_what_chat_completions_gets(
         messages=(opening, message),
     )
 
+    draft, _ = OPENAI_CHAT.adapt(draft)  # as it is before anything is counted
     payload = render(draft)
 
-    counted = sum(map(counter.count_message, (opening, message))) + counter.request_overhead_tokens
+    counted = sum(map(counter.count_message, draft.messages)) + counter.request_overhead_tokens
     assert counted >= chat_tokens(payload, request_tokens=REQUEST_TOKENS[model_id])
