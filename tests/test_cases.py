@@ -168,11 +168,11 @@ def breaches(payload: Mapping[str, Any], provider: str) -> list[str]:
 def recount(payload: Mapping[str, Any], *, model: str) -> int:
     """Count every text that the model reads, with the frame that the vendor publishes.
 
-    OpenAI: 4 tokens a message of Chat Completions, 3 a request. Anthropic publishes none.
+    4 tokens a message of Chat Completions; Anthropic publishes none, and charges about 3.
     """
     count = _counter(model).count_text
     is_framed = get_model_limits(model).provider != "anthropic"
-    frame = 4 * len(payload["messages"]) if is_framed else 0
+    frame = (4 if is_framed else 3) * len(payload["messages"])
     counted = sum(map(count, _texts_read(payload["messages"]))) + frame + 3
     return counted + sum(count(block["text"]) for block in payload.get("system", ()))
 
