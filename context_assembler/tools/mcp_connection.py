@@ -62,6 +62,7 @@ class McpConnection:
         self._failures = 0
         self._failure: McpServerError | None = None
         self._quiet_until = 0.0
+        self._is_closed = False
 
     async def list_tools(self) -> ReadEntries:
         """Return the tools offered at this moment; the remembered ones while they are good.
@@ -91,7 +92,8 @@ class McpConnection:
             return await line.call_tool(name, arguments, timeout_seconds=seconds)
 
     async def close(self) -> None:
-        """End the connection, and a server that was started for it."""
+        """End the connection, and a server that was started for it; none is started after it."""
+        self._is_closed = True
         for task in (self._listing, self._opening):
             if task is not None:
                 task.cancel()
@@ -184,6 +186,8 @@ class McpConnection:
         return await asyncio.shield(self._opening)
 
     async def _open(self) -> McpLine:
+        if self._is_closed:
+            raise asyncio.CancelledError
         await self._drop()
         if self._failure is not None and self._clock() < self._quiet_until:
             raise self._failure.again()

@@ -54,6 +54,7 @@ class McpLine:
         self._sdk: McpSdk = load_sdk()
         self._client: Any = None
         self._scope: Any = self._sdk.anyio.CancelScope()
+        self._ends_at = math.inf
         self._stderr = StderrTail() if isinstance(address, StdioServer) else None
         self._tap: Tap | None = None
         self._refusal = ""
@@ -68,7 +69,7 @@ class McpLine:
         Raises:
             McpServerError: The server could not be started or reached, or did not answer in time.
         """
-        self._scope.deadline = self._sdk.anyio.current_time() + timeout_seconds
+        self._ends_at = self._sdk.anyio.current_time() + timeout_seconds
         late = f"did not answer within {timeout_seconds:g} s"
         self._task = asyncio.create_task(self._hold(late=late))
         await asyncio.shield(self._opened)
@@ -147,9 +148,18 @@ class McpLine:
     async def close(self) -> None:
         """Leave; a server that was started here has ended afterwards."""
         self._over.set()
-        until = self._sdk.anyio.current_time() + _CLOSE_SECONDS if self._opened.done() else 0
-        self._scope.deadline = min(self._scope.deadline, until)
+        now = self._sdk.anyio.current_time()
+        self._end_at(now + _CLOSE_SECONDS if self._opened.done() else now)
         await asyncio.shield(self._task)
+
+    def _end_at(self, time: float) -> None:
+        """Leave by then; a program that is being started is there first, so that it can be ended.
+
+        A start that is cancelled would leave the program behind, with nobody to wait for it.
+        """
+        self._ends_at = min(self._ends_at, time)
+        if self._tap is not None:
+            self._scope.deadline = self._ends_at
 
     async def _hold(self, *, late: str) -> None:
         """Enter the connection, keep it until it is over, and leave it."""
@@ -165,6 +175,7 @@ class McpLine:
         self._over.set()
         if not self._opened.done():
             self._opened.set_exception(self._error(problem))
+            self._opened.exception()  # whoever opened it may have given up
         if self._stderr is not None:
             self._stderr.close()
 
@@ -182,7 +193,7 @@ class McpLine:
             tasks.start_soon(self._listen, is_listening)
             with anyio.move_on_after(_LISTEN_SECONDS):
                 await is_listening.wait()
-            self._scope.deadline = math.inf
+            self._scope.deadline = self._ends_at = math.inf
             self._opened.set_result(None)
             await self._over.wait()
             tasks.cancel_scope.cancel()
@@ -198,6 +209,7 @@ class McpLine:
                 version=lambda: getattr(self._client, "protocol_version", ""),
                 at_end=self._over.set,
             )
+            self._scope.deadline = self._ends_at
             yield self._tap, writing
 
     def _streams(self) -> AbstractAsyncContextManager[Any]:

@@ -213,11 +213,15 @@ def end_in_list(_: Answer) -> Answer:
     os._exit(3)
 
 
-def end_at_once(names: list[str]) -> None:
-    """End, and leave a line in the file that the first name gives, if any."""
-    for name in names:
-        with Path(name).open("a", encoding="utf-8") as file:
+def leave_a_line(paths: list[str]) -> None:
+    """Say in the files that a server was started."""
+    for path in paths:
+        with Path(path).open("a", encoding="utf-8") as file:
             file.write("started\n")
+
+
+def end_at_once(paths: list[str]) -> None:
+    leave_a_line(paths)
     print("no such database", file=sys.stderr, flush=True)
     sys.exit(3)
 
@@ -237,7 +241,8 @@ def garble() -> None:
     wait_for_ever()
 
 
-def wait_for_ever() -> None:
+def wait_for_ever(paths: list[str] | None = None) -> None:
+    leave_a_line(paths or [])
     threading.Event().wait()
 
 
@@ -264,7 +269,7 @@ def serve_modern(*, hears: bool) -> None:
 BEHAVIOURS: dict[str, Callable[[list[str]], None]] = {
     "stdio": lambda names: make_server(names).run(),
     "http": serve_http,
-    "silent": lambda _: wait_for_ever(),
+    "silent": wait_for_ever,
     "garble": lambda _: garble(),
     "end_at_once": end_at_once,
     "end_after_list": lambda _: serve_by_hand(counted(), ends=True),

@@ -1,6 +1,7 @@
 """MCP servers that go wrong: each is named in a warning, in bounded time, and harms no other."""
 
 import asyncio
+import gc
 from collections.abc import Callable, Iterable
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -234,18 +235,40 @@ async def test_listing_and_calling_at_once_start_one_server() -> None:
     assert first.text == second.text
 
 
-async def test_closing_tells_those_who_still_wait() -> None:
-    server = launch("silent")
+def _is_asked(server: McpTools) -> bool:
+    return server._open is not None and server._open.connection._listing is not None
+
+
+def _is_starting(server: McpTools) -> bool:
+    return server._open is not None and server._open.connection._opening is not None
+
+
+def _is_started(server: McpTools, starts: Path) -> bool:
+    return _is_starting(server) and starts.exists()
+
+
+@pytest.mark.parametrize("phase", ["nothing", "asked", "starting", "started"])
+async def test_closing_tells_those_who_still_wait_and_leaves_no_program(
+    phase: str, tmp_path: Path
+) -> None:
+    starts = tmp_path / "starts"
+    server = launch("silent", str(starts))
     asking = asyncio.create_task(server.list_tools())
-    while server._open is None or server._open.connection._line is None:
+    reached: dict[str, Callable[[], bool]] = {
+        "nothing": lambda: True,
+        "asked": lambda: _is_asked(server),
+        "starting": lambda: _is_starting(server),
+        "started": lambda: _is_started(server, starts),
+    }
+    while not reached[phase]():  # noqa: ASYNC110 - a phase of the code under test sets no event
         await asyncio.sleep(0)
-        if server._open is not None and server._open.connection._opening is not None:
-            break
+    await asyncio.sleep(0)
 
     await server.close()
 
     with pytest.raises(McpServerError, match="was let go of"):
         await asking
+    gc.collect()  # what was left open warns here, in the test that left it
 
 
 async def test_a_call_of_a_server_that_forgot_the_session_is_made_in_another() -> None:
