@@ -4,16 +4,16 @@ import asyncio
 import math
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 from context_assembler.errors import McpServerError
 from context_assembler.tools.mcp_http import open_http
+from context_assembler.tools.mcp_page import Page, page_of
 from context_assembler.tools.mcp_sdk import McpSdk, load_sdk
 from context_assembler.tools.mcp_servers import McpServerAddress, StdioServer
 from context_assembler.tools.mcp_stderr import StderrTail
 from context_assembler.tools.mcp_tap import RAW_TOOLS, Tap
-from context_assembler.values.json_shapes import is_object
-from context_assembler.values.parts import Json, JsonObject
+from context_assembler.values.parts import JsonObject
 from context_assembler.values.texts.cleaning import clean_text
 
 _LISTEN_SECONDS: Final = 2.0
@@ -24,14 +24,6 @@ _REMEDY: Final = (
     "See that the server starts and answers by itself, or leave it out; the other tools are not "
     "affected."
 )
-
-
-class Page(NamedTuple):
-    """Tools as the server spells them, the names of those that MCP forbids, the next cursor."""
-
-    tools: list[Json]
-    forbidden: list[str]
-    cursor: str | None
 
 
 class SessionLostError(McpServerError):
@@ -84,7 +76,7 @@ class McpLine:
         """Whether a list that was read stays good until `changes` grows."""
         return self._hears and not self.is_over
 
-    async def list_page(self, cursor: str | None) -> "Page":
+    async def list_page(self, cursor: str | None) -> Page:
         """Return a page of tools.
 
         Raises:
@@ -97,7 +89,7 @@ class McpLine:
             raise await self.error(f"{happened} list its tools: {_said(error)}") from error
         except (RuntimeError, ValueError) as error:
             raise await self.error(f"did not list its tools as MCP says: {_said(error)}") from error
-        return _page_of(page.meta[RAW_TOOLS], page)
+        return page_of(page.meta[RAW_TOOLS], page)
 
     async def call_tool(
         self, name: str, arguments: JsonObject, *, timeout_seconds: float
@@ -276,20 +268,6 @@ class McpLine:
             self._hears = False
             self.changes += 1
             is_listening.set()
-
-
-def _page_of(raw: Sequence[Json], page: Any) -> Page:
-    """Return the page; a tool that the SDK leaves out may not be offered.
-
-    Source:
-        https://modelcontextprotocol.io/specification/2026-07-28/server/tools (x-mcp-header)
-        (as mcp 2.3 speaks it)
-    """
-    taken = {tool.name for tool in page.tools}
-    names = [tool.get("name") if is_object(tool) else None for tool in raw]
-    forbidden = [name for name in names if isinstance(name, str) and name not in taken]
-    tools = [tool for tool, name in zip(raw, names, strict=True) if name not in forbidden]
-    return Page(tools, forbidden, page.next_cursor)
 
 
 def _said(error: BaseException) -> str:
