@@ -8,12 +8,15 @@ from context_assembler.errors import ConfigurationError, UnknownStoreSchemeError
 from context_assembler.ports import SessionStore
 from context_assembler.sessions.calibrations import InMemoryCalibrations, calibrations_of
 from context_assembler.sessions.in_memory import InMemoryStore
+from context_assembler.sessions.kept_events import KeptEvents, KeptLog
 from context_assembler.sessions.sqlite import SqliteStore
 
 __all__ = [
     "SESSION_STORES",
     "InMemoryCalibrations",
     "InMemoryStore",
+    "KeptEvents",
+    "KeptLog",
     "SqliteStore",
     "calibrations_of",
     "open_store",

@@ -26,7 +26,7 @@ from context_assembler.values.codec import (
     encode_event,
     encode_session,
 )
-from context_assembler.values.events import Session, SessionEvent, SessionHead
+from context_assembler.values.events import EventBatch, Session, SessionEvent, SessionHead
 
 
 @dataclass(slots=True)
@@ -113,6 +113,19 @@ class InMemoryStore:
         while position < len(events):
             yield events[position]
             position += 1
+
+    async def read_batch(
+        self, session_id: str, *, after_seq: int = 0, until_seq: int | None = None
+    ) -> EventBatch:
+        """Return the events behind `after_seq`, up to and including `until_seq`.
+
+        Raises:
+            UnknownSessionError: There is no such session.
+        """
+        log = self._log(session_id)
+        until = len(log.events) if until_seq is None else max(until_seq, 0)
+        events = tuple(log.events[max(after_seq, 0) : until])
+        return EventBatch(events=events, incarnation=log.incarnation)
 
     async def head(self, session_id: str) -> SessionHead:
         """Return the session's record and last sequence number.

@@ -1,5 +1,6 @@
 """Sessions in one SQLite file that several processes may use at once."""
 
+import asyncio
 from collections.abc import AsyncIterator, Sequence
 from functools import partial
 from pathlib import Path
@@ -8,20 +9,23 @@ from typing import Final, Self
 from context_assembler.errors import InvalidParameterError
 from context_assembler.sessions.rules import check_event_ids, check_session_id
 from context_assembler.sessions.sqlite_calibrations import find_calibrations, observe_usage
-from context_assembler.sessions.sqlite_files import open_for_reading, open_for_writing
 from context_assembler.sessions.sqlite_rows import (
     append_events,
+    decode_rows,
     delete_session,
     find_session,
     find_sessions,
     read_events,
+    read_rows,
     save_session,
 )
-from context_assembler.sessions.sqlite_worker import SqliteWorker
+from context_assembler.sessions.sqlite_schema import SCHEMA
+from context_assembler.sqlite.worker import make_workers
 from context_assembler.values.calibration import Calibration, UsageObservation
-from context_assembler.values.events import Session, SessionEvent, SessionHead
+from context_assembler.values.events import EventBatch, Session, SessionEvent, SessionHead
 
 _EVENTS_PER_BATCH: Final = 200
+_ROWS_AT_ONCE: Final = 64  # that are decoded in well under the time of a tick
 _LARGEST_INTEGER: Final = 2**63 - 1  # that SQLite knows
 
 
@@ -47,12 +51,7 @@ class SqliteStore:
                 remedy="For sessions in memory use InMemoryStore(), or the URL 'memory:'.",
             )
         self.path: Path = Path(path).expanduser().absolute()
-        self._writer = SqliteWorker(
-            self.path, partial(open_for_writing, self.path, busy_seconds=busy_seconds)
-        )
-        self._reader = SqliteWorker(
-            self.path, partial(open_for_reading, self.path, busy_seconds=busy_seconds)
-        )
+        self._writer, self._reader = make_workers(self.path, SCHEMA, busy_seconds=busy_seconds)
 
     async def create(self, session: Session) -> None:
         """Keep a new session; replace the record of one that exists, its events untouched.
@@ -101,6 +100,33 @@ class SqliteStore:
             for event in batch:
                 yield event
             after_seq = batch[-1].seq
+
+    async def read_batch(
+        self, session_id: str, *, after_seq: int = 0, until_seq: int | None = None
+    ) -> EventBatch:
+        """Return the events behind `after_seq`, up to and including `until_seq`, in one statement.
+
+        Raises:
+            UnknownSessionError: There is no such session.
+            EventFormatError: An event cannot be decoded.
+            StoreUnavailableError: The file cannot be used.
+        """
+        check_session_id(session_id)
+        read = partial(
+            read_rows,
+            session_id=session_id,
+            after_seq=min(after_seq, _LARGEST_INTEGER),
+            until_seq=_LARGEST_INTEGER if until_seq is None else min(until_seq, _LARGEST_INTEGER),
+        )
+        incarnation, rows = await self._reader.run(read)
+        decode = partial(decode_rows, rows, session_id=session_id)
+        # Neither the event loop nor other sessions' readers wait while a long history is decoded.
+        is_long = len(rows) > _ROWS_AT_ONCE
+        return EventBatch(
+            events=await asyncio.to_thread(decode) if is_long else decode(),
+            incarnation=incarnation,
+            stored_bytes=sum(len(body) for _, _, body in rows),
+        )
 
     async def head(self, session_id: str) -> SessionHead:
         """Return the session's record and last sequence number.

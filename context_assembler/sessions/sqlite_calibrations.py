@@ -4,7 +4,7 @@ import json
 import sqlite3
 from typing import TypeAlias
 
-from context_assembler.sessions.sqlite_rows import transaction
+from context_assembler.sqlite.schema import has_table, transaction
 from context_assembler.values.calibration import Calibration, UsageObservation, learn
 from context_assembler.values.json_shapes import is_array
 
@@ -18,7 +18,7 @@ _SELECT = """
 
 def find_calibrations(connection: sqlite3.Connection) -> list[Calibration]:
     """Return all that is known, by provider, model and shape; nothing in a file of before."""
-    if not _has_table(connection):
+    if not has_table(connection, "calibrations"):
         return []
     rows = connection.execute(f"{_SELECT} ORDER BY provider, model, shape")
     return [_calibration(row) for row in rows]
@@ -46,11 +46,6 @@ def observe_usage(connection: sqlite3.Connection, seen: UsageObservation) -> Cal
             ),
         )
     return known
-
-
-def _has_table(connection: sqlite3.Connection) -> bool:
-    found = connection.execute("SELECT 1 FROM sqlite_schema WHERE name = 'calibrations'").fetchone()
-    return found is not None
 
 
 def _calibration(row: _Row) -> Calibration:

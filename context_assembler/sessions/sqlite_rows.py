@@ -1,10 +1,9 @@
 """What a SQLite session store asks and tells its tables."""
 
 import sqlite3
-from collections.abc import Generator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import replace
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, TypeAlias
 
 from context_assembler.errors import (
     ConcurrentAppendError,
@@ -17,6 +16,7 @@ from context_assembler.sessions.rules import (
     number_events,
     place_of,
 )
+from context_assembler.sqlite.schema import transaction
 from context_assembler.values.codec import (
     FORMAT_VERSION,
     dump_event,
@@ -27,6 +27,9 @@ from context_assembler.values.codec import (
 from context_assembler.values.events import Session, SessionEvent, SessionHead
 
 _IDS_PER_QUERY: Final = 500
+
+
+EventRow: TypeAlias = tuple[int, str, bytes]  # number, id, what `dump_event` wrote
 
 
 class StoredSession(NamedTuple):
@@ -114,10 +117,43 @@ def read_events(
         """,
         {"id": session_id, "after_seq": after_seq, "key": session.key, "count": count},
     ).fetchall()
-    return [
-        replace(load_event(body, where=f"event {seq} of {session_id!r}"), id=event_id, seq=seq)
+    return list(decode_rows(rows, session_id=session_id))
+
+
+def read_rows(
+    connection: sqlite3.Connection, session_id: str, *, after_seq: int, until_seq: int
+) -> tuple[str, Sequence[EventRow]]:
+    """Return the session's incarnation and the rows of a range of its events, both of one moment.
+
+    Raises:
+        UnknownSessionError: There is no such session.
+    """
+    # The session is found in the same statement: its events cannot be those of a later one.
+    rows = connection.execute(
+        """
+        SELECT incarnation, seq, events.id, body FROM sessions, events
+        WHERE sessions.id = :id AND session_id = :id AND seq > :after_seq AND seq <= :until_seq
+        ORDER BY seq
+        """,
+        {"id": session_id, "after_seq": after_seq, "until_seq": until_seq},
+    ).fetchall()
+    if not rows:
+        return find_session(connection, session_id).head.incarnation, ()
+    return rows[0][0], [(seq, event_id, body) for _, seq, event_id, body in rows]
+
+
+def decode_rows(rows: Sequence[EventRow], *, session_id: str) -> tuple[SessionEvent, ...]:
+    """Return the events that rows of the session hold.
+
+    Raises:
+        EventFormatError: An event cannot be decoded.
+    """
+    return tuple(
+        load_event(
+            body, where=f"event {seq} of {session_id!r}", beside={"id": event_id, "seq": seq}
+        )
         for seq, event_id, body in rows
-    ]
+    )
 
 
 def delete_session(connection: sqlite3.Connection, session_id: str) -> None:
@@ -130,20 +166,6 @@ def delete_session(connection: sqlite3.Connection, session_id: str) -> None:
         find_session(connection, session_id)
         connection.execute("DELETE FROM events WHERE session_id = ?", (session_id,))
         connection.execute("DELETE FROM sessions WHERE id = ?", (session_id,))
-
-
-@contextmanager
-def transaction(connection: sqlite3.Connection) -> Generator[None]:
-    """Commit what is done inside, or nothing of it."""
-    # IMMEDIATE takes the write lock at once: what is read inside cannot change before it is used.
-    connection.execute("BEGIN IMMEDIATE")
-    try:
-        yield
-        connection.execute("COMMIT")
-    except BaseException:
-        if connection.in_transaction:  # some errors, such as a full disk, end it by themselves
-            connection.execute("ROLLBACK")
-        raise
 
 
 def _last_seq(connection: sqlite3.Connection, session_id: str) -> int | None:

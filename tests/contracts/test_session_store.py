@@ -18,11 +18,12 @@ from context_assembler.errors import (
     InvalidParameterError,
     UnknownSessionError,
 )
-from context_assembler.ports import CalibrationStore, SessionStore
+from context_assembler.ports import BatchStore, CalibrationStore, SessionStore
 from context_assembler.sessions import SESSION_STORES, InMemoryStore, SqliteStore, open_store
 from context_assembler.values.calibration import UsageObservation, learn
 from context_assembler.values.events import (
     AssistantBody,
+    EventBatch,
     Session,
     SessionEvent,
     UserBody,
@@ -82,6 +83,32 @@ async def test_more_events_than_one_batch_load_in_order(store: SessionStore) -> 
     await store.append("trip", [user_event(str(i)) for i in range(1_001)])
 
     assert [event.seq for event in await load(store, "trip")] == list(range(1, 1_002))
+
+
+async def test_a_batch_has_the_events_of_a_range(store: SessionStore) -> None:
+    assert isinstance(store, BatchStore)
+    kept = await store.append("trip", [user_event(str(i)) for i in range(300)])
+
+    batch = await store.read_batch("trip")
+
+    assert batch.events == tuple(kept)
+    assert batch.incarnation == (await store.head("trip")).incarnation
+    assert (await store.read_batch("trip", after_seq=2, until_seq=4)).events == tuple(kept[2:4])
+    assert (await store.read_batch("trip", after_seq=298)).events == tuple(kept[298:])
+    assert (await store.read_batch("trip", after_seq=-1, until_seq=2**70)).events == tuple(kept)
+
+
+async def test_an_empty_batch_still_names_its_session(store: SessionStore) -> None:
+    assert isinstance(store, BatchStore)
+    await store.append("trip", [user_event("hi")])
+    incarnation = (await store.head("trip")).incarnation
+
+    assert await store.read_batch("trip", after_seq=9) == EventBatch(
+        events=(), incarnation=incarnation
+    )
+    assert (await store.read_batch("trip", until_seq=-1)).events == ()
+    with pytest.raises(UnknownSessionError):
+        await store.read_batch("nobody")
 
 
 async def test_sessions_do_not_see_each_other(store: SessionStore) -> None:

@@ -11,6 +11,7 @@ import sys
 import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -28,11 +29,12 @@ from context_assembler.sessions import (
     SqliteStore,
     calibrations_of,
 )
-from context_assembler.sessions.sqlite_files import explained_errors, retry_while_busy
-from context_assembler.sessions.sqlite_schema import MIGRATIONS, migrate, read_version
+from context_assembler.sessions.sqlite_schema import SCHEMA
+from context_assembler.sqlite.files import explained_errors
+from context_assembler.sqlite.schema import migrate
 from context_assembler.values.calibration import UsageObservation
-from context_assembler.values.codec import FORMAT_VERSION
-from context_assembler.values.events import SessionEvent, UserBody, user_event
+from context_assembler.values.codec import FORMAT_VERSION, dump_event, dump_session
+from context_assembler.values.events import Session, SessionEvent, UserBody, user_event
 from context_assembler.values.parts import Text
 
 REPOSITORY = Path(__file__).parents[2]
@@ -252,22 +254,6 @@ async def test_opening_waits_for_a_reader_that_is_in_the_way_of_wal(tmp_path: Pa
     await store.close()
 
 
-def test_what_sqlite_does_not_wait_for_is_tried_again() -> None:
-    busy = sqlite3.OperationalError("database is locked")
-    busy.sqlite_errorcode = sqlite3.SQLITE_BUSY
-    answers: list[Exception | None] = [busy, busy, None]
-    pauses: list[float] = []
-
-    def act() -> None:
-        if (answer := answers.pop(0)) is not None:
-            raise answer
-
-    retry_while_busy(act, seconds=60, pause=pauses.append)
-
-    assert answers == []
-    assert len(pauses) == 2
-
-
 def _not_a_database(path: Path) -> None:
     path.write_bytes(b"this is a letter, no database\n" * 100)
 
@@ -276,10 +262,24 @@ def _folder(path: Path) -> None:
     path.mkdir()
 
 
-def _newer_schema(path: Path) -> None:
+def _versions(path: Path, version: object, *tables: str) -> None:
     with closing(sqlite3.connect(path)) as connection, connection:
-        connection.execute("CREATE TABLE schema_version (version INTEGER)")
-        connection.execute("INSERT INTO schema_version VALUES (99)")
+        connection.execute("CREATE TABLE schema_version (version)")
+        connection.execute("INSERT INTO schema_version VALUES (?)", (version,))
+        for table in tables:
+            connection.execute(f"CREATE TABLE {table} (id TEXT)")
+
+
+def _newer_schema(path: Path) -> None:
+    _versions(path, 99, "sessions", "events")
+
+
+def _other_versions(path: Path) -> None:
+    _versions(path, "1.4.0", "cars")
+
+
+def _other_sessions(path: Path) -> None:
+    _versions(path, 6, "sessions", "messages")
 
 
 def _foreign(path: Path) -> None:
@@ -292,6 +292,8 @@ BAD_FILES: dict[str, tuple[Callable[[Path], None], str, str]] = {
     "a folder": (_folder, "it is a folder", "a file in it"),
     "a newer schema": (_newer_schema, "version 99, this package knows 2", "--upgrade"),
     "another program's database": (_foreign, "another program", "another file"),
+    "another program's versions": (_other_versions, "another program", "another file"),
+    "another program's sessions": (_other_sessions, "another program", "another file"),
 }
 
 
@@ -446,16 +448,94 @@ def test_a_store_goes_on_in_a_forked_process(tmp_path: Path) -> None:
     asyncio.run(store.close())
 
 
+OLDER_FILES = {
+    "version 1: sessions and events": (1, ""),
+    "version 2: and calibrations": (
+        2,
+        """
+        CREATE TABLE calibrations (
+            provider TEXT NOT NULL, model TEXT NOT NULL, shape TEXT NOT NULL, counter TEXT NOT NULL,
+            factor REAL NOT NULL, observations INTEGER NOT NULL, refused INTEGER NOT NULL,
+            recent TEXT NOT NULL, PRIMARY KEY (provider, model, shape)
+        );
+        INSERT INTO schema_version VALUES (2);
+        """,
+    ),
+}
+FIRST_TABLES = """
+    CREATE TABLE sessions (
+        key INTEGER PRIMARY KEY AUTOINCREMENT, id TEXT NOT NULL UNIQUE,
+        incarnation TEXT NOT NULL DEFAULT (lower(hex(randomblob(8)))), last_seq INTEGER NOT NULL,
+        record BLOB NOT NULL, created_at TEXT, format_version INTEGER NOT NULL
+    );
+    CREATE TABLE events (
+        session_id TEXT NOT NULL, seq INTEGER NOT NULL, id TEXT NOT NULL, type TEXT NOT NULL,
+        body BLOB NOT NULL, created_at TEXT, format_version INTEGER NOT NULL,
+        PRIMARY KEY (session_id, seq), UNIQUE (session_id, id)
+    );
+    CREATE TABLE schema_version (version INTEGER NOT NULL PRIMARY KEY);
+    INSERT INTO schema_version VALUES (1);
+"""
+
+
+def write_older(path: Path, more: str) -> None:
+    """Write a file as an older version would, with one session in it."""
+    record = dump_session(Session(id="trip"))
+    body = dump_event(user_event("from before"), where="event 1")
+    with closing(sqlite3.connect(path, isolation_level=None)) as connection:
+        connection.executescript(FIRST_TABLES + more)
+        connection.execute(
+            "INSERT INTO sessions (id, last_seq, record, format_version) VALUES ('trip', 1, ?, ?)",
+            (record, FORMAT_VERSION),
+        )
+        connection.execute(
+            "INSERT INTO events VALUES ('trip', 1, 'evt_1', 'user', ?, NULL, ?)",
+            (body, FORMAT_VERSION),
+        )
+
+
+def noted_versions(path: Path) -> list[int]:
+    with closing(sqlite3.connect(path)) as connection:
+        (user_version,) = connection.execute("PRAGMA user_version").fetchone()
+        assert user_version == 0  # that number is not ours
+        rows = connection.execute("SELECT version FROM schema_version ORDER BY version")
+        return [version for (version,) in rows]
+
+
+@pytest.mark.parametrize(("version", "more"), OLDER_FILES.values(), ids=OLDER_FILES.keys())
+async def test_an_older_file_is_read_as_it_lies_and_migrated_by_the_first_write(
+    tmp_path: Path, version: int, more: str
+) -> None:
+    path = tmp_path / "agent.db"
+    write_older(path, more)
+
+    async with SqliteStore(path) as store:
+        assert texts(await load(store)) == ["from before"]
+        before = noted_versions(path)
+        await store.append("trip", [user_event("now")], expected_seq=1)
+        assert texts(await load(store)) == ["from before", "now"]
+
+    assert before == list(range(1, version + 1))
+    assert noted_versions(path) == [1, 2]
+
+
+async def test_a_new_file_notes_every_version(tmp_path: Path) -> None:
+    await (await filled(tmp_path / "agent.db")).close()
+
+    assert noted_versions(tmp_path / "agent.db") == [1, 2]
+
+
 def test_an_older_file_comes_up_to_date_step_by_step() -> None:
     def add_column(connection: sqlite3.Connection) -> None:
         connection.execute("ALTER TABLE events ADD COLUMN note TEXT")
 
+    newer = replace(SCHEMA, migrations=(*SCHEMA.migrations, add_column))
     with closing(sqlite3.connect(":memory:", isolation_level=None)) as connection:
-        migrate(connection)
-        migrate(connection, migrations=(*MIGRATIONS, add_column))
-        migrate(connection, migrations=(*MIGRATIONS, add_column))
+        migrate(connection, SCHEMA)
+        migrate(connection, newer)
+        migrate(connection, newer)
 
-        assert read_version(connection) == 3
+        assert newer.version.read(connection) == 3
         connection.execute("SELECT note FROM events")
 
 
@@ -464,14 +544,17 @@ def test_a_step_that_fails_leaves_the_file_as_it_was() -> None:
         connection.execute("CREATE TABLE half (x)")
         connection.execute("SELECT no_such_column FROM half")
 
+    def succeed(connection: sqlite3.Connection) -> None:
+        connection.execute("CREATE TABLE half (x)")
+
     with closing(sqlite3.connect(":memory:", isolation_level=None)) as connection:
-        migrate(connection)
+        migrate(connection, SCHEMA)
 
         with pytest.raises(sqlite3.OperationalError):
-            migrate(connection, migrations=(*MIGRATIONS, fail))
+            migrate(connection, replace(SCHEMA, migrations=(*SCHEMA.migrations, fail)))
 
-        assert read_version(connection) == 2
-        migrate(connection, migrations=(*MIGRATIONS, lambda c: c.execute("CREATE TABLE half (x)")))
+        assert SCHEMA.version.read(connection) == 2
+        migrate(connection, replace(SCHEMA, migrations=(*SCHEMA.migrations, succeed)))
 
 
 def test_the_last_of_two_processes_to_close_leaves_the_file_alone(tmp_path: Path) -> None:
@@ -511,7 +594,10 @@ def test_a_file_below_the_root_that_cannot_be_opened_may_be_meant_here(
 ) -> None:
     monkeypatch.chdir(tmp_path)
 
-    with pytest.raises(StoreUnavailableError) as caught, explained_errors(Path("/agent.db")):
+    with (
+        pytest.raises(StoreUnavailableError) as caught,
+        explained_errors(Path("/agent.db"), SCHEMA),
+    ):
         sqlite3.connect(tmp_path / "none" / "agent.db")
 
     assert "Did you mean 'sqlite:agent.db'" in caught.value.remedy
@@ -534,7 +620,7 @@ async def test_what_usage_taught_outlives_the_process(tmp_path: Path) -> None:
 async def test_a_file_from_before_calibrations_is_read_as_it_lies(tmp_path: Path) -> None:
     path = tmp_path / "agent.db"
     with closing(sqlite3.connect(path, isolation_level=None)) as connection:
-        migrate(connection, migrations=MIGRATIONS[:1])
+        migrate(connection, replace(SCHEMA, migrations=SCHEMA.migrations[:1]))
 
     async with SqliteStore(path) as store:
         assert await store.calibrations() == []

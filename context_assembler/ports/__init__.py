@@ -1,0 +1,40 @@
+"""The sockets: what the assembler needs from the outside, and what each family offers."""
+
+from context_assembler.ports.clock import Clock
+from context_assembler.ports.embeddings import Embed, EmbedPurpose
+from context_assembler.ports.memory import MemorySource, MemoryStore
+from context_assembler.ports.providers import (
+    CheckPayload,
+    Provider,
+    no_change_forms,
+    no_tool_search,
+)
+from context_assembler.ports.sessions import BatchStore, CalibrationStore, SessionStore
+from context_assembler.ports.skills import SkillProvider
+from context_assembler.ports.tokens import TokenCounter
+from context_assembler.ports.tools import ToolSource
+from context_assembler.ports.transcripts import ReadTranscript, Transcript, TranscriptIssue
+from context_assembler.ports.truncation import Truncate, Truncation
+
+__all__ = [
+    "BatchStore",
+    "CalibrationStore",
+    "CheckPayload",
+    "Clock",
+    "Embed",
+    "EmbedPurpose",
+    "MemorySource",
+    "MemoryStore",
+    "Provider",
+    "ReadTranscript",
+    "SessionStore",
+    "SkillProvider",
+    "TokenCounter",
+    "ToolSource",
+    "Transcript",
+    "TranscriptIssue",
+    "Truncate",
+    "Truncation",
+    "no_change_forms",
+    "no_tool_search",
+]
