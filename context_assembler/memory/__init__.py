@@ -1,0 +1,65 @@
+"""The memory stores that travel with the package, by the scheme of their URL."""
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Final
+
+from context_assembler.errors import ConfigurationError
+from context_assembler.memory.files import export_memories, import_memories
+from context_assembler.memory.sqlite import SqliteMemoryStore
+
+__all__ = [
+    "MEMORY_STORES",
+    "SqliteMemoryStore",
+    "export_memories",
+    "import_memories",
+    "open_memory",
+]
+
+
+def _open_in_memory(location: str) -> SqliteMemoryStore:
+    if location not in {"", "//"}:
+        raise ConfigurationError(
+            f"Memories in memory have no location, but got {location!r}.",
+            remedy="Write 'memory:', or 'sqlite:FILE' to keep them in a file.",
+        )
+    return SqliteMemoryStore(None)
+
+
+def _open_sqlite(location: str) -> SqliteMemoryStore:
+    path = location.removeprefix("//")
+    if not path or (path != location and not path.startswith("/")):
+        raise ConfigurationError(
+            f"'sqlite:{location}' names no file.",
+            remedy="Write 'sqlite:memory.db', or 'sqlite:///absolute/path/memory.db'.",
+        )
+    return SqliteMemoryStore(path)
+
+
+MEMORY_STORES: Final[Mapping[str, Callable[[str], SqliteMemoryStore]]] = {
+    "memory": _open_in_memory,
+    "sqlite": _open_sqlite,
+}
+"""What opens the location behind the colon; nothing is touched before the first use."""
+
+
+def open_memory(store: str | Path) -> SqliteMemoryStore:
+    """Return the store that a URL names; a path is a SQLite file.
+
+    `memory:` keeps memories in this process, `sqlite:memory.db` in a file of the current folder,
+    `sqlite:///var/lib/memory.db` in one elsewhere.
+
+    Raises:
+        ConfigurationError: No bundled store has that scheme, or the location cannot be one.
+    """
+    if isinstance(store, Path):
+        return SqliteMemoryStore(store)
+    scheme, colon, location = store.partition(":")
+    opener = MEMORY_STORES.get(scheme.lower()) if colon else None
+    if opener is None:
+        listed = " or ".join(f"'{name}:…'" for name in MEMORY_STORES)
+        raise ConfigurationError(
+            f"No memory store opens {store!r}.",
+            remedy=f"Write {listed}, or pass a Path.",
+        )
+    return opener(location)

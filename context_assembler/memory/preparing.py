@@ -1,0 +1,173 @@
+"""Making a record ready to be kept: cleaned, without secrets, with a time and an id."""
+
+import re
+import unicodedata
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from hashlib import blake2b, sha256
+from typing import Final
+
+from context_assembler.values.codec import dump_json
+from context_assembler.values.json_shapes import is_array, is_object
+from context_assembler.values.memories.codec import encode_details
+from context_assembler.values.memories.kinds import KINDS
+from context_assembler.values.memories.records import MemoryRecord
+from context_assembler.values.parts import Json
+from context_assembler.values.texts.cleaning import clean_object, clean_text
+from context_assembler.values.texts.secret_masking import MaskedText, mask_secrets
+
+# Every secret that is looked for is such a run, holds one of the signs, or is the value of a
+# setting so named. A test draws secrets from every pattern that there is.
+_RUN: Final = re.compile(r"[\w-]{20}")
+_LOGIN: Final = re.compile(r"://[^/\s@]+@")  # in a URL
+_SIGNS: Final = ("aws", "accountkey", "bearer", "xox", "eyj", "sq0csp", "hooks.slack", "-----begin")
+_NAMES: Final = ("key", "token", "secret", "passw")
+_CLEANED: Final = "Characters that no text may hold (NUL, lone surrogates) were taken out."
+_HASH_BYTES: Final = 8
+_SEPARATOR: Final = "\0"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PreparedRecord:
+    """A record as it is kept.
+
+    Attributes:
+        record: As it was given: `memory_id`, `text` and `details` are what is kept of it.
+        line: What it stands in a row in; `None` where in nothing.
+        digest: Equal where two records say the same; `None` where that does not matter.
+    """
+
+    record: MemoryRecord
+    memory_id: str
+    text: str
+    created_at: datetime
+    details: bytes | None
+    line: int | None
+    digest: int | None
+    notices: tuple[str, ...]
+
+
+def prepare_record(
+    record: MemoryRecord, *, now: datetime, masks_secrets: bool, finds_duplicates: bool
+) -> PreparedRecord:
+    """Return the record as it is to be kept.
+
+    Raises:
+        MemoryFormatError: It holds something that JSON cannot say.
+        MissingExtraError: Secrets are to be masked, and detect-secrets is not installed.
+    """
+    where = f"The memory {record.id or record.text[:40]!r}"
+    kinds: list[str] = []
+    text = clean_text(record.text)
+    is_cleaned = text is not record.text
+    if masks_secrets:
+        text = _mask_text(text, kinds)
+    details: dict[str, Json] = encode_details(record, where=where)
+    if details:
+        cleaned = clean_object(details)
+        is_cleaned = is_cleaned or cleaned is not details
+        details = {**cleaned}
+        if masks_secrets:
+            details = {key: _mask_value(value, kinds) for key, value in details.items()}
+    created_at = record.created_at or now
+    return PreparedRecord(
+        record=record,
+        memory_id=record.id or _id_of(record, text, created_at),
+        text=text,
+        created_at=created_at,
+        details=dump_json(details, where=where) if details else None,
+        line=_line_of(record),
+        digest=_digest_of(record, text, details) if finds_duplicates else None,
+        notices=tuple(_notices(is_cleaned=is_cleaned, kinds=kinds)),
+    )
+
+
+def may_hold_secret(text: str) -> bool:
+    """Whether it is worth looking for secrets, which takes ten times as long as this."""
+    if _RUN.search(text) is not None or _LOGIN.search(text) is not None:
+        return True
+    lowered = text.lower()
+    if any(sign in lowered for sign in _SIGNS):
+        return True
+    has_value = "=" in text or ":" in text
+    return has_value and any(name in lowered for name in _NAMES)
+
+
+def normal_text(text: str) -> str:
+    """Return the text without what makes no difference: case, width, white space."""
+    if not text.isascii():
+        text = unicodedata.normalize("NFKC", text)
+    return " ".join(text.casefold().split())
+
+
+def text_leaves(value: Json) -> Iterator[str]:
+    """Yield every text in a JSON value, keys left out, in order."""
+    if isinstance(value, str):
+        yield value
+    elif is_object(value):
+        for inner in value.values():
+            yield from text_leaves(inner)
+    elif is_array(value):
+        for inner in value:
+            yield from text_leaves(inner)
+
+
+def _mask_text(text: str, kinds: list[str]) -> str:
+    if not may_hold_secret(text):
+        return text
+    masked = mask_secrets(text)
+    kinds += masked.kinds
+    return masked.text
+
+
+def _mask_value(value: Json, kinds: list[str]) -> Json:
+    if isinstance(value, str):
+        return _mask_text(value, kinds)
+    if is_object(value):
+        return {key: _mask_value(inner, kinds) for key, inner in value.items()}
+    if is_array(value):
+        return [_mask_value(inner, kinds) for inner in value]
+    return value
+
+
+def _notices(*, is_cleaned: bool, kinds: list[str]) -> Iterator[str]:
+    if is_cleaned:
+        yield _CLEANED
+    if kinds:
+        notice = MaskedText(text="", kinds=tuple(kinds)).notice
+        yield f"{notice[:1].upper()}{notice[1:]}."
+
+
+def _line_of(record: MemoryRecord) -> int | None:
+    follows = KINDS[record.kind].follows
+    owner = record.session_id if follows == "session" else record.parent_id
+    return None if owner is None else _hash(record.namespace, record.kind, owner)
+
+
+def _digest_of(record: MemoryRecord, text: str, details: Mapping[str, Json]) -> int | None:
+    spec = KINDS[record.kind]
+    if spec.is_turn_like:
+        return None
+    metadata: Json = details.get("metadata", {})
+    place = (str(metadata.get(name)) for name in spec.identity)
+    return _hash(record.namespace, record.kind, normal_text(text), *place)
+
+
+def _id_of(record: MemoryRecord, text: str, created_at: datetime) -> str:
+    told = (
+        record.namespace,
+        record.kind,
+        record.session_id or "",
+        record.parent_id or "",
+        record.author or "",
+        created_at.isoformat(),
+        text,
+    )
+    joined = _SEPARATOR.join(told).encode()
+    return f"mem_{blake2b(joined, digest_size=10).hexdigest()}"
+
+
+def _hash(*words: str) -> int:
+    digest = sha256(_SEPARATOR.join(words).encode()).digest()
+    return int.from_bytes(digest[:_HASH_BYTES], signed=True)

@@ -1,0 +1,105 @@
+"""The full-text index of a SQLite memory store: what a record goes into it as, and out again.
+
+The index keeps no texts, so that a record can only be taken out by the very words that it went in
+with. They depend on the record and, for records that are only understood with their neighbours, on
+those: whoever is about to change a row takes it and its neighbours out first, and puts them in after.
+"""
+
+import sqlite3
+from collections.abc import Iterable, Mapping
+from hashlib import blake2b
+from typing import Final
+
+from context_assembler.memory.preparing import text_leaves
+from context_assembler.values.codec import load_json
+from context_assembler.values.memories.kinds import KINDS
+from context_assembler.values.memories.words import index_text
+
+CONTEXT_CHARS: Final = 2_000  # of a neighbour; changing this, or any word below, needs a new index
+
+# Where an index keeps no lengths, SQLite's bm25() takes each column for -1 word long, and divides by
+# the average: in a store of very short texts its measure would turn negative, and the order around.
+# These words raise the average; nobody looks for them. To go when bm25() can leave lengths out.
+# Source: fts5ApiColumnSize in https://github.com/sqlite/sqlite/blob/master/ext/fts5/fts5_main.c
+# (read 2026-11-28)
+_FILLER: Final = " ".join(["f0"] * 12)
+
+_TURN_LIKE: Final = frozenset(kind for kind, spec in KINDS.items() if spec.is_turn_like)
+_SELECT: Final = "SELECT kind, namespace, author, text, details, line FROM memory_records"
+_INSERT: Final = "INSERT INTO memory_words (rowid, text, context, tags) VALUES (?, ?, ?, ?)"
+_DELETE: Final = (
+    "INSERT INTO memory_words (memory_words, rowid, text, context, tags) "
+    "VALUES ('delete', ?, ?, ?, ?)"
+)
+_SIDES: Final[Mapping[str, str]] = {
+    "before": "key < ? ORDER BY key DESC LIMIT ?",
+    "after": "key > ? ORDER BY key LIMIT ?",
+}
+
+
+def add_to_index(connection: sqlite3.Connection, keys: Iterable[int]) -> None:
+    """Put the rows as they are into the index."""
+    connection.executemany(_INSERT, (_entry(connection, key) for key in keys))
+
+
+def take_from_index(connection: sqlite3.Connection, keys: Iterable[int]) -> None:
+    """Take the rows out of the index; neither they nor their neighbours may have changed."""
+    connection.executemany(_DELETE, (_entry(connection, key) for key in keys))
+
+
+def is_turn_like(kind: str) -> bool:
+    """Whether the words of the neighbours count for records of that kind."""
+    return kind in _TURN_LIKE
+
+
+def keys_beside(connection: sqlite3.Connection, line: int, key: int) -> list[int]:
+    """Return the keys of the nearest record on each side of a place in a line."""
+    return [
+        found
+        for side in _SIDES.values()
+        for (found,) in connection.execute(
+            f"SELECT key FROM memory_records WHERE line = ? AND {side}",  # noqa: S608 – our own words
+            (line, key, 1),
+        )
+    ]
+
+
+def last_key_of(connection: sqlite3.Connection, line: int) -> int | None:
+    """Return the key of the last record of a line."""
+    row = connection.execute(
+        "SELECT max(key) FROM memory_records WHERE line = ?", (line,)
+    ).fetchone()
+    return None if row[0] is None else int(row[0])
+
+
+def namespace_tag(namespace: str) -> str:
+    """Return the word that stands for a namespace in the index."""
+    return f"n{blake2b(namespace.encode(), digest_size=6).hexdigest()}0"
+
+
+def kind_tag(kind: str) -> str:
+    """Return the word that stands for a kind in the index."""
+    return f"k{kind.replace('_', '')}0"
+
+
+def _entry(connection: sqlite3.Connection, key: int) -> tuple[int, str, str, str]:
+    row = connection.execute(f"{_SELECT} WHERE key = ?", (key,)).fetchone()
+    kind, namespace, author, text, details, line = row
+    words = index_text(text)
+    if details is not None:
+        words = " ".join((words, *map(index_text, text_leaves(load_json(details)))))
+    if author is not None:
+        words = f"{words} {index_text(author)}"
+    context = "" if line is None or not is_turn_like(kind) else _context(connection, line, key)
+    return key, words, context, f"{namespace_tag(namespace)} {kind_tag(kind)} {_FILLER}"
+
+
+def _context(connection: sqlite3.Connection, line: int, key: int) -> str:
+    return " ".join(
+        index_text(text[:CONTEXT_CHARS])
+        for side in _SIDES.values()
+        for (text,) in connection.execute(
+            f"SELECT text FROM memory_records WHERE line = ? AND {side}",  # noqa: S608 – our own words
+            (line, key, 1),
+        )
+    )

@@ -1,0 +1,109 @@
+"""Which words of a query a full-text index is asked for, so that any query takes bounded time."""
+
+import sqlite3
+from collections.abc import Sequence
+from typing import Final
+
+from context_assembler.memory.sqlite_index import kind_tag, namespace_tag
+from context_assembler.values.memories.records import MemoryFilters
+
+FLOOR_ROWS: Final = 1_000
+"""A word in so many records is never too common to be looked for."""
+
+COMMON_SHARE: Final = 0.02
+"""A word in more of the records than this is looked for only where rarer ones find too few.
+
+Ranking takes time for every record that has any of the words; those that are everywhere add little
+to the order, and most of the time.
+"""
+
+_MOST_TERMS: Final = 32
+_FILTERED_SHARE: Final = 0.3  # of the records; above it, filtering by the index costs more
+_MOST_REMEMBERED: Final = 50_000
+
+
+class TermCounts:
+    """How many records have a word; counted once for as long as nothing is written."""
+
+    def __init__(self) -> None:
+        self._counts: dict[tuple[str, int], int] = {}
+        self._state: tuple[int, int] | None = None
+        self._connection: sqlite3.Connection | None = None
+        self.rows = 0
+
+    def refresh(self, connection: sqlite3.Connection) -> None:
+        """Forget the counts where something was written since."""
+        (version,) = connection.execute("PRAGMA data_version").fetchone()
+        state = (int(version), connection.total_changes)
+        if connection is self._connection and state == self._state:
+            return
+        self._connection, self._state = connection, state
+        self._counts.clear()
+        (rows,) = connection.execute("SELECT max(key) FROM memory_records").fetchone()
+        self.rows = rows or 0
+
+    def count(self, connection: sqlite3.Connection, match: str, *, most: int) -> int:
+        """Return how many records match, or `most` where there are more."""
+        key = (match, most)
+        if key not in self._counts:
+            if len(self._counts) >= _MOST_REMEMBERED:
+                self._counts.clear()
+            (self._counts[key],) = connection.execute(
+                "SELECT count(*) FROM "
+                "(SELECT 1 FROM memory_words WHERE memory_words MATCH ? LIMIT ?)",
+                (match, most),
+            ).fetchone()
+        return self._counts[key]
+
+
+def match_expression(
+    connection: sqlite3.Connection,
+    terms: Sequence[str],
+    filters: MemoryFilters,
+    counts: TermCounts,
+) -> str | None:
+    """Return what to look for; `None` where no record has any of the words."""
+    counts.refresh(connection)
+    chosen = _choose(connection, [quoted(term) for term in terms], counts)
+    if not chosen:
+        return None
+    words = f"{{text context}} : ({' OR '.join(chosen)})"
+    tags = _selective_tags(connection, filters, counts)
+    return " AND ".join((*tags, words))
+
+
+def quoted(term: str) -> str:
+    """Return a word as the index's query language writes it; `*` at its end means a beginning."""
+    word = term.removesuffix("*").replace('"', '""')
+    return f'"{word}" *' if term.endswith("*") else f'"{word}"'
+
+
+def _choose(
+    connection: sqlite3.Connection, matches: Sequence[str], counts: TermCounts
+) -> list[str]:
+    most = max(FLOOR_ROWS, int(counts.rows * COMMON_SHARE))
+    found = {match: counts.count(connection, match, most=most + 1) for match in matches}
+    rare = sorted((count, match) for match, count in found.items() if 0 < count <= most)
+    chosen = [match for _, match in rare[:_MOST_TERMS]]
+    total = sum(count for count, _ in rare[:_MOST_TERMS])
+    common = [match for match, count in found.items() if count > most]
+    if not common or total >= FLOOR_ROWS:
+        return chosen
+    by_count = {match: counts.count(connection, match, most=counts.rows) for match in common}
+    return [*chosen, min(common, key=lambda match: (by_count[match], match))]
+
+
+def _selective_tags(
+    connection: sqlite3.Connection, filters: MemoryFilters, counts: TermCounts
+) -> list[str]:
+    """Return the conditions that leave few records; the others are left to the rows."""
+    most = int(counts.rows * _FILTERED_SHARE) + 1
+    selective: list[str] = []
+    for tags in (
+        [namespace_tag(namespace) for namespace in filters.namespaces],
+        [kind_tag(kind) for kind in filters.kinds],
+    ):
+        match = f"tags : ({' OR '.join(map(quoted, tags))})"
+        if 0 < len(tags) <= _MOST_TERMS and counts.count(connection, match, most=most) < most:
+            selective.append(match)
+    return selective

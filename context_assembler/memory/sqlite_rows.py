@@ -1,0 +1,202 @@
+"""Records as rows of SQLite, and the conditions under which they are looked for."""
+
+import sqlite3
+from collections.abc import Iterator, Sequence
+from datetime import UTC, datetime, timedelta
+from json import dumps
+from typing import Any, Final, TypeAlias
+
+from context_assembler.errors import MemoryFormatError
+from context_assembler.memory.preparing import PreparedRecord
+from context_assembler.memory.sqlite_schema import read_state
+from context_assembler.values.codec import load_json
+from context_assembler.values.json_shapes import is_object
+from context_assembler.values.leaf_codecs import FieldError
+from context_assembler.values.memories.codec import (
+    MEMORY_FORMAT_VERSION,
+    decode_details,
+)
+from context_assembler.values.memories.kinds import KINDS, check_kind
+from context_assembler.values.memories.metadata import Metadata
+from context_assembler.values.memories.records import MemoryFilters, MemoryRecord
+from context_assembler.values.memories.vectors import Vector
+from context_assembler.values.parts import Json
+
+Row: TypeAlias = tuple[Any, ...]
+
+COLUMNS: Final = (
+    "r.key, r.id, r.kind, r.namespace, r.session_id, r.parent_id, r.author, r.text, r.details, "
+    "r.created_at, r.importance, r.vector, r.access_count, r.last_access_at, r.format_version"
+)
+KEYS_PER_QUERY: Final = 500
+
+_INSERT: Final = """
+    INSERT INTO memory_records (
+        id, kind, namespace, session_id, parent_id, author, line, digest, text, details,
+        created_at, importance, vector, access_count, last_access_at, format_version
+    ) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+"""
+_UPDATE: Final = """
+    UPDATE memory_records SET
+        id = ?, kind = ?, namespace = ?, session_id = ?, parent_id = ?, author = ?, line = ?,
+        digest = ?, text = ?, details = ?, created_at = ifnull(?, created_at), importance = ?,
+        vector = ?, access_count = max(access_count, ?),
+        last_access_at = nullif(max(ifnull(last_access_at, -1), ifnull(?, -1)), -1),
+        format_version = ?
+    WHERE key = ?
+"""
+_GIVEN: Final = "(SELECT value FROM json_each(?))"  # one parameter, however many values
+_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+_MICROSECOND: Final = timedelta(microseconds=1)
+_UPGRADE: Final = "Upgrade the package: pip install --upgrade context-assembler"
+_REPAIR: Final = "Restore the file from a backup, or forget this memory."
+
+
+def insert_row(connection: sqlite3.Connection, prepared: PreparedRecord, memory_id: str) -> int:
+    """Insert the record under that id, and return its key."""
+    values = _values(prepared, created_at=prepared.created_at)
+    key = connection.execute(_INSERT, (memory_id, *values)).lastrowid
+    assert key is not None
+    return key
+
+
+def update_row(connection: sqlite3.Connection, prepared: PreparedRecord, key: int) -> None:
+    """Put the record in the place of the one with that key.
+
+    Its time stays where the new one has none of its own, and so does how often it was used.
+    """
+    values = _values(prepared, created_at=prepared.record.created_at)
+    connection.execute(_UPDATE, (prepared.memory_id, *values, key))
+
+
+def find_rows(
+    connection: sqlite3.Connection, column: str, wanted: Sequence[str | int]
+) -> Iterator[Row]:
+    """Yield the rows of these ids or keys, in no order."""
+    for start in range(0, len(wanted), KEYS_PER_QUERY):
+        batch = wanted[start : start + KEYS_PER_QUERY]
+        marks = ", ".join("?" * len(batch))
+        yield from connection.execute(
+            f"SELECT {COLUMNS} FROM memory_records r WHERE r.{column} IN ({marks})",  # noqa: S608 – our own words
+            batch,
+        )
+
+
+class RowReader:
+    """Turns rows into records; one for each question, as the vectors' model may change."""
+
+    def __init__(self, connection: sqlite3.Connection) -> None:
+        self._model = str(read_state(connection, "vector_model") or "")
+
+    def read(self, row: Row) -> MemoryRecord:
+        """Return the record of a row that was selected by `COLUMNS`.
+
+        Raises:
+            MemoryFormatError: The row is damaged, or of a newer version.
+        """
+        (_, memory_id, kind, namespace, session_id, parent_id, author, text, details) = row[:9]
+        (created_at, importance, codes, access_count, last_access_at, version) = row[9:]
+        if version > MEMORY_FORMAT_VERSION:
+            reason = f"it has format version {version}, this package reads {MEMORY_FORMAT_VERSION}"
+            raise _unreadable(memory_id, reason, _UPGRADE)
+        metadata, extras = _read_details(memory_id, kind, details)
+        return MemoryRecord(
+            id=memory_id,
+            kind=kind,
+            text=text,
+            namespace=namespace,
+            session_id=session_id,
+            parent_id=parent_id,
+            author=author,
+            created_at=to_moment(created_at),
+            importance=importance,
+            metadata=metadata,
+            extras=extras,
+            vector=None if codes is None else Vector(model=self._model, codes=codes),
+            access_count=access_count,
+            last_access_at=None if last_access_at is None else to_moment(last_access_at),
+        )
+
+
+def to_stamp(moment: datetime) -> int:
+    """Return a time as microseconds since 1970."""
+    return (moment - _EPOCH) // _MICROSECOND
+
+
+def to_moment(stamp: int) -> datetime:
+    """Return the time that `to_stamp` was given, in UTC."""
+    return _EPOCH + timedelta(microseconds=stamp)
+
+
+def conditions_of(filters: MemoryFilters) -> tuple[str, list[str | int | float]]:
+    """Return what comes behind `WHERE` for rows `r`, and its parameters; `1` for no filters."""
+    parts: list[str] = []
+    values: list[str | int | float] = []
+    for column, wanted in (
+        ("kind", filters.kinds),
+        ("namespace", filters.namespaces),
+        ("session_id", filters.session_ids),
+        ("parent_id", filters.parent_ids),
+        ("author", filters.authors),
+    ):
+        if wanted:
+            parts.append(f"r.{column} IN {_GIVEN}")
+            values.append(dumps(wanted))
+    for column, unwanted in (
+        ("id", filters.excluded_ids),
+        ("session_id", filters.excluded_session_ids),
+    ):
+        if unwanted:
+            parts.append(f"ifnull(r.{column}, '') NOT IN {_GIVEN}")
+            values.append(dumps(unwanted))
+    for test, bound in (
+        ("r.created_at >= ?", None if filters.since is None else to_stamp(filters.since)),
+        ("r.created_at < ?", None if filters.until is None else to_stamp(filters.until)),
+        ("r.importance >= ?", filters.least_importance),
+    ):
+        if bound is not None:
+            parts.append(test)
+            values.append(bound)
+    return " AND ".join(parts) or "1", values
+
+
+def _values(prepared: PreparedRecord, *, created_at: datetime | None) -> Row:
+    record = prepared.record
+    accessed = record.last_access_at
+    return (
+        record.kind,
+        record.namespace,
+        record.session_id,
+        record.parent_id,
+        record.author,
+        prepared.line,
+        prepared.digest,
+        prepared.text,
+        prepared.details,
+        None if created_at is None else to_stamp(created_at),
+        record.importance,
+        None if record.vector is None else record.vector.codes,
+        record.access_count,
+        None if accessed is None else to_stamp(accessed),
+        MEMORY_FORMAT_VERSION,
+    )
+
+
+def _read_details(
+    memory_id: str, kind: str, dumped: bytes | None
+) -> tuple[Metadata | None, dict[str, Json]]:
+    if kind not in KINDS:
+        raise _unreadable(memory_id, f"its kind {kind!r} is not known", _UPGRADE)
+    if dumped is None:
+        return None, {}
+    try:
+        details = load_json(dumped)
+        if not is_object(details):
+            raise FieldError("details", "not an object")
+        return decode_details(check_kind(kind), details)
+    except ValueError as error:
+        raise _unreadable(memory_id, str(error), _REPAIR) from None
+
+
+def _unreadable(memory_id: str, reason: str, remedy: str) -> MemoryFormatError:
+    return MemoryFormatError(where=f"The memory {memory_id!r}", reason=reason, remedy=remedy)

@@ -1,0 +1,248 @@
+"""What a SQLite memory store asks its tables: each function sees one moment of the file."""
+
+import sqlite3
+from collections.abc import Generator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Final
+
+from context_assembler.errors import UnknownMemoryError
+from context_assembler.memory.sqlite_match import TermCounts, match_expression
+from context_assembler.memory.sqlite_rows import (
+    COLUMNS,
+    Row,
+    RowReader,
+    conditions_of,
+    find_rows,
+    to_moment,
+)
+from context_assembler.memory.sqlite_schema import read_state
+from context_assembler.memory.vector_scan import VectorScan, cosines
+from context_assembler.values.memories.records import (
+    MemoryFilters,
+    MemoryHit,
+    MemoryOrder,
+    MemoryRecord,
+    MemoryStats,
+)
+from context_assembler.values.memories.vectors import Vector
+from context_assembler.values.memories.words import query_terms
+
+CONTEXT_WEIGHT: Final = 0.3  # of a word beside the record's own
+WORDS_WEIGHT: Final = 0.6  # of the words beside the vectors, where both have a say
+
+_RANK: Final = f"bm25(1.0, {CONTEXT_WEIGHT}, 0.0)"
+_ORDERS: Final[Mapping[MemoryOrder, str]] = {
+    "newest": "r.created_at DESC, r.key DESC",
+    "oldest": "r.created_at, r.key",
+    "most_important": "r.importance DESC, r.created_at DESC, r.key DESC",
+    "last_accessed": "r.last_access_at DESC, r.key DESC",
+}
+
+
+@dataclass(slots=True)
+class Recollection:
+    """What a reader remembers between its questions."""
+
+    counts: TermCounts = field(default_factory=TermCounts)
+    scan: VectorScan = field(default_factory=VectorScan)
+
+
+def search_records(
+    connection: sqlite3.Connection,
+    query: str,
+    *,
+    limit: int,
+    filters: MemoryFilters,
+    vector: Vector | None,
+    recollection: Recollection,
+) -> list[MemoryHit]:
+    """Return the records that fit best, best first."""
+    with _one_moment(connection):
+        by_words = _find_by_words(
+            connection, query, limit=limit, filters=filters, counts=recollection.counts
+        )
+        by_vector = (
+            []
+            if vector is None
+            else recollection.scan.nearest(connection, vector, count=limit, filters=filters)
+        )
+        bm25_by_key, cosine_by_key = dict(by_words), dict(by_vector)
+        keys = list(dict.fromkeys((*bm25_by_key, *cosine_by_key)))
+        rows = list(find_rows(connection, "key", keys))
+        reader = RowReader(connection)
+    records_by_key = {row[0]: reader.read(row) for row in rows}
+    similarities = _similarities(vector, records_by_key)
+    hits = [
+        MemoryHit(
+            record=record, order=key, bm25=bm25_by_key.get(key), similarity=similarities.get(key)
+        )
+        for key, record in records_by_key.items()
+    ]
+    return sorted(hits, key=_Ranking(hits))[:limit]
+
+
+def find_record(connection: sqlite3.Connection, memory_id: str) -> MemoryRecord:
+    """Return the record of that id.
+
+    Raises:
+        UnknownMemoryError: There is none.
+    """
+    with _one_moment(connection):
+        rows = list(find_rows(connection, "id", [memory_id]))
+        if not rows:
+            raise UnknownMemoryError(memory_id)
+        return RowReader(connection).read(rows[0])
+
+
+def list_records(
+    connection: sqlite3.Connection, *, order: MemoryOrder, limit: int, filters: MemoryFilters
+) -> list[MemoryRecord]:
+    """Return the first records of that order."""
+    condition, values = conditions_of(filters)
+    if order == "last_accessed":
+        condition = f"{condition} AND r.last_access_at IS NOT NULL"
+    with _one_moment(connection):
+        rows = connection.execute(
+            f"SELECT {COLUMNS} FROM memory_records r WHERE {condition} "  # noqa: S608 – our own words
+            f"ORDER BY {_ORDERS[order]} LIMIT ?",
+            (*values, limit),
+        ).fetchall()
+        reader = RowReader(connection)
+    return [reader.read(row) for row in rows]
+
+
+def find_neighbours(
+    connection: sqlite3.Connection, memory_ids: Sequence[str], *, before: int, after: int
+) -> dict[str, tuple[MemoryRecord, ...]]:
+    """Return by id what stands around each of the records, in order, themselves left out."""
+    with _one_moment(connection):
+        rows_by_id = {
+            row[1]: _rows_beside(connection, row[0], before=before, after=after)
+            for row in find_rows(connection, "id", memory_ids)
+        }
+        reader = RowReader(connection)
+    return {
+        memory_id: tuple(map(reader.read, rows_by_id[memory_id]))
+        for memory_id in memory_ids
+        if memory_id in rows_by_id
+    }
+
+
+def read_page(
+    connection: sqlite3.Connection, *, after_key: int, count: int, filters: MemoryFilters
+) -> list[tuple[int, MemoryRecord]]:
+    """Return the next records in the order of storing, with their keys."""
+    condition, values = conditions_of(filters)
+    with _one_moment(connection):
+        rows = connection.execute(
+            f"SELECT {COLUMNS} FROM memory_records r WHERE {condition} "  # noqa: S608 – our own words
+            "AND r.key > ? ORDER BY r.key LIMIT ?",
+            (*values, after_key, count),
+        ).fetchall()
+        reader = RowReader(connection)
+    return [(row[0], reader.read(row)) for row in rows]
+
+
+def read_stats(connection: sqlite3.Connection) -> MemoryStats:
+    """Return what the store holds."""
+    with _one_moment(connection):
+        (records, vectors, oldest, newest) = connection.execute(
+            "SELECT count(*), count(vector), min(created_at), max(created_at) FROM memory_records"
+        ).fetchone()
+        by_kind, by_namespace = (
+            dict(
+                connection.execute(
+                    f"SELECT {column}, count(*) FROM memory_records GROUP BY 1 ORDER BY 1"  # noqa: S608 – our own words
+                ).fetchall()
+            )
+            for column in ("kind", "namespace")
+        )
+        (pages,) = connection.execute("PRAGMA page_count").fetchone()
+        (page_bytes,) = connection.execute("PRAGMA page_size").fetchone()
+        model = read_state(connection, "vector_model")
+        dimension = read_state(connection, "vector_dimension")
+    return MemoryStats(
+        records=records,
+        by_kind=by_kind,
+        by_namespace=by_namespace,
+        vectors=vectors,
+        vector_model=None if model is None else str(model),
+        vector_dimension=None if dimension is None else int(dimension),
+        oldest_at=None if oldest is None else to_moment(oldest),
+        newest_at=None if newest is None else to_moment(newest),
+        bytes=pages * page_bytes,
+    )
+
+
+def _find_by_words(
+    connection: sqlite3.Connection,
+    query: str,
+    *,
+    limit: int,
+    filters: MemoryFilters,
+    counts: TermCounts,
+) -> list[tuple[int, float]]:
+    terms = query_terms(query)
+    if not terms:
+        return []
+    match = match_expression(connection, terms, filters, counts)
+    if match is None:
+        return []
+    condition, values = conditions_of(filters)
+    # Only the best are read whole: sorting rows with their texts would copy all that match.
+    source = "memory_words"
+    if condition != "1":
+        source = "memory_words CROSS JOIN memory_records r ON r.key = memory_words.rowid"
+    rows = connection.execute(
+        f"SELECT memory_words.rowid, memory_words.rank FROM {source} "  # noqa: S608 – our own words
+        f"WHERE memory_words MATCH ? AND memory_words.rank MATCH '{_RANK}' AND {condition} "
+        "ORDER BY memory_words.rank LIMIT ?",
+        (match, *values, limit),
+    )
+    return [(key, -rank) for key, rank in rows]
+
+
+def _similarities(
+    vector: Vector | None, records_by_key: Mapping[int, MemoryRecord]
+) -> dict[int, float]:
+    if vector is None:
+        return {}
+    others = {key: record.vector for key, record in records_by_key.items() if record.vector}
+    return dict(zip(others, cosines(vector, list(others.values())), strict=True))
+
+
+class _Ranking:
+    """Sorts hits best first, those of one score in the order of storing."""
+
+    def __init__(self, hits: Sequence[MemoryHit]) -> None:
+        self._best = max((hit.bm25 or 0.0 for hit in hits), default=0.0)
+
+    def __call__(self, hit: MemoryHit) -> tuple[float, int]:
+        words = (hit.bm25 or 0.0) / self._best if self._best else 0.0
+        meaning = max(hit.similarity or 0.0, 0.0)
+        return -(WORDS_WEIGHT * words + (1 - WORDS_WEIGHT) * meaning), hit.order
+
+
+def _rows_beside(connection: sqlite3.Connection, key: int, *, before: int, after: int) -> list[Row]:
+    select = (
+        f"SELECT {COLUMNS} FROM memory_records r JOIN memory_records o "  # noqa: S608 – our own words
+        "ON o.line = r.line AND o.kind = r.kind WHERE o.key = ?"
+    )
+    earlier = connection.execute(
+        f"{select} AND r.key < o.key ORDER BY r.key DESC LIMIT ?", (key, before)
+    ).fetchall()
+    later = connection.execute(
+        f"{select} AND r.key > o.key ORDER BY r.key LIMIT ?", (key, after)
+    ).fetchall()
+    return [*reversed(earlier), *later]
+
+
+@contextmanager
+def _one_moment(connection: sqlite3.Connection) -> Generator[None]:
+    """Let every look inside see the file as it was at the first."""
+    connection.execute("BEGIN")
+    try:
+        yield
+    finally:
+        connection.execute("COMMIT")

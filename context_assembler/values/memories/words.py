@@ -1,0 +1,97 @@
+"""The words that a text is found by, and those that a query looks for.
+
+Both sides go through the same cuts: scripts without spaces become overlapping pairs of characters,
+and identifiers in camel case are found by their parts too. What is left – case, accents, endings –
+is the full-text index's own work.
+"""
+
+import re
+from collections.abc import Iterable
+from typing import Final
+
+MAX_QUERY_TERMS: Final = 256
+_QUERY_CHARS: Final = 8_000  # read of each end of a query: what is asked stands at one of them
+_MAX_IDENTIFIER_CHARS: Final = 80  # anything longer is no identifier but encoded bytes
+
+# Thai, Lao, Burmese, Khmer, kana, Chinese characters, Hangul: changing this needs a rebuilt index.
+_SPACELESS: Final = re.compile(
+    "["
+    "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u1100-\u11ff\u3005-\u3007\u3040-\u30ff\u3130-\u318f"
+    "\u31f0-\u31ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\uf900-\ufaff\U00020000-\U0003ffff"
+    "]+"
+)
+_HUMP: Final = re.compile("(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
+_HAS_HUMP: Final = re.compile("[a-z0-9][A-Z]|[A-Z]{2}[a-z]")
+_IDENTIFIER: Final = re.compile("[A-Za-z0-9]+")
+_WORD: Final = re.compile(r"[^\W_]+")
+
+STOP_WORDS: Final = frozenset(
+    """
+    a about after again all also am an and any are as at be because been before being between both
+    but by can could did do does doing done for from further had has have having he her here hers
+    him his how i if in into is it its itself just let like may me might more most must my no nor
+    not now of off on once only or other our ours out over own please same shall she should so some
+    such than that the their theirs them then there these they this those through to too under until
+    up us very was we were what when where which while who whom whose why will with would you your
+    yours ll ve re don didn doesn isn wasn weren won wouldn couldn shouldn s t d m
+    """.split()  # noqa: SIM905 – words are easier to read without quotes
+)
+
+
+def index_text(text: str) -> str:
+    """Return the text as it goes into a full-text index.
+
+    It is the same in every process and version: what was indexed can only be taken out of the
+    index by the very text that went in.
+    """
+    parts = _parts_of_identifiers(text)
+    if not text.isascii():
+        text = _SPACELESS.sub(_pairs, text)
+    return f"{text} {' '.join(parts)}" if parts else text
+
+
+def query_terms(query: str) -> list[str]:
+    """Return the different words of a query in order, lower-cased, those that say nothing left out.
+
+    Where nothing else is left, they stay. Of a long query both ends are read.
+    A word that ends in `*` is the beginning of what is looked for.
+    """
+    if len(query) > 2 * _QUERY_CHARS:
+        query = f"{query[:_QUERY_CHARS]} {query[-_QUERY_CHARS:]}"
+    spaced = query if query.isascii() else _SPACELESS.sub(_query_pairs, query)
+    words = [word for text in (spaced, *_parts_of_identifiers(query)) for word in _words(text)]
+    distinct = list(dict.fromkeys(words))
+    telling = [word for word in distinct if word not in STOP_WORDS]
+    return (telling or distinct)[:MAX_QUERY_TERMS]
+
+
+def _words(text: str) -> Iterable[str]:
+    for found in _WORD.finditer(text):
+        word = found.group().lower()
+        is_lone = len(word) == 1 and _SPACELESS.match(word) is not None
+        yield f"{word}*" if is_lone else word
+
+
+def _pairs(run: re.Match[str]) -> str:
+    """Return each pair of neighbours, then the last character: every one begins a word."""
+    text = run.group()
+    pairs = [text[i : i + 2] for i in range(len(text) - 1)]
+    return f" {' '.join((*pairs, text[-1]))} "
+
+
+def _query_pairs(run: re.Match[str]) -> str:
+    text = run.group()
+    pairs = [text[i : i + 2] for i in range(len(text) - 1)] or [text]
+    return f" {' '.join(pairs)} "
+
+
+def _parts_of_identifiers(text: str) -> list[str]:
+    """Return the parts of every identifier in camel case, in order."""
+    if _HAS_HUMP.search(text) is None:
+        return []
+    return [
+        part
+        for word in _IDENTIFIER.findall(text)
+        if len(word) <= _MAX_IDENTIFIER_CHARS and _HAS_HUMP.search(word) is not None
+        for part in _HUMP.split(word)
+    ]
