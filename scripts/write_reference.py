@@ -9,9 +9,10 @@ import inspect
 import re
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import cache
 from importlib import import_module
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import context_assembler
 from context_assembler.cli import COMMANDS
@@ -20,6 +21,8 @@ from context_assembler.cli.exit_codes import MEANINGS
 from context_assembler.limits import ModelRegistry
 from context_assembler.providers import PROVIDERS
 from context_assembler.values.limits import Price
+from context_assembler.values.names import NameRule
+from context_assembler.values.openai import flaws
 from context_assembler.values.options import OPTION_NAMES, AssembleOptions
 
 ROOT = Path(__file__).parents[1]
@@ -260,23 +263,87 @@ def _rule_order(rule: str) -> tuple[int, str]:
 
 def _breaches(path: Path) -> Iterator[tuple[str, str, str, str]]:
     """Yield rule, text, level and dependencies of every breach in a module."""
-    tree = ast.parse(path.read_text(encoding="utf-8"))
-    functions = [node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)]
+    functions, constants = _functions_in(path), _constants_of(path)
     read = {function.name: _names_in(function) for function in functions}
+    shared = _shared_flaws()
     for function in functions:
-        texts = {
-            target.id: node.value
-            for node in ast.walk(function)
-            if isinstance(node, ast.Assign)
-            for target in node.targets
-            if isinstance(target, ast.Name)
-        }
+        texts = _assigned_in(function)
         names = read[function.name].union(*(read.get(name, ()) for name in read[function.name]))
         listed = [kind for kind, signs in _DEPENDENCIES.items() if signs & names]
         for node in ast.walk(function):
-            if isinstance(node, ast.Call) and getattr(node.func, "id", "") == "breach":
-                for rule, level, text in _breach(node, texts):
+            if not isinstance(node, ast.Call):
+                continue
+            called = getattr(node.func, "id", "")
+            if called == "breach":
+                for rule, level, text in _breach(node, texts, constants):
                     yield rule, text, level, ", ".join(listed)
+            elif called == "breaches":
+                for rule, flaw in _breaches_by(node, texts, shared):
+                    kinds = [kind for kind in _DEPENDENCIES if kind in {*listed, *flaw.kinds}]
+                    yield rule, flaw.text, flaw.level, ", ".join(kinds)
+
+
+def _functions_in(path: Path) -> list[ast.FunctionDef]:
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    return [node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)]
+
+
+def _constants_of(path: Path) -> Mapping[str, object]:
+    """Return the figures, texts and patterns that a module names, by how it spells them."""
+    module = import_module(".".join(path.relative_to(ROOT).with_suffix("").parts))
+    named = {name: value for name, value in vars(module).items() if name.strip("_").isupper()}
+    patterns = {
+        f"{name}.pattern.pattern": value.pattern.pattern
+        for name, value in named.items()
+        if isinstance(value, NameRule)
+    }
+    return {n: v for n, v in named.items() if isinstance(v, int | str)} | patterns
+
+
+def _assigned_in(function: ast.FunctionDef) -> dict[str, ast.expr]:
+    return {
+        target.id: node.value
+        for node in ast.walk(function)
+        if isinstance(node, ast.Assign)
+        for target in node.targets
+        if isinstance(target, ast.Name)
+    }
+
+
+class _Flaw(NamedTuple):
+    text: str
+    level: str
+    kinds: frozenset[str]
+
+
+@cache
+def _shared_flaws() -> Mapping[str, list[_Flaw]]:
+    """Return the flaws that each function can find, of those that several protocols look for."""
+    found: dict[str, list[_Flaw]] = {}
+    path = Path(flaws.__file__)
+    constants = _constants_of(path)
+    for function in _functions_in(path):
+        texts, names = _assigned_in(function), _names_in(function)
+        kinds = frozenset(kind for kind, signs in _DEPENDENCIES.items() if signs & names)
+        found[function.name] = [
+            _Flaw(_text_of(node.args[1], texts, constants), _level_of(node), kinds)
+            for node in ast.walk(function)
+            if isinstance(node, ast.Call) and getattr(node.func, "id", "") == "Flaw"
+        ]
+    return found
+
+
+def _breaches_by(
+    call: ast.Call, texts: Mapping[str, ast.expr], shared: Mapping[str, list[_Flaw]]
+) -> Iterator[tuple[str, _Flaw]]:
+    rule, found = call.args
+    if isinstance(found, ast.Name):
+        found = texts[found.id]
+    assert isinstance(rule, ast.Constant), "a rule is named where it is broken"
+    assert isinstance(found, ast.Call), "flaws come from a function"
+    assert isinstance(found.func, ast.Name), "which stands in the module of shared flaws"
+    for flaw in shared[found.func.id]:
+        yield str(rule.value), flaw
 
 
 def _names_in(function: ast.FunctionDef) -> frozenset[str]:
@@ -286,31 +353,42 @@ def _names_in(function: ast.FunctionDef) -> frozenset[str]:
     return frozenset([*names, *(node.attr for node in nodes if isinstance(node, ast.Attribute))])
 
 
-def _breach(call: ast.Call, texts: Mapping[str, ast.expr]) -> Iterator[tuple[str, str, str]]:
+def _breach(
+    call: ast.Call, texts: Mapping[str, ast.expr], constants: Mapping[str, object]
+) -> Iterator[tuple[str, str, str]]:
     rule, _, message = call.args
     if not isinstance(rule, ast.Constant):
         return
+    yield str(rule.value), _level_of(call), _text_of(message, texts, constants)
+
+
+def _text_of(
+    message: ast.expr, texts: Mapping[str, ast.expr], constants: Mapping[str, object]
+) -> str:
     if isinstance(message, ast.Name):
         message = texts.get(message.id, message)
+    return _text(message, constants)
+
+
+def _level_of(call: ast.Call) -> str:
     level = next((keyword.value for keyword in call.keywords if keyword.arg == "level"), None)
-    levels = "refused" if level is None else _level(level)
-    yield str(rule.value), levels, _text(message)
-
-
-def _level(level: ast.expr) -> str:
+    if level is None:
+        return "refused"
     return str(level.value) if isinstance(level, ast.Constant) else "refused or avoid"
 
 
-def _text(message: ast.expr) -> str:
+def _text(message: ast.expr, constants: Mapping[str, object]) -> str:
     match message:
         case ast.Constant(value=str(text)):
             return text
         case ast.JoinedStr(values=parts):
-            return "".join(_text(part) for part in parts)
+            return "".join(_text(part, constants) for part in parts)
+        case ast.FormattedValue(value=value) if ast.unparse(value) in constants:
+            return str(constants[ast.unparse(value)])
         case ast.BinOp(left=left, op=ast.Add(), right=right):
-            return _text(left) + _text(right)
+            return _text(left, constants) + _text(right, constants)
         case ast.IfExp(body=body, orelse=orelse):
-            return f"{_text(body)} / {_text(orelse)}"
+            return f"{_text(body, constants)} / {_text(orelse, constants)}"
         case _:
             return "…"
 

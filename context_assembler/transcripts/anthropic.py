@@ -19,8 +19,10 @@ from context_assembler.transcripts.message_lists import (
     finish,
     read_messages,
     read_tools,
+    user_events,
 )
 from context_assembler.transcripts.parsing import as_mapping, dump_json_text, left_over
+from context_assembler.transcripts.tool_specs import function_spec, native_spec
 from context_assembler.values.events import (
     AssistantBody,
     CompactionBody,
@@ -31,7 +33,7 @@ from context_assembler.values.events import (
     UserBody,
 )
 from context_assembler.values.json_shapes import is_array, is_object
-from context_assembler.values.parts import Json, JsonObject, Text, ToolResult
+from context_assembler.values.parts import Json, JsonObject, Text
 from context_assembler.values.tools import ToolSpec
 
 _Message: TypeAlias = dict[str, Json]
@@ -129,12 +131,7 @@ def _read_message(message: JsonObject, spot: Spot, log: IssueLog) -> list[Sessio
     if role == "system":
         told = SystemBody(parts=parts)
         return [SessionEvent(body=told, origin="developer", metadata=metadata)]
-    results = [part for part in parts if isinstance(part, ToolResult)]
-    said = tuple(part for part in parts if not isinstance(part, ToolResult))
-    events = [SessionEvent(body=ToolResultBody(result=part), origin="tool") for part in results]
-    if said or metadata or not results:
-        events.append(SessionEvent(body=UserBody(parts=said), metadata=metadata))
-    return events
+    return user_events(parts, metadata=metadata)
 
 
 def _kept(message: JsonObject, known: frozenset[str]) -> JsonObject:
@@ -146,17 +143,9 @@ def _read_tool(spec: JsonObject, spot: Spot, log: IssueLog) -> ToolSpec | None:
     if not isinstance(name := spec.get("name"), str):
         return None
     if spec.get("type", "custom") != "custom" or not is_object(schema := spec.get("input_schema")):
-        return ToolSpec(name=name, source="transcript", native_specs={PROVIDER: dict(spec)})
-    for field in left_over(spec, _KNOWN_OF_TOOLS):
-        log.count(spot, f"tools.{field}", "has no place in a session")
-    description, strict = spec.get("description"), spec.get("strict")
-    return ToolSpec(
-        name=name,
-        description=description if isinstance(description, str) else "",
-        input_schema=dict(schema),
-        is_strict=strict if isinstance(strict, bool) else None,
-        source="transcript",
-    )
+        return native_spec(name, spec, provider=PROVIDER)
+    log.count_unplaced(spot, left_over(spec, _KNOWN_OF_TOOLS), kind="tools")
+    return function_spec(name, spec, schema=schema)
 
 
 def _write_event(event: SessionEvent, messages: list[_Message]) -> None:
@@ -182,7 +171,7 @@ def _holds_results(messages: list[_Message]) -> bool:
     """Whether the last message holds results and nothing else, so that another may join them."""
     if not messages or messages[-1]["role"] != "user" or not messages[-1]["content"]:
         return False
-    return all(block["type"] == "tool_result" for block in messages[-1]["content"])
+    return all(block.get("type") == "tool_result" for block in messages[-1]["content"])
 
 
 def _append_block(messages: list[_Message], role: str, block: Json, *, opens: bool) -> None:

@@ -5,13 +5,14 @@ Cache markers are not kept: requests get theirs anew.
 """
 
 import base64
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Final, TypeAlias
 
 from context_assembler.transcripts.anthropic_spelling import PROVIDER, write_block
+from context_assembler.transcripts.content_lists import read_entries
 from context_assembler.transcripts.issues import IssueLog, Spot
 from context_assembler.transcripts.parsing import left_over
-from context_assembler.values.json_shapes import is_array, is_object
+from context_assembler.values.json_shapes import is_object
 from context_assembler.values.native.anthropic_texts import describe_block
 from context_assembler.values.parts import (
     Base64Source,
@@ -38,8 +39,9 @@ _KNOWN_FIELDS: Final[Mapping[str, frozenset[str]]] = {
     "image": frozenset({"type", "source"}),
     "document": frozenset({"type", "source", "title", "citations", "context"}),
 }
-_READ_OF_CALLS: Final = frozenset({"type", "id", "name", "input", "cache_control"})
-_READ_OF_RESULTS: Final = frozenset({"type", "tool_use_id", "content", "is_error", "cache_control"})
+_CACHE_MARK: Final = "cache_control"
+_READ_OF_CALLS: Final = frozenset({"type", "id", "name", "input", _CACHE_MARK})
+_READ_OF_RESULTS: Final = frozenset({"type", "tool_use_id", "content", "is_error", _CACHE_MARK})
 _KEPT_OF_DOCUMENTS: Final = ("context", "citations")
 
 
@@ -49,27 +51,11 @@ class _UnreadableError(ValueError):
 
 def read_content(content: Json, spot: Spot, log: IssueLog) -> tuple[Part, ...]:
     """Return a message's content as parts; text is one part, or none when it is empty."""
-    if isinstance(content, str):
-        return (Text(content),) if content else ()
-    if content is None:
-        return ()
-    if not is_array(content):
-        log.note(spot, f"is neither text nor a list of blocks ({content!r:.40}); left out")
-        return ()
-    return tuple(
-        part
-        for number, block in enumerate(content)
-        if (part := read_block(block, spot.index(number), log)) is not None
-    )
+    return read_entries(content, spot, log, read=_read_block, one="content block", many="blocks")
 
 
-def read_block(block: Json, spot: Spot, log: IssueLog) -> Part | None:
+def _read_block(block: JsonObject, spot: Spot, log: IssueLog) -> Part:
     """Return one block as a part; one that we do not interpret stays verbatim in an `Opaque`."""
-    if isinstance(block, str):
-        return Text(block)
-    if not is_object(block):
-        log.note(spot, f"is no content block ({block!r:.40}); left out")
-        return None
     kind = block.get("type")
     reader = _READERS.get(kind) if isinstance(kind, str) else None
     if reader is None:
@@ -80,7 +66,7 @@ def read_block(block: Json, spot: Spot, log: IssueLog) -> Part | None:
         log.note(spot, f"is a {kind} block whose {error}; kept verbatim, not interpreted")
         return _opaque(block)
     if not isinstance(part, Opaque | Thinking):
-        _report_left_over(str(kind), block, spot, log)
+        log.count_unplaced(spot, _unread(str(kind), block), kind=str(kind), set_anew=_CACHE_MARK)
     return part
 
 
@@ -200,11 +186,7 @@ def _text_field(fields: JsonObject, name: str) -> str:
     return value
 
 
-def _report_left_over(kind: str, block: JsonObject, spot: Spot, log: IssueLog) -> None:
+def _unread(kind: str, block: JsonObject) -> Iterable[str]:
+    """Return the fields that no part keeps; calls and results keep all but the cache's mark."""
     known = _KNOWN_FIELDS.get(kind)
-    fields = left_over(block, known) if known else {"cache_control"} & block.keys()
-    for field in fields:
-        if field == "cache_control":
-            log.count(spot, "cache_control", "is set anew when a request is rendered")
-        else:
-            log.count(spot, f"{kind}.{field}", "has no place in a session")
+    return left_over(block, known) if known else {_CACHE_MARK} & block.keys()

@@ -6,6 +6,8 @@ verbatim; of another provider's, what can be read of them.
 
 from typing import Final, TypeAlias, assert_never
 
+from context_assembler.transcripts.media_sources import tell_file
+from context_assembler.transcripts.unparsed_arguments import arguments_to_write
 from context_assembler.values.parts import (
     Base64Source,
     Document,
@@ -24,7 +26,6 @@ from context_assembler.values.parts import (
 from context_assembler.values.reading import as_object
 
 PROVIDER: Final = "anthropic"
-UNPARSED_ARGUMENTS: Final = "unparsed_arguments"
 
 Block: TypeAlias = dict[str, Json]
 
@@ -45,7 +46,7 @@ def write_block(part: Part) -> Block | None:
                 "type": "tool_use",
                 "id": part.call_id,
                 "name": part.name,
-                "input": _input(part),
+                "input": arguments_to_write(part),
                 **_own_extras(part),
             }
         case ToolResult():
@@ -80,7 +81,7 @@ def _media_block(kind: str, source: MediaSource) -> Block | None:
 
 def _label(kind: str, source: MediaSource) -> Block:
     assert isinstance(source, FileIdSource), "only another provider's file has no block"
-    return {"type": "text", "text": f"[{kind}: {source.provider} file {source.file_id}]"}
+    return {"type": "text", "text": tell_file(kind, source)}
 
 
 def _write_document(part: Document) -> Block:
@@ -105,12 +106,6 @@ def _write_thinking(part: Thinking) -> Block:
     if part.block is not None and part.provider == PROVIDER:
         return dict(part.block)
     return {"type": "thinking", "thinking": part.text, "signature": ""}
-
-
-def _input(part: ToolCall) -> Json:
-    if part.arguments or part.arguments_json in {None, "", "{}"}:
-        return dict(part.arguments)
-    return {UNPARSED_ARGUMENTS: part.arguments_json}
 
 
 def _write_result(part: ToolResult) -> Block:

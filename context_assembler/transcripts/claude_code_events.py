@@ -5,11 +5,7 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from context_assembler.transcripts.anthropic_blocks import read_content
-from context_assembler.transcripts.anthropic_replies import (
-    REPLY_FIELDS,
-    USAGE_FIELDS,
-    read_made_by,
-)
+from context_assembler.transcripts.anthropic_replies import REPLY_FIELDS, read_made_by
 from context_assembler.transcripts.claude_code_rows import CodeRow
 from context_assembler.transcripts.issues import IssueLog
 from context_assembler.transcripts.parsing import as_mapping, left_over, read_time
@@ -24,6 +20,7 @@ from context_assembler.values.events import (
 )
 from context_assembler.values.json_shapes import is_array
 from context_assembler.values.native.anthropic_texts import readable_text
+from context_assembler.values.native.anthropic_usage import USAGE_FIELDS
 from context_assembler.values.parts import Json, JsonObject, Origin, Part, Text, ToolResult
 
 METADATA: Final = "claude_code"

@@ -4,12 +4,11 @@ A message of the model holds its calls together with what they returned.
 """
 
 from collections.abc import Iterator
-from datetime import datetime
 from typing import Final
 
 from context_assembler.transcripts.gemini_contents import ContentReader
 from context_assembler.transcripts.issues import IssueLog, Spot
-from context_assembler.transcripts.parsing import as_mapping
+from context_assembler.transcripts.parsing import as_mapping, read_time
 from context_assembler.values.events import (
     AssistantBody,
     Provenance,
@@ -86,7 +85,7 @@ def _read_reply(
         if result is not None:
             yield SessionEvent(
                 body=ToolResultBody(result=result),
-                created_at=_read_time(call.get("timestamp")),
+                created_at=read_time(call.get("timestamp")),
                 origin="tool",
             )
 
@@ -97,7 +96,7 @@ def _event(
     return SessionEvent(
         body=body,
         id=as_text(message.get("id")),
-        created_at=_read_time(message.get("timestamp")),
+        created_at=read_time(message.get("timestamp")),
         origin="model" if is_model else "user",
     )
 
@@ -150,11 +149,3 @@ def _usage(tokens: JsonObject) -> Usage:
         cache_read_tokens=count_of(tokens.get("cached")),
         reasoning_tokens=thoughts,
     )
-
-
-def _read_time(value: Json) -> datetime | None:
-    try:
-        moment = datetime.fromisoformat(as_text(value))
-    except ValueError:
-        return None
-    return None if moment.tzinfo is None else moment

@@ -4,12 +4,12 @@ from typing import Final
 
 from context_assembler.transcripts.gemini_spelling import MADE_UP_ID
 from context_assembler.transcripts.issues import IssueLog, Spot
+from context_assembler.transcripts.message_lists import user_events
 from context_assembler.transcripts.parsing import left_over
 from context_assembler.values.events import (
     AssistantBody,
     SessionEvent,
     SystemBody,
-    ToolResultBody,
     UserBody,
 )
 from context_assembler.values.json_shapes import is_array, is_object
@@ -69,12 +69,7 @@ class ContentReader:
         if role == "model":
             body = AssistantBody(parts=parts)
             return [SessionEvent(body=body, origin="model", metadata=metadata)]
-        results = [part for part in parts if isinstance(part, ToolResult)]
-        said = tuple(part for part in parts if not isinstance(part, ToolResult))
-        events = [SessionEvent(body=ToolResultBody(result=part), origin="tool") for part in results]
-        if said or metadata or not results:
-            events.append(SessionEvent(body=UserBody(parts=said), metadata=metadata))
-        return events
+        return user_events(parts, metadata=metadata)
 
     def read_instructions(self, value: Json, spot: Spot) -> SessionEvent:
         """Return the system instruction – text, parts, or a content – as an event."""

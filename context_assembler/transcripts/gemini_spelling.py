@@ -7,6 +7,8 @@ import re
 from collections.abc import Mapping
 from typing import Final, TypeAlias, assert_never
 
+from context_assembler.transcripts.media_sources import tell_file
+from context_assembler.transcripts.unparsed_arguments import arguments_to_write
 from context_assembler.values.native.gemini_fields import own_extras
 from context_assembler.values.native.gemini_parts import PROVIDER, is_part, spell_response
 from context_assembler.values.parts import (
@@ -26,7 +28,6 @@ from context_assembler.values.parts import (
 )
 from context_assembler.values.reading import as_object
 
-UNPARSED_ARGUMENTS: Final = "unparsed_arguments"
 MADE_UP_ID: Final = "gemini_call_{}"
 _MADE_UP: Final = re.compile(r"gemini_call_\d+")
 
@@ -84,7 +85,7 @@ def _write_media(source: MediaSource, kind: str) -> SpelledPart:
         case FileIdSource(provider=provider, file_id=file_id):
             if provider == PROVIDER:
                 return {"fileData": {"fileUri": file_id}}
-            return {"text": f"[{kind}: {provider} file {file_id}]"}
+            return {"text": tell_file(kind, source)}
         case _:
             assert_never(source)
 
@@ -94,10 +95,11 @@ def _typed(media_type: str) -> dict[str, Json]:
 
 
 def _write_call(call: ToolCall) -> SpelledPart:
-    arguments = dict(call.arguments)
-    if not arguments and call.arguments_json not in {None, "", "{}"}:
-        arguments = {UNPARSED_ARGUMENTS: call.arguments_json}
-    known: SpelledPart = {**_id(call.call_id), "name": call.name, "args": arguments}
+    known: SpelledPart = {
+        **_id(call.call_id),
+        "name": call.name,
+        "args": arguments_to_write(call),
+    }
     fields = {**known, **_inside(call, "function_call")}
     return _signed({"functionCall": fields, **_beside(call, "function_call")}, call.signature)
 

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from context_assembler.transcripts.issues import IssueLog, Spot
+from context_assembler.transcripts.tool_specs import native_spec
 from context_assembler.values.json_shapes import is_array, is_object
 from context_assembler.values.native.gemini_fields import snake_fields, snake_key
 from context_assembler.values.native.gemini_parts import PROVIDER
@@ -40,8 +41,7 @@ def _read_tool(tool: Json, at: int, log: IssueLog) -> Iterator[ToolSpec]:
         log.note(spot, "is no tool that can be read; left out")
     for key, held in fields.items():
         if key != _DECLARATIONS:
-            native = {PROVIDER: {key: held}}
-            yield ToolSpec(name=key, source="transcript", native_specs=native)
+            yield native_spec(key, {key: held}, provider=PROVIDER)
             continue
         for number, declared in enumerate([held] if is_object(held) else as_array(held)):
             spec = _read_function(declared, spot.key(key).index(number), log)
@@ -55,8 +55,7 @@ def _read_function(declared: Json, spot: Spot, log: IssueLog) -> ToolSpec | None
     if not name:
         log.note(spot, "is no function that can be read; left out")
         return None
-    for field in sorted(fields.keys() - _KNOWN_FIELDS):
-        log.count(spot, f"{_DECLARATIONS}.{field}", "has no place in a session")
+    log.count_unplaced(spot, sorted(fields.keys() - _KNOWN_FIELDS), kind=_DECLARATIONS)
     schema = fields.get("parameters_json_schema", _json_schema(fields.get("parameters")))
     return ToolSpec(
         name=name,

@@ -1,5 +1,6 @@
 """What a reader could not map, collected while it reads."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from context_assembler.ports import TranscriptIssue
@@ -48,6 +49,21 @@ class IssueLog:
             entry = self._counted[what, reason] = _Entry(spot.line, what, reason, 0)
             self._entries.append(entry)
         entry.count = (entry.count or 0) + 1
+
+    def count_unplaced(
+        self, spot: Spot, fields: Iterable[str], *, kind: str, set_anew: str = ""
+    ) -> None:
+        """Report fields that a session does not keep, each by its name.
+
+        Args:
+            kind: What has them, for people.
+            set_anew: The one that marks what is cached: a request gets its own.
+        """
+        for field in fields:
+            if field == set_anew:
+                self.count(spot, field, "is set anew when a request is rendered")
+            else:
+                self.count(spot, f"{kind}.{field}", "has no place in a session")
 
     def include(self, other: "IssueLog") -> None:
         """Take over what another log holds."""

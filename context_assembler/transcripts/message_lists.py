@@ -8,9 +8,9 @@ from context_assembler.errors import TranscriptError
 from context_assembler.ports import ReadTranscript
 from context_assembler.transcripts.issues import IssueLog, Spot
 from context_assembler.transcripts.parsing import Row, Rows, as_mapping, parse_source
-from context_assembler.values.events import SessionEvent
+from context_assembler.values.events import SessionEvent, ToolResultBody, UserBody
 from context_assembler.values.json_shapes import is_array, is_object
-from context_assembler.values.parts import Json, JsonObject, ToolResult
+from context_assembler.values.parts import Json, JsonObject, Part, ToolResult
 from context_assembler.values.standing import (
     count_leading_system,
     in_order,
@@ -84,6 +84,16 @@ def read_tools(
         else:
             tools.append(tool)
     return tuple(tools)
+
+
+def user_events(parts: Sequence[Part], *, metadata: JsonObject) -> list[SessionEvent]:
+    """Return a user's message as events: each result by itself, then what was said beside them."""
+    results = [part for part in parts if isinstance(part, ToolResult)]
+    said = tuple(part for part in parts if not isinstance(part, ToolResult))
+    events = [SessionEvent(body=ToolResultBody(result=part), origin="tool") for part in results]
+    if said or metadata or not results:
+        events.append(SessionEvent(body=UserBody(parts=said), metadata=metadata))
+    return events
 
 
 def finish(

@@ -14,6 +14,7 @@ from context_assembler.transcripts.parsing import (
     left_over,
     read_time,
 )
+from context_assembler.transcripts.tool_specs import function_spec, native_spec
 from context_assembler.values.arguments import parse_arguments
 from context_assembler.values.events import (
     AssistantBody,
@@ -117,8 +118,7 @@ def _read_call(call: JsonObject, spot: Spot, log: IssueLog) -> ToolCall | None:
     if not isinstance(function.get("name"), str):
         return None
     known = frozenset({"id", "type", "function", "custom", "name", "arguments"})
-    for field in left_over(call, known):
-        log.count(spot, f"tool_calls.{field}", "has no place in a session")
+    log.count_unplaced(spot, left_over(call, known), kind="tool_calls")
     call_id = call.get("id")
     if not isinstance(call_id, str):
         log.note(spot.key("id"), "is missing")
@@ -168,16 +168,9 @@ def read_tool(spec: JsonObject, spot: Spot, log: IssueLog) -> ToolSpec | None:
     if not isinstance(name := function.get("name"), str):
         return None
     around = {} if is_flat else left_over(spec, _KNOWN_OF_SPECS)
-    for field in {**left_over(function, _KNOWN_OF_FUNCTIONS), **around}:
-        log.count(spot, f"tools.{field}", "has no place in a session")
-    description, schema, strict = (function.get(k) for k in ("description", "parameters", "strict"))
-    return ToolSpec(
-        name=name,
-        description=description if isinstance(description, str) else "",
-        input_schema=dict(schema) if is_object(schema) else {},
-        is_strict=strict if isinstance(strict, bool) else None,
-        source="transcript",
-    )
+    unread = {**left_over(function, _KNOWN_OF_FUNCTIONS), **around}
+    log.count_unplaced(spot, unread, kind="tools")
+    return function_spec(name, function, schema=function.get("parameters"))
 
 
 def _read_native_tool(spec: JsonObject) -> ToolSpec | None:
@@ -186,8 +179,4 @@ def _read_native_tool(spec: JsonObject) -> ToolSpec | None:
     if not isinstance(kind, str):
         return None
     name = as_mapping(spec.get(kind)).get("name")
-    return ToolSpec(
-        name=name if isinstance(name, str) else kind,
-        source="transcript",
-        native_specs={PROVIDER: dict(spec)},
-    )
+    return native_spec(name if isinstance(name, str) else kind, spec, provider=PROVIDER)

@@ -4,13 +4,15 @@ Normal form, which writing gives and reading keeps: one text is a plain string; 
 fields only. What we do not interpret stays verbatim.
 """
 
-import re
 from collections.abc import Callable, Mapping
-from typing import Final, Literal, TypeAlias, assert_never
+from typing import Final, TypeAlias, assert_never
 
+from context_assembler.transcripts.content_lists import join_entries, read_entries
 from context_assembler.transcripts.issues import IssueLog, Spot
+from context_assembler.transcripts.media_sources import read_bytes, read_detail, tell_file
 from context_assembler.transcripts.parsing import as_mapping, left_over
-from context_assembler.values.json_shapes import is_array, is_object
+from context_assembler.values.json_shapes import is_array
+from context_assembler.values.media.data_urls import write_inline_url
 from context_assembler.values.parts import (
     Base64Source,
     Document,
@@ -33,62 +35,27 @@ REASONING_DETAILS: Final = "reasoning_details"
 
 ContentPart: TypeAlias = dict[str, Json]
 _Read: TypeAlias = Callable[[JsonObject, Spot, IssueLog], Part | None]
-_Detail: TypeAlias = Literal["low", "high", "auto", "original"]
-
-_DATA_URL: Final = re.compile(r"data:(?P<type>[^;,]+)(?:;[^;,]*)*;base64,(?P<data>.*)", re.DOTALL)
-_DETAILS: Final[Mapping[Json, _Detail]] = {
-    "low": "low",
-    "high": "high",
-    "auto": "auto",
-    "original": "original",
-}
 
 
 def read_content(content: Json, spot: Spot, log: IssueLog) -> tuple[Part, ...]:
     """Return a message's content as parts; text is one part, or none when it is empty."""
-    if isinstance(content, str):
-        return (Text(content),) if content else ()
-    if content is None:
-        return ()
-    if not is_array(content):
-        log.note(spot, f"is neither text nor a list of parts ({content!r:.40}); left out")
-        return ()
-    return tuple(
-        part
-        for number, entry in enumerate(content)
-        if (part := _read_part(entry, spot.index(number), log)) is not None
-    )
+    return read_entries(content, spot, log, read=_read_part, one="content part", many="parts")
 
 
 def write_content(parts: tuple[Part, ...]) -> Json:
     """Return parts as content: one text as a string, none as an empty one, others as a list."""
-    written = [spelled for part in parts if (spelled := _write_part(part)) is not None]
-    if not written:
-        return ""
-    only = written[0] if len(written) == 1 else {}
-    if only.keys() == {"type", "text"} and only["type"] == "text" and only["text"]:
-        return only["text"]
-    return written
+    return join_entries(map(_write_part, parts), text_type="text")
 
 
-def data_url(source: Base64Source) -> str:
-    """Return the bytes as a URL."""
-    return f"data:{source.media_type};base64,{source.data}"
-
-
-def _read_part(entry: Json, spot: Spot, log: IssueLog) -> Part | None:
-    if isinstance(entry, str):
-        return Text(entry)
-    if not is_object(entry):
-        log.note(spot, f"is no content part ({entry!r:.40}); left out")
-        return None
+def _read_part(entry: JsonObject, spot: Spot, log: IssueLog) -> Part:
     kind = entry.get("type")
     reader = _READERS.get(kind) if isinstance(kind, str) else None
     part = reader(entry, spot, log) if reader is not None else None
     if part is None:
         return _opaque(entry)
     if isinstance(part, Text | Image | Document):
-        _report_left_over(str(kind), entry, spot, log)
+        fields = left_over(entry, _KNOWN_FIELDS)
+        log.count_unplaced(spot, fields, kind=str(kind), set_anew=_CACHE_MARK)
     return part
 
 
@@ -104,9 +71,9 @@ def _read_image(entry: JsonObject, spot: Spot, log: IssueLog) -> Part | None:
     source = _url_source(url) if isinstance(url, str) else None
     if source is None:
         return None
-    if detail is not None and detail not in _DETAILS:
+    if detail is not None and read_detail(detail) is None:
         log.note(spot.key("detail"), f"{detail!r:.40} is unknown; left out")
-    return Image(source=source, detail=_DETAILS.get(detail) if isinstance(detail, str) else None)
+    return Image(source=source, detail=read_detail(detail))
 
 
 def _read_file(entry: JsonObject, _spot: Spot, _log: IssueLog) -> Part | None:
@@ -131,6 +98,7 @@ _READERS: Final[Mapping[str, _Read]] = {
     "thinking": _read_thinking,
 }
 _KNOWN_FIELDS: Final = frozenset({"type", "text", "image_url", "file"})
+_CACHE_MARK: Final = "cache_control"
 
 
 def readable_text(value: Json) -> str:
@@ -151,18 +119,7 @@ def _opaque(entry: JsonObject) -> Opaque:
 
 
 def _url_source(url: str) -> MediaSource | None:
-    if not url.startswith("data:"):
-        return UrlSource(url=url)
-    found = _DATA_URL.fullmatch(url)
-    return None if found is None else Base64Source(media_type=found["type"], data=found["data"])
-
-
-def _report_left_over(kind: str, entry: JsonObject, spot: Spot, log: IssueLog) -> None:
-    for field in left_over(entry, _KNOWN_FIELDS):
-        if field == "cache_control":
-            log.count(spot, "cache_control", "is set anew when a request is rendered")
-        else:
-            log.count(spot, f"{kind}.{field}", "has no place in a session")
+    return read_bytes(url) if url.startswith("data:") else UrlSource(url=url)
 
 
 def _write_part(part: Part) -> ContentPart | None:
@@ -188,12 +145,12 @@ def _write_part(part: Part) -> ContentPart | None:
 
 def _write_image(part: Image) -> ContentPart:
     match part.source:
-        case Base64Source():
-            url = data_url(part.source)
+        case Base64Source(media_type=media_type, data=encoded):
+            url = write_inline_url(media_type, encoded)
         case UrlSource():
             url = part.source.url
-        case FileIdSource(provider=provider, file_id=file_id):
-            return {"type": "text", "text": f"[image: {provider} file {file_id}]"}
+        case FileIdSource():
+            return {"type": "text", "text": tell_file("image", part.source)}
         case _:
             assert_never(part.source)
     fields = {"url": url} if part.detail is None else {"url": url, "detail": part.detail}
@@ -202,12 +159,12 @@ def _write_image(part: Image) -> ContentPart:
 
 def _write_document(part: Document) -> ContentPart:
     match part.source:
-        case Base64Source():
-            fields = {"file_data": data_url(part.source)}
+        case Base64Source(media_type=media_type, data=encoded):
+            fields = {"file_data": write_inline_url(media_type, encoded)}
         case FileIdSource(provider=provider, file_id=file_id) if provider == PROVIDER:
             fields = {"file_id": file_id}
-        case FileIdSource(provider=provider, file_id=file_id):
-            return {"type": "text", "text": f"[document: {provider} file {file_id}]"}
+        case FileIdSource():
+            return {"type": "text", "text": tell_file("document", part.source)}
         case UrlSource(url=url):
             return {"type": "text", "text": f"[document: {url}]"}
         case _:

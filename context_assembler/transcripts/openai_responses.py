@@ -15,8 +15,8 @@ from context_assembler.errors import TranscriptError
 from context_assembler.ports import ReadTranscript
 from context_assembler.transcripts.issues import IssueLog, Spot
 from context_assembler.transcripts.message_lists import events_to_write, finish, read_tools
-from context_assembler.transcripts.openai_responses_items import EntryReader, kind_of, read_tool
-from context_assembler.transcripts.openai_responses_writing import Entry, write_event
+from context_assembler.transcripts.openai_responses_items import EntryReader, read_tool
+from context_assembler.transcripts.openai_responses_writing import write_event
 from context_assembler.transcripts.parsing import (
     Rows,
     as_mapping,
@@ -26,7 +26,8 @@ from context_assembler.transcripts.parsing import (
 )
 from context_assembler.values.events import Provenance, SessionEvent
 from context_assembler.values.json_shapes import is_array, is_object
-from context_assembler.values.native.response_items import PROVIDER
+from context_assembler.values.native.response_items import PROVIDER, Entry
+from context_assembler.values.native.response_texts import kind_of
 from context_assembler.values.parts import Json, JsonObject
 from context_assembler.values.reading import as_array, as_text
 

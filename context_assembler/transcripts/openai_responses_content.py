@@ -1,12 +1,13 @@
 """Content of Responses' messages and outputs as parts, and back."""
 
-import re
 from collections.abc import Mapping
-from typing import Final, Literal, TypeAlias, assert_never
+from typing import Final, TypeAlias, assert_never
 
+from context_assembler.transcripts.content_lists import join_entries, read_entries
 from context_assembler.transcripts.issues import IssueLog, Spot
+from context_assembler.transcripts.media_sources import read_bytes, read_detail, tell_file
 from context_assembler.transcripts.parsing import left_over
-from context_assembler.values.json_shapes import is_array, is_object
+from context_assembler.values.media.data_urls import write_inline_url
 from context_assembler.values.native.response_items import PROVIDER
 from context_assembler.values.parts import (
     Base64Source,
@@ -28,51 +29,23 @@ from context_assembler.values.parts import (
 from context_assembler.values.reading import as_text
 
 Piece: TypeAlias = dict[str, Json]
-_Detail: TypeAlias = Literal["low", "high", "auto", "original"]
 
-_DATA_URL: Final = re.compile(r"data:(?P<type>[^;,]+)(?:;[^;,]*)*;base64,(?P<data>.*)", re.DOTALL)
-_DETAILS: Final[Mapping[str, _Detail]] = {
-    "low": "low",
-    "high": "high",
-    "auto": "auto",
-    "original": "original",
-}
 _KNOWN: Final[Mapping[str, frozenset[str]]] = {
     "input_text": frozenset({"type", "text"}),
     "input_image": frozenset({"type", "detail", "image_url", "file_id"}),
     "input_file": frozenset({"type", "filename", "file_data", "file_url", "file_id"}),
 }
-_SET_ANEW: Final = "prompt_cache_breakpoint"
+_CACHE_MARK: Final = "prompt_cache_breakpoint"
 
 
 def read_content(content: Json, spot: Spot, log: IssueLog) -> tuple[ResultPart, ...]:
     """Return what a message of the user, or an output, holds; text is one part."""
-    if isinstance(content, str):
-        return (Text(content),) if content else ()
-    if content is None:
-        return ()
-    if not is_array(content):
-        log.note(spot, f"is neither text nor a list of pieces ({content!r:.40}); left out")
-        return ()
-    parts: list[ResultPart] = []
-    for number, entry in enumerate(content):
-        place = spot.index(number)
-        if isinstance(entry, str):
-            parts.append(Text(entry))
-        elif is_object(entry):
-            parts.append(_read_piece(entry, place, log))
-        else:
-            log.note(place, f"is no piece of content ({entry!r:.40}); left out")
-    return tuple(parts)
+    return read_entries(content, spot, log, read=_read_piece, one="piece of content", many="pieces")
 
 
 def write_content(parts: tuple[Part, ...]) -> Json:
     """Return parts as content: one text as a string, none as an empty one, others as a list."""
-    written = [piece for part in parts if (piece := _write_piece(part)) is not None]
-    if not written:
-        return ""
-    lone = as_text(written[0].get("text")) if len(written) == 1 else ""
-    return lone if lone and written[0].keys() == {"type", "text"} else written
+    return join_entries(map(_write_piece, parts), text_type="input_text")
 
 
 def _read_piece(entry: JsonObject, spot: Spot, log: IssueLog) -> ResultPart:
@@ -81,11 +54,8 @@ def _read_piece(entry: JsonObject, spot: Spot, log: IssueLog) -> ResultPart:
     if part is None:
         shown = as_text(entry.get("text")) or as_text(entry.get("refusal")) or f"[{kind}]"
         return Opaque(provider=PROVIDER, block=dict(entry), text=shown)
-    for field in left_over(entry, _KNOWN[kind]):
-        if field == _SET_ANEW:
-            log.count(spot, field, "is set anew when a request is rendered")
-        else:
-            log.count(spot, f"{kind}.{field}", "has no place in a session")
+    fields = left_over(entry, _KNOWN[kind])
+    log.count_unplaced(spot, fields, kind=kind, set_anew=_CACHE_MARK)
     return part
 
 
@@ -96,7 +66,7 @@ def _read_known(kind: str, entry: JsonObject) -> ResultPart | None:
             return Text(text) if isinstance(text, str) else None
         case "input_image":
             source = _media_source(entry, "image_url")
-            detail = _DETAILS.get(as_text(entry.get("detail")))
+            detail = read_detail(entry.get("detail"))
             is_lost = entry.get("detail") is not None and detail is None
             return None if source is None or is_lost else Image(source=source, detail=detail)
         case "input_file":
@@ -106,7 +76,7 @@ def _read_known(kind: str, entry: JsonObject) -> ResultPart | None:
 
 
 def _read_file(entry: JsonObject) -> Document | None:
-    source = _media_source(entry, "file_url") or _bytes_source(as_text(entry.get("file_data")))
+    source = _media_source(entry, "file_url") or read_bytes(as_text(entry.get("file_data")))
     title = entry.get("filename")
     if source is None:
         return None
@@ -116,15 +86,10 @@ def _read_file(entry: JsonObject) -> Document | None:
 def _media_source(entry: JsonObject, key: str) -> MediaSource | None:
     url, file_id = as_text(entry.get(key)), as_text(entry.get("file_id"))
     if url.startswith("data:"):
-        return _bytes_source(url)
+        return read_bytes(url)
     if url:
         return UrlSource(url=url)
     return FileIdSource(provider=PROVIDER, file_id=file_id) if file_id else None
-
-
-def _bytes_source(url: str) -> Base64Source | None:
-    found = _DATA_URL.fullmatch(url)
-    return None if found is None else Base64Source(media_type=found["type"], data=found["data"])
 
 
 def _write_piece(part: Part) -> Piece | None:
@@ -149,13 +114,13 @@ def _write_image(part: Image) -> Piece:
     detail = {} if part.detail is None else {"detail": part.detail}
     match part.source:
         case Base64Source(media_type=media_type, data=data):
-            target = {"image_url": f"data:{media_type};base64,{data}"}
+            target = {"image_url": write_inline_url(media_type, data)}
         case UrlSource(url=url):
             target = {"image_url": url}
         case FileIdSource(provider=provider, file_id=file_id) if provider == PROVIDER:
             target = {"file_id": file_id}
-        case FileIdSource(provider=provider, file_id=file_id):
-            return {"type": "input_text", "text": f"[image: {provider} file {file_id}]"}
+        case FileIdSource():
+            return {"type": "input_text", "text": tell_file("image", part.source)}
         case _:
             assert_never(part.source)
     return {"type": "input_image", **detail, **target}
@@ -165,13 +130,13 @@ def _write_document(part: Document) -> Piece:
     named = {} if part.title is None else {"filename": part.title}
     match part.source:
         case Base64Source(media_type=media_type, data=data):
-            target = {"file_data": f"data:{media_type};base64,{data}"}
+            target = {"file_data": write_inline_url(media_type, data)}
         case UrlSource(url=url):
             target = {"file_url": url}
         case FileIdSource(provider=provider, file_id=file_id) if provider == PROVIDER:
             target = {"file_id": file_id}
-        case FileIdSource(provider=provider, file_id=file_id):
-            return {"type": "input_text", "text": f"[document: {provider} file {file_id}]"}
+        case FileIdSource():
+            return {"type": "input_text", "text": tell_file("document", part.source)}
         case _:
             assert_never(part.source)
     return {"type": "input_file", **named, **target}

@@ -6,6 +6,7 @@ from typing import Final
 from context_assembler.transcripts.issues import IssueLog, Spot
 from context_assembler.transcripts.openai_responses_content import read_content
 from context_assembler.transcripts.parsing import left_over
+from context_assembler.transcripts.tool_specs import function_spec, native_spec
 from context_assembler.values.events import (
     AssistantBody,
     EventBody,
@@ -18,7 +19,7 @@ from context_assembler.values.events import (
 from context_assembler.values.json_shapes import is_object
 from context_assembler.values.native.native_calls import answered_id, is_left_to_client
 from context_assembler.values.native.response_items import PROVIDER, TOLD_OF_OUTPUTS, read_entry
-from context_assembler.values.native.response_texts import describe_entry, is_reference
+from context_assembler.values.native.response_texts import describe_entry, kind_of
 from context_assembler.values.parts import Json, JsonObject, Opaque, Origin, Part, ToolResult
 from context_assembler.values.reading import as_text
 from context_assembler.values.tools import ToolSpec
@@ -32,14 +33,6 @@ _KNOWN_OF_FUNCTIONS: Final = frozenset({"type", "name", "description", "paramete
 _OF_DEVELOPER: Final = frozenset({"additional_tools", "configuration_update"})
 _OF_USER: Final = frozenset({"item_reference", "mcp_approval_response"})
 _IN_WORDS: Final = frozenset({"function_call_output", "custom_tool_call_output"})
-
-
-def kind_of(entry: JsonObject) -> str:
-    """Return an item's type; that of a message may be left out."""
-    if is_reference(entry):
-        return "item_reference"
-    kind = as_text(entry.get("type"))
-    return kind or ("message" if as_text(entry.get("role")) else "")
 
 
 class EntryReader:
@@ -148,17 +141,8 @@ def read_tool(spec: JsonObject, spot: Spot, log: IssueLog) -> ToolSpec | None:
     kind, name = as_text(spec.get("type")), as_text(spec.get("name"))
     if kind != "function":
         known_as = name or as_text(spec.get("server_label")) or kind
-        native = {PROVIDER: dict(spec)}
-        return ToolSpec(name=known_as, source="transcript", native_specs=native) if kind else None
+        return native_spec(known_as, spec, provider=PROVIDER) if kind else None
     if not name:
         return None
-    for field in left_over(spec, _KNOWN_OF_FUNCTIONS):
-        log.count(spot, f"tools.{field}", "has no place in a session")
-    schema, strict = spec.get("parameters"), spec.get("strict")
-    return ToolSpec(
-        name=name,
-        description=as_text(spec.get("description")),
-        input_schema=dict(schema) if is_object(schema) else {},
-        is_strict=strict if isinstance(strict, bool) else None,
-        source="transcript",
-    )
+    log.count_unplaced(spot, left_over(spec, _KNOWN_OF_FUNCTIONS), kind="tools")
+    return function_spec(name, spec, schema=spec.get("parameters"))

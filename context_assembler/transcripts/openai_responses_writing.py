@@ -1,6 +1,6 @@
 """Events as items of Responses."""
 
-from typing import TypeAlias, assert_never
+from typing import assert_never
 
 from context_assembler.transcripts.openai_responses_content import write_content
 from context_assembler.transcripts.parsing import as_mapping
@@ -14,7 +14,13 @@ from context_assembler.values.events import (
     UserBody,
 )
 from context_assembler.values.native.native_calls import with_answered_id
-from context_assembler.values.native.response_items import PROVIDER, copy_call, own_extras
+from context_assembler.values.native.response_items import (
+    MARKS_OF_TEXT,
+    PROVIDER,
+    Entry,
+    copy_call,
+    own_extras,
+)
 from context_assembler.values.parts import (
     Document,
     Image,
@@ -28,10 +34,6 @@ from context_assembler.values.parts import (
     ToolResult,
 )
 from context_assembler.values.reading import as_text
-
-Entry: TypeAlias = dict[str, Json]
-
-_OF_PIECES = ("annotations", "logprobs")
 
 
 def write_event(event: SessionEvent) -> list[Entry]:
@@ -105,15 +107,15 @@ def _write_part(part: Part) -> list[Entry]:
 
 def _write_text(text: str, extras: JsonObject) -> Entry:
     """Return a message: plain text, unless it has an id or marks of its own."""
-    beside = {key: value for key, value in extras.items() if key not in _OF_PIECES}
-    is_plain = "id" not in extras and not any(key in extras for key in _OF_PIECES)
+    beside = {key: value for key, value in extras.items() if key not in MARKS_OF_TEXT}
+    is_plain = "id" not in extras and not any(key in extras for key in MARKS_OF_TEXT)
     content: Json = text if is_plain else [_output_text(text, extras)]
     return {"type": "message", "role": "assistant", **beside, "content": content}
 
 
 def _output_text(text: str, extras: JsonObject) -> Entry:
     nothing: list[Json] = []
-    marks = {key: extras[key] for key in _OF_PIECES if key in extras}
+    marks = {key: extras[key] for key in MARKS_OF_TEXT if key in extras}
     return {"type": "output_text", "text": text, "annotations": nothing, **marks}
 
 

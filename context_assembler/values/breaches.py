@@ -1,6 +1,6 @@
 """Violations of rules that are listed in a book."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
@@ -14,6 +14,15 @@ def level_if(is_refused: bool) -> Level:
     return "refused" if is_refused else "avoid"
 
 
+@dataclass(frozen=True, slots=True)
+class Flaw:
+    """What is wrong at one place of a payload, by whichever rule of a provider."""
+
+    where: str
+    message: str
+    level: Level = "refused"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RuleBook:
     """Where each rule of one provider is written; all were read on one day."""
@@ -25,3 +34,8 @@ class RuleBook:
         """Return the violation of a rule in the book."""
         source = f"{self.sources[rule]} (read {self.read_on})"
         return Violation(rule=rule, level=level, where=where, message=message, source=source)
+
+    def breaches(self, rule: str, flaws: Iterable[Flaw]) -> Iterator[Violation]:
+        """Yield the violation of a rule in the book by each flaw."""
+        for flaw in flaws:
+            yield self.breach(rule, flaw.where, flaw.message, level=flaw.level)

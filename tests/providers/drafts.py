@@ -7,7 +7,16 @@ from typing import Any, Final
 from context_assembler.values.draft import Draft, Parameters
 from context_assembler.values.limits import CacheRule, ModelLimits, ParameterRules, ThinkingRule
 from context_assembler.values.messages import Message
-from context_assembler.values.parts import Part, ResultPart, Text, ToolCall, ToolResult
+from context_assembler.values.parts import (
+    Base64Source,
+    Document,
+    Image,
+    Part,
+    ResultPart,
+    Text,
+    ToolCall,
+    ToolResult,
+)
 from context_assembler.values.prompt import SystemPrompt
 from context_assembler.values.tools import ToolSpec
 
@@ -91,6 +100,9 @@ MODELS: Final = {
 }
 
 PIXEL: Final = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
+PICTURE: Final = Image(source=Base64Source(media_type="image/png", data=PIXEL))
+SHARP_PICTURE: Final = replace(PICTURE, detail="high")
+PDF: Final = Document(source=Base64Source(media_type="application/pdf", data="JVBERi0="))
 READ_FILE: Final = ToolSpec(
     name="read_file",
     description="Read one file.",
@@ -134,6 +146,11 @@ def assistant(*parts: Part | str, **fields: Any) -> Message:
 def note(text: str, **fields: Any) -> Message:
     fields.setdefault("origin", "assembler")
     return Message(role="system", parts=(Text(text),), kind="note", **fields)
+
+
+def pdf(**fields: Any) -> Document:
+    fields.setdefault("source", PDF.source)
+    return Document(**fields)
 
 
 def call(call_id: str, name: str = "read_file", **arguments: Any) -> ToolCall:

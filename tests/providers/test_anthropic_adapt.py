@@ -24,6 +24,7 @@ from context_assembler.values.tools import ToolSpec
 from tests.providers.drafts import (
     HAIKU_45,
     OPUS,
+    PICTURE,
     PIXEL,
     READ_FILE,
     assistant,
@@ -37,7 +38,6 @@ from tests.values.test_image_sizes import encoded, png
 
 BLIND = replace(OPUS, features={"vision": False, "pdf": False})
 PIXELS = Base64Source(media_type="image/png", data=PIXEL)
-PICTURE = Image(source=PIXELS)
 
 
 def image(source: MediaSource) -> Image:
@@ -165,7 +165,6 @@ TAKEN: dict[str, Part] = {
     "10 MB": huge(10 * MIB),
     "a PDF": document("application/pdf"),
     "a text": document("text/plain", "aGVsbG8="),
-    "another provider's block with a text": Opaque(provider="gemini", block={}, text="found 3"),
 }
 
 

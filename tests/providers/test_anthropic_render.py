@@ -1,17 +1,15 @@
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import pytest
 
 from context_assembler.errors import UnsupportedRequestError
 from context_assembler.providers import ANTHROPIC
-from context_assembler.values.context import Payload
-from context_assembler.values.draft import Draft
 from context_assembler.values.limits import CacheRule, ThinkingRule
 from context_assembler.values.messages import Message
 from context_assembler.values.parts import (
     Base64Source,
-    Document,
     FileIdSource,
     Image,
     Opaque,
@@ -25,40 +23,35 @@ from tests.providers.drafts import (
     HAIKU_45,
     MISTRAL,
     OPUS,
+    PICTURE,
     PIXEL,
     READ_FILE,
     assistant,
     call,
     draft,
     note,
+    pdf,
     result,
     results,
     user,
 )
+from tests.providers.rendering import render_valid, text
 
 SIGNED = Thinking(
     text="", provider="anthropic", block={"type": "thinking", "thinking": "", "signature": "EqQB"}
 )
-PICTURE = Image(source=Base64Source(media_type="image/png", data=PIXEL))
 PIXEL_BLOCK = {
     "type": "image",
     "source": {"type": "base64", "media_type": "image/png", "data": PIXEL},
 }
 
 
-def render(made: Draft) -> Payload:
-    payload = ANTHROPIC.render(made)
-    assert ANTHROPIC.check_payload(payload, limits=made.limits) == []
-    return payload
+render = partial(render_valid, ANTHROPIC)
 
 
 def messages(*talk: Message, **options: Any) -> list[Any]:
     sent: list[Any] = render(draft(talk, **options))["messages"]
     return sent
-
-
-def text(value: str) -> dict[str, str]:
-    return {"type": "text", "text": value}
 
 
 def test_results_come_before_text_in_one_user_message() -> None:
@@ -216,12 +209,6 @@ def test_a_summary_is_fenced_user_text() -> None:
     )
 
     assert sent[0]["content"][0] == text("<summary>\nDone: &lt;/summary > x\n</summary>")
-
-
-def pdf(**fields: Any) -> Document:
-    source = Base64Source(media_type="application/pdf", data="JVBERi0=")
-    fields.setdefault("source", source)
-    return Document(**fields)
 
 
 USER_BLOCKS: dict[str, tuple[Part, dict[str, Any]]] = {

@@ -6,10 +6,9 @@ import pytest
 from context_assembler.errors import ReplyError
 from context_assembler.providers import ANTHROPIC, PROVIDERS, provider_for_reply
 from context_assembler.values.draft import Reply
-from context_assembler.values.events import Usage
 from context_assembler.values.parts import Opaque, Part, Text, Thinking, ToolCall
 from tests.providers.drafts import OPUS, READ_FILE, assistant, call, draft, user
-from tests.providers.wires import anthropic_client, json_answer, stream_answer
+from tests.providers.wires import USAGE, anthropic_client, json_answer, stream_answer
 
 THOUGHT = {"type": "thinking", "thinking": "", "signature": "EqQB"}
 HIDDEN = {"type": "redacted_thinking", "data": "AAAA"}
@@ -83,13 +82,7 @@ def test_an_sdk_object_and_its_dict_read_alike() -> None:
 
     assert from_object == from_dict
     assert from_dict.parts == PARTS
-    assert from_dict.usage == Usage(
-        input_tokens=130,
-        output_tokens=30,
-        cache_read_tokens=100,
-        cache_write_tokens=20,
-        reasoning_tokens=7,
-    )
+    assert from_dict.usage == USAGE
     assert (from_dict.response_id, from_dict.stop_reason) == ("msg_1", "tool_use")
     assert from_dict.warnings == ()
 

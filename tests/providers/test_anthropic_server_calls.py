@@ -63,8 +63,8 @@ def test_other_providers_blocks_are_none_of_this() -> None:
 
     adapted, rows = ANTHROPIC.adapt(said(foreign))
 
-    assert adapted.messages[1].parts == (foreign,)
-    assert rows == ()
+    assert adapted.messages[1].parts == (Text("[search]"),)
+    assert [row.rule for row in rows] == ["content.foreign"]
 
 
 @pytest.mark.parametrize("model", ["gemini-4-argon", "gpt-4.1", "gpt-6.2-sol"])

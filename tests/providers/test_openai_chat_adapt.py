@@ -23,7 +23,8 @@ from tests.providers.drafts import (
     GPT_4O,
     GPT_6_SOL,
     MISTRAL,
-    PIXEL,
+    PDF,
+    PICTURE,
     READ_FILE,
     assistant,
     call,
@@ -33,8 +34,6 @@ from tests.providers.drafts import (
     user,
 )
 
-PICTURE = Image(source=Base64Source(media_type="image/png", data=PIXEL))
-PDF = Document(source=Base64Source(media_type="application/pdf", data="JVBERi0="))
 HOLO = Opaque(provider="openai_chat", block={"type": "holo"})
 REFUSAL = Opaque(provider="openai_chat", block={"type": "refusal", "refusal": "No."}, text="No.")
 
@@ -105,7 +104,6 @@ TAKEN: dict[str, Draft] = {
     "a refusal": of(user("go"), assistant(REFUSAL), user("ok")),
     "a part that another server may know": of(user(HOLO), limits=MISTRAL),
     "501 images elsewhere": of(user(*[PICTURE] * 501), limits=MISTRAL),
-    "another provider's block": of(user(Opaque(provider="gemini", block={}, text="x"))),
 }
 
 

@@ -1,4 +1,5 @@
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import pytest
@@ -6,13 +7,10 @@ import pytest
 from context_assembler.errors import UnsupportedRequestError
 from context_assembler.providers import OPENAI_CHAT
 from context_assembler.providers.openai_chat.dialect import dialect_of
-from context_assembler.values.context import Payload
-from context_assembler.values.draft import Draft
 from context_assembler.values.limits import ModelLimits, ThinkingRule
 from context_assembler.values.messages import Message
 from context_assembler.values.parts import (
     Base64Source,
-    Document,
     FileIdSource,
     Image,
     Opaque,
@@ -31,16 +29,18 @@ from tests.providers.drafts import (
     OPUS,
     PIXEL,
     READ_FILE,
+    SHARP_PICTURE,
     assistant,
     call,
     draft,
     note,
+    pdf,
     result,
     results,
     user,
 )
+from tests.providers.rendering import render_valid, text
 
-PICTURE = Image(source=Base64Source(media_type="image/png", data=PIXEL), detail="high")
 PIXEL_PART = {
     "type": "image_url",
     "image_url": {"url": f"data:image/png;base64,{PIXEL}", "detail": "high"},
@@ -54,10 +54,7 @@ O3 = ModelLimits(
 )
 
 
-def render(made: Draft) -> Payload:
-    payload = OPENAI_CHAT.render(made)
-    assert OPENAI_CHAT.check_payload(payload, limits=made.limits) == []
-    return payload
+render = partial(render_valid, OPENAI_CHAT)
 
 
 def messages(*talk: Message, limits: ModelLimits = GPT_6_SOL, **options: Any) -> list[Any]:
@@ -65,15 +62,11 @@ def messages(*talk: Message, limits: ModelLimits = GPT_6_SOL, **options: Any) ->
     return sent
 
 
-def text(value: str) -> dict[str, str]:
-    return {"type": "text", "text": value}
-
-
 def test_results_follow_their_calls_and_what_is_no_text_follows_them() -> None:
     sent = messages(
         user("Compare."),
         assistant("Reading.", call("c1", path="a"), call("c2", path="b")),
-        results(result("c1", "alpha", PICTURE), result("c2", "ENOENT", is_error=True)),
+        results(result("c1", "alpha", SHARP_PICTURE), result("c2", "ENOENT", is_error=True)),
         user("b was removed."),
     )
 
@@ -136,13 +129,13 @@ def test_a_late_note_is_fenced_where_its_role_is_not_taken() -> None:
 
 
 def test_a_system_message_with_media_is_user_content() -> None:
-    mixed = Message(role="system", parts=(Text("Look."), PICTURE), origin="developer")
+    mixed = Message(role="system", parts=(Text("Look."), SHARP_PICTURE), origin="developer")
 
     assert messages(user("go"), mixed)[1]["content"][1] == PIXEL_PART
 
 
 def test_neighbouring_users_become_one_where_roles_must_alternate() -> None:
-    talk = [user("a"), user("b", PICTURE), assistant("c"), user("d")]
+    talk = [user("a"), user("b", SHARP_PICTURE), assistant("c"), user("d")]
 
     assert len(messages(*talk)) == 4
     assert messages(*talk, limits=MISTRAL)[0]["content"] == [text("a"), text("b"), PIXEL_PART]
@@ -197,12 +190,6 @@ def test_a_summary_is_fenced_user_text() -> None:
     sent = messages(Message(role="user", kind="summary", parts=(Text("Done."),)), user("Go on."))
 
     assert sent[0] == {"role": "user", "content": "<summary>\nDone.\n</summary>"}
-
-
-def pdf(**fields: Any) -> Document:
-    source = Base64Source(media_type="application/pdf", data="JVBERi0=")
-    fields.setdefault("source", source)
-    return Document(**fields)
 
 
 USER_PARTS: dict[str, tuple[Part, dict[str, Any]]] = {
@@ -294,7 +281,7 @@ def test_a_lone_text_is_a_plain_string_and_blank_ones_vanish() -> None:
 def test_a_model_without_eyes_gets_words() -> None:
     blind = replace(GPT_6_SOL, features={"vision": False, "pdf": False})
 
-    sent = messages(user(PICTURE, pdf()), limits=blind)
+    sent = messages(user(SHARP_PICTURE, pdf()), limits=blind)
 
     assert [part["type"] for part in sent[0]["content"]] == ["text", "text"]
 
@@ -311,7 +298,7 @@ def test_what_tools_return_beside_text() -> None:
 
 
 def test_an_assistant_message_holds_no_media() -> None:
-    sent = messages(user("go"), assistant(PICTURE, pdf(), "ok"), user("?"))
+    sent = messages(user("go"), assistant(SHARP_PICTURE, pdf(), "ok"), user("?"))
 
     assert sent[1]["content"].splitlines()[2] == "ok"
 

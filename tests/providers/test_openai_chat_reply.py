@@ -6,10 +6,9 @@ import pytest
 from context_assembler.errors import ReplyError
 from context_assembler.providers import OPENAI_CHAT
 from context_assembler.values.draft import Reply
-from context_assembler.values.events import Usage
 from context_assembler.values.parts import Opaque, Text, Thinking, ToolCall
 from tests.providers.drafts import GPT_4O, READ_FILE, assistant, draft, user
-from tests.providers.wires import json_answer, openai_client, stream_answer
+from tests.providers.wires import USAGE, json_answer, openai_client, stream_answer
 
 CALL = {
     "id": "call_1",
@@ -64,13 +63,7 @@ def test_an_sdk_object_and_its_dict_read_alike() -> None:
 
     assert from_object == from_dict
     assert from_dict.parts == (Text("Reading."), READ_CALL)
-    assert from_dict.usage == Usage(
-        input_tokens=130,
-        output_tokens=30,
-        cache_read_tokens=100,
-        cache_write_tokens=20,
-        reasoning_tokens=7,
-    )
+    assert from_dict.usage == USAGE
     assert (from_dict.response_id, from_dict.stop_reason) == ("chatcmpl-1", "tool_calls")
     assert OPENAI_CHAT.matches_reply(completion)
 

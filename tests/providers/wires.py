@@ -2,11 +2,22 @@
 
 import json
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import Any, Final
 
 import httpx2
 from anthropic import Anthropic
 from openai import OpenAI
+
+from context_assembler.values.events import Usage
+
+USAGE: Final = Usage(
+    input_tokens=130,
+    output_tokens=30,
+    cache_read_tokens=100,
+    cache_write_tokens=20,
+    reasoning_tokens=7,
+)
+"""What the replies in these tests report, in the words of each provider."""
 
 
 def _transport(answer: httpx2.Response) -> httpx2.Client:

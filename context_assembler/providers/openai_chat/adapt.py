@@ -6,11 +6,7 @@ from typing import Final
 
 from context_assembler.providers.openai_chat.content import PART_TYPES, PROVIDER
 from context_assembler.providers.openai_chat.dialect import Dialect, dialect_of
-from context_assembler.providers.openai_chat.settings import (
-    MAX_TOOLS,
-    effort_of,
-    must_not_reason,
-)
+from context_assembler.providers.openai_chat.settings import must_not_reason
 from context_assembler.values.adapting import (
     Change,
     Judge,
@@ -25,52 +21,29 @@ from context_assembler.values.native.unfolding import is_label, unfold
 from context_assembler.values.offered_tools import (
     declared_tools,
     drop_allowed,
+    forced_name,
     leave_out_foreign,
     leave_out_surplus,
     leave_strict,
 )
+from context_assembler.values.openai.media import TAKEN_BY_ALL, with_own_limits
+from context_assembler.values.openai.parameters import MAX_TOOLS, effort_of
 from context_assembler.values.parts import Opaque, ResultPart, Text
 from context_assembler.values.report import ReportEntry
 from context_assembler.values.schemas.strict_schemas import object_to_strict
 from context_assembler.values.summaries import settle_summaries
 from context_assembler.values.tools import ToolSpec
 
-IMAGE_TYPES: Final = ("image/jpeg", "image/png", "image/gif", "image/webp")
-FIT_IMAGE_CHARS: Final = 10 * 1024 * 1024
-
-_COMMON: Final = MediaRules(
-    api="Chat Completions",
-    file_owner="openai",
-    image_types=IMAGE_TYPES,
-    image_words="JPEG, PNG, GIF and WebP",
-    takes_animations=False,
-    fetches_documents=False,
-    takes_image_ids=False,
+# https://github.com/openai/openai-openapi, ChatCompletionRequestUserMessageContentPart (read
+# 2026-11-27): a file has no URL, and an image no id.
+_COMMON: Final = replace(
+    TAKEN_BY_ALL, api="Chat Completions", fetches_documents=False, takes_image_ids=False
 )
 
 
 def media_rules(dialect: Dialect) -> MediaRules:
-    """Return what the server takes of images and documents; only OpenAI's own limits are known.
-
-    Of the published limits on the images of one request the lower ones. No side is too long, the
-    server scales by itself; but an image of more bytes than any picture that it looks at needs is
-    scaled, so that a few of them do not fill a request.
-
-    Source:
-        https://developers.openai.com/api/docs/guides/images-vision
-        https://github.com/openai/openai-openapi, InputImageContent, InputFileContent
-        (read 2026-11-27)
-    """
-    if not dialect.is_openai:
-        return _COMMON
-    return replace(
-        _COMMON,
-        max_image_chars=20_900_000,
-        fit_image_chars=FIT_IMAGE_CHARS,
-        max_document_chars=73_000_000,
-        max_images=500,
-        max_media_chars=73_000_000,
-    )
+    """Return what the server takes of images and documents."""
+    return with_own_limits(_COMMON) if dialect.is_openai else _COMMON
 
 
 def adapt(draft: Draft) -> tuple[Draft, tuple[ReportEntry, ...]]:
@@ -162,9 +135,9 @@ def _leave_out_surplus(
     """Return the tools that OpenAI takes; how many other servers take is not known."""
     if not dialect_of(draft.limits).is_openai:
         return tools, []
-    choice = draft.parameters.tool_choice
-    forced = choice.name if choice is not None else None
-    return leave_out_surplus(tools, most=MAX_TOOLS, forced=forced, api="Chat Completions")
+    return leave_out_surplus(
+        tools, most=MAX_TOOLS, forced=forced_name(draft), api="Chat Completions"
+    )
 
 
 def _stop_reasoning(draft: Draft) -> tuple[Draft, list[ReportEntry]]:

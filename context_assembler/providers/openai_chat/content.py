@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from typing import Final, assert_never
 
+from context_assembler.values.media.data_urls import write_inline_url
 from context_assembler.values.media.document_texts import tell_about, tell_text
 from context_assembler.values.media.media_types import media_type_of
 from context_assembler.values.parts import (
@@ -13,7 +14,6 @@ from context_assembler.values.parts import (
     Json,
     Opaque,
     Part,
-    ResultPart,
     Text,
     Thinking,
     ToolCall,
@@ -62,34 +62,12 @@ def user_content(part: Part) -> Iterator[dict[str, Json]]:
             assert_never(part)
 
 
-def plain_content(part: ResultPart) -> str:
-    """Return what a part becomes where only text is taken; media is named."""
-    match part:
-        case Text(text):
-            return clean_text(text)
-        case Image():
-            return "[image attached in the next user message]"
-        case Document():
-            if part.text is None:
-                return "[document attached in the next user message]"
-            return tell_text(part)
-        case Opaque():
-            return clean_text(part.text)
-        case _:
-            assert_never(part)
-
-
-def is_attachment(part: ResultPart) -> bool:
-    """Whether the part cannot go into a message that takes text only."""
-    return isinstance(part, Image) or (isinstance(part, Document) and part.text is None)
-
-
 def _image_part(image: Image) -> dict[str, Json]:
     source = image.source
     assert not isinstance(source, FileIdSource), "an adapted draft has no images by file id"
     match source:
         case Base64Source(data=encoded):
-            target = f"data:{media_type_of(source)};base64,{encoded}"
+            target = write_inline_url(media_type_of(source), encoded)
         case UrlSource(url=url):
             target = clean_text(url)
         case _:
@@ -114,7 +92,7 @@ def _document_parts(document: Document) -> Iterator[dict[str, Json]]:
     assert not isinstance(source, UrlSource), "an adapted draft has no documents at a URL"
     match source:
         case Base64Source(data=encoded):
-            url = f"data:{media_type_of(source)};base64,{encoded}"
+            url = write_inline_url(media_type_of(source), encoded)
             name = clean_text(document.title or "document.pdf")
             yield {"type": "file", "file": {"filename": name, "file_data": url}}
         case FileIdSource(file_id=file_id):

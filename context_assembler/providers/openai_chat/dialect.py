@@ -7,12 +7,13 @@ from typing import Final, Literal
 
 from context_assembler.values.limits import ModelLimits
 from context_assembler.values.names import NameRule
+from context_assembler.values.openai.own_models import can_reason, is_own_api
 
 # https://github.com/openai/openai-openapi, FunctionDefinition.name (read 2026-11-27)
 NAME_RULE: Final = NameRule(pattern=re.compile(r"[a-zA-Z0-9_-]{1,64}"), max_chars=64)
 
 # Longer ids are refused: "string too long. Expected a string with maximum length 40".
-_ID_RULE: Final = NameRule(pattern=re.compile(r"[!-~]{1,40}"), max_chars=40)
+ID_RULE: Final = NameRule(pattern=re.compile(r"[!-~]{1,40}"), max_chars=40)
 
 # https://github.com/badlogic/pi-mono/issues/3975 (read 2026-11-27)
 _ID_RULES: Final[Mapping[str, NameRule]] = {
@@ -23,9 +24,6 @@ _ID_RULES: Final[Mapping[str, NameRule]] = {
 WITHOUT_STOP: Final = re.compile(
     r"(o1(-mini|-preview)?|o3|o4-mini|gpt-5(-mini|-nano)?)(-\d{4}-\d{2}-\d{2})?"
 )
-
-# The vendor itself, and clouds that offer its API unchanged.
-_OWN_HOSTS: Final = frozenset({None, "azure"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,14 +60,13 @@ def dialect_of(limits: ModelLimits) -> Dialect:
         https://developers.openai.com/api/docs/guides/text, docstrings of the openai package 3.57
         (read 2026-11-27)
     """
-    is_open_weight = limits.id.startswith("gpt-oss")  # served by everybody but OpenAI
-    is_openai = limits.provider == "openai" and limits.host in _OWN_HOSTS and not is_open_weight
+    is_openai = is_own_api(limits)
     return Dialect(
         is_openai=is_openai,
-        instruction_role="developer" if is_openai and limits.thinking.kinds else "system",
+        instruction_role="developer" if is_openai and can_reason(limits) else "system",
         takes_late_instructions=is_openai or limits.supports("mid_conversation_system"),
         takes_stop=not (is_openai and WITHOUT_STOP.fullmatch(limits.id)),
         merges_users=not is_openai,
         max_tokens_key="max_completion_tokens" if is_openai else "max_tokens",
-        id_rule=_ID_RULES.get(limits.provider, _ID_RULE),
+        id_rule=_ID_RULES.get(limits.provider, ID_RULE),
     )

@@ -6,11 +6,14 @@ from itertools import pairwise
 from typing import Final
 
 from context_assembler.providers.openai_chat.content import PART_TYPES
+from context_assembler.providers.openai_chat.dialect import ID_RULE, NAME_RULE
 from context_assembler.providers.openai_chat.joining import MAX_CALLS
-from context_assembler.providers.openai_chat.rule_book import Sent, SentMessage, breach
+from context_assembler.providers.openai_chat.rule_book import Sent, SentMessage, breach, breaches
 from context_assembler.values.breaches import level_if
 from context_assembler.values.json_bounds import broken_bound
 from context_assembler.values.media.media_claims import WEB_SCHEMES, object_to_inlined, scheme_of
+from context_assembler.values.openai.flaws import image_count_flaws
+from context_assembler.values.openai.media import MAX_IMAGE_CHARS
 from context_assembler.values.parts import Json
 from context_assembler.values.reading import as_array, as_object, as_text
 from context_assembler.values.report import Violation
@@ -18,11 +21,7 @@ from context_assembler.values.wire import parse_json_object
 
 _ROLES: Final = frozenset({"developer", "system", "user", "assistant", "tool", "function"})
 _INSTRUCTIONS: Final = frozenset({"developer", "system"})
-_NAME: Final = re.compile(r"[a-zA-Z0-9_-]{1,64}")
 _FILE_KEYS: Final = frozenset({"file_data", "file_id", "filename"})
-_MAX_ID_CHARS: Final = 40
-_MAX_IMAGES: Final = 500
-_MAX_IMAGE_CHARS: Final = 20_971_520
 _MISTRAL_STRINGS: Final = re.compile(r".*mistral.*")
 
 
@@ -101,11 +100,9 @@ def check_media(sent: Sent) -> Iterator[Violation]:
 def _check_images(sent: Sent) -> Iterator[Violation]:
     parts = (part for message in sent.messages for _, part in message.parts())
     images = [part.get("image_url") for part in parts if part.get("type") == "image_url"]
-    if len(images) > _MAX_IMAGES:
-        text = f"{len(images)} images; some versions take {_MAX_IMAGES}"
-        yield breach("C14", "messages", text, level="avoid")
-    if any(len(as_text(as_object(image).get("url"))) > _MAX_IMAGE_CHARS for image in images):
-        text = f"an image of more than {_MAX_IMAGE_CHARS:,} characters"
+    yield from breaches("C14", image_count_flaws(len(images), where="messages"))
+    if any(len(as_text(as_object(image).get("url"))) > MAX_IMAGE_CHARS for image in images):
+        text = f"an image of more than {MAX_IMAGE_CHARS:,} characters"
         yield breach("C14", "messages", text, level="avoid")
 
 
@@ -187,14 +184,14 @@ def _check_call(sent: Sent, call: dict[str, Json], *, where: str) -> Iterator[Vi
     call_id, level = as_text(call.get("id")), level_if(sent.is_openai)
     if not call_id:
         yield breach("C7", f"{where}.id", "is missing")
-    elif len(call_id) > _MAX_ID_CHARS:
-        message = f"has {len(call_id)} characters, at most {_MAX_ID_CHARS} are taken"
+    elif len(call_id) > ID_RULE.max_chars:
+        message = f"has {len(call_id)} characters, at most {ID_RULE.max_chars} are taken"
         yield breach("C6", f"{where}.id", message, level=level)
     if call.get("type") == "custom":
         return
     function = as_object(call.get("function"))
-    if not _NAME.fullmatch(as_text(function.get("name"))):
-        message = "must match [a-zA-Z0-9_-]{1,64}"
+    if not NAME_RULE.allows(as_text(function.get("name"))):
+        message = f"must match {NAME_RULE.pattern.pattern}"
         yield breach("C7", f"{where}.function.name", message, level=level)
     arguments = function.get("arguments")
     if not isinstance(arguments, str):

@@ -14,12 +14,12 @@ from context_assembler.providers.openai_chat.settings import (
 from context_assembler.providers.openai_chat.units import Unit, render_units, tool_names
 from context_assembler.values.context import Payload
 from context_assembler.values.draft import Draft
+from context_assembler.values.fenced_messages import OPENING
 from context_assembler.values.fingerprints import rolling_fingerprints
 from context_assembler.values.parts import Json
 from context_assembler.values.texts.cleaning import clean_text
 
 RENDER_VERSION: Final = 1
-OPENING: Final = "(The conversation starts with the assistant.)"
 
 
 def render(draft: Draft) -> Payload:
@@ -38,7 +38,7 @@ def render(draft: Draft) -> Payload:
         raise EmptySessionError(draft.session_id)
     if conversation[0]["role"] == "assistant":
         conversation.insert(0, {"role": "user", "content": OPENING})
-    payload: Payload = {"model": draft.limits.api_id or draft.limits.id}
+    payload: Payload = {"model": draft.limits.wire_id}
     payload |= render_parameters(draft, dialect)
     if tools:
         payload["tools"] = tools

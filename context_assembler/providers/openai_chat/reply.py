@@ -8,12 +8,12 @@ from context_assembler.providers.openai_chat.content import PROVIDER
 from context_assembler.providers.openai_chat.units import tool_names
 from context_assembler.values.arguments import parse_arguments
 from context_assembler.values.draft import Draft, Reply
-from context_assembler.values.events import Usage
 from context_assembler.values.json_bounds import keep_numbers_sound
 from context_assembler.values.native.chat_calls import is_custom, read_custom
-from context_assembler.values.parts import Json, JsonObject, Opaque, Part, Text, Thinking, ToolCall
+from context_assembler.values.openai.usage import read_usage
+from context_assembler.values.parts import JsonObject, Opaque, Part, Text, Thinking, ToolCall
 from context_assembler.values.reading import as_array, as_object, as_text, objects_in
-from context_assembler.values.wire import count_of, object_of
+from context_assembler.values.wire import object_of
 
 
 def matches_reply(reply: Any) -> bool:
@@ -55,7 +55,7 @@ def read_reply(reply: Any, draft: Draft | None = None) -> Reply:
         parts=tuple(_read_message(message, names, warnings)),
         response_id=as_text(body.get("id")) or None,
         stop_reason=as_text(choice.get("finish_reason")) or None,
-        usage=_read_usage(body.get("usage")),
+        usage=read_usage(body.get("usage"), asked="prompt", answered="completion"),
         warnings=tuple(warnings),
     )
 
@@ -123,24 +123,4 @@ def _read_call(call: JsonObject, names: Mapping[str, str], warnings: list[str]) 
         warnings.append(f"The arguments of call {call_id!r} {read.problem}.")
     return ToolCall(
         call_id=call_id, name=name, arguments=read.arguments, arguments_json=read.spelled
-    )
-
-
-def _read_usage(usage: Json) -> Usage | None:
-    """Return the usage; the prompt's tokens include the cached ones.
-
-    Source:
-        https://developers.openai.com/api/docs/guides/prompt-caching (read 2026-11-27)
-    """
-    fields = as_object(usage)
-    if not fields:
-        return None
-    prompt = as_object(fields.get("prompt_tokens_details"))
-    completion = as_object(fields.get("completion_tokens_details"))
-    return Usage(
-        input_tokens=count_of(fields.get("prompt_tokens")),
-        output_tokens=count_of(fields.get("completion_tokens")),
-        cache_read_tokens=count_of(prompt.get("cached_tokens")),
-        cache_write_tokens=count_of(prompt.get("cache_write_tokens")),
-        reasoning_tokens=count_of(completion.get("reasoning_tokens")),
     )

@@ -9,6 +9,7 @@ from typing import Final
 from context_assembler.providers.openai_chat.dialect import dialect_of
 from context_assembler.values.breaches import RuleBook
 from context_assembler.values.limits import ModelLimits
+from context_assembler.values.openai.own_models import is_own_id
 from context_assembler.values.parts import Json, JsonObject
 from context_assembler.values.reading import as_array, as_object, as_text
 
@@ -45,11 +46,13 @@ UNCHECKED: Final[Mapping[str, str]] = {
     "C14": "The type of an uploaded file, and what lies behind a URL, are known to the server alone.",
 }
 
-# Ids of OpenAI's own models, for payloads without a row of limits.
-_OPENAI_ID: Final = re.compile(r"(azure-)?(openai/)?(gpt-(?!oss)|chatgpt-|o[134](-|$)).*")
+# What gateways put in front of OpenAI's ids.
+_PREFIX: Final = "(azure-)?(openai/)?"
 _ALTERNATING_ID: Final = re.compile(r"(.*/)?(sonar|(open-|codestral|magistral|mi[nx]?i?stral)).*")
 
-breach: Final = RuleBook(sources=SOURCES, read_on="2026-11-27").breach
+_BOOK: Final = RuleBook(sources=SOURCES, read_on="2026-11-27")
+breach: Final = _BOOK.breach
+breaches: Final = _BOOK.breaches
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -93,12 +96,15 @@ class Sent:
 def open_payload(
     payload: JsonObject, *, limits: ModelLimits | None, today: date | None = None
 ) -> Sent:
-    """Return the payload as the server will see it: `extra_body` merged in."""
+    """Return the payload as the server will see it: `extra_body` merged in.
+
+    The server is OpenAI's own where the row, or without one the model's id, says so.
+    """
     body = as_object(payload)
     merged = body | as_object(body.pop("extra_body", None))
     asked = as_text(merged.get("model"))
     dialect = None if limits is None else dialect_of(limits)
-    is_openai = _OPENAI_ID.fullmatch(asked) is not None if dialect is None else dialect.is_openai
+    is_openai = is_own_id(asked, prefix=_PREFIX) if dialect is None else dialect.is_openai
     return Sent(
         payload=merged,
         messages=tuple(

@@ -5,36 +5,27 @@ from collections.abc import Iterator
 from typing import Final
 
 from context_assembler.providers.openai_chat.dialect import WITHOUT_STOP
-from context_assembler.providers.openai_chat.rule_book import Sent, breach
-from context_assembler.providers.openai_chat.settings import (
-    MAX_CACHE_KEY_CHARS,
-    MAX_STOP_SEQUENCES,
-)
+from context_assembler.providers.openai_chat.rule_book import Sent, breach, breaches
+from context_assembler.providers.openai_chat.settings import MAX_STOP_SEQUENCES
 from context_assembler.values.breaches import level_if
-from context_assembler.values.parts import JsonObject
-from context_assembler.values.reading import (
-    as_array,
-    as_number,
-    as_object,
-    as_text,
+from context_assembler.values.openai.flaws import (
+    cache_flaws,
+    metadata_flaws,
+    retirement_flaws,
+    sampling_flaws,
 )
+from context_assembler.values.openai.own_models import ALWAYS_REASON, DATE, can_reason, reasons_at
+from context_assembler.values.reading import as_array, as_number, as_object, as_text
 from context_assembler.values.report import Violation
-
-_MAX_METADATA: Final = 16
-_MAX_KEY_CHARS: Final = 64
-_MAX_VALUE_CHARS: Final = 512
-_MAX_MARKS: Final = 4
-_DATE: Final = r"(-\d{4}-\d{2}-\d{2})?"
 
 # What the id alone decides. Each was refused in so many words: "'messages[0].role' does not support
 # 'developer' with this model.", "Web search options not supported with this model." …
-_ALWAYS_REASONS: Final = re.compile(rf"(o[134]|gpt-5)(-(mini|nano|pro|preview))?{_DATE}")
-_WITHOUT_DEVELOPER: Final = re.compile(rf"o1-(mini|preview){_DATE}")
+_ALWAYS_REASONS: Final = re.compile(ALWAYS_REASON)
+_WITHOUT_DEVELOPER: Final = re.compile(rf"o1-(mini|preview){DATE}")
 _WITHOUT_JSON_SCHEMA: Final = re.compile(
     r"gpt-4(-\d{4})?|gpt-4-turbo.*|gpt-3\.5-turbo.*|gpt-4o-2024-05-13"
 )
 _WITH_WEB_SEARCH: Final = re.compile(r".*search.*")
-_ONE_RETENTION: Final = re.compile(r"gpt-(5\.[5-9]|[6-9]).*")
 
 
 def check_reasoning(sent: Sent) -> Iterator[Violation]:
@@ -68,35 +59,24 @@ def check_sampling(sent: Sent) -> Iterator[Violation]:
     if not sent.is_openai:
         return
     reasons = _reasons(sent)
-    for name in ("temperature", "top_p"):
-        value = as_number(sent.payload.get(name))
-        if reasons and value is not None and value != 1:
-            yield breach("C3", name, "only the default of 1 is taken while the model reasons")
+    if reasons:
+        yield from breaches("C3", sampling_flaws(sent.payload))
     for name in ("presence_penalty", "frequency_penalty"):
         if reasons and as_number(sent.payload.get(name)):
             yield breach("C3", name, "is not taken while the model reasons")
     if reasons and sent.payload.get("logprobs") is True:
         yield breach("C3", "logprobs", "is not taken while the model reasons")
     if sent.payload.get("max_tokens") is not None:
-        takes_only_new = reasons or _has_thinking(sent)
-        level = level_if(takes_only_new)
+        level = level_if(reasons or (sent.limits is not None and can_reason(sent.limits)))
         yield breach("C4", "max_tokens", "use max_completion_tokens", level=level)
     if sent.payload.get("stop") and WITHOUT_STOP.fullmatch(sent.model):
         yield breach("C3", "stop", "is not taken by this model")
 
 
-def _has_thinking(sent: Sent) -> bool:
-    return sent.limits is not None and bool(sent.limits.thinking.kinds)
-
-
 def _reasons(sent: Sent) -> bool:
     """Whether the model reasons with this payload: by its id, its row and the effort asked for."""
-    if _ALWAYS_REASONS.fullmatch(sent.model):
-        return True
-    if sent.limits is None or not sent.limits.thinking.kinds:
-        return False
-    effort = sent.payload.get("reasoning_effort") or sent.limits.thinking.default_level
-    return sent.limits.parameters.temperature != "always" and effort not in (None, "none")
+    is_known_to = _ALWAYS_REASONS.fullmatch(sent.model) is not None
+    return is_known_to or reasons_at(sent.limits, sent.payload.get("reasoning_effort"))
 
 
 def check_limits(sent: Sent) -> Iterator[Violation]:
@@ -112,7 +92,7 @@ def check_limits(sent: Sent) -> Iterator[Violation]:
         yield breach("C12", "web_search_options", "is not taken by this model")
     if len(as_array(payload.get("stop"))) > MAX_STOP_SEQUENCES and sent.is_openai:
         yield breach("C9", "stop", f"at most {MAX_STOP_SEQUENCES} are taken")
-    yield from _check_metadata(payload)
+    yield from breaches("C9", metadata_flaws(payload))
     yield from _check_lengths(sent)
 
 
@@ -129,34 +109,22 @@ def _check_lengths(sent: Sent) -> Iterator[Violation]:
             yield breach("C5", f"{message.where}.role", "developer is not taken by this model")
 
 
-def _check_metadata(payload: JsonObject) -> Iterator[Violation]:
-    metadata = as_object(payload.get("metadata"))
-    if len(metadata) > _MAX_METADATA:
-        yield breach("C9", "metadata", f"at most {_MAX_METADATA} keys are taken")
-    for key, value in metadata.items():
-        if len(key) > _MAX_KEY_CHARS or len(as_text(value)) > _MAX_VALUE_CHARS:
-            message = f"a key has at most {_MAX_KEY_CHARS} characters, a value {_MAX_VALUE_CHARS}"
-            yield breach("C9", f"metadata.{key:.20}", message)
-
-
 def check_cache(sent: Sent) -> Iterator[Violation]:
     """C15: key, lifetime and marks of the prompt cache."""
-    if len(as_text(sent.payload.get("prompt_cache_key"))) > MAX_CACHE_KEY_CHARS:
-        yield breach("C15", "prompt_cache_key", f"at most {MAX_CACHE_KEY_CHARS} characters")
-    is_short = sent.payload.get("prompt_cache_retention") == "in_memory"
-    if is_short and sent.is_openai and _ONE_RETENTION.fullmatch(sent.model):
-        yield breach("C15", "prompt_cache_retention", "is '24h' with this model")
-    marks = [1 for m in sent.messages for _, part in m.parts() if "prompt_cache_breakpoint" in part]
-    if len(marks) > _MAX_MARKS:
-        message = f"of {len(marks)} marks the latest {_MAX_MARKS} are written"
-        yield breach("C15", "messages", message, level="avoid")
+    flaws = cache_flaws(
+        sent.payload,
+        model=sent.model,
+        is_openai=sent.is_openai,
+        pieces=(part for message in sent.messages for _, part in message.parts()),
+        where="messages",
+    )
+    yield from breaches("C15", flaws)
 
 
 def check_dates(sent: Sent) -> Iterator[Violation]:
     """C17: the model is still there."""
-    gone = sent.limits.retires_on if sent.limits is not None else None
-    if sent.is_openai and gone is not None and sent.today is not None and gone <= sent.today:
-        yield breach("C17", "model", f"was shut down on {gone}")
+    if sent.is_openai:
+        yield from breaches("C17", retirement_flaws(sent.limits, today=sent.today))
 
 
 def _mentions_json(sent: Sent) -> bool:

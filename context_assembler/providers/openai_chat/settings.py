@@ -1,7 +1,6 @@
 """Tools and parameters as keyword arguments of Chat Completions."""
 
 from collections.abc import Mapping
-from hashlib import sha256
 from typing import Final
 
 from context_assembler.errors import UnsupportedRequestError
@@ -9,7 +8,14 @@ from context_assembler.providers.openai_chat.content import PROVIDER
 from context_assembler.providers.openai_chat.dialect import Dialect, dialect_of
 from context_assembler.values.draft import Draft
 from context_assembler.values.limits import ModelLimits
-from context_assembler.values.offered_tools import allowed_names, is_offered, spell_tools
+from context_assembler.values.offered_tools import is_offered, spell_tools
+from context_assembler.values.openai.parameters import cache_key_of, effort_of, sampling_of
+from context_assembler.values.openai.tool_choice import (
+    ALLOWED_MODES,
+    mode_of,
+    names_to_choose,
+    spell_choice,
+)
 from context_assembler.values.parts import Json
 from context_assembler.values.reading import as_object, as_text
 from context_assembler.values.schemas.root_objects import root_object_schema
@@ -17,11 +23,8 @@ from context_assembler.values.texts.cleaning import clean_text
 from context_assembler.values.tool_changes import NO_CHANGES, ChangeForms
 from context_assembler.values.tools import ToolSpec
 
-MAX_TOOLS: Final = 128
 MAX_STOP_SEQUENCES: Final = 4
-MAX_CACHE_KEY_CHARS: Final = 64
 
-_ALLOWED_MODES: Final[Mapping[str, str]] = {"auto": "auto", "any": "required"}
 _FORMS: Final = ChangeForms(withdraws="choice")
 
 
@@ -84,16 +87,13 @@ def render_parameters(draft: Draft, dialect: Dialect) -> dict[str, Json]:
     effort = effort_of(draft)
     if effort is not None:
         rendered["reasoning_effort"] = effort
-    for name in ("temperature", "top_p"):
-        value = getattr(parameters, name)
-        if value is not None:
-            rendered[name] = value
+    rendered |= sampling_of(draft)
     if parameters.stop_sequences:
         rendered["stop"] = _stop(draft, dialect)
     if parameters.top_k is not None:
         rendered |= _top_k(draft, dialect)
-    if dialect.is_openai and draft.cache == "auto" and draft.session_id:
-        rendered["prompt_cache_key"] = _cache_key(draft.session_id)
+    if dialect.is_openai:
+        rendered |= cache_key_of(draft)
     return rendered
 
 
@@ -110,12 +110,6 @@ def must_not_reason(draft: Draft) -> bool:
     takes_both = draft.limits.features.get("chat_tools_with_reasoning") is not False
     has_tools = any(is_offered(tool, provider=PROVIDER) for tool in draft.tools)
     return has_tools and not takes_both
-
-
-def effort_of(draft: Draft) -> str | None:
-    """Return the reasoning effort to ask for; `None` leaves it to the model."""
-    asked = "none" if draft.parameters.thinking_budget == 0 else draft.parameters.thinking_level
-    return asked if asked in draft.limits.thinking.levels else None
 
 
 def _stop(draft: Draft, dialect: Dialect) -> list[str]:
@@ -137,76 +131,37 @@ def _top_k(draft: Draft, dialect: Dialect) -> dict[str, Json]:
     return {"extra_body": {"top_k": draft.parameters.top_k}}
 
 
-def _cache_key(session_id: str) -> str:
-    """Return the key that routes a session's requests to one cache: at most 64 characters.
-
-    Source:
-        https://developers.openai.com/api/docs/guides/prompt-caching (read 2026-11-27)
-    """
-    key = clean_text(session_id)
-    return key if len(key) <= MAX_CACHE_KEY_CHARS else sha256(key.encode()).hexdigest()
-
-
 def render_tool_choice(
     draft: Draft, names: Mapping[str, str], *, tools: list[dict[str, Json]]
 ) -> dict[str, Json]:
-    """Return the tool choice and whether calls may be parallel; only taken beside tools.
+    """Return the tool choice and whether calls may be parallel.
 
     Raises:
         UnsupportedRequestError: A forced call of a tool that is not offered.
     """
-    choice = draft.parameters.tool_choice
-    allowed = _allowed(draft, names, tools=tools)
-    if choice is None:
-        return {"tool_choice": allowed} if allowed else {}
-    if choice.mode in ("any", "tool"):
-        _check_forced(draft, tools=tools)
-    if not tools:
-        return {}
-    if choice.name is None:
-        usual = "required" if choice.mode == "any" else choice.mode
-        rendered: dict[str, Json] = {"tool_choice": allowed or usual}
-    else:
-        function = {"name": names[choice.name]}
-        rendered = {"tool_choice": {"type": "function", "function": function}}
-    if choice.allows_parallel is not None and draft.limits.features.get("parallel_tools", True):
-        rendered["parallel_tool_calls"] = choice.allows_parallel
-    return rendered
+
+    def choose(name: str) -> dict[str, Json]:
+        return {"type": "function", "function": {"name": names[name]}}
+
+    among = _allowed(draft, names, tools=tools)
+    return spell_choice(draft, provider=PROVIDER, has_tools=bool(tools), among=among, choose=choose)
 
 
 def _allowed(
     draft: Draft, names: Mapping[str, str], *, tools: list[dict[str, Json]]
 ) -> dict[str, Json]:
-    """Return the choice among some of the tools; empty where all may be called, or none.
-
-    Source:
-        types of the openai package 3.57, ChatCompletionAllowedToolsParam (read 2026-11-27)
-    """
-    choice = draft.parameters.tool_choice
-    mode = choice.mode if choice is not None else "auto"
-    allowed = allowed_names(draft, provider=PROVIDER)
-    if allowed is None or mode not in _ALLOWED_MODES or not dialect_of(draft.limits).is_openai:
-        return {}
+    """Return the choice among some of the tools; empty where all may be called, or none."""
+    is_openai = dialect_of(draft.limits).is_openai
+    allowed = names_to_choose(draft, provider=PROVIDER, is_openai=is_openai)
     wanted = {names.get(name) for name in allowed}
     chosen = [_naming(tool) for tool in tools if _naming(tool)[tool["type"]]["name"] in wanted]
-    told = {"mode": _ALLOWED_MODES[mode], "tools": chosen}
-    return {"type": "allowed_tools", "allowed_tools": told} if chosen else {}
+    if not allowed or not chosen:
+        return {}
+    told = {"mode": ALLOWED_MODES[mode_of(draft)], "tools": chosen}
+    return {"type": "allowed_tools", "allowed_tools": told}
 
 
 def _naming(tool: dict[str, Json]) -> dict[str, Json]:
     """Return a tool as a choice names it."""
     kind = as_text(tool.get("type"))
     return {"type": kind, kind: {"name": as_object(tool.get(kind)).get("name")}}
-
-
-def _check_forced(draft: Draft, *, tools: list[dict[str, Json]]) -> None:
-    choice = draft.parameters.tool_choice
-    offered = {tool.name for tool in draft.tools}
-    if choice is not None and choice.name is not None and choice.name not in offered:
-        raise refuse(
-            draft,
-            f"tool_choice names {choice.name!r}, which is not offered",
-            remedy="Name one of the tools, or use mode 'auto'.",
-        )
-    if not tools:
-        raise refuse(draft, "a call is forced, but no tool is offered", remedy="Add a tool.")

@@ -1,19 +1,14 @@
 """Rules on tools, on the choice of one, and on schemas."""
 
-import re
 from collections.abc import Iterator
-from typing import Final
 
-from context_assembler.providers.openai_chat.rule_book import Sent, breach
-from context_assembler.providers.openai_chat.settings import MAX_TOOLS
-from context_assembler.values.breaches import level_if
+from context_assembler.providers.openai_chat.dialect import NAME_RULE
+from context_assembler.providers.openai_chat.rule_book import Sent, breach, breaches
+from context_assembler.values.openai.flaws import schema_flaws, strict_flaws
+from context_assembler.values.openai.parameters import MAX_TOOLS
 from context_assembler.values.parts import Json
 from context_assembler.values.reading import as_object, as_text, objects_in
 from context_assembler.values.report import Violation
-from context_assembler.values.schemas.root_objects import ROOT_UNIONS
-from context_assembler.values.schemas.strict_schemas import object_to_strict
-
-_NAME: Final = re.compile(r"[a-zA-Z0-9_-]{1,64}")
 
 
 def check_tools(sent: Sent) -> Iterator[Violation]:
@@ -31,8 +26,8 @@ def check_tools(sent: Sent) -> Iterator[Violation]:
     names: set[str] = set()
     for where, function in placed:
         name = as_text(function.get("name"))
-        if not _NAME.fullmatch(name):
-            yield breach("C7", f"{where}.name", "must match [a-zA-Z0-9_-]{1,64}")
+        if not NAME_RULE.allows(name):
+            yield breach("C7", f"{where}.name", f"must match {NAME_RULE.pattern.pattern}")
         if name in names:
             yield breach("C7", f"{where}.name", f"{name!r} is taken", level="avoid")
         names.add(name)
@@ -40,27 +35,23 @@ def check_tools(sent: Sent) -> Iterator[Violation]:
 
 
 def _check_schema(sent: Sent, function: dict[str, Json], *, where: str) -> Iterator[Violation]:
-    fields, place = as_object(function.get("parameters")), f"{where}.parameters"
-    level = level_if(sent.is_openai)
-    if fields and fields.get("type") != "object":
-        yield breach("C8", f"{place}.type", "must be 'object'", level=level)
-    for union in ROOT_UNIONS:
-        if union in fields:
-            yield breach("C8", f"{place}.{union}", "no union at the root", level=level)
-    objection = object_to_strict(function.get("parameters"))
-    if function.get("strict") is True and objection is not None:
-        message = f"strict mode does not take this schema: {objection}"
-        yield breach("C8", place, message, level=level)
+    schema, place = function.get("parameters"), f"{where}.parameters"
+    is_strict = function.get("strict") is True
+    yield from breaches("C8", schema_flaws(schema, where=place, is_openai=sent.is_openai))
+    strict = strict_flaws(schema, where=place, is_strict=is_strict, is_openai=sent.is_openai)
+    yield from breaches("C8", strict)
 
 
 def check_format(sent: Sent) -> Iterator[Violation]:
     """C8: the schema of the answer is one that is enforced."""
     asked = as_object(as_object(sent.payload.get("response_format")).get("json_schema"))
-    objection = object_to_strict(asked.get("schema"))
-    if asked.get("strict") is True and objection is not None:
-        message = f"strict mode does not take this schema: {objection}"
-        level = level_if(sent.is_openai)
-        yield breach("C8", "response_format.json_schema.schema", message, level=level)
+    flaws = strict_flaws(
+        asked.get("schema"),
+        where="response_format.json_schema.schema",
+        is_strict=asked.get("strict") is True,
+        is_openai=sent.is_openai,
+    )
+    yield from breaches("C8", flaws)
 
 
 def check_tool_choice(sent: Sent) -> Iterator[Violation]:

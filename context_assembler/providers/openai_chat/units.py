@@ -6,18 +6,23 @@ from typing import Literal, TypeAlias
 
 from context_assembler.providers.openai_chat.content import (
     PROVIDER,
-    is_attachment,
-    plain_content,
     text_part,
     text_parts,
     user_content,
 )
 from context_assembler.providers.openai_chat.dialect import NAME_RULE, Dialect, dialect_of
 from context_assembler.values.draft import Draft
+from context_assembler.values.fenced_messages import fence_summary, text_of_system
+from context_assembler.values.media.attachments import (
+    is_attachment,
+    name_attachment,
+    tell_in_result,
+)
 from context_assembler.values.messages import Message
-from context_assembler.values.names import respell_names, spell_call_ids
+from context_assembler.values.names import spell_call_ids, with_call_ids
 from context_assembler.values.native.chat_calls import write_custom
-from context_assembler.values.offered_tools import known_tools
+from context_assembler.values.offered_tools import known_tools, wire_names
+from context_assembler.values.openai.outputs import NO_OUTPUT, mark_failure
 from context_assembler.values.parts import (
     NO_SYSTEM_AUTHORITY,
     Document,
@@ -31,7 +36,7 @@ from context_assembler.values.parts import (
 )
 from context_assembler.values.reading import as_object
 from context_assembler.values.texts.cleaning import clean_text
-from context_assembler.values.texts.fences import REMINDER_TAG, SUMMARY_TAG, fence
+from context_assembler.values.texts.fences import REMINDER_TAG, fence
 from context_assembler.values.wire import compact_json, parse_json_object, plain_json
 
 UnitRole: TypeAlias = Literal["user", "assistant", "system"]
@@ -68,10 +73,7 @@ def tool_names(draft: Draft) -> dict[str, str]:
         if (spec := tool.native_specs.get(PROVIDER)) is not None
         and isinstance(name := _native_name(spec), str)
     }
-    called = (call.name for message in draft.messages for call in message.tool_calls)
-    own = (tool.name for tool in known_tools(draft) if not tool.native_specs)
-    plain = {*own, *called} - native.keys()
-    return respell_names(plain, rule=NAME_RULE) | native
+    return wire_names(draft, rule=NAME_RULE, native_names=native)
 
 
 def _native_name(spec: Mapping[str, Json]) -> Json:
@@ -86,14 +88,10 @@ def render_units(draft: Draft, names: Mapping[str, str]) -> list[Unit]:
     tools_by_call = {
         call_id: call.name
         for message, own_ids in zip(draft.messages, ids, strict=True)
-        for call, call_id in _with_ids(message, own_ids)
+        for call, call_id in with_call_ids(message, own_ids)
         if isinstance(call, ToolCall)
     }
-    spelling = Spelling(
-        dialect=dialect,
-        names=names,
-        tools_by_call=tools_by_call,
-    )
+    spelling = Spelling(dialect=dialect, names=names, tools_by_call=tools_by_call)
     return [
         _unit(message, own_ids, spelling)
         for message, own_ids in zip(draft.messages, ids, strict=True)
@@ -102,7 +100,7 @@ def render_units(draft: Draft, names: Mapping[str, str]) -> list[Unit]:
 
 def _unit(message: Message, own_ids: tuple[str, ...], spelling: Spelling) -> Unit:
     if message.kind == "summary":
-        return Unit(role="user", messages=tuple(_say("user", _summary(message))))
+        return Unit(role="user", messages=tuple(_say("user", fence_summary(message))))
     if message.role == "system":
         return _system_unit(message, spelling)
     is_reply = message.role == "assistant"
@@ -113,7 +111,7 @@ def _unit(message: Message, own_ids: tuple[str, ...], spelling: Spelling) -> Uni
     )
     results = [
         (part, call_id)
-        for part, call_id in _with_ids(message, own_ids)
+        for part, call_id in with_call_ids(message, own_ids)
         if isinstance(part, ToolResult)
     ]
     return Unit(
@@ -122,18 +120,6 @@ def _unit(message: Message, own_ids: tuple[str, ...], spelling: Spelling) -> Uni
         answers=tuple(_answer(part, call_id) for part, call_id in results),
         attachments=tuple(_attachments(results, spelling)),
     )
-
-
-def _summary(message: Message) -> str:
-    opaque = (part.text for part in message.parts if isinstance(part, Opaque))
-    return fence(SUMMARY_TAG, message.text or "\n".join(filter(None, opaque)))
-
-
-def _with_ids(
-    message: Message, own_ids: tuple[str, ...]
-) -> Iterator[tuple[ToolCall | ToolResult, str]]:
-    parts = (part for part in message.parts if isinstance(part, ToolCall | ToolResult))
-    yield from zip(parts, own_ids, strict=True)
 
 
 def _user_parts(parts: Iterable[Part]) -> list[dict[str, Json]]:
@@ -153,9 +139,7 @@ def _say(role: str, content: str | list[dict[str, Json]]) -> Iterator[dict[str, 
 
 def _system_unit(message: Message, spelling: Spelling) -> Unit:
     """Return a system message under its role, or fenced for a server that takes none so late."""
-    text = "\n".join(
-        part.text for part in message.parts if isinstance(part, Text | Opaque) and part.text.strip()
-    )
+    text = text_of_system(message)
     media = _user_parts(part for part in message.parts if isinstance(part, Image | Document))
     takes_role = spelling.dialect.takes_late_instructions
     if takes_role and not media and message.origin not in NO_SYSTEM_AUTHORITY:
@@ -172,7 +156,7 @@ def _assistant(
     content = _assistant_content(message.parts)
     calls = [
         _call(part, call_id, spelling)
-        for part, call_id in _with_ids(message, own_ids)
+        for part, call_id in with_call_ids(message, own_ids)
         if isinstance(part, ToolCall)
     ]
     rendered: dict[str, Json] = {"role": "assistant"}
@@ -215,10 +199,10 @@ def _call(call: ToolCall, call_id: str, spelling: Spelling) -> dict[str, Json]:
 
 def _answer(result: ToolResult, call_id: str) -> dict[str, Json]:
     """Return a tool message: text only, an error marked in words as there is no flag."""
-    text = "\n".join(filter(str.strip, map(plain_content, result.content)))
+    text = "\n".join(filter(str.strip, map(tell_in_result, result.content)))
     if result.is_error:
-        text = f"ERROR: {text or 'the tool failed without saying why'}"
-    return {"role": "tool", "tool_call_id": call_id, "content": text or "(no output)"}
+        text = mark_failure(text)
+    return {"role": "tool", "tool_call_id": call_id, "content": text or NO_OUTPUT}
 
 
 def _attachments(
@@ -226,8 +210,7 @@ def _attachments(
 ) -> Iterator[dict[str, Json]]:
     for result, call_id in results:
         for part in filter(is_attachment, result.content):
-            kind = "Image" if isinstance(part, Image) else "Document"
             name = result.tool_name or spelling.tools_by_call.get(call_id, "a tool")
             tool = spelling.names.get(name, name)
-            yield text_part(f"{kind} returned by {tool} ({call_id}):")
+            yield text_part(name_attachment(part, tool=tool, call_id=call_id))
             yield from user_content(part)

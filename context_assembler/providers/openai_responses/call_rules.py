@@ -4,14 +4,13 @@ import re
 from collections.abc import Iterator
 from typing import Final
 
+from context_assembler.providers.openai_responses.dialect import ID_RULE, NAME_RULE
 from context_assembler.providers.openai_responses.rule_book import Sent, SentEntry, breach
 from context_assembler.values.breaches import level_if
 from context_assembler.values.reading import as_text
 from context_assembler.values.report import Violation
 from context_assembler.values.wire import parse_json_object
 
-_NAME: Final = re.compile(r"[a-zA-Z0-9_-]{1,128}")
-_MAX_ID_CHARS: Final = 64
 _ANSWERED_BY_CLIENT: Final = frozenset({"function_call", "custom_tool_call"})
 _MAY_BE_ANSWERED: Final = frozenset({"shell_call", "apply_patch_call", "computer_call"})
 _WITHOUT_MESSAGES_BETWEEN: Final = re.compile(r"deepseek.*")
@@ -62,8 +61,8 @@ def check_calls(sent: Sent) -> Iterator[Violation]:
     """R6, R7: ids, names and arguments of calls, and that outputs hold something."""
     seen: set[str] = set()
     for entry in sent.items:
-        if len(entry.call_id) > _MAX_ID_CHARS:
-            message = f"has {len(entry.call_id)} characters, at most {_MAX_ID_CHARS} are taken"
+        if len(entry.call_id) > ID_RULE.max_chars:
+            message = f"has {len(entry.call_id)} characters, at most {ID_RULE.max_chars} are taken"
             yield breach("R6", f"{entry.where}.call_id", message)
         if entry.kind in _ANSWERED_BY_CLIENT:
             yield from _check_call(sent, entry)
@@ -80,9 +79,9 @@ def check_calls(sent: Sent) -> Iterator[Violation]:
 def _check_call(sent: Sent, entry: SentEntry) -> Iterator[Violation]:
     if not entry.call_id:
         yield breach("R6", f"{entry.where}.call_id", "is missing")
-    if not _NAME.fullmatch(as_text(entry.fields.get("name"))):
-        level = level_if(sent.is_openai)
-        yield breach("R7", f"{entry.where}.name", f"must match {_NAME.pattern}", level=level)
+    if not NAME_RULE.allows(as_text(entry.fields.get("name"))):
+        message, level = f"must match {NAME_RULE.pattern.pattern}", level_if(sent.is_openai)
+        yield breach("R7", f"{entry.where}.name", message, level=level)
     key = "arguments" if entry.kind == "function_call" else "input"
     given = entry.fields.get(key)
     if not isinstance(given, str):

@@ -1,8 +1,9 @@
 """The content pieces that the parts of a message, or of a result, become."""
 
 from collections.abc import Iterator
-from typing import assert_never
+from typing import TypeAlias, assert_never
 
+from context_assembler.values.media.data_urls import write_inline_url
 from context_assembler.values.media.document_texts import tell_about, tell_text
 from context_assembler.values.media.media_types import media_type_of
 from context_assembler.values.native.response_items import PROVIDER, without_nulls
@@ -23,7 +24,7 @@ from context_assembler.values.parts import (
 from context_assembler.values.texts.cleaning import clean_text
 from context_assembler.values.wire import plain_json
 
-Piece = dict[str, Json]
+Piece: TypeAlias = dict[str, Json]
 
 
 def text_piece(text: str) -> Piece:
@@ -73,7 +74,7 @@ def _image(image: Image) -> Piece:
     piece: Piece = {"type": "input_image", "detail": image.detail or "auto"}
     match image.source:
         case Base64Source(data=encoded):
-            url = f"data:{media_type_of(image.source)};base64,{encoded}"
+            url = write_inline_url(media_type_of(image.source), encoded)
             return {**piece, "image_url": url}
         case UrlSource(url=url):
             return {**piece, "image_url": clean_text(url)}
@@ -99,7 +100,7 @@ def _documents(document: Document) -> Iterator[Piece]:
         case Base64Source(data=encoded):
             media_type = media_type_of(source)
             name = clean_text(document.title or _usual_name(media_type))
-            url = f"data:{clean_text(media_type)};base64,{encoded}"
+            url = write_inline_url(clean_text(media_type), encoded)
             yield {"type": "input_file", "filename": name, "file_data": url}
         case UrlSource(url=url):
             yield {"type": "input_file", "file_url": clean_text(url)}

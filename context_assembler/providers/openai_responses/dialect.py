@@ -1,4 +1,4 @@
-"""Which names and ids are taken, and whose server answers."""
+"""Which names, ids and roles are taken."""
 
 import re
 from typing import Final
@@ -12,14 +12,6 @@ NAME_RULE: Final = NameRule(pattern=re.compile(r"[a-zA-Z0-9_-]{1,128}"), max_cha
 # Longer ids are refused: "string too long. Expected a string with maximum length 64".
 ID_RULE: Final = NameRule(pattern=re.compile(r"[!-~]{1,64}"), max_chars=64)
 
-# The vendor itself, and clouds that offer its API unchanged.
-_OWN_HOSTS: Final = frozenset({None, "azure"})
-
-
-def is_openai(limits: ModelLimits) -> bool:
-    """Whether OpenAI's own API answers, not a server that imitates it."""
-    return limits.provider == "openai" and limits.host in _OWN_HOSTS
-
 
 def instruction_role(limits: ModelLimits) -> str:
     """Return the role that instructions have; other vendors know `system` alone.
@@ -28,8 +20,3 @@ def instruction_role(limits: ModelLimits) -> str:
         https://developers.openai.com/api/docs/guides/text (read 2026-11-27)
     """
     return "developer" if limits.provider.startswith("openai") else "system"
-
-
-def reasons(limits: ModelLimits) -> bool:
-    """Whether the model can reason, so that reasoning comes from it and may go back."""
-    return bool(limits.thinking.kinds)

@@ -1,12 +1,13 @@
 """In which form the pieces of a reply go back: with the server's ids, as their own kind, or plain."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from context_assembler.providers.openai_responses.dialect import reasons
+from context_assembler.providers.openai_responses.dialect import ID_RULE
 from context_assembler.values.limits import ModelLimits
 from context_assembler.values.messages import Message
+from context_assembler.values.names import with_call_ids
 from context_assembler.values.native.native_calls import NATIVE_CALLS, is_async
 from context_assembler.values.native.response_items import (
     PROVIDER,
@@ -14,6 +15,7 @@ from context_assembler.values.native.response_items import (
     sendable,
     without_nulls,
 )
+from context_assembler.values.openai.own_models import can_reason
 from context_assembler.values.parts import (
     Image,
     Json,
@@ -28,7 +30,6 @@ from context_assembler.values.reading import as_array, as_object, as_text
 
 _MESSAGE_IDS: Final = ("msg_",)
 _CALL_IDS: Final = ("fc_", "ctc_", "tsc_", "sh_", "lsh_", "apc_", "cu_")
-_MAX_ID_CHARS: Final = 64
 _UNKNOWN_OF_REASONING: Final = frozenset({"status"})
 
 
@@ -47,14 +48,6 @@ class CallForm:
     is_open: bool = False
 
 
-def with_ids(
-    message: Message, own_ids: Sequence[str]
-) -> Iterator[tuple[ToolCall | ToolResult, str]]:
-    """Yield the calls and results of a message with their ids as they go over the wire."""
-    parts = (part for part in message.parts if isinstance(part, ToolCall | ToolResult))
-    yield from zip(parts, own_ids, strict=True)
-
-
 def call_forms(
     messages: Sequence[Message],
     ids: Sequence[tuple[str, ...]],
@@ -71,7 +64,7 @@ def call_forms(
     answers = {
         call_id: part
         for message, own_ids in paired
-        for part, call_id in with_ids(message, own_ids)
+        for part, call_id in with_call_ids(message, own_ids)
         if isinstance(part, ToolResult)
     }
     return {
@@ -87,7 +80,7 @@ def call_forms(
             is_open=is_async(part),
         )
         for message, own_ids in paired
-        for part, call_id in with_ids(message, own_ids)
+        for part, call_id in with_call_ids(message, own_ids)
         if isinstance(part, ToolCall)
     }
 
@@ -122,7 +115,8 @@ def message_id(extras: JsonObject) -> str:
 
 
 def _is_id(value: Json, prefixes: tuple[str, ...]) -> bool:
-    return isinstance(value, str) and value.startswith(prefixes) and len(value) <= _MAX_ID_CHARS
+    given = as_text(value)
+    return given.startswith(prefixes) and len(given) <= ID_RULE.max_chars
 
 
 def goes_whole(message: Message, *, limits: ModelLimits, sends_reasoning: bool) -> bool:
@@ -136,7 +130,7 @@ def keeps_server_items(message: Message, *, limits: ModelLimits, sends_reasoning
     """Whether the server's own items go back as they came: nothing that led to them is missing."""
     if goes_whole(message, limits=limits, sends_reasoning=sends_reasoning):
         return True
-    if not sends_reasoning or not reasons(limits):
+    if not sends_reasoning or not can_reason(limits):
         return True
     usage = message.made_by.usage if message.made_by is not None else None
     return usage is not None and usage.reasoning_tokens == 0
@@ -153,7 +147,7 @@ def reasoning_entry(part: Part, limits: ModelLimits) -> dict[str, Json] | None:
     if not isinstance(part, Thinking) or part.provider != PROVIDER or part.block is None:
         return None
     is_sealed = bool(as_text(part.block.get("encrypted_content")))
-    if not reasons(limits) or not is_sealed or part.block.get("type") != "reasoning":
+    if not can_reason(limits) or not is_sealed or part.block.get("type") != "reasoning":
         return None
     entry = without_nulls(sendable(part.block))
     entry["summary"] = as_array(entry.get("summary"))

@@ -5,11 +5,18 @@ from collections.abc import Iterator
 from itertools import groupby
 from typing import Final
 
-from context_assembler.providers.openai_responses.dialect import reasons
-from context_assembler.providers.openai_responses.rule_book import Sent, SentEntry, breach
+from context_assembler.providers.openai_responses.rule_book import (
+    Sent,
+    SentEntry,
+    breach,
+    breaches,
+)
 from context_assembler.values.breaches import level_if
 from context_assembler.values.json_bounds import broken_bound
 from context_assembler.values.media.media_claims import WEB_SCHEMES, object_to_inlined, scheme_of
+from context_assembler.values.openai.flaws import image_count_flaws
+from context_assembler.values.openai.media import MAX_FILE_CHARS, MAX_IMAGE_CHARS
+from context_assembler.values.openai.own_models import can_reason
 from context_assembler.values.parts import Json
 from context_assembler.values.reading import as_object, as_text
 from context_assembler.values.report import Violation
@@ -21,11 +28,8 @@ _OF_OTHERS: Final = frozenset({"input_text", "input_image", "input_file", "input
 _OF_CHAT: Final = frozenset({"text", "image_url", "file"})
 _FILE_URL: Final = re.compile(r"data:(?P<type>[^;,]*)", re.ASCII)
 _NO_FILES: Final = ("audio/", "video/")
-_MAX_IMAGES: Final = 500
 _MAX_COMPACTION_CHARS: Final = 20 * 1024 * 1024
 _MAX_TEXT_CHARS: Final = 10_485_760
-_MAX_IMAGE_CHARS: Final = 20_971_520
-_MAX_FILE_CHARS: Final = 73_400_320
 
 # What leads to a call, or stands for all that led to it; how ids of calls begin. A message may stand
 # in front of all reasoning, and keeps its id there.
@@ -106,9 +110,7 @@ def check_media_count(sent: Sent) -> Iterator[Violation]:
     """R12: not more pictures than every version of the API takes."""
     pieces = (piece for entry in sent.items for _, piece in entry.pieces())
     images = sum(piece.get("type") == "input_image" for piece in pieces)
-    if images > _MAX_IMAGES:
-        message = f"{images} images; some versions take {_MAX_IMAGES}"
-        yield breach("R12", "input", message, level="avoid")
+    yield from breaches("R12", image_count_flaws(images, where="input"))
 
 
 def _check_image(sent: Sent, where: str, piece: dict[str, Json]) -> Iterator[Violation]:
@@ -157,8 +159,8 @@ def check_lengths(sent: Sent) -> Iterator[Violation]:
         for where, piece in entry.pieces():
             for key, most in (
                 ("text", _MAX_TEXT_CHARS),
-                ("image_url", _MAX_IMAGE_CHARS),
-                ("file_data", _MAX_FILE_CHARS),
+                ("image_url", MAX_IMAGE_CHARS),
+                ("file_data", MAX_FILE_CHARS),
             ):
                 if len(as_text(piece.get(key))) > most:
                     yield breach("R6", f"{where}.{key}", f"at most {most:,} characters are taken")
@@ -185,7 +187,7 @@ def check_reasoning_items(sent: Sent) -> Iterator[Violation]:
             message = "is required, since nothing is stored"
             level = level_if(sent.is_openai)
             yield breach("R4", f"{entry.where}.encrypted_content", message, level=level)
-        if sent.limits is not None and not reasons(sent.limits):
+        if sent.limits is not None and not can_reason(sent.limits):
             message = "the model does not reason"
             yield breach("R2", entry.where, message, level="avoid")
 
@@ -202,7 +204,7 @@ def check_lost_reasoning(sent: Sent) -> Iterator[Violation]:
 
     Whether there was any is known to the server alone, so this is advice.
     """
-    if sent.limits is None or not sent.is_openai or sent.has_state or not reasons(sent.limits):
+    if sent.limits is None or not sent.is_openai or sent.has_state or not can_reason(sent.limits):
         return
     if as_object(sent.payload.get("reasoning")).get("effort") == "none":
         return

@@ -16,7 +16,9 @@ from context_assembler.providers.openai_responses.forms import (
 from context_assembler.values.limits import ModelLimits
 from context_assembler.values.messages import Message
 from context_assembler.values.native.response_items import (
+    MARKS_OF_TEXT,
     PROVIDER,
+    Entry,
     is_complete,
     is_sealed_compaction,
     own_extras,
@@ -39,11 +41,8 @@ from context_assembler.values.reading import as_array, as_text, objects_in
 from context_assembler.values.texts.cleaning import clean_text
 from context_assembler.values.wire import plain_json
 
-Entry = dict[str, Json]
-
 _PHASES: Final = frozenset({"commentary", "final_answer"})
 _SAID: Final = ("output_text", "refusal")
-_OF_PIECES: Final = ("annotations", "logprobs")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -139,7 +138,7 @@ class _Writer:
             return
         extras = own_extras(part)
         own_id = message_id(extras)
-        has_marks = self._keeps_server_items and any(extras.get(key) for key in _OF_PIECES)
+        has_marks = self._keeps_server_items and any(extras.get(key) for key in MARKS_OF_TEXT)
         if not own_id or not (self._is_whole or has_marks):
             self._say(part.text, phase=extras.get("phase"))
             return
@@ -199,7 +198,7 @@ def _is_output(content: Json) -> bool:
 
 def _output_text(text: str, extras: JsonObject) -> Entry:
     nothing: list[Json] = []
-    beside = {key: plain_json(extras[key]) for key in _OF_PIECES if extras.get(key)}
+    beside = {key: plain_json(extras[key]) for key in MARKS_OF_TEXT if extras.get(key)}
     return {"type": "output_text", "text": clean_text(text), "annotations": nothing} | beside
 
 

@@ -2,12 +2,10 @@
 
 from collections.abc import Iterable
 from itertools import groupby
-from typing import Final
 
-from context_assembler.providers.openai_responses.items import Entry
 from context_assembler.providers.openai_responses.units import Unit
-
-OPENING: Final = "(The conversation starts with the assistant.)"
+from context_assembler.values.fenced_messages import OPENING
+from context_assembler.values.native.response_items import Entry
 
 
 def join_units(units: Iterable[Unit]) -> list[Entry]:

@@ -1,6 +1,7 @@
 """The items that answer calls."""
 
 from collections.abc import Iterable
+from typing import Final
 
 from context_assembler.providers.openai_responses.content import (
     Piece,
@@ -16,12 +17,12 @@ from context_assembler.values.native.response_items import (
     told_of_output,
     without_nulls,
 )
+from context_assembler.values.openai.outputs import NO_OUTPUT, mark_failure
 from context_assembler.values.parts import Json, Opaque, Part, ToolResult
 from context_assembler.values.reading import as_object, as_text
 
-_FUNCTION_OUTPUT = "function_call_output"
-_PLACES = ("image_url", "file_id")
-_SILENT_FAILURE = "the tool failed without saying why"
+_FUNCTION_OUTPUT: Final = "function_call_output"
+_PLACES: Final[tuple[str, ...]] = ("image_url", "file_id")
 
 
 def output_entry(result: ToolResult, call_id: str, form: CallForm) -> dict[str, Json]:
@@ -54,9 +55,9 @@ def _written(result: ToolResult, call_id: str, native: NativeCall | None) -> dic
         pieces = _mark_error(pieces)
     text = plain_text(pieces)
     if native is not None and (text is not None or native.spell_output is None):
-        return native.write_output(text or "(no output)", call_id=call_id, is_error=result.is_error)
+        return native.write_output(text or NO_OUTPUT, call_id=call_id, is_error=result.is_error)
     kind = _FUNCTION_OUTPUT if native is None else native.output_kind
-    output: Json = pieces if text is None else text or "(no output)"
+    output: Json = pieces if text is None else text or NO_OUTPUT
     return {"type": kind, "call_id": call_id, "output": output}
 
 
@@ -90,5 +91,5 @@ def _screenshot(picture: Piece, call_id: str, native: NativeCall) -> dict[str, J
 def _mark_error(pieces: Iterable[Piece]) -> list[Piece]:
     marked = list(pieces)
     if marked and marked[0]["type"] == "input_text":
-        return [text_piece(f"ERROR: {marked[0]['text']}"), *marked[1:]]
-    return [text_piece(f"ERROR: {_SILENT_FAILURE}"), *marked]
+        return [text_piece(mark_failure(marked[0]["text"])), *marked[1:]]
+    return [text_piece(mark_failure("")), *marked]

@@ -3,8 +3,8 @@
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
-from context_assembler.providers.openai_responses.items import Entry
 from context_assembler.providers.openai_responses.units import Unit
+from context_assembler.values.native.response_items import Entry
 from context_assembler.values.native.response_texts import describe_entry
 from context_assembler.values.reading import as_object, as_text
 from context_assembler.values.texts.cleaning import clean_text

@@ -8,7 +8,6 @@ from context_assembler.providers.openai_responses.dialect import instruction_rol
 from context_assembler.providers.openai_responses.joining import join_units
 from context_assembler.providers.openai_responses.references import settle_references
 from context_assembler.providers.openai_responses.settings import (
-    effort_of,
     render_parameters,
     render_tool_choice,
     render_tools,
@@ -17,6 +16,7 @@ from context_assembler.providers.openai_responses.units import Unit, render_unit
 from context_assembler.values.context import Payload
 from context_assembler.values.draft import Draft
 from context_assembler.values.fingerprints import rolling_fingerprints
+from context_assembler.values.openai.parameters import effort_of
 from context_assembler.values.parts import Json
 from context_assembler.values.texts.cleaning import clean_text
 
@@ -37,7 +37,7 @@ def render(draft: Draft) -> Payload:
     conversation = join_units(settle_references(render_units(draft, names)))
     if not conversation:
         raise EmptySessionError(draft.session_id)
-    payload: Payload = {"model": draft.limits.api_id or draft.limits.id}
+    payload: Payload = {"model": draft.limits.wire_id}
     payload |= render_parameters(draft)
     if tools:
         payload["tools"] = tools

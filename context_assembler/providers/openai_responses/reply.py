@@ -7,14 +7,14 @@ from typing import Any, Final
 from context_assembler.errors import ReplyError
 from context_assembler.providers.openai_responses.units import tool_names
 from context_assembler.values.draft import Draft, Reply
-from context_assembler.values.events import Usage
 from context_assembler.values.json_bounds import keep_numbers_sound
 from context_assembler.values.json_shapes import is_array, is_object
 from context_assembler.values.native.native_calls import answered_ids
 from context_assembler.values.native.response_items import PROVIDER, read_entry
+from context_assembler.values.openai.usage import read_usage
 from context_assembler.values.parts import Json, JsonObject, Part
 from context_assembler.values.reading import as_object, as_text, objects_in
-from context_assembler.values.wire import count_of, object_of
+from context_assembler.values.wire import object_of
 
 # What `responses.create` answers, and what `responses.compact` does.
 _OBJECTS: Final = ("response", "response.compaction")
@@ -62,7 +62,7 @@ def read_reply(reply: Any, draft: Draft | None = None) -> Reply:
         stop_reason=as_text(as_object(body.get("incomplete_details")).get("reason"))
         or as_text(body.get("status"))
         or None,
-        usage=_read_usage(body.get("usage")),
+        usage=read_usage(body.get("usage"), asked="input", answered="output"),
         warnings=tuple(warnings),
     )
 
@@ -134,23 +134,3 @@ def _warnings_of(body: JsonObject) -> Iterator[str]:
 def _error_of(body: JsonObject) -> str:
     error = as_object(body.get("error"))
     return as_text(error.get("message")) or as_text(error.get("code")) or "no reason was given"
-
-
-def _read_usage(usage: Json) -> Usage | None:
-    """Return the usage; the input's tokens include the cached ones.
-
-    Source:
-        https://developers.openai.com/api/docs/guides/prompt-caching (read 2026-11-27)
-    """
-    fields = as_object(usage)
-    if not fields:
-        return None
-    inputs = as_object(fields.get("input_tokens_details"))
-    outputs = as_object(fields.get("output_tokens_details"))
-    return Usage(
-        input_tokens=count_of(fields.get("input_tokens")),
-        output_tokens=count_of(fields.get("output_tokens")),
-        cache_read_tokens=count_of(inputs.get("cached_tokens")),
-        cache_write_tokens=count_of(inputs.get("cache_write_tokens")),
-        reasoning_tokens=count_of(outputs.get("reasoning_tokens")),
-    )

@@ -6,11 +6,11 @@ from dataclasses import dataclass
 from datetime import date
 from typing import Final
 
-from context_assembler.providers.openai_responses.dialect import is_openai
 from context_assembler.values.breaches import RuleBook
 from context_assembler.values.limits import ModelLimits
 from context_assembler.values.native.native_calls import answered_id
-from context_assembler.values.native.response_texts import is_reference
+from context_assembler.values.native.response_texts import kind_of
+from context_assembler.values.openai.own_models import is_own_api, is_own_id
 from context_assembler.values.parts import Json, JsonObject
 from context_assembler.values.reading import as_array, as_object, as_text
 
@@ -52,12 +52,14 @@ UNCHECKED: Final[Mapping[str, str]] = {
     "R11": "How many items a conversation is given at once concerns another endpoint.",
 }
 
-# Ids of OpenAI's own models, for payloads without a row of limits.
-_OPENAI_ID: Final = re.compile(r"(azure/|openai/)?(gpt-(?!oss)|chatgpt-|o[134](-|$)).*")
+# What gateways put in front of OpenAI's ids.
+_PREFIX: Final = "(azure/|openai/)?"
 
 _OF_MODEL: Final = frozenset({"reasoning", "mcp_list_tools", "mcp_approval_request", "compaction"})
 
-breach: Final = RuleBook(sources=SOURCES, read_on="2026-11-27").breach
+_BOOK: Final = RuleBook(sources=SOURCES, read_on="2026-11-27")
+breach: Final = _BOOK.breach
+breaches: Final = _BOOK.breaches
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,11 +71,7 @@ class SentEntry:
 
     @property
     def kind(self) -> str:
-        """The item's type; that of a message or of a reference may be left out."""
-        if is_reference(self.fields):
-            return "item_reference"
-        kind = as_text(self.fields.get("type"))
-        return kind or ("message" if self.role else "")
+        return kind_of(self.fields)
 
     @property
     def role(self) -> str:
@@ -131,7 +129,10 @@ class Sent:
 def open_payload(
     payload: JsonObject, *, limits: ModelLimits | None, today: date | None = None
 ) -> Sent:
-    """Return the payload as the server will see it: `extra_body` merged in, text as a message."""
+    """Return the payload as the server will see it: `extra_body` merged in, text as a message.
+
+    The server is OpenAI's own where the row, or without one the model's id, says so.
+    """
     body = as_object(payload)
     merged = body | as_object(body.pop("extra_body", None))
     asked, given = as_text(merged.get("model")), merged.get("input")
@@ -144,9 +145,7 @@ def open_payload(
         ),
         limits=limits,
         today=today,
-        model=re.sub(r"^(azure|openai)/", "", asked),
-        is_openai=(
-            _OPENAI_ID.fullmatch(asked) is not None if limits is None else is_openai(limits)
-        ),
+        model=re.sub(f"^{_PREFIX}", "", asked),
+        is_openai=is_own_id(asked, prefix=_PREFIX) if limits is None else is_own_api(limits),
         has_state=bool(merged.get("previous_response_id") or merged.get("conversation")),
     )

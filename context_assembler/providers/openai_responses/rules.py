@@ -64,15 +64,10 @@ _RULES: Final[tuple[Callable[[Sent], Iterable[Violation]], ...]] = (
 def check_payload(
     payload: JsonObject, /, *, limits: ModelLimits | None = None, today: date | None = None
 ) -> list[Violation]:
-    """Return the rules that a payload breaks, in the order of the rules.
+    """Return the rules of Responses that a payload, or any other JSON, breaks.
 
-    `refused` marks what the server answers with an error; no request that is known to have been
-    accepted breaks such a rule. Rules of OpenAI's own API hold where the row, or without one the
-    model's id, says that it is OpenAI's. Any JSON may be passed.
-
-    Args:
-        limits: The model's row; without it the rules that depend on the row are left out.
-        today: By which day a model may have been shut down; without it none is.
+    Those of OpenAI's own server hold where `open_payload` takes it to be asked; without `today` no
+    model is shut down.
     """
     sent = open_payload(payload, limits=limits, today=today)
     return [violation for check in _RULES for violation in check(sent)]

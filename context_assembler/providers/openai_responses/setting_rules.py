@@ -1,28 +1,24 @@
-"""Rules on tools and parameters."""
+"""Rules on parameters."""
 
 import re
 from collections.abc import Iterator
 from typing import Final
 
-from context_assembler.providers.openai_responses.dialect import reasons
-from context_assembler.providers.openai_responses.rule_book import Sent, breach
-from context_assembler.providers.openai_responses.settings import (
-    MAX_CACHE_KEY_CHARS,
-    MIN_OUTPUT_TOKENS,
-)
+from context_assembler.providers.openai_responses.rule_book import Sent, breach, breaches
+from context_assembler.providers.openai_responses.settings import MIN_OUTPUT_TOKENS
 from context_assembler.values.breaches import level_if
-from context_assembler.values.parts import JsonObject
+from context_assembler.values.openai.flaws import (
+    cache_flaws,
+    metadata_flaws,
+    retirement_flaws,
+    sampling_flaws,
+)
+from context_assembler.values.openai.own_models import ALWAYS_REASON, DATE, can_reason, reasons_at
 from context_assembler.values.reading import as_array, as_number, as_object, as_text, objects_in
 from context_assembler.values.report import Violation
 
-_MAX_METADATA: Final = 16
-_MAX_KEY_CHARS: Final = 64
-_MAX_VALUE_CHARS: Final = 512
-_MAX_MARKS: Final = 4
 _NO_SAMPLING: Final = re.compile(r"gpt-(6\.([2-9]|\d\d)|[7-9]).*")
-_ONE_RETENTION: Final = re.compile(r"gpt-(5\.[5-9]|[6-9]).*")
 _LEAST_THRESHOLD: Final = 1000
-_DATE: Final = r"(-\d{4}-\d{2}-\d{2})?"
 
 # Parameters of Chat Completions: "In the Responses API, this parameter has moved to 'text.format'."
 _OF_CHAT: Final = (
@@ -33,9 +29,7 @@ _OF_CHAT: Final = (
 
 # What the id alone decides. Each was refused in so many words: "Unsupported value: 'none' is not
 # supported with the 'gpt-5-pro' model", "'reasoning.effort' is not supported with this model" …
-_ALWAYS_REASONS: Final = re.compile(
-    rf"(o[134]|gpt-5)(-(mini|nano|pro|preview))?{_DATE}|gpt-5\.\d-(pro|chat-latest){_DATE}"
-)
+_ALWAYS_REASONS: Final = re.compile(rf"{ALWAYS_REASON}|gpt-5\.\d-(pro|chat-latest){DATE}")
 _NEVER_REASONS: Final = re.compile(r"(gpt-4|gpt-3\.5|chatgpt-4o).*")
 _CURRENT_TURN_ONLY: Final = re.compile(r"o[134](-.*)?")
 _DEEP_RESEARCH: Final = re.compile(r".*-deep-research.*")
@@ -89,7 +83,7 @@ def _does_not_reason(sent: Sent) -> bool:
         return False
     if sent.limits is None:
         return _NEVER_REASONS.fullmatch(sent.model) is not None
-    return not reasons(sent.limits)
+    return not can_reason(sent.limits)
 
 
 def check_sampling(sent: Sent) -> Iterator[Violation]:
@@ -97,25 +91,20 @@ def check_sampling(sent: Sent) -> Iterator[Violation]:
     never = sent.is_openai and _NO_SAMPLING.fullmatch(sent.model)
     if not never and not (sent.is_openai and _is_reasoning(sent)):
         return
-    for name in ("temperature", "top_p"):
-        value = as_number(sent.payload.get(name))
-        if value is not None and never:
+    if not never:
+        yield from breaches("R10", sampling_flaws(sent.payload))
+    for name in ("temperature", "top_p") if never else ():
+        if as_number(sent.payload.get(name)) is not None:
             yield breach("R10", name, "is not taken by this model, the default neither")
-        elif value is not None and value != 1:
-            yield breach("R10", name, "only the default of 1 is taken while the model reasons")
     if as_number(sent.payload.get("top_logprobs")):
         yield breach("R10", "top_logprobs", "is not taken while the model reasons")
 
 
 def _is_reasoning(sent: Sent) -> bool:
     """Whether the model reasons with this payload: by its id, its row and the effort asked for."""
-    if _ALWAYS_REASONS.fullmatch(sent.model):
-        return True
-    if sent.limits is None or not reasons(sent.limits):
-        return False
-    asked = as_text(as_object(sent.payload.get("reasoning")).get("effort"))
-    effort = asked or sent.limits.thinking.default_level
-    return sent.limits.parameters.temperature != "always" and effort not in (None, "none")
+    is_known_to = _ALWAYS_REASONS.fullmatch(sent.model) is not None
+    effort = as_text(as_object(sent.payload.get("reasoning")).get("effort"))
+    return is_known_to or reasons_at(sent.limits, effort)
 
 
 def check_limits(sent: Sent) -> Iterator[Violation]:
@@ -130,42 +119,29 @@ def check_limits(sent: Sent) -> Iterator[Violation]:
     if payload.get("truncation") == "auto":
         message = "leaves out the oldest items without a word"
         yield breach("R8", "truncation", message, level="avoid")
-    yield from _check_metadata(payload)
+    yield from breaches("R11", metadata_flaws(payload))
     chosen = as_object(as_object(payload.get("text")).get("format")).get("type")
     is_checked = chosen == "json_object" and sent.is_openai and not sent.has_state
     if is_checked and not _mentions_json(sent):
         yield breach("R11", "text.format", "the word 'json' must stand in an input message")
 
 
-def _check_metadata(payload: JsonObject) -> Iterator[Violation]:
-    metadata = as_object(payload.get("metadata"))
-    if len(metadata) > _MAX_METADATA:
-        yield breach("R11", "metadata", f"at most {_MAX_METADATA} keys are taken")
-    for key, value in metadata.items():
-        if len(key) > _MAX_KEY_CHARS or len(as_text(value)) > _MAX_VALUE_CHARS:
-            message = f"a key has at most {_MAX_KEY_CHARS} characters, a value {_MAX_VALUE_CHARS}"
-            yield breach("R11", f"metadata.{key:.20}", message)
-
-
 def check_cache(sent: Sent) -> Iterator[Violation]:
     """R17: key, lifetime and marks of the prompt cache."""
-    if len(as_text(sent.payload.get("prompt_cache_key"))) > MAX_CACHE_KEY_CHARS:
-        yield breach("R17", "prompt_cache_key", f"at most {MAX_CACHE_KEY_CHARS} characters")
-    is_short = sent.payload.get("prompt_cache_retention") == "in_memory"
-    if is_short and sent.is_openai and _ONE_RETENTION.fullmatch(sent.model):
-        yield breach("R17", "prompt_cache_retention", "is '24h' with this model")
-    pieces = (piece for entry in sent.items for _, piece in entry.pieces())
-    marks = sum("prompt_cache_breakpoint" in piece for piece in pieces)
-    if marks > _MAX_MARKS:
-        message = f"of {marks} marks the latest {_MAX_MARKS} are written"
-        yield breach("R17", "input", message, level="avoid")
+    flaws = cache_flaws(
+        sent.payload,
+        model=sent.model,
+        is_openai=sent.is_openai,
+        pieces=(piece for entry in sent.items for _, piece in entry.pieces()),
+        where="input",
+    )
+    yield from breaches("R17", flaws)
 
 
 def check_dates(sent: Sent) -> Iterator[Violation]:
     """R19: the model is still there."""
-    gone = sent.limits.retires_on if sent.limits is not None else None
-    if sent.is_openai and gone is not None and sent.today is not None and gone <= sent.today:
-        yield breach("R19", "model", f"was shut down on {gone}")
+    if sent.is_openai:
+        yield from breaches("R19", retirement_flaws(sent.limits, today=sent.today))
 
 
 def _check_reply_length(sent: Sent) -> Iterator[Violation]:

@@ -1,20 +1,21 @@
 """Tools and parameters as keyword arguments of Responses."""
 
 from collections.abc import Mapping, Sequence
-from hashlib import sha256
 from typing import Final
 
 from context_assembler.errors import UnsupportedRequestError
-from context_assembler.providers.openai_responses.dialect import is_openai, reasons
 from context_assembler.values.deferral import ToolSearch, is_held_back
 from context_assembler.values.draft import Draft
 from context_assembler.values.limits import ModelLimits
 from context_assembler.values.native.response_items import PROVIDER
-from context_assembler.values.offered_tools import (
-    allowed_names,
-    is_offered,
-    plan_for,
-    spell_tools,
+from context_assembler.values.offered_tools import plan_for, spell_tools
+from context_assembler.values.openai.own_models import can_reason, is_own_api
+from context_assembler.values.openai.parameters import cache_key_of, effort_of, sampling_of
+from context_assembler.values.openai.tool_choice import (
+    ALLOWED_MODES,
+    mode_of,
+    names_to_choose,
+    spell_choice,
 )
 from context_assembler.values.parts import Json
 from context_assembler.values.reading import as_text
@@ -23,11 +24,7 @@ from context_assembler.values.texts.cleaning import clean_text
 from context_assembler.values.tools import ToolSpec
 from context_assembler.values.wire import plain_json
 
-MAX_TOOLS: Final = 128
 MIN_OUTPUT_TOKENS: Final = 16
-MAX_CACHE_KEY_CHARS: Final = 64
-
-_ALLOWED_MODES: Final[Mapping[str, str]] = {"auto": "auto", "any": "required"}
 
 # Kinds of tools that are chosen by the label of their server, or by their own name.
 _CHOICE_KEYS: Final[Mapping[str, str]] = {"mcp": "server_label", "custom": "name"}
@@ -63,7 +60,7 @@ def tool_search(limits: ModelLimits) -> ToolSearch | None:
         https://developers.openai.com/api/docs/guides/tools-tool-search
         https://learn.microsoft.com/en-us/azure/foundry/openai/how-to/tool-search (read 2026-11-27)
     """
-    can = is_openai(limits) and limits.supports("tool_search")
+    can = is_own_api(limits) and limits.supports("tool_search")
     return ToolSearch(shows_descriptions=True) if can else None
 
 
@@ -102,17 +99,14 @@ def render_parameters(draft: Draft) -> dict[str, Json]:
     parameters = draft.parameters
     _check_parameters(draft)
     rendered: dict[str, Json] = {"store": False, "max_output_tokens": parameters.max_tokens}
-    if reasons(draft.limits):
+    if can_reason(draft.limits):
         rendered["include"] = ["reasoning.encrypted_content"]
     effort = effort_of(draft)
     if effort is not None:
         rendered["reasoning"] = {"effort": effort}
-    for name in ("temperature", "top_p"):
-        value = getattr(parameters, name)
-        if value is not None:
-            rendered[name] = value
-    if is_openai(draft.limits) and draft.cache == "auto" and draft.session_id:
-        rendered["prompt_cache_key"] = _cache_key(draft.session_id)
+    rendered |= sampling_of(draft)
+    if is_own_api(draft.limits):
+        rendered |= cache_key_of(draft)
     return rendered
 
 
@@ -134,63 +128,35 @@ def _check_parameters(draft: Draft) -> None:
         )
 
 
-def effort_of(draft: Draft) -> str | None:
-    """Return the reasoning effort to ask for; `None` leaves it to the model."""
-    asked = "none" if draft.parameters.thinking_budget == 0 else draft.parameters.thinking_level
-    return asked if asked in draft.limits.thinking.levels else None
-
-
-def _cache_key(session_id: str) -> str:
-    """Return the key that routes a session's requests to one cache: at most 64 characters."""
-    key = clean_text(session_id)
-    return key if len(key) <= MAX_CACHE_KEY_CHARS else sha256(key.encode()).hexdigest()
-
-
 def render_tool_choice(
     draft: Draft, names: Mapping[str, str], *, tools: Sequence[dict[str, Json]]
 ) -> dict[str, Json]:
-    """Return the tool choice and whether calls may be parallel; only sent beside tools.
+    """Return the tool choice and whether calls may be parallel.
 
     Raises:
         UnsupportedRequestError: A forced call of a tool that is not offered.
     """
-    choice = draft.parameters.tool_choice
-    allowed = _allowed(draft, names, tools=tools)
-    if choice is None:
-        return {"tool_choice": allowed} if allowed else {}
-    if choice.mode in ("any", "tool"):
-        _check_forced(draft, has_tools=bool(tools))
-    if not tools:
-        return {}
-    if choice.name is None:
-        usual = "required" if choice.mode == "any" else choice.mode
-        rendered: dict[str, Json] = {"tool_choice": allowed or usual}
-    else:
-        rendered = {"tool_choice": _chosen(draft, choice.name, names)}
-    if choice.allows_parallel is not None and draft.limits.features.get("parallel_tools", True):
-        rendered["parallel_tool_calls"] = choice.allows_parallel
-    return rendered
+    return spell_choice(
+        draft,
+        provider=PROVIDER,
+        has_tools=bool(tools),
+        among=_allowed(draft, names, tools=tools),
+        choose=lambda name: _chosen(draft, name, names),
+    )
 
 
 def _allowed(
     draft: Draft, names: Mapping[str, str], *, tools: Sequence[dict[str, Json]]
 ) -> dict[str, Json]:
-    """Return the choice among some of the tools; empty where all may be called, or none.
-
-    Source:
-        types of the openai package 3.57, ToolChoiceAllowedParam (read 2026-11-27)
-    """
-    choice = draft.parameters.tool_choice
-    mode = choice.mode if choice is not None else "auto"
-    allowed = allowed_names(draft, provider=PROVIDER)
-    if allowed is None or mode not in _ALLOWED_MODES or not is_openai(draft.limits):
-        return {}
+    """Return the choice among some of the tools; empty where all may be called, or none."""
+    allowed = names_to_choose(draft, provider=PROVIDER, is_openai=is_own_api(draft.limits))
     told = {tool.name for tool in _told_tools(draft)}
     chosen = [_chosen(draft, name, names) for name in allowed if name in told]
     if not chosen:
         return {}
     searching = [{"type": "tool_search"} for tool in tools if tool.get("type") == "tool_search"]
-    return {"type": "allowed_tools", "mode": _ALLOWED_MODES[mode], "tools": [*searching, *chosen]}
+    mode = ALLOWED_MODES[mode_of(draft)]
+    return {"type": "allowed_tools", "mode": mode, "tools": [*searching, *chosen]}
 
 
 def _told_tools(draft: Draft) -> tuple[ToolSpec, ...]:
@@ -207,16 +173,3 @@ def _chosen(draft: Draft, name: str, names: Mapping[str, str]) -> dict[str, Json
     kind = as_text(native.get("type"))
     key = _CHOICE_KEYS.get(kind)
     return {"type": kind} if key is None else {"type": kind, key: plain_json(native.get(key))}
-
-
-def _check_forced(draft: Draft, *, has_tools: bool) -> None:
-    choice = draft.parameters.tool_choice
-    offered = {tool.name for tool in draft.tools if is_offered(tool, provider=PROVIDER)}
-    if choice is not None and choice.name is not None and choice.name not in offered:
-        raise refuse(
-            draft,
-            f"tool_choice names {choice.name!r}, which is not offered",
-            remedy="Name one of the tools, or use mode 'auto'.",
-        )
-    if not has_tools:
-        raise refuse(draft, "a call is forced, but no tool is offered", remedy="Add a tool.")

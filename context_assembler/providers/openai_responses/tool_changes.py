@@ -3,13 +3,14 @@
 from collections.abc import Iterator, Mapping
 from typing import Final
 
-from context_assembler.providers.openai_responses.dialect import is_openai
-from context_assembler.providers.openai_responses.settings import MAX_TOOLS, function_tool
+from context_assembler.providers.openai_responses.settings import function_tool
 from context_assembler.values.draft import Draft
 from context_assembler.values.limits import ModelLimits
 from context_assembler.values.messages import Message
 from context_assembler.values.native.response_items import PROVIDER
 from context_assembler.values.offered_tools import leave_strict, plan_for
+from context_assembler.values.openai.own_models import is_own_api
+from context_assembler.values.openai.parameters import MAX_TOOLS
 from context_assembler.values.parts import Json
 from context_assembler.values.schemas.strict_schemas import object_to_strict
 from context_assembler.values.tool_changes import NO_CHANGES, ChangeForms, changes_in
@@ -29,7 +30,7 @@ def change_forms(limits: ModelLimits) -> ChangeForms:
         https://developers.openai.com/api/docs/guides/keep-prefix-unchanged
         types of the openai package 3.57, AdditionalTools, ToolChoiceAllowedParam (read 2026-11-27)
     """
-    return _FORMS if is_openai(limits) and limits.host is None else NO_CHANGES
+    return _FORMS if is_own_api(limits) and limits.host is None else NO_CHANGES
 
 
 def added_tools(

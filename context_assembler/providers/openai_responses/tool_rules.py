@@ -1,19 +1,14 @@
 """Rules on tools and on the choice of one."""
 
-import re
 from collections.abc import Iterator
-from typing import Final
 
-from context_assembler.providers.openai_responses.rule_book import Sent, breach
-from context_assembler.providers.openai_responses.settings import MAX_TOOLS
-from context_assembler.values.breaches import level_if
+from context_assembler.providers.openai_responses.dialect import NAME_RULE
+from context_assembler.providers.openai_responses.rule_book import Sent, breach, breaches
+from context_assembler.values.openai.flaws import schema_flaws, strict_flaws
+from context_assembler.values.openai.parameters import MAX_TOOLS
 from context_assembler.values.parts import Json
 from context_assembler.values.reading import as_array, as_object, as_text, objects_in
 from context_assembler.values.report import Violation
-from context_assembler.values.schemas.root_objects import ROOT_UNIONS
-from context_assembler.values.schemas.strict_schemas import object_to_strict
-
-_NAME: Final = re.compile(r"[a-zA-Z0-9_-]{1,128}")
 
 
 def check_tools(sent: Sent) -> Iterator[Violation]:
@@ -49,37 +44,28 @@ def _added_tools(sent: Sent) -> Iterator[tuple[str, dict[str, Json]]]:
 def _check_function(sent: Sent, tool: dict[str, Json], *, where: str) -> Iterator[Violation]:
     if as_object(tool.get("function")):
         yield breach("R7", f"{where}.function", "name and parameters stand beside the type")
-    if not _NAME.fullmatch(as_text(tool.get("name"))):
-        yield breach("R7", f"{where}.name", f"must match {_NAME.pattern}")
-    parameters = tool.get("parameters")
-    yield from _check_schema(sent, parameters, where=f"{where}.parameters")
-    objection = object_to_strict(parameters)
-    if tool.get("strict") is True and objection is not None:
-        message = f"strict mode does not take this schema: {objection}"
-        level = level_if(sent.is_openai)
-        yield breach("R18", f"{where}.parameters", message, level=level)
+    if not NAME_RULE.allows(as_text(tool.get("name"))):
+        yield breach("R7", f"{where}.name", f"must match {NAME_RULE.pattern.pattern}")
+    schema, place = tool.get("parameters"), f"{where}.parameters"
+    is_strict = tool.get("strict") is True
+    yield from breaches("R7", schema_flaws(schema, where=place, is_openai=sent.is_openai))
+    strict = strict_flaws(schema, where=place, is_strict=is_strict, is_openai=sent.is_openai)
+    yield from breaches("R18", strict)
     if "strict" not in tool:
         message = "is tried where it is not told; tell it"
         yield breach("R18", f"{where}.strict", message, level="avoid")
 
 
-def _check_schema(sent: Sent, schema: Json, *, where: str) -> Iterator[Violation]:
-    fields = as_object(schema)
-    level = level_if(sent.is_openai)
-    if fields and fields.get("type") != "object":
-        yield breach("R7", f"{where}.type", "must be 'object'", level=level)
-    for union in ROOT_UNIONS:
-        if union in fields:
-            yield breach("R7", f"{where}.{union}", "no union at the root", level=level)
-
-
 def check_format(sent: Sent) -> Iterator[Violation]:
     """R18: the schema of the answer is one that is enforced."""
     asked = as_object(as_object(sent.payload.get("text")).get("format"))
-    objection = object_to_strict(asked.get("schema"))
-    if asked.get("strict") is True and objection is not None:
-        message = f"strict mode does not take this schema: {objection}"
-        yield breach("R18", "text.format.schema", message, level=level_if(sent.is_openai))
+    flaws = strict_flaws(
+        asked.get("schema"),
+        where="text.format.schema",
+        is_strict=asked.get("strict") is True,
+        is_openai=sent.is_openai,
+    )
+    yield from breaches("R18", flaws)
 
 
 def check_tool_choice(sent: Sent) -> Iterator[Violation]:

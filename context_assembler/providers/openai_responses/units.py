@@ -16,30 +16,35 @@ from context_assembler.providers.openai_responses.dialect import (
     NAME_RULE,
     instruction_role,
 )
-from context_assembler.providers.openai_responses.forms import CallForm, call_forms, with_ids
-from context_assembler.providers.openai_responses.items import Entry, Spelling, reply_items
+from context_assembler.providers.openai_responses.forms import CallForm, call_forms
+from context_assembler.providers.openai_responses.items import Spelling, reply_items
 from context_assembler.providers.openai_responses.outputs import output_entry
 from context_assembler.providers.openai_responses.tool_changes import added_tools
 from context_assembler.values.draft import Draft
 from context_assembler.values.exchanges import stands_in
+from context_assembler.values.fenced_messages import fence_summary, text_of_parts
 from context_assembler.values.limits import ModelLimits
 from context_assembler.values.messages import Message
-from context_assembler.values.names import respell_names, spell_call_ids
-from context_assembler.values.native.response_items import PROVIDER, is_sealed_compaction, sendable
-from context_assembler.values.offered_tools import known_tools
+from context_assembler.values.names import spell_call_ids, with_call_ids
+from context_assembler.values.native.response_items import (
+    PROVIDER,
+    Entry,
+    is_sealed_compaction,
+    sendable,
+)
+from context_assembler.values.offered_tools import known_tools, wire_names
 from context_assembler.values.parts import (
     NO_SYSTEM_AUTHORITY,
     Document,
     Image,
-    JsonObject,
     Opaque,
     Part,
     Text,
     ToolCall,
     ToolResult,
 )
-from context_assembler.values.reading import as_text
-from context_assembler.values.texts.fences import REMINDER_TAG, SUMMARY_TAG, fence
+from context_assembler.values.reading import as_object, as_text
+from context_assembler.values.texts.fences import REMINDER_TAG, fence
 
 UnitRole: TypeAlias = Literal["user", "assistant", "system"]
 
@@ -58,15 +63,9 @@ def tool_names(draft: Draft) -> dict[str, str]:
     native = {
         tool.name: name
         for tool in known_tools(draft)
-        if (spec := tool.native_specs.get(PROVIDER)) is not None and (name := _native_name(spec))
+        if (name := as_text(as_object(tool.native_specs.get(PROVIDER)).get("name")))
     }
-    called = (call.name for message in draft.messages for call in message.tool_calls)
-    plain = {*(tool.name for tool in known_tools(draft)), *called} - native.keys()
-    return respell_names(plain, rule=NAME_RULE) | native
-
-
-def _native_name(spec: JsonObject) -> str:
-    return as_text(spec.get("name"))
+    return wire_names(draft, rule=NAME_RULE, native_names=native)
 
 
 def render_units(
@@ -95,7 +94,7 @@ def _unit(
         return Unit(role="user", items=tuple(_summary(message)))
     if message.role == "system":
         return _system_unit(message, spelling.limits)
-    paired = list(with_ids(message, own_ids))
+    paired = list(with_call_ids(message, own_ids))
     answers = tuple(_answers(paired, spelling))
     if message.role == "assistant":
         call_ids = [call_id for part, call_id in paired if isinstance(part, ToolCall)]
@@ -121,12 +120,7 @@ def _summary(message: Message) -> Iterator[Entry]:
     if any(map(is_sealed_compaction, own)):
         yield from own
         return
-    yield from _say("user", [text_piece(fence(SUMMARY_TAG, _text_of(message)))])
-
-
-def _text_of(message: Message) -> str:
-    opaque = (part.text for part in message.parts if isinstance(part, Opaque))
-    return message.text or "\n".join(filter(None, opaque))
+    yield from _say("user", [text_piece(fence_summary(message))])
 
 
 def _answers(
@@ -164,10 +158,8 @@ def _system_unit(message: Message, limits: ModelLimits) -> Unit:
     """Return instructions given late under their role, or fenced where they have no authority."""
     has_authority = message.origin not in NO_SYSTEM_AUTHORITY
     own = [part for part in message.parts if has_authority and _is_own_entry(part)]
-    text = "\n".join(
-        part.text
-        for part in message.parts
-        if isinstance(part, Text | Opaque) and part not in own and part.text.strip()
+    text = text_of_parts(
+        part for part in message.parts if isinstance(part, Text | Opaque) and part not in own
     )
     media = [
         piece

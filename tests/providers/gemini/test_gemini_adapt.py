@@ -21,7 +21,7 @@ from context_assembler.values.tools import ToolChoice, ToolSpec
 from tests.providers.drafts import (
     GEMINI_4,
     GEMINI_25,
-    PIXEL,
+    PICTURE,
     READ_FILE,
     assistant,
     call,
@@ -31,7 +31,6 @@ from tests.providers.drafts import (
     user,
 )
 
-PICTURE = Image(source=Base64Source(media_type="image/png", data=PIXEL))
 GIF = Image(source=Base64Source(media_type="image/gif", data="R0lGODlh"))
 ELSEWHERE = ToolSpec(name="web_search", native_specs={"anthropic": {"type": "web_search"}})
 

@@ -1,5 +1,6 @@
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import pytest
@@ -8,8 +9,6 @@ from context_assembler.errors import UnsupportedRequestError
 from context_assembler.providers import GEMINI
 from context_assembler.providers.gemini.generations import generation_of
 from context_assembler.providers.gemini.units import PLACEHOLDER
-from context_assembler.values.context import Payload
-from context_assembler.values.draft import Draft
 from context_assembler.values.events import Provenance
 from context_assembler.values.limits import ModelLimits, ThinkingRule
 from context_assembler.values.messages import Message
@@ -29,6 +28,8 @@ from context_assembler.values.tools import ToolChoice, ToolSpec
 from tests.providers.drafts import (
     GEMINI_4,
     GEMINI_25,
+    PDF,
+    PICTURE,
     PIXEL,
     READ_FILE,
     assistant,
@@ -39,20 +40,16 @@ from tests.providers.drafts import (
     results,
     user,
 )
+from tests.providers.rendering import render_valid
 
-PICTURE = Image(source=Base64Source(media_type="image/png", data=PIXEL))
 PIXEL_PART = {"inline_data": {"mime_type": "image/png", "data": PIXEL}}
-PDF = Document(source=Base64Source(media_type="application/pdf", data="JVBERi0="))
 SEARCH = ToolSpec(name="google_search", native_specs={"gemini": {"google_search": {}}})
 GEMINI_20 = replace(GEMINI_25, id="gemini-2.0-flash", thinking=ThinkingRule())
 BLIND = replace(GEMINI_4, features={"vision": False, "pdf": False})
 SIGNATURE = "EqQBCkYIBxgCKkD"
 
 
-def render(made: Draft) -> Payload:
-    payload = GEMINI.render(made)
-    assert GEMINI.check_payload(payload, limits=made.limits) == []
-    return payload
+render = partial(render_valid, GEMINI)
 
 
 def contents(

@@ -32,6 +32,7 @@ from tests.providers.drafts import (
     MISTRAL,
     PIXEL,
     READ_FILE,
+    SHARP_PICTURE,
     assistant,
     call,
     draft,
@@ -40,10 +41,10 @@ from tests.providers.drafts import (
     results,
     user,
 )
+from tests.providers.rendering import render_valid
 from tests.providers.sdk_types import assert_sdk_takes
 
 US = "openai_responses"
-PICTURE = Image(source=Base64Source(media_type="image/png", data=PIXEL), detail="high")
 PIXEL_PIECE = {
     "type": "input_image",
     "detail": "high",
@@ -80,8 +81,7 @@ READ_CALL = ToolCall(
 
 
 def render(made: Draft) -> Payload:
-    payload = OPENAI_RESPONSES.render(made)
-    assert OPENAI_RESPONSES.check_payload(payload, limits=made.limits) == []
+    payload = render_valid(OPENAI_RESPONSES, made)
     assert_sdk_takes(US, payload)
     return payload
 
@@ -433,7 +433,7 @@ def test_what_an_assistant_cannot_send_is_named() -> None:
     foreign = Opaque(provider="anthropic", block={"type": "x"}, text="found 3")
     silent = Opaque(provider="gemini", block={"x": 1})
 
-    sent = items(user("go"), assistant(PICTURE, letter, foreign, silent), user(silent, "ok"))
+    sent = items(user("go"), assistant(SHARP_PICTURE, letter, foreign, silent), user(silent, "ok"))
 
     assert [item["content"] for item in sent[1:-1]] == [
         "[image left out: image/png; not taken from an assistant]",
@@ -469,11 +469,11 @@ COMPACTED_ELSEWHERE = Opaque(provider="anthropic", block={"type": "compaction", 
 
 ADAPTED: dict[str, tuple[Draft, str]] = {
     "a picture for a blind model": (
-        draft([user(PICTURE)], limits=replace(GPT_4O, features={"vision": False})),
+        draft([user(SHARP_PICTURE)], limits=replace(GPT_4O, features={"vision": False})),
         "media.unsupported",
     ),
     "a picture of an assistant": (
-        draft([user("go"), assistant(PICTURE), user("ok")], limits=GPT_62),
+        draft([user("go"), assistant(SHARP_PICTURE), user("ok")], limits=GPT_62),
         "media.role",
     ),
     "another provider's block": (
@@ -504,7 +504,7 @@ ADAPTED: dict[str, tuple[Draft, str]] = {
         "compaction.twin",
     ),
     "501 pictures": (
-        draft([user(*[PICTURE] * 501)], limits=GPT_62),
+        draft([user(*[SHARP_PICTURE] * 501)], limits=GPT_62),
         "media.count",
     ),
 }
@@ -573,7 +573,7 @@ def test_a_forced_tool_stays_among_too_many() -> None:
 
 
 def test_what_other_servers_take_at_most_is_not_known() -> None:
-    made = draft([user(*[PICTURE] * 501)], limits=MISTRAL)
+    made = draft([user(*[SHARP_PICTURE] * 501)], limits=MISTRAL)
 
     assert OPENAI_RESPONSES.adapt(made) == (made, ())
 
@@ -595,7 +595,7 @@ def test_results_come_first_and_hold_pictures() -> None:
         user("go"),
         assistant(call("c1", path="a"), call("c2", path="b")),
         note("late"),
-        results(result("c1", "alpha", PICTURE), result("c2", "ENOENT", is_error=True)),
+        results(result("c1", "alpha", SHARP_PICTURE), result("c2", "ENOENT", is_error=True)),
     )
 
     assert [item["type"] for item in sent[1:]] == [
@@ -612,7 +612,7 @@ OUTPUTS: dict[str, tuple[Any, bool, Any]] = {
     "nothing": ((), False, "(no output)"),
     "a silent failure": ((), True, "ERROR: the tool failed without saying why"),
     "a picture of a failure": (
-        (PICTURE,),
+        (SHARP_PICTURE,),
         True,
         [
             {"type": "input_text", "text": "ERROR: the tool failed without saying why"},
@@ -690,7 +690,7 @@ def test_calls_that_are_no_functions(
 def test_a_picture_answers_a_custom_call_in_a_list() -> None:
     asked = native_call("custom_tool_call", {"input": "foo"})
 
-    sent = items(user("go"), assistant(asked), results(result("c1", PICTURE)))
+    sent = items(user("go"), assistant(asked), results(result("c1", SHARP_PICTURE)))
 
     assert sent[2]["output"] == [PIXEL_PIECE]
 
@@ -791,7 +791,7 @@ def test_pieces_of_content(part: Part, limits: ModelLimits, piece: dict[str, Any
 
 BLIND = replace(GPT_4O, features={"vision": False, "pdf": False})
 IN_WORDS: dict[str, tuple[Part, ModelLimits, str]] = {
-    "a picture for a blind model": (PICTURE, BLIND, "the model takes no images"),
+    "a picture for a blind model": (SHARP_PICTURE, BLIND, "the model takes no images"),
     "a bitmap": (
         Image(source=Base64Source(media_type="image/bmp", data="Qk0=")),
         GPT_62,
@@ -897,8 +897,8 @@ def test_instructions_without_authority_are_fenced_user_text() -> None:
 
 
 def test_a_system_message_with_media_is_user_content() -> None:
-    mixed = Message(role="system", parts=(Text("Look."), PICTURE), origin="developer")
-    bare = replace(mixed, parts=(PICTURE,))
+    mixed = Message(role="system", parts=(Text("Look."), SHARP_PICTURE), origin="developer")
+    bare = replace(mixed, parts=(SHARP_PICTURE,))
 
     assert items(user("go"), mixed)[1]["content"][1] == PIXEL_PIECE
     assert items(user("go"), bare)[1] == {

@@ -6,7 +6,6 @@ import pytest
 from context_assembler.errors import ReplyError
 from context_assembler.providers import OPENAI_RESPONSES, provider_for_reply
 from context_assembler.values.draft import Reply
-from context_assembler.values.events import Usage
 from context_assembler.values.parts import Opaque, Part, Text, Thinking, ToolCall
 from tests.providers.drafts import (
     GPT_62,
@@ -17,7 +16,7 @@ from tests.providers.drafts import (
     results,
     user,
 )
-from tests.providers.wires import json_answer, openai_client, stream_answer
+from tests.providers.wires import USAGE, json_answer, openai_client, stream_answer
 
 US = "openai_responses"
 REASONING: dict[str, Any] = {
@@ -84,13 +83,7 @@ def test_an_sdk_object_and_its_dict_read_alike() -> None:
 
     assert from_object == from_dict
     assert from_dict.parts == PARTS
-    assert from_dict.usage == Usage(
-        input_tokens=130,
-        output_tokens=30,
-        cache_read_tokens=100,
-        cache_write_tokens=20,
-        reasoning_tokens=7,
-    )
+    assert from_dict.usage == USAGE
     assert (from_dict.response_id, from_dict.stop_reason) == ("resp_1", "completed")
     assert provider_for_reply(response) is OPENAI_RESPONSES
 

@@ -1,0 +1,1 @@
+"""What OpenAI's two protocols have in common."""
