@@ -61,7 +61,8 @@ class AssembledContext:
     `checks_payloads`: whether each payload is held against its provider's rules when it is spelled
     out. `epoch` is what stands in front of the conversation, for `record` to keep; `epoch_before` what
     stood there in the session's last call. `others` are the same request by another protocol that
-    the model speaks and the session has spoken; see `for_provider`.
+    the model speaks and the session has spoken; `respell` makes it one for any other provider; see
+    `for_provider`.
     """
 
     draft: Draft
@@ -75,6 +76,7 @@ class AssembledContext:
     others: Mapping[str, "AssembledContext"] = field(
         default_factory=dict[str, "AssembledContext"], repr=False, compare=False
     )
+    respell: "Respell | None" = field(default=None, repr=False, compare=False)
 
     @property
     def system_prompt(self) -> str:
@@ -161,21 +163,34 @@ class AssembledContext:
     def for_provider(self, provider: str) -> "AssembledContext":
         """Return the context that a payload for that provider is spelled from, with its own report.
 
-        It is another one where the model speaks that protocol beside its usual one, and replies of
-        this session came over it: their reasoning is sent there, and counted.
+        Where the model speaks that protocol beside its usual one, and replies of this session came
+        over it, their reasoning is sent there, and the history is cut for it. For every other provider
+        it is this request as that one takes it: a row of the report for each thing that is not
+        sent there or in other words, and a ledger of what is sent.
+
+        Raises:
+            UnsupportedRequestError: No provider of that name is bundled.
         """
+        self._functions(provider)
+        if provider == self.provider:
+            return self
         other = self.others.get(provider)
         if other is None:
-            return self
+            if self.respell is None:
+                return self
+            other = self.respell(self, provider)
         metadata = replace(
             other.metadata,
             assembly_ms=self.metadata.assembly_ms,
             cache_hit=self.metadata.cache_hit,
         )
-        return replace(other, metadata=metadata)
+        others = {**self.others, self.provider: self}
+        return replace(other, metadata=metadata, others=others, respell=self.respell)
 
     def _draft_for(self, provider: str | None) -> Draft:
-        return self.for_provider(provider or self.provider).draft
+        """Return what is rendered: a provider adapts by itself what was made for another."""
+        other = self.others.get(provider or self.provider)
+        return self.draft if other is None else other.draft
 
     def _warn_of_refusal(self, broken: list[Violation], *, provider: str | None) -> None:
         refused = [str(violation) for violation in broken if violation.level == "refused"]
@@ -199,3 +214,7 @@ class AssembledContext:
                 remedy=f"Render for one of: {listed}.",
             )
         return self.functions[name]
+
+
+Respell: TypeAlias = Callable[[AssembledContext, str], AssembledContext]
+"""Spells a context for a provider that it was not made for."""

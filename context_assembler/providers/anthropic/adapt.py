@@ -90,8 +90,7 @@ def adapt(draft: Draft) -> tuple[Draft, tuple[ReportEntry, ...]]:
     """Return the draft as the Messages API takes it, and a row for every change.
 
     What it cannot take of a message becomes a line that names it; an assistant message takes
-    neither images nor documents. Adapting twice changes nothing more; only what tells of a place
-    that a system message does not have is told again.
+    neither images nor documents. Adapting twice changes nothing more, and tells nothing again.
 
     Source:
         https://platform.claude.com/docs/en/api/versioning (2026-10-21; read 2026-11-27)
@@ -112,7 +111,7 @@ def adapt(draft: Draft) -> tuple[Draft, tuple[ReportEntry, ...]]:
     adapted, allowed_rows = drop_allowed(adapted, api="The Messages API")
     adapted, budget_rows = _drop_budget(adapted)
     tool_rows = (*foreign_rows, *strict_rows, *allowed_rows)
-    place_rows = tell_displaced(adapted)
+    adapted, place_rows = tell_displaced(adapted)
     return adapted, (*tool_rows, *summary_rows, *rows, *place_rows, *budget_rows)
 
 

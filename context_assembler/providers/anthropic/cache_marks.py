@@ -2,13 +2,13 @@
 
 from typing import Final
 
+from context_assembler.providers.anthropic.blocks import THINKING_TYPES
 from context_assembler.values.json_shapes import is_array, is_object
 from context_assembler.values.limits import CacheRule
 from context_assembler.values.parts import Json
 
 _CHARS_PER_TOKEN: Final = 4
 _LOOKBACK_BLOCKS: Final = 20
-_UNMARKABLE: Final = frozenset({"thinking", "redacted_thinking"})
 
 
 def add_cache_marks(payload: dict[str, Json], rule: CacheRule) -> None:
@@ -53,7 +53,7 @@ def _mark_long_step(messages: list[dict[str, Json]]) -> None:
         return
     for i, j in reversed(step[: _LOOKBACK_BLOCKS - 1]):
         block = messages[i]["content"][j]
-        if block["type"] not in _UNMARKABLE:
+        if block["type"] not in THINKING_TYPES:
             messages[i]["content"][j] = {**block, "cache_control": {"type": "ephemeral"}}
             return
 

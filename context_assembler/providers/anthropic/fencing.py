@@ -1,6 +1,7 @@
 """System messages that stand where the Messages API takes none, and are told of."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from itertools import pairwise
 from typing import Final
 
@@ -16,21 +17,27 @@ _REASON: Final = (
 )
 
 
-def tell_displaced(draft: Draft) -> tuple[ReportEntry, ...]:
+def tell_displaced(draft: Draft) -> tuple[Draft, tuple[ReportEntry, ...]]:
     """Return a row for each system message that might speak as the system, but has no place to.
 
     It stands behind an assistant message, or a message of the user came behind it before any reply:
-    what ended a payload as a system message is part of the user's in the next one.
+    what ended a payload as a system message is part of the user's in the next one. The draft knows
+    which were told of.
 
     Source:
         https://platform.claude.com/docs/en/build-with-claude/mid-conversation-system-messages
         (read 2026-11-27)
     """
+    fenced = _find_displaced(draft)
+    rows = tuple(_row(draft.messages[at]) for at in sorted(fenced - draft.fenced))
+    return (draft if fenced == draft.fenced else replace(draft, fenced=fenced)), rows
+
+
+def _find_displaced(draft: Draft) -> frozenset[int]:
     takes_system = draft.limits.supports("mid_conversation_system")
     if not takes_system or not _may_be_displaced(draft.messages):
-        return ()
-    units = render_units(draft, tool_names(draft))
-    return tuple(_row(draft.messages[at]) for at in displaced_units(units))
+        return frozenset()
+    return frozenset(displaced_units(render_units(draft, tool_names(draft))))
 
 
 def _may_be_displaced(messages: Sequence[Message]) -> bool:

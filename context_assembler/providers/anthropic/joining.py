@@ -2,15 +2,13 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import groupby
-from typing import Final
 
 from context_assembler.providers.anthropic.blocks import THINKING_TYPES
 from context_assembler.providers.anthropic.units import Unit
 from context_assembler.values.compactions import COMPACTION_TYPE
+from context_assembler.values.fenced_messages import OPENING
 from context_assembler.values.parts import Json
 from context_assembler.values.reading import as_text
-
-OPENING: Final = "(The conversation starts with the assistant.)"
 
 
 def join_units(units: Iterable[Unit], *, takes_system: bool) -> list[dict[str, Json]]:

@@ -7,10 +7,8 @@ from context_assembler.providers.anthropic.adapt import adapt
 from context_assembler.providers.anthropic.betas import add_beta_header
 from context_assembler.providers.anthropic.blocks import THINKING_TYPES, place_compaction
 from context_assembler.providers.anthropic.cache_marks import add_cache_marks
-from context_assembler.providers.anthropic.joining import (
-    join_units,
-    strip_prefill,
-)
+from context_assembler.providers.anthropic.containers import render_container
+from context_assembler.providers.anthropic.joining import join_units, strip_prefill
 from context_assembler.providers.anthropic.settings import (
     render_parameters,
     render_tool_choice,
@@ -42,7 +40,7 @@ def render(draft: Draft) -> Payload:
     messages = join_units(render_units(draft, names), takes_system=takes_system)
     if not messages:
         raise EmptySessionError(draft.session_id)
-    payload: Payload = {"model": draft.limits.api_id or draft.limits.id}
+    payload: Payload = {"model": draft.limits.wire_id}
     payload |= render_parameters(draft)
     strip_prefill(messages, may_think=_may_think(payload, draft.limits))
     if system:
@@ -50,6 +48,7 @@ def render(draft: Draft) -> Payload:
     if tools:
         payload["tools"] = tools
     payload |= render_tool_choice(draft, names, tools=tools)
+    payload |= render_container(draft, tools=tools)
     payload["messages"] = messages
     if draft.cache == "auto":
         add_cache_marks(payload, draft.limits.cache)

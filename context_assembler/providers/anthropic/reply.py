@@ -5,16 +5,17 @@ from typing import Any, Final
 
 from context_assembler.errors import ReplyError
 from context_assembler.providers.anthropic.blocks import PROVIDER, THINKING_TYPES
+from context_assembler.providers.anthropic.containers import read_container
 from context_assembler.providers.anthropic.units import tool_names
 from context_assembler.values.arguments import parse_arguments
 from context_assembler.values.bounding import within_bounds
 from context_assembler.values.draft import Draft, Reply
-from context_assembler.values.events import Usage
 from context_assembler.values.json_shapes import is_array, is_object
 from context_assembler.values.native.anthropic_texts import describe_block
-from context_assembler.values.parts import Json, JsonObject, Opaque, Part, Text, Thinking, ToolCall
+from context_assembler.values.native.anthropic_usage import read_usage
+from context_assembler.values.parts import JsonObject, Opaque, Part, Text, Thinking, ToolCall
 from context_assembler.values.reading import as_object, as_text, objects_in
-from context_assembler.values.wire import count_of, object_of
+from context_assembler.values.wire import object_of
 
 _READ_OF_CALLS: Final = frozenset({"type", "id", "name", "input"})
 _CUT_OFF: Final = frozenset({None, "max_tokens", "model_context_window_exceeded"})
@@ -43,7 +44,7 @@ def read_reply(reply: Any, draft: Draft | None = None) -> Reply:
     content = body.get("content")
     if not is_array(content) or not all(map(is_object, content)):
         raise ReplyError(reply, reason="it has no list of content blocks")
-    original_names = _original_names(draft)
+    original_names, usage = _original_names(draft), as_object(body.get("usage"))
     warnings: list[str] = []
     parts: list[Part] = []
     for _, block in objects_in(content):
@@ -59,7 +60,8 @@ def read_reply(reply: Any, draft: Draft | None = None) -> Reply:
         parts=tuple(parts),
         response_id=as_text(body.get("id")) or None,
         stop_reason=stop_reason,
-        usage=_read_usage(body.get("usage")),
+        usage=read_usage(usage) if usage else None,
+        container=read_container(body.get("container")),
         warnings=tuple(warnings),
     )
 
@@ -106,25 +108,4 @@ def _read_call(
         arguments=read.arguments,
         arguments_json=read.spelled,
         extras={PROVIDER: kept} if kept else None,
-    )
-
-
-def _read_usage(usage: Json) -> Usage | None:
-    """Return the usage with the whole prompt as input; the API reports the uncached rest.
-
-    Source:
-        https://platform.claude.com/docs/en/build-with-claude/prompt-caching (read 2026-11-27)
-    """
-    fields = as_object(usage)
-    if not fields:
-        return None
-    read = count_of(fields.get("cache_read_input_tokens"))
-    written = count_of(fields.get("cache_creation_input_tokens"))
-    details = as_object(fields.get("output_tokens_details"))
-    return Usage(
-        input_tokens=count_of(fields.get("input_tokens")) + read + written,
-        output_tokens=count_of(fields.get("output_tokens")),
-        cache_read_tokens=read,
-        cache_write_tokens=written,
-        reasoning_tokens=count_of(details.get("thinking_tokens")),
     )

@@ -34,7 +34,7 @@ _LEAST_BUDGET_TOKENS: Final = 1024
 
 # `_calculate_nonstreaming_timeout` in the anthropic package 2.14: ten minutes at 128,000 tokens an
 # hour. Above, `messages.create` raises before anything is sent.
-_MAX_WHOLE_TOKENS: Final = 21_333
+MAX_WHOLE_TOKENS: Final = 21_333
 
 
 def check_tools(sent: Sent) -> Iterator[Violation]:
@@ -237,8 +237,8 @@ def _check_length_unstreamed(sent: Sent) -> Iterator[Violation]:
     """A31: long replies are streamed, or `messages.create` of the SDK raises."""
     max_tokens = as_number(sent.payload.get("max_tokens"))
     is_whole = not sent.payload.get("stream") and sent.payload.get("timeout") is None
-    if is_whole and max_tokens is not None and max_tokens > _MAX_WHOLE_TOKENS:
-        message = f"above {_MAX_WHOLE_TOKENS:,} tokens messages.create needs stream or a timeout"
+    if is_whole and max_tokens is not None and max_tokens > MAX_WHOLE_TOKENS:
+        message = f"above {MAX_WHOLE_TOKENS:,} tokens messages.create needs stream or a timeout"
         yield breach("A31", "max_tokens", message, level="avoid")
 
 

@@ -6,6 +6,7 @@ from itertools import pairwise
 from typing import Final
 
 from context_assembler.providers.anthropic.rule_book import Block, Sent, SentTurn, breach
+from context_assembler.values.compactions import COMPACTION_TYPE
 from context_assembler.values.parts import Json
 from context_assembler.values.reading import as_array, as_object, as_text
 from context_assembler.values.report import Violation
@@ -61,7 +62,7 @@ def check_order(sent: Sent) -> Iterator[Violation]:
     if not sent.turns:
         return
     first, last = sent.turns[0], sent.turns[-1]
-    if first.role == "assistant" and not any(b.kind == "compaction" for b in first.blocks):
+    if first.role == "assistant" and not any(b.kind == COMPACTION_TYPE for b in first.blocks):
         yield breach("A12", first.where, "the user should speak first", level="avoid")
     if last.role != "assistant":
         return
@@ -155,7 +156,7 @@ def check_server_tools(sent: Sent) -> Iterator[Violation]:
             elif block.is_server_result and block.body["tool_use_id"] not in seen:
                 yield breach("A4", block.where, "its server_tool_use does not stand before it")
     for before, turn in pairwise(sent.turns):
-        if before.role == "assistant" and turn.role == "user" and _pending(before):
+        if before.role == "assistant" and turn.role == "user" and _waits_for_server(before):
             for block in turn.blocks:
                 if block.kind != "tool_result":
                     message = "a server tool is pending: only tool results are taken"
@@ -167,11 +168,6 @@ def _check_server_id(block: Block) -> Iterator[Violation]:
     call_id = as_text(block.body.get("id"))
     if block.kind == "server_tool_use" and not _SERVER_ID.fullmatch(call_id):
         yield breach("A5", f"{block.where}.id", "a server tool's id begins with srvtoolu_")
-
-
-def _pending(turn: SentTurn) -> bool:
-    calls = {as_text(b.body.get("id")) for b in turn.blocks if b.kind in _SERVER_CALLS}
-    return bool(calls - {as_text(b.body.get("tool_use_id")) for b in turn.blocks})
 
 
 def check_call_ids(sent: Sent) -> Iterator[Violation]:

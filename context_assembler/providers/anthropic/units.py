@@ -16,9 +16,10 @@ from context_assembler.providers.anthropic.blocks import (
 )
 from context_assembler.providers.anthropic.tool_changes import change_blocks
 from context_assembler.values.draft import Draft
+from context_assembler.values.fenced_messages import text_of_system
 from context_assembler.values.messages import Message
-from context_assembler.values.names import NameRule, respell_names, spell_call_ids
-from context_assembler.values.offered_tools import known_tools, plan_for
+from context_assembler.values.names import NameRule, spell_call_ids, with_call_ids
+from context_assembler.values.offered_tools import known_tools, plan_for, wire_names
 from context_assembler.values.parts import (
     NO_SYSTEM_AUTHORITY,
     Json,
@@ -60,10 +61,7 @@ def tool_names(draft: Draft) -> dict[str, str]:
         if (spec := tool.native_specs.get(PROVIDER)) is not None
         and isinstance(spec.get("name"), str)
     }
-    called = (call.name for message in draft.messages for call in message.tool_calls)
-    own = (tool.name for tool in known_tools(draft) if not tool.native_specs)
-    plain = {*own, *called} - native.keys()
-    return respell_names(plain, rule=NAME_RULE) | native
+    return wire_names(draft, rule=NAME_RULE, native_names=native)
 
 
 def render_units(draft: Draft, names: Mapping[str, str]) -> list[Unit]:
@@ -89,8 +87,7 @@ def _toolsets(messages: Sequence[Message], ids: Sequence[tuple[str, ...]]) -> di
     """
     toolsets: dict[str, Json] = {}
     for message, own_ids in zip(messages, ids, strict=True):
-        paired = (part for part in message.parts if isinstance(part, ToolCall | ToolResult))
-        for part, call_id in zip(paired, own_ids, strict=True):
+        for part, call_id in with_call_ids(message, own_ids):
             if isinstance(part, ToolCall) and (name := own_extras(part).get("toolset_name")):
                 toolsets[call_id] = name
     return toolsets
@@ -137,9 +134,7 @@ def _system_unit(
         changes: The blocks of a note that tells of changed tools.
     """
     own = changes or tuple(_system_blocks(message))
-    text = "\n".join(
-        part.text for part in message.parts if isinstance(part, Text | Opaque) and part.text.strip()
-    )
+    text = text_of_system(message)
     media = [
         block
         for part in message.parts

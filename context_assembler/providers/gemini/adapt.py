@@ -19,15 +19,29 @@ from context_assembler.values.draft import Draft, Parameters
 from context_assembler.values.limits import ModelLimits
 from context_assembler.values.media.media_rules import MediaRules, Objection
 from context_assembler.values.messages import Role
-from context_assembler.values.native.gemini_fields import KINDS, NOT_ON_VERTEX, snake_fields
+from context_assembler.values.native.gemini_fields import (
+    CONTINUATION,
+    KINDS,
+    NOT_ON_VERTEX,
+    snake_fields,
+)
 from context_assembler.values.native.gemini_parts import PROVIDER, is_part
 from context_assembler.values.offered_tools import (
     declared_tools,
     leave_out_foreign,
     leave_strict,
 )
-from context_assembler.values.parts import Document, Image, Json, Opaque, ResultPart, UrlSource
+from context_assembler.values.parts import (
+    Document,
+    Image,
+    Json,
+    JsonObject,
+    Opaque,
+    ResultPart,
+    UrlSource,
+)
 from context_assembler.values.report import ReportEntry
+from context_assembler.values.summaries import settle_summaries
 
 MAX_INLINE_CHARS: Final = 100 * 1024 * 1024  # of base64, in one request
 MAX_IMAGE_CHARS_ON_VERTEX: Final = 7_000_000 // 3 * 4
@@ -81,9 +95,10 @@ def adapt(draft: Draft) -> tuple[Draft, tuple[ReportEntry, ...]]:
         judge_media(rules=rules, limits=draft.limits, takes_from_assistant=True),
         _judge_type,
     ]
-    messages, rows = adapt_messages(draft.messages, judges=judges, rules=rules)
+    told, summary_rows = settle_summaries(draft.messages, provider=PROVIDER)
+    messages, rows = adapt_messages(told, judges=judges, rules=rules)
     messages, field_rows = trim_fields(messages, is_vertex=is_on_vertex(draft.limits))
-    rows = [*rows, *field_rows]
+    rows = [*summary_rows, *rows, *field_rows]
     declared = declared_tools(draft, provider=PROVIDER)
     tools, foreign_rows = leave_out_foreign(declared, provider=PROVIDER)
     tools, schema_rows = fit_schemas(tools)
@@ -107,12 +122,8 @@ def judge_own(*, is_vertex: bool) -> Judge:
         if not isinstance(part, Opaque) or part.provider != PROVIDER:
             return None
         if not is_part(part.block):
-            named = ", ".join(part.block)
             return Change(
-                text="",
-                decision="dropped",
-                rule="content.metadata",
-                reason=f"What the reply says about itself ({named}) is not sent back.",
+                text="", decision="dropped", rule="content.metadata", reason=_tell_left(part.block)
             )
         foreign = sorted(snake_fields(part.block).keys() & KINDS & NOT_ON_VERTEX)
         if not is_vertex or not foreign:
@@ -125,6 +136,21 @@ def judge_own(*, is_vertex: bool) -> Judge:
         )
 
     return judge
+
+
+def _tell_left(block: JsonObject) -> str:
+    """Say why what a reply says about itself stays behind.
+
+    Source:
+        docstring of `google.genai.types.GenerateContentConfig.automatic_continuation`, google-genai
+        3.6 (read 2026-11-27): a token goes with the same request, which the SDK repeats by itself.
+    """
+    if snake_fields(block).keys() == {CONTINUATION}:
+        return (
+            "A continuation token holds for the very request that it answered, not for this one: "
+            "the model is asked to go on instead."
+        )
+    return f"What the reply says about itself ({', '.join(block)}) is not sent back."
 
 
 def _judge_type(part: ResultPart, _role: Role) -> Change | None:

@@ -4,6 +4,7 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Final, assert_never
 
+from context_assembler.values.media.attachments import is_attachment
 from context_assembler.values.media.document_texts import tell_about, tell_text
 from context_assembler.values.media.media_types import media_type_of
 from context_assembler.values.native.gemini_fields import own_extras, snake_block
@@ -88,28 +89,6 @@ def inside(part: ToolCall | ToolResult, nested: str) -> dict[str, Json]:
     return as_object(
         plain_json(snake_block(own_extras(part.extras, provider=PROVIDER)).get(nested))
     )
-
-
-def plain_content(part: ResultPart) -> str:
-    """Return what a part becomes in the text of a function's response; media is named."""
-    match part:
-        case Text(text):
-            return clean_text(text)
-        case Image():
-            return "[image attached in the next user message]"
-        case Document(text=None):
-            return "[document attached in the next user message]"
-        case Document():
-            return tell_text(part)
-        case Opaque():
-            return clean_text(part.text)
-        case _:
-            assert_never(part)
-
-
-def is_attachment(part: ResultPart) -> bool:
-    """Whether the part cannot be told in text."""
-    return isinstance(part, Image) or (isinstance(part, Document) and part.text is None)
 
 
 def response_part(part: ResultPart) -> dict[str, Json] | None:

@@ -5,9 +5,9 @@ from itertools import groupby
 from typing import Final
 
 from context_assembler.providers.gemini.units import PLACEHOLDER, Unit
+from context_assembler.values.fenced_messages import OPENING
 from context_assembler.values.parts import Json
 
-OPENING: Final = "(The conversation starts with the assistant.)"
 CLOSING: Final = "Continue."
 
 

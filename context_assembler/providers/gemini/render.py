@@ -42,7 +42,7 @@ def render(draft: Draft) -> Payload:
     if needs_preview(contents) and not is_on_vertex(draft.limits):
         config["http_options"] = {"api_version": PREVIEW_VERSION}
     return {
-        "model": draft.limits.api_id or draft.limits.id,
+        "model": draft.limits.wire_id,
         "contents": contents,
         "config": config,
     }

@@ -14,7 +14,7 @@ from context_assembler.values.draft import Draft, Reply
 from context_assembler.values.events import Usage
 from context_assembler.values.json_shapes import is_array, is_object
 from context_assembler.values.native.gemini_arguments import is_unfinished, join_calls
-from context_assembler.values.native.gemini_fields import own_extras, snake_fields
+from context_assembler.values.native.gemini_fields import CONTINUATION, own_extras, snake_fields
 from context_assembler.values.native.gemini_parts import PROVIDER, read_part
 from context_assembler.values.parts import Json, JsonObject, Opaque, Part, Text, Thinking, ToolCall
 from context_assembler.values.reading import as_array, as_object, as_text, objects_in
@@ -25,7 +25,6 @@ _CUT_OFF: Final = "MAX_TOKENS"
 _GOES_ON: Final = "CONTINUATION"
 _GOOD_ENDS: Final = frozenset({"", "STOP", "FINISH_REASON_UNSPECIFIED", _CUT_OFF, _GOES_ON})
 _ID_CHARS: Final = 16
-_RESUMES_BY: Final = "continuation_token"
 _ABOUT_THE_TEXT: Final = ("grounding_metadata", "citation_metadata", "url_context_metadata")
 
 # What a caller can do about some of the ends of a reply.
@@ -143,8 +142,21 @@ def _warn(chunks: Sequence[JsonObject], whole: JsonObject) -> Iterator[str]:
         why = as_text(whole.get("finish_message"))
         remedy = f" {_REMEDIES[ended]}" if ended in _REMEDIES else ""
         yield f"The reply ended with {ended}{f': {why}' if why else ''}.{remedy}"
-    if whole.get(_RESUMES_BY) or ended == _GOES_ON:
-        yield "The reply goes on: ask again with its continuation_token, which is kept beside it."
+    if _goes_on(whole):
+        yield (
+            "The reply goes on: the SDK fetches the rest by itself unless automatic_continuation is "
+            "off, or send the same request again with its continuation_token."
+        )
+
+
+def _goes_on(whole: JsonObject) -> bool:
+    """Whether there is more to come; a stream has tokens on the way, for when it breaks off.
+
+    Source:
+        `is_resumable_finish_reason` in google-genai 3.6 (read 2026-11-27)
+    """
+    ended = as_text(whole.get("finish_reason"))
+    return ended == _GOES_ON or (not ended and bool(whole.get(CONTINUATION)))
 
 
 def _warn_of_cut_calls(parts: Sequence[Part], *, is_cut_off: bool) -> Iterator[str]:
@@ -171,9 +183,8 @@ def _read_parts(
             parts.append(part)
         else:
             parts[-1] = joined
-    about = (
-        _metadata(key, whole[key]) for key in (*_ABOUT_THE_TEXT, _RESUMES_BY) if whole.get(key)
-    )
+    told = (*_ABOUT_THE_TEXT, CONTINUATION) if _goes_on(whole) else _ABOUT_THE_TEXT
+    about = (_metadata(key, whole[key]) for key in told if whole.get(key))
     return [part for part in (*parts, *about) if part != Text("")]
 
 

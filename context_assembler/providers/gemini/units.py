@@ -9,24 +9,27 @@ from context_assembler.providers.gemini.content import (
     beside,
     content_parts,
     inside,
-    is_attachment,
-    plain_content,
     response_part,
     text_part,
     told_beside,
 )
 from context_assembler.providers.gemini.generations import takes_media_in_responses
 from context_assembler.values.draft import Draft
+from context_assembler.values.fenced_messages import text_of_system
+from context_assembler.values.media.attachments import (
+    is_attachment,
+    name_attachment,
+    tell_in_result,
+)
 from context_assembler.values.messages import Message
-from context_assembler.values.names import NameRule, respell_names, spell_call_ids
+from context_assembler.values.names import NameRule, spell_call_ids, with_call_ids
 from context_assembler.values.native.gemini_fields import snake_block
 from context_assembler.values.native.gemini_parts import PROVIDER, spell_response
-from context_assembler.values.offered_tools import known_tools
+from context_assembler.values.offered_tools import wire_names
 from context_assembler.values.parts import (
     Document,
     Image,
     Json,
-    Opaque,
     Part,
     ResultPart,
     Text,
@@ -84,9 +87,7 @@ class Spelling:
 
 def tool_names(draft: Draft) -> dict[str, str]:
     """Return every tool's name with the one that goes over the wire, one to one."""
-    declared = (tool.name for tool in known_tools(draft) if not tool.native_specs)
-    called = (call.name for message in draft.messages for call in message.tool_calls)
-    return respell_names({*declared, *called}, rule=NAME_RULE)
+    return wire_names(draft, rule=NAME_RULE)
 
 
 def render_units(draft: Draft, names: Mapping[str, str]) -> list[Unit]:
@@ -95,7 +96,7 @@ def render_units(draft: Draft, names: Mapping[str, str]) -> list[Unit]:
     names_by_call = {
         call_id: call.name
         for message, own_ids in zip(draft.messages, ids, strict=True)
-        for call, call_id in _with_ids(message, own_ids)
+        for call, call_id in with_call_ids(message, own_ids)
         if isinstance(call, ToolCall)
     }
     spelling = Spelling(
@@ -109,13 +110,6 @@ def render_units(draft: Draft, names: Mapping[str, str]) -> list[Unit]:
     ]
 
 
-def _with_ids(
-    message: Message, own_ids: tuple[str, ...]
-) -> Iterator[tuple[ToolCall | ToolResult, str]]:
-    parts = (part for part in message.parts if isinstance(part, ToolCall | ToolResult))
-    yield from zip(parts, own_ids, strict=True)
-
-
 def _unit(message: Message, own_ids: tuple[str, ...], spelling: Spelling) -> Unit:
     if message.kind == "summary":
         return Unit(role="user", parts=(text_part(fence(SUMMARY_TAG, message.text)),))
@@ -123,7 +117,7 @@ def _unit(message: Message, own_ids: tuple[str, ...], spelling: Spelling) -> Uni
         return Unit(role="user", parts=tuple(_reminder(message)))
     results = [
         (part, call_id)
-        for part, call_id in _with_ids(message, own_ids)
+        for part, call_id in with_call_ids(message, own_ids)
         if isinstance(part, ToolResult)
     ]
     is_reply = message.role == "assistant"
@@ -146,9 +140,7 @@ def _reminder(message: Message) -> Iterator[dict[str, Json]]:
     Source:
         docstring of `google.genai.types.Content.role`, google-genai 3.6 (read 2026-11-27)
     """
-    text = "\n".join(
-        part.text for part in message.parts if isinstance(part, Text | Opaque) and part.text.strip()
-    )
+    text = text_of_system(message)
     if text:
         yield text_part(fence(REMINDER_TAG, text))
     for part in message.parts:
@@ -188,7 +180,7 @@ def _response(result: ToolResult, call_id: str, spelling: Spelling) -> dict[str,
     """Return what a function answered; media inside where the model takes it there."""
     placed = _place_media(result, spelling)
     texts = [
-        plain_content(part) if within is None else told_beside(part) for part, within in placed
+        tell_in_result(part) if within is None else told_beside(part) for part, within in placed
     ]
     texts = [text for text in texts if text.strip()]
     if result.is_error and not texts:
@@ -219,9 +211,8 @@ def _attachments(
     for result, call_id in results:
         for part, within in _place_media(result, spelling):
             if within is None and is_attachment(part):
-                kind = "Image" if isinstance(part, Image) else "Document"
                 name = _function_name(result, call_id, spelling)
-                yield text_part(f"{kind} returned by {name} ({call_id}):")
+                yield text_part(name_attachment(part, tool=name, call_id=call_id))
                 yield from content_parts(part)
 
 

@@ -21,6 +21,11 @@ def read_inline_url(url: str) -> tuple[str, str] | None:
     return media_type, base64.b64encode(unquote_to_bytes(rest)).decode()
 
 
+def write_inline_url(media_type: str, encoded: str) -> str:
+    """Return the `data:` URL that carries base64 text."""
+    return f"data:{media_type};base64,{encoded}"
+
+
 def plain_base64(encoded: str) -> str:
     """Return base64 text as every provider reads it.
 

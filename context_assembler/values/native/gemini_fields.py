@@ -39,6 +39,9 @@ MARKS: Final = frozenset(
         "audio_metadata",
     }
 )
+# What a reply that is not complete goes on by: a field of a candidate, never of a part.
+CONTINUATION: Final = "continuation_token"
+
 # What the SDK refuses to send to Vertex AI: `_Part_to_vertex` in google-genai 3.6.
 NOT_ON_VERTEX: Final = frozenset({"tool_call", "tool_response", "part_metadata"})
 

@@ -1,7 +1,7 @@
 """Items of OpenAI Responses as parts, and calls as items."""
 
 from collections.abc import Iterator, Mapping
-from typing import Final
+from typing import Final, TypeAlias
 
 from context_assembler.values.arguments import parse_arguments
 from context_assembler.values.native.native_calls import (
@@ -38,6 +38,12 @@ _FREE_OF_IDS: Final = frozenset({"tool_search_call", "tool_search_output"})
 
 
 TOLD_OF_OUTPUTS: Final = ("caller", "name", "namespace")
+
+MARKS_OF_TEXT: Final = ("annotations", "logprobs")
+"""What a piece of a reply's text says beside it."""
+
+Entry: TypeAlias = dict[str, Json]
+"""An item as it is written."""
 
 
 def own_extras(part: Text | Thinking | ToolCall | ToolResult) -> dict[str, Json]:

@@ -42,6 +42,14 @@ def describe_entry(entry: JsonObject) -> str:
     return f"[{': '.join([kind or _REFERENCE, *told])}]"
 
 
+def kind_of(entry: JsonObject) -> str:
+    """Return an item's type; that of a message or of a reference may be left out."""
+    if is_reference(entry):
+        return _REFERENCE
+    kind = as_text(entry.get("type"))
+    return kind or ("message" if as_text(entry.get("role")) else "")
+
+
 def is_reference(entry: JsonObject) -> bool:
     """Whether the item stands for one that the server keeps; its type may be left out.
 
