@@ -19,6 +19,7 @@ from context_assembler.values.json_shapes import is_array, is_object
 from context_assembler.values.parts import JsonObject, ToolCall
 from context_assembler.values.report import ReportEntry
 from context_assembler.values.tools import ToolSpec
+from tests.adding_up import differences
 from tests.calling import call_model
 
 MODELS = ("claude-opus-5-5", "gpt-6.2-sol", "gpt-4.1", "gemini-4-argon", "claude-haiku-4-5")
@@ -93,7 +94,10 @@ def told(context: AssembledContext) -> tuple[Any, list[Any]]:
     """Return what of a payload stands in front of the conversation, and the conversation."""
     payload = _unmarked(context.to_request())
     config: JsonObject = payload.get("config", {})
-    fixed = [payload.get("system"), payload.get("tools"), config.get("tools")]
+    fixed = [
+        *(payload.get(key) for key in ("system", "instructions", "tools")),
+        *(config.get(key) for key in ("system_instruction", "tools")),
+    ]
     return fixed, payload.get("messages") or payload.get("input") or payload["contents"]
 
 
@@ -151,6 +155,7 @@ async def test_a_payload_begins_with_the_one_before_unless_the_report_says_other
         assert grows(before, after) or is_cut or rows(after, *ANNOUNCED)
     for context, step in zip(contexts, steps, strict=True):
         assert context.check() == []
+        assert differences(context.report) == {}
         offered = {tool.name for tool in step if not tool.native_specs}
         assert {tool.name for tool in context.tools} >= offered
 

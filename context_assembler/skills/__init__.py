@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from context_assembler.errors import ConfigurationError
 from context_assembler.ports import SkillProvider
-from context_assembler.skills.after_cut import LeftOfSkills, follow_cut
+from context_assembler.skills.after_cut import LeftOfSkills, follow_cut, follow_section
 from context_assembler.skills.choosing import ChosenSkills, choose_skills
 from context_assembler.skills.folder import FolderSkills
 from context_assembler.skills.listing import ListedSkills, list_skills
@@ -27,6 +27,7 @@ __all__ = [
     "choose_skills",
     "describe_skills",
     "follow_cut",
+    "follow_section",
     "list_skills",
     "open_skill_providers",
 ]

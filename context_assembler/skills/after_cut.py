@@ -1,9 +1,11 @@
-"""What is left of each skill where its section was cut afterwards."""
+"""What is left of each skill where its section was cut afterwards, or is that of an earlier call."""
 
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass, replace
 
+from context_assembler.skills.held_text import HeldSkills, read_text
 from context_assembler.skills.prompt_text import CountText, active_block, active_tag, list_head
+from context_assembler.values.epochs import FROZEN
 from context_assembler.values.prompt import Skill
 from context_assembler.values.report import ReportEntry
 
@@ -14,6 +16,33 @@ class LeftOfSkills:
 
     entries: tuple[ReportEntry, ...]
     active: tuple[str, ...]
+
+
+def follow_section(
+    entries: Iterable[ReportEntry],
+    skills: Iterable[Skill],
+    *,
+    active: Collection[str],
+    text: str,
+    section: ReportEntry | None,
+    count_text: CountText,
+) -> LeftOfSkills:
+    """Return what holds for skills whose section is not what `describe_skills` made.
+
+    Args:
+        entries: Rows of any kind; those of other pieces stay as they are.
+        text: What is sent of the section; empty where nothing is.
+        section: Its row; by default, it was cut.
+    """
+    if section is None or section.rule != FROZEN:
+        return follow_cut(entries, skills, active=active, text=text, count_text=count_text)
+    by_name = {skill.name: skill for skill in skills}
+    held = read_text(text, by_name.values(), is_short=section.decision == "shortened")
+    told = HeldSkills(skills=by_name, active=active, held=held, count_text=count_text)
+    return LeftOfSkills(
+        entries=told.rows(entries),
+        active=tuple(name for name in active if by_name[name].tools or name in held.blocks),
+    )
 
 
 def follow_cut(

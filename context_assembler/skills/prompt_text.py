@@ -50,7 +50,7 @@ def describe_skills(
         if skill.name in active and skill.instructions.strip()
     }
     entries = (
-        _row(
+        skill_row(
             skill,
             listed.words.get(skill.name),
             is_active=skill.name in active,
@@ -117,12 +117,13 @@ def _list(skills: Sequence[Skill], *, room_tokens: int, count_text: CountText) -
         skill.name: _shorten(skill.description, max_tokens=cap, count_text=count_text)
         for skill in shown
     }
-    lines = [_line(skill, words[skill.name]) for skill in shown]
+    lines = [list_line(skill, words[skill.name]) for skill in shown]
     lines += [_rest(len(skills) - number)] if number < len(skills) else []
     return _List("\n".join([_INTRODUCTION, *lines]), words)
 
 
-def _line(skill: Skill, words: str) -> str:
+def list_line(skill: Skill, words: str) -> str:
+    """Return the skill's line in the list, with these words of its description."""
     return f"{list_head(skill)}: {words}" if words else list_head(skill)
 
 
@@ -130,7 +131,7 @@ def _rest(count: int) -> str:
     return f"- … and {count:,} more skills"
 
 
-def _row(
+def skill_row(
     skill: Skill,
     words: str | None,
     *,
@@ -138,8 +139,14 @@ def _row(
     block_tokens: int,
     count_text: CountText,
 ) -> ReportEntry:
-    whole_tokens = count_text(_line(skill, skill.description)) + block_tokens
-    line_tokens = 0 if words is None else count_text(_line(skill, words))
+    """Return the row of a skill that the prompt tells of.
+
+    Args:
+        words: What the list has of its description; `None`: the skill is not listed.
+        block_tokens: The size of its instructions.
+    """
+    whole_tokens = count_text(list_line(skill, skill.description)) + block_tokens
+    line_tokens = 0 if words is None else count_text(list_line(skill, words))
     told = [_active_reason(skill)] if is_active else []
     is_whole = words == skill.description or (words is None and is_active)
     if words is None:

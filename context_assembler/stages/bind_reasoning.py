@@ -75,7 +75,7 @@ def bind_reasoning(
         reason = objections[at] or ("chain" if at < last_missing else None)
         stripped = _strip_signatures(_strip(message, reason, tally), reason, target, tally)
         if stripped.parts or stripped is messages[at]:
-            kept.append(stripped)
+            kept.append(_leave_container(stripped, target, tally))
     return tuple(kept), tally.entries()
 
 
@@ -159,6 +159,15 @@ def _is_signed_by_part(message: Message, target: _Target) -> bool:
         https://ai.google.dev/gemini-api/docs/thought-signatures (read 2026-11-27)
     """
     return target.reader.provider == _GEMINI and any(map(bears_signature, message.parts))
+
+
+def _leave_container(message: Message, target: _Target, tally: "_Tally") -> Message:
+    """Return the message without the container of another account, which nobody here can use."""
+    made_by = message.made_by
+    if made_by is None or made_by.container is None or made_by.account == target.reader.account:
+        return message
+    tally.add("account", message, 1, what="container(s)")
+    return replace(message, made_by=replace(made_by, container=None))
 
 
 def _strip_signatures(

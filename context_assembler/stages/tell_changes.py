@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from context_assembler.ports import TokenCounter
 from context_assembler.values.draft import Draft
-from context_assembler.values.report import ReportEntry
+from context_assembler.values.report import ReportEntry, find_bearers
 
 
 def count_rows(
@@ -56,15 +56,22 @@ def overlay_rows(
 ) -> tuple[ReportEntry, ...]:
     """Return the entries, those of pieces that were changed later in their changed form.
 
+    Of several entries of one piece the one that is offered changes. A piece that is not offered has
+    its own reason for that, whatever was done to the definition that has to stay.
     What was shortened before keeps the size that it had before that, and both reasons.
     """
     changed = {(entry.kind, entry.id): entry for entry in changes}
-    known = [_laid_over(entry, changed.pop((entry.kind, entry.id), entry)) for entry in entries]
+    known = list(entries)
+    for piece, at in find_bearers(known).items():
+        if piece in changed:
+            known[at] = _laid_over(known[at], changed.pop(piece))
     return (*known, *changed.values())
 
 
 def _laid_over(entry: ReportEntry, change: ReportEntry) -> ReportEntry:
-    if change is entry or entry.decision != "shortened":
+    if change.decision == "repaired" and entry.decision in ("dropped", "blocked"):
+        return entry
+    if entry.decision != "shortened":
         return change
     reason = f"{entry.reason} {change.reason}".strip()
     return replace(change, tokens_before=entry.tokens_before, reason=reason)

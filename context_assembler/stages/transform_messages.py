@@ -17,6 +17,7 @@ from context_assembler.values.events import (
 )
 from context_assembler.values.messages import Message, MessageKind, Role
 from context_assembler.values.parts import Part, Text
+from context_assembler.values.reading import as_object
 from context_assembler.values.report import Decision, ReportEntry
 from context_assembler.values.standing import count_leading_system, in_order, standing_events
 from context_assembler.values.texts.cleaning import clean_text
@@ -31,6 +32,7 @@ _ROLES: Final[dict[type, Role]] = {
     CompactionBody: "user",
     SystemBody: "system",
 }
+_SETTINGS_OF_SYSTEM: Final = ("clear_at", "output_config")
 _MADE: Final = (AssistantBody, ToolCallBody, CompactionBody)
 
 
@@ -40,7 +42,7 @@ class Transformed:
 
     `leading_system` holds the texts of the system messages that the session begins with: its own
     system prompt, which does not appear among `messages`. `entries` has a row for every compaction of
-    a provider's that cannot be sent as it is.
+    a provider's that cannot be sent as it is, and for settings that an imported message had.
     """
 
     messages: tuple[Message, ...]
@@ -81,7 +83,10 @@ class MessageTransformer:
         return Transformed(
             messages=tuple(_message_of(group, self._reads) for group in groups),
             leading_system=tuple(text for text in texts if text.strip()),
-            entries=tuple(_unread(ordered[lead:], standing, self._reads)),
+            entries=(
+                *_unread(ordered[lead:], standing, self._reads),
+                *_unsent_fields(standing),
+            ),
         )
 
 
@@ -210,6 +215,28 @@ def _unread(
         has_twin = bool(body.summary.strip())
         if event.seq in seqs if has_twin else event.seq > newest_seq:
             yield _unread_row(event, body.made_by, has_twin=has_twin)
+
+
+def _unsent_fields(standing: Iterable[SessionEvent | None]) -> Iterator[ReportEntry]:
+    """Yield a row for each system message that was imported with settings of its own.
+
+    Source:
+        types of the anthropic package 2.14, BetaSystemMessageParam (read 2026-11-27): what they do
+        depends on what the rest of that request asked for, and is the application's to ask again.
+    """
+    for event in standing:
+        if event is None or not isinstance(event.body, SystemBody):
+            continue
+        fields = as_object(event.metadata.get("anthropic"))
+        unsent = [name for name in _SETTINGS_OF_SYSTEM if fields.get(name) is not None]
+        if unsent:
+            yield ReportEntry(
+                kind="message",
+                id=event.id,
+                decision="repaired",
+                rule="system.fields",
+                reason=f"Its text is sent without its {' and '.join(unsent)}.",
+            )
 
 
 def _unread_row(event: SessionEvent, made_by: Provenance | None, *, has_twin: bool) -> ReportEntry:

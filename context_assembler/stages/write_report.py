@@ -10,11 +10,13 @@ from context_assembler.values.messages import Message
 from context_assembler.values.options import Settled
 from context_assembler.values.prompt import BootstrapFile, FileState
 from context_assembler.values.report import (
+    OFFERED,
     Decision,
     PieceKind,
     Report,
     ReportEntry,
     ResolvedParameter,
+    find_bearers,
 )
 
 _FILE_DECISIONS: Mapping[FileState, Decision] = {
@@ -23,6 +25,7 @@ _FILE_DECISIONS: Mapping[FileState, Decision] = {
     "empty": "dropped",
     "unreadable": "dropped",
     "blocked": "blocked",
+    "waiting": "dropped",
 }
 _FILE_REASONS: Mapping[FileState, str] = {
     "ok": "",
@@ -30,8 +33,9 @@ _FILE_REASONS: Mapping[FileState, str] = {
     "empty": "Nothing is left of it but comments and white space.",
     "unreadable": "It cannot be read.",
     "blocked": "It was refused.",
+    "waiting": "It is not sent yet.",
 }
-_LEDGER_KINDS: Mapping[PieceKind, LedgerKind] = {"section": "system", "tool": "tools"}
+_LEDGER_KINDS: Mapping[PieceKind, LedgerKind] = {"section": "system"}
 
 
 def write_report(
@@ -87,30 +91,42 @@ def _kept(kind: PieceKind, name: str, tokens: int) -> ReportEntry:
 
 
 def _with_tokens(pieces: Iterable[ReportEntry], ledger: Ledger) -> Iterator[ReportEntry]:
-    """Yield the entries of pieces that are sent with their tokens in the ledger.
+    """Yield the entries of pieces with their tokens in the ledger, so that both add up.
 
-    Skills share what the ledger has for their section.
+    Skills share what the ledger has for their section. Of a tool's entries one bears what its
+    definition takes, even where the tool is withdrawn and the definition has to stay.
     """
+    listed = list(pieces)
     tokens_by_piece: Mapping[tuple[LedgerKind | None, str], int] = {
         (row.kind, row.name): row.tokens for row in ledger.rows
     }
-    listed = list(pieces)
-    told = [piece for piece in listed if piece.kind == "skill" and piece.tokens_after]
-    whole_tokens = tokens_by_piece.get(("system", "skills"), 0)
-    shares = divide_tokens(whole_tokens, [piece.tokens_after for piece in told])
-    tokens_by_skill = {piece.id: tokens for piece, tokens in zip(told, shares, strict=True)}
-    for piece in listed:
+    tokens_by_skill = _divide_among_skills(listed, tokens_by_piece.get(("system", "skills"), 0))
+    bearers = find_bearers(listed)
+    for at, piece in enumerate(listed):
         if piece.kind == "skill" and piece.tokens_after:
-            tokens = tokens_by_skill[piece.id]
-        elif piece.decision in ("kept", "shortened", "repaired"):
-            tokens = tokens_by_piece.get((_LEDGER_KINDS.get(piece.kind), piece.id), 0)
-        else:
-            tokens = 0
-        if tokens:
-            was = piece.tokens_before if piece.decision == "shortened" else tokens
-            yield replace(piece, tokens_before=max(was, tokens), tokens_after=tokens)
+            yield _sized(piece, tokens_by_skill[piece.id])
+        elif piece.kind == "tool":
+            is_bearer = bearers[piece.kind, piece.id] == at
+            tokens = tokens_by_piece.get(("tools", piece.id), 0) if is_bearer else 0
+            before = max(piece.tokens_before, tokens)
+            yield replace(piece, tokens_before=before, tokens_after=tokens)
+        elif piece.decision in OFFERED:
+            yield _sized(piece, tokens_by_piece.get((_LEDGER_KINDS.get(piece.kind), piece.id), 0))
         else:
             yield piece
+
+
+def _sized(piece: ReportEntry, tokens: int) -> ReportEntry:
+    if not tokens:
+        return piece
+    was = piece.tokens_before if piece.decision == "shortened" else tokens
+    return replace(piece, tokens_before=max(was, tokens), tokens_after=tokens)
+
+
+def _divide_among_skills(pieces: Iterable[ReportEntry], whole_tokens: int) -> dict[str, int]:
+    told = [piece for piece in pieces if piece.kind == "skill" and piece.tokens_after]
+    shares = divide_tokens(whole_tokens, [piece.tokens_after for piece in told])
+    return {piece.id: tokens for piece, tokens in zip(told, shares, strict=True)}
 
 
 def _file_entries(files: Sequence[BootstrapFile], *, counter: TokenCounter) -> list[ReportEntry]:

@@ -1,9 +1,10 @@
 """What was kept, cut, repaired, and why."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Literal, TypeAlias
+from typing import Final, Literal, TypeAlias
 
+from context_assembler.values.forecasts import CacheForecast, Outlook
 from context_assembler.values.ledger import Ledger
 from context_assembler.values.options import Layer
 from context_assembler.values.parts import Json
@@ -29,6 +30,26 @@ class ReportEntry:
     rule: str = ""
 
 
+OFFERED: Final[frozenset[Decision]] = frozenset({"kept", "shortened", "repaired"})
+"""The decisions on a section or tool that the model has in the end."""
+
+
+def find_bearers(entries: Iterable[ReportEntry]) -> dict[tuple[PieceKind, str], int]:
+    """Return for each piece which of its entries tells what it is in the end, by index.
+
+    Two sources may offer tools of one name: then one of them is offered, and the others are not.
+    """
+    bearers: dict[tuple[PieceKind, str], int] = {}
+    offered: set[tuple[PieceKind, str]] = set()
+    for at, entry in enumerate(entries):
+        piece = entry.kind, entry.id
+        if entry.decision in OFFERED and piece not in offered:
+            offered.add(piece)
+            bearers[piece] = at
+        bearers.setdefault(piece, at)
+    return bearers
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ResolvedParameter:
     """A setting's value and the layer it came from."""
@@ -40,13 +61,25 @@ class ResolvedParameter:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Report:
-    """Everything that was considered for one payload, in order of appearance."""
+    """Everything that was considered for one payload, in order of appearance.
+
+    `outlook` knows what the prompt cache will have of it: its `forecast` is worked out when asked for.
+    """
 
     entries: tuple[ReportEntry, ...] = ()
     ledger: Ledger
     parameters: tuple[ResolvedParameter, ...] = ()
     warnings: tuple[str, ...] = ()
     timings_ms: Mapping[str, float] = field(default_factory=dict[str, float])
+    outlook: Outlook | None = field(default=None, repr=False, compare=False)
+
+    @property
+    def forecast(self) -> CacheForecast | None:
+        """What the provider will read from its cache, write to it, and charge; `None`: not known.
+
+        It takes as long as rendering, each time.
+        """
+        return None if self.outlook is None else self.outlook.forecast()
 
     @property
     def changed(self) -> bool:

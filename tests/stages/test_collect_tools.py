@@ -3,6 +3,7 @@
 import asyncio
 import itertools
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -11,7 +12,7 @@ from hypothesis import strategies as st
 
 from context_assembler.errors import InvalidToolError, McpServerError, ToolConflictError
 from context_assembler.stages.collect_tools import CollectedTools, ToolCollector
-from context_assembler.stages.collect_tools.tool_memo import ToolMemo
+from context_assembler.stages.collect_tools.tool_memo import ToolMemo, told_text
 from context_assembler.tools import open_tool_sources
 from context_assembler.values.options import AssembleOptions
 from context_assembler.values.tools import ToolSpec
@@ -404,3 +405,148 @@ async def test_closing_lets_every_source_that_holds_something_go_of_it() -> None
     await ToolCollector([held, FOUR]).close()
 
     assert held.is_closed
+
+
+# ---- names that the model knows ----
+
+
+def search(**properties: str) -> ToolSpec:
+    return spec("search", input_schema=schema(**properties))
+
+
+def known(source: str, tool: ToolSpec, *, name: str | None = None) -> ToolSpec:
+    """Return a tool as a session has learnt it, under its own name by default."""
+    if name is None:
+        return replace(tool, source=source)
+    return replace(tool, source=source, name=name, own_name=tool.name)
+
+
+OF_A, OF_B = search(a="string"), search(b="string")
+LEARNT = (known("mcp:a", OF_A), known("mcp:b", OF_B, name="mcp_b_search"))
+A_AND_B = {"search": "mcp:a", "mcp_b_search": "mcp:b"}
+
+NAMES: dict[str, tuple[Sequence[ToolSpec], list[Source], dict[str, str]]] = {
+    "both are there": (LEARNT, [Source("mcp:a", OF_A), Source("mcp:b", OF_B)], A_AND_B),
+    "the stronger one went": (LEARNT, [Source("mcp:b", OF_B)], {"mcp_b_search": "mcp:b"}),
+    "both went, and a stronger stranger came": (
+        LEARNT,
+        [Source("functions", search(c="string"))],
+        {"functions_search": "functions"},
+    ),
+    "the weaker one was there first": (
+        [known("mcp:b", OF_B)],
+        [Source("mcp:a", OF_A), Source("mcp:b", OF_B)],
+        {"search": "mcp:b", "mcp_a_search": "mcp:a"},
+    ),
+    "one is defined anew": (
+        LEARNT,
+        [Source("mcp:a", search(new="string")), Source("mcp:b", OF_B)],
+        A_AND_B,
+    ),
+    "each is defined as the other was": (
+        LEARNT,
+        [Source("mcp:a", OF_B), Source("mcp:b", OF_A)],
+        A_AND_B,
+    ),
+    "another source offers the very same": (
+        LEARNT,
+        [Source("mcp:c", OF_A)],
+        {"search": "mcp:c"},
+    ),
+    "a renamed one whose rival was forgotten": (
+        LEARNT[1:],
+        [Source("mcp:b", OF_B)],
+        {"mcp_b_search": "mcp:b"},
+    ),
+    "a generated name that is another's": (
+        [known("mcp:a", OF_A), known("functions", spec("mcp_b_search"))],
+        [Source("mcp:b", OF_B)],
+        {"mcp_b_search_2": "mcp:b"},
+    ),
+    "two of one source and name": (
+        [known("listed", OF_A), known("listed", OF_B, name="listed_search")],
+        [Source("listed", OF_B)],
+        {"listed_search": "listed"},
+    ),
+    "two of one source and name, one of them changed": (
+        [known("listed", OF_A), known("listed", OF_B, name="listed_search")],
+        [Source("listed", OF_B, search(new="string"))],
+        {"search": "listed", "listed_search": "listed"},
+    ),
+}
+
+
+@pytest.mark.parametrize(("learnt", "given", "expected"), NAMES.values(), ids=NAMES.keys())
+async def test_a_name_stays_with_the_tool_that_the_model_knows_by_it(
+    learnt: Sequence[ToolSpec], given: list[Source], expected: dict[str, str]
+) -> None:
+    collected = await ToolCollector(given).collect(learnt=learnt)
+    turned = await ToolCollector(given[::-1]).collect(learnt=reversed(learnt))
+
+    assert {tool.name: tool.source for tool in collected.tools} == expected
+    assert turned == collected
+
+
+async def test_a_tool_that_keeps_another_name_says_why() -> None:
+    alone = await ToolCollector([Source("mcp:b", OF_B)]).collect(learnt=LEARNT[1:])
+    beside = await ToolCollector([Source("mcp:b", OF_B)]).collect(learnt=LEARNT)
+
+    assert [row.reason for row in (*alone.entries, *beside.entries)] == [
+        "this is the name that the model knows it by",
+        "'search' is the name of a different tool of mcp:a",
+    ]
+    assert alone.tools[0].own_name == "search"
+
+
+async def test_a_known_tool_can_be_disabled_by_either_name() -> None:
+    for name in ("search", "mcp_b_search"):
+        options = AssembleOptions(disabled_tools=(name,))
+
+        collected = await ToolCollector([Source("mcp:b", OF_B)]).collect(options, learnt=LEARNT)
+
+        assert names(collected) == []
+        assert collected.warnings == ()
+
+
+async def test_a_conflict_with_a_tool_that_went_is_no_error() -> None:
+    strict = ToolCollector([Source("mcp:b", OF_B)], on_conflict="error")
+    both = ToolCollector([Source("mcp:a", OF_A), Source("mcp:b", OF_B)], on_conflict="error")
+
+    collected = await strict.collect(learnt=[known("mcp:a", OF_A)])
+
+    assert names(collected) == ["mcp_b_search"]
+    with pytest.raises(ToolConflictError):
+        await both.collect(learnt=LEARNT)
+
+
+async def test_two_known_names_of_tools_that_read_alike_by_now_both_stay() -> None:
+    sources = [Source("mcp:a", OF_A), Source("mcp:b", OF_A)]
+
+    collected = await ToolCollector(sources, on_conflict="error").collect(learnt=LEARNT)
+
+    assert names(collected) == ["mcp_b_search", "search"]
+
+
+async def test_what_sources_say_makes_the_key_whatever_their_order() -> None:
+    a, b = Source("mcp:a", OF_A, OF_B), Source("mcp:b", OF_B)
+    turned = Source("mcp:a", OF_B, OF_A)
+
+    keys = [(await ToolCollector(some).ask()).key for some in ([a, b], [b, turned], [b])]
+
+    assert keys[0] == keys[1] != keys[2]
+
+
+@given(steps=st.lists(sources, min_size=2, max_size=5), seed=st.randoms(use_true_random=False))
+async def test_whoever_comes_and_goes_a_name_means_one_tool(
+    steps: list[list[tuple[str, list[ToolSpec]]]], seed: Any
+) -> None:
+    learnt: dict[str, ToolSpec] = {}
+    for step in steps:
+        listed = [Source(name, *seed.sample(specs, len(specs))) for name, specs in step]
+        collected = await ToolCollector(listed).collect(learnt=learnt.values())
+        for tool in collected.tools:
+            before = learnt.get(tool.name, tool)
+            assert told_text(before) == told_text(tool) or (
+                (before.source, before.own_name) == (tool.source, tool.own_name)
+            )
+        learnt |= {tool.name: tool for tool in collected.tools}

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from context_assembler.errors import InvalidParameterError, UnsupportedRequestError
 from context_assembler.limits import ModelRegistry
 from context_assembler.providers import PROVIDERS, provider_for
+from context_assembler.providers.anthropic.setting_rules import MAX_WHOLE_TOKENS
 from context_assembler.providers.openai_chat.dialect import WITHOUT_STOP
 from context_assembler.stages.resolve_defaults import parse_options, validate_for_model
 from context_assembler.values.draft import Draft
@@ -54,7 +55,7 @@ VALUES: Mapping[str, tuple[Any, ...]] = {
     "stop_sequences": (["END"],),
     "thinking_level": ("none", "minimal", "low", "high", "xhigh", "max"),
     "thinking_budget": (0, 2000, 30_000),
-    "max_tokens": (4000, 500_000),
+    "max_tokens": (4000, 21_333, 21_334, 500_000),
     "tool_choice": ("auto", "none", "any", {"name": "t"}),
 }
 TOOL = ToolSpec(name="t", description="Does it.", input_schema={"type": "object", "properties": {}})
@@ -72,12 +73,17 @@ def pairs() -> list[dict[str, Any]]:
     ]
 
 
-# The model takes it; how the SDK is called is no parameter.
-ABOUT_STREAMING = frozenset({"A31"})
+def long_reply(payload: Mapping[str, Any], limits: ModelLimits) -> list[str]:
+    """Return the advice on a reply that Anthropic's SDK fetches as a stream alone; nothing else.
+
+    The model takes it, and how the SDK is called is no parameter: it is told, and never refused.
+    """
+    is_long = payload.get("max_tokens", 0) > MAX_WHOLE_TOKENS
+    return ["avoid A31"] if is_long and provider_for(limits) == "anthropic" else []
 
 
 def send(limits: ModelLimits, asked: dict[str, Any], layer: Layer) -> list[str]:
-    """Settle, spell and check; return what the provider would object to."""
+    """Settle, spell and check; return what the provider would object to, beside long replies."""
     options = parse_options({"model": limits.id, **asked})
     settled = Settled(options=options, layers=dict.fromkeys(given_options(options), layer))
     parameters, _ = validate_for_model(settled, limits)
@@ -85,8 +91,11 @@ def send(limits: ModelLimits, asked: dict[str, Any], layer: Layer) -> list[str]:
     tools = (TOOL,) if limits.supports("tools") else ()
     draft = Draft(limits=limits, parameters=parameters, messages=(hello,), tools=tools)
     provider = PROVIDERS[provider_for(limits)]
-    broken = provider.check_payload(provider.render(draft), limits=limits)
-    return [f"{one.rule}: {one.message}" for one in broken if one.rule not in ABOUT_STREAMING]
+    payload = provider.render(draft)
+    broken = provider.check_payload(payload, limits=limits)
+    advice = [f"{one.level} {one.rule}" for one in broken if one.rule == "A31"]
+    assert advice == long_reply(payload, limits), asked
+    return [f"{one.rule}: {one.message}" for one in broken if one.rule != "A31"]
 
 
 def test_rows_say_what_the_chat_protocol_knows_of_stop_sequences() -> None:

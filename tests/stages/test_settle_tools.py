@@ -12,9 +12,12 @@ from context_assembler.stages.settle_tools import (
     SettledTools,
     ToolSettler,
     goes_on,
+    learnt_tools,
+    note_of_withdrawn,
     tell_rewrite,
     tell_tools,
 )
+from context_assembler.stages.settle_tools.named_tools import WITHDRAWN_NOTE
 from context_assembler.testing import WordCounter
 from context_assembler.values.draft import Draft, Parameters
 from context_assembler.values.epochs import EPOCH, Epoch, epoch_record
@@ -222,6 +225,135 @@ def test_the_announcement_says_what_changed() -> None:
     assert "(added: d; changed: b; removed: c)" in row.reason
 
 
+CHANGES_IN_FRONT: dict[str, tuple[str, list[ToolSpec], list[SessionEvent], str]] = {
+    "a tool that was added goes in front": (
+        CLAUDE,
+        [A, B, C],
+        [told_of(CLAUDE, [A, B]), note(3, C)],
+        "(told in front: c)",
+    ),
+    "one that was withdrawn is not told of any more": (
+        CLAUDE,
+        [A],
+        [told_of(CLAUDE, [A, B]), note(3, removed=["b"])],
+        "(no longer told: b)",
+    ),
+    "one that the choice withdraws is": (GPT, [A], [told_of(GPT, [A, B])], "(removed: b)"),
+    "one that came and went": (
+        CLAUDE,
+        [A, B],
+        [told_of(CLAUDE, [A, B]), note(3, C), note(4, removed=["c"])],
+        "(the same ones)",
+    ),
+}
+
+
+@pytest.mark.parametrize(
+    ("model", "wanted", "events", "told"), CHANGES_IN_FRONT.values(), ids=CHANGES_IN_FRONT.keys()
+)
+def test_a_rewrite_for_another_reason_says_what_stands_in_front_since(
+    model: str, wanted: list[ToolSpec], events: list[SessionEvent], told: str
+) -> None:
+    anew = settle(model, wanted, events)[-1]
+
+    [row] = tell_rewrite(anew, tokens=0)
+
+    assert told in row.reason
+    assert "changed anyway" in row.reason
+
+
+def test_a_forced_call_of_what_was_added_says_that_it_goes_in_front() -> None:
+    events = [told_of(CLAUDE, [A]), note(3, B)]
+
+    [settled] = settle(CLAUDE, [A, B], events, choice=ToolChoice(mode="tool", name="b"))
+
+    assert "(told in front: b)" in tell_rewrite(settled, tokens=0)[0].reason
+
+
+# ---- withdrawn tools that the system prompt names ----
+
+
+def told_in_words(settled: SettledTools, text: str, *earlier: str) -> list[str]:
+    messages = [
+        Message(role="system", kind="note", note=WITHDRAWN_NOTE, parts=(Text(said),))
+        for said in earlier
+    ]
+    sections = note_of_withdrawn(settled, system_text=text, messages=messages)
+    return [section.content for section in sections]
+
+
+NAMED: dict[str, tuple[str, str, tuple[str, ...], list[str]]] = {
+    "a name in the prompt": (
+        GPT,
+        "Use fs.b and b.",
+        (),
+        ["At this time these tools cannot be called: b."],
+    ),
+    "no such name": (GPT, "Use fs.b, b-2 and abc.", (), []),
+    "a note of the history tells it": (CLAUDE, "Use b.", (), []),
+    "a provider of the choice alone": (
+        CHAT,
+        "- b",
+        (),
+        ["At this time these tools cannot be called: b."],
+    ),
+    "told before, and still so": (
+        GPT,
+        "",
+        ("b",),
+        ["At this time these tools cannot be called: b."],
+    ),
+}
+
+
+@pytest.mark.parametrize(("model", "text", "earlier", "told"), NAMED.values(), ids=NAMED.keys())
+def test_a_withdrawal_is_told_in_words_where_nothing_else_tells_it(
+    model: str, text: str, earlier: tuple[str, ...], told: list[str]
+) -> None:
+    onward = settle(model, [A], [told_of(model, [A, B])])[0]
+
+    assert told_in_words(onward, text, *earlier) == told
+
+
+def test_when_all_tools_are_back_that_is_told_as_well() -> None:
+    back = settle(GPT, [A, B], [told_of(GPT, [A, B])])[0]
+
+    assert told_in_words(back, "Use b.", "b") == [
+        "All tools that you are given can be called again."
+    ]
+    assert told_in_words(back, "Use b.") == []
+
+
+# ---- what the session knows ----
+
+
+def test_learnt_tools_are_those_of_the_epoch_with_those_that_went() -> None:
+    again = tool("b", "Else.")
+    events = [told_of(CLAUDE, [A, B]), note(3, C, again), note(4, removed=["c"])]
+
+    assert learnt_tools(events) == (replace(A), again, C)
+
+
+def test_nothing_is_learnt_before_the_first_reply() -> None:
+    assert learnt_tools([replace(user_event("Go."), seq=1)]) == ()
+
+
+def test_a_note_that_cannot_be_read_teaches_nothing() -> None:
+    block = {"type": "tool_change", "added": [{"name": "x", "colour": "red"}]}
+    body = SystemBody(parts=(Opaque(provider=ASSEMBLER, block=block),), note=TOOLS_NOTE)
+
+    assert learnt_tools([told_of(CLAUDE, [A]), SessionEvent(body=body, seq=3)]) == (A,)
+
+
+def test_tools_that_the_provider_does_not_take_take_no_room() -> None:
+    many = [tool(f"t{number:03}") for number in range(130)]
+
+    [settled] = settle(GPT, many)
+
+    assert settled.unsent == {"t128", "t129"}
+    assert len(settled.loaded) == 128
+
+
 def test_by_setting_every_change_is_a_rewrite() -> None:
     events = [told_of(CLAUDE, [A, B])]
 
@@ -333,7 +465,7 @@ def test_the_report_has_a_row_for_every_tool_that_came_or_went() -> None:
     rows = {row.id: row for row in tell_tools(onward, [known], counter=COUNTER)}
 
     assert rows["c"].rule == "tool.added"
-    assert rows["c"].tokens_after == COUNTER.count_tool(C)
+    assert (rows["c"].tokens_before, rows["c"].tokens_after) == (COUNTER.count_tool(C), 0)
     assert rows["b"].rule == "disabled"
     assert rows["b"].reason.startswith("disabled_tools names it. It cannot be called any more")
     assert rows["b"].tokens_after == COUNTER.count_tool(B)
@@ -442,7 +574,7 @@ def test_within_an_epoch_a_tool_stays_deferred_and_counts_once_it_is_found() -> 
     assert deferred(onward) == ["late"]
     assert names(onward.loaded) == ["a", "late"]
     assert deferred(anew) == []
-    assert not anew.why
+    assert "(loaded: late)" in tell_rewrite(anew, tokens=0)[0].reason
 
 
 def test_other_blocks_and_events_tell_nothing_of_tools() -> None:

@@ -2,10 +2,13 @@
 
 from dataclasses import replace
 
+import pytest
+
 from context_assembler.providers import ANTHROPIC
-from context_assembler.stages.tell_changes import count_rows, warn_of_losses
+from context_assembler.stages.tell_changes import count_rows, overlay_rows, warn_of_losses
 from context_assembler.testing.word_counter import WordCounter
 from context_assembler.values.parts import Base64Source, Image
+from context_assembler.values.report import Decision, ReportEntry
 from context_assembler.values.tools import ToolSpec
 from tests.providers.drafts import HAIKU_45, PIXEL, READ_FILE, assistant, call, draft, user
 
@@ -58,3 +61,39 @@ def test_a_loss_in_one_message_is_warned_of_in_its_own_words() -> None:
     warnings = list(warn_of_losses(ANTHROPIC.adapt(made)[1]))
 
     assert warnings == ["An image is left out: the model takes no images."]
+
+
+def row(decision: Decision, rule: str, name: str = "search") -> ReportEntry:
+    return ReportEntry(kind="tool", id=name, decision=decision, rule=rule, reason="Because.")
+
+
+OVERLAYS: dict[str, tuple[list[ReportEntry], ReportEntry, list[str]]] = {
+    "the piece's own row": ([row("kept", "")], row("repaired", "tool.strict"), ["tool.strict"]),
+    "of two of one name the offered one": (
+        [row("blocked", "sandbox"), row("kept", "")],
+        row("repaired", "tool.strict"),
+        ["sandbox", "tool.strict"],
+    ),
+    "of two that are gone the first one": (
+        [row("dropped", "disabled"), row("dropped", "duplicate")],
+        row("dropped", "tool.withdrawn"),
+        ["tool.withdrawn", "duplicate"],
+    ),
+    "not what is not offered, by a repair": (
+        [row("dropped", "tool.withdrawn")],
+        row("repaired", "tool.strict"),
+        ["tool.withdrawn"],
+    ),
+    "another piece stands behind": (
+        [row("kept", "")],
+        row("dropped", "tool.native", "web"),
+        ["", "tool.native"],
+    ),
+}
+
+
+@pytest.mark.parametrize(("rows", "change", "rules"), OVERLAYS.values(), ids=OVERLAYS.keys())
+def test_a_later_change_is_laid_over_the_row_of_what_is_offered(
+    rows: list[ReportEntry], change: ReportEntry, rules: list[str]
+) -> None:
+    assert [entry.rule for entry in overlay_rows(rows, [change])] == rules

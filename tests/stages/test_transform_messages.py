@@ -1,6 +1,7 @@
 from dataclasses import replace
 from datetime import UTC, datetime
 from itertools import count
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -311,3 +312,30 @@ def test_any_log_can_be_read_and_reads_the_same_again(events: list[SessionEvent]
     transformer = MessageTransformer()
 
     assert transformer.transform(events) == transformer.transform(list(events))
+
+
+# What an imported system message has beside its text, and the row that tells what stays behind.
+SETTINGS: dict[str, tuple[dict[str, Any], list[str]]] = {
+    "one": ({"anthropic": {"clear_at": "next_user_message"}}, ["without its clear_at."]),
+    "two": (
+        {"anthropic": {"output_config": {"effort": "low"}, "clear_at": "never"}},
+        ["without its clear_at and output_config."],
+    ),
+    "none": ({"anthropic": {"clear_at": None}}, []),
+    "another's": ({"openai_chat": {"clear_at": "x"}}, []),
+}
+
+
+@pytest.mark.parametrize(("metadata", "told"), SETTINGS.values(), ids=SETTINGS.keys())
+def test_settings_of_an_imported_system_message_stay_behind_with_a_row(
+    metadata: dict[str, Any], told: list[str]
+) -> None:
+    event = replace(system_event("Be brief."), id="evt_2", seq=2, metadata=metadata)
+
+    asked = replace(user_event("hi"), id="evt_1", seq=1)
+
+    done = MessageTransformer().transform([asked, event])
+
+    assert [row.reason.removeprefix("Its text is sent ") for row in done.entries] == told
+    assert {(row.id, row.rule) for row in done.entries} <= {("evt_2", "system.fields")}
+    assert done.messages[-1].text == "Be brief."

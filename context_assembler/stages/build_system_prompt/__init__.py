@@ -151,10 +151,10 @@ class SystemPromptBuilder:
             if file.state != "ok":
                 continue
             candidate = self._standard(file.section, file.text)
-            if any(candidate.section.name == earlier.section.name for earlier in found):
-                far = replace(candidate.section, name=f"{file.section}:{file.path}")
-                candidate = replace(candidate, section=far)
-            found.append(candidate)
+            is_far = any(candidate.section.name == earlier.section.name for earlier in found)
+            name = f"{file.section}:{file.path}" if is_far else file.section
+            section = replace(candidate.section, name=name, path=file.path)
+            found.append(replace(candidate, section=section))
         return found
 
     def _standard(self, name: str, content: str, *, is_note: bool = False) -> Candidate:

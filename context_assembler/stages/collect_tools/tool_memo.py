@@ -53,6 +53,10 @@ def _offer(spec: ToolSpec, raw: str) -> ToolOffer:
     except InvalidToolError as problem:
         return ToolOffer(spec=spec, raw=raw, problem=problem)
     sound = replace(spec, input_schema=canonical.schema)
-    told = [sound.description, sound.input_schema, sound.is_strict, sound.native_specs]
-    text = json.dumps(told, sort_keys=True, default=repr)
-    return ToolOffer(spec=sound, raw=raw, told=text, repairs=canonical.repairs)
+    return ToolOffer(spec=sound, raw=raw, told=told_text(sound), repairs=canonical.repairs)
+
+
+def told_text(spec: ToolSpec) -> str:
+    """Return what a model is told of a tool besides its name, as one text to compare."""
+    told = [spec.description, spec.input_schema, spec.is_strict, spec.native_specs]
+    return json.dumps(told, sort_keys=True, default=repr)

@@ -79,7 +79,8 @@ class FileReading:
             size_bytes=opened.size_bytes,
         )
         if opened.state != "ok":
-            return replace(file, fingerprint=fingerprint(section, opened.state))
+            state = fingerprint(section, opened.state)
+            return replace(file, fingerprint=state, source_fingerprint=state)
         if follows and (pointed := self._pointed_at(path, opened.text)):
             hint = f"it only names {opened.text.strip()!r}: read as a link"
             file = self._read_file(section, pointed, follows=False)
@@ -97,6 +98,7 @@ class FileReading:
             metadata=front.metadata,
             first_line=front.first_line,
             imports=tuple(imports),
+            source_fingerprint=fingerprint(section, text, "template" if templated else ""),
         )
         warnings = [*front.warnings, *resolved.warnings]
         if self.references > MAX_REFERENCES:

@@ -11,33 +11,36 @@ from typing import Literal, TypeAlias
 
 from context_assembler.ports import Provider
 from context_assembler.stages.settle_tools.additions import Additions, object_to
-from context_assembler.stages.settle_tools.settled import SettledTools, goes_on
+from context_assembler.stages.settle_tools.earlier_calls import changes_behind, learnt_tools
+from context_assembler.stages.settle_tools.named_tools import note_of_withdrawn
+from context_assembler.stages.settle_tools.settled import UNSETTLED, SettledTools, goes_on
 from context_assembler.stages.settle_tools.tool_rows import tell_rewrite, tell_tools
 from context_assembler.values.deferral import DeferralRule, defer_tools, is_held_back
+from context_assembler.values.draft import Draft, Parameters
 from context_assembler.values.epochs import SentEpoch, last_epoch
-from context_assembler.values.events import SessionEvent, SystemBody
+from context_assembler.values.events import SessionEvent
 from context_assembler.values.limits import ModelLimits
 from context_assembler.values.parts import Opaque
 from context_assembler.values.reading import as_text, walk_objects
-from context_assembler.values.standing import in_order
 from context_assembler.values.tool_changes import (
     NO_CHANGES,
-    TOOLS_NOTE,
     ChangeForms,
     ToolChange,
     ToolPlan,
     apply_changes,
     find_change,
     is_told_alike,
-    read_change,
 )
 from context_assembler.values.tools import ToolChoice, ToolSpec
 
 __all__ = [
+    "UNSETTLED",
     "SettledTools",
     "ToolChangePolicy",
     "ToolSettler",
     "goes_on",
+    "learnt_tools",
+    "note_of_withdrawn",
     "tell_rewrite",
     "tell_tools",
 ]
@@ -85,13 +88,29 @@ class ToolSettler:
             deferral=DeferralRule(above=self._defers_above, search=provider.tool_search(limits)),
             choice=choice,
         )
+        ways: tuple[SettledTools, ...] = (call.declare(),)
         sent = last_epoch(events)
-        if sent is None or (sent.made_by.provider, sent.made_by.model) != (
-            call.provider,
-            limits.id,
-        ):
-            return (call.declare(),)
-        return call.go_on(sent)
+        if sent is not None:
+            made_by = sent.made_by.provider, sent.made_by.model
+            ways = call.go_on(sent) if made_by == (provider.name, limits.id) else ways
+        return tuple(
+            replace(way, unsent=_find_unsent(way, provider=provider, limits=limits, choice=choice))
+            for way in ways
+        )
+
+
+def _find_unsent(
+    settled: SettledTools, *, provider: Provider, limits: ModelLimits, choice: ToolChoice | None
+) -> frozenset[str]:
+    """Return the names of the declared tools that the provider does not take."""
+    draft = Draft(
+        limits=limits,
+        parameters=Parameters(max_tokens=1, tool_choice=choice),
+        tools=settled.plan.declared,
+        tool_plan=settled.plan,
+    )
+    taken = {tool.name for tool in provider.adapt(draft)[0].tools}
+    return frozenset(tool.name for tool in settled.plan.declared if tool.name not in taken)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -135,7 +154,7 @@ class _Call:
 
     def go_on(self, sent: SentEpoch) -> tuple[SettledTools, ...]:
         """Return the tools told as an addition to the last call, and declared anew behind it."""
-        earlier = list(_changes_behind(self.events, sent.epoch.tools_after_seq))
+        earlier = list(changes_behind(self.events, sent.epoch.tools_after_seq))
         if None in earlier:
             unread = "a note of a change cannot be read"
             return (self.declare(sent=sent, before=sent.epoch.tools, why=unread),)
@@ -164,9 +183,8 @@ class _Call:
         )
         if not (changes or additions.change) and _are_declared_alike(onward, anew):
             return (onward,)
-        is_changed = bool(additions.withdrawn or additions.added)
-        anew = replace(anew, why="what was sent before has changed anyway" if is_changed else "")
-        return replace(onward, needs_check=True), anew
+        why = "what was sent before has changed anyway"
+        return replace(onward, needs_check=True), replace(anew, why=why)
 
     def _change(self, before: Sequence[ToolSpec]) -> ToolChange:
         """Return what a note has to tell; where the choice withdraws tools, new ones alone."""
@@ -191,14 +209,6 @@ def _references(part: Opaque) -> Iterator[str]:
     for found in walk_objects(part.block):
         if found.get("type") == "tool_reference":
             yield as_text(found.get("tool_name"))
-
-
-def _changes_behind(events: Sequence[SessionEvent], after_seq: int) -> Iterator[ToolChange | None]:
-    """Yield what the notes behind an event tell, oldest first; `None` for one that cannot be read."""
-    for event in in_order(event for event in events if event.seq > after_seq):
-        if isinstance(event.body, SystemBody) and event.body.note == TOOLS_NOTE:
-            told = (read_change(part) for part in event.parts if isinstance(part, Opaque))
-            yield next(told, None)
 
 
 def _are_declared_alike(one: SettledTools, other: SettledTools) -> bool:

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import Final
 
 from context_assembler.ports import Provider
 from context_assembler.values.deferral import DeferralRule, loaded_forms
@@ -31,6 +32,7 @@ class SettledTools:
         sent: The session's last call, where this one may go on from it.
         notes: How many recorded notes of changes have to be sent again.
         needs_check: Whether this holds only where what was sent before is sent again.
+        unsent: Names of declared tools that the provider does not take.
         before: What the model was told of before, where tools that have changed are declared anew.
         why: Why they are; empty where they are not.
     """
@@ -42,13 +44,22 @@ class SettledTools:
     sent: SentEpoch | None = None
     notes: int = 0
     needs_check: bool = False
+    unsent: frozenset[str] = frozenset()
     before: tuple[ToolSpec, ...] = ()
     why: str = ""
 
     @property
     def loaded(self) -> tuple[ToolSpec, ...]:
         """The declared tools as the model reads them, those that it may search for shortened."""
-        return tuple(loaded_forms(self.plan.declared, self.deferral.search, found=self.found))
+        sent = (tool for tool in self.plan.declared if tool.name not in self.unsent)
+        return tuple(loaded_forms(sent, self.deferral.search, found=self.found))
+
+    @property
+    def withdrawn(self) -> tuple[ToolSpec, ...]:
+        """The tools that the model knows and may not call, sorted by name."""
+        offered = {tool.name for tool in self.plan.offered}
+        known = {tool.name: tool for tool in (*self.plan.declared, *self.plan.added)}
+        return tuple(known[name] for name in sorted(known.keys() - offered))
 
     def place(self, messages: Sequence[Message]) -> tuple[Message, ...]:
         """Return the messages with the note of this call's change, if there is one, at the end."""
@@ -64,6 +75,12 @@ class SettledTools:
 
     def _is_old(self, message: Message) -> bool:
         return is_change(message) and 0 < message.seq <= self.plan.after_seq
+
+
+UNSETTLED: Final = SettledTools(
+    plan=ToolPlan(provider="", declared=(), offered=()), deferral=DeferralRule()
+)
+"""No tools, before it is settled how any are told."""
 
 
 def goes_on(settled: SettledTools, draft: Draft, *, provider: Provider) -> bool:

@@ -2,15 +2,19 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from typing import Final
 
 from context_assembler.ports import TokenCounter
 from context_assembler.stages.settle_tools.settled import SettledTools
+from context_assembler.values.deferral import is_held_back
 from context_assembler.values.report import ReportEntry
 from context_assembler.values.tool_changes import find_change
-from context_assembler.values.tools import ToolSpec
 
-_WITHDRAWN = (
+_WITHDRAWN: Final = (
     "It cannot be called any more; its definition stays where it is until the next rewrite."
+)
+_ADDED: Final = (
+    "It is told behind the history, so that what was sent before stays; it counts with that note."
 )
 
 
@@ -19,10 +23,14 @@ def tell_tools(
 ) -> tuple[ReportEntry, ...]:
     """Return the rows of tools that are told otherwise than whole and in front of the history.
 
+    `tokens_after` is what a definition takes in front of the history; one that is told behind it
+    counts there, with the note that tells it.
+
     Args:
         entries: What is known of the tools so far.
     """
-    before = {entry.id: entry for entry in entries if entry.kind == "tool"}
+    tools = [entry for entry in entries if entry.kind == "tool"]
+    before = {entry.id: entry for entry in reversed(tools)}
     return (
         *_deferred_rows(settled, counter),
         *_undeferred_rows(settled),
@@ -63,17 +71,17 @@ def _undeferred_rows(settled: SettledTools) -> Iterator[ReportEntry]:
 
 
 def _added_rows(settled: SettledTools, counter: TokenCounter) -> Iterator[ReportEntry]:
-    added = {tool.name: tool for tool in settled.plan.added}
+    added = {tool.name for tool in settled.plan.added}
+    in_front = _tokens_in_front(settled, counter)
     for tool in settled.plan.offered:
         if tool.name in added:
-            tokens = counter.count_tool(tool)
             yield ReportEntry(
                 kind="tool",
                 id=tool.name,
                 decision="kept",
-                tokens_before=tokens,
-                tokens_after=tokens,
-                reason="It is told behind the history, so that what was sent before stays.",
+                tokens_before=counter.count_tool(tool),
+                tokens_after=in_front.get(tool.name, 0),
+                reason=_ADDED,
                 rule="tool.added",
             )
 
@@ -81,14 +89,20 @@ def _added_rows(settled: SettledTools, counter: TokenCounter) -> Iterator[Report
 def _withdrawn_rows(
     settled: SettledTools, before: Mapping[str, ReportEntry], counter: TokenCounter
 ) -> Iterator[ReportEntry]:
-    offered = {tool.name for tool in settled.plan.offered}
-    known = {tool.name: tool for tool in (*settled.plan.declared, *settled.plan.added)}
-    for name in sorted(known.keys() - offered):
-        tokens = counter.count_tool(known[name])
-        row = before.get(name) or ReportEntry(kind="tool", id=name, decision="dropped")
-        told = f"{row.reason}. {_WITHDRAWN}" if row.reason else _WITHDRAWN
-        rule = row.rule or "tool.withdrawn"
-        yield replace(row, tokens_before=tokens, tokens_after=tokens, reason=told, rule=rule)
+    in_front = _tokens_in_front(settled, counter)
+    for tool in settled.withdrawn:
+        row = before.get(tool.name) or ReportEntry(kind="tool", id=tool.name, decision="dropped")
+        yield replace(
+            row,
+            tokens_before=counter.count_tool(tool),
+            tokens_after=in_front.get(tool.name, 0),
+            reason=f"{row.reason}. {_WITHDRAWN}" if row.reason else _WITHDRAWN,
+            rule=row.rule or "tool.withdrawn",
+        )
+
+
+def _tokens_in_front(settled: SettledTools, counter: TokenCounter) -> dict[str, int]:
+    return {tool.name: counter.count_tool(tool) for tool in settled.loaded}
 
 
 def tell_rewrite(settled: SettledTools, *, tokens: int) -> tuple[ReportEntry, ...]:
@@ -99,7 +113,7 @@ def tell_rewrite(settled: SettledTools, *, tokens: int) -> tuple[ReportEntry, ..
     """
     if not settled.why:
         return ()
-    changed = _tell_change(settled.before, settled.plan.offered)
+    changed = "; ".join(_tell_change(settled)) or "the same ones"
     reason = (
         f"The tools are declared anew ({changed}), since {settled.why}: nothing of the request's "
         f"{tokens:,} tokens is read from the prompt cache, and reasoning made before may not count."
@@ -108,12 +122,21 @@ def tell_rewrite(settled: SettledTools, *, tokens: int) -> tuple[ReportEntry, ..
     return (row,)
 
 
-def _tell_change(before: Sequence[ToolSpec], after: Sequence[ToolSpec]) -> str:
-    change = find_change(before, after)
-    known = {tool.name for tool in before}
-    told = {
+def _tell_change(settled: SettledTools) -> Iterator[str]:
+    """Yield what changed since the last call, then what stands otherwise in front than it did."""
+    declared = settled.sent.epoch.tools if settled.sent is not None else ()
+    known, now = {tool.name for tool in settled.before}, settled.plan.declared
+    change, front = find_change(settled.before, now), find_change(declared, now)
+    told = {*(tool.name for tool in change.added), *change.removed}
+    held, holds = ({t.name for t in tools if is_held_back(t)} for tools in (declared, now))
+    stayed = {tool.name for tool in declared} & {tool.name for tool in now}
+    names_by_kind = {
         "added": [tool.name for tool in change.added if tool.name not in known],
         "changed": [tool.name for tool in change.added if tool.name in known],
         "removed": list(change.removed),
+        "told in front": [tool.name for tool in front.added if tool.name not in told],
+        "no longer told": [name for name in front.removed if name not in told],
+        "deferred": sorted(stayed & (holds - held)),
+        "loaded": sorted(stayed & (held - holds)),
     }
-    return "; ".join(f"{kind}: {', '.join(names)}" for kind, names in told.items() if names)
+    return (f"{kind}: {', '.join(names)}" for kind, names in names_by_kind.items() if names)

@@ -18,7 +18,7 @@ from context_assembler.values.ledger import Ledger, LedgerKind, LedgerRow, divid
 from context_assembler.values.limits import ModelLimits
 from context_assembler.values.messages import Message
 from context_assembler.values.prompt import SystemPrompt
-from context_assembler.values.tools import ToolSpec
+from context_assembler.values.tools import ToolChoice, ToolSpec
 
 __all__ = [
     "FittedSections",
@@ -67,6 +67,7 @@ def measure_window(
         InvalidParameterError: A negative number.
     """
     hidden = () if parameters is None else _hidden_rows(limits, tools, parameters)
+    choice = None if parameters is None else parameters.tool_choice
     return Ledger(
         window_tokens=limits.window_tokens,
         reserve_tokens=max_tokens if reserve_tokens is None else reserve_tokens,
@@ -76,7 +77,7 @@ def measure_window(
             max_context_tokens=max_context_tokens,
             reserve_tokens=reserve_tokens,
         ),
-        rows=(*_rows(system, tools, counter=counter), *hidden),
+        rows=(*_rows(system, tools, counter=counter, choice=choice), *hidden),
         counter=counter.name,
         is_exact=counter.is_exact,
     )
@@ -105,10 +106,15 @@ def add_messages(ledger: Ledger, messages: Iterable[Message], *, counter: TokenC
 
 
 def _rows(
-    system: SystemPrompt, tools: Sequence[ToolSpec], *, counter: TokenCounter
+    system: SystemPrompt,
+    tools: Sequence[ToolSpec],
+    *,
+    counter: TokenCounter,
+    choice: ToolChoice | None,
 ) -> tuple[LedgerRow, ...]:
     of_tools = (LedgerRow(kind="tools", name=t.name, tokens=counter.count_tool(t)) for t in tools)
-    overhead = _overhead_rows(tools, counter=counter)
+    tools_tokens = counter.count_tools_overhead(tools, has_system=bool(system.text), choice=choice)
+    overhead = _overhead_rows(tools_tokens, counter=counter)
     return (*_system_rows(system, counter=counter), *of_tools, *overhead)
 
 
@@ -138,9 +144,9 @@ def _system_rows(system: SystemPrompt, *, counter: TokenCounter) -> list[LedgerR
     ]
 
 
-def _overhead_rows(tools: Sequence[ToolSpec], *, counter: TokenCounter) -> list[LedgerRow]:
+def _overhead_rows(tools_tokens: int, *, counter: TokenCounter) -> list[LedgerRow]:
     rows = (
-        LedgerRow(kind="overhead", name="tools", tokens=counter.count_tools_overhead(tools)),
+        LedgerRow(kind="overhead", name="tools", tokens=tools_tokens),
         LedgerRow(kind="overhead", name="request", tokens=counter.request_overhead_tokens),
     )
     return [row for row in rows if row.tokens]

@@ -1,94 +1,50 @@
 """The step that lets edits wait: a system prompt stays what its epoch began with, and is told of."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Final, Literal
+from typing import Final
 
 from context_assembler.ports import TokenCounter
+from context_assembler.stages.hold_system.comparing import (
+    compare_pieces,
+    pieces_of,
+    sent_pieces,
+    tell_differences,
+)
+from context_assembler.stages.hold_system.held_files import hold_files
+from context_assembler.stages.hold_system.held_rows import HELD_SHORT, HeldRows
+from context_assembler.stages.hold_system.prompts import FittedPrompt, FreshPrompt, contents_of
 from context_assembler.values.draft import Draft
-from context_assembler.values.epochs import SentEpoch
+from context_assembler.values.epochs import FROZEN, Epoch, PromptPiece, SentEpoch
 from context_assembler.values.events import CompactionBody, SessionEvent
 from context_assembler.values.fingerprints import digest_json
 from context_assembler.values.ledger import Ledger
 from context_assembler.values.messages import Message
 from context_assembler.values.options import AssembleOptions
 from context_assembler.values.parts import Thinking
-from context_assembler.values.prompt import BootstrapFile, PromptSection
+from context_assembler.values.prompt import BootstrapFile, SystemPrompt
 from context_assembler.values.report import ReportEntry
 
-FROZEN: Final = "system.frozen"
-"""The rule of rows of sections that wait."""
+__all__ = [
+    "NO_CALL",
+    "REWRITTEN",
+    "WAITING",
+    "FittedPrompt",
+    "FreshPrompt",
+    "LastCall",
+    "file_states",
+    "fingerprint_choice",
+    "pieces_of",
+]
 
 REWRITTEN: Final = "rewrite.system"
 """The rule of the row that announces a changed system prompt."""
 
-_UNTIL: Final = (
-    "it applies from the next rewrite point on: a cut, a compaction, another model, or refresh=True"
-)
-_TOLD: Final[Mapping[str, str]] = {
-    "changed": "It has changed, and the text that the epoch began with is sent",
-    "appeared": "It appeared since the epoch began and is not sent",
-    "gone": "It is gone, or cannot be read or rendered, and the text that the epoch began with is sent",
-}
+WAITING: Final = frozenset({FROZEN, HELD_SHORT})
+"""The rules of rows of sections that another prompt would be sent of."""
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SectionChange:
-    """A section that is another one than in the call before."""
-
-    name: str
-    kind: Literal["changed", "appeared", "gone"]
-
-
-def compare_sections(
-    before: Iterable[PromptSection], now: Iterable[PromptSection]
-) -> tuple[SectionChange, ...]:
-    """Return the sections whose text, or whose being there, is not what it was."""
-    old = {section.name: section.content for section in before}
-    new = {section.name: section.content for section in now}
-    changes: list[SectionChange] = []
-    for name in dict.fromkeys((*old, *new)):
-        if name not in new:
-            changes.append(SectionChange(name=name, kind="gone"))
-        elif name not in old:
-            changes.append(SectionChange(name=name, kind="appeared"))
-        elif old[name] != new[name]:
-            changes.append(SectionChange(name=name, kind="changed"))
-    return tuple(changes)
-
-
-def frozen_rows(changes: Iterable[SectionChange]) -> Iterator[ReportEntry]:
-    """Yield a row for every section whose change waits."""
-    for change in changes:
-        yield ReportEntry(
-            kind="section",
-            id=change.name,
-            decision="dropped" if change.kind == "appeared" else "kept",
-            reason=f"{_TOLD[change.kind]}; {_UNTIL}.",
-            rule=FROZEN,
-        )
-
-
-def _as_before(file: BootstrapFile, text: str) -> BootstrapFile:
-    is_filled = bool(file.metadata.get("template"))
-    what = "it, or what it is filled with, changed" if is_filled else "changed on disk"
-    return replace(
-        file,
-        text=text,
-        state="ok" if text else file.state,
-        is_shortened=False,
-        warnings=(*file.warnings, f"{what}; {_UNTIL}"),
-    )
-
-
-def _section_names(files: Sequence[BootstrapFile]) -> Iterator[str]:
-    """Yield each file's section of the prompt: the first of a kind that has a text bears its name."""
-    bearers: dict[str, BootstrapFile] = {}
-    for file in sorted(files, key=lambda one: one.state != "ok"):
-        bearers.setdefault(file.section, file)
-    for file in files:
-        is_bearer = bearers[file.section] is file
-        yield file.section if is_bearer else f"{file.section}:{file.path}"
+# From here on a window counts as another one, in which more of a prompt that was cut has its place.
+_MUCH_LARGER: Final = 1.25
 
 
 def file_states(files: Iterable[BootstrapFile]) -> dict[str, str]:
@@ -121,9 +77,9 @@ class LastCall:
     holds: bool = False
 
     @property
-    def held_sections(self) -> tuple[PromptSection, ...] | None:
-        """The sections to send again; `None`: those that the files say by now."""
-        return self.sent.epoch.sections if self.sent and self.holds else None
+    def held(self) -> Epoch | None:
+        """The epoch whose prompt is to be sent again; `None`: the files have their say."""
+        return self.sent.epoch if self.sent and self.holds else None
 
     def hold(self, events: Iterable[SessionEvent], *, model: str) -> "LastCall":
         """Return the same with the prompt held, as far as that may be can be told beforehand.
@@ -138,20 +94,37 @@ class LastCall:
         is_compacted = any(isinstance(event.body, CompactionBody) for event in arrived)
         return replace(self, holds=not is_compacted)
 
+    def choose(self, fresh: FreshPrompt, held: SystemPrompt | None) -> FittedPrompt:
+        """Return the held prompt, unless the window is another one by now; else the fresh one.
+
+        Args:
+            held: What the window leaves of the prompt to be sent again, if there is one.
+        """
+        epoch = self.held
+        if epoch is None or held is None or held.sections != epoch.sections:
+            return fresh.chosen
+        if _has_outgrown(epoch, fresh):
+            return fresh.chosen
+        changes = compare_pieces(sent_pieces(epoch), fresh.pieces)
+        rows = HeldRows(held=held, fresh=fresh).tell(changes)
+        return FittedPrompt(system=held, rows=rows, pieces=fresh.pieces, epoch=epoch)
+
+    def has_kept(self, draft: Draft) -> bool:
+        """Whether the request has the prompt that was to be sent again, if there was one."""
+        return self.held is None or draft.system.sections == self.held.sections
+
     def shown_files(
-        self, files: Sequence[BootstrapFile], pieces: Iterable[ReportEntry]
+        self, files: Sequence[BootstrapFile], *, now: Sequence[PromptPiece]
     ) -> list[BootstrapFile]:
         """Return the files as the model is shown them, with a warning for each change that waits.
 
         Args:
-            pieces: The rows of the prompt's sections, those that wait among them.
+            now: What the files ask for by now.
         """
-        waiting = {row.id for row in pieces if row.rule == FROZEN}
-        before = {section.name: section.content for section in self.held_sections or ()}
-        return [
-            _as_before(file, before.get(name, "")) if name in waiting else file
-            for file, name in zip(files, _section_names(files), strict=True)
-        ]
+        if (epoch := self.held) is None:
+            return list(files)
+        sent = contents_of(SystemPrompt(sections=epoch.sections))
+        return hold_files(files, compare_pieces(sent_pieces(epoch), now), sent=sent)
 
     def untold(self, files: Iterable[BootstrapFile]) -> list[BootstrapFile]:
         """Return the files less those whose warnings the last call gave already."""
@@ -159,27 +132,33 @@ class LastCall:
         return [file for file in files if told.get(file.path) != file_states([file]).get(file.path)]
 
     def announce(
-        self, draft: Draft, *, kept: Sequence[Message], ledger: Ledger, counter: TokenCounter
+        self,
+        draft: Draft,
+        epoch: Epoch,
+        *,
+        kept: Sequence[Message],
+        ledger: Ledger,
+        counter: TokenCounter,
     ) -> tuple[ReportEntry, ...]:
         """Return the row that announces a changed system prompt, with what that costs.
 
         Args:
+            draft: What is sent.
+            epoch: What is kept of its prompt.
             kept: The history after the cut, with all signed reasoning that it has.
-            draft: What is sent of it.
         """
         sent = self.sent
         if sent is None or sent.made_by.model != draft.limits.id:
             return ()
-        changes = compare_sections(sent.epoch.sections, draft.system.sections)
+        changes = ", ".join(tell_differences(sent.epoch, epoch))
         if not changes:
             return ()
-        names = ", ".join(f"{change.name} {change.kind}" for change in changes)
         old = (message for message in draft.messages if 0 < message.seq <= sent.answers_seq)
         tokens = ledger.fixed_tokens + sum(map(counter.count_message, old))
         lost = _count_signed(kept) - _count_signed(draft.messages)
         reasoning = f", and {lost} signed thinking part(s) are left out" if lost else ""
         reason = (
-            f"The system prompt is another one than in the last call ({names}): a new epoch begins. "
+            f"The system prompt is another one than in the last call ({changes}): a new epoch begins. "
             f"Up to {tokens:,} tokens that were sent before are written to the prompt cache "
             f"again{reasoning}."
         )
@@ -188,6 +167,13 @@ class LastCall:
 
 
 NO_CALL: Final = LastCall()
+
+
+def _has_outgrown(epoch: Epoch, fresh: FreshPrompt) -> bool:
+    """Whether a prompt that was cut has more room in the window of this call."""
+    if not epoch.cut_for_tokens or fresh.budget_tokens <= epoch.cut_for_tokens:
+        return False
+    return not fresh.is_cut or fresh.budget_tokens >= _MUCH_LARGER * epoch.cut_for_tokens
 
 
 def _count_signed(messages: Iterable[Message]) -> int:

@@ -1,0 +1,296 @@
+"""The step that tells what the provider will read from its prompt cache, write to it, and charge."""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, date, datetime
+from itertools import accumulate
+from typing import Final, TypeVar
+
+from context_assembler.limits import price_at
+from context_assembler.values.draft import Draft
+from context_assembler.values.epochs import Epoch, SentEpoch
+from context_assembler.values.events import AssistantBody, CompactionBody, Provenance, SessionEvent
+from context_assembler.values.forecasts import BrokenPiece, CacheForecast, PrefixBreak
+from context_assembler.values.limits import ModelLimits
+from context_assembler.values.messages import Message
+from context_assembler.values.options import CachePolicy
+from context_assembler.values.prices import price_input
+from context_assembler.values.prompt import PromptSection
+from context_assembler.values.prompt_caches import (
+    CallSize,
+    KnownPrefix,
+    PromptCache,
+    spelled_alike,
+)
+from context_assembler.values.report import ReportEntry
+from context_assembler.values.tool_changes import is_told_alike
+from context_assembler.values.tools import ToolSpec
+
+_NO_REASON: Final = "It did not stand at this place in the last call."
+_UNNAMED: Final = "the end"
+_STRIPPED: Final = frozenset({"reasoning.prefix", "reasoning.chain"})
+
+_Named = TypeVar("_Named", PromptSection, ToolSpec)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AnsweredCall:
+    """A call of the session that was answered: the reply's event, and what that says of it."""
+
+    event_id: str
+    made_by: Provenance
+    at: datetime | None
+
+
+def answered_calls(events: Iterable[SessionEvent]) -> tuple[AnsweredCall, ...]:
+    """Return the calls whose prefix was recorded, in the order of the store."""
+    return tuple(
+        AnsweredCall(event_id=event.id, made_by=event.body.made_by, at=_with_zone(event.created_at))
+        for event in events
+        if isinstance(event.body, AssistantBody | CompactionBody)
+        and event.body.made_by is not None
+        and event.body.made_by.prefix_fingerprint is not None
+    )
+
+
+def forecast_cache(
+    size: CallSize,
+    known: Iterable[KnownPrefix],
+    *,
+    limits: ModelLimits,
+    protocol: str,
+    policy: CachePolicy = "auto",
+    now: datetime | None = None,
+    today: date,
+) -> CacheForecast:
+    """Return what of a call is read, written, or neither, and what that costs.
+
+    Args:
+        known: What earlier calls have in common with it.
+        now: Against which lifetimes are judged; without it nothing has expired.
+        today: Whose prices hold.
+    """
+    price = price_at(limits, today=today, input_tokens=size.total_tokens)
+    cache = PromptCache(
+        limits=limits,
+        protocol=protocol,
+        policy=policy,
+        charges_writes=price is not None and price.cache_write is not None,
+    )
+    split = cache.split(size, known, now=now)
+    return CacheForecast(split=split, price=price_input(split, price, model=limits.id))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CacheOutlook:
+    """Everything that the forecast of one call depends on.
+
+    Attributes:
+        message_tokens: Of each message of the draft.
+        total_tokens: Of the whole call; what the messages leave of it stands before them.
+        calls: The session's answered calls, the last one last.
+        account: What a reply is bound to beside its model, as it is recorded.
+        fingerprints: Those of the draft's boundaries, as the protocol spells it.
+        epoch: What stands in front of the conversation, and what stood there in the last call.
+        entries: The rows of the report: they know why a message is not what it was.
+        now: Against which lifetimes are judged; without it nothing has expired.
+    """
+
+    draft: Draft
+    protocol: str
+    message_tokens: Sequence[int]
+    total_tokens: int
+    fingerprints: Callable[[Draft], tuple[str, ...]]
+    calls: Sequence[AnsweredCall] = ()
+    account: str | None = None
+    epoch: Epoch
+    epoch_before: SentEpoch | None = None
+    entries: Sequence[ReportEntry] = ()
+    now: datetime | None = None
+    today: date
+
+    def at(self, now: datetime) -> "CacheOutlook":
+        """Return the same for a call that is made at this time."""
+        return replace(self, now=_with_zone(now), today=now.date())
+
+    def forecast(self) -> CacheForecast:
+        """Return what the provider will read, write and charge."""
+        ours = [call for call in self.calls if self._is_ours(call)]
+        prints = self.fingerprints(self.draft) if ours else ()
+        shared = _shared_boundaries(ours, prints)
+        broken = self._find_break(prints, shared_messages=max(shared, default=0))
+        cap = len(self.draft.messages) if broken is None else self._first_unsigned()
+        known = list(self._known({at: used for at, used in shared.items() if at <= cap}, ours))
+        forecast = forecast_cache(
+            self._size(),
+            known,
+            limits=self.draft.limits,
+            protocol=self.protocol,
+            policy=self.draft.cache,
+            now=self.now,
+            today=self.today,
+        )
+        longest = max((prefix.tokens for prefix in known), default=0)
+        return replace(
+            forecast,
+            after=self.calls[-1].event_id if self.calls else "",
+            broken=None if broken is None else replace(broken, shared_tokens=longest),
+        )
+
+    def _is_ours(self, call: AnsweredCall) -> bool:
+        made_by = call.made_by
+        asked = (self.protocol, self.draft.limits.id, self.account)
+        return (made_by.provider, made_by.model, made_by.account) == asked
+
+    def _known(
+        self, shared: Mapping[int, datetime | None], ours: Sequence[AnsweredCall]
+    ) -> Iterator[KnownPrefix]:
+        """Yield what earlier calls have in common with this one.
+
+        Who reads a long prefix has used the shorter ones in it as well.
+        """
+        tokens = [self._size().head_tokens, *self.message_tokens]
+        ends = list(accumulate(tokens))
+        blocks = [0, *accumulate(map(_blocks_of, self.draft.messages))]
+        used_at: datetime | None = None
+        for at in sorted(shared, reverse=True):
+            used_at = _later(used_at, shared[at])
+            alike = spelled_alike(self.draft.messages, at, protocol=self.protocol)
+            yield KnownPrefix(
+                end="call" if alike == at else "inside",
+                tokens=ends[alike],
+                blocks=blocks[alike],
+                used_at=used_at,
+            )
+        if ours and self._has_head_of(ours[-1]):
+            used_at = _later(used_at, ours[-1].at)
+        elif not shared:
+            return
+        yield KnownPrefix(end="head", tokens=ends[0], used_at=used_at)
+
+    def _has_head_of(self, call: AnsweredCall) -> bool:
+        """Whether the system prompt and the tools are those of a call."""
+        sent = self.epoch_before
+        return sent is not None and sent.made_by == call.made_by and not self._changed_head(sent)
+
+    def _changed_head(self, sent: SentEpoch) -> tuple[BrokenPiece, str] | None:
+        """Return the first section or tool that is another one than in the last call."""
+        old, new = sent.epoch, self.epoch
+        if name := _first_change(old.sections, new.sections, _says_the_same):
+            return "section", name
+        name = _first_change(old.tools, new.tools, is_told_alike)
+        return ("tool", name) if name else None
+
+    def _size(self) -> CallSize:
+        messages = self.draft.messages
+        replies = [at for at, message in enumerate(messages) if message.role == "assistant"]
+        blocks = list(map(_blocks_of, messages))
+        before = replies[-1] if replies else len(messages)
+        return CallSize(
+            total_tokens=self.total_tokens,
+            head_tokens=self.total_tokens - sum(self.message_tokens),
+            blocks=sum(blocks),
+            blocks_before_step=sum(blocks[:before]),
+        )
+
+    def _find_break(self, prints: Sequence[str], *, shared_messages: int) -> PrefixBreak | None:
+        """Return where this call is not what the last one was; `None`: it begins with all of it."""
+        if not self.calls:
+            return None
+        last = self.calls[-1]
+        if not self._is_ours(last):
+            made_by = last.made_by
+            where = f"{made_by.model} over {made_by.provider}"
+            if (made_by.provider, made_by.model) == (self.protocol, self.draft.limits.id):
+                where += f" under the account {made_by.account!r}"
+            reason = f"The last call went to {where}; each has a cache of its own."
+            return PrefixBreak(piece="model", id=self.draft.limits.id, reason=reason)
+        if last.made_by.prefix_fingerprint in prints:
+            return None
+        sent = self.epoch_before
+        if sent is not None and sent.made_by == last.made_by and (head := self._changed_head(sent)):
+            piece, name = head
+            reason = f"The {piece} is not what it was in the last call."
+            return PrefixBreak(piece=piece, id=name, reason=reason)
+        return self._broken_message(shared_messages)
+
+    def _broken_message(self, at: int) -> PrefixBreak:
+        """Return the first message behind the shared ones that a cut or a repair has changed."""
+        rows = {
+            row.id: row
+            for row in self.entries
+            if row.kind == "message" and row.decision != "kept" and row.id
+        }
+        dropped = next((row for row in rows.values() if row.decision == "dropped"), None)
+        behind = self.draft.messages[at:]
+        for message in behind:
+            row = dropped if message.kind == "marker" else rows.get(message.id)
+            if row is not None:
+                return PrefixBreak(piece="message", id=_name_of(message), reason=row.reason)
+        reason = _NO_REASON if dropped is None else dropped.reason
+        name = _name_of(behind[0]) if behind else _UNNAMED
+        return PrefixBreak(piece="message", id=name, reason=reason)
+
+    def _first_unsigned(self) -> int:
+        """Return the first reply whose reasoning may have been sent before, and is not any more."""
+        messages = self.draft.messages
+        if not self.draft.limits.thinking.is_prefix_bound:
+            return len(messages)
+        if not any(row.rule in _STRIPPED for row in self.entries):
+            return len(messages)
+        replies = (
+            at
+            for at, message in enumerate(messages)
+            if message.role == "assistant" and not message.is_signed
+        )
+        return next(replies, len(messages))
+
+
+def _shared_boundaries(
+    calls: Iterable[AnsweredCall], prints: Sequence[str]
+) -> dict[int, datetime | None]:
+    """Return behind how many messages earlier calls ended that this one begins with, and when."""
+    places = {fingerprint: at for at, fingerprint in enumerate(prints)}
+    found: dict[int, datetime | None] = {}
+    for call in calls:
+        at = places.get(call.made_by.prefix_fingerprint or "")
+        if at is not None:
+            found[at] = call.at
+    return found
+
+
+def _says_the_same(one: PromptSection, other: PromptSection) -> bool:
+    return one.content == other.content
+
+
+def _first_change(
+    before: Sequence[_Named], after: Sequence[_Named], is_same: Callable[[_Named, _Named], bool]
+) -> str:
+    """Return the name of the first that is not what stood there before; empty: all are."""
+    for old, new in zip(before, after, strict=False):
+        if not is_same(old, new):
+            return new.name
+    longer = max(before, after, key=len)
+    rest = longer[min(len(before), len(after)) :]
+    return rest[0].name if rest else ""
+
+
+def _blocks_of(message: Message) -> int:
+    return len(message.parts)
+
+
+def _name_of(message: Message) -> str:
+    return message.id or message.note or message.kind
+
+
+def _later(one: datetime | None, other: datetime | None) -> datetime | None:
+    if one is None or other is None:
+        return one or other
+    return max(one, other)
+
+
+def _with_zone(moment: datetime | None) -> datetime | None:
+    """Return a moment that can be compared with any other; one without a zone is taken for UTC."""
+    if moment is None or moment.tzinfo is not None:
+        return moment
+    return moment.replace(tzinfo=UTC)
