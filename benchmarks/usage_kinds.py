@@ -4,7 +4,9 @@ import json
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
+from context_assembler.values.draft import Draft
 from context_assembler.values.json_shapes import is_object
+from context_assembler.values.parts import Document, Part, Text, Thinking, ToolCall
 from context_assembler.values.reading import as_array, as_object, walk_objects
 
 _MEDIA: Final[Mapping[str, str]] = {
@@ -18,6 +20,8 @@ _MEDIA: Final[Mapping[str, str]] = {
 }
 _CARRIES: Final = ("source", "image_url", "file", "file_data", "file_id", "file_url", "input_audio")
 _DECLARED: Final = ("functionDeclarations", "function_declarations")
+_FIRST_SECOND: Final = 0x67_80_00_00  # January 2025; what is less is no time
+_LAST_SECOND: Final = 0x67_EB_2C_00  # April 2025
 _BY_ID: Final = ("previous_response_id", "conversation", "cachedContent", "prompt")
 
 
@@ -80,6 +84,13 @@ def why_uncountable(recorded: Mapping[str, Any], *, provider: str) -> str | None
         )
     ):
         return "files by id or address"
+    if provider == "gemini" and _answers_another(request):
+        return "a result under another name than its call's (no renderer of ours sends one)"
+    if provider == "openai_responses":
+        if _is_early(recorded):
+            return "the first weeks of the Responses API (to March 2025), which added a prompt"
+        if _keeps_reasoning(request):
+            return "text that the provider keeps (reasoning by id)"
     if hosted:
         return f"the vendor's own tools ({', '.join(dict.fromkeys(hosted))[:40]})"
     if '"encrypted_content"' in text and '"compaction"' in text:
@@ -100,3 +111,64 @@ def _asks_for_shape(request: Mapping[str, Any]) -> bool:
     output = as_object(request.get("output_config")).get("format") or request.get("output_format")
     has_schema = any(config.get(key) for key in ("responseSchema", "responseJsonSchema"))
     return shape != "text" or text != "text" or bool(output) or has_schema
+
+
+def why_estimated(draft: Draft, recorded: Mapping[str, Any], *, provider: str) -> str | None:
+    """Say what of a request that could be counted is guessed by its length; `None`: nothing.
+
+    Args:
+        draft: The request without the reasoning of earlier turns.
+    """
+    parts = [part for message in draft.messages for part in message.parts]
+    if any(_hides_reasoning(part) for part in parts):
+        return "sealed reasoning of the turn at hand, by its length"
+    is_openai = draft.limits.provider == "openai"
+    if is_openai and any(isinstance(part, Document) and part.text is None for part in parts):
+        return "a document, by its pages: what OpenAI reads of one is not published"
+    if provider == "openai_responses" and _replies_in_parallel(recorded):
+        return "the reply holds parallel calls, and then the usage leaves the tools out"
+    return None
+
+
+def _hides_reasoning(part: Part) -> bool:
+    if isinstance(part, Thinking):
+        return bool(as_object(part.block).get("encrypted_content"))
+    return isinstance(part, Text | ToolCall) and bool(part.signature)
+
+
+def _replies_in_parallel(recorded: Mapping[str, Any]) -> bool:
+    reply = as_object(recorded.get("response"))
+    output = [as_object(entry) for entry in as_array(reply.get("output"))]
+    calls = [entry for entry in output if entry.get("type") == "function_call"]
+    return len(calls) > 1 and "reasoning" not in [entry.get("type") for entry in output]
+
+
+def _answers_another(request: Mapping[str, Any]) -> bool:
+    parts = list(walk_objects({"contents": request.get("contents")}))
+    called, answered = (
+        {as_object(part.get(camel) or part.get(snake)).get("name") for part in parts} - {None}
+        for camel, snake in (
+            ("functionCall", "function_call"),
+            ("functionResponse", "function_response"),
+        )
+    )
+    return bool(called and answered - called)
+
+
+def _is_early(recorded: Mapping[str, Any]) -> bool:
+    """Whether a response was made before April 2025: its id begins with the second it was made in."""
+    stamped = str(recorded.get("response_id") or "").removeprefix("resp_")[:8]
+    try:
+        return _FIRST_SECOND < int(stamped, 16) < _LAST_SECOND
+    except ValueError:
+        return False
+
+
+def _keeps_reasoning(request: Mapping[str, Any]) -> bool:
+    """Whether the turn at hand holds reasoning that the provider has, and the request does not."""
+    entries = [as_object(entry) for entry in as_array(request.get("input"))]
+    asked = [n for n, entry in enumerate(entries) if entry.get("role") == "user"]
+    return any(
+        entry.get("type") == "reasoning" and entry.get("id") and not entry.get("encrypted_content")
+        for entry in entries[asked[-1] if asked else 0 :]
+    )

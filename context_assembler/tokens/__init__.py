@@ -4,13 +4,9 @@ from collections.abc import Hashable
 from typing import Final
 
 from context_assembler.tokens.calibrated import CalibratedCounter, calibrate
-from context_assembler.tokens.counter import (
-    ModelTokenCounter,
-    frame_of,
-    reads_signatures,
-    takes_system_turns,
-)
+from context_assembler.tokens.counter import ModelTokenCounter
 from context_assembler.tokens.frames import FRAMES, Frame
+from context_assembler.tokens.framing import frame_of, reads_signatures, takes_system_turns
 from context_assembler.tokens.images import IMAGE_RULES, count_image
 from context_assembler.tokens.once import CountOnce
 from context_assembler.tokens.remote import RemoteCounter, fit_exactly

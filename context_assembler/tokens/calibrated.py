@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from context_assembler.ports import TokenCounter
 from context_assembler.values.factors import TokenFactors
 from context_assembler.values.messages import Message
-from context_assembler.values.tools import ToolSpec
+from context_assembler.values.tools import ToolChoice, ToolSpec
 
 
 class CalibratedCounter:
@@ -38,9 +38,18 @@ class CalibratedCounter:
         """Return the tokens of one tool's definition."""
         return _scaled(self._counter.count_tool(tool), self._factors.first)
 
-    def count_tools_overhead(self, tools: Sequence[ToolSpec]) -> int:
+    def count_tools_overhead(
+        self,
+        tools: Sequence[ToolSpec],
+        *,
+        has_system: bool = False,
+        choice: ToolChoice | None = None,
+    ) -> int:
         """Return what having tools costs beside their definitions."""
-        return _scaled(self._counter.count_tools_overhead(tools), self._factors.first)
+        return _scaled(
+            self._counter.count_tools_overhead(tools, has_system=has_system, choice=choice),
+            self._factors.first,
+        )
 
 
 def calibrate(counter: TokenCounter, factors: TokenFactors) -> TokenCounter:

@@ -2,15 +2,20 @@
 
 import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from functools import partial
 from typing import Final, assert_never
 
 from context_assembler.tokens.bpe import count_bpe
-from context_assembler.tokens.documents import count_pages, page_tokens
+from context_assembler.tokens.documents import pages_tokens
 from context_assembler.tokens.estimate import estimate_text
-from context_assembler.tokens.frames import Frame, frame_for
-from context_assembler.tokens.hosted_tools import hosted_tool_tokens
+from context_assembler.tokens.framing import (
+    JOINT_TOKENS,
+    escaped,
+    frame_of,
+    frame_tokens,
+    reads_signatures,
+)
+from context_assembler.tokens.hosted_tools import BLOCK_TOKENS, hosted_tool_tokens
 from context_assembler.tokens.images import count_image
 from context_assembler.tokens.memo import BoundedMemo, MessageMemo
 from context_assembler.tokens.sealed import sealed_tokens, signature_tokens, split_sealed
@@ -20,10 +25,11 @@ from context_assembler.tokens.tokenizers import (
     CountingMode,
     chosen_vocabulary,
 )
-from context_assembler.tokens.tool_text import tool_as_typescript, tool_as_words
+from context_assembler.tokens.tool_text import tool_as_typescript, tool_as_words, words_of
 from context_assembler.values.json_shapes import is_object
 from context_assembler.values.limits import ModelLimits
 from context_assembler.values.messages import Message
+from context_assembler.values.native.gemini_parts import spell_response
 from context_assembler.values.parts import (
     Document,
     Image,
@@ -36,13 +42,10 @@ from context_assembler.values.parts import (
     ToolCall,
     ToolResult,
 )
-from context_assembler.values.texts.fences import REMINDER_TAG, SUMMARY_TAG, escape_tag
-from context_assembler.values.tools import ToolSpec
+from context_assembler.values.tools import ToolChoice, ToolSpec
 
 ERROR_TOKENS: Final = 10  # "ERROR: " and a sentence, where a provider has no flag for it
 EMPTY_TOKENS: Final = 3  # what stands for a result without content
-JOINT_TOKENS: Final = 1  # what a renderer may put between two texts of one message
-FENCE_TOKENS: Final = 16  # tags around text that a provider takes under no role of its own
 ATTACHMENT_TOKENS: Final = 48  # the two lines about media that a tool returned, and a message
 LEFT_OUT_TOKENS: Final = 80  # the line that names what the model does not take, its name clipped
 
@@ -61,7 +64,8 @@ class ModelTokenCounter:
     """Counts as one model does: exactly, or by an estimate fitted to its tokenizer.
 
     Counts of messages and of longer texts are kept, so that counting a history again costs little.
-    Safe to use from several threads.
+    Safe to use from several threads. A schema for the reply (`response_format`, `text.format` …) is
+    not counted: no option sends one, and who adds one to a payload must leave room for it.
     """
 
     def __init__(
@@ -90,6 +94,7 @@ class ModelTokenCounter:
         self.request_overhead_tokens = self._frame.request
         self._texts = BoundedMemo[str](max_weight=_MEMO_MAX_CHARS)
         self._messages = MessageMemo(max_weight=_MEMO_MAX_TOKENS)
+        self._known = self._messages.tokens_by_id.get
 
     def count_text(self, text: str) -> int:
         """Return the tokens of the text; any string is accepted."""
@@ -107,29 +112,31 @@ class ModelTokenCounter:
         Of models that are spoken to in Chat Completions it is never less than the message takes
         there, where each result is a message of its own.
         """
-        tokens = self._messages.get(message)
+        tokens = self._known(id(message))
         if tokens is None:
-            tokens = self._count_frames(message) + sum(map(self._count_part, _escaped(message)))
+            tokens = frame_tokens(
+                message, frame=self._frame, limits=self._limits
+            ) + self._count_parts(message)
             self._messages.put(message, tokens)
         return tokens
 
-    def _count_frames(self, message: Message) -> int:
-        """Count what stands around the parts: each result, and each call, has a frame of its own."""
-        frame, calls, results = self._frame, len(message.tool_calls), len(message.tool_results)
-        says_more = len(message.parts) > calls + results or not message.parts
-        tokens = results * (frame.message + frame.result)
-        if says_more:
-            tokens += frame.message + (frame.reply if message.role == "assistant" else 0)
-        if calls > 1 and frame.parallel:
-            tokens += frame.parallel
-        else:
-            tokens += calls * frame.call
-        is_split = frame.splits_replies and message.role == "assistant"
-        joint = max(JOINT_TOKENS, frame.message) if is_split else JOINT_TOKENS
-        tokens += max(0, len(message.parts) - calls - results - 1) * joint
-        if message.kind == "summary" or self._is_fenced(message):
-            tokens += FENCE_TOKENS
+    def _count_parts(self, message: Message) -> int:
+        tokens = sum(map(self._count_part, escaped(message)))
+        calls, results = message.tool_calls, message.tool_results
+        if not any(self._frame.parallel):
+            return tokens
+        if len(calls) > 1:
+            spare = self._frame.names - 1
+            tokens -= spare * sum(self.count_text(call.name) for call in calls)
+        if len(results) > 1:
+            tokens += sum(map(self._quoting_tokens, results))
         return tokens
+
+    def _quoting_tokens(self, result: ToolResult) -> int:
+        """Return what a result's text costs more as a JSON string."""
+        text = result.text
+        quoted = json.dumps(text, ensure_ascii=False)
+        return max(0, self.count_text(quoted) - self.count_text(text))
 
     def count_system(self, text: str) -> int:
         """Return the tokens of a system prompt; 0 when there is none."""
@@ -141,10 +148,13 @@ class ModelTokenCounter:
             protocols = _PROTOCOLS.get(self._limits.provider, _OTHER_PROTOCOLS)
             specs = [tool.native_specs[name] for name in protocols if name in tool.native_specs]
             return self._count_native(specs[0]) if specs else 0
-        if self._frame.tool_form == "typescript":
-            return self.count_text(tool_as_typescript(tool)) + self._frame.tool
+        if self._frame.tool_form in ("typescript", "harmony"):
+            marks_lines = self._frame.tool_form == "harmony"
+            typed = tool_as_typescript(tool, marks_lines=marks_lines)
+            return self.count_text(typed) + self._frame.tool
         if self._frame.tool_form == "words":
-            return self.count_text(tool_as_words(tool)) + self._frame.tool
+            words, properties = tool_as_words(tool)
+            return self.count_text(words) + self._frame.tool + properties * self._frame.property
         definition = {
             "name": tool.name,
             "description": tool.description,
@@ -152,21 +162,28 @@ class ModelTokenCounter:
         }
         return self._count_json(definition) + self._frame.tool
 
-    def count_tools_overhead(self, tools: Sequence[ToolSpec]) -> int:
+    def count_tools_overhead(
+        self,
+        tools: Sequence[ToolSpec],
+        *,
+        has_system: bool = False,
+        choice: ToolChoice | None = None,
+    ) -> int:
         """Return what having tools costs beside their definitions; 0 without tools."""
         if not tools:
             return 0
-        stated = self._limits.tool_prompt_tokens
-        return self._frame.tools if stated is None else stated
+        frame, stated = self._frame, self._limits.tool_prompt_tokens
+        tokens = frame.tools if stated is None else stated
+        tokens -= frame.shared if has_system else 0
+        if choice is not None:
+            tokens += frame.required if choice.mode == "any" else 0
+            tokens += frame.sequential if choice.allows_parallel is False else 0
+        return max(0, tokens)
 
     def _count_native(self, spec: JsonObject) -> int:
-        written = max(0, self._count_json(spec) + self._frame.tool)
+        beside = BLOCK_TOKENS.get(str(spec.get("type")), 0)
+        written = max(0, self._count_json(spec) + self._frame.tool + beside)
         return max(written, hosted_tool_tokens(spec))
-
-    def _is_fenced(self, message: Message) -> bool:
-        """Whether a system message may have to be sent as text of the user, between tags."""
-        has_authority = message.origin in ("developer", "assembler")
-        return message.role == "system" and not (has_authority and takes_system_turns(self._limits))
 
     def _count_part(self, part: Part) -> int:
         match part:
@@ -191,17 +208,31 @@ class ModelTokenCounter:
         """Count the longer spelling: some providers get the model's own, some the arguments."""
         arguments = 0
         if call.arguments or call.arguments_json is None:
-            arguments = self._count_json(call.arguments)
-        if call.arguments_json is not None:
+            arguments = self._count_arguments(call.arguments)
+        if call.arguments_json is not None and not (
+            call.arguments and (self._frame.argument or self._frame.reads_words)
+        ):
             arguments = max(arguments, self.count_text(call.arguments_json))
         names = self._frame.names * self.count_text(call.name)
         return names + arguments + self._count_signature(call)
 
+    def _count_arguments(self, arguments: JsonObject) -> int:
+        if self._frame.reads_words:
+            return sum(map(self.count_text, words_of(arguments)))
+        if not (each := self._frame.argument):
+            return self._count_json(arguments)
+        spelled = ((k, v if isinstance(v, str) else _compact(v)) for k, v in arguments.items())
+        return sum(each + self.count_text(name) + self.count_text(value) for name, value in spelled)
+
     def _count_signature(self, part: Text | ToolCall) -> int:
         """Count what a signature keeps; only Gemini is ever sent one."""
-        return signature_tokens(part.signature) if reads_signatures(self._limits) else 0
+        if not reads_signatures(self._limits):
+            return 0
+        return signature_tokens(part.signature, host=self._limits.host)
 
     def _count_result(self, result: ToolResult) -> int:
+        if self._frame.reads_words:
+            return self._count_response(result)
         tokens = max(0, len(result.content) - 1) * JOINT_TOKENS
         tokens += ERROR_TOKENS if result.is_error else 0
         for part in result.content:
@@ -211,6 +242,14 @@ class ModelTokenCounter:
         is_blank = tokens < EMPTY_TOKENS and not result.text.strip()
         return EMPTY_TOKENS if is_blank else tokens
 
+    def _count_response(self, result: ToolResult) -> int:
+        """Count the words of the object that a result is sent as, and its media."""
+        texts = [part.text for part in result.content if isinstance(part, Text)]
+        media = [part for part in result.content if not isinstance(part, Text)]
+        spelled = spell_response(texts, is_error=result.is_error)
+        tokens = sum(map(self._count_part, media)) + len(media) * ATTACHMENT_TOKENS
+        return tokens + sum(map(self.count_text, words_of(spelled)))
+
     def _count_image(self, image: Image) -> int:
         if self._limits.features.get("vision") is False:
             return LEFT_OUT_TOKENS
@@ -219,61 +258,31 @@ class ModelTokenCounter:
     def _count_document(self, document: Document) -> int:
         title = self.count_text(document.title or "")
         if document.text is not None:
-            return title + self.count_text(document.text)
+            return title + self.count_text(document.text) + self._frame.document
         if self._limits.features.get("pdf") is False:
             return LEFT_OUT_TOKENS
-        return title + count_pages(document) * page_tokens(
-            self._limits.provider, image_rule=self._limits.image_rule
+        return title + pages_tokens(
+            document, provider=self._limits.provider, image_rule=self._limits.image_rule
         )
 
     def _count_thinking(self, thinking: Thinking) -> int:
         """Count the text, or what is sealed: beside encrypted reasoning a text is a summary only."""
-        readable, block = self.count_text(thinking.text), thinking.block
-        if block is None or (readable and "encrypted_content" not in block):
+        block = thinking.block
+        if block is None or (block.get("type") == "reasoning" and "encrypted_content" not in block):
+            return 0  # goes back to no model
+        readable = self.count_text(thinking.text)
+        if readable and "encrypted_content" not in block:
             return readable
         return max(readable, sealed_tokens(block))
 
     def _count_opaque(self, opaque: Opaque) -> int:
         shown = self.count_text(opaque.text)
         text, hidden = split_sealed(_compact(opaque.block))
-        return max(shown, self.count_text(text) + hidden)
+        beside = BLOCK_TOKENS.get(str(opaque.block.get("type")), 0)
+        return max(shown, self.count_text(text) + hidden + beside)
 
     def _count_json(self, value: Json) -> int:
         return self.count_text(_compact(value))
-
-
-def _escaped(message: Message) -> Sequence[Part]:
-    """Return the parts as they are sent where the text stands between tags, which it cannot close."""
-    tag = SUMMARY_TAG if message.kind == "summary" else REMINDER_TAG
-    if message.kind != "summary" and message.role != "system":
-        return message.parts
-    blocks = [part for part in message.parts if isinstance(part, Opaque)]
-    if blocks and message.kind == "summary":
-        return blocks  # one of the two is sent: the blocks, or the text, which counts with them
-    return [
-        replace(part, text=escape_tag(tag, part.text)) if isinstance(part, Text) else part
-        for part in message.parts
-    ]
-
-
-def frame_of(limits: ModelLimits, *, protocol: str | None = None) -> Frame:
-    """Return what surrounds the text of a model's request, spelled in one protocol."""
-    usual = TOKEN_COUNTERS.get(limits.encoding, OTHER_TOKENIZER).frame
-    return frame_for(limits.token_frame, usual=usual, protocol=protocol, host=limits.host)
-
-
-def reads_signatures(limits: ModelLimits) -> bool:
-    """Whether the model reads the reasoning that the signatures of its calls and texts keep."""
-    is_read = "effort" in limits.thinking.kinds or limits.host == "vertex_ai"
-    return limits.provider == "google" and is_read
-
-
-def takes_system_turns(limits: ModelLimits) -> bool:
-    """Whether the model takes system messages wherever they stand in a conversation.
-
-    Claude takes them behind a user's turn only; elsewhere they become text between tags.
-    """
-    return limits.provider == "openai"
 
 
 def _compact(value: Json) -> str:

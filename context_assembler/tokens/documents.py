@@ -17,8 +17,12 @@ PAGE_TOKENS: Final[Mapping[str, int]] = {"anthropic": 3_000, "google": 560}
 RULE_PAGE_TOKENS: Final[Mapping[str, int]] = {"gemini-258": 258}
 OTHER_PAGE_TOKENS: Final = 2_000
 
+# A page's picture alone, the least that a page takes where its text is known to be short.
+PICTURE_TOKENS: Final[Mapping[str, int]] = {"anthropic": 1_568}
+
 ASSUMED_PAGES: Final = 10  # of a document elsewhere that nobody counted
 _CHARS_PER_PAGE: Final = 50_000  # of base64
+_BYTES_PER_TOKEN: Final = 3  # of an unpacked PDF, of which text is a part
 _MAX_UNPACKED_BYTES: Final = 8_388_608
 
 _PAGE_OBJECT: Final = re.compile(rb"/Type\s*/Page(?![a-zA-Z])")
@@ -26,6 +30,16 @@ _PAGE_TREE: Final = re.compile(rb"/Type\s*/Pages(?![a-zA-Z])")
 _PAGE_COUNT: Final = re.compile(rb"/Count\s+(\d{1,5})")
 _PACKED_OBJECTS: Final = re.compile(rb"/Type\s*/ObjStm\b[^\0]{0,400}?\bstream\r?\n")
 _NEAR_BYTES: Final = 400
+
+
+def pages_tokens(document: Document, *, provider: str, image_rule: str = "") -> int:
+    """Return the tokens of a document's pages; fewer where a PDF shows that it says little."""
+    pages = count_pages(document)
+    tokens = pages * page_tokens(provider, image_rule=image_rule)
+    picture, text = PICTURE_TOKENS.get(provider), _most_text_tokens(document)
+    if picture is None or text is None:
+        return tokens
+    return min(tokens, pages * picture + text)
 
 
 def count_pages(document: Document) -> int:
@@ -45,6 +59,15 @@ def page_tokens(provider: str, *, image_rule: str = "") -> int:
     """Return the tokens of one page."""
     usual = PAGE_TOKENS.get(provider, OTHER_PAGE_TOKENS)
     return RULE_PAGE_TOKENS.get(image_rule, usual)
+
+
+def _most_text_tokens(document: Document) -> int | None:
+    """Return how many tokens the text of a PDF has at most; `None` where it may be packed."""
+    source = document.source
+    content = _decoded(source.data) if isinstance(source, Base64Source) else b""
+    if b"%PDF" not in content[:1_024] or b"/Filter" in content:
+        return None
+    return len(content) // _BYTES_PER_TOKEN
 
 
 def _decoded(encoded: str) -> bytes:

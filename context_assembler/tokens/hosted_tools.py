@@ -28,6 +28,9 @@ HOSTED_TOOL_TOKENS: Final[Mapping[str, int]] = {
     "image_generation": 1_300,
 }
 
+# By type, what a block is charged beside its own JSON, as recorded requests were.
+BLOCK_TOKENS: Final[Mapping[str, int]] = {"additional_tools": 55, "custom": 6}
+
 
 def hosted_tool_tokens(spec: JsonObject) -> int:
     """Return the tokens of the tool's hidden definition; 0 where no figure is known."""

@@ -109,14 +109,18 @@ def _openai_patches(
 
 
 def _gemini_tiles(size: Size, _detail: str | None) -> int:
-    """Count 768-pixel tiles of 258 tokens; a small image is one.
+    """Count tiles of 258 tokens, of two thirds of the short side but 256 to 768 pixels, and a whole.
+
+    A small image is one tile.
 
     Source:
-        https://ai.google.dev/gemini-api/docs/tokens (read 2026-11-27)
+        https://ai.google.dev/gemini-api/docs/tokens (read 2026-11-27), which has tiles of 768 pixels
+        alone; a recorded image of 640 by 480 was charged 5 tiles.
     """
     if max(size) <= 384:
         return 258
-    return 258 * ceil(size[0] / 768) * ceil(size[1] / 768)
+    tile_px = min(768, max(256, floor(min(size) / 1.5)))
+    return 258 * (1 + ceil(size[0] / tile_px) * ceil(size[1] / tile_px))
 
 
 def _gemini_flat(_size: Size, _detail: str | None) -> int:

@@ -46,18 +46,22 @@ class MessageMemo:
 
     It keeps its messages alive, within a total weight in tokens, so that none of them can be taken
     for another. What carries bytes is not kept: a picture is few tokens, but large.
+
+    Attributes:
+        tokens_by_id: The counts by the identity of their messages; to be read only. Looking one up
+            here costs about what reading an attribute does.
     """
 
     def __init__(self, *, max_weight: int) -> None:
         self._max_weight = max_weight
         self._weight = 0
-        self._rows: OrderedDict[int, tuple[Message, int]] = OrderedDict()
+        self.tokens_by_id: dict[int, int] = {}
+        self._alive: dict[int, Message] = {}
         self._lock = threading.Lock()
 
     def get(self, message: Message) -> int | None:
         """Return the count of this very message, or `None`."""
-        row = self._rows.get(id(message))
-        return None if row is None else row[1]
+        return self.tokens_by_id.get(id(message))
 
     def put(self, message: Message, tokens: int) -> None:
         """Remember a count."""
@@ -65,13 +69,15 @@ class MessageMemo:
         if weight > self._max_weight or _carries_bytes(message):
             return
         with self._lock:
-            if id(message) in self._rows:
+            if id(message) in self._alive:
                 return
-            self._rows[id(message)] = (message, tokens)
+            self._alive[id(message)] = message
+            self.tokens_by_id[id(message)] = tokens
             self._weight += weight
             while self._weight > self._max_weight:
-                _, (_, oldest_tokens) = self._rows.popitem(last=False)
-                self._weight -= oldest_tokens + _ROW_WEIGHT
+                oldest = next(iter(self._alive))
+                self._weight -= self.tokens_by_id.pop(oldest) + _ROW_WEIGHT
+                del self._alive[oldest]  # last: until now its identity was its own
 
 
 def _carries_bytes(message: Message) -> bool:

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from context_assembler.ports import TokenCounter
 from context_assembler.values.messages import Message
-from context_assembler.values.tools import ToolSpec
+from context_assembler.values.tools import ToolChoice, ToolSpec
 
 
 class CountOnce:
@@ -15,7 +15,9 @@ class CountOnce:
         self.name = counter.name
         self.is_exact = counter.is_exact
         self.request_overhead_tokens = counter.request_overhead_tokens
-        self._counted: dict[int, tuple[int, Message]] = {}
+        self._alive: list[Message] = []  # so that none of them can be taken for another
+        self._counted: dict[int, int] = {}
+        self._known = self._counted.get
 
     def count_text(self, text: str) -> int:
         """Return the tokens of the text."""
@@ -23,11 +25,12 @@ class CountOnce:
 
     def count_message(self, message: Message) -> int:
         """Return the tokens of the message with its own overhead."""
-        counted = self._counted.get(id(message))
-        if counted is None:
-            counted = self._counter.count_message(message), message
-            self._counted[id(message)] = counted
-        return counted[0]
+        tokens = self._known(id(message))
+        if tokens is None:
+            tokens = self._counter.count_message(message)
+            self._alive.append(message)
+            self._counted[id(message)] = tokens
+        return tokens
 
     def count_system(self, text: str) -> int:
         """Return the tokens of a system prompt; 0 when there is none."""
@@ -37,6 +40,12 @@ class CountOnce:
         """Return the tokens of one tool's definition."""
         return self._counter.count_tool(tool)
 
-    def count_tools_overhead(self, tools: Sequence[ToolSpec]) -> int:
+    def count_tools_overhead(
+        self,
+        tools: Sequence[ToolSpec],
+        *,
+        has_system: bool = False,
+        choice: ToolChoice | None = None,
+    ) -> int:
         """Return what having tools costs beside their definitions."""
-        return self._counter.count_tools_overhead(tools)
+        return self._counter.count_tools_overhead(tools, has_system=has_system, choice=choice)

@@ -11,10 +11,13 @@ CHARS_PER_TOKEN: Final = 5  # base64 of encrypted reasoning, per token of that r
 MAX_RUN_TOKENS: Final = 4_000  # of one base64 run in a block: it may as well be an image
 
 # Fitted on recorded requests whose reasoning belongs to the turn at hand (the benchmark `usage`):
-# OpenAI's items begin with some 1,000 characters that hold none.
-_OPENAI_HEAD_CHARS: Final = 1_000
-_OPENAI_CHARS_PER_TOKEN: Final = 4.7
+# OpenAI's items begin with some 850 characters that hold none, and longer ones hold more in each.
+_OPENAI_HEAD_CHARS: Final = 850
+_OPENAI_SCALE: Final = 0.05
+_OPENAI_POWER: Final = 1.15
+_OPENAI_CHARS_PER_TOKEN: Final = 4.7  # at least, however long
 _GEMINI_CHARS_PER_TOKEN: Final = 5.5
+_VERTEX_CHARS_PER_TOKEN: Final = 7.2
 
 _BASE64_RUN: Final = re.compile(r"[A-Za-z0-9+/_=-]{256,}")
 
@@ -22,14 +25,19 @@ _BASE64_RUN: Final = re.compile(r"[A-Za-z0-9+/_=-]{256,}")
 def sealed_tokens(block: JsonObject) -> int:
     """Return about how many tokens of reasoning a signed or encrypted block hides."""
     if isinstance(sealed := block.get("encrypted_content"), str):
-        return int(max(0, len(sealed) - _OPENAI_HEAD_CHARS) / _OPENAI_CHARS_PER_TOKEN)
+        return _openai_tokens(max(0, len(sealed) - _OPENAI_HEAD_CHARS))
     hidden_chars = max(map(len, _texts_in(block)), default=0)
     return -(-hidden_chars // CHARS_PER_TOKEN)
 
 
-def signature_tokens(signature: str | None) -> int:
+def _openai_tokens(chars: int) -> int:
+    return int(min(_OPENAI_SCALE * chars**_OPENAI_POWER, chars / _OPENAI_CHARS_PER_TOKEN))
+
+
+def signature_tokens(signature: str | None, *, host: str | None = None) -> int:
     """Return about how many tokens of reasoning Gemini keeps in the signature of a call or text."""
-    return int(len(signature) / _GEMINI_CHARS_PER_TOKEN) if signature else 0
+    per_token = _VERTEX_CHARS_PER_TOKEN if host == "vertex_ai" else _GEMINI_CHARS_PER_TOKEN
+    return int(len(signature) / per_token) if signature else 0
 
 
 def split_sealed(text: str) -> tuple[str, int]:

@@ -19,36 +19,60 @@ _SCALARS: Final[Mapping[str, str]] = {
 }
 
 
-def tool_as_typescript(tool: ToolSpec) -> str:
+def tool_as_typescript(tool: ToolSpec, *, marks_lines: bool = True) -> str:
     """Return the definition as a function type with its descriptions as comments.
+
+    Args:
+        marks_lines: Whether each line of the tool's description is marked as a comment, or the
+            first alone, as models before GPT-5 read it.
 
     Source:
         https://github.com/openai/harmony, docs/format.md (read 2026-11-27); for earlier models the
         same form, as checked against recorded counts.
     """
-    body = _TypeWriter(tool.input_schema).body(tool.input_schema, depth=0)
-    arguments = f"(_: {{\n{body}\n}})" if body else "()"
-    return f"{_comment(tool.description)}type {tool.name} = {arguments} => any;\n\n"
+    root = tool.input_schema
+    body = _TypeWriter(root).body(root, depth=0)
+    arguments = f"(_: {_described(root)}{{\n{body}\n}})" if body else "()"
+    told = tool.description.strip()
+    comment = _comment(told) if marks_lines or not told else f"// {told}\n"
+    return f"{comment}type {tool.name} = {arguments} => any;\n\n"
 
 
-def tool_as_words(tool: ToolSpec) -> str:
-    """Return the words of the definition, a line each: names, descriptions and choices.
+def tool_as_words(tool: ToolSpec) -> tuple[str, int]:
+    """Return the words of the definition, a line each, and how many properties it has.
 
-    That is what Gemini on Vertex AI counts of a definition: neither punctuation nor keywords.
+    Words are names, descriptions and choices: what Gemini on Vertex AI counts of a definition,
+    neither punctuation nor keywords.
     """
-    words = [tool.name, tool.description, *_words(tool.input_schema, depth=0)]
-    return "\n".join(word for word in words if word)
+    found = list(_words(tool.input_schema, depth=0))
+    words = [tool.name, tool.description, *(word for word, _ in found)]
+    properties = sum(is_property for _, is_property in found)
+    return "\n".join(word for word in words if word), properties
 
 
-def _words(schema: Json, *, depth: int) -> Iterator[str]:
+def words_of(value: Json) -> Iterator[str]:
+    """Yield the names and values of a JSON value, without what stands between them."""
+    if is_object(value):
+        for name, inner in value.items():
+            yield name
+            yield from words_of(inner)
+    elif is_array(value):
+        for inner in value:
+            yield from words_of(inner)
+    else:
+        yield value if isinstance(value, str) else _spelled(value)
+
+
+def _words(schema: Json, *, depth: int) -> Iterator[tuple[str, bool]]:
+    """Yield each word, and whether it is the name of a property."""
     if not is_object(schema) or depth > _MAX_DEPTH:
         return
     if depth and isinstance(description := schema.get("description"), str):
-        yield description
-    yield from map(str, _listed(schema.get("enum")))
+        yield description, False
+    yield from ((str(choice), False) for choice in _listed(schema.get("enum")))
     if is_object(properties := schema.get("properties")):
         for name, inner in properties.items():
-            yield name
+            yield name, True
             yield from _words(inner, depth=depth + 1)
     for inner in (schema.get("items"), *_listed(schema.get("anyOf"))):
         yield from _words(inner, depth=depth + 1)
@@ -73,8 +97,7 @@ class _TypeWriter:
             mark = "" if isinstance(required, Sequence) and name in required else "?"
             default = inner.get("default")
             shown = "" if default is None else f" // default: {_spelled(default)}"
-            described = _title(inner.get("title")) + _comment(inner.get("description"))
-            described += _examples(inner.get("examples"))
+            described = _described(inner) + _examples(inner.get("examples"))
             yield f"{described}{name}{mark}: {self._type(inner, depth=depth + 1)},{shown}"
 
     def _type(self, schema: JsonObject, *, depth: int) -> str:
@@ -121,8 +144,14 @@ def _comment(text: Json) -> str:
     return "".join(f"// {line}\n" for line in text.strip().splitlines())
 
 
+def _described(schema: JsonObject) -> str:
+    """Return title and description; a line without text parts the two."""
+    title, comment = _title(schema.get("title")), _comment(schema.get("description"))
+    return f"{title}//\n{comment}" if title and comment else title + comment
+
+
 def _title(text: Json) -> str:
-    return f"// {text.strip()}\n//\n" if isinstance(text, str) and text.strip() else ""
+    return f"// {text.strip()}\n" if isinstance(text, str) and text.strip() else ""
 
 
 def _examples(values: Json) -> str:

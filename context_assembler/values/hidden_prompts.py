@@ -25,6 +25,7 @@ _OPENAI_NAMED_TOOL_TOKENS: Final = 14  # fitted; models that reason are told wit
 
 # Fitted on recorded requests, with and without thinking, whose text is the same.
 _THINKING_PROMPT_TOKENS: Final[Mapping[str, int]] = {"anthropic-legacy": 28}
+_ADAPTIVE_PROMPT_TOKENS: Final[Mapping[str, int]] = {"anthropic-legacy": 17}
 
 
 def forced_tool_tokens(limits: ModelLimits, choice: ToolChoice | None) -> int:
@@ -40,5 +41,7 @@ def forced_tool_tokens(limits: ModelLimits, choice: ToolChoice | None) -> int:
 
 def thinking_prompt_tokens(limits: ModelLimits, parameters: Parameters) -> int:
     """Return what it costs that the model is asked to think."""
-    is_asked = bool(parameters.thinking_budget) or parameters.thinking_level not in (None, "none")
-    return _THINKING_PROMPT_TOKENS.get(limits.encoding, 0) if is_asked else 0
+    if parameters.thinking_budget:
+        return _THINKING_PROMPT_TOKENS.get(limits.encoding, 0)
+    is_asked = parameters.thinking_level not in (None, "none")
+    return _ADAPTIVE_PROMPT_TOKENS.get(limits.encoding, 0) if is_asked else 0

@@ -32,7 +32,7 @@ from context_assembler.values.parts import (
     UrlSource,
 )
 from context_assembler.values.texts.fences import fence
-from context_assembler.values.tools import ToolSpec
+from context_assembler.values.tools import ToolChoice, ToolSpec
 
 REGISTRY = ModelRegistry(overrides=[])
 GPT = counter_for(REGISTRY.get("gpt-4o"))
@@ -64,9 +64,15 @@ COSTS: dict[str, tuple[Message, int]] = {
     "a call, its name read twice": (message(call(), role="assistant"), 9 + 2 + 1),
     "a call as the model spelled it": (message(call("{}"), role="assistant"), 9 + 2 + 1),
     "a call behind a text": (message(Text("Hello"), call(), role="assistant"), 4 + 1 + 9 + 2 + 1),
-    "two calls at once": (message(call(), call(), role="assistant"), 33 + 2 * 3),
+    "two calls at once, each name read once": (
+        message(call(), call(), role="assistant"),
+        22 + 2 * 4 + 2 * 2,
+    ),
     "a result": (message(result("yes"), role="tool"), 4 + 1),
-    "two results are two messages": (message(result("yes"), result("yes"), role="tool"), 10),
+    "two results are two messages of quoted text": (
+        message(result("yes"), result("yes"), role="tool"),
+        2 * (4 + 1 + 2),
+    ),
     "a result beside text": (message(result("yes"), Text("Hello")), 4 + 4 + 1 + 1),
     "a result of two texts": (message(result("yes", "yes"), role="tool"), 4 + 1 + 1 + 1),
     "an empty result": (message(result(), role="tool"), 4 + 3),
@@ -74,7 +80,14 @@ COSTS: dict[str, tuple[Message, int]] = {
     "a failure": (message(result("yes", is_error=True), role="tool"), 4 + 10 + 1),
     "a summary in its fence": (message(Text("Hello"), kind="summary"), 4 + 16 + 1),
     "a system message": (message(Text("Hello"), role="system"), 4 + 16 + 1),
-    "readable thinking": (message(Thinking(text="Hello"), role="assistant"), 4 + 1),
+    "readable thinking, which no model takes back": (
+        message(Thinking(text="Hello"), role="assistant"),
+        4,
+    ),
+    "reasoning that the vendor kept": (
+        message(Thinking(text="Hello", block={"type": "reasoning"}), role="assistant"),
+        4,
+    ),
     "a document by page": (message(PDF), 4 + 1 + 3 * 2_000),
     "a document with its text": (message(NOTES), 4 + 2),
 }
@@ -136,7 +149,7 @@ def test_hidden_thinking_is_estimated_from_its_signature() -> None:
     block = {"type": "thinking", "thinking": "", "signature": NOISE[:1_000], "extra": [1, None]}
     hidden = Thinking(provider="anthropic", block=block)
 
-    assert CLAUDE.count_message(message(hidden, role="assistant")) == 3 + 200
+    assert CLAUDE.count_message(message(hidden, role="assistant")) == 200
 
 
 def test_encrypted_reasoning_costs_more_than_its_summary() -> None:
@@ -153,7 +166,7 @@ def test_encrypted_reasoning_costs_more_than_its_summary() -> None:
 def test_hidden_thinking_without_text_costs_nothing() -> None:
     hidden = Thinking(provider="anthropic", block={"n": 1})
 
-    assert CLAUDE.count_message(message(hidden, role="assistant")) == 3
+    assert CLAUDE.count_message(message(hidden, role="assistant")) == 0
 
 
 def test_an_opaque_block_costs_what_is_visible_and_a_share_of_what_is_not() -> None:
@@ -317,7 +330,9 @@ FRAMED: dict[str, tuple[str, str | None, int, int, int]] = {
     "GPT-4o in Responses": ("gpt-4o", "openai_responses", 3, 4, 10),
     "GPT-5 in Chat Completions": ("gpt-5", "openai_chat", 2, 4, 98),
     "GPT-5 in Responses": ("gpt-5", "openai_responses", 2, 4, 16),
-    "Claude frames no system prompt": ("claude-opus-5-5", "anthropic", 4, 0, 354),
+    "Claude frames no system prompt": ("claude-opus-5-5", "anthropic", 1, 0, 354),
+    "o3 in Chat Completions": ("o3", None, 2, 4, 17),
+    "o3 in Responses": ("o3", "openai_responses", 2, 4, 10),
     "Gemini frames nothing": ("gemini-2.5-pro", "gemini", 0, 0, 0),
     "Gemini on Vertex AI": ("vertex_ai/gemini-2.5-pro", "gemini", 0, 0, 0),
 }
@@ -346,31 +361,182 @@ def test_a_reply_in_responses_costs_its_channel_as_well() -> None:
 
 
 def test_gemini_on_vertex_reads_the_words_of_a_definition_alone() -> None:
-    spec = ToolSpec(name="look", description="Look.", input_schema={"type": "object"})
+    schema: dict[str, Any] = {"type": "object", "properties": {"at": {"type": "string"}}}
+    spec = ToolSpec(name="look", description="Look.", input_schema=schema)
     direct, vertex = (
         counter_for(REGISTRY.get(model_id), protocol="gemini")
         for model_id in ("gemini-2.5-pro", "vertex_ai/gemini-2.5-pro")
     )
 
-    assert vertex.count_tool(spec) == vertex.count_text("look\nLook.") < direct.count_tool(spec)
+    words_tokens = vertex.count_text("look\nLook.\nat")
+
+    assert vertex.count_tool(spec) == words_tokens + 2
+    assert direct.count_tool(spec) == words_tokens + 20 + 8
 
 
-SIGNED: dict[str, tuple[str, bool]] = {
-    "Gemini 2.5 itself": ("gemini-2.5-pro", False),
-    "Gemini 2.5 on Vertex AI": ("vertex_ai/gemini-2.5-pro", True),
-    "Gemini 3": ("gemini-3-flash-preview", True),
-    "a model that is never sent one": ("claude-opus-5-5", False),
+WORDS = counter_for(REGISTRY.get("gemini-2.0-flash"))
+ANSWERS: dict[str, tuple[ToolResult, list[str]]] = {
+    "a text": (result("yes"), ["output", "yes"]),
+    "a failure": (result("yes", is_error=True), ["error", "yes"]),
+    "an object": (result('{"a":{"b":[1,"c"]}}'), ["a", "b", "1", "c"]),
 }
 
 
-@pytest.mark.parametrize(("model_id", "is_read"), SIGNED.values(), ids=SIGNED.keys())
-def test_a_signature_costs_the_reasoning_that_is_read_from_it(model_id: str, is_read: bool) -> None:
+@pytest.mark.parametrize(("answer", "words"), ANSWERS.values(), ids=ANSWERS.keys())
+def test_gemini_before_it_could_think_reads_the_words_of_a_result(
+    answer: ToolResult, words: list[str]
+) -> None:
+    assert WORDS.count_message(message(answer, role="tool")) == sum(map(WORDS.count_text, words))
+
+
+def test_gemini_before_it_could_think_reads_the_words_of_a_call() -> None:
+    asked = WORDS.count_message(message(call(city="Rome"), role="assistant"))
+
+    assert asked == sum(map(WORDS.count_text, ("look", "look", "city", "Rome")))
+
+
+def test_a_picture_among_words_costs_what_it_costs() -> None:
+    shown = message(ToolResult(call_id="c1", content=(Text("yes"), PICTURE)), role="tool")
+
+    assert WORDS.count_message(shown) > WORDS.count_message(message(PICTURE))
+
+
+def test_claude_reads_each_argument_by_itself() -> None:
+    one, three = (
+        CLAUDE.count_message(message(call(**arguments), role="assistant"))
+        for arguments in ({"a": "b"}, {"a": "b", "c": "d", "e": "f"})
+    )
+
+    pair_tokens = CLAUDE.count_text("a") + CLAUDE.count_text("b")
+    assert one == 18 + CLAUDE.count_text("look") + 21 + pair_tokens
+    assert three > one + 2 * 21
+
+
+def test_claude_reads_arguments_that_are_no_text_as_json() -> None:
+    nested = ToolCall(call_id="c1", name="look", arguments={"a": [1, 2]}, arguments_json='{"a":[1')
+
+    tokens = CLAUDE.count_message(message(nested, role="assistant"))
+
+    expected = sum(map(CLAUDE.count_text, ("look", "a", "[1,2]")))
+    assert tokens == 18 + 21 + expected
+
+
+def test_claude_charges_several_calls_at_once_more() -> None:
+    one, two = (
+        CLAUDE.count_message(message(*calls, role="assistant"))
+        for calls in ((call(),), (call(), call()))
+    )
+
+    assert two == 2 * one + 37
+
+
+def test_claude_frames_a_document_of_text() -> None:
+    bare = replace(NOTES, title=None)
+
+    assert CLAUDE.count_message(message(bare)) == 6 + 48 + CLAUDE.count_text("Hello there")
+
+
+def test_a_pdf_whose_text_is_known_to_be_short_costs_its_picture_and_that() -> None:
+    content = b"%PDF-1.4 << /Type /Page >> (Hello)"
+    data, packed = (
+        base64.b64encode(text).decode() for text in (content, content + b" /Filter /FlateDecode")
+    )
+    short, unknown = (
+        Document(source=Base64Source(media_type="application/pdf", data=one))
+        for one in (data, packed)
+    )
+
+    assert CLAUDE.count_message(message(short)) == 6 + 1_568 + len(content) // 3
+    assert CLAUDE.count_message(message(unknown)) == 6 + 3_000
+    assert GPT.count_message(message(short)) == 4 + 2_000
+
+
+RESPONSES = counter_for(REGISTRY.get("gpt-4o"), protocol="openai_responses")
+
+
+def test_a_call_that_goes_back_under_its_id_costs_more_when_it_is_alone() -> None:
+    own = replace(call(), extras={"openai_responses": {"id": "fc_1"}})
+    alone, kept, both = (
+        RESPONSES.count_message(message(*calls, role="assistant"))
+        for calls in ((call(),), (own,), (own, own))
+    )
+
+    assert (alone, kept, both) == (7 + 3, 7 + 3 + 3, 2 * (7 + 3))
+
+
+TOOLS = [ToolSpec(name="look")]
+CHOICES: dict[str, tuple[str, str, bool, ToolChoice | None, int]] = {
+    "Chat Completions beside a system prompt": ("gpt-4o", "openai_chat", True, None, 17 - 5),
+    "Responses beside a system prompt": ("gpt-4o", "openai_responses", True, None, 10),
+    "Responses, any tool": ("gpt-4o", "openai_responses", False, ToolChoice(mode="any"), 10 + 8),
+    "Responses, one call at a time": (
+        "gpt-5",
+        "openai_responses",
+        False,
+        ToolChoice(allows_parallel=False),
+        16 + 78,
+    ),
+    "several are allowed": (
+        "gpt-5",
+        "openai_responses",
+        False,
+        ToolChoice(allows_parallel=True),
+        16,
+    ),
+    "Chat Completions, one call at a time": (
+        "gpt-5",
+        "openai_chat",
+        False,
+        ToolChoice(allows_parallel=False),
+        98,
+    ),
+}
+
+
+@pytest.mark.parametrize(
+    ("model_id", "protocol", "has_system", "choice", "tokens"), CHOICES.values(), ids=CHOICES.keys()
+)
+def test_what_is_asked_of_the_model_costs_beside_its_tools(
+    model_id: str, protocol: str, has_system: bool, choice: ToolChoice | None, tokens: int
+) -> None:
+    counter = counter_for(REGISTRY.get(model_id), protocol=protocol)
+
+    counted = [
+        one.count_tools_overhead(TOOLS, has_system=has_system, choice=choice)
+        for one in (counter, CountOnce(counter))
+    ]
+
+    assert counted == [tokens, tokens]
+
+
+def test_a_block_that_brings_tools_costs_more_than_its_text() -> None:
+    tools = Opaque(provider="openai_responses", block={"type": "additional_tools", "tools": []})
+    other = Opaque(provider="openai_responses", block={"type": "addition_of_tools", "tools": []})
+
+    more = [RESPONSES.count_message(message(part, role="system")) for part in (tools, other)]
+
+    assert more[0] - more[1] == pytest.approx(55, abs=3)
+
+
+SIGNED: dict[str, tuple[str, int]] = {
+    "Gemini 2.5 itself": ("gemini-2.5-pro", 0),
+    "Gemini 2.5 on Vertex AI": ("vertex_ai/gemini-2.5-pro", 100),
+    "Gemini 3": ("gemini-3-flash-preview", 130),
+    "Gemini 3 on Vertex AI": ("vertex_ai/gemini-3-flash-preview", 0),
+    "a model that is never sent one": ("claude-opus-5-5", 0),
+}
+
+
+@pytest.mark.parametrize(("model_id", "read_tokens"), SIGNED.values(), ids=SIGNED.keys())
+def test_a_signature_costs_the_reasoning_that_is_read_from_it(
+    model_id: str, read_tokens: int
+) -> None:
     counter = counter_for(REGISTRY.get(model_id))
-    bare, signed = call(), replace(call(), signature="x" * 550)
+    bare, signed = call(), replace(call(), signature="x" * 720)
 
     counted = [counter.count_message(message(part, role="assistant")) for part in (bare, signed)]
 
-    assert counted[1] - counted[0] == (100 if is_read else 0)
+    assert counted[1] - counted[0] == read_tokens
 
 
 def test_a_vendors_own_tool_costs_its_hidden_definition() -> None:
@@ -390,8 +556,10 @@ def test_encrypted_reasoning_is_fitted_to_what_openai_charged() -> None:
         return GPT.count_message(message(sealed, role="assistant")) - 4
 
     assert tokens(800) == 0
-    assert tokens(9_572) == pytest.approx(1_819, rel=0.05)
-    assert tokens(10_788) == pytest.approx(1_978, rel=0.06)
+    assert tokens(2_212) == pytest.approx(178, rel=0.15)
+    assert tokens(9_572) == pytest.approx(1_811, rel=0.07)
+    assert tokens(10_788) == pytest.approx(1_970, rel=0.06)
+    assert tokens(400_000) < 400_000 / 4.7
 
 
 class CountedTexts:

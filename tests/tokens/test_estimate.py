@@ -47,11 +47,19 @@ PINNED = {
 }
 
 
-@pytest.mark.parametrize("text", SCRIPTS.values(), ids=SCRIPTS.keys())
-def test_the_estimate_is_within_two_fifths_of_the_exact_count(text: str) -> None:
+# One sentence over and over says little of a language. In these two every word is one token, which
+# no estimate without a vocabulary can know; texts of the languages are within 12 % (the fit's own
+# figures).
+WHOLE_WORDS = {"Cyrillic", "Vietnamese"}
+
+
+@pytest.mark.parametrize("script", SCRIPTS)
+def test_the_estimate_is_within_a_quarter_of_the_exact_count(script: str) -> None:
+    text = SCRIPTS[script]
     exact = count_bpe(text, encoding="o200k_base")
 
-    assert estimate_text(text, family="o200k") == pytest.approx(exact, rel=0.4)
+    most = 0.37 if script in WHOLE_WORDS else 0.25
+    assert estimate_text(text, family="o200k") == pytest.approx(exact, rel=most)
 
 
 @pytest.mark.parametrize("text", SCRIPTS.values(), ids=SCRIPTS.keys())
@@ -112,7 +120,7 @@ def test_oriya_has_an_alphabet_of_its_own() -> None:
     text = "ଆଜି ପାଗ ଭଲ ଅଛି, ଚାଲ ପାର୍କରେ ବୁଲିବା। " * 40
 
     assert estimate_text(text, family="o200k") == pytest.approx(
-        count_bpe(text, encoding="o200k_base"), rel=0.4
+        count_bpe(text, encoding="o200k_base"), rel=0.1
     )
 
 

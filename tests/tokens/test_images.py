@@ -44,7 +44,9 @@ COSTS: dict[tuple[str, int, int, Detail | None], int] = {
     ("openai-patches-1.62", 1, 100_000, None): 2489,
     ("openai-patches-1.62", 1800, 2400, "low"): 415,
     ("gemini-258", 384, 384, None): 258,
-    ("gemini-258", 1000, 700, None): 516,
+    ("gemini-258", 640, 480, None): 1290,  # as charged
+    ("gemini-258", 1000, 700, None): 258 * (1 + 3 * 2),
+    ("gemini-258", 4000, 300, None): 258 * (1 + 16 * 2),
     ("gemini-1120", 4000, 3000, None): 1120,
     ("gemini-1120", 4000, 3000, "low"): 1120,
     ("", 4000, 3000, None): FLAT_TOKENS,

@@ -2,7 +2,7 @@ from typing import Any
 
 import pytest
 
-from context_assembler.tokens.tool_text import tool_as_typescript, tool_as_words
+from context_assembler.tokens.tool_text import tool_as_typescript, tool_as_words, words_of
 from context_assembler.values.tools import ToolSpec
 
 SCHEMAS: dict[str, tuple[dict[str, Any], str]] = {
@@ -85,11 +85,36 @@ def test_a_property_that_is_no_schema_means_anything() -> None:
 
 
 def test_titles_and_examples_are_comments_too() -> None:
-    written = tool_as_typescript(
-        tool({"properties": {"city": {"type": "string", "title": "City", "examples": ["Rome"]}}})
-    )
+    city = {"type": "string", "title": "City", "examples": ["Rome"]}
 
-    assert '// City\n//\n// Examples:\n// - "Rome"\ncity?: string' in written
+    written = tool_as_typescript(tool({"properties": {"city": city}}))
+
+    assert '// City\n// Examples:\n// - "Rome"\ncity?: string' in written
+
+
+def test_a_line_without_text_parts_a_title_from_a_description() -> None:
+    city = {"type": "string", "title": "City", "description": "Where."}
+
+    written = tool_as_typescript(tool({"properties": {"city": city}}))
+
+    assert "// City\n//\n// Where.\ncity?: string" in written
+
+
+def test_what_the_schema_says_of_itself_stands_before_its_body() -> None:
+    schema: dict[str, Any] = {"title": "Place", "description": "Some place."}
+    schema["properties"] = {"x": {}}
+
+    written = tool_as_typescript(tool(schema))
+
+    assert written.startswith("type f = (_: // Place\n//\n// Some place.\n{\nx?: any,\n}")
+
+
+def test_earlier_models_read_one_mark_for_all_lines_of_a_description() -> None:
+    written = [
+        tool_as_typescript(tool({}, said), marks_lines=False) for said in ("A.\n\n  B.\n", "")
+    ]
+
+    assert written == ["// A.\n\n  B.\ntype f = () => any;\n\n", "type f = () => any;\n\n"]
 
 
 def test_words_are_names_descriptions_and_choices() -> None:
@@ -104,17 +129,22 @@ def test_words_are_names_descriptions_and_choices() -> None:
         },
     }
 
-    words = tool_as_words(tool(schema, "Tell the weather."))
+    words, properties = tool_as_words(tool(schema, "Tell the weather."))
 
     assert words.splitlines()[1:] == [
         "Tell the weather.",
         *("unit", "Of the scale.", "C", "F"),
         *("days", "day", "when", "hour", "odd"),
     ]
+    assert properties == 6
 
 
 def test_words_that_nest_without_end_end() -> None:
     schema: dict[str, Any] = {}
     schema["properties"] = {"deeper": schema}
 
-    assert tool_as_words(tool(schema)).count("deeper") < 100
+    assert tool_as_words(tool(schema))[1] < 100
+
+
+def test_the_words_of_a_value_are_its_names_and_leaves() -> None:
+    assert list(words_of({"a": [1, {"b": None}], "c": "d"})) == ["a", "1", "b", "null", "c", "d"]
