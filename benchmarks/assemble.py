@@ -4,7 +4,8 @@
 
 Every figure of one run comes from the same machine within minutes: compare the ratios, not the
 milliseconds. *Cold* is a new process from its first import to its first payload; *warm* is the
-median of further calls. Ours reads events from SQLite and does everything `assemble` does (repair,
+median of further calls, *step* of calls behind a new exchange (a peer has no state to go on from: its
+steps are its warm calls). Ours reads events from SQLite and does everything `assemble` does (repair,
 exact counts, report, provider rendering); a peer reads rows from SQLite, decodes, trims and
 converts back. The peers' adapters come from the folder in CONTEXT_ASSEMBLER_BENCH.
 """
@@ -126,12 +127,13 @@ def measure(command: list[str], *, seconds: float) -> dict[str, Any] | None:
 def print_row(name: str, figures: dict[str, Any] | None, ours: dict[str, Any]) -> None:
     """Print one line of the table."""
     if figures is None:
-        print(f"| {name} | – | – | – | – |")
+        print(f"| {name} | – | – | – | – | – |")
         return
     cold, warm = figures["cold_ms"], figures["warm_ms"]
+    step = f"{figures['step_ms']:,.2f}" if "step_ms" in figures else "–"
     print(
         f"| {name} | {cold:,.0f} | {cold / ours['cold_ms']:.2f} "
-        f"| {warm:,.2f} | {warm / ours['warm_ms']:.2f} |",
+        f"| {warm:,.2f} | {warm / ours['warm_ms']:.2f} | {step} |",
         flush=True,
     )
 
@@ -167,8 +169,8 @@ def measure_size(
     store_rows(rows_file, messages)
     budget = str(count_tokens(messages) // 2)
     print(f"\n## {len(messages):,} messages, budget {int(budget):,} tokens ({origin})\n")
-    print("| | cold ms | ÷ ours | warm ms | ÷ ours |")
-    print("|---|---|---|---|---|")
+    print("| | cold ms | ÷ ours | warm ms | ÷ ours | step ms |")
+    print("|---|---|---|---|---|---|")
     limit = str(arguments.seconds)
     command = [sys.executable, str(HERE / "our_worker.py"), str(ours_file), budget, limit]
     ours = measure(command, seconds=120)

@@ -13,10 +13,22 @@ import statistics  # noqa: E402
 import sys  # noqa: E402
 
 from context_assembler import ContextAssembler  # noqa: E402
+from context_assembler.values.events import (  # noqa: E402
+    SessionEvent,
+    assistant_event,
+    tool_result_event,
+)
+from context_assembler.values.parts import ToolCall  # noqa: E402
+
+_STEPS = 7
 
 
 async def measure(database: str, *, budget_tokens: int, seconds: float) -> dict[str, object]:
-    """Return milliseconds: the first call with imports and tokenizer, then the median of warm ones."""
+    """Return milliseconds: the first call with imports and tokenizer, then medians.
+
+    `warm_ms` is a call with nothing new, past the assembly cache; `step_ms` one behind an exchange that
+    was appended before it.
+    """
     assembler = ContextAssembler(sessions=f"sqlite:///{database}")
 
     async def call() -> int:
@@ -33,8 +45,26 @@ async def measure(database: str, *, budget_tokens: int, seconds: float) -> dict[
         started = time.perf_counter()
         await call()
         samples.append((time.perf_counter() - started) * 1e3)
+    steps: list[float] = []
+    for number in range(_STEPS):
+        await assembler.sessions.append("bench", exchange(number))
+        started = time.perf_counter()
+        await call()
+        steps.append((time.perf_counter() - started) * 1e3)
     await assembler.close()
-    return {"cold_ms": cold_ms, "warm_ms": statistics.median(samples), "kept": kept}
+    return {
+        "cold_ms": cold_ms,
+        "warm_ms": statistics.median(samples),
+        "step_ms": statistics.median(steps),
+        "kept": kept,
+    }
+
+
+def exchange(number: int) -> list[SessionEvent]:
+    """Return a call and what it answered."""
+    call = ToolCall(call_id=f"step_{number}", name="read", arguments={"path": f"src/{number}.py"})
+    result = tool_result_event(call.call_id, f"def step_{number}() -> None: ...\n" * 40)
+    return [assistant_event(call), result]
 
 
 if __name__ == "__main__":

@@ -90,13 +90,20 @@ def dump_event(event: SessionEvent, *, where: str = "The event") -> bytes:
     return dump_json(encode_event(event, where=where), where=where)
 
 
-def load_event(dumped: bytes, *, where: str) -> SessionEvent:
+def load_event(
+    dumped: bytes, *, where: str, beside: Mapping[str, Json] | None = None
+) -> SessionEvent:
     """Return the event that `dump_event` was given.
+
+    Args:
+        where: What to call the bytes in errors.
+        beside: Fields that the store keeps beside the bytes.
 
     Raises:
         EventFormatError: The bytes are damaged, of a newer version, or not an event.
     """
-    return decode_event(_load_object(dumped, where), where=where)
+    loaded = _load_object(dumped, where)
+    return decode_event({**loaded, **beside} if beside else loaded, where=where)
 
 
 def dump_session(session: Session) -> bytes:
@@ -208,9 +215,8 @@ def _encode(record: SessionEvent | Session, what: str) -> dict[str, Json]:
 
 def _decode(wanted: type[_Record], encoded: Mapping[str, Json], where: str) -> _Record:
     _check_version(encoded, where)
-    record = {name: value for name, value in encoded.items() if name != "version"}
     try:
-        return decode_fields(wanted, record)
+        return decode_fields(wanted, encoded, tag="version")
     except FieldError as error:
         raise EventFormatError(where=where, reason=str(error), remedy=_REPAIR) from None
 

@@ -39,6 +39,14 @@ class Usage:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Container:
+    """Where a provider ran code for a reply; later calls go on in it until it expires."""
+
+    id: str
+    expires_at: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Provenance:
     """Where a reply came from: what its signed parts are bound to.
 
@@ -56,6 +64,7 @@ class Provenance:
     stop_reason: str | None = None
     usage: Usage | None = None
     token_factor: float | None = None
+    container: Container | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -207,6 +216,19 @@ class SessionHead:
     session: Session
     last_seq: int
     incarnation: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EventBatch:
+    """Events of one session as one reading found them, oldest first.
+
+    `incarnation` is that of the session they belong to; `stored_bytes` is what they take beside what
+    the store holds in memory anyway.
+    """
+
+    events: tuple[SessionEvent, ...]
+    incarnation: str
+    stored_bytes: int = 0
 
 
 Content: TypeAlias = str | Part | Sequence[Part]

@@ -31,6 +31,13 @@ def test_a_sqlite_url_names_a_file(url: str, path: Path) -> None:
     assert store.path == path
 
 
+def test_a_path_is_a_sqlite_file(tmp_path: Path) -> None:
+    store = open_store(tmp_path / "agent.db")
+
+    assert isinstance(store, SqliteStore)
+    assert store.path == tmp_path / "agent.db"
+
+
 @pytest.mark.parametrize("url", ["memory:", "memory://", "sqlite::memory:"])
 def test_a_store_in_memory_has_no_file(url: str) -> None:
     assert isinstance(open_store(url), InMemoryStore)

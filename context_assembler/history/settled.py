@@ -1,0 +1,198 @@
+"""The part of a history that no later event can change."""
+
+from collections.abc import Hashable, Mapping, MutableMapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Final
+
+from context_assembler.history.parting import ends_due, follow, ids_in, may_begin, places_to_part
+from context_assembler.history.steps import BEFORE, History, HistoryWay, Worked, work_out
+from context_assembler.values.events import SessionEvent
+from context_assembler.values.messages import Message
+from context_assembler.values.tool_changes import is_change
+
+MAX_OPEN_EVENTS: Final = 48
+_MAX_WAYS: Final = 4  # per session: models, protocols and ways of telling tools in turn
+_KEY: Final = "history"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Settled:
+    """The settled part of a session, worked out in one way.
+
+    Attributes:
+        event_count: How many events it is made from; `last_event` is the last of them.
+        seq_by_call_id: The number of the message that an id of a call or a result first stood in.
+        unclear: Those of ids whose calls and results do not follow each other one by one.
+        change_seqs: The numbers of its notes of tool changes, left out or not.
+        known_messages: Those of the last step that may come again, to be the same objects then.
+    """
+
+    way: HistoryWay
+    history: History = field(default_factory=History)
+    event_count: int = 0
+    last_event: SessionEvent | None = None
+    seq_by_call_id: dict[str, int] = field(default_factory=dict[str, int])
+    unclear: dict[str, int] = field(default_factory=dict[str, int])
+    change_seqs: tuple[int, ...] = ()
+    known_messages: tuple[Message, ...] = ()
+
+    @property
+    def last_seq(self) -> int:
+        return 0 if self.last_event is None else self.last_event.seq
+
+    def would_be_the_same(self, way: HistoryWay) -> bool:
+        """Whether another way makes the same of these events."""
+        mine = self.way
+        return (
+            mine.reader == way.reader
+            and mine.masker is way.masker
+            and self._left_out(mine) == self._left_out(way)
+        )
+
+    def goes_before(self, events: Sequence[SessionEvent]) -> bool:
+        """Whether this was worked out from the very events that these begin with."""
+        if not self.event_count:
+            return True
+        return self.event_count <= len(events) and events[self.event_count - 1] is self.last_event
+
+    def is_left_alone_by(self, events: Sequence[SessionEvent]) -> bool:
+        """Whether none of the events that follow is read before it, joins it or covers it."""
+        if not self.event_count:
+            return True
+        return follow(events, after_seq=self.last_seq) and may_begin(events)
+
+    def is_paired_without(self, messages: Sequence[Message]) -> bool:
+        """Whether no result that follows can belong to a call in it, and none in it to a later call."""
+        first_is_call: dict[str, bool] = {}
+        for _, call_id, is_call in ids_in(messages):
+            first_is_call.setdefault(call_id, is_call)
+        return not any(
+            self._has(call_id, self.unclear)
+            or (not is_call and self._has(call_id, self.seq_by_call_id))
+            for call_id, is_call in first_is_call.items()
+        )
+
+    def extended(self, events: Sequence[SessionEvent], worked: Worked) -> "_Settled":
+        """Return the settled part with more events, of which this was made."""
+        waiting: dict[str, int] = {}
+        for seq, call_id, is_call in ids_in(worked.messages):
+            self.seq_by_call_id.setdefault(call_id, seq)
+            if is_call is (call_id in waiting):
+                self.unclear.setdefault(call_id, seq)
+            elif is_call:
+                waiting[call_id] = seq
+            else:
+                del waiting[call_id]
+        for call_id, seq in waiting.items():
+            self.unclear.setdefault(call_id, seq)
+        grown = self.history.followed_by(worked.history) if self.event_count else worked.history
+        return replace(
+            self,
+            history=grown,
+            event_count=self.event_count + len(events),
+            last_event=events[-1],
+            change_seqs=(*self.change_seqs, *(m.seq for m in worked.messages if is_change(m))),
+        )
+
+    def started_over(self) -> "_Settled":
+        """Return a settled part with nothing in it."""
+        known = (*self.history.messages, *self.known_messages)
+        return _Settled(way=self.way, known_messages=known)
+
+    def _left_out(self, way: HistoryWay) -> list[int]:
+        return [seq for seq in self.change_seqs if seq <= way.tools.plan.after_seq]
+
+    def _has(self, call_id: str, seq_by_call_id: Mapping[str, int]) -> bool:
+        # The mappings are shared with every later state of the session, which may know more.
+        return seq_by_call_id.get(call_id, self.last_seq + 1) <= self.last_seq
+
+
+def shape_history(
+    events: Sequence[SessionEvent],
+    way: HistoryWay,
+    *,
+    derived: MutableMapping[Hashable, Any] | None = None,
+    max_open_events: int = MAX_OPEN_EVENTS,
+) -> History:
+    """Return what all steps from events to a valid history make of a session.
+
+    Args:
+        events: In the order of their numbers.
+        derived: What was kept from the session's earlier steps, and is kept for later ones. It
+            changes what the call costs, never what it returns.
+        max_open_events: How many events are worked out anew at a step, before some are settled.
+    """
+    if derived is None:
+        return work_out(events, way).history
+    settled = _find(derived, way)
+    if not settled.goes_before(events):
+        settled = settled.started_over()
+    for start in (settled, settled.started_over()):
+        history = _go_on(start, events, derived, max_open_events=max_open_events)
+        if history is not None:
+            return history
+    return _reuse(work_out(events, way).history, settled.started_over())
+
+
+def _go_on(
+    settled: _Settled,
+    events: Sequence[SessionEvent],
+    derived: MutableMapping[Hashable, Any],
+    *,
+    max_open_events: int,
+) -> History | None:
+    """Return the history behind what is settled; `None` where an event reaches back into that."""
+    if not settled.is_left_alone_by(events[settled.event_count :]):
+        return None
+    if len(events) - settled.event_count > max_open_events:
+        settled = _settle_more(settled, events, keeps_open=max_open_events // 6)
+    rest = events[settled.event_count :]
+    worked = work_out(rest, settled.way, is_beginning=not settled.event_count)
+    if not settled.is_paired_without(worked.messages):
+        return None
+    open_part = _reuse(worked.history, settled)
+    _keep(derived, replace(settled, known_messages=open_part.messages))
+    return settled.history.followed_by(open_part) if settled.event_count else open_part
+
+
+def _settle_more(settled: _Settled, events: Sequence[SessionEvent], *, keeps_open: int) -> _Settled:
+    """Return the settled part up to a place where what follows stands by itself, if there is one."""
+    rest = events[settled.event_count :]
+    place = next(places_to_part(rest, keeps_open=keeps_open), 0)
+    if not place:
+        return settled
+    is_beginning = not settled.event_count
+    worked = work_out(rest[:place], settled.way, is_beginning=is_beginning, is_end=False)
+    history = _reuse(worked.history, settled)
+    is_due = ends_due(history.messages if is_beginning else (BEFORE, *history.messages))
+    if not is_due or not settled.is_paired_without(worked.messages):
+        return settled
+    return settled.extended(rest[:place], worked._replace(history=history))
+
+
+# ---- what is kept ----
+
+
+def _find(derived: MutableMapping[Hashable, Any], way: HistoryWay) -> _Settled:
+    kept: tuple[_Settled, ...] = derived.get(_KEY, ())
+    found = next((one for one in kept if one.would_be_the_same(way)), _Settled(way=way))
+    return replace(found, way=way)
+
+
+def _keep(derived: MutableMapping[Hashable, Any], settled: _Settled) -> None:
+    kept: tuple[_Settled, ...] = derived.get(_KEY, ())
+    others = [one for one in kept if not one.would_be_the_same(settled.way)]
+    derived[_KEY] = (settled, *others[: _MAX_WAYS - 1])
+
+
+def _reuse(history: History, settled: _Settled) -> History:
+    """Return the history with the objects of the last step for messages that are the same.
+
+    Whoever counted or rendered a message knows it again as long as it is the same object.
+    """
+    known = {message.seq: message for message in settled.known_messages if message.seq}
+    messages = tuple(
+        same if (same := known.get(message.seq)) is not None and same == message else message
+        for message in history.messages
+    )
+    return replace(history, messages=messages)

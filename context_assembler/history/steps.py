@@ -1,0 +1,110 @@
+"""Every step from a session's events to a valid history, in their order."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from itertools import chain
+from typing import Final, NamedTuple, TypeAlias
+
+from context_assembler.stages.mask_secrets import SecretMasker
+from context_assembler.stages.repair_history import repair_history
+from context_assembler.stages.settle_tools import UNSETTLED, SettledTools
+from context_assembler.stages.transform_messages import MessageTransformer
+from context_assembler.values.events import SessionEvent
+from context_assembler.values.messages import Message
+from context_assembler.values.parts import Text
+from context_assembler.values.readers import Reader
+from context_assembler.values.report import ReportEntry
+
+Rows: TypeAlias = tuple[ReportEntry, ...]
+
+BEFORE: Final = Message(role="user", origin="assembler", parts=(Text("(What came before.)"),))
+"""Stands for a settled part while the rest is repaired: an answer is due behind both."""
+
+_BEHIND: Final = Message(role="user", origin="assembler", parts=(Text("(What comes behind.)"),))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HistoryWay:
+    """How events become a history: everything that it depends on besides the events.
+
+    Of `tools` that is which notes of their changes are declared by now, and left out.
+    """
+
+    reader: Reader
+    masker: SecretMasker
+    tools: SettledTools = UNSETTLED
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class History:
+    """A valid history, oldest message first, and the session's own system prompt.
+
+    `rows` are the report's rows by the step that wrote them; the first `settled_count` messages are
+    the same objects in the next history of the session, unless something reaches back.
+    """
+
+    messages: tuple[Message, ...] = ()
+    leading_system: tuple[str, ...] = ()
+    rows: tuple[Rows, Rows, Rows, Rows] = ((), (), (), ())
+    settled_count: int = 0
+
+    @property
+    def entries(self) -> Rows:
+        """One row for everything that was left out or changed, step by step."""
+        return tuple(chain.from_iterable(self.rows))
+
+    def followed_by(self, later: "History") -> "History":
+        """Return both as one; the later one is still open."""
+        first, second, third, fourth = (
+            (*mine, *theirs) for mine, theirs in zip(self.rows, later.rows, strict=True)
+        )
+        return History(
+            messages=(*self.messages, *later.messages),
+            leading_system=self.leading_system,
+            rows=(first, second, third, fourth),
+            settled_count=len(self.messages),
+        )
+
+
+class Worked(NamedTuple):
+    """What the steps made of events: the history, and the messages before they were repaired."""
+
+    history: History
+    messages: tuple[Message, ...]
+
+
+def work_out(
+    events: Iterable[SessionEvent],
+    way: HistoryWay,
+    *,
+    is_beginning: bool = True,
+    is_end: bool = True,
+) -> Worked:
+    """Take every step from events to a valid history.
+
+    Args:
+        is_beginning: Whether the session begins with these events; else they follow others, behind
+            which an answer is due.
+        is_end: Whether it ends with them; else nothing is done about how they end.
+    """
+    reader = way.reader
+    transformer = MessageTransformer(
+        takes_leading_system=is_beginning, reads=reader.reads_compaction
+    )
+    transformed = transformer.transform(events)
+    current, left_out = way.tools.leave_out_old(transformed.messages)
+    masked, masked_rows = way.masker.mask_messages(current)
+    before = () if is_beginning else (BEFORE,)
+    behind = () if is_end else (_BEHIND,)
+    repaired = repair_history(
+        (*before, *masked, *behind),
+        accepts_prefill=reader.limits.supports("prefill"),
+        provider=reader.provider,
+    )
+    end = len(repaired.messages) - len(behind)
+    history = History(
+        messages=repaired.messages[len(before) : end],
+        leading_system=transformed.leading_system,
+        rows=(transformed.entries, left_out, masked_rows, repaired.entries),
+    )
+    return Worked(history, transformed.messages)
