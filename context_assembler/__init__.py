@@ -16,11 +16,13 @@ if TYPE_CHECKING:
         DuplicateEventError,
         EmptySessionError,
         EventFormatError,
+        InvalidContextTypeError,
         InvalidParameterError,
         InvalidToolError,
         McpServerError,
         MissingExtraError,
         MissingModelError,
+        NotJsonError,
         PayloadWarning,
         RegistryError,
         ReplyError,
@@ -42,7 +44,12 @@ if TYPE_CHECKING:
         register_model,
         supports_feature,
     )
+    from context_assembler.memory import SqliteMemoryStore, open_memory
+    from context_assembler.memory_assembler import MemoryAssembler
+    from context_assembler.memory_assembler.evaluation import evaluate_recall, read_questions
+    from context_assembler.memory_assembler.stack_files import load_stack, save_stack
     from context_assembler.sessions import InMemoryStore, SqliteStore, open_store
+    from context_assembler.simulation.charts import draw_costs
     from context_assembler.skills.folder import FolderSkills
     from context_assembler.stages.build_system_prompt import SystemPromptBuilder
     from context_assembler.stages.collect_tools import ToolCollector
@@ -64,7 +71,25 @@ if TYPE_CHECKING:
         tool_result_event,
         user_event,
     )
+    from context_assembler.values.forecasts import CacheForecast
     from context_assembler.values.limits import ModelLimits
+    from context_assembler.values.memories.metadata import (
+        ChangedFunctionMetadata,
+        ChunkMetadata,
+        CodeMetadata,
+        CommitMetadata,
+        EntityMetadata,
+        EventMetadata,
+        ExperienceMetadata,
+        FactMetadata,
+        LearningMetadata,
+        ObservationMetadata,
+        PatternMetadata,
+        RelationMetadata,
+        SessionMetadata,
+        ValueMetadata,
+    )
+    from context_assembler.values.memories.records import MemoryFilters, MemoryRecord
     from context_assembler.values.messages import Message
     from context_assembler.values.options import AssembleOptions
     from context_assembler.values.parts import (
@@ -80,86 +105,72 @@ if TYPE_CHECKING:
         UrlSource,
     )
     from context_assembler.values.prompt import PromptSection
+    from context_assembler.values.recall import FormattedContext
+    from context_assembler.values.recall_settings import RecallSettings
     from context_assembler.values.report import CompactionCheck, Report, ReportEntry, Violation
+    from context_assembler.values.simulations import CutPolicy, Simulation
+    from context_assembler.values.task_stack import TaskStack
     from context_assembler.values.tools import ToolChoice, ToolSpec
 
 # Where each public name lives. Loaded on first use, so that importing the package costs nothing.
 _HOMES: Final = {
-    "assembler": ("ContextAssembler", "create_context_assembler"),
-    "cache": ("AssemblyCache", "CacheStats"),
-    "config": ("AssemblerConfig",),
+    "assembler": "ContextAssembler create_context_assembler",
+    "cache": "AssemblyCache CacheStats",
+    "config": "AssemblerConfig",
     "errors": (
-        "AssemblyError",
-        "ConcurrentAppendError",
-        "ConfigurationError",
-        "ContentError",
-        "ContextOverflowError",
-        "DuplicateEventError",
-        "EmptySessionError",
-        "EventFormatError",
-        "InvalidParameterError",
-        "InvalidToolError",
-        "McpServerError",
-        "MissingExtraError",
-        "MissingModelError",
-        "PayloadWarning",
-        "RegistryError",
-        "ReplyError",
-        "StoreError",
-        "StoreUnavailableError",
-        "TemplateError",
-        "ToolConflictError",
-        "TranscriptError",
-        "UnknownModelError",
-        "UnknownOptionError",
-        "UnknownSessionError",
-        "UnknownStoreSchemeError",
-        "UnsafePathError",
-        "UnsupportedRequestError",
+        "AssemblyError ConcurrentAppendError ConfigurationError ContentError ContextOverflowError "
+        "DuplicateEventError EmptySessionError EventFormatError InvalidContextTypeError "
+        "InvalidParameterError InvalidToolError McpServerError MissingExtraError "
+        "MissingModelError NotJsonError PayloadWarning RegistryError ReplyError StoreError "
+        "StoreUnavailableError TemplateError ToolConflictError TranscriptError UnknownModelError "
+        "UnknownOptionError UnknownSessionError UnknownStoreSchemeError UnsafePathError "
+        "UnsupportedRequestError"
     ),
-    "limits": ("ModelRegistry", "get_model_limits", "register_model", "supports_feature"),
-    "sessions": ("InMemoryStore", "SqliteStore", "open_store"),
-    "skills.folder": ("FolderSkills",),
-    "stages.build_system_prompt": ("SystemPromptBuilder",),
-    "stages.collect_tools": ("ToolCollector",),
-    "stages.detect_compaction": ("CompactionDetector",),
-    "stages.load_bootstrap": ("BootstrapLoader",),
-    "stages.resolve_defaults": ("DefaultsResolver",),
-    "stages.transform_messages": ("MessageTransformer",),
-    "tokens": ("TokenCounter",),
-    "tools": ("McpTools", "call_mcp_tool", "tool"),
-    "transcripts": ("read_transcript",),
-    "truncation": ("Truncator",),
-    "values.context": ("AssembledContext",),
+    "limits": "ModelRegistry get_model_limits register_model supports_feature",
+    "memory": "SqliteMemoryStore open_memory",
+    "memory_assembler": "MemoryAssembler",
+    "memory_assembler.evaluation": "evaluate_recall read_questions",
+    "memory_assembler.stack_files": "load_stack save_stack",
+    "sessions": "InMemoryStore SqliteStore open_store",
+    "simulation.charts": "draw_costs",
+    "skills.folder": "FolderSkills",
+    "stages.build_system_prompt": "SystemPromptBuilder",
+    "stages.collect_tools": "ToolCollector",
+    "stages.detect_compaction": "CompactionDetector",
+    "stages.load_bootstrap": "BootstrapLoader",
+    "stages.resolve_defaults": "DefaultsResolver",
+    "stages.transform_messages": "MessageTransformer",
+    "tokens": "TokenCounter",
+    "tools": "McpTools call_mcp_tool tool",
+    "transcripts": "read_transcript",
+    "truncation": "Truncator",
+    "values.context": "AssembledContext",
     "values.events": (
-        "Provenance",
-        "Session",
-        "SessionEvent",
-        "assistant_event",
-        "system_event",
-        "tool_result_event",
-        "user_event",
+        "Provenance Session SessionEvent assistant_event system_event tool_result_event user_event"
     ),
-    "values.limits": ("ModelLimits",),
-    "values.messages": ("Message",),
-    "values.options": ("AssembleOptions",),
+    "values.forecasts": "CacheForecast",
+    "values.limits": "ModelLimits",
+    "values.memories.metadata": (
+        "ChangedFunctionMetadata ChunkMetadata CodeMetadata CommitMetadata EntityMetadata "
+        "EventMetadata ExperienceMetadata FactMetadata LearningMetadata ObservationMetadata "
+        "PatternMetadata RelationMetadata SessionMetadata ValueMetadata"
+    ),
+    "values.memories.records": "MemoryFilters MemoryRecord",
+    "values.messages": "Message",
+    "values.options": "AssembleOptions",
     "values.parts": (
-        "Base64Source",
-        "Document",
-        "FileIdSource",
-        "Image",
-        "Opaque",
-        "Text",
-        "Thinking",
-        "ToolCall",
-        "ToolResult",
-        "UrlSource",
+        "Base64Source Document FileIdSource Image Opaque Text Thinking ToolCall ToolResult "
+        "UrlSource"
     ),
-    "values.prompt": ("PromptSection",),
-    "values.report": ("CompactionCheck", "Report", "ReportEntry", "Violation"),
-    "values.tools": ("ToolChoice", "ToolSpec"),
+    "values.prompt": "PromptSection",
+    "values.recall": "FormattedContext",
+    "values.recall_settings": "RecallSettings",
+    "values.report": "CompactionCheck Report ReportEntry Violation",
+    "values.simulations": "CutPolicy Simulation",
+    "values.task_stack": "TaskStack",
+    "values.tools": "ToolChoice ToolSpec",
 }
-_HOME_BY_NAME: Final = {name: home for home, names in _HOMES.items() for name in names}
+_HOME_BY_NAME: Final = {name: home for home, names in _HOMES.items() for name in names.split()}
 
 __version__ = "0.1.0"
 __all__ = [
@@ -170,7 +181,12 @@ __all__ = [
     "AssemblyError",
     "Base64Source",
     "BootstrapLoader",
+    "CacheForecast",
     "CacheStats",
+    "ChangedFunctionMetadata",
+    "ChunkMetadata",
+    "CodeMetadata",
+    "CommitMetadata",
     "CompactionCheck",
     "CompactionDetector",
     "ConcurrentAppendError",
@@ -178,39 +194,59 @@ __all__ = [
     "ContentError",
     "ContextAssembler",
     "ContextOverflowError",
+    "CutPolicy",
     "DefaultsResolver",
     "Document",
     "DuplicateEventError",
     "EmptySessionError",
+    "EntityMetadata",
     "EventFormatError",
+    "EventMetadata",
+    "ExperienceMetadata",
+    "FactMetadata",
     "FileIdSource",
     "FolderSkills",
+    "FormattedContext",
     "Image",
     "InMemoryStore",
+    "InvalidContextTypeError",
     "InvalidParameterError",
     "InvalidToolError",
+    "LearningMetadata",
     "McpServerError",
     "McpTools",
+    "MemoryAssembler",
+    "MemoryFilters",
+    "MemoryRecord",
     "Message",
     "MessageTransformer",
     "MissingExtraError",
     "MissingModelError",
     "ModelLimits",
     "ModelRegistry",
+    "NotJsonError",
+    "ObservationMetadata",
     "Opaque",
+    "PatternMetadata",
     "PayloadWarning",
     "PromptSection",
     "Provenance",
+    "RecallSettings",
     "RegistryError",
+    "RelationMetadata",
     "ReplyError",
     "Report",
     "ReportEntry",
     "Session",
     "SessionEvent",
+    "SessionMetadata",
+    "Simulation",
+    "SqliteMemoryStore",
     "SqliteStore",
     "StoreError",
     "StoreUnavailableError",
     "SystemPromptBuilder",
+    "TaskStack",
     "TemplateError",
     "Text",
     "Thinking",
@@ -230,14 +266,21 @@ __all__ = [
     "UnsafePathError",
     "UnsupportedRequestError",
     "UrlSource",
+    "ValueMetadata",
     "Violation",
     "assistant_event",
     "call_mcp_tool",
     "create_context_assembler",
+    "draw_costs",
+    "evaluate_recall",
     "get_model_limits",
+    "load_stack",
+    "open_memory",
     "open_store",
+    "read_questions",
     "read_transcript",
     "register_model",
+    "save_stack",
     "supports_feature",
     "system_event",
     "tool",

@@ -30,6 +30,7 @@ from context_assembler.values.events import (
 )
 from context_assembler.values.prompt import PromptSection
 from context_assembler.values.report import CompactionCheck, Report
+from context_assembler.values.simulations import CutPolicy, Simulation
 from context_assembler.watch import FolderWatch
 
 if TYPE_CHECKING:
@@ -97,6 +98,7 @@ class ContextAssembler:
             ),
             cache=self._cache,
             remote=None if clients is None else RemoteCounter(clients),
+            now=self._now,
         )
         self._open = AsyncExitStack()
 
@@ -216,11 +218,31 @@ class ContextAssembler:
         context = await self._assembling.assemble(session_id, agent_id, options, uses_cache=False)
         return context.report
 
+    async def simulate(
+        self,
+        session_id: str,
+        agent_id: str | None = None,
+        *,
+        policies: Iterable[CutPolicy] = (CutPolicy(),),
+        **options: Any,
+    ) -> Simulation:
+        """Replay the whole session: what every call of it would have sent and cost, under each policy.
+
+        Args:
+            policies: How the history is cut; beside them stands what sending everything costs.
+            options: Those of `assemble`.
+        """
+        return await self._assembling.simulate(
+            session_id, agent_id, options, policies=tuple(policies)
+        )
+
     def invalidate_cache(self, session_id: str | None = None) -> int:
         """Forget the session's assembled contexts, or all; return how many there were.
 
-        What was read of instruction files is forgotten as well when all are.
+        What was kept of the sessions' events is forgotten as well, and when all are, what was read of
+        instruction files.
         """
+        self._assembling.forget(session_id)
         if session_id is None and self._gathering.loader is not None:
             self._gathering.loader.invalidate()
         return self._cache.invalidate(session_id)

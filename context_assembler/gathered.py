@@ -1,25 +1,34 @@
 """What one call is made from besides the session's events."""
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Hashable, Iterable, Mapping, MutableMapping, Sequence
+from dataclasses import dataclass, field, replace
 from datetime import date
 from hashlib import blake2b
+from typing import Any
 
 from context_assembler.cache import CacheKey
 from context_assembler.ports import TokenCounter, Truncation
 from context_assembler.providers import PROVIDERS, provider_for
-from context_assembler.skills import follow_cut
-from context_assembler.stages.build_system_prompt import join_sections
+from context_assembler.skills import follow_section
+from context_assembler.stages.build_system_prompt import BuiltPrompt, join_sections
+from context_assembler.stages.collect_tools import OfferedTools
 from context_assembler.stages.hold_system import (
-    FROZEN,
     NO_CALL,
+    WAITING,
+    FittedPrompt,
+    FreshPrompt,
     LastCall,
-    compare_sections,
     file_states,
     fingerprint_choice,
-    frozen_rows,
+    pieces_of,
 )
-from context_assembler.stages.settle_tools import SettledTools, goes_on, tell_rewrite, tell_tools
+from context_assembler.stages.settle_tools import (
+    UNSETTLED,
+    SettledTools,
+    goes_on,
+    tell_rewrite,
+    tell_tools,
+)
 from context_assembler.stages.split_window import anchor, fit_system, measure_window
 from context_assembler.stages.tell_changes import overlay_rows
 from context_assembler.tokens import CountOnce, calibrate
@@ -31,7 +40,7 @@ from context_assembler.values.factors import TokenFactors, read_factors
 from context_assembler.values.ledger import Ledger
 from context_assembler.values.limits import ModelLimits
 from context_assembler.values.messages import Message
-from context_assembler.values.options import Settled, TruncationSettings
+from context_assembler.values.options import Settled
 from context_assembler.values.parts import Json
 from context_assembler.values.prompt import BootstrapFile, Skill, SystemPrompt
 from context_assembler.values.report import CompactionCheck, Report, ReportEntry
@@ -42,9 +51,11 @@ from context_assembler.values.tools import ToolSpec
 class Gathered:
     """Everything a context is made from, besides the session's events.
 
-    `token_factor` is what reported usage corrects the counts of new messages by; `told_tools` says
+    `token_factor` is what reported usage corrects the counts of new messages by; `tools` are those
+    `offered`, by the names that the model knows them by, once the events are read; `told_tools` says
     how the model is told of its tools, once that is settled: then `tools` are those declared;
-    `last_call` is the one that this call follows in its session.
+    `last_call` is the one that this call follows in its session; `derived` is what was kept of
+    earlier steps, on which nothing depends but the time that this one takes.
     """
 
     session_id: str
@@ -57,14 +68,16 @@ class Gathered:
     counter: TokenCounter
     token_factor: float = 1.0
     files: Sequence[BootstrapFile] = ()
+    offered: OfferedTools = field(default_factory=OfferedTools)
     tools: tuple[ToolSpec, ...] = ()
-    told_tools: SettledTools | None = None
+    told_tools: SettledTools = UNSETTLED
     last_call: LastCall = NO_CALL
     skills: tuple[Skill, ...] = ()
     skills_text: str = ""
     active_skills: tuple[str, ...] = ()
     entries: tuple[ReportEntry, ...] = ()
     warnings: tuple[str, ...] = ()
+    derived: MutableMapping[Hashable, Any] | None = None
     today: date
 
     @property
@@ -80,7 +93,7 @@ class Gathered:
             self.limits,
             self.token_factor,
             [(file.path, file.state, file.fingerprint, file.warnings) for file in self.files],
-            self.tools,
+            self.offered.key,
             self.skills_text,
             self.entries,
             self.warnings,
@@ -106,30 +119,17 @@ class Gathered:
             "tools": [tool.name for tool in self.tools],
         }
 
-    def truncation(self, usual: TruncationSettings) -> TruncationSettings:
-        """Return how this call's history is made to fit: the usual way, less what it says itself."""
-        options = self.settled.options
-        return replace(
-            usual,
-            strategy=options.truncation_strategy or usual.strategy,
-            window_turns=options.window_turns or usual.window_turns,
-            cache_stable=(
-                usual.cache_stable if options.cache_stable is None else options.cache_stable
-            ),
-            on_overflow=options.on_overflow or usual.on_overflow,
-        )
-
-    def told(self, system: SystemPrompt) -> "Gathered":
+    def told(self, prompt: FittedPrompt) -> "Gathered":
         """Return the same with what the finished system prompt still says of skills."""
-        sections = [one.content for one in system.sections if one.name == "skills"]
-        text = "".join(sections)
+        text = "".join(one.content for one in prompt.system.sections if one.name == "skills")
         if text == self.skills_text.strip():
             return self
-        left = follow_cut(
+        left = follow_section(
             self.entries,
             self.skills,
             active=self.active_skills,
             text=text,
+            section=next((row for row in prompt.rows if row.id == "skills"), None),
             count_text=self.counter.count_text,
         )
         return replace(self, entries=left.entries, active_skills=left.active)
@@ -156,40 +156,28 @@ class Gathered:
         """Return the same with its tools told in one way, and the rows that say so."""
         rows = tell_tools(settled, self.entries, counter=self.counter)
         entries = overlay_rows(self.entries, rows)
-        tools = settled.plan.declared
-        return replace(self, tools=tools, told_tools=settled, entries=entries)
-
-    def leave_out_old(
-        self, messages: tuple[Message, ...]
-    ) -> tuple[tuple[Message, ...], tuple[ReportEntry, ...]]:
-        """Return the messages without notes of tools that are declared by now, a row for each."""
-        return (
-            (messages, ()) if self.told_tools is None else self.told_tools.leave_out_old(messages)
-        )
-
-    def place_change(self, messages: tuple[Message, ...]) -> tuple[Message, ...]:
-        """Return the messages with the note of tools that came or went, where one is due."""
-        return messages if self.told_tools is None else self.told_tools.place(messages)
+        return replace(self, tools=settled.plan.declared, told_tools=settled, entries=entries)
 
     def goes_on(self, draft: Draft, report: Report) -> bool:
         """Whether the request adds to what was sent before, as far as that was the plan."""
-        edits_wait = any(row.rule == FROZEN for row in report.entries)
-        if self.told_tools is None or not (edits_wait or self.told_tools.needs_check):
+        if not self.last_call.has_kept(draft):
+            return False
+        edits_wait = any(row.rule in WAITING for row in report.entries)
+        if not (edits_wait or self.told_tools.needs_check):
             return True
         return goes_on(self.told_tools, draft, provider=PROVIDERS[provider_for(self.limits)])
 
     def announce(
-        self, draft: Draft, *, kept: Sequence[Message], ledger: Ledger
+        self, draft: Draft, epoch: Epoch, *, kept: Sequence[Message], ledger: Ledger
     ) -> tuple[ReportEntry, ...]:
         """Return the rows that announce what was sent before and is not sent again, and what it costs.
 
         Args:
             kept: The history after the cut, with all signed reasoning that it has.
         """
-        tools = self.told_tools
-        told = () if tools is None else tell_rewrite(tools, tokens=ledger.used_tokens)
-        announced = self.last_call.announce(draft, kept=kept, ledger=ledger, counter=self.counter)
-        return (*told, *announced)
+        told = tell_rewrite(self.told_tools, tokens=ledger.used_tokens)
+        call, counter = self.last_call, self.counter
+        return (*told, *call.announce(draft, epoch, kept=kept, ledger=ledger, counter=counter))
 
     def metadata(
         self, ledger: Ledger, *, cut: Truncation, check: CompactionCheck
@@ -221,7 +209,7 @@ class Gathered:
         ledger = measure_window(
             self.limits,
             system=system,
-            tools=self.tools if self.told_tools is None else self.told_tools.loaded,
+            tools=self.told_tools.loaded,
             counter=self.counter,
             max_tokens=self.parameters.max_tokens,
             max_context_tokens=options.max_context_tokens,
@@ -230,14 +218,21 @@ class Gathered:
         )
         return replace(ledger, factor=self.token_factor)
 
-    def fit(self, system: SystemPrompt) -> tuple[SystemPrompt, tuple[ReportEntry, ...]]:
-        """Return the prompt with room for a history beside it, and a row for each section cut."""
-        fresh, entries = self._fit(system)
-        if (held := self.last_call.held_sections) is None:
-            return fresh, entries
-        before, held_entries = self._fit(join_sections(held))
-        frozen = frozen_rows(compare_sections(before.sections, fresh.sections))
-        return before, tuple(overlay_rows((*entries, *held_entries), frozen))
+    def fit(self, built: BuiltPrompt) -> FittedPrompt:
+        """Return the prompt with room for a history beside it, or the one that is sent again."""
+        fitted, cuts = self._fit(built.system)
+        fresh = FreshPrompt(
+            built=built.system,
+            fitted=fitted,
+            built_rows=built.entries,
+            fitted_rows=overlay_rows(built.entries, cuts),
+            pieces=pieces_of(built.system.sections, self.files),
+            budget_tokens=self.measure(built.system).budget_tokens,
+            count_text=self.counter.count_text,
+        )
+        held = self.last_call.held
+        before = self._fit(join_sections(held.sections))[0] if held else None
+        return self.last_call.choose(fresh, before)
 
     def _fit(self, system: SystemPrompt) -> tuple[SystemPrompt, tuple[ReportEntry, ...]]:
         whole = self.measure(system)
@@ -247,8 +242,6 @@ class Gathered:
             budget_tokens=whole.budget_tokens,
             other_fixed_tokens=whole.tokens_of("tools", "overhead"),
         )
-        if not fitted.entries:
-            return system, ()
         return join_sections(fitted.sections), fitted.entries
 
     def holding(self, events: Iterable[SessionEvent]) -> "Gathered":
@@ -257,12 +250,12 @@ class Gathered:
             return self
         return replace(self, last_call=self.last_call.hold(events, model=self.limits.id))
 
-    def epoch(self, system: SystemPrompt, *, files: Iterable[BootstrapFile]) -> Epoch:
+    def epoch(self, epoch: Epoch, *, files: Iterable[BootstrapFile]) -> Epoch:
         """Return what `record` keeps of what stands in front of the conversation."""
-        return Epoch(
-            sections=system.sections,
+        return replace(
+            epoch,
             tools=self.tools,
-            tools_after_seq=0 if self.told_tools is None else self.told_tools.plan.after_seq,
+            tools_after_seq=self.told_tools.plan.after_seq,
             asked=self.last_call.asked,
             told=file_states(files),
         )
@@ -293,6 +286,6 @@ class Gathered:
             messages=messages,
             tools=self.tools,
             session_id=self.session_id,
-            tool_plan=None if self.told_tools is None else self.told_tools.plan,
+            tool_plan=self.told_tools.plan,
             cache=self.settled.options.cache or "auto",
         )

@@ -13,14 +13,15 @@ from context_assembler.limits import ModelRegistry, lifecycle_warnings
 from context_assembler.ports import CalibrationStore, TokenCounter, ToolSource
 from context_assembler.providers import provider_for
 from context_assembler.skills import SkillTeller, ToldSkills, open_skill_providers
-from context_assembler.stages.collect_tools import CollectedTools, ToolCollector
+from context_assembler.stages.collect_tools import OfferedTools, ToolCollector
 from context_assembler.stages.load_bootstrap import BootstrapLoader
 from context_assembler.stages.resolve_defaults import (
     DefaultsResolver,
     validate_for_model,
     validate_tool_choice,
 )
-from context_assembler.tokens import CountingMode, CountOnce, counter_for
+from context_assembler.stages.settle_tools import learnt_tools
+from context_assembler.tokens import CountingMode, counter_for
 from context_assembler.tools import open_skill_tools, open_tool_sources
 from context_assembler.values.calibration import (
     Calibration,
@@ -29,7 +30,7 @@ from context_assembler.values.calibration import (
     factor_for,
 )
 from context_assembler.values.draft import Parameters
-from context_assembler.values.events import SessionHead
+from context_assembler.values.events import SessionEvent, SessionHead
 from context_assembler.values.limits import ModelLimits
 from context_assembler.values.options import AssembleOptions, Settled
 from context_assembler.values.parts import Json
@@ -92,12 +93,11 @@ class Gathering:
         settled, limits, parameters = self._settle(head, agent_id, options)
         settled, additional = _open_additional_tools(settled)
         counter = self._counter_for(limits)
-        files, (told, collected), calibrations = await asyncio.gather(
+        files, (told, offered), calibrations = await asyncio.gather(
             self._load_files(agent_id, counter),
             self._collect(settled, additional, agent_id=agent_id, counter=counter),
             self._load_calibrations(),
         )
-        settled = validate_tool_choice(settled, collected.tools, provider=provider_for(limits))
         today = self._now().date()
         return Gathered(
             session_id=head.session.id,
@@ -105,23 +105,48 @@ class Gathering:
             last_seq=head.last_seq,
             agent_id=agent_id,
             settled=settled,
-            parameters=replace(parameters, tool_choice=settled.options.tool_choice),
+            parameters=parameters,
             limits=limits,
             counter=counter,
-            token_factor=_factor(calibrations, limits, counter, has_tools=bool(collected.tools)),
+            token_factor=_factor(
+                calibrations, limits, counter, has_tools=bool(offered.merge().tools)
+            ),
             files=files,
-            tools=collected.tools,
+            offered=offered,
             skills=told.skills,
             skills_text=told.text,
             active_skills=told.active,
-            entries=(*told.entries, *collected.entries),
+            entries=told.entries,
             warnings=(
                 *lifecycle_warnings(limits, today),
                 *told.warnings,
-                *collected.warnings,
                 *_unused(settled.options),
             ),
             today=today,
+        )
+
+    def name_tools(self, gathered: Gathered, events: Sequence[SessionEvent]) -> Gathered:
+        """Return the same with its tools, by the names that the model knows them by.
+
+        Args:
+            events: The session's, in the order of the store.
+
+        Raises:
+            InvalidParameterError: The request forces a tool, or any tool, that is not there.
+            ToolConflictError: Two tools differ under one name, and the settings do not let one of
+                them be renamed.
+        """
+        collected = gathered.offered.merge(learnt_tools(events))
+        protocol = provider_for(gathered.limits)
+        settled = validate_tool_choice(gathered.settled, collected.tools, provider=protocol)
+        choice = settled.options.tool_choice
+        return replace(
+            gathered,
+            settled=settled,
+            parameters=replace(gathered.parameters, tool_choice=choice),
+            tools=collected.tools,
+            entries=(*gathered.entries, *collected.entries),
+            warnings=(*gathered.warnings, *collected.warnings),
         )
 
     def over(self, gathered: Gathered, protocol: str) -> Gathered:
@@ -135,12 +160,17 @@ class Gathering:
 
     async def learn(self, observe: Callable[[CountingMode], UsageObservation | None]) -> None:
         """Learn from a call's usage, unless the settings say not to or it is not comparable."""
-        if self._calibrations is not None and (seen := observe(self._config.token_counter)):
+        if self._calibrations is not None and (seen := observe(self.counting_mode)):
             await self._calibrations.observe_usage(seen)
 
-    def _counter_for(self, limits: ModelLimits) -> CountOnce:
-        mode = self._config.token_counter
-        return CountOnce(counter_for(limits, mode=mode, protocol=provider_for(limits)))
+    @property
+    def counting_mode(self) -> CountingMode:
+        """How tokens are counted."""
+        return self._config.token_counter
+
+    def _counter_for(self, limits: ModelLimits) -> TokenCounter:
+        mode = self.counting_mode
+        return counter_for(limits, mode=mode, protocol=provider_for(limits))
 
     async def _load_calibrations(self) -> Sequence[Calibration]:
         return () if self._calibrations is None else await self._calibrations.calibrations()
@@ -167,15 +197,15 @@ class Gathering:
         *,
         agent_id: str | None,
         counter: TokenCounter,
-    ) -> tuple[ToldSkills, CollectedTools]:
+    ) -> tuple[ToldSkills, OfferedTools]:
         """Ask for skills, then for tools, since active skills bring some."""
         has_skills = self._config.prompt.has_section("skills", agent_id=agent_id)
         reason = None if has_skills else f"the agent {agent_id!r} does not inherit them"
         told = await self._skills.tell(settled, counter=counter, skip_reason=reason)
-        collected = await self._collector.collect(
+        offered = await self._collector.ask(
             settled.options, additional=additional, skills=open_skill_tools(told.with_tools)
         )
-        return told, collected
+        return told, offered
 
     async def _load_files(self, agent_id: str | None, counter: TokenCounter) -> list[BootstrapFile]:
         if self.loader is None:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Self
 
 from context_assembler.errors import ContextOverflowError, EmptySessionError
 from context_assembler.gathered import Gathered
+from context_assembler.history import HistoryWay, shape_history
 from context_assembler.limits import ModelRegistry
 from context_assembler.ports import Truncation
 from context_assembler.providers import PROVIDER_FUNCTIONS, PROVIDERS, other_protocols, provider_for
@@ -22,11 +23,9 @@ from context_assembler.stages.detect_compaction import CompactionDetector, read_
 from context_assembler.stages.load_bootstrap import render_bootstrap
 from context_assembler.stages.mask_secrets import SecretMasker
 from context_assembler.stages.place_notes import append_notes, place_clock, tell_date
-from context_assembler.stages.repair_history import repair_history
-from context_assembler.stages.settle_tools import ToolSettler
+from context_assembler.stages.settle_tools import ToolSettler, note_of_withdrawn
 from context_assembler.stages.split_window import add_messages, check_feasible
 from context_assembler.stages.tell_changes import count_rows, overlay_rows, warn_of_losses
-from context_assembler.stages.transform_messages import MessageTransformer
 from context_assembler.stages.write_report import write_report
 from context_assembler.truncation import Truncator
 from context_assembler.values.context import AssembledContext
@@ -134,29 +133,31 @@ class ContextPipeline:
 
     def _may_hold(self, way: Gathered) -> bool:
         """Whether the prompt of the last call may be sent again; a secret in it has to go."""
-        sections = way.last_call.held_sections
-        return sections is not None and not self.masker.finds_secret(
-            section.content for section in sections
+        held = way.last_call.held
+        return held is not None and not self.masker.finds_secret(
+            section.content for section in held.sections
         )
 
     def _build(self, gathered: Gathered, events: Sequence[SessionEvent]) -> AssembledContext:
         shaped = self._shape(gathered, events)
-        gathered = gathered.told(shaped.system)
+        gathered = gathered.told(shaped.prompt)
         if all(message.role == "system" or message.kind == "note" for message in shaped.messages):
             raise EmptySessionError(gathered.session_id)
         check_feasible(shaped.ledger, gathered.tools)
         shaped = shaped.adapted(gathered)
-        shaped, cut = self._cut(gathered, shaped)
-        draft, late_entries = self._draft(gathered, shaped, cut.messages)
+        shaped, cut = self.cut(gathered, shaped)
+        draft, late_entries = self.draft(gathered, shaped, cut.messages)
         changed = [entry for entry in late_entries if entry.kind == "message"]
         others = [entry for entry in late_entries if entry.kind != "message"]
         ledger = add_messages(shaped.ledger, draft.messages, counter=gathered.counter)
         ledger = gathered.anchored(ledger, shaped.system, draft.messages)
-        pieces = overlay_rows((*shaped.entries, *gathered.entries), others)
-        files = gathered.last_call.shown_files(gathered.files, pieces)
+        pieces = overlay_rows((*shaped.prompt.rows, *gathered.entries), others)
+        files = gathered.last_call.shown_files(gathered.files, now=shaped.prompt.pieces)
+        sent = shaped.prompt.epoch
+        announced = gathered.announce(draft, sent, kept=cut.messages, ledger=ledger)
         report = write_report(
             files=files,
-            pieces=(*pieces, *gathered.announce(draft, kept=cut.messages, ledger=ledger)),
+            pieces=(*pieces, *announced),
             repairs=(*shaped.repairs, *changed),
             history=[message for message in shaped.messages if not message.is_fresh_note],
             cuts=cut.entries,
@@ -174,9 +175,17 @@ class ContextPipeline:
             provider=provider_for(gathered.limits),
             functions=PROVIDER_FUNCTIONS,
             checks_payloads=self.checks_payloads,
-            epoch=gathered.epoch(shaped.system, files=files),
+            epoch=gathered.epoch(sent, files=files),
             epoch_before=gathered.last_call.sent,
         )
+
+    def prepare(
+        self, gathered: Gathered, events: Sequence[SessionEvent]
+    ) -> tuple[Gathered, Shaped]:
+        """Return the request before anything is cut, told as in a session's first call."""
+        gathered = self._ways(gathered, events)[-1]
+        shaped = self._shape(gathered, events)
+        return gathered.told(shaped.prompt), shaped
 
     def check_compaction(
         self, gathered: Gathered, events: Iterable[SessionEvent], *, is_explicit: bool = False
@@ -185,34 +194,25 @@ class ContextPipeline:
         gathered = self._ways(gathered, events := list(events))[0]
         return self._check(gathered, self._shape(gathered, events), is_explicit=is_explicit)
 
-    def _shape(self, gathered: Gathered, events: Iterable[SessionEvent]) -> Shaped:
-        limits = gathered.limits
-        reader = self._reader(limits)
-        transformed = MessageTransformer(reads=reader.reads_compaction).transform(events)
-        current, old_entries = gathered.leave_out_old(transformed.messages)
-        masked, masked_entries = self.masker.mask_messages(current)
-        repaired = repair_history(
-            masked, accepts_prefill=limits.supports("prefill"), provider=reader.provider
-        )
-        prompt = self._prompt(gathered, transformed.leading_system, messages=repaired.messages)
+    def _shape(self, gathered: Gathered, events: Sequence[SessionEvent]) -> Shaped:
+        reader = self._reader(gathered.limits)
+        way = HistoryWay(reader=reader, masker=self.masker, tools=gathered.told_tools)
+        history = shape_history(events, way, derived=gathered.derived)
+        prompt = self._prompt(gathered, history.leading_system, messages=history.messages)
         # What no later call could send is gone before anything is counted or cut.
-        sendable, unsendable_entries = bind_reasoning(repaired.messages, reader=reader)
+        sendable, unsendable_entries = bind_reasoning(history.messages, reader=reader)
+        fitted = gathered.fit(prompt)
+        told_tools, text = gathered.told_tools, fitted.system.text
+        withdrawn = note_of_withdrawn(told_tools, system_text=text, messages=sendable)
+        notes = (*prompt.notes, *withdrawn)
         messages = place_clock(sendable, settings=self.clock)
-        messages = gathered.place_change(append_notes(messages, prompt.notes))
-        system, fit_entries = gathered.fit(prompt.system)
+        messages = told_tools.place(append_notes(messages, notes))
         return Shaped(
-            system=system,
+            prompt=fitted,
             messages=messages,
-            notes=prompt.notes,
-            ledger=gathered.measure(system),
-            entries=overlay_rows(prompt.entries, fit_entries),
-            repairs=(
-                *transformed.entries,
-                *old_entries,
-                *masked_entries,
-                *repaired.entries,
-                *unsendable_entries,
-            ),
+            notes=notes,
+            ledger=gathered.measure(fitted.system),
+            repairs=(*history.entries, *unsendable_entries),
         )
 
     def _prompt(
@@ -234,7 +234,7 @@ class ContextPipeline:
             count_text=gathered.counter.count_text,
         )
 
-    def _draft(
+    def draft(
         self, gathered: Gathered, shaped: Shaped, kept: tuple[Message, ...]
     ) -> tuple[Draft, tuple[ReportEntry, ...]]:
         """Return the draft as the model's provider can take it, with a row for every change.
@@ -253,9 +253,9 @@ class ContextPipeline:
         counted = count_rows(rows, before=draft, after=adapted, counter=gathered.counter)
         return adapted, (*entries, *counted)
 
-    def _cut(self, gathered: Gathered, shaped: Shaped) -> tuple[Shaped, Truncation]:
+    def cut(self, gathered: Gathered, shaped: Shaped) -> tuple[Shaped, Truncation]:
         """Make the history fit; a note that is wanted and was cut is given once more, at the end."""
-        truncator = Truncator(gathered.truncation(self.truncation))
+        truncator = Truncator(self.truncation.asked(gathered.settled.options))
         if self._fits_without_stale_reasoning(gathered, shaped):
             return shaped, Truncation(messages=shaped.messages)
         cut_to_fit = partial(
@@ -269,10 +269,13 @@ class ContextPipeline:
 
     def _fits_without_stale_reasoning(self, gathered: Gathered, shaped: Shaped) -> bool:
         """Whether it is only reasoning that may not be sent any more that is too much."""
+        has_signed = any(message.is_signed for message in shaped.messages)
+        if not (has_signed and gathered.limits.thinking.is_prefix_bound):
+            return False  # what is adapted already is not changed once more
         count, room_tokens = gathered.counter.count_message, shaped.ledger.room_tokens
         if sum(map(count, shaped.messages)) <= room_tokens:
             return False
-        draft, stale = self._draft(gathered, shaped, shaped.messages)
+        draft, stale = self.draft(gathered, shaped, shaped.messages)
         return bool(stale) and sum(map(count, draft.messages)) <= room_tokens
 
     def _reader(self, limits: ModelLimits) -> Reader:

@@ -157,6 +157,7 @@ class AnsweredCall:
             stop_reason=self.reply.stop_reason if is_last else None,
             usage=self.reply.usage if is_last else None,
             token_factor=None if (factor := self.context.metadata.ledger.factor) == 1 else factor,
+            container=self.reply.container if is_last else None,
         )
 
     def _event(self, body: EventBody, *, is_last: bool) -> SessionEvent:

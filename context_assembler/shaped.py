@@ -4,6 +4,7 @@ from dataclasses import dataclass, replace
 
 from context_assembler.gathered import Gathered
 from context_assembler.providers import PROVIDERS, provider_for
+from context_assembler.stages.hold_system import FittedPrompt
 from context_assembler.stages.tell_changes import count_rows
 from context_assembler.values.ledger import Ledger
 from context_assembler.values.messages import Message
@@ -15,12 +16,16 @@ from context_assembler.values.report import ReportEntry
 class Shaped:
     """The request before anything is cut."""
 
-    system: SystemPrompt
+    prompt: FittedPrompt
     messages: tuple[Message, ...]
     notes: tuple[PromptSection, ...]  # wanted behind the history
     ledger: Ledger  # of the fixed part
-    entries: tuple[ReportEntry, ...]
     repairs: tuple[ReportEntry, ...]
+
+    @property
+    def system(self) -> SystemPrompt:
+        """The system prompt that is sent."""
+        return self.prompt.system
 
     def adapted(self, gathered: Gathered) -> "Shaped":
         """Spell what the provider cannot take as text before anything is cut: that text counts."""

@@ -320,9 +320,9 @@ async def test_what_record_keeps_of_an_epoch_is_kept_once(talk: Talk) -> None:
     replies = [event async for event in talk.store.load("s") if event.type == "assistant"]
     kept = [event.metadata["epoch"].keys() - {"tools_after_seq"} for event in replies]
     assert kept == [
-        {"asked", "id", "sections", "system_id", "tools", "tools_id"},
+        {"asked", "id", "pieces", "pieces_id", "sections", "system_id", "tools", "tools_id"},
         {"id"},
-        {"asked", "id", "sections", "system_id", "tools_id"},
+        {"asked", "id", "pieces", "pieces_id", "sections", "system_id", "tools_id"},
     ]
 
 

@@ -161,3 +161,13 @@ def test_an_example_imports_public_names_only(example: Path) -> None:
 @pytest.mark.parametrize("example", EXAMPLES, ids=[path.name for path in EXAMPLES])
 def test_an_example_is_short(example: Path) -> None:
     assert len(example.read_text(encoding="utf-8").splitlines()) < 60
+
+
+def test_a_session_is_replayed_and_its_cost_drawn(run_example: Runner) -> None:
+    printed = run_example.without_server("cost.py")
+
+    everything, in_steps, *at_every_call = printed.splitlines()
+    assert everything.startswith("everything")
+    assert in_steps.startswith("smart, in steps")
+    assert len(at_every_call) == 2
+    assert Path("cost.svg").read_text(encoding="utf-8").startswith("<svg")

@@ -304,7 +304,7 @@ async def test_nothing_is_made_twice_where_one_request_serves(
     context = await assembler.assemble("s", model=model)
 
     assert context.others == {}
-    assert context.for_provider("openai_responses") is context
+    assert context.for_provider(context.provider) is context
 
 
 async def test_azure_speaks_both_protocols_as_well() -> None:

@@ -1,12 +1,14 @@
 """`explain`: the window, and what became of every piece."""
 
 import asyncio
+from pathlib import Path
 from typing import Annotated, Final
 
 import typer
 from rich.console import Console
 
 from context_assembler.cli.assembling import assembled
+from context_assembler.cli.cost import forecast_line, show_costs
 from context_assembler.cli.ledger_view import (
     ledger_bar,
     ledger_legend,
@@ -22,9 +24,11 @@ from context_assembler.cli.report_view import (
     verdict,
 )
 from context_assembler.cli.request_options import JsonFlag, ProviderName, Request, takes_request
-from context_assembler.cli.screen import people, print_heading, print_json, printable
+from context_assembler.cli.screen import one_line, people, print_heading, print_json, printable
+from context_assembler.errors import ConfigurationError
 from context_assembler.values.codec import to_json
 from context_assembler.values.context import AssembledContext
+from context_assembler.values.forecasts import CacheForecast
 from context_assembler.values.report import Report
 
 _MOST_RUNS_SHOWN: Final = 16
@@ -41,6 +45,22 @@ def explain(
     every: Annotated[
         bool, typer.Option("--every", help="One line for every piece, none put together.")
     ] = False,
+    cost: Annotated[
+        bool,
+        typer.Option(
+            "--cost", help="Replay the whole session: what its calls cost, policy by policy."
+        ),
+    ] = False,
+    budget: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="TOKENS|SHARE%",
+            help="With --cost: replay with this much room, as 24000 or 50%; repeatable.",
+        ),
+    ] = None,
+    svg: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="With --cost: write a chart of it here.")
+    ] = None,
     as_json: JsonFlag = False,
 ) -> None:
     """Show what fills the window, what was cut, and why.
@@ -48,13 +68,22 @@ def explain(
     A dry run: what 'assemble' would send, piece by piece,
     with the layer behind each setting.
     """
+    if cost:
+        show_costs(request, budgets=budget or [], chart=svg, as_json=as_json)
+        return
+    if budget or svg is not None:
+        raise ConfigurationError(
+            "--budget and --svg belong to --cost.", remedy="Add --cost, or leave them out."
+        )
     context = asyncio.run(assembled(request))
     if as_json:
-        print_json(to_json(context.report))
+        report = context.report
+        print_json({**to_json(report), "forecast": to_json(report.forecast)})
         return
     console = people()
     _print_window(console, context)
     _print_pieces(console, context.report, every=every)
+    _print_forecast(console, context.report.forecast)
     print_heading(console, "Settings")
     console.print(parameters_table(context.report.parameters))
     _print_checks(console, context, provider=provider)
@@ -79,6 +108,21 @@ def _print_pieces(console: Console, report: Report, *, every: bool) -> None:
     console.print(runs_table(runs))
     if len(runs) < len(report.entries):
         console.print("--every shows each piece on a line of its own.", style="dim")
+
+
+def _print_forecast(console: Console, forecast: CacheForecast | None) -> None:
+    assert forecast is not None, "whatever is assembled has one"
+    print_heading(console, "Prompt cache")
+    console.print(forecast_line(forecast))
+    if forecast.broken is not None:
+        broken = forecast.broken
+        console.print(
+            f"It stops to be what the last call was at {broken.piece} "
+            f"{one_line(broken.id, max_chars=48)}: {one_line(broken.reason, max_chars=240)}",
+            style="yellow",
+        )
+    for remark in forecast.split.remarks:
+        console.print(remark, style="dim")
 
 
 def _print_checks(console: Console, context: AssembledContext, *, provider: str | None) -> None:

@@ -7,26 +7,33 @@ AssemblyError                     what went wrong, then what to do about it
 │   ├── MissingModelError         no layer names a model
 │   ├── UnknownStoreSchemeError   a store URL of an unknown kind
 │   ├── RegistryError             a row of model_limits.yaml that breaks its schema
+│   ├── InvalidContextTypeError   a kind of memory that does not exist
 │   ├── ToolConflictError         two tools claim one name
 │   ├── InvalidToolError          a tool that no model could be told of
 │   └── UnsupportedRequestError   a provider's API cannot express this request
 ├── MissingExtraError             an optional package is not installed   (ImportError)
 ├── McpServerError                an MCP server that does not answer     (ConnectionError)
 ├── RemoteCountError              a provider's endpoint did not count    (OSError)
+├── EmbeddingError                an embedding model that cannot be used (OSError)
 ├── UnknownSessionError           no such session                        (LookupError)
 ├── UnknownModelError             no row in model_limits.yaml            (LookupError)
+├── UnknownMemoryError            no such memory                         (LookupError)
 ├── EmptySessionError             nothing to send                        (ValueError)
 ├── ContextOverflowError          what may not be dropped does not fit   (ValueError)
 ├── UnsafePathError               a name or path that leaves its folder  (ValueError)
 ├── TemplateError                 a bootstrap template that does not render (ValueError)
+├── NotJsonError                  a number that no payload can carry     (ValueError)
 ├── ContentError                  content that is neither text nor parts (TypeError)
 ├── ReplyError                    a model reply that cannot be read      (ValueError)
 ├── TranscriptError               a transcript that cannot be read       (ValueError)
-└── StoreError                    a session store refused
+└── StoreError                    a store of sessions or memories refused
     ├── ConcurrentAppendError     somebody else appended first
     ├── DuplicateEventError       an event id that the session has already (ValueError)
     ├── StoreUnavailableError     not a database, locked, read-only …    (OSError)
-    └── EventFormatError          an event that cannot be stored, or decoded (ValueError)
+    ├── EventFormatError          an event that cannot be stored, or decoded (ValueError)
+    ├── MemoryUnavailableError    not a database, locked, read-only …    (OSError)
+    ├── MemoryFormatError         a memory that cannot be stored, or decoded (ValueError)
+    └── VectorModelError          vectors of two models                  (ValueError)
 
 PayloadWarning                    a payload that its provider will refuse (UserWarning)
 """
@@ -36,6 +43,7 @@ from context_assembler.errors.content import (
     ContentError,
     ContextOverflowError,
     EmptySessionError,
+    NotJsonError,
     PayloadWarning,
     ReplyError,
     TemplateError,
@@ -43,6 +51,14 @@ from context_assembler.errors.content import (
     UnsafePathError,
 )
 from context_assembler.errors.counting import RemoteCountError
+from context_assembler.errors.embeddings import EmbeddingError
+from context_assembler.errors.memories import (
+    InvalidContextTypeError,
+    MemoryFormatError,
+    MemoryUnavailableError,
+    UnknownMemoryError,
+    VectorModelError,
+)
 from context_assembler.errors.servers import McpServerError
 from context_assembler.errors.settings import (
     InvalidParameterError,
@@ -72,13 +88,18 @@ __all__ = [
     "ContentError",
     "ContextOverflowError",
     "DuplicateEventError",
+    "EmbeddingError",
     "EmptySessionError",
     "EventFormatError",
+    "InvalidContextTypeError",
     "InvalidParameterError",
     "InvalidToolError",
     "McpServerError",
+    "MemoryFormatError",
+    "MemoryUnavailableError",
     "MissingExtraError",
     "MissingModelError",
+    "NotJsonError",
     "PayloadWarning",
     "RegistryError",
     "RemoteCountError",
@@ -88,11 +109,13 @@ __all__ = [
     "TemplateError",
     "ToolConflictError",
     "TranscriptError",
+    "UnknownMemoryError",
     "UnknownModelError",
     "UnknownOptionError",
     "UnknownSessionError",
     "UnknownStoreSchemeError",
     "UnsafePathError",
     "UnsupportedRequestError",
+    "VectorModelError",
     "nearest",
 ]

@@ -98,6 +98,17 @@ class ContentError(AssemblyError, TypeError):
         )
 
 
+class NotJsonError(AssemblyError, ValueError):
+    """A number that JSON does not have, where a payload would carry it."""
+
+    def __init__(self, number: float) -> None:
+        super().__init__(
+            f"{number!r} stands in a call, a block, a tool or a setting, and JSON has no such number.",
+            remedy="Give a finite number, or say it in text.",
+        )
+        self.number = number
+
+
 class PayloadWarning(UserWarning):
     """A payload that its provider will refuse, although the assembler made it: a fault of ours.
 

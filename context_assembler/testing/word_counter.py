@@ -17,7 +17,7 @@ from context_assembler.values.parts import (
     ToolCall,
     ToolResult,
 )
-from context_assembler.values.tools import ToolSpec
+from context_assembler.values.tools import ToolChoice, ToolSpec
 from context_assembler.values.wire import compact_json
 
 
@@ -52,7 +52,13 @@ class WordCounter:
         schema = " ".join(_leaves(tool.input_schema))
         return self.count_text(f"{tool.name} {tool.description} {schema}")
 
-    def count_tools_overhead(self, tools: Sequence[ToolSpec]) -> int:  # noqa: ARG002 - the port
+    def count_tools_overhead(
+        self,
+        tools: Sequence[ToolSpec],  # noqa: ARG002 - the port
+        *,
+        has_system: bool = False,  # noqa: ARG002 - the port
+        choice: ToolChoice | None = None,  # noqa: ARG002 - the port
+    ) -> int:
         """Return 0: having tools costs nothing here."""
         return 0
 

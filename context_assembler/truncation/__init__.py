@@ -5,18 +5,30 @@ from typing import Final
 
 from context_assembler.errors import UnknownOptionError
 from context_assembler.ports import TokenCounter, Truncate, Truncation
+from context_assembler.truncation.growing import GrowingHistory
+from context_assembler.truncation.history import Rules
+from context_assembler.truncation.simple import RULES as SIMPLE_RULES
 from context_assembler.truncation.simple import simple
+from context_assembler.truncation.sliding import RULES as SLIDING_RULES
 from context_assembler.truncation.sliding import sliding
+from context_assembler.truncation.smart import RULES as SMART_RULES
 from context_assembler.truncation.smart import smart
 from context_assembler.values.messages import Message
 from context_assembler.values.options import TruncationSettings
 
-__all__ = ["TRUNCATIONS", "Truncator"]
+__all__ = ["TRUNCATIONS", "GrowingHistory", "Truncator"]
 
 TRUNCATIONS: Final[Mapping[str, Truncate]] = {
     "smart": smart,
     "simple": simple,
     "sliding": sliding,
+}
+
+
+_RULES: Final[Mapping[str, Rules]] = {
+    "smart": SMART_RULES,
+    "simple": SIMPLE_RULES,
+    "sliding": SLIDING_RULES,
 }
 
 
@@ -34,6 +46,18 @@ class Truncator:
         if strategy not in TRUNCATIONS:
             raise UnknownOptionError(strategy, kind="truncation strategy", known=TRUNCATIONS)
         self._truncate = TRUNCATIONS[strategy]
+
+    def grow(
+        self, messages: Sequence[Message], *, room_tokens: int, counter: TokenCounter
+    ) -> GrowingHistory:
+        """Return a history that is made to fit again and again while it grows to these messages."""
+        return GrowingHistory(
+            messages,
+            room_tokens=room_tokens,
+            counter=counter,
+            settings=self._settings,
+            rules=_RULES[self._settings.strategy],
+        )
 
     def truncate(
         self, messages: Sequence[Message], *, room_tokens: int, counter: TokenCounter

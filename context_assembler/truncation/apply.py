@@ -59,9 +59,15 @@ def carry_out(
     stub_tokens: int,
     counter: TokenCounter,
     window_from: int = 0,
+    stubs: dict[int, Message] | None = None,
 ) -> CarriedOut:
-    """Drop and shorten as the cut says."""
+    """Drop and shorten as the cut says.
+
+    Args:
+        stubs: Messages that were shortened before, by their places; those of this cut are added.
+    """
     done = CarriedOut()
+    stubs = {} if stubs is None else stubs
     islands = history.islands(cut.kept_from)
     gap: int | None = None
     for number in range(len(history.exchanges)):
@@ -74,6 +80,7 @@ def carry_out(
                 stub_tokens=None if is_whole else stub_tokens,
                 rules=rules,
                 counter=counter,
+                stubs=stubs,
             )
             continue
         gap = len(done.pieces) if gap is None else gap
@@ -108,11 +115,14 @@ def _keep(
     stub_tokens: int | None,
     rules: Rules,
     counter: TokenCounter,
+    stubs: dict[int, Message],
 ) -> None:
     for index in range(history.starts[number], history.starts[number + 1]):
         message, tokens = history.messages[index], history.message_tokens[index]
         if stub_tokens is not None and message.role == "tool":
-            message = _with_stubs(message, stub_tokens=stub_tokens, counter=counter)
+            if index not in stubs:
+                stubs[index] = _with_stubs(message, stub_tokens=stub_tokens, counter=counter)
+            message = stubs[index]
         if message is not history.messages[index]:
             before, tokens = tokens, counter.count_message(message)
             done.entries[index] = shortened_entry(

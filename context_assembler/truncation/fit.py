@@ -48,7 +48,7 @@ def _cut(
     settings: TruncationSettings,
     rules: Rules,
 ) -> Truncation:
-    window_from = _window_start(history, settings.window_turns) if rules.has_window else 0
+    window_from = window_start(history, settings.window_turns) if rules.has_window else 0
     carry = partial(
         carry_out,
         history,
@@ -61,9 +61,9 @@ def _cut(
     for cut in cuts_that_fit(
         history,
         rules=rules,
-        grid=_grid(history, room_tokens, settings),
+        grid=grid_of(history, room_tokens, settings),
         room_tokens=room_tokens,
-        marker_tokens=counter.count_message(marker_message(_MANY_MESSAGES)),
+        marker_tokens=marker_tokens(counter),
         window_from=window_from,
     ):
         done = carry(cut)
@@ -86,7 +86,12 @@ def _truncation(done: CarriedOut, cut: Cut) -> Truncation:
     return Truncation(messages=done.messages, entries=done.sorted_entries, level=cut.identity)
 
 
-def _grid(history: MeasuredHistory, room_tokens: int, settings: TruncationSettings) -> Grid:
+def marker_tokens(counter: TokenCounter) -> int:
+    """Return what the line for left-out messages costs at most."""
+    return counter.count_message(marker_message(_MANY_MESSAGES))
+
+
+def grid_of(history: MeasuredHistory, room_tokens: int, settings: TruncationSettings) -> Grid:
     """Return checkpoints a share of the room behind the head apart; any boundary if not stable."""
     share_tokens = int(settings.step_share * (room_tokens - history.head_tokens))
     step_tokens = max(1, share_tokens)
@@ -95,7 +100,7 @@ def _grid(history: MeasuredHistory, room_tokens: int, settings: TruncationSettin
     )
 
 
-def _window_start(history: MeasuredHistory, window_turns: int) -> int:
+def window_start(history: MeasuredHistory, window_turns: int) -> int:
     """Return the boundary before the newest turns; 0 when there are no more than that."""
     openers = [n for n, exchange in enumerate(history.exchanges) if is_user(exchange)]
     return openers[-window_turns] if len(openers) > window_turns else 0

@@ -10,24 +10,46 @@ from context_assembler.ports import TokenCounter
 from context_assembler.truncation.apply import CarriedOut, Piece, shortened_entry
 from context_assembler.truncation.checkpoints import Cut
 from context_assembler.truncation.history import MeasuredHistory, is_user
-from context_assembler.truncation.shorten import call_tokens, result_tokens, shorten_parts
+from context_assembler.truncation.shorten import (
+    block_tokens,
+    call_tokens,
+    result_tokens,
+    shorten_parts,
+)
 from context_assembler.values.options import OverflowPolicy, TruncationSettings
-from context_assembler.values.parts import Document, Image, Part, Text, ToolCall, ToolResult
+from context_assembler.values.parts import (
+    Document,
+    Image,
+    Opaque,
+    Part,
+    Text,
+    ToolCall,
+    ToolResult,
+)
 
 _Group: TypeAlias = Literal[
-    "results", "arguments", "pinned results", "pinned arguments", "earlier user text", "user text"
+    "results",
+    "arguments",
+    "pinned results",
+    "pinned arguments",
+    "reply text",
+    "earlier user text",
+    "user text",
 ]
 _Limits: TypeAlias = dict[_Group, int]
 
 MINIMUM_TOKENS: Final = 24  # a marker with a few words on either side
 _NEXT_LIMIT_SHARE: Final = 0.85
 
-# What the user said last, or pinned, is shortened only where the caller allows it.
+# What the model said comes behind what it asked for and got: in words it holds what another
+# provider's own tools found. What the user said last, or pinned, is shortened only where the caller
+# allows it.
 _ALWAYS: Final[tuple[_Group, ...]] = (
     "results",
     "arguments",
     "pinned results",
     "pinned arguments",
+    "reply text",
     "earlier user text",
 )
 _GROUPS: Final[dict[OverflowPolicy, tuple[_Group, ...]]] = {
@@ -91,7 +113,9 @@ def _group_of(part: Part, piece: Piece, history: MeasuredHistory) -> _Group | No
         case Text() if piece.message.is_from_user:
             is_last = piece.exchange == history.last_user[-1]
             return "user text" if is_last or piece.message.is_pinned else "earlier user text"
-        case _:
+        case Text() if piece.message.role == "assistant":
+            return "reply text"
+        case _:  # a provider's own blocks go back verbatim, or with their whole exchange not at all
             return None
 
 
@@ -107,7 +131,7 @@ def _part_sizes(
     ]
 
 
-def _part_tokens(part: ToolResult | ToolCall | Text, *, counter: TokenCounter) -> int:
+def _part_tokens(part: ToolResult | ToolCall | Text | Opaque, *, counter: TokenCounter) -> int:
     match part:
         case ToolResult():
             return result_tokens(part, counter=counter)
@@ -115,6 +139,8 @@ def _part_tokens(part: ToolResult | ToolCall | Text, *, counter: TokenCounter) -
             return call_tokens(part, counter=counter)
         case Text(text):
             return counter.count_text(text)
+        case Opaque():
+            return block_tokens(part, counter=counter)
         case _:
             assert_never(part)
 
@@ -170,7 +196,12 @@ def _overflow(
         needed_tokens=sum(sizes.values()),
         culprit=f"the {largest} ({_name(worst, counter=counter)})",
         sizes_tokens=sizes,
-        remedy=_remedy(largest, settings.on_overflow, has_media=_has_media(worst)),
+        remedy=_remedy(
+            largest,
+            settings.on_overflow,
+            has_media=_has_media(worst),
+            is_native=isinstance(_largest_part(worst, counter=counter), Opaque),
+        ),
     )
 
 
@@ -190,22 +221,35 @@ def _label(piece: Piece, history: MeasuredHistory, cut: Cut) -> str:
 
 
 def _name(piece: Piece, *, counter: TokenCounter) -> str:
-    """Name a message by its largest call or result, else by its id."""
-    exchanged = [p for p in piece.message.parts if isinstance(p, ToolCall | ToolResult)]
-    if exchanged:
-        largest = max(exchanged, key=lambda part: _part_tokens(part, counter=counter))
-        return f"call {largest.call_id!r}"
-    return f"message {piece.message.id!r}" if piece.message.id else f"role {piece.message.role}"
+    """Name a message by its largest call, result or block of a provider's own, else by its id."""
+    largest = _largest_part(piece, counter=counter)
+    whole = f"message {piece.message.id!r}" if piece.message.id else f"role {piece.message.role}"
+    match largest:
+        case ToolCall(call_id=call_id) | ToolResult(call_id=call_id):
+            return f"call {call_id!r}"
+        case Opaque(provider=provider, block=block):
+            kind = block.get("type")
+            named = f"{kind} block" if isinstance(kind, str) else "block"
+            return f"a {named} of {provider}, which goes back verbatim, in {whole}"
+        case None:
+            return whole
+
+
+def _largest_part(piece: Piece, *, counter: TokenCounter) -> ToolCall | ToolResult | Opaque | None:
+    listed = [p for p in piece.message.parts if isinstance(p, ToolCall | ToolResult | Opaque)]
+    return max(listed, key=lambda part: _part_tokens(part, counter=counter), default=None)
 
 
 def _has_media(piece: Piece) -> bool:
     return any(isinstance(part, Image | Document) for part in piece.message.parts)
 
 
-def _remedy(label: str, on_overflow: OverflowPolicy, *, has_media: bool) -> str:
+def _remedy(label: str, on_overflow: OverflowPolicy, *, has_media: bool, is_native: bool) -> str:
     raise_the_limit = "raise max_context_tokens or choose a model with a larger window."
     if has_media:
         return f"Send smaller or fewer images and documents, {raise_the_limit}"
+    if is_native:
+        return f"Limit what the provider's own tools may return, {raise_the_limit}"
     if label in ("task", "last user message") and on_overflow == "error":
         return f"Set on_overflow='shorten' to have the user's text shortened, {raise_the_limit}"
     if label == "pinned messages":

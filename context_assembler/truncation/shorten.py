@@ -37,6 +37,11 @@ def call_tokens(call: ToolCall, *, counter: TokenCounter) -> int:
     return counter.count_message(Message(role="assistant", parts=(call,), origin="model"))
 
 
+def block_tokens(block: Opaque, *, counter: TokenCounter) -> int:
+    """Return the tokens of a provider's own block, as a message of its own."""
+    return counter.count_message(Message(role="assistant", parts=(block,), origin="model"))
+
+
 def shorten_result(result: ToolResult, *, max_tokens: int, counter: TokenCounter) -> ToolResult:
     """Return the result, or one whose text is head, marker with the original size, and tail.
 

@@ -9,7 +9,7 @@ from context_assembler.truncation.history import Rules
 from context_assembler.values.messages import Message
 from context_assembler.values.options import TruncationSettings
 
-_RULES: Final = Rules(name="simple")
+RULES: Final = Rules(name="simple")
 
 
 def simple(
@@ -26,5 +26,5 @@ def simple(
         ContextOverflowError: What may not be dropped does not fit, even shortened.
     """
     return fit_history(
-        messages, room_tokens=room_tokens, counter=counter, settings=settings, rules=_RULES
+        messages, room_tokens=room_tokens, counter=counter, settings=settings, rules=RULES
     )

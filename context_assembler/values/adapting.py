@@ -20,6 +20,7 @@ from context_assembler.values.media.media_rules import (
 )
 from context_assembler.values.media.media_types import retype
 from context_assembler.values.messages import Message, Role
+from context_assembler.values.native.citations import tell_sources
 from context_assembler.values.native.unfolding import unfold
 from context_assembler.values.parts import (
     Document,
@@ -33,6 +34,7 @@ from context_assembler.values.parts import (
     ToolResult,
 )
 from context_assembler.values.report import Decision, ReportEntry
+from context_assembler.values.tool_changes import ASSEMBLER
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -129,21 +131,33 @@ def leave_out(part: Image | Document, objection: Objection, *, beside: str | Non
 def judge_foreign(*, provider: str) -> Judge:
     """Return the judge of other providers' own blocks: as their text, and the media in them.
 
-    A line stands for those with neither, except beside what the model itself said.
+    A line stands for those with neither, except beside what the model itself said. What a text cites
+    is told in words where it would be lost. Blocks of the assembler's own are for each to spell.
     """
 
     def judge(part: ResultPart, role: Role) -> Change | None:
-        if not isinstance(part, Opaque) or part.provider == provider:
+        if (cited := tell_sources(part, provider=provider)) is not None:
+            reason = "The sources that a text cites are told in words, long quotes cut."
+            return Change(
+                text="",
+                decision="repaired",
+                rule="content.citations",
+                reason=reason,
+                parts=(cited,),
+            )
+        if not isinstance(part, Opaque) or part.provider in (provider, ASSEMBLER):
             return None
         sent = unfold(part)
-        if sent == (Text(part.text),):
-            return None
         kind = part.block.get("type")
         block = f"block of {part.provider}" + (f" ({kind})" if isinstance(kind, str) else "")
         if sent:
-            reason = f"A {block} is sent as what is in it."
+            told = "its text" if sent == (Text(part.text),) else "what is in it"
             return Change(
-                text="", decision="repaired", rule="content.foreign", reason=reason, parts=sent
+                text="",
+                decision="repaired",
+                rule="content.foreign",
+                reason=f"A {block} is sent as {told}.",
+                parts=sent,
             )
         return Change(
             text="" if role == "assistant" else f"[{block} left out: it has no text]",
@@ -194,8 +208,8 @@ def _apply(
 def _is_plain(part: Part) -> bool:
     """Whether a part is nothing that a provider could not take."""
     if isinstance(part, ToolResult):
-        return all(isinstance(inner, Text) for inner in part.content)
-    return isinstance(part, Text | ToolCall | Thinking)
+        return all(isinstance(inner, Text) and not inner.extras for inner in part.content)
+    return (isinstance(part, Text) and not part.extras) or isinstance(part, ToolCall | Thinking)
 
 
 def _settle(
@@ -217,7 +231,7 @@ def _settle(
 def _settle_content(
     part: ResultPart, role: Role, judges: Sequence[Judge], changes: list[Change]
 ) -> Iterator[ResultPart]:
-    change = None if isinstance(part, Text) else _first_change(part, role, judges)
+    change = _first_change(part, role, judges)
     if change is None:
         yield part
         return

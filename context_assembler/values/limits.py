@@ -132,6 +132,11 @@ class ModelLimits:
     is_assumed: bool = False
     protocol: str | None = None
 
+    @property
+    def wire_id(self) -> str:
+        """The id that a payload names the model by: the vendor's own, where it is known."""
+        return self.api_id or self.id
+
     def supports(self, feature: str) -> bool:
         """Whether the model is known to have the feature."""
         return self.features.get(feature, False)

@@ -1,7 +1,7 @@
 """Names and ids in the spelling that a provider takes."""
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
 
@@ -119,3 +119,15 @@ def spell_call_ids(messages: Sequence[Message], *, rule: NameRule) -> list[tuple
                 found.append(ids.of_result(part.call_id))
         spelled.append(tuple(found))
     return spelled
+
+
+def with_call_ids(
+    message: Message, own_ids: Sequence[str]
+) -> Iterator[tuple[ToolCall | ToolResult, str]]:
+    """Yield the calls and results of a message with their ids as they go over the wire.
+
+    Args:
+        own_ids: Those of this message, as `spell_call_ids` gives them.
+    """
+    parts = (part for part in message.parts if isinstance(part, ToolCall | ToolResult))
+    yield from zip(parts, own_ids, strict=True)

@@ -1,9 +1,11 @@
 """The tools of a request as one provider is offered them."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 
+from context_assembler.errors import UnsupportedRequestError
 from context_assembler.values.draft import Draft
+from context_assembler.values.names import NameRule, respell_names
 from context_assembler.values.parts import Json
 from context_assembler.values.report import ReportEntry
 from context_assembler.values.schemas.root_objects import root_object_schema
@@ -49,13 +51,27 @@ def known_tools(draft: Draft) -> tuple[ToolSpec, ...]:
 
 
 def callable_tools(draft: Draft) -> tuple[ToolSpec, ...]:
-    """Return the tools that the model may call: those declared, less the withdrawn, with the added."""
+    """Return the tools that the model may call: those declared, less the withdrawn, with the added.
+
+    Each is what the model was told of, and names the source that offers it in this call.
+    """
     plan = draft.tool_plan
     if plan is None:
         return draft.tools
-    offered = {tool.name for tool in plan.offered}
+    offered = {tool.name: tool for tool in plan.offered}
     told = {tool.name: tool for tool in (*draft.tools, *plan.added)}
-    return tuple(told[name] for name in sorted(told.keys() & offered))
+    return tuple(_as_offered(told[name], offered[name]) for name in sorted(told.keys() & offered))
+
+
+def _as_offered(told: ToolSpec, offered: ToolSpec) -> ToolSpec:
+    """Return a tool as the model knows it, to be called where it is offered in this call."""
+    return replace(
+        told,
+        source=offered.source,
+        own_name=offered.own_name,
+        permission=offered.permission,
+        is_safe=offered.is_safe,
+    )
 
 
 def allowed_names(draft: Draft, *, provider: str) -> tuple[str, ...] | None:
@@ -90,6 +106,56 @@ def drop_allowed(draft: Draft, *, api: str) -> tuple[Draft, list[ReportEntry]]:
     )
     parameters = replace(draft.parameters, tool_choice=replace(choice, allowed=None))
     return replace(draft, parameters=parameters), [row]
+
+
+def wire_names(
+    draft: Draft, *, rule: NameRule, native_names: Mapping[str, str] | None = None
+) -> dict[str, str]:
+    """Return the name of every tool, offered or called, with the one that goes over the wire.
+
+    They are one to one, so that a reply reads back.
+
+    Args:
+        rule: What the provider takes.
+        native_names: Names that the provider's own tools go by, whatever the rule says.
+    """
+    native = dict(native_names or {})
+    own = (tool.name for tool in known_tools(draft) if not tool.native_specs)
+    called = (call.name for message in draft.messages for call in message.tool_calls)
+    return respell_names({*own, *called} - native.keys(), rule=rule) | native
+
+
+def check_forced(draft: Draft, *, provider: str, has_tools: bool) -> None:
+    """Refuse a forced call that the provider could not make.
+
+    Args:
+        has_tools: Whether any tool is sent.
+
+    Raises:
+        UnsupportedRequestError: The tool that must be called is not offered, or none is.
+    """
+    choice = draft.parameters.tool_choice
+    offered = {tool.name for tool in draft.tools if is_offered(tool, provider=provider)}
+    if choice is not None and choice.name is not None and choice.name not in offered:
+        raise UnsupportedRequestError(
+            f"tool_choice names {choice.name!r}, which is not offered",
+            provider=provider,
+            model=draft.limits.id,
+            remedy="Name one of the tools, or use mode 'auto'.",
+        )
+    if not has_tools:
+        raise UnsupportedRequestError(
+            "a call is forced, but no tool is offered",
+            provider=provider,
+            model=draft.limits.id,
+            remedy="Add a tool.",
+        )
+
+
+def forced_name(draft: Draft) -> str | None:
+    """Return the name of the tool that must be called; `None` where none must."""
+    choice = draft.parameters.tool_choice
+    return choice.name if choice is not None else None
 
 
 def is_offered(tool: ToolSpec, *, provider: str) -> bool:

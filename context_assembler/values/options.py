@@ -1,7 +1,7 @@
 """What a caller may ask for, and what was settled."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from datetime import UTC, datetime, timedelta, tzinfo
 from typing import Final, Literal, TypeAlias
 from zoneinfo import ZoneInfo, available_timezones
@@ -141,6 +141,18 @@ class TruncationSettings:
                 remedy="Give the share of the room that a rewrite frees, for example 0.33.",
             )
         _check_least("stub_tokens", self.stub_tokens, least=1, usual="200")
+
+    def asked(self, options: AssembleOptions) -> "TruncationSettings":
+        """Return the same, less what a call says of it itself."""
+        return replace(
+            self,
+            strategy=options.truncation_strategy or self.strategy,
+            window_turns=options.window_turns or self.window_turns,
+            cache_stable=(
+                self.cache_stable if options.cache_stable is None else options.cache_stable
+            ),
+            on_overflow=options.on_overflow or self.on_overflow,
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

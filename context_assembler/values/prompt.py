@@ -8,7 +8,7 @@ from context_assembler.values.parts import Json, JsonObject, Origin
 SECTION_SEPARATOR: Final = "\n\n---\n\n"
 
 Placement: TypeAlias = Literal["system", "note"]
-FileState: TypeAlias = Literal["ok", "missing", "empty", "unreadable", "blocked"]
+FileState: TypeAlias = Literal["ok", "missing", "empty", "unreadable", "blocked", "waiting"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -16,7 +16,8 @@ class PromptSection:
     """One named piece of the system prompt.
 
     Higher `priority` comes first. A required section is never shortened or dropped. Placement
-    `note` puts it behind the history instead of into the system prompt.
+    `note` puts it behind the history instead of into the system prompt. `path` is that of the
+    instruction file that it is the text of; empty for any other section.
     """
 
     name: str
@@ -25,6 +26,7 @@ class PromptSection:
     placement: Placement = "system"
     is_required: bool = False
     origin: Origin = "developer"
+    path: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,7 +42,9 @@ class BootstrapFile:
     """One instruction file as loaded.
 
     `text` is what the model gets: decoded, without front matter and comments, imports resolved. It
-    is empty unless `state` is `ok`. `fingerprint` changes whenever what the model gets changes.
+    is empty unless `state` is `ok`; `waiting` is one whose text is not sent yet. `fingerprint` changes
+    whenever what the model gets changes, `source_fingerprint` whenever the file itself says something
+    else, before anything is cut, masked or filled in.
     `first_line` is the line of the file, from 1, on which `text` begins. `real_path` is where the
     bytes lie (another path than `path` for a link), `imports` what its `@path` references brought in.
     """
@@ -52,6 +56,7 @@ class BootstrapFile:
     metadata: JsonObject = field(default_factory=dict[str, Json])
     warnings: tuple[str, ...] = ()
     fingerprint: str = ""
+    source_fingerprint: str = ""
     first_line: int = 1
     is_shortened: bool = False
     real_path: str = ""

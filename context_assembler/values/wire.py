@@ -2,43 +2,66 @@
 
 import json
 from collections.abc import Callable, Iterable, Iterator
-from typing import Any, Final, TypeAlias
+from dataclasses import dataclass
+from math import isfinite
+from typing import Any, Final
 
+from context_assembler.errors import NotJsonError
 from context_assembler.values.json_bounds import load_bounded_json
 from context_assembler.values.json_shapes import is_array, is_object
 from context_assembler.values.parts import Json, JsonObject
 from context_assembler.values.reading import as_number, as_object
 from context_assembler.values.texts.cleaning import clean_text
 
-_Spell: TypeAlias = Callable[[str], str]
-
 _NAMED_SCHEMAS: Final = frozenset({"properties", "patternProperties", "$defs", "definitions"})
 _NO_SCHEMAS: Final = frozenset({"enum", "const", "default", "examples"})
 
 
 def plain_json(value: Json) -> Json:
-    """Return a deep copy of dicts, lists and scalars only, its text clean, however deep it is."""
-    return _copy(value, clean_text)
+    """Return a deep copy of dicts, lists and scalars only, its text clean, however deep it is.
+
+    Raises:
+        NotJsonError: A number in it is not finite.
+    """
+    return _copy(value, _CLEAN)
 
 
-def _copy(value: Json, spell: _Spell) -> Json:
+def _finite(number: float) -> float:
+    if not isfinite(number):
+        raise NotJsonError(number)
+    return number
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Spelling:
+    """How a copy spells texts and numbers."""
+
+    text: Callable[[str], str]
+    number: Callable[[float], float]
+
+
+_CLEAN: Final = _Spelling(text=clean_text, number=_finite)
+_VERBATIM: Final = _Spelling(text=str, number=float)
+
+
+def _copy(value: Json, spell: _Spelling) -> Json:
     try:
         return _plain(value, spell)
     except RecursionError:
         return _plain_by_levels(value, spell)
 
 
-def _plain(value: Json, spell: _Spell) -> Json:
+def _plain(value: Json, spell: _Spelling) -> Json:
     if isinstance(value, str):
-        return spell(value)
+        return spell.text(value)
     if is_object(value):
-        return {spell(str(key)): _plain(entry, spell) for key, entry in value.items()}
+        return {spell.text(str(key)): _plain(entry, spell) for key, entry in value.items()}
     if is_array(value):
         return [_plain(entry, spell) for entry in value]
-    return value
+    return spell.number(value) if isinstance(value, float) else value
 
 
-def _plain_by_levels(value: Json, spell: _Spell) -> Json:
+def _plain_by_levels(value: Json, spell: _Spelling) -> Json:
     """Return what `_plain` does, slower, without calling itself."""
     root: list[Json] = [value]
     waiting: list[Json] = [root]
@@ -47,7 +70,7 @@ def _plain_by_levels(value: Json, spell: _Spell) -> Json:
         for place in _places(copied):
             held = copied[place]
             if is_object(held):
-                copied[place] = {spell(str(key)): inner for key, inner in held.items()}
+                copied[place] = {spell.text(str(key)): inner for key, inner in held.items()}
                 waiting.append(copied[place])
             elif is_array(held):
                 copied[place] = list(held)
@@ -86,7 +109,7 @@ def object_of(value: Any) -> dict[str, Json] | None:
         value = dump(mode="json", by_alias=True, exclude_unset=True, warnings=False)
     elif not is_object(value) and callable(dump := getattr(value, "dict", None)):
         value = dump(by_alias=True, exclude_unset=True)
-    return as_object(_copy(value, str)) if is_object(value) else None
+    return as_object(_copy(value, _VERBATIM)) if is_object(value) else None
 
 
 def count_of(value: Json) -> int:

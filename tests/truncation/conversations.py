@@ -41,7 +41,7 @@ class WordCounter:
     def count_tool(self, tool: ToolSpec) -> int:
         return 5 + self.count_text(tool.description) + len(json.dumps(dict(tool.input_schema))) // 4
 
-    def count_tools_overhead(self, tools: Sequence[ToolSpec]) -> int:
+    def count_tools_overhead(self, tools: Sequence[ToolSpec], **_: object) -> int:
         return 4 if tools else 0
 
     def _count_part(self, part: Part) -> int:

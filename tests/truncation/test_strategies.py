@@ -13,7 +13,7 @@ from context_assembler.ports import Truncation
 from context_assembler.truncation import TRUNCATIONS, Truncator
 from context_assembler.values.messages import Message
 from context_assembler.values.options import OverflowPolicy, TruncationSettings
-from context_assembler.values.parts import Image, Text, ToolCall, UrlSource
+from context_assembler.values.parts import Image, Opaque, Text, ToolCall, UrlSource
 from tests.truncation.conversations import (
     WordCounter,
     assistant,
@@ -176,6 +176,69 @@ def test_large_arguments_in_flight_are_shortened_to_a_json_object() -> None:
 
     assert sent.arguments["path"] == "a"
     assert "characters in full" in sent.arguments["content"]
+
+
+def test_what_servers_tools_found_is_shortened_where_it_is_told_in_words() -> None:
+    """It stands in the reply of the exchange in flight, beside a call of the client's."""
+    call, results = calling(("c1", "ok"))
+    told = replace(call, parts=(Text("Searching."), Text(words(5000)), *call.parts))
+
+    kept = cut(numbered([user("go"), told, results]), 300)
+
+    [searching, found, sent] = kept.messages[1].parts
+    assert (searching, sent) == (Text("Searching."), call.parts[0])
+    assert isinstance(found, Text)
+    assert "5,000 tokens in full" in found.text
+    assert [(entry.id, entry.rule) for entry in kept.entries] == [("m2", "overflow.shorten")]
+
+
+def test_what_a_tool_returned_is_shortened_before_what_the_model_said() -> None:
+    call, results = calling(("c1", words(900)))
+    told = replace(call, parts=(Text(words(100)), *call.parts))
+
+    kept = cut(numbered([user("go"), told, results]), 300)
+
+    assert kept.messages[1] == numbered([user("go"), told])[1]
+    assert "900 tokens in full" in kept.messages[-1].tool_results[0].text
+
+
+def found_by_server(count: int) -> Opaque:
+    """Return the result of a server's tool, which goes back verbatim."""
+    return Opaque(provider="anthropic", block={"type": "web_search_tool_result"}, text=words(count))
+
+
+@pytest.mark.parametrize("strategy", TRUNCATIONS)
+def test_blocks_of_a_servers_tools_go_with_their_exchange(strategy: str) -> None:
+    reply = Message(role="assistant", parts=(found_by_server(900), Text("So.")), origin="model")
+    talk = numbered([user("go"), reply, user("and?"), assistant("Yes."), user("next")])
+
+    kept = cut(talk, 200, strategy)
+
+    assert "m2" not in ids(kept)
+    assert {e.id: e.decision for e in kept.entries}["m2"] == "dropped"
+
+
+@pytest.mark.parametrize("strategy", TRUNCATIONS)
+def test_a_block_that_must_stay_verbatim_is_named_where_nothing_fits(strategy: str) -> None:
+    call, results = calling(("c1", words(50)))
+    reply = replace(call, parts=(found_by_server(900), *call.parts))
+
+    with pytest.raises(ContextOverflowError) as caught:
+        cut(numbered([user("go"), reply, results]), 300, strategy, on_overflow="shorten")
+
+    assert caught.value.culprit == (
+        "the exchange in flight (a web_search_tool_result block of anthropic, "
+        "which goes back verbatim, in message 'm2')"
+    )
+    assert "the provider's own tools" in caught.value.remedy
+
+
+def test_a_block_of_no_known_kind_is_named_all_the_same() -> None:
+    part = Opaque(provider="gemini", block={"video": 1}, text=words(900))
+    talk = [user("go"), Message(role="assistant", parts=(part,), origin="model")]
+
+    with pytest.raises(ContextOverflowError, match="a block of gemini"):
+        cut(numbered(talk), 300)
 
 
 def test_hundreds_of_parallel_results_shrink_alike() -> None:

@@ -7,11 +7,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from context_assembler.values.adapting import adapt_messages
+from context_assembler.values.adapting import adapt_messages, judge_foreign
 from context_assembler.values.media.crowding import count_oldest
 from context_assembler.values.media.media_rules import MediaRules
 from context_assembler.values.messages import Message
-from context_assembler.values.parts import Base64Source, Document, Image, Text, UrlSource
+from context_assembler.values.parts import Base64Source, Document, Image, Opaque, Text, UrlSource
+from context_assembler.values.tool_changes import ASSEMBLER
 from tests.providers.drafts import assistant, call, result, results, user
 from tests.values.test_image_sizes import encoded, png
 
@@ -114,3 +115,21 @@ def test_the_same_reason_is_told_once_with_its_number() -> None:
             "2 times: An image is left out: at most 8 images are taken, the oldest make way.",
         )
     ]
+
+
+@pytest.mark.parametrize("provider", ["anthropic", "openai_chat", "openai_responses", "gemini"])
+def test_a_block_that_others_are_told_of_in_words_becomes_text_with_a_row(provider: str) -> None:
+    part = Opaque(provider="elsewhere", block={"type": "search_call"}, text="[search: rain]")
+
+    change = judge_foreign(provider=provider)(part, "assistant")
+
+    assert change is not None
+    assert change.parts == (Text("[search: rain]"),)
+    assert change.decision == "repaired"
+    assert change.reason == "A block of elsewhere (search_call) is sent as its text."
+
+
+def test_a_block_of_the_assembler_s_own_is_for_each_provider_to_spell() -> None:
+    part = Opaque(provider=ASSEMBLER, block={"type": "tool_change"}, text="New tools.")
+
+    assert judge_foreign(provider="gemini")(part, "system") is None

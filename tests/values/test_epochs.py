@@ -7,7 +7,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from context_assembler.values.codec import dump_event, load_event
-from context_assembler.values.epochs import EPOCH, Epoch, SentEpoch, epoch_record, last_epoch
+from context_assembler.values.epochs import (
+    EPOCH,
+    Epoch,
+    PromptPiece,
+    SentEpoch,
+    epoch_record,
+    last_epoch,
+)
 from context_assembler.values.events import (
     AssistantBody,
     CompactionBody,
@@ -15,12 +22,14 @@ from context_assembler.values.events import (
     SessionEvent,
     user_event,
 )
+from context_assembler.values.fingerprints import digest_json
 from context_assembler.values.parts import Text
 from context_assembler.values.prompt import PromptSection
 from context_assembler.values.tools import ToolSpec
 
 MADE_BY = Provenance(provider="anthropic", model="claude-opus-5-5", prefix_fingerprint="f00d")
 AGENT = PromptSection(name="agent", content="Book trips.", priority=1000, is_required=True)
+PIECE = PromptPiece(name="agent", path="/app/AGENT.md", source="50", whole="11")
 SEARCH = ToolSpec(name="search", input_schema={"type": "object", "properties": {}})
 
 
@@ -42,7 +51,14 @@ def record_all(epochs: Sequence[Epoch]) -> list[SessionEvent]:
 
 
 def test_an_epoch_comes_back_with_its_call() -> None:
-    epoch = Epoch(sections=(AGENT,), tools=(SEARCH,), asked="bot", told={"AGENT.md": "1"})
+    epoch = Epoch(
+        sections=(AGENT,),
+        pieces=(PIECE,),
+        cut_for_tokens=4_000,
+        tools=(SEARCH,),
+        asked="bot",
+        told={"AGENT.md": "1"},
+    )
     [event] = record_all([epoch])
 
     assert last_epoch([user_event("hi"), event, user_event("more")]) == SentEpoch(
@@ -93,6 +109,41 @@ def test_a_reply_recorded_late_finds_its_epoch_behind_another_one() -> None:
     assert sent.epoch.tools == ()
 
 
+# As the version before pieces wrote it, ids included.
+OLD_RECORD: dict[str, Any] = {
+    "id": "b0dc",
+    "system_id": "5157",
+    "tools_id": "7001",
+    "asked": "bot",
+    "sections": [
+        {"name": "agent", "content": "Book trips.", "priority": 1000, "is_required": True}
+    ],
+    "tools": [],
+}
+
+
+def test_a_record_from_before_pieces_were_kept_is_read_and_gone_on_from() -> None:
+    first = Epoch(sections=(AGENT,), asked="bot")
+
+    sent = last_epoch([reply(OLD_RECORD)])
+
+    assert sent is not None
+    assert sent.epoch == first
+
+
+def test_the_id_of_an_epoch_without_pieces_is_that_of_older_versions() -> None:
+    record = epoch_record(Epoch(sections=(AGENT,), asked="bot"), before=None)
+
+    assert record["id"] == digest_json([record["system_id"], record["tools_id"], "bot"])
+    assert "pieces_id" not in record
+
+
+def test_pieces_that_cannot_be_found_are_no_epoch() -> None:
+    record = epoch_record(Epoch(sections=(AGENT,), pieces=(PIECE,)), before=None)
+
+    assert last_epoch([reply({name: record[name] for name in record if name != "pieces"})]) is None
+
+
 UNREADABLE: dict[str, Any] = {
     "no object": "x",
     "no id": {"sections": []},
@@ -132,10 +183,15 @@ contents = st.sampled_from(["", "one", "two", "\ud800"])
 sections = st.lists(
     st.builds(PromptSection, name=st.sampled_from("abc"), content=contents), max_size=2
 )
+pieces = st.lists(
+    st.builds(PromptPiece, name=st.sampled_from("abc"), whole=st.sampled_from("12")), max_size=2
+)
 tools = st.lists(st.builds(ToolSpec, name=st.sampled_from("xyz")), max_size=2)
 epochs = st.builds(
     Epoch,
     sections=sections.map(tuple),
+    pieces=pieces.map(tuple),
+    cut_for_tokens=st.sampled_from([0, 9]),
     tools=tools.map(tuple),
     asked=st.sampled_from(["", "bot"]),
     told=st.dictionaries(st.sampled_from("ab"), st.sampled_from("12"), max_size=2),

@@ -30,7 +30,7 @@ def test_a_forced_tool_costs_what_its_vendor_adds(
 
 THINKING: dict[str, tuple[str, Parameters, int]] = {
     "a budget": ("claude-sonnet-4-5", Parameters(max_tokens=9, thinking_budget=4), 28),
-    "a level": ("claude-opus-4-6", Parameters(max_tokens=9, thinking_level="high"), 28),
+    "a level": ("claude-opus-4-6", Parameters(max_tokens=9, thinking_level="high"), 17),
     "none": ("claude-sonnet-4-5", Parameters(max_tokens=9), 0),
     "switched off": ("claude-sonnet-4-5", Parameters(max_tokens=9, thinking_level="none"), 0),
     "another model": ("gpt-5", Parameters(max_tokens=9, thinking_level="high"), 0),

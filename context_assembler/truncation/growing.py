@@ -1,0 +1,186 @@
+"""A history made to fit at many places, each time as if it ended there, at the cost of what is new."""
+
+from bisect import bisect_left
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from itertools import accumulate
+from typing import Final
+
+from context_assembler.ports import TokenCounter
+from context_assembler.truncation.apply import CarriedOut, Piece, carry_out
+from context_assembler.truncation.checkpoints import Cut, cuts_that_fit
+from context_assembler.truncation.fit import grid_of, marker_tokens, window_start
+from context_assembler.truncation.history import MeasuredHistory, Rules, measure
+from context_assembler.truncation.overflow import relieve
+from context_assembler.values.messages import Message
+from context_assembler.values.options import TruncationSettings
+
+_MOST_KEPT_CUTS: Final = 8
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GrownCut:
+    """What is left of a history at one place; `level` as in `Truncation`."""
+
+    messages: tuple[Message, ...]
+    message_tokens: tuple[int, ...]
+    level: int = 0
+    dropped: int = 0
+    shortened: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Carried:
+    """A cut carried out while the history had so many exchanges."""
+
+    done: CarriedOut
+    exchanges: int
+
+
+class GrowingHistory:
+    """A repaired history that grows exchange by exchange, made to fit at each of its lengths.
+
+    It is measured once: what is known of a boundary follows from what lies before it. While a cut
+    holds, what a length adds is put behind what the length before it left.
+    """
+
+    def __init__(
+        self,
+        messages: Sequence[Message],
+        *,
+        room_tokens: int,
+        counter: TokenCounter,
+        settings: TruncationSettings,
+        rules: Rules,
+    ) -> None:
+        self._tokens = [counter.count_message(message) for message in messages]
+        self._ends = [0, *accumulate(self._tokens)]
+        self._whole = measure(
+            messages, self._tokens, rules=rules, stub_tokens=settings.stub_tokens, counter=counter
+        )
+        exchanges = self._whole.exchanges
+        self._summaries = [n for n, one in enumerate(exchanges) if one[0].kind == "summary"]
+        self._room_tokens = room_tokens
+        self._counter = counter
+        self._settings = settings
+        self._rules = rules
+        self._marker_tokens = marker_tokens(counter)
+        self._stubs: dict[int, Message] = {}
+        self._carried: dict[tuple[int, int, int, int], _Carried] = {}
+
+    def fit(self, length: int) -> GrownCut:
+        """Return what is left of the first so many messages: what `Truncator` leaves of them.
+
+        Args:
+            length: Where an exchange ends.
+
+        Raises:
+            ContextOverflowError: What may not be dropped does not fit, even shortened.
+        """
+        if self._ends[length] <= self._room_tokens:
+            return GrownCut(
+                messages=tuple(self._whole.messages[:length]),
+                message_tokens=tuple(self._tokens[:length]),
+            )
+        history = self._until(length)
+        is_windowed = self._rules.has_window
+        window_from = window_start(history, self._settings.window_turns) if is_windowed else 0
+        for cut in cuts_that_fit(
+            history,
+            rules=self._rules,
+            grid=grid_of(history, self._room_tokens, self._settings),
+            room_tokens=self._room_tokens,
+            marker_tokens=self._marker_tokens,
+            window_from=window_from,
+        ):
+            done = self._carry(history, cut, window_from=window_from)
+            if done.tokens <= self._room_tokens:
+                return _grown(done, cut)
+        floor = Cut(kept_from=history.last, whole_from=history.last)
+        return _grown(
+            *relieve(
+                self._carry(history, floor, window_from=window_from),
+                history=history,
+                cut=floor,
+                room_tokens=self._room_tokens,
+                settings=self._settings,
+                counter=self._counter,
+            )
+        )
+
+    def _until(self, length: int) -> MeasuredHistory:
+        """Return the history as it was measured, had it ended here."""
+        whole = self._whole
+        number = bisect_left(whole.starts, length)
+        if self._summaries and self._summaries[-1] >= number:  # the latest is not there yet
+            return measure(
+                whole.messages[:length],
+                self._tokens[:length],
+                rules=self._rules,
+                stub_tokens=self._settings.stub_tokens,
+                counter=self._counter,
+            )
+        opened_by = whole.opened_by
+        return replace(
+            whole,
+            messages=whole.messages[:length],
+            message_tokens=whole.message_tokens[:length],
+            total_tokens=self._ends[length],
+            exchanges=whole.exchanges[:number],
+            starts=whole.starts[: number + 1],
+            is_anchor=whole.is_anchor[:number],
+            lead=min(whole.lead, number),
+            task=whole.task if whole.task is not None and whole.task < number else None,
+            last_user=whole.last_user[: number + 1],
+            loose=whole.loose[: number + 1],
+            savings=whole.savings[: number + 1],
+            bulky=whole.bulky[:number],
+            opened_by=opened_by if opened_by is not None and opened_by[0] < number else None,
+        )
+
+    def _carry(self, history: MeasuredHistory, cut: Cut, *, window_from: int) -> CarriedOut:
+        """Carry a cut out; one that was carried out before gets what came in since."""
+        length = len(history.exchanges)
+        # The latest summary is an anchor; with it others are none any more.
+        summaries = bisect_left(self._summaries, length)
+        key = (cut.kept_from, cut.whole_from, window_from, summaries)
+        before = self._carried.pop(key, None)
+        if before is None or before.exchanges > length or cut.whole_from > before.exchanges:
+            done = carry_out(
+                history,
+                cut,
+                rules=self._rules,
+                stub_tokens=self._settings.stub_tokens,
+                counter=self._counter,
+                window_from=window_from,
+                stubs=self._stubs,
+            )
+        else:
+            new = [
+                Piece(message=message, tokens=tokens, index=index, exchange=number)
+                for number in range(before.exchanges, length)
+                for index, message, tokens in self._messages_of(number)
+            ]
+            done = CarriedOut(pieces=[*before.done.pieces, *new], entries=before.done.entries)
+        self._carried[key] = _Carried(done=done, exchanges=length)
+        while len(self._carried) > _MOST_KEPT_CUTS:
+            self._carried.pop(next(iter(self._carried)))
+        return done
+
+    def _messages_of(self, number: int) -> list[tuple[int, Message, int]]:
+        starts = self._whole.starts
+        return [
+            (index, self._whole.messages[index], self._tokens[index])
+            for index in range(starts[number], starts[number + 1])
+        ]
+
+
+def _grown(done: CarriedOut, cut: Cut) -> GrownCut:
+    decisions = [entry.decision for entry in done.entries.values()]
+    return GrownCut(
+        messages=done.messages,
+        message_tokens=tuple(piece.tokens for piece in done.pieces),
+        level=cut.identity,
+        dropped=decisions.count("dropped"),
+        shortened=decisions.count("shortened"),
+    )
