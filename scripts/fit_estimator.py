@@ -10,12 +10,14 @@ recorded counts of the provider. It is needed here only and is no dependency. We
 that has no tokenizer here stay as they are.
 
 A quarter of the sources, chosen by a hash of their names, takes no part in the fit; the figures
-printed are of that quarter. The same files give the same weights.
+printed are of that quarter. The same files give the same weights. Which characters are of one kind
+(`pair_kinds`) and which scripts there are is read from weights.json and stays.
 """
 
 import argparse
 import json
 import sys
+from collections import Counter
 from collections.abc import Callable
 from functools import partial
 from hashlib import blake2b
@@ -23,10 +25,22 @@ from importlib import import_module
 from typing import Any, Final, NamedTuple
 
 from context_assembler.tokens.bpe import count_bpe
-from context_assembler.tokens.estimate import WEIGHTS_FILE
+from context_assembler.tokens.estimate import (
+    CONTINUATION_BYTES,
+    PAIR_KINDS,
+    PAIR_STEP,
+    WEIGHTS_FILE,
+    pair_codes,
+)
 from scripts.fit_texts import Sample, gather_samples
 
-MOST_PATTERNS: Final = 36  # over all text: each costs about 1 ns per byte
+ALWAYS_GROUPS: Final = ("pairs", "script_patterns", "scripts")
+MOST_PATTERNS: Final = 8  # over all text, beside these: each costs about 1 ns per byte
+MOST_PER_PAIR: Final = 255 * PAIR_STEP
+# How strongly weights are drawn to zero: those of pairs more, for there are many.
+RIDGES: Final = {"pairs": 1e-3}
+OTHER_RIDGE: Final = 1e-4
+LEAST_WEIGHT: Final = 0.0005  # what is less is left out
 ROUNDS: Final = 12  # of reweighting toward the least absolute error
 CLASS_POOL: Final = (
     *("a", "A", "0", "u", "p", "aaa", "aaaaa", "aaaaaaaaa", "aA", "Aa", "AA", "AAA", "AAp", "Aaa"),
@@ -85,82 +99,117 @@ def _count_claude(text: str, *, version: str, frame: int) -> int:
 
 
 def tabulate(samples: list[Sample], content: dict[str, Any]) -> Table:
-    """Count the patterns as the estimator does."""
+    """Count the pairs and patterns as the estimator does."""
     np: Any = import_module("numpy")
 
-    table = content["classes"].encode("latin-1")
-    features = [("class_patterns", p) for p in (*CLASS_POOL, *CLASS_POOL_BLANK)]
+    features = [("pairs", str(code)) for code in range(PAIR_KINDS**2)]
+    features += [("class_patterns", p) for p in (*CLASS_POOL, *CLASS_POOL_BLANK)]
     features += [("byte_patterns", p) for p in BYTE_POOL]
     features += [("script_patterns", p) for p in content["script_patterns"]]
     features += [("scripts", script["name"]) for script in content["scripts"]]
-    scripts = {script["name"]: script for script in content["scripts"]}
-    rows: list[list[int]] = []
-    for sample in samples:
-        raw = sample.text.encode("utf-8", "surrogatepass")
-        is_ascii = sample.text.isascii()
-        classes = raw.translate(table, b"" if is_ascii else bytes(range(0x80, 0xC0)))
-        row: list[int] = []
-        for group, pattern in features:
-            where = classes if group in ("class_patterns", "script_patterns") else raw
-            if group == "scripts":
-                row.append(sum(raw.count(bytes.fromhex(p)) for p in scripts[pattern]["prefixes"]))
-            else:
-                row.append(where.count(pattern.encode("latin-1")))
-        rows.append(row)
-    return Table(features, np.array(rows, dtype=float))
+    counts = np.array([_count(sample.text, features, content) for sample in samples], dtype=float)
+    return Table(features, counts)
 
 
-def _solve(counts: Any, truth: Any, weight: Any) -> Any:
-    """Return the weights of least squared error; a little ridge keeps rare patterns small."""
+def _count(text: str, features: list[tuple[str, str]], content: dict[str, Any]) -> list[int]:
+    """Return how often each feature is in the text."""
+    prefixes = {script["name"]: script["prefixes"] for script in content["scripts"]}
+    raw = text.encode("utf-8", "surrogatepass")
+    first_bytes = raw.translate(None, CONTINUATION_BYTES)
+    classes = first_bytes.translate(content["classes"].encode("latin-1"))
+    kinds = bytes(int(kind, PAIR_KINDS) for kind in content["pair_kinds"])
+    pairs = Counter(pair_codes(first_bytes, kinds))
+    row: list[int] = []
+    for group, pattern in features:
+        if group == "pairs":
+            row.append(pairs[int(pattern)])
+        elif group == "scripts":
+            row.append(sum(raw.count(bytes.fromhex(prefix)) for prefix in prefixes[pattern]))
+        else:
+            where = raw if group == "byte_patterns" else classes
+            row.append(where.count(pattern.encode("latin-1")))
+    return row
+
+
+def _gram(features: list[tuple[str, str]], scaled: Any) -> tuple[Any, Any]:
+    """Return the columns' products, and what is added to them against large weights."""
     np: Any = import_module("numpy")
 
-    scaled = counts * weight[:, None]
     gram = scaled.T @ scaled
-    ridge = np.diag(1e-4 * np.diag(gram) + 1e-9)
-    return np.linalg.solve(gram + ridge, scaled.T @ (truth * weight))
+    ridges = np.array([RIDGES.get(group, OTHER_RIDGE) for group, _ in features])
+    return gram, ridges * np.diag(gram) + 1e-9
 
 
 def choose(table: Table, targets: dict[str, Any], balance: Any) -> list[int]:
-    """Return the columns to keep: all of scripts, and of the others what helps most, one by one."""
-    kept = [
-        i for i, (group, _) in enumerate(table.features) if group.startswith(("script", "every"))
-    ]
-    pool = [i for i in range(len(table.features)) if i not in kept]
-    grams: dict[str, Any] = {}
-    for family, truth in targets.items():
+    """Return the columns to keep: all pairs and scripts, and what helps most beside, one by one."""
+    np: Any = import_module("numpy")
+
+    kept = [i for i, (group, _) in enumerate(table.features) if group in ALWAYS_GROUPS]
+    grams: list[tuple[Any, Any, float]] = []
+    for truth in targets.values():
         scaled = table.counts * (balance / truth)[:, None]
-        grams[family] = (scaled.T @ scaled, scaled.T @ balance, float(balance @ balance))
-    kept += [i for i in pool if table.features[i][1] in ("a", "A", "0", "p")]
-    while len([i for i in kept if i in pool]) < MOST_PATTERNS:
-        rest = [i for i in pool if i not in kept]
+        gram, ridge = _gram(table.features, scaled)
+        grams.append((gram + np.diag(ridge), scaled.T @ balance, float(balance @ balance)))
+    for _ in range(MOST_PATTERNS):
+        rest = [i for i in range(len(table.features)) if i not in kept]
         kept.append(min(rest, key=lambda i: _loss([*kept, i], grams)))
     return kept
 
 
-def _loss(columns: list[int], grams: dict[str, Any]) -> float:
+def _loss(columns: list[int], grams: list[tuple[Any, Any, float]]) -> float:
     """Return the squared relative error that these columns leave, over the families."""
     np: Any = import_module("numpy")
 
     total = 0.0
-    for gram, moment, energy in grams.values():
-        inner = gram[np.ix_(columns, columns)]
-        ridge = np.diag(1e-4 * np.diag(inner) + 1e-9)
-        weights = np.linalg.solve(inner + ridge, moment[columns])
-        total += (energy - 2 * weights @ moment[columns] + weights @ inner @ weights) / energy
+    for gram, moment, energy in grams:
+        found = np.linalg.solve(gram[np.ix_(columns, columns)], moment[columns])
+        total += (energy - found @ moment[columns]) / energy
     return total
 
 
-def fit(counts: Any, truth: Any, balance: Any) -> Any:
-    """Return weights of small absolute relative error, by reweighted least squares."""
+def fit(table: Table, truth: Any, balance: Any) -> Any:
+    """Return weights of small absolute relative error, by reweighted least squares.
+
+    Those of pairs are what a byte can say: whole steps, none negative. The others are fitted once
+    more to what these leave.
+    """
     np: Any = import_module("numpy")
 
-    emphasis = np.ones(len(truth))
-    weights = _solve(counts, truth, balance / truth)
+    is_pair = np.array([group == "pairs" for group, _ in table.features])
+    emphasis, weights = np.ones(len(truth)), np.zeros(len(is_pair))
     for _ in range(ROUNDS):
-        weights = _solve(counts, truth, balance * emphasis / truth)
-        error = np.abs(counts @ weights / truth - 1)
+        weights = _solve_bounded(table, truth, balance * emphasis / truth, is_pair)
+        error = np.abs(table.counts @ weights / truth - 1)
         emphasis = 1 / np.sqrt(np.maximum(error, 0.03))
-    return weights
+    weights[is_pair] = np.round(weights[is_pair] / PAIR_STEP) * PAIR_STEP
+    return _solve(table, truth, balance * emphasis / truth, weights, is_fixed=is_pair)
+
+
+def _solve_bounded(table: Table, truth: Any, emphasis: Any, is_pair: Any) -> Any:
+    """Solve with the pairs in their bounds: what would leave them is held there, the rest again."""
+    np: Any = import_module("numpy")
+
+    weights, is_fixed = np.zeros(len(is_pair)), np.zeros(len(is_pair), dtype=bool)
+    while True:
+        weights = _solve(table, truth, emphasis, weights, is_fixed=is_fixed)
+        bounded = np.where(is_pair, np.clip(weights, 0, MOST_PER_PAIR), weights)
+        if (bounded == weights).all():
+            return weights
+        is_fixed |= bounded != weights
+        weights = bounded
+
+
+def _solve(table: Table, truth: Any, emphasis: Any, weights: Any, *, is_fixed: Any) -> Any:
+    """Return the weights of least squared error where those that are fixed stay as they are."""
+    np: Any = import_module("numpy")
+
+    free = np.flatnonzero(~is_fixed)
+    left = truth - table.counts[:, is_fixed] @ weights[is_fixed]
+    scaled = table.counts[:, free] * emphasis[:, None]
+    gram, ridge = _gram([table.features[i] for i in free], scaled)
+    solved = weights.copy()
+    solved[free] = np.linalg.solve(gram + np.diag(ridge), scaled.T @ (left * emphasis))
+    return solved
 
 
 def is_held_out(source: str) -> bool:
@@ -197,6 +246,22 @@ def report_margins(estimates: Any, truth: Any, kinds: list[str]) -> None:
         print(f"  99 of 100 sums of {number:3} texts are at most {', '.join(told)} above")
 
 
+def spelled(features: list[tuple[str, str]], weights: Any) -> dict[str, Any]:
+    """Return a family's weights as weights.json has them: 16 rows of pairs, then the patterns."""
+    found: dict[str, Any] = {"pairs": []}
+    steps = [
+        str(round(float(weight) / PAIR_STEP))
+        for (group, _), weight in zip(features, weights, strict=True)
+        if group == "pairs"
+    ]
+    for start in range(0, len(steps), PAIR_KINDS):
+        found["pairs"].append(" ".join(steps[start : start + PAIR_KINDS]))
+    for (group, pattern), weight in zip(features, weights, strict=True):
+        if group != "pairs" and abs(weight) >= LEAST_WEIGHT:
+            found.setdefault(group, {})[pattern] = round(float(weight), 4)
+    return found
+
+
 def main() -> int:
     np: Any = import_module("numpy")
 
@@ -217,19 +282,14 @@ def main() -> int:
         {name: truth[train] for name, truth in targets.items() if name != "cl100k"},
         balance[train],
     )
+    features = [table.features[column] for column in columns]
     counts = table.counts[:, columns]
     held_kinds = [kind for kind, is_held in zip(kinds, held, strict=True) if is_held]
     for family, truth in targets.items():
-        weights = fit(counts[train], truth[train], balance[train])
-        estimates, true = counts[held] @ weights, truth[held]
-        report(family, held_kinds, estimates, true)
-        report_margins(estimates, true, held_kinds)
-        found: dict[str, dict[str, float]] = {}
-        for column, weight in zip(columns, weights, strict=True):
-            group, pattern = table.features[column]
-            if abs(weight) >= 0.0005:
-                found.setdefault(group, {})[pattern] = round(float(weight), 4)
-        content["weights"][family] = found
+        weights = fit(Table(features, counts[train]), truth[train], balance[train])
+        report(family, held_kinds, counts[held] @ weights, truth[held])
+        report_margins(counts[held] @ weights, truth[held], held_kinds)
+        content["weights"][family] = spelled(features, weights)
     if arguments.write:
         WEIGHTS_FILE.write_text(json.dumps(content, indent=1, ensure_ascii=False) + "\n", "utf-8")
     return 0

@@ -1,12 +1,13 @@
 """Token estimates without a vocabulary, aware of script and kind of text.
 
-Each byte of the text is mapped to the letter of its class (`a` lower case, `A` upper case, `0`
-digit, `p` punctuation, one letter per script …) with one `bytes.translate`; then short patterns
-are counted at C speed and weighted. The weights of each tokenizer family are in weights.json.
+A character costs by its kind and the kind of the one before it: sixteen kinds, of which each pair
+has a weight (`pair_codes`). Beside the pairs a few short patterns are counted at C speed, in the
+bytes themselves and in the letters of their classes (`a` lower case, `A` upper case, `0` digit,
+`p` punctuation, one letter per script …). The weights of each tokenizer family are in weights.json.
 """
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
 from math import ceil
@@ -17,6 +18,10 @@ from context_assembler.values.token_count import CountMethod, TokenCount
 
 WEIGHTS_FILE: Final = Path(__file__).parent / "weights.json"
 
+PAIR_KINDS: Final = 16
+PAIR_STEP: Final = 0.005  # weights of pairs are whole numbers of it, so that each fits a byte
+_DIGITS: Final = bytes([PAIR_KINDS])  # two or three, while they are joined: a kind of no character
+
 SAMPLED_ABOVE_CHARS: Final = 65_536
 SLICES: Final = 128
 SLICE_CHARS: Final = 512
@@ -26,7 +31,7 @@ SLICE_CHARS: Final = 512
 _MARGINS: Final = ((20, 0.16), (5, 0.21), (0, 0.40))
 _SPARE_TOKENS: Final = 4  # a text of a few words may be off by as many
 
-_CONTINUATION_BYTES: Final = bytes(range(0x80, 0xC0))  # a character counts once: by its first byte
+CONTINUATION_BYTES: Final = bytes(range(0x80, 0xC0))  # a character counts once: by its first byte
 
 _Weighted = tuple[tuple[bytes, float], ...]
 
@@ -35,16 +40,18 @@ _Weighted = tuple[tuple[bytes, float], ...]
 class _Family:
     """The patterns of one tokenizer family with their weights.
 
-    `any_classes` and `any_bytes` count in every text, the others in text that is not ASCII:
-    `script_classes` over classes, and for each (class, prefixes) of `scripts`, where the class
-    occurs (an empty one: always), UTF-8 prefixes.
+    `pair_steps` says, by the code of a pair, of how many `PAIR_STEP` its weight is; empty where the
+    family has patterns only. `any_classes` and `any_bytes` count in every text. Of text that is not
+    ASCII each of `scripts` counts where its class occurs (an empty one: always): patterns over the
+    classes that name it, and UTF-8 prefixes.
     """
 
+    pair_kinds: bytes
+    pair_steps: bytes
     classes: bytes
     any_classes: _Weighted
     any_bytes: _Weighted
-    script_classes: _Weighted
-    scripts: tuple[tuple[bytes, _Weighted], ...]
+    scripts: tuple[tuple[bytes, _Weighted, _Weighted], ...]
 
 
 def estimate_text(text: str, *, family: str) -> int:
@@ -87,17 +94,34 @@ def bound_estimate(tokens: int, *, texts: int, method: CountMethod = "fitted") -
 
 def _score(text: str, family: _Family) -> float:
     raw = text.encode("utf-8", "surrogatepass")
-    if text.isascii():
-        return _weigh(raw.translate(family.classes), family.any_classes) + _weigh(
-            raw, family.any_bytes
-        )
-    classes = raw.translate(family.classes, _CONTINUATION_BYTES)
+    is_ascii = text.isascii()
+    first_bytes = raw if is_ascii else raw.translate(None, CONTINUATION_BYTES)
+    classes = first_bytes.translate(family.classes)
     score = _weigh(classes, family.any_classes) + _weigh(raw, family.any_bytes)
-    score += _weigh(classes, family.script_classes)
-    for marker, prefixes in family.scripts:
+    if family.pair_steps:
+        codes = pair_codes(first_bytes, family.pair_kinds)
+        score += PAIR_STEP * sum(codes.translate(family.pair_steps))
+    if is_ascii:
+        return score
+    for marker, patterns, prefixes in family.scripts:
         if marker in classes:
-            score += _weigh(raw, prefixes)
+            score += _weigh(classes, patterns) + _weigh(raw, prefixes)
     return score
+
+
+def pair_codes(first_bytes: bytes, kinds: bytes) -> bytes:
+    """Return a byte per character: its kind in the upper four bits, that before it in the lower.
+
+    Kind 0 is before the first. Up to three digits in a row are one character, for tokenizers read
+    numbers so. All pairs are joined at once, as two shifts of one long number: a tenth of what a
+    look at each of them takes.
+    """
+    of_kind = first_bytes.translate(kinds)
+    digit = kinds[ord("0") : ord("1")]
+    of_kind = of_kind.replace(digit * 3, _DIGITS).replace(digit * 2, _DIGITS)
+    of_kind = of_kind.replace(_DIGITS, digit)
+    number = int.from_bytes(of_kind, "big")
+    return (number << 4 | number >> 8).to_bytes(len(of_kind), "big")
 
 
 def _weigh(where: bytes, weighted: _Weighted) -> float:
@@ -119,19 +143,30 @@ def families() -> tuple[str, ...]:
 def _family(name: str) -> _Family:
     content = _content()
     weights = content["weights"][name]
-    scripts: dict[bytes, list[tuple[bytes, float]]] = {}
-    for script in content["scripts"]:
-        weight = weights["scripts"].get(script["name"], 0.0)
-        if weight:
-            of_class = scripts.setdefault(script["class"].encode(), [])
-            of_class += [(bytes.fromhex(prefix), weight) for prefix in script["prefixes"]]
+    rows = " ".join(weights.get("pairs", ()))
     return _Family(
+        pair_kinds=bytes(int(kind, PAIR_KINDS) for kind in content["pair_kinds"]),
+        pair_steps=bytes(map(int, rows.split())),
         classes=content["classes"].encode("latin-1"),
         any_classes=_pair(weights["class_patterns"]),
         any_bytes=_pair(weights["byte_patterns"]),
-        script_classes=_pair(weights["script_patterns"]),
-        scripts=tuple((marker, tuple(pairs)) for marker, pairs in scripts.items()),
+        scripts=tuple(_scripts(content["scripts"], weights)),
     )
+
+
+def _scripts(rows: Any, weights: Any) -> Iterator[tuple[bytes, _Weighted, _Weighted]]:
+    """Yield, by the class that must occur, what counts in text that is not ASCII."""
+    prefixes: dict[str, list[tuple[bytes, float]]] = {}
+    for row in rows:
+        if weight := weights["scripts"].get(row["name"], 0.0):
+            of_class = prefixes.setdefault(row["class"], [])
+            of_class += [(bytes.fromhex(prefix), weight) for prefix in row["prefixes"]]
+    patterns: dict[str, dict[str, float]] = {}
+    for pattern, weight in weights["script_patterns"].items():
+        of_script = patterns.setdefault(pattern.strip(" a")[:1], {})
+        of_script[pattern] = weight
+    for marker in sorted({*prefixes, *patterns}):
+        yield marker.encode(), _pair(patterns.get(marker, {})), tuple(prefixes.get(marker, ()))
 
 
 def _pair(weights: Mapping[str, float]) -> _Weighted:

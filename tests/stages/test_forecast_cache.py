@@ -129,7 +129,7 @@ async def test_the_provider_reads_what_was_forecast(model: str) -> None:
 
 
 async def test_a_cut_breaks_the_prefix_and_the_forecast_says_where_and_why(tmp_path: Path) -> None:
-    loop = Loop(tmp_path, bound=14_000)
+    loop = Loop(tmp_path, bound=12_500)
     forecasts = [await loop.step(f"Question {n}: {LONG}") for n in range(7)]
 
     broken = [forecast for forecast in forecasts if forecast.broken is not None]
@@ -144,7 +144,7 @@ async def test_a_cut_breaks_the_prefix_and_the_forecast_says_where_and_why(tmp_p
 
 
 async def test_a_strategy_without_a_marker_names_the_first_message_left(tmp_path: Path) -> None:
-    loop = Loop(tmp_path, bound=14_000)
+    loop = Loop(tmp_path, bound=12_500)
     forecasts = [
         await loop.step(f"Question {n}: {LONG}", truncation_strategy="simple") for n in range(7)
     ]

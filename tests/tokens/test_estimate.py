@@ -14,7 +14,18 @@ from context_assembler.tokens.estimate import (
     bound_text,
     estimate_text,
     families,
+    pair_codes,
 )
+
+SHELL = """\
+set -euo pipefail
+export PATH="$HOME/.local/bin:/usr/local/bin:$PATH"
+for file in "${files[@]}"; do
+    tar --create --gzip --file="$OUT/$(basename "$file").tar.gz" -- "$file" && rm -rf -- "$file"
+done
+ls -la /var/log/nginx | grep -v '^d' | awk '{ print $9 }' >> "$OUT/list.txt" 2>/dev/null || exit 1
+if [[ -z "${CI:-}" ]]; then git log --oneline -n 20 --format='%h %s' | head -5; fi
+"""
 
 SCRIPTS = {
     "Chinese": "今天天气很好\uff0c我们去公园散步吧。" * 100,
@@ -29,6 +40,7 @@ SCRIPTS = {
     "Cyrillic": "Сегодня хорошая погода, давайте прогуляемся по парку вечером.\n" * 30,
     "JSON": '{"id": 17, "name": "park", "open": true, "tags": ["green", "wide"]}\n' * 30,
     "Python": Path(estimate.__file__).read_text("utf-8"),
+    "shell": SHELL,
     "digits": "1727465 9384756 2837465 9182736 5564738\n" * 40,
     "base64": base64.b64encode(random.Random(5).randbytes(3_000)).decode(),
     "Arabic": "الطقس جميل اليوم، فلنذهب في نزهة في الحديقة. " * 40,
@@ -39,18 +51,20 @@ SCRIPTS = {
 
 # The figures of the fit, per family: English, Chinese.
 PINNED = {
-    "o200k": (17, 1_226),
-    "cl100k": (18, 1_678),
+    "o200k": (15, 1_139),
+    "cl100k": (15, 1_566),
     "gemma3": (18, 1_070),
-    "claude_v3": (19, 1_739),
-    "claude_v48": (22, 1_687),
+    "claude_v3": (17, 1_649),
+    "claude_v48": (20, 1_640),
 }
 
-
-# One sentence over and over says little of a language. In these two every word is one token, which
-# no estimate without a vocabulary can know; texts of the languages are within 12 % (the fit's own
-# figures).
-WHOLE_WORDS = {"Cyrillic", "Vietnamese"}
+# What a request of one sentence costs, by the tokenizers of the older and the newer models.
+SHORT_FOR_CLAUDE = {
+    "What is 4200 + 42?": (10, 10),
+    "What is 2+2?": (7, 7),
+    "What is the weather in Paris?": (7, 10),
+    '{"city":"Paris","days":3}': (9, 13),
+}
 
 
 @pytest.mark.parametrize("script", SCRIPTS)
@@ -58,15 +72,53 @@ def test_the_estimate_is_within_a_quarter_of_the_exact_count(script: str) -> Non
     text = SCRIPTS[script]
     exact = count_bpe(text, encoding="o200k_base")
 
-    most = 0.37 if script in WHOLE_WORDS else 0.25
-    assert estimate_text(text, family="o200k") == pytest.approx(exact, rel=most)
+    assert estimate_text(text, family="o200k") == pytest.approx(exact, rel=0.25)
+
+
+@pytest.mark.parametrize("encoding", ["o200k_base", "cl100k_base"])
+@pytest.mark.parametrize("length", range(1, 21))
+def test_numbers_of_any_length_are_within_a_tenth(length: int, encoding: str) -> None:
+    dice = random.Random(length)
+    text = " ".join("".join(dice.choices("123456789", k=length)) for _ in range(60))
+
+    found = estimate_text(text, family=encoding.removesuffix("_base"))
+
+    assert found == pytest.approx(count_bpe(text, encoding=encoding), rel=0.1)
+
+
+@pytest.mark.parametrize(("text", "exact"), SHORT_FOR_CLAUDE.items())
+def test_a_short_request_to_claude_is_counted_to_a_token(text: str, exact: tuple[int, int]) -> None:
+    older, newer = (estimate_text(text, family=f"claude_{v}") for v in ("v3", "v48"))
+
+    assert older == pytest.approx(exact[0], abs=1)
+    assert newer == pytest.approx(exact[1], abs=1)
+
+
+def test_each_character_is_paired_with_the_one_before_it() -> None:
+    kinds = bytes(kind % 16 for kind in range(256))
+
+    codes = pair_codes(b"abc", kinds)
+
+    assert codes == bytes([0x10, 0x21, 0x32])
+    assert pair_codes(b"", kinds) == b""
+
+
+@pytest.mark.parametrize(
+    ("digits", "groups"), [("7", 1), ("77", 1), ("777", 1), ("7777", 2), ("77777777", 3)]
+)
+def test_up_to_three_digits_are_one_character(digits: str, groups: int) -> None:
+    kinds = bytes(3 if chr(byte).isdigit() else 5 for byte in range(256))
+
+    codes = pair_codes(f"a{digits}b".encode(), kinds)
+
+    assert codes == bytes([0x50, 0x35, *[0x33] * (groups - 1), 0x53])
 
 
 @pytest.mark.parametrize("text", SCRIPTS.values(), ids=SCRIPTS.keys())
 def test_claude_counts_more_than_openai(text: str) -> None:
     older, newer = (estimate_text(text, family=f"claude_{v}") for v in ("v3", "v48"))
 
-    assert estimate_text(text, family="o200k") < older * 1.05
+    assert estimate_text(text, family="o200k") < older * 1.1  # of digits all have the same
     assert older <= newer * 1.05
 
 
