@@ -1,0 +1,64 @@
+"""The embedding model that travels with the package: small, offline, without an extra beside numpy."""
+
+import asyncio
+from collections.abc import Sequence
+from typing import Final
+
+from context_assembler.embeddings.extras import load_numpy
+from context_assembler.embeddings.static_model import DIMENSION, MODEL_NAME, load_static_model
+from context_assembler.embeddings.vectors import pack_rows
+from context_assembler.errors import InvalidParameterError
+from context_assembler.ports import EmbedPurpose
+from context_assembler.values.memories.vectors import Vector
+
+MAX_TEXT_CHARS: Final = 20_000
+_TEXTS_PER_BLOCK: Final = 1_024
+
+
+class BundledEmbedder:
+    """Means of token vectors that were distilled from all-MiniLM-L6-v2.
+
+    It knows words, not their order: good beside a search by words, weak in its place. The first
+    call loads four megabytes; the same text gets the same vector in every process.
+
+    Args:
+        max_chars: How much of a text is read, so that one text never takes long.
+    """
+
+    def __init__(self, *, max_chars: int = MAX_TEXT_CHARS) -> None:
+        if max_chars < 1:
+            raise InvalidParameterError(
+                "max_chars", max_chars, rule="must be positive", remedy="Leave it out, or raise it."
+            )
+        self.model = MODEL_NAME
+        self.dimension = DIMENSION
+        self.max_chars = max_chars
+
+    async def embed(
+        self, texts: Sequence[str], *, purpose: EmbedPurpose = "record"
+    ) -> list[Vector | None]:
+        """Return a vector for each text, in order; `None` for one without a known word.
+
+        Args:
+            purpose: Records and queries are embedded alike.
+
+        Raises:
+            MissingExtraError: numpy is not installed.
+        """
+        return await asyncio.to_thread(self.embed_now, texts, purpose=purpose)
+
+    def embed_now(
+        self, texts: Sequence[str], *, purpose: EmbedPurpose = "record"
+    ) -> list[Vector | None]:
+        """Return what `embed` does, for callers without an event loop."""
+        del purpose
+        vectors: list[Vector | None] = []
+        for start in range(0, len(texts), _TEXTS_PER_BLOCK):
+            model = load_static_model()
+            block = texts[start : start + _TEXTS_PER_BLOCK]
+            sums = [model.sum_rows(text[: self.max_chars]) for text in block]
+            vectors += pack_rows(self.model, load_numpy().array(sums))
+        return vectors
+
+    async def close(self) -> None:
+        """There is nothing to let go of."""
