@@ -71,7 +71,8 @@ async def store() -> AsyncGenerator[SqliteMemoryStore, None]:
 
 
 def recalling(*sources: Any, **given_settings: Any) -> MemoryAssembler:
-    return MemoryAssembler(sources, clock=NOW.timestamp, **{"sleep": Alarm(), **given_settings})
+    arguments: dict[str, Any] = {"sleep": Alarm(), **given_settings}
+    return MemoryAssembler(sources, clock=NOW.timestamp, **arguments)
 
 
 def ids(context: FormattedContext) -> set[str]:
@@ -263,8 +264,10 @@ BAD_ARGUMENTS: dict[str, tuple[dict[str, Any], type[Exception], str]] = {
 async def test_bad_arguments_are_refused_with_a_remedy(
     given_arguments: dict[str, Any], error: type[Exception], named: str
 ) -> None:
+    arguments: dict[str, Any] = {"query": "x", **given_arguments}
+
     with pytest.raises(error, match=named):
-        await recalling(Listing()).assemble_context(**{"query": "x", **given_arguments})
+        await recalling(Listing()).assemble_context(**arguments)
 
 
 HOSTILE = {

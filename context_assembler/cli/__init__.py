@@ -42,6 +42,11 @@ COMMANDS: Final = {
         help="List the sessions of a store.",
         panel=_SESSIONS,
     ),
+    "memory": CommandRow(
+        module=f"{_HERE}.memory",
+        help="Keep memories, find them again, and measure how well they are found.",
+        panel=_SESSIONS,
+    ),
     "assemble": CommandRow(
         module=f"{_HERE}.assemble",
         help="Print the payload of a session's next model call as JSON.",

@@ -1,0 +1,278 @@
+"""`memory`: keeping memories, finding them, and measuring how well they are found."""
+
+import asyncio
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Annotated, Final
+
+import typer
+
+from context_assembler.cli.memory_eval import evaluate_file
+from context_assembler.cli.memory_view import (
+    context_as_json,
+    explanations_table,
+    record_table,
+    stats_as_json,
+    stats_table,
+)
+from context_assembler.cli.opening import read_text
+from context_assembler.cli.request_options import JsonFlag
+from context_assembler.cli.screen import notes, people, print_json, print_note, printable
+from context_assembler.errors import ConfigurationError
+from context_assembler.memory import open_memory
+from context_assembler.memory.files import export_memories, import_memories
+from context_assembler.memory.sqlite import SqliteMemoryStore
+from context_assembler.memory_assembler import (
+    DEFAULT_LIMIT,
+    DEFAULT_MAX_TOKENS,
+    MemoryAssembler,
+)
+from context_assembler.values.memories.codec import encode_memory
+from context_assembler.values.memories.kinds import KINDS, check_kind
+from context_assembler.values.memories.records import (
+    NO_FILTERS,
+    USUAL_IMPORTANCE,
+    MemoryFilters,
+    MemoryRecord,
+    MemoryStats,
+    Remembered,
+)
+from context_assembler.values.recall import FormattedContext
+
+app: Final = typer.Typer(add_completion=False)
+
+MemoryUrl = Annotated[
+    str | None,
+    typer.Option(
+        "--memory",
+        metavar="URL",
+        envvar="CONTEXT_ASSEMBLER_MEMORY",
+        help="The memory store, such as sqlite:memory.db.",
+    ),
+]
+Namespace = Annotated[
+    str | None, typer.Option("--namespace", metavar="NAME", help="The project it belongs to.")
+]
+Kinds = Annotated[
+    list[str] | None,
+    typer.Option("--kind", metavar="KIND", help=f"{', '.join(KINDS)}; may be repeated."),
+]
+MaxTokens = Annotated[int, typer.Option("--max-tokens", help="The most that the answer takes.")]
+
+
+@app.callback(invoke_without_command=True)
+def overview(
+    context: typer.Context, *, memory: MemoryUrl = None, as_json: JsonFlag = False
+) -> None:
+    """Keep memories, find them again, and measure how well they are found.
+
+    Without a command: `stats`.
+    """
+    if context.invoked_subcommand is None:
+        stats(memory=memory, as_json=as_json)
+        return
+    given = {"memory": memory, "as_json": as_json or None}
+    # `memory --json stats` is `memory stats --json`
+    context.default_map = {
+        context.invoked_subcommand: {name: value for name, value in given.items() if value}
+    }
+
+
+@app.command()
+def add(
+    *,
+    text: Annotated[str, typer.Argument(metavar="TEXT", help="What to remember; - reads stdin.")],
+    memory: MemoryUrl = None,
+    kind: Annotated[str, typer.Option("--kind", metavar="KIND", help="What it is.")] = "memories",
+    namespace: Namespace = None,
+    author: Annotated[str | None, typer.Option("--author", help="Who said it.")] = None,
+    session: Annotated[str | None, typer.Option("--session", help="Where it was said.")] = None,
+    importance: Annotated[float, typer.Option("--importance", help="From 0 to 1.")] = (
+        USUAL_IMPORTANCE
+    ),
+    as_json: JsonFlag = False,
+) -> None:
+    """Remember one text."""
+    record = MemoryRecord(
+        text=read_text(Path("-")).rstrip("\n") if text == "-" else text,
+        kind=check_kind(kind),
+        namespace=namespace or "",
+        author=author,
+        session_id=session,
+        importance=importance,
+    )
+    outcome = asyncio.run(_remember(memory, record))
+    for notice in outcome.notices:
+        print_note(notice)
+    if as_json:
+        print_json({"id": outcome.id, "outcome": outcome.outcome, "notices": [*outcome.notices]})
+        return
+    people().print(printable(f"{outcome.id} ({outcome.outcome})"))
+
+
+@app.command()
+def search(
+    *,
+    query: Annotated[str, typer.Argument(metavar="QUERY", help="What to look for; any text.")],
+    memory: MemoryUrl = None,
+    kind: Kinds = None,
+    namespace: Namespace = None,
+    limit: Annotated[int, typer.Option("--limit", help="The most memories.")] = DEFAULT_LIMIT,
+    max_tokens: MaxTokens = DEFAULT_MAX_TOKENS,
+    preset: Annotated[str, typer.Option("--preset", help="The kind of agent.")] = "general",
+    explain: Annotated[
+        bool, typer.Option("--explain", help="Say of every candidate why it is in or not.")
+    ] = False,
+    as_json: JsonFlag = False,
+) -> None:
+    """Print what fits a query, as a model would see it."""
+    filters = NO_FILTERS if namespace is None else MemoryFilters(namespaces=(namespace,))
+
+    async def recall() -> FormattedContext:
+        async with _opened(memory) as store, MemoryAssembler(store, preset=preset) as assembler:
+            return await assembler.assemble_context(
+                query, context_types=kind, limit=limit, max_tokens=max_tokens, filters=filters
+            )
+
+    context = asyncio.run(recall())
+    if as_json:
+        print_json(context_as_json(context, with_explanations=explain))
+        return
+    people().print(printable(context.markdown), soft_wrap=True)
+    for name, reason in context.source_notes.items():
+        print_note(f"{name}: {reason}.")
+    if explain:
+        people().print()
+        people().print(explanations_table(context.explanations))
+
+
+@app.command()
+def show(
+    *,
+    memory_id: Annotated[str, typer.Argument(metavar="ID", help="The memory's id.")],
+    memory: MemoryUrl = None,
+    as_json: JsonFlag = False,
+) -> None:
+    """Print one memory with all that is known of it."""
+
+    async def get() -> MemoryRecord:
+        async with _opened(memory) as store:
+            return await store.get(memory_id)
+
+    record = asyncio.run(get())
+    encoded = encode_memory(record)
+    if as_json:
+        print_json(encoded)
+        return
+    people().print(record_table(encoded))
+
+
+@app.command("import")
+def import_file(
+    *,
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="JSON Lines, as export writes.")],
+    memory: MemoryUrl = None,
+    as_json: JsonFlag = False,
+) -> None:
+    """Remember every memory of a file."""
+
+    async def keep() -> list[Remembered]:
+        async with _opened(memory) as store:
+            with notes().status("Remembering …"):
+                return await import_memories(store, file)
+
+    outcomes = asyncio.run(keep())
+    counted = {
+        name: sum(outcome.outcome == name for outcome in outcomes)
+        for name in ("added", "replaced", "duplicate")
+    }
+    if as_json:
+        print_json({**counted, "ids": [outcome.id for outcome in outcomes]})
+        return
+    told = ", ".join(f"{count:,} {name}" for name, count in counted.items())
+    people().print(printable(f"{len(outcomes):,} memories read from {file}: {told}."))
+
+
+@app.command("export")
+def export_file(
+    *,
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="Where to write JSON Lines.")],
+    memory: MemoryUrl = None,
+    kind: Kinds = None,
+    namespace: Namespace = None,
+    as_json: JsonFlag = False,
+) -> None:
+    """Write the memories of a store to a file."""
+    filters = MemoryFilters(
+        kinds=tuple(check_kind(name) for name in kind or ()),
+        namespaces=() if namespace is None else (namespace,),
+    )
+
+    async def write() -> int:
+        async with _opened(memory) as store:
+            with notes().status("Writing …"):
+                return await export_memories(store, file, filters=filters)
+
+    written = asyncio.run(write())
+    if as_json:
+        print_json({"written": written, "file": str(file)})
+        return
+    people().print(printable(f"{written:,} memories written to {file}."))
+
+
+@app.command()
+def stats(*, memory: MemoryUrl = None, as_json: JsonFlag = False) -> None:
+    """Say what a store holds."""
+
+    async def read() -> MemoryStats:
+        async with _opened(memory) as store:
+            return await store.stats()
+
+    found = asyncio.run(read())
+    if as_json:
+        print_json(stats_as_json(found))
+        return
+    people().print(stats_table(found))
+
+
+@app.command("eval")
+def evaluate(
+    *,
+    file: Annotated[
+        Path, typer.Argument(metavar="FILE", help="Questions with their evidence, JSON Lines.")
+    ],
+    memory: MemoryUrl = None,
+    kind: Kinds = None,
+    budget: Annotated[
+        list[int] | None,
+        typer.Option("--budget", metavar="TOKENS", help="A budget; may be repeated."),
+    ] = None,
+    preset: Annotated[str, typer.Option("--preset", help="The kind of agent.")] = "general",
+    as_json: JsonFlag = False,
+) -> None:
+    """Measure how much of the evidence that questions need is recalled within a budget."""
+
+    async def measure() -> None:
+        async with _opened(memory) as store, MemoryAssembler(store, preset=preset) as assembler:
+            await evaluate_file(assembler, file, kinds=kind, budgets=budget, as_json=as_json)
+
+    asyncio.run(measure())
+
+
+@asynccontextmanager
+async def _opened(url: str | None) -> AsyncGenerator[SqliteMemoryStore, None]:
+    """Open the memory store of that URL, and close it again."""
+    if not url:
+        raise ConfigurationError(
+            "No memory store is given.",
+            remedy="Pass --memory sqlite:memory.db, or set CONTEXT_ASSEMBLER_MEMORY.",
+        )
+    async with open_memory(url) as store:
+        yield store
+
+
+async def _remember(url: str | None, record: MemoryRecord) -> Remembered:
+    async with _opened(url) as store:
+        [outcome] = await store.remember([record])
+    return outcome

@@ -1,0 +1,107 @@
+"""How memories, and what was recalled of them, are shown to people and programs."""
+
+from collections.abc import Mapping, Sequence
+
+from rich.table import Table
+
+from context_assembler.cli.screen import one_line, spelling
+from context_assembler.values.memories.codec import encode_memory
+from context_assembler.values.memories.records import MemoryStats
+from context_assembler.values.parts import Json
+from context_assembler.values.recall import FormattedContext, RecallExplanation
+
+
+def context_as_json(context: FormattedContext, *, with_explanations: bool) -> dict[str, Json]:
+    """Return a context for programs."""
+    shown: dict[str, Json] = {
+        "markdown": context.markdown,
+        "token_count": context.token_count,
+        "sources_used": [*context.sources_used],
+        "source_status": {**context.source_status},
+        "source_notes": {**context.source_notes},
+        "budget_exceeded": context.budget_exceeded,
+        "truncated_items": [*context.truncated_items],
+        "items": [
+            {
+                "record": encode_memory(shown.record),
+                "source": shown.source,
+                "found_in": [*shown.found_in],
+                "score": shown.score,
+                "tokens": shown.tokens,
+                "is_truncated": shown.is_truncated,
+            }
+            for shown in context.items
+        ],
+    }
+    if with_explanations:
+        shown["explanations"] = [
+            {
+                "id": row.memory_id,
+                "kind": row.kind,
+                "source": row.source,
+                "outcome": row.outcome,
+                "reason": row.reason,
+                "score": row.score,
+                "scores": {**row.scores},
+            }
+            for row in context.explanations
+        ]
+    return shown
+
+
+def explanations_table(rows: Sequence[RecallExplanation]) -> Table:
+    """Return a row for each candidate: in or not, why, and what its score is made of."""
+    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
+    for heading in ("score", "outcome", "memory", "source", "reason", "made of"):
+        table.add_column(heading, justify="right" if heading == "score" else "left")
+    for row in rows:
+        parts = ", ".join(f"{name} {value:.2f}" for name, value in row.scores.items() if value)
+        table.add_row(
+            f"{row.score:.3f}",
+            row.outcome.replace("_", " "),
+            one_line(row.memory_id, max_chars=24),
+            one_line(row.source, max_chars=30),
+            row.reason,
+            parts,
+        )
+    return table
+
+
+def record_table(encoded: Mapping[str, Json]) -> Table:
+    """Return a row for each field of a memory."""
+    table = _fields()
+    for name, value in encoded.items():
+        if name != "vector":
+            table.add_row(name, one_line(spelling(value), max_chars=2_000))
+    return table
+
+
+def stats_as_json(stats: MemoryStats) -> dict[str, Json]:
+    """Return what a store holds for programs."""
+    return {
+        "records": stats.records,
+        "by_kind": {**stats.by_kind},
+        "by_namespace": {**stats.by_namespace},
+        "vectors": stats.vectors,
+        "vector_model": stats.vector_model,
+        "vector_dimension": stats.vector_dimension,
+        "oldest_at": None if stats.oldest_at is None else stats.oldest_at.isoformat(),
+        "newest_at": None if stats.newest_at is None else stats.newest_at.isoformat(),
+        "bytes": stats.bytes,
+    }
+
+
+def stats_table(stats: MemoryStats) -> Table:
+    """Return what a store holds for people."""
+    table = _fields()
+    for name, value in stats_as_json(stats).items():
+        if value is not None:
+            table.add_row(name.replace("_", " "), one_line(spelling(value), max_chars=500))
+    return table
+
+
+def _fields() -> Table:
+    table = Table(box=None, show_header=False, pad_edge=False, padding=(0, 2, 0, 0))
+    table.add_column(style="bold")
+    table.add_column()
+    return table

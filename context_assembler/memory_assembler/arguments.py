@@ -1,0 +1,85 @@
+"""What a memory assembler is given, checked at the edge."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TypeAlias
+
+from context_assembler.errors import InvalidParameterError
+from context_assembler.ports import MemorySource
+from context_assembler.values.memories.kinds import KINDS, MemoryKind, check_kind
+from context_assembler.values.memories.records import MemoryFilters
+
+SourceArgument: TypeAlias = str | Path | MemorySource
+
+
+def listed(sources: SourceArgument | Sequence[SourceArgument]) -> list[SourceArgument]:
+    """Return the sources, of which a single one may have been given."""
+    if isinstance(sources, str | Path | MemorySource):
+        return [sources]
+    return list(sources)
+
+
+def distinct_names(sources: Sequence[MemorySource]) -> list[str]:
+    """Return the sources' names, those of a name that was there already with a number."""
+    names: list[str] = []
+    for source in sources:
+        name, number = source.name, 2
+        while name in names:
+            name, number = f"{source.name}-{number}", number + 1
+        names.append(name)
+    return names
+
+
+def checked_kinds(
+    context_types: Sequence[str] | str | None, filters: MemoryFilters
+) -> tuple[MemoryKind, ...]:
+    """Return the kinds to look for, each once; all of them where none are named.
+
+    Raises:
+        InvalidContextTypeError: There is no such kind.
+    """
+    if context_types is None:
+        return filters.kinds or tuple(KINDS)
+    given = [context_types] if isinstance(context_types, str) else context_types
+    return tuple(dict.fromkeys(check_kind(kind) for kind in given))
+
+
+def check_number(name: str, given: object, *, most: int | None = None) -> None:
+    """Refuse what is no whole number from 1 on.
+
+    Raises:
+        InvalidParameterError: It is none, or larger than `most`.
+    """
+    is_number = isinstance(given, int) and not isinstance(given, bool)
+    number = given if isinstance(given, int) else 0
+    if not is_number or number < 1 or (most is not None and number > most):
+        raise InvalidParameterError(
+            name,
+            given,
+            rule="must be a whole number of at least 1" + (f" and at most {most}" if most else ""),
+            remedy="Pass such as 20 items, or 2000 tokens.",
+        )
+
+
+def check_words(name: str, given: object) -> None:
+    """Refuse what is no text, or says nothing.
+
+    Raises:
+        InvalidParameterError: It is.
+    """
+    if not isinstance(given, str) or not given.strip():
+        raise InvalidParameterError(
+            name, given, rule="must say something", remedy="Pass a word or more."
+        )
+
+
+def check_text(name: str, given: object) -> None:
+    """Refuse what is no text.
+
+    Raises:
+        InvalidParameterError: It is none.
+    """
+    if not isinstance(given, str):
+        raise InvalidParameterError(
+            name, given, rule="must be text", remedy="Pass a string; '' for nothing."
+        )

@@ -1,0 +1,117 @@
+"""What sources are asked for, and asking those that can list or look up more than they find."""
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Final, Protocol, runtime_checkable
+
+from context_assembler.errors import AssemblyError
+from context_assembler.memory_assembler.arguments import distinct_names
+from context_assembler.ports import Embed, MemorySource
+from context_assembler.recall.ask_relations import ask_relations
+from context_assembler.recall.ask_sources import Ask
+from context_assembler.recall.walk_relations import relate
+from context_assembler.values.memories.kinds import MemoryKind
+from context_assembler.values.memories.records import MemoryFilters, MemoryOrder, MemoryRecord
+from context_assembler.values.memories.vectors import Vector
+from context_assembler.values.recall import Candidate, Signals
+from context_assembler.values.recall_settings import RecallSettings
+
+_LEAST_ASKED: Final = 200  # of each source: what stands around lifts what words alone do not
+_MOST_ASKED: Final = 1_000
+_STARTS: Final = 8  # entities that relations are walked from
+_LESSONS: Final = 1_000
+_LESSON_KINDS: Final[tuple[MemoryKind, ...]] = ("experiences", "values", "patterns")
+
+
+@runtime_checkable
+class _Listing(Protocol):
+    async def list_records(
+        self, *, order: MemoryOrder = "newest", limit: int = 20, filters: MemoryFilters
+    ) -> Sequence[MemoryRecord]: ...
+
+
+def make_asks(
+    sources: Sequence[MemorySource],
+    kinds: Sequence[MemoryKind],
+    filters: MemoryFilters,
+    settings: RecallSettings,
+    *,
+    limit: int,
+    vector: Vector | None,
+) -> list[Ask]:
+    """Return what each source is asked of each kind, named by the kind where there is one source."""
+    names = distinct_names(sources)
+    order: MemoryOrder = "most_important" if settings.strategy == "important" else "newest"
+    return [
+        Ask(
+            name=kind if len(names) == 1 else f"{name}/{kind}",
+            source=source,
+            kind=kind,
+            filters=filters,
+            limit=min(max(_LEAST_ASKED, 3 * limit), _MOST_ASKED),
+            vector=vector,
+            order=order,
+        )
+        for name, source in zip(names, sources, strict=True)
+        for kind in kinds
+    ]
+
+
+async def place_query(
+    embed: Embed | None, signals: Signals
+) -> tuple[Vector | None, dict[str, str]]:
+    """Return the query's vector; where the model cannot be used, why, under `embedding`."""
+    if embed is None or not signals.query.strip():
+        return None, {}
+    try:
+        [vector] = await embed.embed([signals.query], purpose="query")
+    except AssemblyError as error:
+        return None, {"embedding": f"searched by words alone: {error.problem}"}
+    return vector, {}
+
+
+async def walk_from(
+    sources: Sequence[MemorySource],
+    ranked: Sequence[Candidate],
+    filters: MemoryFilters,
+    *,
+    depth: int,
+) -> list[Candidate]:
+    """Return what is connected with the best entities; a source that fails adds nothing."""
+    starts = [c for c in ranked if c.record.kind == "entities"][:_STARTS]
+    if not starts or not depth:
+        return []
+    wanted = replace(filters, kinds=("relations",))
+    ids = [start.record.id for start in starts]
+    walks = await asyncio.gather(
+        *(ask_relations(source, ids, depth=depth, filters=wanted) for source in sources),
+        return_exceptions=True,
+    )
+    related: list[Candidate] = []
+    for walk in walks:
+        if not isinstance(walk, BaseException):
+            reached, records = walk
+            related += relate(reached, records, ranked)
+    return related
+
+
+async def list_lessons(
+    sources: Sequence[MemorySource], domain: str, filters: MemoryFilters
+) -> list[MemoryRecord]:
+    """Return experiences, principles and patterns, each once, those that name the domain first.
+
+    Sources that can list are read newest first, others are searched for the domain.
+    """
+    wanted = replace(filters, kinds=_LESSON_KINDS)
+    groups = await asyncio.gather(*(_lessons_of(source, domain, wanted) for source in sources))
+    return list({record.id: record for group in groups for record in group}.values())
+
+
+async def _lessons_of(
+    source: MemorySource, domain: str, filters: MemoryFilters
+) -> list[MemoryRecord]:
+    found = [hit.record for hit in await source.search(domain, limit=_LESSONS, filters=filters)]
+    if isinstance(source, _Listing):
+        found += await source.list_records(order="newest", limit=_LESSONS, filters=filters)
+    return found

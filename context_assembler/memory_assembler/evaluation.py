@@ -1,0 +1,48 @@
+"""Grading a memory assembler by questions and the evidence that they need."""
+
+from collections.abc import Callable, Sequence
+
+from context_assembler.memory_assembler import MAX_LIMIT, MemoryAssembler
+from context_assembler.recall.evaluate import (
+    DEFAULT_BUDGETS_TOKENS,
+    Evaluation,
+    Question,
+    evaluate,
+    read_questions,
+)
+from context_assembler.values.memories.records import NO_FILTERS, MemoryFilters
+from context_assembler.values.recall import FormattedContext
+
+__all__ = ["evaluate_recall", "read_questions"]
+
+
+async def evaluate_recall(
+    assembler: MemoryAssembler,
+    questions: Sequence[Question],
+    *,
+    context_types: Sequence[str] | str | None = None,
+    budgets_tokens: Sequence[int] = DEFAULT_BUDGETS_TOKENS,
+    on_answer: Callable[[], object] = lambda: None,
+) -> Evaluation:
+    """Return how much of the questions' evidence is recalled within each budget.
+
+    Args:
+        context_types: The kinds to look for; by default all.
+        on_answer: Called after each question, for those who wait.
+
+    Raises:
+        InvalidContextTypeError: There is no such kind.
+        InvalidParameterError: A budget is no number of tokens.
+    """
+
+    async def recall(question: Question, budget_tokens: int) -> FormattedContext:
+        namespace = question.namespace
+        return await assembler.assemble_context(
+            question.question,
+            context_types=context_types,
+            limit=MAX_LIMIT,
+            max_tokens=budget_tokens,
+            filters=NO_FILTERS if namespace is None else MemoryFilters(namespaces=(namespace,)),
+        )
+
+    return await evaluate(questions, recall, budgets_tokens=budgets_tokens, on_answer=on_answer)

@@ -1,0 +1,104 @@
+"""Contexts that are made of more than what was recalled, or of less."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from context_assembler.recall.compress import Compressed
+from context_assembler.recall.fit_budget import CountText
+from context_assembler.recall.premortem import PremortemContext, PremortemLine, write_premortem
+from context_assembler.recall.task_path import TaskPath
+from context_assembler.values.recall import RECALL_TAG, FormattedContext, RecallExplanation
+from context_assembler.values.texts.cleaning import clean_text
+from context_assembler.values.texts.fences import escape_tag
+
+
+def join_task_path(
+    task: TaskPath, recalled: FormattedContext, *, max_tokens: int, count_text: CountText
+) -> FormattedContext:
+    """Return where the agent stands above what was recalled; alone where both do not fit."""
+    pieces = [piece for piece in (task.markdown.rstrip(), recalled.markdown) if piece]
+    joined = "\n\n".join(pieces)
+    token_count = count_text(joined)
+    ran_out = recalled.budget_exceeded or task.left_out > 0
+    if token_count <= max_tokens:
+        return replace(recalled, markdown=joined, token_count=token_count, budget_exceeded=ran_out)
+    alone = task.markdown.rstrip()
+    return replace(
+        recalled,
+        markdown=alone,
+        token_count=count_text(alone) if alone else 0,
+        items=(),
+        sources_used=(),
+        truncated_items=(),
+        budget_exceeded=True,
+        explanations=tuple(
+            _left_out(row, "there was no room beside the task") for row in recalled.explanations
+        ),
+    )
+
+
+def with_compressed(context: FormattedContext, smaller: Compressed) -> FormattedContext:
+    """Return the context with its items made smaller, and the explanations with them."""
+    gone = {shown.record.id for shown in smaller.left_out}
+    cut = set(smaller.shortened)
+    explanations = tuple(
+        _left_out(row, "it was left out to make the context smaller")
+        if row.memory_id in gone and row.outcome != "left_out"
+        else replace(row, outcome="shortened")
+        if row.memory_id in cut and row.outcome == "kept"
+        else row
+        for row in context.explanations
+    )
+    return replace(
+        context,
+        markdown=smaller.markdown,
+        items=smaller.items,
+        token_count=smaller.token_count,
+        sources_used=tuple(dict.fromkeys(shown.source for shown in smaller.items)),
+        truncated_items=tuple(shown.record.id for shown in smaller.items if shown.is_truncated),
+        budget_exceeded=context.budget_exceeded or bool(gone or cut),
+        explanations=explanations,
+    )
+
+
+def fit_premortem(
+    lines: Sequence[PremortemLine],
+    *,
+    domain: str,
+    strategy: str | None,
+    max_tokens: int,
+    count_text: CountText,
+) -> PremortemContext:
+    """Return the lines that fit; one of each heading comes before the second of any."""
+    title = " ".join(clean_text(domain if strategy is None else f"{domain}, {strategy}").split())
+    title = escape_tag(RECALL_TAG, title)
+    kept: set[int] = set()
+    for at in _turn_by_turn(lines):
+        shown = [line for place, line in enumerate(lines) if place in {*kept, at}]
+        if count_text(write_premortem(shown, title=title)) <= max_tokens:
+            kept.add(at)
+    shown = [line for place, line in enumerate(lines) if place in kept]
+    markdown = write_premortem(shown, title=title)
+    token_count = count_text(markdown)
+    if token_count > max_tokens:
+        markdown, token_count = "", 0
+    return PremortemContext(
+        markdown=markdown,
+        lines=tuple(shown),
+        left_out=tuple(line for place, line in enumerate(lines) if place not in kept),
+        token_count=token_count,
+    )
+
+
+def _turn_by_turn(lines: Sequence[PremortemLine]) -> list[int]:
+    """Return the places of the first line of each heading, then of the second, and so on."""
+    seen: dict[str, int] = {}
+    turns: list[tuple[int, int]] = []
+    for at, line in enumerate(lines):
+        seen[line.heading] = seen.get(line.heading, 0) + 1
+        turns.append((seen[line.heading], at))
+    return [at for _, at in sorted(turns)]
+
+
+def _left_out(row: RecallExplanation, reason: str) -> RecallExplanation:
+    return replace(row, outcome="left_out", reason=reason)

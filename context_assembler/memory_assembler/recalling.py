@@ -1,0 +1,149 @@
+"""Recall behind its waiting: from what the sources answered to a context that fits."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import Final
+
+from context_assembler.memory.preparing import may_hold_secret
+from context_assembler.recall.dedupe import dedupe
+from context_assembler.recall.explain import explain_recall
+from context_assembler.recall.fit_budget import BudgetRules, CountText, fit_budget
+from context_assembler.recall.format_items import make_layout
+from context_assembler.recall.rank import rank_candidates
+from context_assembler.recall.score import score_answer
+from context_assembler.values.memories.records import MemoryRecord
+from context_assembler.values.recall import (
+    Candidate,
+    FormattedContext,
+    Signals,
+    SourceAnswer,
+    SourceState,
+)
+from context_assembler.values.recall_settings import RecallSettings
+from context_assembler.values.texts.cleaning import clean_text
+from context_assembler.values.texts.secret_masking import mask_secrets
+
+JUST_NOW: Final = "just now"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Recalling:
+    """One recall behind its waiting: everything here is a function of what was answered.
+
+    Attributes:
+        count: What `max_tokens` is counted with.
+    """
+
+    signals: Signals
+    settings: RecallSettings
+    now: datetime
+    limit: int
+    max_tokens: int
+    count: CountText
+    masks_secrets: bool
+
+    def rank(
+        self, answers: Sequence[SourceAnswer]
+    ) -> tuple[list[Candidate], list[Candidate], dict[str, SourceState]]:
+        """Return the candidates, best first, those below the floor, and each source's state."""
+        found: list[Candidate] = []
+        below: list[Candidate] = []
+        states: dict[str, SourceState] = {}
+        for answer in answers:
+            weighed = score_answer(
+                answer,
+                self.signals,
+                now=self.now,
+                half_life_hours=self.settings.half_life_hours,
+                floor=self.settings.floor,
+            )
+            found += weighed.candidates
+            below += weighed.below_floor
+            is_below = answer.state == "ok" and not weighed.candidates
+            states[answer.source] = "below_floor" if is_below else answer.state
+        ranked = rank_candidates(
+            found, settings=self.settings, has_query=bool(self.signals.terms), now=self.now
+        )
+        return ranked, below, states
+
+    def shape(
+        self,
+        candidates: Sequence[Candidate],
+        below: Sequence[Candidate],
+        states: Mapping[str, SourceState],
+        notes: Mapping[str, str],
+    ) -> FormattedContext:
+        """Return the context: each thing once, what fits, and why."""
+        once = dedupe(
+            [self._shown(candidate) for candidate in candidates],
+            near_duplicate=self.settings.near_duplicate,
+        )
+        layout = make_layout(now=self.now, order=self.settings.order, states=states)
+        rules = BudgetRules(
+            max_tokens=self.max_tokens,
+            limit=self.limit,
+            shares=self.settings.shares,
+            largest_share=self.settings.largest_share,
+        )
+        fitted = fit_budget(once.candidates, rules=rules, layout=layout, count_text=self.count)
+        low = [(candidate, "it is below the floor of relevance") for candidate in below]
+        return FormattedContext(
+            markdown=fitted.markdown,
+            items=fitted.items,
+            token_count=fitted.token_count,
+            sources_used=tuple(dict.fromkeys(shown.source for shown in fitted.items)),
+            source_status=dict(states),
+            source_notes=dict(notes),
+            budget_exceeded=fitted.ran_out_of_room,
+            truncated_items=tuple(shown.record.id for shown in fitted.items if shown.is_truncated),
+            explanations=explain_recall(
+                once.candidates, fitted.items, [*once.duplicates, *fitted.left_out, *low]
+            ),
+            signals=self.signals,
+        )
+
+    def update(self, context: FormattedContext, record: MemoryRecord) -> FormattedContext:
+        """Return the context with one more record, ranked by the words it shares with the query.
+
+        What the context had keeps its score.
+        """
+        had = [
+            Candidate(
+                record=shown.record,
+                source=shown.source,
+                order=at,
+                score=shown.score,
+                scores=shown.scores,
+                found_in=shown.found_in,
+            )
+            for at, shown in enumerate(context.items)
+        ]
+        terms = self.signals.terms
+        said = record.text.casefold()
+        shared = sum(term.rstrip("*") in said for term in terms) / len(terms) if terms else 1.0
+        fresh = Candidate(
+            record=record,
+            source=JUST_NOW,
+            order=-1,
+            score=0.0,
+            scores={"relevance": shared, "recency": 1.0, "importance": record.importance},
+            found_in=(JUST_NOW,),
+            reason="it just happened",
+        )
+        [ranked] = rank_candidates(
+            [fresh], settings=self.settings, has_query=bool(terms), now=self.now
+        )
+        updated = self.shape([*had, ranked], (), context.source_status, context.source_notes)
+        known = {(row.source, row.memory_id) for row in updated.explanations}
+        earlier = (row for row in context.explanations if (row.source, row.memory_id) not in known)
+        return replace(updated, explanations=(*updated.explanations, *earlier))
+
+    def _shown(self, candidate: Candidate) -> Candidate:
+        """Return the candidate with a text that may be shown."""
+        text = clean_text(candidate.record.text)
+        if self.masks_secrets and may_hold_secret(text):
+            text = mask_secrets(text).text
+        if text == candidate.record.text:
+            return candidate
+        return replace(candidate, record=replace(candidate.record, text=text))

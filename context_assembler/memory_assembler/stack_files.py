@@ -1,0 +1,47 @@
+"""A task stack in a file, so that an agent goes on where it stopped."""
+
+import os
+from pathlib import Path
+
+from context_assembler.errors import ConfigurationError
+from context_assembler.values.task_stack import TaskStack
+
+
+def save_stack(stack: TaskStack, path: str | Path) -> None:
+    """Write the stack to a file, which at every moment holds this stack or the one before.
+
+    Raises:
+        ConfigurationError: The file cannot be written.
+    """
+    target = Path(path).expanduser()
+    draft = target.with_name(f".{target.name}.{os.getpid()}")
+    try:
+        draft.write_text(stack.dump(), encoding="utf-8")
+        draft.replace(target)
+    except OSError as error:
+        draft.unlink(missing_ok=True)
+        raise _unusable(target, "written", error) from error
+
+
+def load_stack(path: str | Path) -> TaskStack:
+    """Return the stack of a file; an empty one where there is no file.
+
+    Raises:
+        MemoryFormatError: The file holds no stack, or one of a newer version.
+        ConfigurationError: The file cannot be read.
+    """
+    source = Path(path).expanduser()
+    try:
+        dumped = source.read_text(encoding="utf-8", errors="replace")
+    except FileNotFoundError:
+        return TaskStack()
+    except OSError as error:
+        raise _unusable(source, "read", error) from error
+    return TaskStack.load(dumped)
+
+
+def _unusable(path: Path, act: str, error: OSError) -> ConfigurationError:
+    return ConfigurationError(
+        f"The file {str(path)!r} cannot be {act}: {error.strerror}.",
+        remedy="Check the path and its permissions.",
+    )

@@ -1,0 +1,187 @@
+"""The step that asks every source at once, and waits for none longer than it may."""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import Any, Final, Protocol, TypeAlias, runtime_checkable
+
+from context_assembler.errors import MissingExtraError, VectorModelError
+from context_assembler.ports import MemorySource
+from context_assembler.recall.speakers import mentioned_speakers, without_names
+from context_assembler.values.memories.kinds import MemoryKind
+from context_assembler.values.memories.records import (
+    MemoryFilters,
+    MemoryHit,
+    MemoryOrder,
+    MemoryRecord,
+)
+from context_assembler.values.memories.vectors import Vector
+from context_assembler.values.recall import Neighbour, Signals, SourceAnswer, SourceState
+
+REACH: Final = 2
+"""How many places before and behind a hit are looked at."""
+
+_HITS_WITH_NEIGHBOURS: Final = 150
+_PROBLEM_CHARS: Final = 200
+
+Sleep: TypeAlias = Callable[[float], Awaitable[object]]
+
+
+@runtime_checkable
+class _Neighbourhood(Protocol):
+    async def neighbours(
+        self, memory_ids: Sequence[str], *, before: int = 2, after: int = 2
+    ) -> Mapping[str, tuple[MemoryRecord, ...]]: ...
+
+
+@runtime_checkable
+class _Listing(Protocol):
+    async def list_records(
+        self, *, order: MemoryOrder = "newest", limit: int = 20, filters: MemoryFilters
+    ) -> Sequence[MemoryRecord]: ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ask:
+    """What one source is asked of one kind.
+
+    Attributes:
+        name: What the answer is called.
+        order: What to list where there is no query.
+    """
+
+    name: str
+    source: MemorySource
+    kind: MemoryKind
+    filters: MemoryFilters
+    limit: int
+    vector: Vector | None = None
+    order: MemoryOrder = "newest"
+
+
+@dataclass(slots=True)
+class _Progress:
+    """What is known of an answer so far: it is not lost when time runs out."""
+
+    hits: tuple[MemoryHit, ...] = ()
+    neighbours: dict[str, tuple[Neighbour, ...]] = field(
+        default_factory=dict[str, tuple[Neighbour, ...]]
+    )
+    note: str | None = None
+
+
+async def ask_sources(
+    asks: Sequence[Ask],
+    signals: Signals,
+    *,
+    seconds_per_source: float,
+    seconds_in_all: float,
+    sleep: Sleep = asyncio.sleep,
+) -> list[SourceAnswer]:
+    """Return what each source says, in the order of asking, whatever the order of answering.
+
+    A source that fails or is late costs nobody else anything; what it said in time is kept.
+
+    Args:
+        sleep: Returns after so many seconds.
+    """
+    all_over = asyncio.ensure_future(sleep(seconds_in_all))
+    try:
+        return await asyncio.gather(
+            *(_ask(ask, signals, seconds_per_source, all_over, sleep) for ask in asks)
+        )
+    finally:
+        all_over.cancel()
+
+
+async def _ask(
+    ask: Ask, signals: Signals, seconds: float, all_over: asyncio.Future[object], sleep: Sleep
+) -> SourceAnswer:
+    progress = _Progress()
+    work = asyncio.ensure_future(_answer(ask, signals, progress))
+    late = asyncio.ensure_future(sleep(seconds))
+    ends: list[asyncio.Future[Any]] = [work, late, all_over]
+    try:
+        await asyncio.wait(ends, return_when=asyncio.FIRST_COMPLETED)
+        state, reason = _outcome(work, progress, is_all_over=all_over.done())
+    finally:
+        late.cancel()
+        work.cancel()
+        work.add_done_callback(_let_go)  # a source that ignores the end may fail unheard
+    return SourceAnswer(
+        source=ask.name,
+        kind=ask.kind,
+        state=state,
+        hits=progress.hits,
+        neighbours=dict(progress.neighbours),
+        reason=reason,
+    )
+
+
+def _outcome(
+    work: asyncio.Future[str | None], progress: _Progress, *, is_all_over: bool
+) -> tuple[SourceState, str | None]:
+    if not work.done():
+        whose = "all sources together" if is_all_over else "the source"
+        return "timed_out", f"the time of {whose} was over"
+    error = work.exception()
+    if error is not None:
+        shown = " ".join(f"{type(error).__name__}: {error}".split())
+        return "failed", shown[:_PROBLEM_CHARS]
+    if skipped := work.result():
+        return "skipped", skipped
+    return ("ok" if progress.hits else "empty"), progress.note
+
+
+def _let_go(work: asyncio.Future[str | None]) -> None:
+    if not work.cancelled():
+        work.exception()
+
+
+async def _answer(ask: Ask, signals: Signals, progress: _Progress) -> str | None:
+    """Fill in what the source says; return why it was not asked."""
+    filters = replace(ask.filters, kinds=(ask.kind,))
+    if not signals.terms and ask.vector is None:
+        if not isinstance(ask.source, _Listing):
+            return "it lists nothing, and there is no query"
+        listed = await ask.source.list_records(order=ask.order, limit=ask.limit, filters=filters)
+        progress.hits = tuple(MemoryHit(record=r, order=at) for at, r in enumerate(listed))
+        return None
+    progress.hits = await _search(ask, signals.search_text, filters, progress)
+    names = mentioned_speakers(signals, [hit.record for hit in progress.hits])
+    nameless = without_names(signals.search_text, names)
+    if names and nameless.strip():
+        # Who speaks is known of every turn: the name's own words would only drown the others.
+        progress.hits = await _search(ask, nameless, filters, progress) or progress.hits
+    if isinstance(ask.source, _Neighbourhood):
+        await _ask_neighbours(ask.source, progress)
+    return None
+
+
+async def _search(
+    ask: Ask, text: str, filters: MemoryFilters, progress: _Progress
+) -> tuple[MemoryHit, ...]:
+    search = partial(ask.source.search, text, limit=ask.limit, filters=filters)
+    if ask.vector is None or progress.note is not None:
+        return tuple(await search())
+    try:
+        return tuple(await search(vector=ask.vector))
+    except (MissingExtraError, VectorModelError) as error:
+        progress.note = f"searched by words alone: {error.problem}"
+        return tuple(await search())
+
+
+async def _ask_neighbours(source: _Neighbourhood, progress: _Progress) -> None:
+    ids = [hit.record.id for hit in progress.hits[:_HITS_WITH_NEIGHBOURS]]
+    earlier = await source.neighbours(ids, before=REACH, after=0)
+    later = await source.neighbours(ids, before=0, after=REACH)
+    for memory_id in ids:
+        before, after = earlier.get(memory_id, ()), later.get(memory_id, ())
+        progress.neighbours[memory_id] = (
+            *(
+                Neighbour(record=record, distance=at - len(before))
+                for at, record in enumerate(before)
+            ),
+            *(Neighbour(record=record, distance=at) for at, record in enumerate(after, 1)),
+        )

@@ -1,0 +1,190 @@
+"""Letting each thing be said once."""
+
+import builtins
+import random
+import string
+from collections.abc import Sequence
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from context_assembler.recall import similar_texts
+from context_assembler.recall.dedupe import dedupe
+from context_assembler.recall.similar_texts import (
+    MAX_EXACT,
+    load_likeness,
+    plain_likeness,
+    sampled_pairs,
+    similar_pairs,
+)
+from context_assembler.values.memories.metadata import CodeMetadata
+from context_assembler.values.recall import Candidate
+from tests.recall.building import candidate, record
+
+TEXT = "The deployment runs every Friday at noon, after the nightly tests have passed."
+
+
+def kept(*candidates: Candidate) -> list[tuple[str, tuple[str, ...]]]:
+    once = dedupe(candidates, near_duplicate=0.9)
+    return [(c.record.id, c.found_in) for c in once.candidates]
+
+
+def test_the_better_one_stays_and_is_found_wherever_either_was() -> None:
+    better = candidate(record("same", id="x"), score=0.9, source="one")
+    worse = candidate(record("same", id="x"), score=0.2, source="two")
+
+    assert kept(worse, better) == [("x", ("one", "two"))]
+
+
+NEAR = {
+    "another mark": TEXT.replace(".", "!"),
+    "another case and width": TEXT.upper().replace("F", "\uff26"),
+    "other white space": TEXT.replace(" ", "\n  "),
+}
+
+
+@pytest.mark.parametrize("text", NEAR.values(), ids=NEAR.keys())
+def test_nearly_equal_texts_are_one(text: str) -> None:
+    once = dedupe(
+        [candidate(record(TEXT, id="a"), score=0.9), candidate(record(text, id="b"))],
+        near_duplicate=0.9,
+    )
+
+    assert [c.record.id for c in once.candidates] == ["a"]
+    assert [reason for _, reason in once.duplicates] == ["it says nearly what a better one says"]
+
+
+def test_scripts_without_spaces_are_compared_too() -> None:
+    left, right = (
+        "部署在每周五中午进行\uff0c前提是夜间测试已经通过。",
+        "部署在每周五中午进行\uff0c前提是夜间测试已通过。",
+    )
+
+    assert len(kept(candidate(record(left)), candidate(record(right)))) == 1
+
+
+def test_what_two_people_say_are_two_things() -> None:
+    said = [record(TEXT, id=name, author=name) for name in ("Ann", "Bob")]
+
+    assert len(kept(*map(candidate, said))) == 2
+
+
+def test_one_place_of_a_file_is_shown_once() -> None:
+    place = CodeMetadata(path="a.py", symbol="run")
+    versions = [
+        record("def run(): ...", id="old", kind="code", metadata=place),
+        record(
+            "async def run(store, clock): return await store()",
+            id="new",
+            kind="code",
+            metadata=place,
+        ),
+    ]
+    other = record(
+        "class Walk: pass", id="o", kind="code", metadata=CodeMetadata(path="a.py", symbol="Walk")
+    )
+
+    assert len(kept(*map(candidate, [*versions, other]))) == 2
+
+
+def test_a_duplicate_of_a_duplicate_gives_its_sources_to_the_best() -> None:
+    best = candidate(record(TEXT, id="a"), score=0.9, source="one")
+    near = candidate(record(f"{TEXT}!", id="b"), score=0.8, source="two")
+    same = candidate(record("something else", id="b"), score=0.7, source="three")
+
+    assert kept(best, near, same) == [("a", ("one", "two", "three"))]
+
+
+def test_likeness_is_no_chain() -> None:
+    texts = ["a" * 100, "a" * 90 + "b" * 10, "a" * 80 + "b" * 20]
+
+    names = kept(
+        *(
+            candidate(record(text, id=text[-20:]), score=1 - at / 10)
+            for at, text in enumerate(texts)
+        )
+    )
+
+    assert [name for name, _ in names] == [texts[0][-20:], texts[2][-20:]]
+
+
+texts = st.lists(st.text("ab 日", max_size=24), max_size=12)
+
+
+@given(texts, st.randoms(use_true_random=False))
+def test_the_order_of_the_candidates_makes_no_difference(
+    given_texts: list[str], chance: random.Random
+) -> None:
+    candidates = [
+        candidate(record(text, id=str(at)), score=at / 20) for at, text in enumerate(given_texts)
+    ]
+    shuffled = chance.sample(candidates, len(candidates))
+
+    assert dedupe(candidates, near_duplicate=0.9) == dedupe(shuffled, near_duplicate=0.9)
+
+
+@given(st.text("abcé日\n ", max_size=80), st.text("abcé日\n ", max_size=80))
+def test_our_own_likeness_is_that_of_rapidfuzz(left: str, right: str) -> None:
+    fast = load_likeness()(left, right, 0.6)
+    own = plain_likeness(left, right, 0.6)
+
+    assert (own if own >= 0.6 else 0) == pytest.approx(fast)
+
+
+def many_texts() -> list[str]:
+    chance = random.Random(7)
+    words = ["".join(chance.choices(string.ascii_lowercase, k=6)) for _ in range(400)]
+    originals = [" ".join(chance.choices(words, k=30)) for _ in range(MAX_EXACT)]
+    copies = [text.replace(text.split()[3], "changed") for text in originals[:40]]
+    return [*originals, *copies]
+
+
+def missing(*names: str) -> object:
+    real = builtins.__import__
+
+    def load(name: str, *rest: object, **more: object) -> object:
+        if name.partition(".")[0] in names:
+            raise ImportError(name)
+        return real(name, *rest, **more)  # type: ignore[arg-type] # pyright: ignore[reportArgumentType]
+
+    return load
+
+
+@pytest.mark.parametrize("absent", [(), ("rapidfuzz", "rensa")], ids=["packages", "none"])
+def test_among_many_texts_the_copies_are_found(
+    absent: Sequence[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(builtins, "__import__", missing(*absent))
+
+    pairs = similar_pairs(many_texts(), least=0.9)
+
+    assert pairs == [(at, MAX_EXACT + at) for at in range(40)]
+
+
+def test_a_text_and_its_double_share_all_pieces_and_are_two() -> None:
+    texts = [*many_texts()[:MAX_EXACT], many_texts()[0] * 3]
+
+    assert similar_pairs(texts, least=0.9) == []
+
+
+def test_pieces_that_all_share_say_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(similar_texts, "_CROWD", 1)
+
+    assert list(sampled_pairs(["abcdefgh", "abcdefgh"])) == []
+
+
+@settings(max_examples=20)
+@given(st.lists(st.text("xyz", min_size=1, max_size=9), max_size=12))
+def test_equal_texts_share_a_sample(given_texts: list[str]) -> None:
+    pairs = set(sampled_pairs(given_texts))
+
+    for left, text in enumerate(given_texts):
+        for right in range(left + 1, len(given_texts)):
+            assert text != given_texts[right] or (left, right) in pairs
+
+
+def test_of_long_texts_both_ends_are_compared() -> None:
+    middle = "m" * 50_000
+
+    assert similar_pairs([f"a{middle}b" * 2, f"a{middle}c" * 2], least=0.9) == [(0, 1)]

@@ -1,0 +1,112 @@
+"""What earlier attempts teach."""
+
+from typing import Any
+
+from context_assembler.memory_assembler.joining import fit_premortem
+from context_assembler.recall.premortem import (
+    PremortemContext,
+    is_of_domain,
+    premortem_lines,
+    write_premortem,
+)
+from context_assembler.values.memories.metadata import (
+    ExperienceMetadata,
+    PatternMetadata,
+    ValueMetadata,
+)
+from context_assembler.values.memories.records import MemoryRecord
+from tests.recall.building import record
+
+
+def tried(text: str, *, importance: float = 0.5, **metadata: Any) -> MemoryRecord:
+    return record(
+        text,
+        id=text[:20],
+        kind="experiences",
+        importance=importance,
+        metadata=ExperienceMetadata(domain="parsing", **metadata),
+    )
+
+
+KNOWN = [
+    tried(
+        "Regex on HTML broke",
+        succeeded=False,
+        strategy="regex",
+        lesson="use a parser",
+        root_cause="Nesting",
+    ),
+    tried(
+        "Regex on logs broke",
+        succeeded=False,
+        strategy="regex",
+        root_cause="nesting ",
+        importance=0.9,
+        surprise=0.2,
+    ),
+    tried(
+        "Parser worked",
+        succeeded=True,
+        strategy="parser",
+        surprise=0.9,
+        prediction="slow",
+        outcome="fast",
+    ),
+    tried("Odd thing", surprise=0.6),
+    record("Parse once", kind="values", metadata=ValueMetadata(domain="Parsing", confidence=0.9)),
+    record("Nesting bites", kind="patterns", metadata=PatternMetadata(domain="parsing")),
+]
+
+
+def fitted(max_tokens: int, *, records: list[MemoryRecord] | None = None) -> PremortemContext:
+    return fit_premortem(
+        premortem_lines(KNOWN if records is None else records),
+        domain="parsing",
+        strategy="regex",
+        max_tokens=max_tokens,
+        count_text=lambda text: len(text.split()),
+    )
+
+
+def test_what_matters_is_told_under_its_heading() -> None:
+    assert write_premortem(premortem_lines(KNOWN), title="parsing") == (
+        "# Before you begin: parsing\n\n"
+        "## Past failures\n\n- Regex on logs broke\n- Regex on HTML broke Lesson: use a parser\n\n"
+        "## How strategies did\n\n"
+        "- regex: 0 of 2 succeeded (0%), 20% off its predictions\n"
+        "- parser: 1 of 1 succeeded (100%), 90% off its predictions\n\n"
+        "## Unexpected outcomes\n\n- expected slow; got fast\n- Odd thing\n\n"
+        "## Root causes\n\n- Nesting (2 times)\n\n"
+        "## Principles\n\n- Parse once (90% sure)\n- Nesting bites"
+    )
+
+
+def test_where_room_is_short_every_heading_has_a_line_first() -> None:
+    context = fitted(62)
+
+    headings = [line.heading for line in context.lines]
+    assert len(set(headings)) >= 4
+    assert context.left_out
+    assert context.token_count <= 62
+
+
+def test_nothing_known_is_said() -> None:
+    assert "Nothing is known" in fitted(100, records=[]).markdown
+    assert fitted(1, records=[]).markdown == ""
+
+
+def test_other_domains_and_strategies_are_left_out() -> None:
+    assert is_of_domain(KNOWN[0], domain="PARSING", strategy="Regex")
+    assert is_of_domain(KNOWN[3], domain="parsing", strategy="regex")
+    assert not is_of_domain(KNOWN[2], domain="parsing", strategy="regex")
+    assert not is_of_domain(KNOWN[0], domain="networks")
+    assert not is_of_domain(record("x"), domain="parsing")
+
+
+def test_a_strategy_without_predictions_and_long_texts_are_told_briefly() -> None:
+    lines = premortem_lines(
+        [tried("y" * 900, succeeded=False, strategy="luck", root_cause="haste")]
+    )
+
+    assert len(lines[0].text) == 400
+    assert [line.text for line in lines][1:] == ["luck: 0 of 1 succeeded (0%)", "haste"]

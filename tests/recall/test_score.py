@@ -1,0 +1,166 @@
+"""How well each record of an answer fits."""
+
+import pytest
+
+from context_assembler.recall.read_signals import read_signals
+from context_assembler.recall.score import is_relevant, recency_of, score_answer
+from context_assembler.values.memories.metadata import EventMetadata
+from context_assembler.values.memories.records import MemoryRecord
+from context_assembler.values.recall import Neighbour, SourceAnswer
+from tests.recall.building import NOW, answer, hit, hours_ago, record
+
+DOG, CAT, COW = record("a dog"), record("a cat"), record("a cow")
+
+
+def relevance(given: SourceAnswer, query: str = "dog") -> dict[str, float]:
+    weighed = score_answer(given, read_signals(query), now=NOW, half_life_hours=24, floor=0.0)
+    return {c.record.id: c.scores["relevance"] for c in weighed.candidates}
+
+
+def test_scores_are_parts_of_the_best_of_the_source() -> None:
+    scores = relevance(answer(hit(DOG, bm25=8.0), hit(CAT, bm25=2.0)))
+
+    assert scores == {"a dog": 1.0, "a cat": 0.25}
+
+
+def test_words_that_all_count_nothing_are_equal() -> None:
+    assert relevance(answer(hit(DOG, bm25=0.0), hit(CAT, bm25=0.0))) == {"a dog": 1, "a cat": 1}
+
+
+def test_meaning_counts_above_what_is_usual() -> None:
+    scores = relevance(
+        answer(hit(DOG, similarity=0.9), hit(CAT, similarity=0.5), hit(COW, similarity=0.7))
+    )
+
+    assert scores == {"a dog": 1.0}
+
+
+def test_meanings_that_are_all_alike_count_as_they_are() -> None:
+    assert relevance(answer(hit(DOG, similarity=0.5), hit(CAT, similarity=0.5))) == {
+        "a dog": 1,
+        "a cat": 1,
+    }
+
+
+def test_both_sides_are_weighed_together() -> None:
+    scores = relevance(
+        answer(hit(DOG, bm25=4.0, similarity=0.9), hit(CAT, bm25=4.0, similarity=0.1))
+    )
+
+    assert scores["a cat"] == pytest.approx(0.6)
+
+
+def test_what_was_listed_is_worth_the_same() -> None:
+    assert relevance(answer(hit(DOG), hit(CAT)), "") == {"a dog": 1.0, "a cat": 1.0}
+
+
+def test_what_stands_beside_a_hit_comes_in() -> None:
+    beside = {"a dog": (Neighbour(record=CAT, distance=1), Neighbour(record=COW, distance=-2))}
+
+    scores = relevance(answer(hit(DOG, bm25=1.0), neighbours=beside))
+
+    assert scores == {"a dog": 1.0, "a cat": 0.5, "a cow": 0.3}
+
+
+def test_the_best_of_a_session_lifts_the_others() -> None:
+    mine = record("of the session", session_id="s")
+    other = record("of none")
+    parent = record("of a parent", parent_id="p")
+    best = record("the best", session_id="s")
+
+    scores = relevance(
+        answer(
+            hit(best, bm25=1.0), hit(mine, bm25=0.5), hit(other, bm25=0.5), hit(parent, bm25=0.5)
+        )
+    )
+
+    assert scores["of the session"] > scores["of a parent"] > scores["of none"]
+
+
+def test_who_is_asked_about_is_heard_first() -> None:
+    ann, bob = record("Ann: dogs are fine"), record("dogs are fine", author="Bob")
+
+    scores = relevance(answer(hit(bob, bm25=1.0), hit(ann, bm25=1.0)), "What says Ann of dogs?")
+
+    assert max(scores, key=lambda memory_id: scores[memory_id]) == ann.id
+
+
+def test_a_named_date_lifts_what_is_of_it() -> None:
+    then, now = record("then", created_at=hours_ago(24 * 60)), record("now")
+
+    scores = relevance(answer(hit(now, bm25=1.0), hit(then, bm25=1.0)), "dogs in April")
+
+    assert scores["then"] > scores["now"]
+
+
+def test_who_asks_when_is_told_of_times_first() -> None:
+    timeless, timed = record("dogs came"), record("dogs came last week")
+
+    scores = relevance(answer(hit(timeless, bm25=1.0), hit(timed, bm25=1.0)), "When came dogs?")
+
+    assert scores["dogs came last week"] > scores["dogs came"]
+
+
+def test_events_of_the_kind_that_is_asked_for_come_first() -> None:
+    plain = record("plain", kind="events", metadata=EventMetadata(event_type="message"))
+    error = record("error", kind="events", metadata=EventMetadata(is_error=True))
+    test = record("test", kind="events", metadata=EventMetadata(event_type="test"))
+
+    scores = relevance(
+        answer(*(hit(found, bm25=1.0) for found in (plain, error, test))), "Which tests failed?"
+    )
+
+    assert scores["error"] == scores["test"] > scores["plain"]
+
+
+def test_a_word_by_chance_is_below_the_floor() -> None:
+    query = "alpha bravo charlie delta foxtrot golf hotel india juliett dog"
+
+    weighed = score_answer(
+        answer(hit(DOG, bm25=1.0)), read_signals(query), now=NOW, half_life_hours=24, floor=0.2
+    )
+
+    assert weighed.candidates == ()
+    assert [c.record for c in weighed.below_floor] == [DOG]
+
+
+RELEVANT: dict[str, tuple[str, dict[str, float], bool]] = {
+    "a word of two": ("dog house", {"bm25": 1.0}, True),
+    "alike in meaning": ("hound", {"similarity": 0.6}, True),
+    "hardly alike": ("hound", {"similarity": 0.1}, False),
+    "no query": ("", {}, True),
+}
+
+
+@pytest.mark.parametrize(("query", "fields", "expected"), RELEVANT.values(), ids=RELEVANT.keys())
+def test_relevance_needs_more_than_chance(
+    query: str, fields: dict[str, float], *, expected: bool
+) -> None:
+    hits = [hit(DOG, bm25=fields.get("bm25"), similarity=fields.get("similarity"))]
+
+    assert is_relevant(hits, read_signals(query), floor=0.2) is expected
+
+
+def test_what_is_far_less_relevant_than_the_best_is_below_the_floor() -> None:
+    weighed = score_answer(
+        answer(hit(DOG, bm25=100.0), hit(CAT, bm25=1.0)),
+        read_signals("dog"),
+        now=NOW,
+        half_life_hours=24,
+        floor=0.0,
+    )
+
+    assert [c.record for c in weighed.below_floor] == [CAT]
+
+
+RECENCY = {
+    "just made": (record("x", created_at=NOW), 1.0),
+    "a half-life ago": (record("x", created_at=hours_ago(24)), 0.5),
+    "from the future": (record("x", created_at=hours_ago(-99)), 1.0),
+    "of no time": (record("x", created_at=None), 0.0),
+}
+
+
+@pytest.mark.parametrize(("given", "expected"), RECENCY.values(), ids=RECENCY.keys())
+def test_recency_halves_with_time(given: MemoryRecord, expected: float) -> None:
+    assert recency_of(given, now=NOW, half_life_hours=24) == expected
