@@ -68,7 +68,7 @@ class Assembling:
         async def make() -> AssembledContext:
             return await self._make(*await self._load(gathered))
 
-        if uses_cache and not gathered.settled.options.fresh:
+        if uses_cache and gathered.incarnation and not gathered.settled.options.fresh:
             context, was_hit = await self._cache.get_or_load(gathered.key, make)
         else:
             context, was_hit = await make(), False

@@ -81,12 +81,19 @@ class AssemblyCache(Generic[Value]):
         try:
             value = await load()
             with self._lock:
+                self._drop_overtaken(key)
                 self._values[key] = value
             return value, False
         finally:
             with self._lock:
                 del self._loading[slot]
             mine.set_result(None)
+
+    def _drop_overtaken(self, key: CacheKey) -> None:
+        """Let go of what was made from fewer events: a session only grows, so nobody asks for it."""
+        for other in list(self._values):
+            if other.session_id == key.session_id and other.last_seq < key.last_seq:
+                self._values.pop(other, None)
 
     def invalidate(self, session_id: str | None = None) -> int:
         """Forget the session's contexts, or all of them; return how many there were."""

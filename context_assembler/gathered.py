@@ -186,6 +186,7 @@ class Gathered:
         active = (skill for skill in self.skills if skill.name in self.active_skills)
         return ContextMetadata(
             session_id=self.session_id,
+            incarnation=self.incarnation,
             model_id=self.limits.id,
             agent_id=self.agent_id,
             ledger=ledger,

@@ -33,6 +33,7 @@ from context_assembler.values.events import (
     EventBody,
     Provenance,
     SessionEvent,
+    SessionHead,
     SystemBody,
     UserBody,
 )
@@ -235,9 +236,11 @@ async def store_answer(
     """Append what a call added to its session, all of it or nothing.
 
     Raises:
+        InvalidParameterError: The session is not the one that the context was made from any more.
         UnknownSessionError: There is no such session.
     """
     head = await store.head(session_id)
+    _check_still_there(head, answered.context)
     if answered.compacted is None:
         return await store.append(session_id, answered.events())
     while True:
@@ -249,6 +252,19 @@ async def store_answer(
             return await store.append(session_id, answered.events(standing), expected_seq=last_seq)
         except ConcurrentAppendError:  # somebody came first: what they said is not covered either
             head = await store.head(session_id)
+
+
+def _check_still_there(head: SessionHead, context: AssembledContext) -> None:
+    """See that the session is the one that the context was made from, or has grown from it."""
+    asked = context.metadata
+    is_another = asked.incarnation and head.incarnation and asked.incarnation != head.incarnation
+    if is_another or head.last_seq < asked.last_seq:
+        raise InvalidParameterError(
+            "context",
+            asked.session_id,
+            rule="must be one of the session as it stands, which was deleted, or set back, meanwhile",
+            remedy="Assemble the session again, and send that request.",
+        )
 
 
 def _event_of_note(note: Message, place: int) -> SessionEvent:

@@ -1,6 +1,7 @@
 """The assembly cache: one load per key, nothing stale, nothing left behind by a failure."""
 
 import asyncio
+from dataclasses import replace
 
 import pytest
 
@@ -109,9 +110,8 @@ async def test_entries_expire() -> None:
 async def test_the_cache_is_bounded() -> None:
     cache = AssemblyCache[int](max_entries=2)
 
-    for seq in range(5):
-        key = CacheKey(session_id="s", last_seq=seq, agent_id=None, fingerprint="f")
-        await cache.get_or_load(key, Loads())
+    for session_id in "abcde":
+        await cache.get_or_load(replace(KEY, session_id=session_id), Loads())
 
     assert cache.stats().entries == 2
 
@@ -134,3 +134,15 @@ def test_two_event_loops_may_share_a_cache() -> None:
     second = asyncio.run(cache.get_or_load(KEY, Loads()))
 
     assert (first, second) == ((1, False), (1, True))
+
+
+async def test_what_was_made_from_fewer_events_is_let_go_of() -> None:
+    cache = AssemblyCache[int]()
+    load = Loads()
+    elsewhere = replace(KEY, session_id="t", last_seq=1)
+
+    for key in (KEY, elsewhere, replace(KEY, agent_id="reviewer"), replace(KEY, last_seq=4)):
+        await cache.get_or_load(key, load)
+
+    assert cache.stats().entries == 2
+    assert (await cache.get_or_load(elsewhere, load))[1]

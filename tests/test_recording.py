@@ -1,14 +1,22 @@
 """What a call adds to its session: compactions of the provider's own above all."""
 
 from collections.abc import AsyncIterator, Sequence
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from context_assembler import ContextAssembler
 from context_assembler.config import AssemblerConfig
+from context_assembler.errors import InvalidParameterError
 from context_assembler.sessions.in_memory import InMemoryStore
-from context_assembler.values.events import AssistantBody, CompactionBody, SessionEvent, UserBody
+from context_assembler.values.events import (
+    AssistantBody,
+    CompactionBody,
+    SessionEvent,
+    SessionHead,
+    UserBody,
+)
 from context_assembler.values.parts import Opaque, Text, Thinking
 
 OPUS = "claude-opus-5-5"
@@ -352,3 +360,49 @@ async def test_a_compaction_counts_once(assembler: ContextAssembler) -> None:
     counted = [context.metadata.ledger.tokens_of("history") for context in (ours, others)]
     assert min(counted) > 1_000
     assert abs(counted[0] - counted[1]) < 50
+
+
+async def test_a_reply_does_not_go_into_a_session_begun_again(assembler: ContextAssembler) -> None:
+    context = await assembler.assemble("trip", model=OPUS)
+    await assembler.sessions.delete("trip")
+    await assembler.add_user("trip", "Something else.")
+
+    with pytest.raises(InvalidParameterError, match="deleted, or set back"):
+        await assembler.record("trip", answer(text("Go in May.")), context)
+
+    stored = [event.text async for event in assembler.sessions.load("trip")]
+    assert stored == ["Something else."]
+
+
+class Nameless(InMemoryStore):
+    """A store that cannot tell a session from an earlier one of the same id."""
+
+    async def head(self, session_id: str) -> SessionHead:
+        return replace(await super().head(session_id), incarnation="")
+
+
+async def test_of_a_session_that_may_be_another_one_nothing_is_kept() -> None:
+    assembler = ContextAssembler(sessions=Nameless())
+    await assembler.add_user("s", "Private to one.")
+    await assembler.assemble("s", model=OPUS)
+    await assembler.sessions.delete("s")
+    await assembler.add_user("s", "Said by another.")
+
+    context = await assembler.assemble("s", model=OPUS)
+
+    assert [message.text for message in context.messages if message.is_from_user] == [
+        "Said by another."
+    ]
+    assert not context.metadata.cache_hit
+
+
+async def test_a_reply_does_not_go_into_a_session_that_was_set_back() -> None:
+    assembler = ContextAssembler(sessions=Nameless())
+    await assembler.add_user("s", "One.")
+    await assembler.add_user("s", "Two.")
+    context = await assembler.assemble("s", model=OPUS)
+    await assembler.sessions.delete("s")
+    await assembler.add_user("s", "One.")
+
+    with pytest.raises(InvalidParameterError, match="set back"):
+        await assembler.record("s", answer(text("Three.")), context)

@@ -112,6 +112,8 @@ class KeptEvents:
         size_bytes += _BYTES_PER_STORED_BYTE * batch.stored_bytes
         size_bytes += _BYTES_PER_EVENT * len(batch.events)
         entry = _Entry(log=log, incarnation=batch.incarnation, size_bytes=size_bytes)
+        if not batch.incarnation:
+            return log
         with self._lock:
             if _is_longer(self._entries.get(session_id), log):
                 return log

@@ -33,7 +33,8 @@ class ContextMetadata:
     `cut_level` names the checkpoint that the history is cut at: 0 means not at all. While it stays
     the same from step to step, each payload is the one before plus new messages.
     `skill_allowed_tools` holds, by active skill, the tools that its author wants approved in advance:
-    a wish that the application may grant; nothing is limited by it here.
+    a wish that the application may grant; nothing is limited by it here. `incarnation` tells the
+    session from an earlier or later one of the same id, where its store does.
     """
 
     session_id: str
@@ -49,6 +50,7 @@ class ContextMetadata:
     assembly_ms: float
     cache_hit: bool
     last_seq: int
+    incarnation: str = ""
     skill_allowed_tools: Mapping[str, tuple[str, ...]] = field(
         default_factory=dict[str, tuple[str, ...]]
     )

@@ -211,6 +211,7 @@ class SessionHead:
     """Where a session stands: its record, its last sequence number (0: no event yet).
 
     `incarnation` is the store's own; it differs from that of every earlier session of the same id.
+    Where it is empty nothing of the session is kept between calls: it might be another one by then.
     """
 
     session: Session

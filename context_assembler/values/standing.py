@@ -181,4 +181,6 @@ def _count_covers(
 def _position(event: SessionEvent) -> tuple[float, int]:
     if event.seq <= 0:
         return float("inf"), 0
-    return (event.answers_seq, event.seq) if event.answers_seq else (event.seq, 0)
+    if not 0 < event.answers_seq < event.seq:  # nothing answers what was said after it
+        return event.seq, 0
+    return event.answers_seq, event.seq

@@ -141,3 +141,10 @@ def test_many_compactions_of_a_long_session_are_no_burden() -> None:
         events.append(summary("S", 1, len(events)))
 
     assert exported(stored(*events))[-1] == "S"
+
+
+def test_nothing_answers_what_was_said_after_it() -> None:
+    *events, asked = stored(user_event("one"), assistant_event("first"), user_event("two"))
+    early = replace(events[1], answers_seq=30)
+
+    assert sent([events[0], early, asked]) == ["one", "first", "two"]
