@@ -142,8 +142,15 @@ def _kept(message: JsonObject, known: frozenset[str]) -> JsonObject:
 def _read_tool(spec: JsonObject, spot: Spot, log: IssueLog) -> ToolSpec | None:
     if not isinstance(name := spec.get("name"), str):
         return None
-    if spec.get("type", "custom") != "custom" or not is_object(schema := spec.get("input_schema")):
+    kind, schema = spec.get("type"), spec.get("input_schema")
+    if kind is not None and not isinstance(kind, str):
+        return None
+    if kind not in (None, "custom"):
         return native_spec(name, spec, provider=PROVIDER)
+    if not is_object(schema):
+        log.note(
+            spot.key("input_schema"), "is no schema; the tool is read as one without arguments"
+        )
     log.count_unplaced(spot, left_over(spec, _KNOWN_OF_TOOLS), kind="tools")
     return function_spec(name, spec, schema=schema)
 

@@ -31,6 +31,7 @@ from context_assembler.values.parts import (
     ToolResult,
     UrlSource,
 )
+from context_assembler.values.reading import as_text
 
 _Read: TypeAlias = Callable[[JsonObject, Spot, IssueLog], Part]
 
@@ -59,6 +60,10 @@ def _read_block(block: JsonObject, spot: Spot, log: IssueLog) -> Part:
     kind = block.get("type")
     reader = _READERS.get(kind) if isinstance(kind, str) else None
     if reader is None:
+        if not as_text(kind):
+            log.note(
+                spot.key("type"), "is no text, so nobody knows what the block is; kept verbatim"
+            )
         return _opaque(block)
     try:
         part = reader(block, spot, log)
@@ -102,12 +107,15 @@ def _read_document(block: JsonObject, _spot: Spot, _log: IssueLog) -> Part:
 
 def _read_thinking(block: JsonObject, _spot: Spot, _log: IssueLog) -> Part:
     text = _text_field(block, "thinking")
+    if block.get("signature") is not None:
+        _text_field(block, "signature")
     signed = dict(block) if block.get("signature") else None
     return Thinking(text=text, provider=PROVIDER, block=signed)
 
 
 def _read_redacted(block: JsonObject, _spot: Spot, _log: IssueLog) -> Part:
-    _text_field(block, "data")
+    if not _text_field(block, "data"):
+        raise _UnreadableError("data is empty")
     return Thinking(provider=PROVIDER, block=dict(block))
 
 

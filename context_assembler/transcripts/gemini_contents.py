@@ -60,7 +60,7 @@ class ContentReader:
             self._log.note(spot, f"is no content ({content!r:.40}); left out")
             return []
         role = content.get("role") or "user"
-        if role not in ROLES:
+        if not isinstance(role, str) or role not in ROLES:
             self._log.note(spot.key("role"), f"{role!r:.40} is unknown; the content is left out")
             return []
         parts = self.read_parts(content.get("parts"), spot.key("parts"))

@@ -48,6 +48,8 @@ def write_part(part: Part, names_by_call: Mapping[str, str]) -> SpelledPart | No
         case Thinking():
             if part.block is not None and part.provider == PROVIDER:
                 return dict(part.block)
+            if not part.text and part.provider != PROVIDER:
+                return None  # hidden reasoning of another provider
             return {"text": part.text, "thought": True, **_beside(part)}
         case ToolCall():
             return _write_call(part)

@@ -176,7 +176,7 @@ def read_tool(spec: JsonObject, spot: Spot, log: IssueLog) -> ToolSpec | None:
 def _read_native_tool(spec: JsonObject) -> ToolSpec | None:
     """Return a tool that only this provider understands, named by itself or by its type."""
     kind = spec.get("type")
-    if not isinstance(kind, str):
+    if not isinstance(kind, str) or kind == "function":
         return None
     name = as_mapping(spec.get(kind)).get("name")
     return native_spec(name if isinstance(name, str) else kind, spec, provider=PROVIDER)

@@ -20,6 +20,10 @@ def document(*inner: Any) -> dict[str, Any]:
     return {"type": "document", "source": {"type": "content", "content": list(inner)}}
 
 
+def search(*inner: Any) -> dict[str, Any]:
+    return {"type": "search_result", "source": "s", "title": "t", "content": list(inner)}
+
+
 BLANK = {"type": "text", "text": " "}
 TEXT = {"type": "text", "text": "said"}
 LEFT_OUT: dict[str, dict[str, Any]] = {
@@ -29,7 +33,7 @@ LEFT_OUT: dict[str, dict[str, Any]] = {
     "a signed compaction": {"type": "compaction", "content": " ", "signature": "s"},
     "a document of blank text": document(BLANK),
     "a document of a blank": {"type": "document", "source": {"type": "content", "content": " "}},
-    "a search result without a text": {"type": "search_result", "content": [BLANK]},
+    "a search result without a text": search(BLANK),
 }
 
 
@@ -51,17 +55,10 @@ def test_a_blank_block_is_left_out(own: dict[str, Any]) -> None:
 MENDED: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
     "a document": (document(BLANK, TEXT, "bare"), document(TEXT, "bare")),
     "a search result": (
-        {"type": "search_result", "content": [TEXT, BLANK]},
-        {"type": "search_result", "content": [TEXT]},
+        search(TEXT, BLANK),
+        search(TEXT),
     ),
-    "a result": (
-        {"type": "tool_result", "tool_use_id": "c", "content": [BLANK]},
-        {"type": "tool_result", "tool_use_id": "c", "content": []},
-    ),
-    "a document in a result": (
-        {"type": "tool_result", "content": [document(BLANK, TEXT)]},
-        {"type": "tool_result", "content": [document(TEXT)]},
-    ),
+    "a document in what was found": (search(document(BLANK, TEXT)), search(document(TEXT))),
 }
 
 
@@ -82,9 +79,12 @@ KEPT: dict[str, dict[str, Any]] = {
     "a summary": {"type": "compaction", "content": "done so far"},
     "a document": document(TEXT),
     "an uploaded document": {"type": "document", "source": {"type": "file", "file_id": "f"}},
-    "a search result": {"type": "search_result", "content": [TEXT]},
-    "a result that says nothing": {"type": "tool_result", "tool_use_id": "c"},
-    "a result of a server's tool": {"type": "web_search_tool_result", "content": [BLANK]},
+    "a search result": search(TEXT),
+    "a result of an MCP server": {
+        "type": "mcp_tool_result",
+        "tool_use_id": "c",
+        "content": [BLANK],
+    },
 }
 
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Any
+from typing import Any, Final
 
 import pytest
 
@@ -49,7 +49,10 @@ PLACES: dict[str, Callable[[str], Draft]] = {
 # A block that goes back verbatim.
 BLOCKS: dict[str, dict[str, Any]] = {
     "anthropic": {"type": "text", "text": "a", "x": NAN},
-    "openai_chat": {"type": "input_audio", "input_audio": {"data": "UklG", "format": NAN}},
+    "openai_chat": {
+        "type": "input_audio",
+        "input_audio": {"data": "UklG", "format": "wav", "x": NAN},
+    },
     "openai_responses": {"type": "compaction", "encrypted_content": "x", "id": NAN},
     "gemini": {"executable_code": {"language": "PYTHON", "code": NAN}},
 }
@@ -84,9 +87,12 @@ def test_nor_does_a_block_that_goes_back_verbatim_carry_one(provider: str) -> No
         PROVIDERS[provider].render(made)
 
 
+SIGNED: Final = {"type": "thinking", "thinking": "", "signature": "s", "x": NAN}
+
+
 @pytest.mark.parametrize("provider", ["anthropic", "gemini"])
 def test_signed_thoughts_are_no_exception(provider: str) -> None:
-    thought = Thinking(provider=provider, block={"type": "thinking", "signature": "s", "x": NAN})
+    thought = Thinking(provider=provider, block=SIGNED)
     made = replace(said(thought, Text("So.")), limits=LIMITS[provider])
 
     with pytest.raises(NotJsonError):

@@ -34,6 +34,7 @@ from tests.providers.drafts import (
     user,
 )
 
+SOUND = {"type": "input_audio", "input_audio": {"data": "UklG", "format": "wav"}}
 HOLO = Opaque(provider="openai_chat", block={"type": "holo"})
 REFUSAL = Opaque(provider="openai_chat", block={"type": "refusal", "refusal": "No."}, text="No.")
 
@@ -100,7 +101,7 @@ def test_what_cannot_be_sent_is_named_and_told(made: Draft, rule: str, line: str
 TAKEN: dict[str, Draft] = {
     "a PDF": of(user(PDF)),
     "an uploaded document": of(user(Document(source=FileIdSource(provider="openai", file_id="f")))),
-    "sound": of(user(Opaque(provider="openai_chat", block={"type": "input_audio"}))),
+    "sound": of(user(Opaque(provider="openai_chat", block=SOUND))),
     "a refusal": of(user("go"), assistant(REFUSAL), user("ok")),
     "a part that another server may know": of(user(HOLO), limits=MISTRAL),
     "501 images elsewhere": of(user(*[PICTURE] * 501), limits=MISTRAL),

@@ -103,7 +103,6 @@ BLOCKS: dict[str, tuple[Any, Part]] = {
     "a call of a server tool": (SEARCH, opaque(SEARCH, '[web_search: {"query":"q"}]')),
     "what a server tool found": (FOUND, opaque(FOUND, "A page\nhttps://x.org")),
     "a block nobody knows": ({"type": "hologram", "z": 1}, opaque({"type": "hologram", "z": 1})),
-    "a block without type": ({"text": "x"}, opaque({"text": "x"}, "x")),
 }
 
 
@@ -385,3 +384,48 @@ SHAPES: dict[str, tuple[Any, str]] = {
 @pytest.mark.parametrize(("given", "name"), SHAPES.values(), ids=SHAPES.keys())
 def test_the_format_is_recognised_by_what_only_it_has(given: Any, name: str) -> None:
     assert detect_transcript(given).name == name
+
+
+UNTYPED: dict[str, tuple[dict[str, Any], str]] = {
+    "none": ({"text": "x"}, "x"),
+    "a list": ({"type": ["text"], "text": "x"}, "x"),
+    "an empty one": ({"type": "", "z": 1}, ""),
+}
+
+
+@pytest.mark.parametrize(("block", "text"), UNTYPED.values(), ids=UNTYPED.keys())
+def test_a_block_without_a_type_is_kept_and_reported(block: dict[str, Any], text: str) -> None:
+    read = ANTHROPIC.read([{"role": "user", "content": [block]}])
+
+    assert read.events[0].body == UserBody(parts=(opaque(block, text),))
+    [issue] = read.issues
+    assert issue.what == "messages[0].content[0].type"
+
+
+UNSEALED: dict[str, dict[str, Any]] = {
+    "a signature that is none": {"type": "thinking", "thinking": "x", "signature": True},
+    "empty data": {"type": "redacted_thinking", "data": ""},
+}
+
+
+@pytest.mark.parametrize("block", UNSEALED.values(), ids=UNSEALED.keys())
+def test_thinking_that_nobody_signed_is_no_thinking(block: dict[str, Any]) -> None:
+    read = ANTHROPIC.read([{"role": "assistant", "content": [block]}])
+
+    assert isinstance(read.events[0].parts[0], Opaque)
+    assert "not interpreted" in read.issues[0].reason
+
+
+ODD_TOOLS: dict[str, tuple[dict[str, Any], int]] = {
+    "no schema": ({"name": "look"}, 1),
+    "a schema that is none": ({"name": "look", "type": "custom", "input_schema": "x"}, 1),
+    "a type that is none": ({"name": "look", "type": 7, "input_schema": {}}, 0),
+}
+
+
+@pytest.mark.parametrize(("spec", "count"), ODD_TOOLS.values(), ids=ODD_TOOLS.keys())
+def test_a_tool_that_is_amiss_is_reported(spec: dict[str, Any], count: int) -> None:
+    read = ANTHROPIC.read({"messages": [{"role": "user", "content": "a"}], "tools": [spec]})
+
+    assert [(tool.name, dict(tool.native_specs)) for tool in read.tools] == [("look", {})] * count
+    assert read.issues[0].what.startswith("tools[0]")

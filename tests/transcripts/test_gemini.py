@@ -295,6 +295,10 @@ WRITTEN: dict[str, tuple[Part, list[dict[str, Any]]]] = {
         Thinking(text="Hm.", provider="anthropic", block={"type": "thinking"}),
         [{"text": "Hm.", "thought": True}],
     ),
+    "another provider's hidden thought": (
+        Thinking(provider="anthropic", block={"type": "redacted_thinking", "data": "x"}),
+        [],
+    ),
     "another provider's block": (
         Opaque(provider="anthropic", block={"type": "x"}, text="found"),
         [{"text": "found"}],

@@ -7,6 +7,7 @@ from context_assembler.providers.anthropic.blank_blocks import judge_blank
 from context_assembler.providers.anthropic.blocks import PROVIDER
 from context_assembler.providers.anthropic.fencing import tell_displaced
 from context_assembler.providers.anthropic.joining import join_units, opens_with_thinking
+from context_assembler.providers.anthropic.malformed import judge_own, leave_thoughts
 from context_assembler.providers.anthropic.server_calls import judge_unanswered
 from context_assembler.providers.anthropic.strict import StrictGate
 from context_assembler.providers.anthropic.units import render_units, tool_names
@@ -29,6 +30,7 @@ MAX_REQUEST_CHARS: Final = 32 * 1024 * 1024
 MAX_IMAGE_CHARS: Final = 10 * 1024 * 1024
 MAX_IMAGE_CHARS_ON_CLOUDS: Final = 5 * 1024 * 1024
 MAX_SIDE_PX: Final = 8_000
+MAX_TEMPERATURE: Final = 1.0
 CROWD_IMAGES: Final = 20
 CROWD_SIDE_PX: Final = 2_000
 
@@ -96,13 +98,15 @@ def adapt(draft: Draft) -> tuple[Draft, tuple[ReportEntry, ...]]:
         https://platform.claude.com/docs/en/api/versioning (2026-10-21; read 2026-11-27)
     """
     rules = media_rules(draft.limits)
+    told, summary_rows = settle_summaries(draft.messages, provider=PROVIDER)
     judges = [
+        judge_own(told),
         judge_foreign(provider=PROVIDER),
         judge_blank,
         judge_unanswered(draft.messages),
         judge_media(rules=rules, limits=draft.limits),
     ]
-    told, summary_rows = settle_summaries(draft.messages, provider=PROVIDER)
+    told, thought_rows = leave_thoughts(told)
     messages, rows = adapt_messages(told, judges=judges, rules=rules)
     declared = declared_tools(draft, provider=PROVIDER)
     tools, foreign_rows = leave_out_foreign(declared, provider=PROVIDER)
@@ -110,9 +114,18 @@ def adapt(draft: Draft) -> tuple[Draft, tuple[ReportEntry, ...]]:
     adapted = replace(draft, messages=messages, tools=tuple(tools))
     adapted, allowed_rows = drop_allowed(adapted, api="The Messages API")
     adapted, budget_rows = _drop_budget(adapted)
+    adapted, heat_rows = _cap_temperature(adapted)
     tool_rows = (*foreign_rows, *strict_rows, *allowed_rows)
     adapted, place_rows = tell_displaced(adapted)
-    return adapted, (*tool_rows, *summary_rows, *rows, *place_rows, *budget_rows)
+    return adapted, (
+        *tool_rows,
+        *summary_rows,
+        *thought_rows,
+        *rows,
+        *place_rows,
+        *budget_rows,
+        *heat_rows,
+    )
 
 
 def _drop_budget(draft: Draft) -> tuple[Draft, list[ReportEntry]]:
@@ -135,3 +148,23 @@ def _drop_budget(draft: Draft) -> tuple[Draft, list[ReportEntry]]:
         rule="parameter.thinking_budget",
     )
     return replace(draft, parameters=replace(draft.parameters, thinking_budget=None)), [row]
+
+
+def _cap_temperature(draft: Draft) -> tuple[Draft, list[ReportEntry]]:
+    """Return the draft with a temperature that the API takes: others go up to 2.
+
+    Source:
+        https://platform.claude.com/docs/en/api/messages/create (read 2026-11-27)
+    """
+    given = draft.parameters.temperature
+    if given is None or given <= MAX_TEMPERATURE:
+        return draft, []
+    row = ReportEntry(
+        kind="note",
+        id="temperature",
+        decision="repaired",
+        reason=f"The Messages API takes {MAX_TEMPERATURE:g} at most; {given:g} is sent as that.",
+        rule="parameter.temperature",
+    )
+    capped = replace(draft.parameters, temperature=MAX_TEMPERATURE)
+    return replace(draft, parameters=capped), [row]

@@ -11,7 +11,7 @@ from context_assembler.values.messages import Role
 from context_assembler.values.parts import Json, JsonObject, Opaque, ResultPart
 from context_assembler.values.reading import as_object
 
-_HOLDS_TEXTS: Final = frozenset({"document", "search_result", "tool_result"})
+_HOLDS_TEXTS: Final = frozenset({"document", "search_result"})
 _RULE: Final = "content.blank"
 
 
@@ -53,9 +53,7 @@ def _without_blanks(block: JsonObject) -> JsonObject | None:
     if "content" not in block:
         return block
     inner = _kept(block["content"])
-    if inner or kind == "tool_result":
-        return {**block, "content": inner}
-    return None
+    return {**block, "content": inner} if inner else None
 
 
 def _kept(content: Json) -> Json:

@@ -4,6 +4,7 @@ import re
 from collections.abc import Iterator
 from typing import Final
 
+from context_assembler.providers.anthropic.adapt import MAX_TEMPERATURE
 from context_assembler.providers.anthropic.blocks import THINKING_TYPES
 from context_assembler.providers.anthropic.rule_book import VERSION_WITHOUT_SAMPLING, Sent, breach
 from context_assembler.providers.anthropic.strict import (
@@ -151,6 +152,9 @@ def check_sampling(sent: Sent) -> Iterator[Violation]:
         for name in given:
             yield breach("A14", name, f"not taken since API version {VERSION_WITHOUT_SAMPLING}")
         return
+    temperature = as_number(sent.payload.get("temperature"))
+    if temperature is not None and not 0 <= temperature <= MAX_TEMPERATURE:
+        yield breach("A14", "temperature", "must be between 0 and 1")
     limits = sent.limits
     for name in given:
         is_default = name != "top_k" and sent.payload[name] == 1

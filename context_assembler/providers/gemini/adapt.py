@@ -5,6 +5,7 @@ from typing import Final
 
 from context_assembler.providers.gemini.content import IMAGE_TYPES, fetched_type
 from context_assembler.providers.gemini.generations import is_on_vertex
+from context_assembler.providers.gemini.malformed import find_flaw
 from context_assembler.providers.gemini.schemas import fit_schemas
 from context_assembler.providers.gemini.trimming import trim_fields
 from context_assembler.values.adapting import (
@@ -17,6 +18,8 @@ from context_assembler.values.adapting import (
 )
 from context_assembler.values.draft import Draft, Parameters
 from context_assembler.values.limits import ModelLimits
+from context_assembler.values.malformed import judge_malformed
+from context_assembler.values.media.media_claims import is_base64
 from context_assembler.values.media.media_rules import MediaRules, Objection
 from context_assembler.values.messages import Role
 from context_assembler.values.native.gemini_fields import (
@@ -32,6 +35,7 @@ from context_assembler.values.offered_tools import (
     leave_strict,
 )
 from context_assembler.values.parts import (
+    Base64Source,
     Document,
     Image,
     Json,
@@ -51,6 +55,7 @@ MAX_PDF_PAGES: Final = 1_000
 _TEXT_ROOM_CHARS: Final = 6 * 1024 * 1024  # of a request, for everything that is not media
 _SAMPLING: Final = ("temperature", "top_p", "top_k")
 
+_NO_BYTES: Final = Objection(rule="media.empty", reason="it holds no bytes in base64")
 _NO_TYPE: Final = Objection(rule="media.type", reason="its media type is not known")
 
 
@@ -90,6 +95,7 @@ def adapt(draft: Draft) -> tuple[Draft, tuple[ReportEntry, ...]]:
     """
     rules = media_rules(draft.limits)
     judges = [
+        judge_malformed(provider=PROVIDER, find_flaw=find_flaw),
         judge_foreign(provider=PROVIDER),
         judge_own(is_vertex=is_on_vertex(draft.limits)),
         judge_media(rules=rules, limits=draft.limits, takes_from_assistant=True),
@@ -154,15 +160,20 @@ def _tell_left(block: JsonObject) -> str:
 
 
 def _judge_type(part: ResultPart, _role: Role) -> Change | None:
-    """Leave out what lies at an address that does not tell its type.
+    """Leave out what has no bytes, or lies at an address that does not tell its type.
 
     Source:
         docstring of `google.genai.types.FileData.mime_type`, google-genai 3.6 (read 2026-11-27)
     """
-    if not isinstance(part, Image | Document) or not isinstance(part.source, UrlSource):
+    if not isinstance(part, Image | Document):
         return None
-    is_text = isinstance(part, Document) and part.text is not None
-    return None if is_text or fetched_type(part.source) else leave_out(part, _NO_TYPE)
+    if isinstance(part, Document) and part.text is not None:
+        return None
+    source = part.source
+    if isinstance(source, Base64Source) and not (source.data and is_base64(source.data)):
+        return leave_out(part, _NO_BYTES)
+    is_unknown = isinstance(source, UrlSource) and not fetched_type(source)
+    return leave_out(part, _NO_TYPE) if is_unknown else None
 
 
 def _object_to_strict(_schema: Json) -> str:

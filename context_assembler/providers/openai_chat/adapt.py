@@ -6,6 +6,7 @@ from typing import Final
 
 from context_assembler.providers.openai_chat.content import PART_TYPES, PROVIDER
 from context_assembler.providers.openai_chat.dialect import Dialect, dialect_of
+from context_assembler.providers.openai_chat.malformed import find_flaw
 from context_assembler.providers.openai_chat.settings import must_not_reason
 from context_assembler.values.adapting import (
     Change,
@@ -15,6 +16,7 @@ from context_assembler.values.adapting import (
     judge_media,
 )
 from context_assembler.values.draft import Draft
+from context_assembler.values.malformed import judge_malformed
 from context_assembler.values.media.media_rules import MediaRules
 from context_assembler.values.messages import Role
 from context_assembler.values.native.unfolding import is_label, unfold
@@ -55,6 +57,7 @@ def adapt(draft: Draft) -> tuple[Draft, tuple[ReportEntry, ...]]:
     dialect = dialect_of(draft.limits)
     rules = media_rules(dialect)
     judges = [
+        judge_malformed(provider=PROVIDER, find_flaw=find_flaw),
         judge_foreign(provider=PROVIDER),
         judge_media(rules=rules, limits=draft.limits),
         _judge_own(dialect),

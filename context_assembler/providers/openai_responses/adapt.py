@@ -7,11 +7,13 @@ from context_assembler.providers.openai_responses.lost_media import (
     judge_pieces,
     tell_lost_media,
 )
+from context_assembler.providers.openai_responses.malformed import find_flaw
 from context_assembler.providers.openai_responses.settings import tool_search
 from context_assembler.values.adapting import adapt_messages, judge_foreign, judge_media
 from context_assembler.values.deferral import is_held_back
 from context_assembler.values.draft import Draft
 from context_assembler.values.limits import ModelLimits
+from context_assembler.values.malformed import judge_malformed
 from context_assembler.values.media.media_rules import MediaRules
 from context_assembler.values.native.response_items import PROVIDER
 from context_assembler.values.offered_tools import (
@@ -62,6 +64,7 @@ def adapt(draft: Draft) -> tuple[Draft, tuple[ReportEntry, ...]]:
     judges = [
         judge_foreign(provider=PROVIDER),
         judge_pieces,
+        judge_malformed(provider=PROVIDER, find_flaw=find_flaw),
         judge_media(rules=rules, limits=draft.limits),
     ]
     told, summary_rows = settle_summaries(draft.messages, provider=PROVIDER)

@@ -49,8 +49,9 @@ def repair_history(
     """
     log = RepairLog()
     fitting = [fit_message(at, message, log) for at, message in enumerate(messages)]
-    called = settle_arguments(_pair_calls(fitting, log), log)
-    paired = pair_server_calls(called, log, provider=provider)
+    answered, places = _pair_calls(fitting, log)
+    called = settle_arguments(answered, log, places=places)
+    paired = pair_server_calls(called, log, places=places, provider=provider)
     sendable = _drop_unsent_end(paired, log)
     opened = _open_with_user(sendable, log)
     ended = opened if accepts_prefill else _end_with_user(opened, log, provider=provider)
@@ -80,14 +81,18 @@ class _History:
         return place[0] < at or self.standing[place[0]] > self.standing[at + 1]
 
 
-def _pair_calls(messages: Sequence[Message], log: RepairLog) -> list[Message]:
-    """Put one `tool` message right behind every message with calls, and none anywhere else."""
+def _pair_calls(messages: Sequence[Message], log: RepairLog) -> tuple[list[Message], list[int]]:
+    """Put one `tool` message right behind every message with calls, and none anywhere else.
+
+    Each comes with the place of the message that it was, or that its calls were, in the history.
+    """
     standing = list(accumulate((_stands(message) for message in messages), initial=0))
     history = _History(
         messages=messages, pairing=pair_results(messages), standing=standing, log=log
     )
     _report_left_over(history)
     paired: list[Message] = []
+    places: list[int] = []
     for at, message in enumerate(messages):
         if message.role == "tool" or not message.parts:
             continue
@@ -96,7 +101,8 @@ def _pair_calls(messages: Sequence[Message], log: RepairLog) -> list[Message]:
             paired.append(spoken)
         if spoken.tool_calls:
             paired.append(_results_behind(history, at, spoken.tool_calls))
-    return paired
+        places += [at] * (len(paired) - len(places))
+    return paired, places
 
 
 def _stands(message: Message) -> bool:

@@ -25,7 +25,7 @@ _AT_END: Final = 1 << 62  # behind any message
 
 @dataclass(slots=True)
 class RepairLog:
-    """The repairs made so far, each with the index of the message that it was made at."""
+    """The repairs made so far, each with the place in the history of the message it was made at."""
 
     rows: list[tuple[int, ReportEntry]] = field(default_factory=list[tuple[int, ReportEntry]])
 

@@ -11,7 +11,8 @@ from itertools import groupby
 
 from context_assembler.stages.repair_history.repairs import RepairLog
 from context_assembler.values.messages import Message
-from context_assembler.values.parts import Json, Opaque, Part
+from context_assembler.values.parts import Opaque, Part
+from context_assembler.values.reading import as_text
 
 
 def waits_for_server(messages: Sequence[Message], *, provider: str | None) -> bool:
@@ -20,15 +21,19 @@ def waits_for_server(messages: Sequence[Message], *, provider: str | None) -> bo
 
 
 def pair_server_calls(
-    messages: Sequence[Message], log: RepairLog, *, provider: str | None
+    messages: Sequence[Message], log: RepairLog, *, places: Sequence[int], provider: str | None
 ) -> list[Message]:
     """Leave out server calls that were never answered, and results without their call.
 
     Neighbouring replies count as one: a turn that paused goes on in the next. What waits for
     `provider` at the very end stays, since it goes on from there; `None`: for anyone. Nobody else
     ever will, so that for them it goes at once and not only when more is said behind it.
+
+    Args:
+        places: Where each of the messages stood in the history.
     """
-    runs = [list(run) for _, run in groupby(enumerate(messages), lambda pair: pair[1].role)]
+    placed = zip(places, messages, strict=True)
+    runs = [list(run) for _, run in groupby(placed, lambda pair: pair[1].role)]
     paired: list[Message] = []
     for number, run in enumerate(runs):
         replies = [message for _, message in run]
@@ -55,31 +60,33 @@ def _without(at: int, message: Message, loose: set[str], log: RepairLog) -> list
     return [replace(message, parts=kept)] if kept else []
 
 
-def _call_id(part: Part) -> Json:
+def _call_id(part: Part) -> str:
+    """Return the id of a call, or of the call that a result answers; empty for anything else."""
     if not isinstance(part, Opaque):
-        return None
-    return part.block.get("id") if _is_call(part) else part.block.get("tool_use_id")
+        return ""
+    return as_text(part.block.get("id" if _is_call(part) else "tool_use_id"))
 
 
 def _is_call(part: Opaque) -> bool:
     """Whether the block is a call, of a server tool (`server_tool_use`) or over MCP."""
-    return str(part.block.get("type")).endswith("_tool_use")
+    return as_text(part.block.get("type")).endswith("_tool_use")
 
 
 def _asked(messages: Sequence[Message], *, of: str | None = None) -> set[str]:
     """Return the ids of the calls that a provider is to run; of all providers by default."""
     return {
-        str(part.block.get("id"))
+        call_id
         for message in messages
         for part in message.parts
         if isinstance(part, Opaque) and _is_call(part) and of in (None, part.provider)
+        if (call_id := _call_id(part))
     }
 
 
 def _answered(messages: Sequence[Message]) -> set[str]:
     return {
-        str(part.block["tool_use_id"])
+        call_id
         for message in messages
         for part in message.parts
-        if isinstance(part, Opaque) and "tool_use_id" in part.block
+        if isinstance(part, Opaque) and not _is_call(part) and (call_id := _call_id(part))
     }

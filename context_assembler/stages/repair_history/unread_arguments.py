@@ -13,11 +13,16 @@ from context_assembler.values.parts import Json, Part, Text, ToolCall, ToolResul
 from context_assembler.values.wire import parse_json_object
 
 
-def settle_arguments(messages: Sequence[Message], log: RepairLog) -> list[Message]:
+def settle_arguments(
+    messages: Sequence[Message], log: RepairLog, *, places: Sequence[int]
+) -> list[Message]:
     """Return paired messages, every call of them with arguments that any provider can take.
 
     JSON within JSON is read once more. Everything else is no object, and none can be made of it:
     the call has no arguments then, and its result begins with what was written.
+
+    Args:
+        places: Where each of the messages stood in the history.
     """
     settled = list(messages)
     for at, (spoken, answers) in enumerate(pairwise(messages)):
@@ -27,7 +32,7 @@ def settle_arguments(messages: Sequence[Message], log: RepairLog) -> list[Messag
         told = [_settle(call, result) for call, result in pairs]
         for one in told:
             if one.reason:
-                log.add(at, spoken, "repaired", "arguments", one.reason)
+                log.add(places[at], spoken, "repaired", "arguments", one.reason)
         settled[at] = _with_parts(spoken, [one.call for one in told])
         settled[at + 1] = _with_parts(answers, [one.result for one in told])
     return settled
