@@ -64,7 +64,8 @@ class AssembledContext:
     out. `epoch` is what stands in front of the conversation, for `record` to keep; `epoch_before` what
     stood there in the session's last call. `others` are the same request by another protocol that
     the model speaks and the session has spoken; `respell` makes it one for any other provider; see
-    `for_provider`.
+    `for_provider`. `origin` is what a context for another provider was spelled from: what a third one
+    is sent is spelled from that, not from what the other one does not take.
     """
 
     draft: Draft
@@ -79,6 +80,7 @@ class AssembledContext:
         default_factory=dict[str, "AssembledContext"], repr=False, compare=False
     )
     respell: "Respell | None" = field(default=None, repr=False, compare=False)
+    origin: "AssembledContext | None" = field(default=None, repr=False, compare=False)
 
     @property
     def system_prompt(self) -> str:
@@ -168,31 +170,38 @@ class AssembledContext:
         Where the model speaks that protocol beside its usual one, and replies of this session came
         over it, their reasoning is sent there, and the history is cut for it. For every other provider
         it is this request as that one takes it: a row of the report for each thing that is not
-        sent there or in other words, and a ledger of what is sent.
+        sent there or in other words, and a ledger of what is sent. The way there makes no difference:
+        of a context for another provider it is the one that this was spelled from that counts.
 
         Raises:
             UnsupportedRequestError: No provider of that name is bundled.
         """
         self._functions(provider)
-        if provider == self.provider:
-            return self
-        other = self.others.get(provider)
+        origin = self._origin
+        if provider in (self.provider, origin.provider):
+            return self if provider == self.provider else origin
+        other = origin.others.get(provider)
         if other is None:
-            if self.respell is None:
-                return self
-            other = self.respell(self, provider)
+            if origin.respell is None:
+                return origin
+            other = origin.respell(origin, provider)
         metadata = replace(
             other.metadata,
-            assembly_ms=self.metadata.assembly_ms,
-            cache_hit=self.metadata.cache_hit,
+            assembly_ms=origin.metadata.assembly_ms,
+            cache_hit=origin.metadata.cache_hit,
         )
-        others = {**self.others, self.provider: self}
-        return replace(other, metadata=metadata, others=others, respell=self.respell)
+        return replace(other, metadata=metadata, origin=origin)
+
+    @property
+    def _origin(self) -> "AssembledContext":
+        return self if self.origin is None else self.origin
 
     def _draft_for(self, provider: str | None) -> Draft:
         """Return what is rendered: a provider adapts by itself what was made for another."""
-        other = self.others.get(provider or self.provider)
-        return self.draft if other is None else other.draft
+        if provider in (None, self.provider):
+            return self.draft
+        origin = self._origin
+        return origin.others.get(provider or "", origin).draft
 
     def _warn_of_refusal(self, broken: list[Violation], *, provider: str | None) -> None:
         refused = [str(violation) for violation in broken if violation.level == "refused"]
