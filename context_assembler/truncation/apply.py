@@ -1,6 +1,7 @@
 """A cut carried out: the messages that are left, and one entry for everything done."""
 
 from dataclasses import dataclass, field
+from typing import TypeAlias
 
 from context_assembler.ports import TokenCounter
 from context_assembler.truncation.checkpoints import Cut
@@ -9,6 +10,9 @@ from context_assembler.truncation.shorten import result_tokens, shorten_parts
 from context_assembler.values.messages import Message
 from context_assembler.values.parts import Part, Text, ToolResult
 from context_assembler.values.report import ReportEntry
+
+Stubs: TypeAlias = dict[int, tuple[Message, int]]
+"""Messages with shortened results and their tokens, by the places of the whole ones."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,6 +36,11 @@ class CarriedOut:
     def tokens(self) -> int:
         """All pieces together."""
         return sum(piece.tokens for piece in self.pieces)
+
+    @property
+    def kept_tokens(self) -> int:
+        """What is left of the history, without the marker."""
+        return sum(piece.tokens for piece in self.pieces if piece.index is not None)
 
     @property
     def messages(self) -> tuple[Message, ...]:
@@ -59,12 +68,12 @@ def carry_out(
     stub_tokens: int,
     counter: TokenCounter,
     window_from: int = 0,
-    stubs: dict[int, Message] | None = None,
+    stubs: Stubs | None = None,
 ) -> CarriedOut:
     """Drop and shorten as the cut says.
 
     Args:
-        stubs: Messages that were shortened before, by their places; those of this cut are added.
+        stubs: What was shortened before; what this cut shortens is added.
     """
     done = CarriedOut()
     stubs = {} if stubs is None else stubs
@@ -115,19 +124,19 @@ def _keep(
     stub_tokens: int | None,
     rules: Rules,
     counter: TokenCounter,
-    stubs: dict[int, Message],
+    stubs: Stubs,
 ) -> None:
     for index in range(history.starts[number], history.starts[number + 1]):
         message, tokens = history.messages[index], history.message_tokens[index]
         if stub_tokens is not None and message.role == "tool":
             if index not in stubs:
-                stubs[index] = _with_stubs(message, stub_tokens=stub_tokens, counter=counter)
-            message = stubs[index]
+                stub = _with_stubs(message, stub_tokens=stub_tokens, counter=counter)
+                stubs[index] = stub, counter.count_message(stub)
+            message, tokens = stubs[index]
         if message is not history.messages[index]:
-            before, tokens = tokens, counter.count_message(message)
             done.entries[index] = shortened_entry(
                 message,
-                before=before,
+                before=history.message_tokens[index],
                 after=tokens,
                 rule=f"{rules.name}.shorten",
                 reason="A bulky tool result of an older exchange.",

@@ -65,7 +65,11 @@ def cuts_that_fit(
     """
     excess_tokens = history.total_tokens - room_tokens
     search = _Search(
-        history=history, rules=rules, marker_tokens=marker_tokens, window_from=window_from
+        history=history,
+        rules=rules,
+        step_tokens=grid.step_tokens,
+        marker_tokens=marker_tokens,
+        window_from=window_from,
     )
     if window_from and search.freed_tokens(window_from, 0) >= excess_tokens:
         yield Cut(kept_from=window_from, whole_from=window_from)
@@ -92,6 +96,7 @@ def _finer_grids(grid: Grid) -> Iterator[Grid]:
 class _Search:
     history: MeasuredHistory
     rules: Rules
+    step_tokens: int
     marker_tokens: int
     window_from: int
 
@@ -127,7 +132,31 @@ class _Search:
             if cut is None:
                 return
             if self.freed_tokens(cut.kept_from, cut.whole_from) >= excess_tokens:
+                yield from self._with_stubs_before(cut, excess_tokens=excess_tokens)
                 yield cut
+
+    def _with_stubs_before(self, cut: Cut, *, excess_tokens: int) -> Iterator[Cut]:
+        """Yield a cut that keeps, as stubs, the newest of what the cut would drop, if that fits.
+
+        How much follows from what lies before the cut alone, so that both last equally long: as
+        much as leaves a step of the room free.
+        """
+        history = self.history
+        room_tokens = history.loose[-1] - excess_tokens
+
+        def stubbed_tokens(boundary: int) -> int:
+            return history.loose[boundary] - history.savings[boundary]
+
+        kept_from = bisect_left(
+            range(cut.kept_from),
+            stubbed_tokens(cut.kept_from) - (room_tokens - self.step_tokens),
+            key=stubbed_tokens,
+        )
+        fuller = replace(cut, kept_from=max(kept_from, self.window_from))
+        if fuller.kept_from < cut.kept_from and (
+            self.freed_tokens(fuller.kept_from, fuller.whole_from) >= excess_tokens
+        ):
+            yield fuller
 
     def stubs_before_last(self, excess_tokens: int) -> Iterator[Cut]:
         """Yield cuts that shorten every bulky result before the last exchange, keeping most first."""

@@ -1,12 +1,14 @@
 """A history made to fit by a strategy's rules."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Final
 
 from context_assembler.ports import TokenCounter, Truncation
-from context_assembler.truncation.apply import CarriedOut, carry_out, marker_message
+from context_assembler.truncation.apply import Stubs, carry_out, marker_message
 from context_assembler.truncation.checkpoints import Cut, Grid, cuts_that_fit
+from context_assembler.truncation.fullest import Carry, Fitting, fullest
 from context_assembler.truncation.history import MeasuredHistory, Rules, is_user, measure
 from context_assembler.truncation.overflow import relieve
 from context_assembler.values.messages import Message
@@ -49,55 +51,107 @@ def _cut(
     rules: Rules,
 ) -> Truncation:
     window_from = window_start(history, settings.window_turns) if rules.has_window else 0
-    carry = partial(
-        carry_out,
+    stubs: Stubs = {}
+    done, cut = fitting_cut(
         history,
+        carry=partial(
+            carry_out,
+            history,
+            rules=rules,
+            stub_tokens=settings.stub_tokens,
+            counter=counter,
+            window_from=window_from,
+            stubs=stubs,
+        ),
         rules=rules,
-        stub_tokens=settings.stub_tokens,
+        room_tokens=room_tokens,
+        window_from=window_from,
+        settings=settings,
         counter=counter,
+    )
+    return Truncation(messages=done.messages, entries=done.sorted_entries, level=cut.identity)
+
+
+def fitting_cut(
+    history: MeasuredHistory,
+    *,
+    carry: Carry,
+    rules: Rules,
+    room_tokens: int,
+    window_from: int,
+    settings: TruncationSettings,
+    counter: TokenCounter,
+) -> Fitting:
+    """Return the cut to make of a history that does not fit, carried out.
+
+    Args:
+        carry: Carries a cut of this history out.
+
+    Raises:
+        ContextOverflowError: What may not be dropped does not fit, even shortened.
+    """
+    first = partial(
+        _first_that_fits,
+        history,
+        carry=carry,
+        rules=rules,
+        room_tokens=room_tokens,
+        marker_tokens=counter.count_message(marker_message(_MANY_MESSAGES)),
         window_from=window_from,
     )
+    grid = _grid_of(history, room_tokens, settings)
+    found = first(grid=grid)
+    if not settings.cache_stable:
+        exact = first(grid=replace(grid, step_tokens=1))
+        found = fullest(
+            [candidate for candidate in (exact, found) if candidate is not None],
+            savings=history.savings,
+            carry=carry,
+            room_tokens=room_tokens,
+            window_from=window_from,
+        )
+    if found is not None:
+        return found
+    floor = Cut(kept_from=history.last, whole_from=history.last)
+    return relieve(
+        carry(floor),
+        history=history,
+        cut=floor,
+        room_tokens=room_tokens,
+        settings=settings,
+        counter=counter,
+    )
+
+
+def _first_that_fits(
+    history: MeasuredHistory,
+    *,
+    carry: Carry,
+    rules: Rules,
+    grid: Grid,
+    room_tokens: int,
+    marker_tokens: int,
+    window_from: int,
+) -> Fitting | None:
     # What a stub costs is counted anew: a counter need not be additive to the token.
     for cut in cuts_that_fit(
         history,
         rules=rules,
-        grid=grid_of(history, room_tokens, settings),
+        grid=grid,
         room_tokens=room_tokens,
-        marker_tokens=marker_tokens(counter),
+        marker_tokens=marker_tokens,
         window_from=window_from,
     ):
         done = carry(cut)
         if done.tokens <= room_tokens:
-            return _truncation(done, cut)
-    floor = Cut(kept_from=history.last, whole_from=history.last)
-    return _truncation(
-        *relieve(
-            carry(floor),
-            history=history,
-            cut=floor,
-            room_tokens=room_tokens,
-            settings=settings,
-            counter=counter,
-        )
-    )
+            return done, cut
+    return None
 
 
-def _truncation(done: CarriedOut, cut: Cut) -> Truncation:
-    return Truncation(messages=done.messages, entries=done.sorted_entries, level=cut.identity)
-
-
-def marker_tokens(counter: TokenCounter) -> int:
-    """Return what the line for left-out messages costs at most."""
-    return counter.count_message(marker_message(_MANY_MESSAGES))
-
-
-def grid_of(history: MeasuredHistory, room_tokens: int, settings: TruncationSettings) -> Grid:
-    """Return checkpoints a share of the room behind the head apart; any boundary if not stable."""
+def _grid_of(history: MeasuredHistory, room_tokens: int, settings: TruncationSettings) -> Grid:
+    """Return checkpoints a share of the room behind the head apart."""
     share_tokens = int(settings.step_share * (room_tokens - history.head_tokens))
-    step_tokens = max(1, share_tokens)
-    return Grid(
-        step_tokens=step_tokens if settings.cache_stable else 1, ahead_tokens=max(0, share_tokens)
-    )
+    return Grid(step_tokens=max(1, share_tokens), ahead_tokens=max(0, share_tokens))
 
 
 def window_start(history: MeasuredHistory, window_turns: int) -> int:

@@ -3,15 +3,15 @@
 from bisect import bisect_left
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import accumulate
 from typing import Final
 
 from context_assembler.ports import TokenCounter
-from context_assembler.truncation.apply import CarriedOut, Piece, carry_out
-from context_assembler.truncation.checkpoints import Cut, cuts_that_fit
-from context_assembler.truncation.fit import grid_of, marker_tokens, window_start
+from context_assembler.truncation.apply import CarriedOut, Piece, Stubs, carry_out
+from context_assembler.truncation.checkpoints import Cut
+from context_assembler.truncation.fit import fitting_cut, window_start
 from context_assembler.truncation.history import MeasuredHistory, Rules, measure
-from context_assembler.truncation.overflow import relieve
 from context_assembler.values.messages import Message
 from context_assembler.values.options import TruncationSettings
 
@@ -64,8 +64,7 @@ class GrowingHistory:
         self._counter = counter
         self._settings = settings
         self._rules = rules
-        self._marker_tokens = marker_tokens(counter)
-        self._stubs: dict[int, Message] = {}
+        self._stubs: Stubs = {}
         self._carried: dict[tuple[int, int, int, int], _Carried] = {}
 
     def fit(self, length: int) -> GrownCut:
@@ -85,24 +84,13 @@ class GrowingHistory:
         history = self._until(length)
         is_windowed = self._rules.has_window
         window_from = window_start(history, self._settings.window_turns) if is_windowed else 0
-        for cut in cuts_that_fit(
-            history,
-            rules=self._rules,
-            grid=grid_of(history, self._room_tokens, self._settings),
-            room_tokens=self._room_tokens,
-            marker_tokens=self._marker_tokens,
-            window_from=window_from,
-        ):
-            done = self._carry(history, cut, window_from=window_from)
-            if done.tokens <= self._room_tokens:
-                return _grown(done, cut)
-        floor = Cut(kept_from=history.last, whole_from=history.last)
         return _grown(
-            *relieve(
-                self._carry(history, floor, window_from=window_from),
-                history=history,
-                cut=floor,
+            *fitting_cut(
+                history,
+                carry=partial(self._carry, history, window_from=window_from),
+                rules=self._rules,
                 room_tokens=self._room_tokens,
+                window_from=window_from,
                 settings=self._settings,
                 counter=self._counter,
             )

@@ -10,13 +10,16 @@ from hypothesis import strategies as st
 from context_assembler.errors import ContextOverflowError
 from context_assembler.ports import Truncation
 from context_assembler.truncation import TRUNCATIONS, Truncator
-from context_assembler.values.exchanges import split_exchanges
+from context_assembler.truncation.shorten import result_tokens, shorten_result
+from context_assembler.values.exchanges import Exchange, split_exchanges
 from context_assembler.values.messages import Message
 from context_assembler.values.options import OverflowPolicy, TruncationSettings
+from context_assembler.values.parts import ToolResult
 from tests.strategies import paired_conversations
 from tests.truncation.conversations import WordCounter, conversations, numbered, summary, total
 
 COUNTER = WordCounter()
+STUB_TOKENS = 40
 
 every_strategy = pytest.mark.parametrize(
     ("strategy", "is_stable"),
@@ -36,7 +39,7 @@ def truncator(
             strategy=strategy,
             cache_stable=is_stable,
             on_overflow=on_overflow,
-            stub_tokens=40,
+            stub_tokens=STUB_TOKENS,
             window_turns=window_turns,
         )
     )
@@ -194,6 +197,69 @@ def test_the_same_history_is_cut_the_same_and_what_fits_is_left_alone(
 
     assert again == once
     assert twice.messages == once.messages
+
+
+@pytest.mark.parametrize("strategy", TRUNCATIONS)
+@given(talk=conversations | paired_conversations, room=rooms, on_overflow=policies)
+@settings(max_examples=60)
+def test_without_checkpoints_no_less_is_kept(
+    strategy: str, talk: list[Message], room: float, on_overflow: OverflowPolicy
+) -> None:
+    stable = fit(strategy, True, talk, room, on_overflow)
+    exact = fit(strategy, False, talk, room, on_overflow)
+
+    assert without_marker_tokens(exact.messages) >= without_marker_tokens(stable.messages)
+
+
+def without_marker_tokens(messages: Sequence[Message]) -> int:
+    return total([message for message in messages if message.kind != "marker"], COUNTER)
+
+
+@pytest.mark.parametrize("strategy", TRUNCATIONS)
+@given(talk=conversations, room=rooms)
+@settings(max_examples=60)
+def test_without_checkpoints_what_is_dropped_last_fits_not_even_as_a_stub(
+    strategy: str, talk: list[Message], room: float
+) -> None:
+    kept = fit(strategy, False, talk, room)
+    dropped = {entry.id for entry in kept.entries if entry.rule == f"{strategy}.drop"}
+    assume(dropped and not any(entry.rule == "overflow.shorten" for entry in kept.entries))
+
+    exchanges = split_exchanges(talk)
+    last = max(n for n, exchange in enumerate(exchanges) if exchange[0].id in dropped)
+    openers = [one for one in exchanges[: last + 1] if is_opening(one)]  # one has to open the rest
+    wanted = [exchanges[last], *(one for one in openers[-1:] if one is not exchanges[last])]
+    missing = [one for one in wanted if one[0].id not in ids(kept.messages)]
+    spared = 0 if dropped - {m.id for one in missing for m in one} else marker_tokens(kept)
+
+    needed_tokens = sum(smallest_tokens(one, strategy) for one in missing) - spared
+    assert total(kept.messages, COUNTER) + needed_tokens > int(room * total(talk, COUNTER))
+
+
+def is_opening(exchange: Exchange) -> bool:
+    return exchange[0].role == "user" and exchange[0].kind in ("said", "synthetic")
+
+
+def marker_tokens(kept: Truncation) -> int:
+    return total(kept.messages, COUNTER) - without_marker_tokens(kept.messages)
+
+
+def smallest_tokens(exchange: Exchange, strategy: str) -> int:
+    """Return what an exchange costs, as a stub where the strategy makes stubs."""
+    return sum(
+        COUNTER.count_message(message) - sum(saved_tokens(r) for r in message.tool_results)
+        if strategy == "smart"
+        else COUNTER.count_message(message)
+        for message in exchange
+    )
+
+
+def saved_tokens(result: ToolResult) -> int:
+    size = result_tokens(result, counter=COUNTER)
+    if size <= 2 * STUB_TOKENS:
+        return 0
+    stub = shorten_result(result, max_tokens=STUB_TOKENS, counter=COUNTER)
+    return size - result_tokens(stub, counter=COUNTER)
 
 
 @every_strategy

@@ -407,6 +407,73 @@ def test_the_exchange_before_the_last_is_a_stub_rather_than_gone() -> None:
     assert [entry.id for entry in kept.entries] == ["m3"]
 
 
+def searches(count: int) -> list[Message]:
+    """Return a run whose results are much larger than everything that is said."""
+    run = [user("Find every use of the old table.")]
+    for number in range(count):
+        run += calling((f"c{number}", words(660)))
+    return numbered([*run, assistant("Found some uses here."), user("Which one is the oldest?")])
+
+
+SEARCHES = searches(25)
+
+
+@pytest.mark.parametrize("strategy", TRUNCATIONS)
+def test_without_checkpoints_a_larger_room_keeps_no_less(strategy: str) -> None:
+    rooms = [*range(100, 3000, 50), *range(3000, 17_000, 500)]
+
+    kept = [cut(SEARCHES, r, strategy, cache_stable=False, stub_tokens=200) for r in rooms]
+
+    used = [total(one.messages, COUNTER) for one in kept]
+    assert used == sorted(used)
+
+
+def test_without_checkpoints_the_room_that_is_left_is_filled_with_stubs() -> None:
+    kept = cut(SEARCHES, 1200, cache_stable=False, stub_tokens=200)
+
+    assert [m.id for m in kept.messages if m.role == "tool"] == ["m47", "m49", "m51"]
+    assert [e.id for e in kept.entries if e.decision == "shortened"] == ["m47", "m49"]
+    assert total(kept.messages, COUNTER) > 1000
+
+
+@pytest.mark.parametrize("room_tokens", [600, 700])
+def test_between_checkpoints_what_lies_right_before_the_cut_stays_as_stubs(
+    room_tokens: int,
+) -> None:
+    kept = cut(SEARCHES, room_tokens, stub_tokens=200)
+
+    assert kept.messages[-2:] == tuple(SEARCHES[-2:])
+    assert kept.entries[-1].id == "m51"
+    assert kept.entries[-1].decision == "shortened"
+
+
+# fmt: off
+UNEVEN_SIZES = (
+    47, 38, 88, 35, 67, 50, 34, 63, 34, 55, 35, 35, 55, 176, 37, 41, 83, 576, 73, 52, 1266,
+    34, 214, 45, 38, 37, 46, 166, 39, 74, 86, 50, 69, 35, 34, 40, 96, 55, 46, 75, 57, 45, 148,
+    102, 42, 73, 66, 243, 113, 45, 1516, 37, 54, 126, 38, 61, 34, 93, 130, 73,
+)
+# fmt: on
+
+
+def test_rewrites_stay_rare_where_a_few_results_dwarf_a_step() -> None:
+    run = [user("Go.")]
+    for number, size in enumerate(UNEVEN_SIZES):
+        run += calling((f"c{number}", words(size)))
+    run = numbered(run)
+
+    payloads = [cut(run[:end], 1500, stub_tokens=200) for end in range(1, len(run) + 1, 2)]
+    levels = [payload.level for payload in payloads]
+    rewrites = [
+        now
+        for before, now in pairwise(payloads)
+        if now.messages[: len(before.messages)] != before.messages
+    ]
+
+    assert len(rewrites) <= 10
+    assert any(level > len(run) and levels.count(level) > 3 for level in levels)
+
+
 @pytest.mark.parametrize("strategy", ["smart", "simple"])
 def test_rewrites_are_rare_and_free_substantial_room(strategy: str) -> None:
     run = agent_run(120, size=30)
