@@ -93,8 +93,8 @@ REPAIRED: dict[str, tuple[Any, Any, int]] = {
     ),
     "a reference that has to be cleaned": (
         {"type": "object", "$defs": {"\ud800": {}}, "$ref": "#/$defs/\ud800"},
-        {**EMPTY, "$defs": {"\ufffd": {}}, "$ref": "#/$defs/\ufffd"},
-        1,
+        EMPTY,
+        2,
     ),
     "items by position, the old way": (
         {"type": "object", "properties": {"a": {"items": [{"type": "int"}]}}},
@@ -182,7 +182,6 @@ def test_references_within_the_schema_are_followed() -> None:
     }
 
     assert canonical_schema(schema, tool="t").repairs == ()
-    assert canonical_schema({"type": "object", "$ref": "https://x"}, tool="t").repairs == ()
 
 
 json_values = st.recursive(

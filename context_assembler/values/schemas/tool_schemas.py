@@ -13,7 +13,17 @@ from context_assembler.errors import InvalidToolError
 from context_assembler.values.json_bounds import shown
 from context_assembler.values.json_shapes import is_array, is_object
 from context_assembler.values.parts import Json, JsonObject
-from context_assembler.values.schemas.root_objects import has_root_union, root_object_schema
+from context_assembler.values.schemas.listed_targets import name_listed_targets
+from context_assembler.values.schemas.references import (
+    References,
+    UnusableSchemaError,
+    without_unused_definitions,
+)
+from context_assembler.values.schemas.root_objects import (
+    has_root_union,
+    root_chain,
+    root_object_schema,
+)
 from context_assembler.values.texts.cleaning import clean_object, is_clean
 
 MAX_DEPTH: Final = 64
@@ -50,10 +60,6 @@ _NUMBERS: Final = frozenset(
 )
 
 
-class _UnusableError(ValueError):
-    """Where and why a schema is beyond repair."""
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CanonicalSchema:
     """A schema that is sound and canonical, and what had to be repaired in it."""
@@ -64,7 +70,7 @@ class CanonicalSchema:
 
 @dataclass(slots=True)
 class _Repairs:
-    root: JsonObject
+    references: References
     made: list[str] = field(default_factory=list[str])
 
     def note(self, text: str) -> None:
@@ -80,44 +86,63 @@ def canonical_schema(schema: Json, *, tool: str) -> CanonicalSchema:
     """
     if schema is None:
         schema = {}
-    repairs = _Repairs(root=schema)
+    repairs = _Repairs(references=References(schema))
     try:
-        canonical = dict(_schema(schema, where="", depth=0, repairs=repairs))
+        canonical = _schema(schema, where="", depth=0, repairs=repairs)
         if not is_clean(canonical):
             repairs.note("characters that no request can carry were replaced")
-            repairs.root = clean_object(canonical)
-            canonical = dict(_schema(repairs.root, where="", depth=0, repairs=repairs))
-        canonical["type"] = _root_type(canonical, repairs)
-        if has_root_union(canonical):
-            canonical = root_object_schema(canonical)
-            repairs.note("the alternatives at its root are told as one object with all properties")
-    except _UnusableError as error:
+            cleaned = clean_object(canonical)
+            repairs.references = References(cleaned)
+            canonical = _schema(cleaned, where="", depth=0, repairs=repairs)
+        plain = _with_plain_root(canonical, repairs)
+    except UnusableSchemaError as error:
         raise InvalidToolError(tool, reason=f"in its schema, {error}") from None
-    canonical.setdefault("properties", {})
-    ordered = {key: canonical[key] for key in sorted(canonical)}
+    plain.setdefault("properties", {})
+    ordered = {key: plain[key] for key in sorted(plain)}
     return CanonicalSchema(schema=ordered, repairs=tuple(repairs.made))
 
 
-def _root_type(schema: JsonObject, repairs: _Repairs) -> str:
-    kind = schema.get("type")
-    if kind is None and schema:
+def _with_plain_root(schema: JsonObject, repairs: _Repairs) -> dict[str, Json]:
+    """Return the schema with one object at its root, without a reference or a union there."""
+    named = name_listed_targets(schema)
+    if named is not schema:
+        repairs.note("what references reach through lists has definitions of its own")
+        schema = named
+    _check_root_types(schema, repairs)
+    reference = schema.get("$ref")
+    if reference is not None:
+        is_inside = References(schema).target_of(reference) is not None
+        did = "is told in place" if is_inside else "leads out of the schema and was left out"
+        repairs.note(f"the reference {shown(reference, chars=80)} at its root {did}")
+    if has_root_union(schema):
+        repairs.note("the alternatives at its root are told as one object with all properties")
+    elif reference is None:
+        return {**schema, "type": "object"}
+    return without_unused_definitions(root_object_schema(schema))
+
+
+def _check_root_types(schema: JsonObject, repairs: _Repairs) -> None:
+    kinds = [one["type"] for one in root_chain(schema) if "type" in one]
+    if not kinds and schema:
         repairs.note("the root had no type")
-    elif is_array(kind) and "object" in kind:
-        repairs.note("the root's type was a list")
-    elif kind is not None and kind != "object":
-        raise _UnusableError(f"the root's type is {kind!r}, not 'object'")
-    return "object"
+    for kind in kinds:
+        if is_array(kind) and "object" in kind:
+            repairs.note("the root's type was a list")
+        elif kind != "object":
+            raise UnusableSchemaError(f"the root's type is {kind!r}, not 'object'")
 
 
 def _schema(schema: Json, *, where: str, depth: int, repairs: _Repairs) -> JsonObject:
     if not is_object(schema):
-        raise _UnusableError(f"{where or 'the root'} is {_kind_of(schema)}, not a schema")
+        raise UnusableSchemaError(f"{where or 'the root'} is {_kind_of(schema)}, not a schema")
     if depth > MAX_DEPTH:
-        raise _UnusableError(f"it is nested more than {MAX_DEPTH} levels deep")
+        raise UnusableSchemaError(f"it is nested more than {MAX_DEPTH} levels deep")
     canonical: dict[str, Json] = {}
     for key in sorted(schema, key=str):
         if not isinstance(key, str):  # pyright: ignore[reportUnnecessaryIsInstance] - hand-made dicts
-            raise _UnusableError(f"{where or 'the root'} has the key {key!r}, which is no text")
+            raise UnusableSchemaError(
+                f"{where or 'the root'} has the key {key!r}, which is no text"
+            )
         place = f"{where}.{key}" if where else key
         value = _keyword(key, schema[key], where=place, depth=depth, repairs=repairs)
         if value is not None or key in {"default", "const"}:
@@ -140,13 +165,13 @@ def _keyword(key: str, value: Json, *, where: str, depth: int, repairs: _Repairs
     if key in _ONE:
         return _schema_or_flag(value, where=where, depth=depth, repairs=repairs)
     if key in _TEXTS and not isinstance(value, str):
-        raise _UnusableError(f"{where} is {_kind_of(value)}, not text")
+        raise UnusableSchemaError(f"{where} is {_kind_of(value)}, not text")
     if key in _NUMBERS and (not isinstance(value, int | float) or isinstance(value, bool)):
-        raise _UnusableError(f"{where} is {_kind_of(value)}, not a number")
+        raise UnusableSchemaError(f"{where} is {_kind_of(value)}, not a number")
     if key == "enum" and not is_array(value):
-        raise _UnusableError(f"{where} is {_kind_of(value)}, not a list")
+        raise UnusableSchemaError(f"{where} is {_kind_of(value)}, not a list")
     if key == "$ref" and isinstance(value, str):
-        _check_reference(value, where=where, root=repairs.root)
+        _check_reference(value, where=where, references=repairs.references)
     return _plain(value, where=where, depth=depth)
 
 
@@ -155,7 +180,7 @@ def _type(value: Json, *, where: str, repairs: _Repairs) -> Json:
         names = [_type(one, where=where, repairs=repairs) for one in value]
         return None if None in names or not names else names
     if not isinstance(value, str):
-        raise _UnusableError(f"{where} is {_kind_of(value)}, not the name of a type")
+        raise UnusableSchemaError(f"{where} is {_kind_of(value)}, not the name of a type")
     if value in _TYPES:
         return value
     lowered = value.lower()
@@ -164,22 +189,22 @@ def _type(value: Json, *, where: str, repairs: _Repairs) -> Json:
         return None
     meant = lowered if lowered in _TYPES else _OTHER_SPELLINGS.get(lowered)
     if meant is None:
-        raise _UnusableError(f"{where} is {value!r}, which is no type of JSON Schema")
+        raise UnusableSchemaError(f"{where} is {value!r}, which is no type of JSON Schema")
     repairs.note(f"type {value!r} was read as {meant!r}")
     return meant
 
 
 def _required(value: Json, *, where: str) -> Json:
     if not is_array(value) or not all(isinstance(name, str) for name in value):
-        raise _UnusableError(f"{where} is no list of names")
+        raise UnusableSchemaError(f"{where} is no list of names")
     return sorted(set(value))
 
 
 def _schemas_by_name(value: Json, *, where: str, depth: int, repairs: _Repairs) -> dict[str, Json]:
     if not is_object(value):
-        raise _UnusableError(f"{where} is {_kind_of(value)}, not an object")
+        raise UnusableSchemaError(f"{where} is {_kind_of(value)}, not an object")
     if not all(isinstance(name, str) for name in value):  # pyright: ignore[reportUnnecessaryIsInstance] - hand-made dicts
-        raise _UnusableError(f"{where} has a name that is no text")
+        raise UnusableSchemaError(f"{where} has a name that is no text")
     return {
         name: _schema_or_flag(one, where=f"{where}.{name}", depth=depth, repairs=repairs)
         for name, one in value.items()
@@ -188,7 +213,7 @@ def _schemas_by_name(value: Json, *, where: str, depth: int, repairs: _Repairs) 
 
 def _schemas(value: Json, *, where: str, depth: int, repairs: _Repairs) -> Json:
     if not is_array(value):
-        raise _UnusableError(f"{where} is {_kind_of(value)}, not a list")
+        raise UnusableSchemaError(f"{where} is {_kind_of(value)}, not a list")
     return [
         _schema_or_flag(one, where=f"{where}[{index}]", depth=depth, repairs=repairs)
         for index, one in enumerate(value)
@@ -201,21 +226,15 @@ def _schema_or_flag(value: Json, *, where: str, depth: int, repairs: _Repairs) -
     return _schema(value, where=where, depth=depth + 1, repairs=repairs)
 
 
-def _check_reference(reference: str, *, where: str, root: JsonObject) -> None:
-    if not reference.startswith("#/"):
-        return
-    found: Json = root
-    for step in reference[2:].split("/"):
-        name = step.replace("~1", "/").replace("~0", "~")
-        if not is_object(found) or name not in found:
-            raise _UnusableError(f"{where} points to {reference!r}, which does not exist")
-        found = found[name]
+def _check_reference(reference: str, *, where: str, references: References) -> None:
+    if reference.startswith("#/") and references.target_of(reference) is None:
+        raise UnusableSchemaError(f"{where} points to {reference!r}, which does not exist")
 
 
 def _plain(value: Json, *, where: str, depth: int) -> Json:
     """Return any other JSON value, the keys of its objects sorted."""
     if depth > MAX_DEPTH:
-        raise _UnusableError(f"it is nested more than {MAX_DEPTH} levels deep")
+        raise UnusableSchemaError(f"it is nested more than {MAX_DEPTH} levels deep")
     if is_object(value):
         named = {str(key): one for key, one in value.items()}
         return {key: _plain(named[key], where=where, depth=depth + 1) for key in sorted(named)}
@@ -225,7 +244,7 @@ def _plain(value: Json, *, where: str, depth: int) -> Json:
         return value
     if isinstance(value, float) and isfinite(value):
         return value
-    raise _UnusableError(f"{where} holds {_kind_of(value)}, which is no JSON")
+    raise UnusableSchemaError(f"{where} holds {_kind_of(value)}, which is no JSON")
 
 
 def _kind_of(value: Json) -> str:
