@@ -8,7 +8,7 @@ import asyncio
 import os
 import stat
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Final
@@ -19,14 +19,15 @@ from context_assembler.skills.file_identity import (
     identity_of,
     last_change_ns,
 )
+from context_assembler.skills.folder_walk import TOO_MANY, FolderWalk, is_inside
 from context_assembler.skills.problems import SkillProblem
 from context_assembler.skills.skill_file import ParsedSkill, parse_skill
 from context_assembler.skills.tool_files import ToolFile, read_tool_file
 from context_assembler.values.prompt import Skill
 
-_FILE: Final = "SKILL.md"
+MAX_READ_BYTES: Final = 16_000_000
+MAX_TOLD: Final = 50
 _MAX_FILE_BYTES: Final = 1_000_000
-_MAX_DEPTH: Final = 6
 # A file that changed this recently may change again without its time stamps telling.
 _UNSETTLED_NS: Final = 2_000_000_000
 
@@ -50,8 +51,9 @@ class FolderSkills:
             stays.
 
     Attributes:
-        problems: Skills of the last listing that were left out, and why.
-        notes: What was odd about those that were not.
+        problems: Skills of the last listing that were left out, and why; the first 50, and how many
+            more there are.
+        notes: What was odd about those that were not, in the same way.
     """
 
     def __init__(
@@ -70,7 +72,7 @@ class FolderSkills:
     async def list_skills(self) -> Sequence[Skill]:
         """Return the skills, sorted by name; a broken one does not harm the rest."""
         listing = await asyncio.to_thread(self._list)
-        self.problems, self.notes = tuple(listing.problems), tuple(listing.notes)
+        self.problems, self.notes = listing.told_problems(), listing.told_notes()
         self._read = listing.read
         return [listing.skills[name] for name in sorted(listing.skills)]
 
@@ -82,20 +84,27 @@ class FolderSkills:
                 problem = SkillProblem(path=str(folder), reason="there is no such folder")
                 listing.problems.append(problem)
                 continue
-            for path, found in _find(root, root=root, depth=0):
-                read = self._skill_at(path, found, root=root)
+            walk = FolderWalk(root=root)
+            for path, found in walk.skill_files():
+                read = self._skill_at(path, found, root=root, listing=listing)
                 listing.read[path] = read
                 listing.take(path, read.parsed)
+            listing.problems += walk.problems
+            listing.notes += walk.notes
         return listing
 
-    def _skill_at(self, path: str, found: os.stat_result, *, root: str) -> _ReadSkill:
+    def _skill_at(
+        self, path: str, found: os.stat_result, *, root: str, listing: "_Listing"
+    ) -> _ReadSkill:
         try:
             if stat.S_ISLNK(found.st_mode):
-                if not _is_inside(path, root=root):
+                if not is_inside(path, root=root):
                     return _unread("it lies outside the folder and was not read")
                 found = os.stat(path)  # noqa: PTH116 - as above
             if not stat.S_ISREG(found.st_mode):
                 return _unread("it is no regular file")
+            if not listing.has_room_for(found.st_size):
+                return _unread(f"more than {MAX_READ_BYTES:,} bytes of skills in all")
             identity = identity_of(found)
             known = self._read.get(path)
             if known is not None and known.identity == identity and _are_current(known.tool_files):
@@ -133,40 +142,6 @@ def _are_current(files: Sequence[ToolFile]) -> bool:
     return all(identity_at(file.path) == file.identity for file in files)
 
 
-def _is_inside(path: str, *, root: str) -> bool:
-    return os.path.join(os.path.realpath(path), "").startswith(os.path.join(root, ""))  # noqa: PTH118
-
-
-def _look_at(path: str) -> os.stat_result | None:
-    try:
-        return os.lstat(path)
-    except OSError:
-        return None
-
-
-def _find(folder: str, *, root: str, depth: int) -> Iterator[tuple[str, os.stat_result]]:
-    """Yield every SKILL.md, in order of path; what lies below a skill belongs to that skill.
-
-    Only links can lead outside the root, so that nothing else is resolved.
-    """
-    path = os.path.join(folder, _FILE)  # noqa: PTH118 - as above
-    found = _look_at(path)
-    if found is not None:
-        yield path, found
-        return
-    try:
-        with os.scandir(folder) as entries:
-            below = sorted(
-                (entry.name, entry.path, entry.is_symlink()) for entry in entries if entry.is_dir()
-            )
-    except OSError:  # pragma: no cover - not permitted; whoever may read everything never sees it
-        return
-    for name, inner, is_link in below:
-        is_wanted = depth < _MAX_DEPTH and not name.startswith(".")
-        if is_wanted and (not is_link or _is_inside(inner, root=root)):
-            yield from _find(inner, root=root, depth=depth + 1)
-
-
 @dataclass(slots=True, kw_only=True)
 class _Listing:
     """The skills found so far, and everything read for them."""
@@ -175,6 +150,26 @@ class _Listing:
     problems: list[SkillProblem] = field(default_factory=list[SkillProblem])
     notes: list[str] = field(default_factory=list[str])
     read: dict[str, _ReadSkill] = field(default_factory=dict[str, _ReadSkill])
+    read_bytes: int = 0
+
+    def has_room_for(self, size_bytes: int) -> bool:
+        """Whether so much more may be read; the files too long to be read at all do not count."""
+        self.read_bytes += size_bytes if size_bytes <= _MAX_FILE_BYTES else 0
+        return self.read_bytes <= MAX_READ_BYTES
+
+    def told_problems(self) -> tuple[SkillProblem, ...]:
+        """Return as many problems as somebody reads, and how many more there are."""
+        more = len(self.problems) - MAX_TOLD
+        if more <= 0:
+            return tuple(self.problems)
+        rest = SkillProblem(path="skills", reason=f"{more:,} more were left out", rule=TOO_MANY)
+        return (*self.problems[:MAX_TOLD], rest)
+
+    def told_notes(self) -> tuple[str, ...]:
+        """Return as many notes as somebody reads, and how many more there are."""
+        more = len(self.notes) - MAX_TOLD
+        rest = [f"skills: {more:,} more notes of this kind"] if more > 0 else []
+        return (*self.notes[:MAX_TOLD], *rest)
 
     def take(self, path: str, parsed: ParsedSkill) -> None:
         self.notes += [f"{path}: {text}" for text in parsed.notes]
