@@ -7,6 +7,7 @@ from functools import cache
 from typing import Any, Final
 
 from context_assembler.errors import MissingExtraError
+from context_assembler.values.texts.secret_settings import SETTING_KIND, find_given_secrets
 
 # The detectors of detect-secrets whose patterns take linear time on any text and hardly ever match
 # anything else. Those left out guess (entropy, public addresses), or backtrack.
@@ -46,14 +47,8 @@ _OWN_PATTERNS: Final[tuple[tuple[str, str], ...]] = (
     ("NPM Token", r":_authToken=\s{0,4}([^\s$]\S{7,})"),
     ("JSON Web Token", r"(?<![\w-])eyJ[\w-]+\.[\w-]+\.[\w.+/=-]*"),
     ("Bearer Token", r"\b[Bb]earer\s{1,4}([\w.~+/-]{20,}=*)"),
-    (  # NAME=value as in an environment file; a reference to another variable is no secret
-        "Secret in a setting",
-        r"""(?xm) ^[ \t]{0,40} (?:export[ ]{1,4})? [A-Z0-9_]{0,60}
-        (?:API_?KEY|ACCESS_?KEY|SECRET_?KEY|TOKEN|SECRET|PASSWORD|PASSWD) =
-        ([^\s"'$<{%\[(][^\s"'$({\[]{7,}) (?=\s|\Z)""",
-    ),
     (  # name = "value" and "name": "value" in code and data
-        "Secret in a setting",
+        SETTING_KIND,
         r"""(?x) (?:[kK](?:ey|EY) | [tT](?:oken|OKEN) | [sS](?:ecret|ECRET)
         | [pP](?:assword|ASSWORD|asswd|ASSWD))
         ["']? [ \t]{0,4} [=:] [ \t]{0,4} ["'] ([^\s"'$<{%\[(*][^\s"']{7,}) ["']""",
@@ -130,6 +125,8 @@ def _matches(text: str) -> Iterator[Secret]:
             group = 0 if kind in _WHOLE_MATCHES else match.lastindex or 0
             start, end = match.span(group)
             yield Secret(kind=kind, start=start, end=end)
+    for kind, start, end in find_given_secrets(text):
+        yield Secret(kind=kind, start=start, end=end)
 
 
 @cache
