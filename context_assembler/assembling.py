@@ -23,6 +23,7 @@ from context_assembler.stages.forecast_cache import CacheOutlook, answered_calls
 from context_assembler.tokens import RemoteCounter, fit_exactly
 from context_assembler.values.context import AssembledContext
 from context_assembler.values.events import SessionEvent
+from context_assembler.values.factors import TokenFactors
 from context_assembler.values.readers import has_spoken, route_of
 from context_assembler.values.report import CompactionCheck, Report
 from context_assembler.values.simulations import CutPolicy, Simulation
@@ -156,7 +157,11 @@ class Assembling:
             except ContextOverflowError as error:
                 warnings.append(f"Over {protocol} no reasoning is sent either: {error.problem}")
         report = replace(context.report, warnings=tuple(warnings))
-        respells = partial(respell, mode=self._gathering.counting_mode)
+        respells = partial(
+            respell,
+            mode=self._gathering.counting_mode,
+            corrections=(TokenFactors(current=factor), gathered.factors(events)),
+        )
         return replace(context, report=report, others=others, respell=respells)
 
     def _build_one(self, gathered: Gathered, events: Sequence[SessionEvent]) -> AssembledContext:

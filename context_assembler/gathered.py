@@ -15,6 +15,7 @@ from context_assembler.stages.collect_tools import OfferedTools
 from context_assembler.stages.hold_system import (
     NO_CALL,
     WAITING,
+    FindSecret,
     FittedPrompt,
     FreshPrompt,
     LastCall,
@@ -139,13 +140,17 @@ class Gathered:
 
         Its counter corrects each message by the factor that it was sent with.
         """
-        factors = read_factors(events, model=self.limits.id, current=self.token_factor)
+        factors = self.factors(events)
         asked = fingerprint_choice(self.settled.options, agent_id=self.agent_id)
         return replace(
             self,
             counter=CountOnce(calibrate(self.counter, factors)),
             last_call=LastCall(sent=last_epoch(events), asked=asked),
         )
+
+    def factors(self, events: Iterable[SessionEvent]) -> TokenFactors:
+        """Return what corrects the count of each message of the session."""
+        return read_factors(events, model=self.limits.id, current=self.token_factor)
 
     def scaled(self, factor: float) -> "Gathered":
         """Return the same with a counter whose counts are all corrected by one factor."""
@@ -230,6 +235,7 @@ class Gathered:
             pieces=pieces_of(built.system.sections, self.files),
             budget_tokens=self.measure(built.system).budget_tokens,
             count_text=self.counter.count_text,
+            files=self.files,
         )
         held = self.last_call.held
         before = self._fit(join_sections(held.sections))[0] if held else None
@@ -245,11 +251,12 @@ class Gathered:
         )
         return join_sections(fitted.sections), fitted.entries
 
-    def holding(self, events: Iterable[SessionEvent]) -> "Gathered":
+    def holding(self, events: Iterable[SessionEvent], *, finds_secret: FindSecret) -> "Gathered":
         """Return the same with the last call's system prompt, where that may be sent again."""
         if self.settled.options.refresh:
             return self
-        return replace(self, last_call=self.last_call.hold(events, model=self.limits.id))
+        held = self.last_call.hold(events, model=self.limits.id, finds_secret=finds_secret)
+        return replace(self, last_call=held)
 
     def epoch(self, epoch: Epoch, *, files: Iterable[BootstrapFile]) -> Epoch:
         """Return what `record` keeps of what stands in front of the conversation."""

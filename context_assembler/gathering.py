@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -11,7 +12,7 @@ from context_assembler.errors import ConfigurationError
 from context_assembler.gathered import Gathered
 from context_assembler.limits import ModelRegistry, lifecycle_warnings
 from context_assembler.ports import CalibrationStore, TokenCounter, ToolSource
-from context_assembler.providers import provider_for
+from context_assembler.providers import PROVIDERS, provider_for
 from context_assembler.skills import SkillTeller, ToldSkills, open_skill_providers
 from context_assembler.stages.collect_tools import OfferedTools, ToolCollector
 from context_assembler.stages.load_bootstrap import BootstrapLoader
@@ -20,7 +21,7 @@ from context_assembler.stages.resolve_defaults import (
     validate_for_model,
     validate_tool_choice,
 )
-from context_assembler.stages.settle_tools import learnt_tools
+from context_assembler.stages.settle_tools import ToolSettler, learnt_tools
 from context_assembler.tokens import CountingMode, counter_for
 from context_assembler.tools import open_skill_tools, open_tool_sources
 from context_assembler.values.calibration import (
@@ -67,6 +68,9 @@ class Gathering:
             max_tokens=config.prompt.skills_tokens,
             timeout_seconds=config.tools.timeout_seconds,
             masks_secrets="files" in config.safety.masks_secrets_in,
+        )
+        self._tool_settler = ToolSettler(
+            policy=config.tools.changes, defers_above=config.tools.defers_above
         )
         self._resolver = DefaultsResolver(_system_layer(config))
         self._config = config
@@ -136,8 +140,15 @@ class Gathering:
             ToolConflictError: Two tools differ under one name, and the settings do not let one of
                 them be renamed.
         """
-        collected = gathered.offered.merge(learnt_tools(events))
         protocol = provider_for(gathered.limits)
+        begins_anew = partial(
+            self._tool_settler.begins_anew,
+            events=events,
+            provider=PROVIDERS[protocol],
+            limits=gathered.limits,
+            choice=gathered.parameters.tool_choice,
+        )
+        collected = gathered.offered.merge(learnt_tools(events), begins_anew=begins_anew)
         settled = validate_tool_choice(gathered.settled, collected.tools, provider=protocol)
         choice = settled.options.tool_choice
         return replace(

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING, Self
 
-from context_assembler.errors import ContextOverflowError, EmptySessionError
+from context_assembler.errors import ContextOverflowError, EmptySessionError, TemplateError
 from context_assembler.gathered import Gathered
 from context_assembler.history import HistoryWay, shape_history
 from context_assembler.limits import ModelRegistry
@@ -20,12 +20,12 @@ from context_assembler.stages.build_system_prompt import (
     summarize_tools,
 )
 from context_assembler.stages.detect_compaction import CompactionDetector, read_history
-from context_assembler.stages.load_bootstrap import render_bootstrap
+from context_assembler.stages.load_bootstrap import render_bootstrap, tell_faults
 from context_assembler.stages.mask_secrets import SecretMasker
 from context_assembler.stages.place_notes import append_notes, place_clock, tell_date
 from context_assembler.stages.settle_tools import ToolSettler, note_of_withdrawn
 from context_assembler.stages.split_window import add_messages, check_feasible
-from context_assembler.stages.tell_changes import count_rows, overlay_rows, warn_of_losses
+from context_assembler.stages.tell_changes import overlay_rows, warn_of_losses
 from context_assembler.stages.write_report import write_report
 from context_assembler.truncation import Truncator
 from context_assembler.values.context import AssembledContext
@@ -34,7 +34,7 @@ from context_assembler.values.events import SessionEvent
 from context_assembler.values.limits import ModelLimits
 from context_assembler.values.messages import Message
 from context_assembler.values.options import ClockSettings, TruncationSettings
-from context_assembler.values.prompt import PromptSection
+from context_assembler.values.prompt import BootstrapFile, PromptSection
 from context_assembler.values.readers import Reader, route_of
 from context_assembler.values.report import CompactionCheck, ReportEntry
 
@@ -105,15 +105,15 @@ class ContextPipeline:
         Raises:
             EmptySessionError: The events hold nothing to send.
             ContextOverflowError: What may not be dropped does not fit.
-            TemplateError: A bootstrap template does not render.
+            TemplateError: A bootstrap template does not render, and no prompt can be sent again.
         """
         *onward, anew = self._ways(gathered, events := list(events))
         for way in onward:
-            with suppress(ContextOverflowError):
-                context = self._build(way, events)
+            with suppress(ContextOverflowError, TemplateError):
+                context = self._build(way, self._shape(way, events))
                 if way.goes_on(context.draft, context.report):
                     return context
-        return self._build(anew, events)
+        return self._build(*self._shape_or_hold(anew, events))
 
     def _ways(self, gathered: Gathered, events: Sequence[SessionEvent]) -> list[Gathered]:
         """Return the ways to go on from the last call, the best one first; the last always works."""
@@ -128,18 +128,11 @@ class ContextPipeline:
         ways = [gathered.telling(one) for one in settled]
         if not self.lets_edits_wait:
             return ways
-        held = [way.holding(events) for way in ways[:-1] or ways]
-        return [*filter(self._may_hold, held), *ways[-1:]]
+        held = [way.holding(events, finds_secret=self.masker.finds_secret) for way in ways]
+        onward = [way for way in held[:-1] or held if way.last_call.holds]
+        return [*onward, replace(held[-1], last_call=held[-1].last_call.let_go())]
 
-    def _may_hold(self, way: Gathered) -> bool:
-        """Whether the prompt of the last call may be sent again; a secret in it has to go."""
-        held = way.last_call.held
-        return held is not None and not self.masker.finds_secret(
-            section.content for section in held.sections
-        )
-
-    def _build(self, gathered: Gathered, events: Sequence[SessionEvent]) -> AssembledContext:
-        shaped = self._shape(gathered, events)
+    def _build(self, gathered: Gathered, shaped: Shaped) -> AssembledContext:
         gathered = gathered.told(shaped.prompt)
         if all(message.role == "system" or message.kind == "note" for message in shaped.messages):
             raise EmptySessionError(gathered.session_id)
@@ -152,7 +145,7 @@ class ContextPipeline:
         ledger = add_messages(shaped.ledger, draft.messages, counter=gathered.counter)
         ledger = gathered.anchored(ledger, shaped.system, draft.messages)
         pieces = overlay_rows((*shaped.prompt.rows, *gathered.entries), others)
-        files = gathered.last_call.shown_files(gathered.files, now=shaped.prompt.pieces)
+        files = gathered.last_call.shown_files(shaped.files, now=shaped.prompt.pieces)
         sent = shaped.prompt.epoch
         announced = gathered.announce(draft, sent, kept=cut.messages, ledger=ledger)
         report = write_report(
@@ -183,25 +176,42 @@ class ContextPipeline:
         self, gathered: Gathered, events: Sequence[SessionEvent]
     ) -> tuple[Gathered, Shaped]:
         """Return the request before anything is cut, told as in a session's first call."""
-        gathered = self._ways(gathered, events)[-1]
-        shaped = self._shape(gathered, events)
+        gathered, shaped = self._shape_or_hold(self._ways(gathered, events)[-1], events)
         return gathered.told(shaped.prompt), shaped
 
     def check_compaction(
         self, gathered: Gathered, events: Iterable[SessionEvent], *, is_explicit: bool = False
     ) -> CompactionCheck:
         """Return whether the session should be compacted; nothing is cut for it."""
-        gathered = self._ways(gathered, events := list(events))[0]
-        return self._check(gathered, self._shape(gathered, events), is_explicit=is_explicit)
+        way = self._ways(gathered, events := list(events))[0]
+        return self._check(*self._shape_or_hold(way, events), is_explicit=is_explicit)
+
+    def _shape_or_hold(
+        self, way: Gathered, events: Sequence[SessionEvent]
+    ) -> tuple[Gathered, Shaped]:
+        """Return the way with its request; a prompt that cannot be made anew stays what it was."""
+        try:
+            return way, self._shape(way, events)
+        except TemplateError:
+            # Even behind a compaction: what came in since the last call does not count here.
+            held = way.holding((), finds_secret=self.masker.finds_secret)
+            if not (self.lets_edits_wait and held.last_call.holds):
+                raise
+            return held, self._shape(held, events)
 
     def _shape(self, gathered: Gathered, events: Sequence[SessionEvent]) -> Shaped:
         reader = self._reader(gathered.limits)
         way = HistoryWay(reader=reader, masker=self.masker, tools=gathered.told_tools)
         history = shape_history(events, way, derived=gathered.derived)
-        prompt = self._prompt(gathered, history.leading_system, messages=history.messages)
+        holds = gathered.last_call.holds
+        files = self._render(gathered, lets_faults_wait=holds)
+        prompt = self._prompt(gathered, files, history.leading_system, messages=history.messages)
+        told = replace(gathered, files=tell_faults(gathered.files, files))
         # What no later call could send is gone before anything is counted or cut.
         sendable, unsendable_entries = bind_reasoning(history.messages, reader=reader)
-        fitted = gathered.fit(prompt)
+        fitted = told.fit(prompt)
+        if holds and fitted.epoch is not gathered.last_call.held:
+            self._render(gathered)  # another prompt is sent: its faults cannot wait
         told_tools, text = gathered.told_tools, fitted.system.text
         withdrawn = note_of_withdrawn(told_tools, system_text=text, messages=sendable)
         notes = (*prompt.notes, *withdrawn)
@@ -213,18 +223,27 @@ class ContextPipeline:
             notes=notes,
             ledger=gathered.measure(fitted.system),
             repairs=(*history.entries, *unsendable_entries),
+            files=told.files,
+        )
+
+    def _render(self, gathered: Gathered, *, lets_faults_wait: bool = False) -> list[BootstrapFile]:
+        return render_bootstrap(
+            gathered.files,
+            gathered.template_variables,
+            sections=self.prompt_builder.sections_of(gathered.agent_id),
+            lets_faults_wait=lets_faults_wait,
         )
 
     def _prompt(
-        self, gathered: Gathered, session_system: Iterable[str], *, messages: Sequence[Message]
+        self,
+        gathered: Gathered,
+        files: Iterable[BootstrapFile],
+        session_system: Iterable[str],
+        *,
+        messages: Sequence[Message],
     ) -> BuiltPrompt:
         return self.prompt_builder.build(
-            render_bootstrap(
-                gathered.files,
-                gathered.template_variables,
-                sections=self.prompt_builder.sections_of(gathered.agent_id),
-                lets_faults_wait=gathered.last_call.holds,
-            ),
+            files,
             session_system=session_system,
             skills_text=gathered.skills_text,
             tools_summary=summarize_tools(gathered.tools) if self.summarizes_tools else "",
@@ -237,26 +256,14 @@ class ContextPipeline:
     def draft(
         self, gathered: Gathered, shaped: Shaped, kept: tuple[Message, ...]
     ) -> tuple[Draft, tuple[ReportEntry, ...]]:
-        """Return the draft as the model's provider can take it, with a row for every change.
-
-        Of signed reasoning it has what this very payload may carry.
-        """
-        draft = gathered.draft(shaped.system, kept)
-        provider = PROVIDERS[provider_for(gathered.limits)]
-        entries: tuple[ReportEntry, ...] = ()
-        if gathered.limits.thinking.is_prefix_bound and any(m.is_signed for m in kept):
-            fingerprints = provider.fingerprints(draft)
-            reader = self._reader(gathered.limits)
-            bound, entries = bind_reasoning(kept, reader=reader, fingerprints=fingerprints)
-            draft = replace(draft, messages=bound)
-        adapted, rows = provider.adapt(draft)
-        counted = count_rows(rows, before=draft, after=adapted, counter=gathered.counter)
-        return adapted, (*entries, *counted)
+        """Return the draft as the model's provider can take it, with a row for every change."""
+        return shaped.draft(gathered, kept, reader=self._reader(gathered.limits))
 
     def cut(self, gathered: Gathered, shaped: Shaped) -> tuple[Shaped, Truncation]:
         """Make the history fit; a note that is wanted and was cut is given once more, at the end."""
         truncator = Truncator(self.truncation.asked(gathered.settled.options))
-        if self._fits_without_stale_reasoning(gathered, shaped):
+        reader = self._reader(gathered.limits)
+        if shaped.fits_without_stale_reasoning(gathered, reader=reader):
             return shaped, Truncation(messages=shaped.messages)
         cut_to_fit = partial(
             truncator.truncate, room_tokens=shaped.ledger.room_tokens, counter=gathered.counter
@@ -266,17 +273,6 @@ class ContextPipeline:
         if len(renewed) == len(shaped.messages):
             return shaped, cut
         return replace(shaped, messages=renewed), cut_to_fit(renewed)
-
-    def _fits_without_stale_reasoning(self, gathered: Gathered, shaped: Shaped) -> bool:
-        """Whether it is only reasoning that may not be sent any more that is too much."""
-        has_signed = any(message.is_signed for message in shaped.messages)
-        if not (has_signed and gathered.limits.thinking.is_prefix_bound):
-            return False  # what is adapted already is not changed once more
-        count, room_tokens = gathered.counter.count_message, shaped.ledger.room_tokens
-        if sum(map(count, shaped.messages)) <= room_tokens:
-            return False
-        draft, stale = self.draft(gathered, shaped, shaped.messages)
-        return bool(stale) and sum(map(count, draft.messages)) <= room_tokens
 
     def _reader(self, limits: ModelLimits) -> Reader:
         return Reader(

@@ -1,14 +1,18 @@
 """The request before anything is cut."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from context_assembler.gathered import Gathered
 from context_assembler.providers import PROVIDERS, provider_for
+from context_assembler.stages.bind_reasoning import bind_reasoning
 from context_assembler.stages.hold_system import FittedPrompt
 from context_assembler.stages.tell_changes import count_rows
+from context_assembler.values.draft import Draft
 from context_assembler.values.ledger import Ledger
 from context_assembler.values.messages import Message
-from context_assembler.values.prompt import PromptSection, SystemPrompt
+from context_assembler.values.prompt import BootstrapFile, PromptSection, SystemPrompt
+from context_assembler.values.readers import Reader
 from context_assembler.values.report import ReportEntry
 
 
@@ -21,6 +25,7 @@ class Shaped:
     notes: tuple[PromptSection, ...]  # wanted behind the history
     ledger: Ledger  # of the fixed part
     repairs: tuple[ReportEntry, ...]
+    files: Sequence[BootstrapFile]  # those that cannot be rendered as such
 
     @property
     def system(self) -> SystemPrompt:
@@ -34,3 +39,32 @@ class Shaped:
         counted = count_rows(rows, before=draft, after=adapted, counter=gathered.counter)
         repairs = [row for row in counted if row.kind == "message"]
         return replace(self, messages=adapted.messages, repairs=(*self.repairs, *repairs))
+
+    def draft(
+        self, gathered: Gathered, kept: tuple[Message, ...], *, reader: Reader
+    ) -> tuple[Draft, tuple[ReportEntry, ...]]:
+        """Return the draft as the model's provider can take it, with a row for every change.
+
+        Of signed reasoning it has what this very payload may carry.
+        """
+        draft = gathered.draft(self.system, kept)
+        provider = PROVIDERS[provider_for(gathered.limits)]
+        entries: tuple[ReportEntry, ...] = ()
+        if gathered.limits.thinking.is_prefix_bound and any(m.is_signed for m in kept):
+            fingerprints = provider.fingerprints(draft)
+            bound, entries = bind_reasoning(kept, reader=reader, fingerprints=fingerprints)
+            draft = replace(draft, messages=bound)
+        adapted, rows = provider.adapt(draft)
+        counted = count_rows(rows, before=draft, after=adapted, counter=gathered.counter)
+        return adapted, (*entries, *counted)
+
+    def fits_without_stale_reasoning(self, gathered: Gathered, *, reader: Reader) -> bool:
+        """Whether it is only reasoning that may not be sent any more that is too much."""
+        has_signed = any(message.is_signed for message in self.messages)
+        if not (has_signed and gathered.limits.thinking.is_prefix_bound):
+            return False  # what is adapted already is not changed once more
+        count, room_tokens = gathered.counter.count_message, self.ledger.room_tokens
+        if sum(map(count, self.messages)) <= room_tokens:
+            return False
+        draft, stale = self.draft(gathered, self.messages, reader=reader)
+        return bool(stale) and sum(map(count, draft.messages)) <= room_tokens

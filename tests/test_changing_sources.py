@@ -94,7 +94,7 @@ class Server:
 class Step:
     """What the sources offer in one call, in their order, and what the caller asks."""
 
-    servers: Sequence[Server]
+    servers: Sequence[Any]
     options: Mapping[str, Any] = field(default_factory=dict[str, Any])
 
 
@@ -166,6 +166,70 @@ async def test_the_name_of_a_tool_that_went_is_free_behind_a_rewrite(tmp_path: P
 
     assert rows(contexts[2], "rewrite.tools")
     assert meanings(contexts[3])["search"] == ("b", "search")
+
+
+SPEC: Final[JsonObject] = {
+    "name": "search",
+    "description": "Searches everything.",
+    "input_schema": {"type": "object", "properties": {"text": {"type": "string"}}},
+}
+
+
+def search(q: str) -> str:
+    """Search."""
+    return q
+
+
+class Tools:
+    """An executor without a name."""
+
+    def list_tools(self) -> list[JsonObject]:
+        return [{**SPEC, "description": "Searches all of it."}]
+
+
+@pytest.mark.parametrize("model", MODELS)
+async def test_a_tool_keeps_its_name_whatever_the_application_makes_it_from(
+    model: str, tmp_path: Path
+) -> None:
+    only = {"tool_choice": {"mode": "auto", "allowed": ["search"]}}
+    ways: list[Any] = [search, SPEC, Tools(), search]
+    steps = [Step([way, KEEPER], only) for way in ways]
+
+    contexts = await play(steps, model=model, store=f"sqlite:{tmp_path / 'agent.db'}")
+
+    assert [sorted(meanings(one)) for one in contexts] == [["keep", "search"]] * 4
+    assert all(differences(one.report) == {} for one in contexts)
+
+
+@pytest.mark.parametrize(
+    ("model", "name"),
+    [("claude-haiku-4-5", "search"), ("gpt-4.1", "search"), ("claude-opus-5-5", "c_search")],
+)
+async def test_a_rewrite_frees_names_in_the_very_call_and_they_stay(
+    model: str, name: str, tmp_path: Path
+) -> None:
+    steps = [
+        Step([*up("a"), KEEPER]),
+        Step([KEEPER, *up("c")]),
+        Step([KEEPER, *up("c")]),
+        Step([*up("a", "c"), KEEPER]),
+        Step([KEEPER, *up("c")]),
+    ]
+
+    contexts = await play(steps, model=model, store=f"sqlite:{tmp_path / 'agent.db'}")
+
+    assert [meanings(one).get(name) for one in contexts[1:]] == [("c", "search")] * 4
+    assert bool(rows(contexts[1], "rewrite.tools")) == (name == "search")
+
+
+async def test_a_tool_that_is_added_under_another_name_says_both(tmp_path: Path) -> None:
+    steps = [Step([*up("a"), KEEPER]), Step([*up("a", "b"), KEEPER])]
+
+    contexts = await play(steps, model="claude-opus-5-5", store=f"sqlite:{tmp_path / 'agent.db'}")
+
+    (row,) = rows(contexts[1], "tool.added")
+    assert (row.id, row.decision) == ("b_search", "repaired")
+    assert row.reason.startswith("'search' is the name of a different tool of a. It is told behind")
 
 
 async def test_a_server_that_offers_the_very_same_takes_over_and_is_called(tmp_path: Path) -> None:

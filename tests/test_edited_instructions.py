@@ -194,6 +194,7 @@ async def test_a_secret_that_is_masked_by_now_does_not_wait(talk: Talk) -> None:
     assert after.system_prompt == later.system_prompt
     assert after.system_prompt == prompt("Use [masked: GitHub Token] to push.")
     assert row_of(after, "system", "note").rule == "rewrite.system"
+    assert row_of(after, "bootstrap.policy", "note").rule == "system.not_held"
     assert row_of(later, "SOUL.md").reason.startswith("a secret was masked")
 
 
@@ -205,7 +206,8 @@ async def test_a_template_that_no_longer_renders_waits_as_any_edit_does(talk: Ta
     second = await talk.step()
 
     assert second.system_prompt == first.system_prompt == prompt(f"Speak for {OPUS}.")
-    assert "cannot be read or rendered" in row_of(second, "soul", "section").reason
+    assert "template does not render" in row_of(second, "soul", "section").reason
+    assert "template does not render" in row_of(second, "SOUL.md").reason
     with pytest.raises(TemplateError, match=r"SOUL\.md:4"):
         await talk.step(refresh=True)
 

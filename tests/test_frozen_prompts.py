@@ -9,7 +9,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from context_assembler import AssembledContext, AssemblerConfig, ContextAssembler
+from context_assembler import (
+    AssembledContext,
+    AssemblerConfig,
+    ContextAssembler,
+    PromptSection,
+    TemplateError,
+)
+from context_assembler.values.events import CompactionBody, SessionEvent, system_event
 from context_assembler.values.report import ReportEntry
 from tests.test_edited_instructions import HAIKU, OPUS, reply_of
 
@@ -31,6 +38,7 @@ class Desk:
         self.bootstrap: dict[str, Any] = {"policy": "freeze", **settings.pop("bootstrap", {})}
         self.settings: dict[str, Any] = {"prompt": {"inherits": {}}, **settings}
         self.skills: Path | None = None
+        self.sections: list[PromptSection] = []
         self._turns = 0
 
     def write(self, name: str, text: str) -> Path:
@@ -43,7 +51,12 @@ class Desk:
         """Return an assembler as a process that has just begun has it."""
         config = AssemblerConfig(bootstrap=self.bootstrap, **self.settings)
         return ContextAssembler(
-            self.database, bootstrap=self.folder, skills=self.skills, tools=[LOOK], config=config
+            self.database,
+            bootstrap=self.folder,
+            skills=self.skills,
+            tools=[LOOK],
+            config=config,
+            prompt_sections=self.sections,
         )
 
     async def step(self, *, records: bool = True, **options: Any) -> AssembledContext:
@@ -445,11 +458,267 @@ async def test_two_processes_that_answer_at_once_make_a_rewrite_point(
     assert not rewrites_of(fourth)
 
 
+# ---- secrets ----
+
+
+DATABASE = "postgres://app:hunter2@db/shop"
+
+
+@pytest.fixture
+def guarded(tmp_path: Path) -> Desk:
+    """Return a session whose files and skills are masked."""
+    made = Desk(tmp_path, safety={"masks_secrets_in": ["files"]})
+    made.write("AGENT.md", "Book trips.")
+    return made
+
+
+async def test_what_looks_like_a_secret_in_a_section_given_in_code_lets_edits_wait(
+    guarded: Desk,
+) -> None:
+    guarded.sections = [PromptSection(name="shop", content=f"Use {DATABASE}.")]
+    first = await guarded.step()
+    guarded.write("AGENT.md", "Cancel trips.")
+    second = await guarded.step()
+
+    assert DATABASE in first.system_prompt
+    assert second.system_prompt == first.system_prompt
+    assert rows_of(second, "section")["agent"].rule == "system.frozen"
+
+
+async def test_what_looks_like_a_secret_in_an_imported_system_message_lets_edits_wait(
+    guarded: Desk,
+) -> None:
+    async with guarded.open() as assembler:
+        await assembler.sessions.append("s", [system_event(f"Use {DATABASE}.")])
+    first = await guarded.step()
+    guarded.write("AGENT.md", "Cancel trips.")
+    second = await guarded.step()
+
+    assert DATABASE in first.system_prompt
+    assert second.system_prompt == first.system_prompt
+
+
+async def test_a_template_that_is_filled_with_what_looks_like_a_secret_lets_other_edits_wait(
+    guarded: Desk,
+) -> None:
+    front = "---\ntemplate: jinja2\n---\n"
+    guarded.write("SOUL.md", front + "Use postgres://app:{{ session }}@db/shop.")
+    first = await guarded.step()
+    guarded.write("AGENT.md", "Cancel trips.")
+    second = await guarded.step()
+
+    assert "app:s@db" in first.system_prompt
+    assert second.system_prompt == first.system_prompt
+
+
+@pytest.mark.parametrize("kind", ["file", "skill"])
+async def test_a_secret_that_is_masked_by_now_lets_all_edits_in_and_the_report_says_why(
+    desk: Desk, skills: "Skills", kind: str
+) -> None:
+    if kind == "file":
+        desk.write("SOUL.md", f"Use {DATABASE}.")
+    else:
+        skills.write("invoices", f"Use {DATABASE}.")
+    before = await desk.step(**ACTIVE)
+    desk.settings["safety"] = {"masks_secrets_in": ["files"]}
+    desk.write("AGENT.md", "Cancel trips.")
+    after, later = await desk.step(**ACTIVE), await desk.step(**ACTIVE)
+
+    assert DATABASE in before.system_prompt
+    assert after.system_prompt == later.system_prompt
+    assert "Cancel trips." in after.system_prompt
+    assert DATABASE not in after.system_prompt
+    [row] = [row for row in after.report.entries if row.rule == "system.not_held"]
+    assert {"file": "soul", "skill": "skills"}[kind] in row.reason
+    assert "no edit waits in this call" in row.reason
+    assert len(rewrites_of(after)) == 1
+    assert "system.not_held" not in {row.rule for row in later.report.entries}
+
+
+async def test_a_rewrite_point_needs_no_other_reason(desk: Desk) -> None:
+    desk.write("SOUL.md", f"Use {DATABASE}.")
+    await desk.step()
+    desk.settings["safety"] = {"masks_secrets_in": ["files"]}
+    context = await desk.step(refresh=True)
+
+    assert DATABASE not in context.system_prompt
+    assert "system.not_held" not in {row.rule for row in context.report.entries}
+
+
+# ---- templates that do not render ----
+
+
+BROKEN = "---\ntemplate: jinja2\n---\nKind {% if"
+
+
+async def cut(desk: Desk, context: AssembledContext) -> AssembledContext:
+    """Return the first later call whose history is cut otherwise than in this one."""
+    level = context.metadata.cut_level
+    for _ in range(8):
+        async with desk.open() as assembler:
+            await assembler.add_user("s", "word " * 600)
+        context = await desk.step(max_context_tokens=4_500, model=HAIKU)
+        if context.metadata.cut_level != level:
+            return context
+    raise AssertionError("never cut")
+
+
+async def test_the_fault_of_a_template_stands_in_the_rows_and_the_warnings(desk: Desk) -> None:
+    desk.write("CONTEXT.md", "Closed.")
+    await desk.step()
+    path = desk.write("CONTEXT.md", BROKEN)
+    context = await desk.step()
+
+    fault = "template does not render: "
+    assert fault in rows_of(context, "file")[str(path)].reason
+    assert fault in rows_of(context, "section")["context"].reason
+    told = [one for one in context.report.warnings if one.startswith(str(path))]
+    assert [fault in one for one in told] == [True, False], "what is wrong, and what that means"
+    assert (await desk.step()).report.warnings == ()
+    desk.write("CONTEXT.md", BROKEN.replace("Kind", "Stern"))
+    assert len((await desk.step()).report.warnings) == 2, "another state of the file"
+
+
+async def test_a_template_that_does_not_render_leaves_the_prompt_as_it_was_at_a_cut(
+    desk: Desk,
+) -> None:
+    desk.write("CONTEXT.md", "Closed.")
+    first = await desk.step(max_context_tokens=4_500, model=HAIKU)
+    path = desk.write("CONTEXT.md", BROKEN)
+    context = await cut(desk, first)
+
+    assert context.system_prompt == first.system_prompt
+    row = rows_of(context, "file")[str(path)]
+    assert "its template does not render: " in row.reason
+    assert row.tokens_after > 0
+    desk.write("CONTEXT.md", "Open.")
+    assert "Open." in (await cut(desk, context)).system_prompt
+
+
+async def test_a_template_that_does_not_render_leaves_the_prompt_as_it_was_at_a_compaction(
+    desk: Desk,
+) -> None:
+    desk.write("CONTEXT.md", "Closed.")
+    first = await desk.step()
+    desk.write("CONTEXT.md", BROKEN)
+    async with desk.open() as assembler:
+        body = CompactionBody(summary="They talked.", first_seq=1, last_seq=2)
+        await assembler.sessions.append("s", [SessionEvent(body=body)])
+        check = await assembler.check_compaction("s", model=OPUS)
+    context = await desk.step()
+
+    assert check.floor_tokens > 0
+    assert context.system_prompt == first.system_prompt
+
+
+REBUILDING: dict[str, dict[str, Any]] = {
+    "a refresh": {"refresh": True},
+    "another model": {"model": HAIKU},
+    "another agent": {"agent_id": "bot"},
+    "a window that the prompt does not fit": SMALLER,
+}
+
+
+@pytest.mark.parametrize("options", REBUILDING.values(), ids=REBUILDING.keys())
+async def test_a_template_that_does_not_render_is_an_error_where_another_prompt_is_needed(
+    desk: Desk, options: dict[str, Any]
+) -> None:
+    first = await desk.step()
+    desk.write("SOUL.md", BROKEN)
+
+    with pytest.raises(TemplateError, match=r"SOUL\.md:4"):
+        await desk.step(**options)
+    assert (await desk.step()).system_prompt == first.system_prompt
+
+
+async def test_a_template_that_does_not_render_leaves_a_shortened_prompt_short_in_a_larger_window(
+    desk: Desk,
+) -> None:
+    first = await desk.step(**SMALL)
+    desk.write("SOUL.md", BROKEN)
+    context = await desk.step()
+
+    assert LONG not in first.system_prompt
+    assert context.system_prompt == first.system_prompt
+    assert rows_of(context, "section")["context"].rule == "system.held_short"
+
+
+async def test_a_template_that_never_rendered_is_an_error_in_a_first_call(desk: Desk) -> None:
+    desk.write("SOUL.md", BROKEN)
+
+    with pytest.raises(TemplateError):
+        await desk.step()
+
+
+# ---- what the rows of sections say ----
+
+
+async def test_the_row_of_a_section_says_what_the_row_of_its_file_says(tmp_path: Path) -> None:
+    desk = Desk(tmp_path, bootstrap={"agent_names": ["AGENTS.md", "CLAUDE.md"]})
+    agent = desk.write("CLAUDE.md", "Book trips.")
+    soul, office = desk.write("SOUL.md", "Kind."), desk.write("CONTEXT.md", "Closed.")
+    first = await desk.step()
+    desk.write("AGENTS.md", "Cancel trips.")
+    desk.write("SOUL.md", "")
+    office.unlink()
+    office.symlink_to("AGENTS.md")
+    context = await desk.step()
+
+    assert context.system_prompt == first.system_prompt
+    files, sections = rows_of(context, "file"), rows_of(context, "section")
+    told = {"agent": agent, "soul": soul, "context": office}
+    for name, path in told.items():
+        happened = files[str(path)].reason.partition("; it applies")[0]
+        assert happened.lower() in sections[name].reason.lower(), name
+    assert "another file is read in its place" in sections["agent"].reason
+    assert "nothing is left of it" in sections["soul"].reason
+    assert sections["context"].reason.startswith("The same text as")
+    assert all("or rendered" not in row.reason for row in sections.values())
+
+
+async def test_a_section_given_in_code_that_is_gone_is_called_gone(desk: Desk) -> None:
+    desk.sections = [PromptSection(name="shop", content="Open.")]
+    first = await desk.step()
+    desk.sections = []
+    context = await desk.step()
+
+    assert context.system_prompt == first.system_prompt
+    row = rows_of(context, "section")["shop"]
+    assert row.reason.startswith("It is gone, and the text that the epoch began with is sent; ")
+
+
+async def test_sections_that_code_puts_in_another_order_wait_with_a_row(desk: Desk) -> None:
+    one, other = (PromptSection(name=name, content=f"{name}.") for name in ("shop", "bank"))
+    desk.sections = [one, other]
+    first = await desk.step()
+    desk.sections = [other, one]
+    waiting, refreshed = await desk.step(), await desk.step(refresh=True)
+
+    assert waiting.system_prompt == first.system_prompt != refreshed.system_prompt
+    [row] = [row for row in waiting.report.entries if row.rule == "system.frozen"]
+    assert (row.kind, row.id, row.decision) == ("note", "system", "kept")
+    assert "(agent, context, bank, shop)" in row.reason
+    assert "(the order of its sections changed)" in rewrites_of(refreshed)[0]
+
+
+async def test_sections_in_another_order_do_not_wait_longer_than_to_the_next_cut(
+    desk: Desk,
+) -> None:
+    desk.write("CONTEXT.md", "Closed.")
+    one, other = (PromptSection(name=name, content=f"{name}.") for name in ("shop", "bank"))
+    desk.sections = [one, other]
+    first = await desk.step(max_context_tokens=4_500, model=HAIKU)
+    desk.sections = [other, one]
+
+    assert (await cut(desk, first)).system_prompt.endswith("bank.\n\n---\n\nshop.")
+
+
 # ---- laws ----
 
 
 NAMES = ("AGENT.md", "SOUL.md", "CONTEXT.md", "../AGENT.md")
-TEXTS = ("", "Be brief.", "Rule.\nNever lie.", LONG, "---\ntemplate: jinja2\n---\n{{ skills }}")
+TEMPLATE = "---\ntemplate: jinja2\n---\n{{ skills }}"
+TEXTS = ("", "Be brief.", "Rule.\nNever lie.", LONG, TEMPLATE, BROKEN)
 edits = st.dictionaries(st.sampled_from(NAMES), st.none() | st.sampled_from(TEXTS), max_size=2)
 skill_edits = st.dictionaries(
     st.sampled_from(["invoices", "letters"]), st.none() | st.sampled_from(["A.", "B."]), max_size=1
@@ -508,7 +777,11 @@ async def test_whatever_is_edited_the_report_says_what_is_sent_and_why(
         for files, skills, window in given_steps:
             apply(desk, files, skills)
             touched |= {*files, *skills}
-            context = await desk.step(**ACTIVE, **window)
+            try:
+                context = await desk.step(**ACTIVE, **window)
+            except TemplateError:
+                assert window, "without a choice of the caller's the prompt stays what it was"
+                continue
 
             check_claims(context, touched)
             check_sizes(context)

@@ -69,7 +69,8 @@ class CompactionDetector:
 
         Where the fixed part alone is over the threshold the answer is not needed and not feasible,
         with the culprits, however often it is asked: no compaction can change it. Otherwise a
-        reason is followed only if enough came in since the last compaction and enough can be freed.
+        reason is followed only if enough came in since the last compaction and enough can be freed;
+        `why` among the details says it with its figures.
 
         Args:
             ledger: With the rows of the whole history, before any cut; where it is anchored in what
@@ -88,6 +89,8 @@ class CompactionDetector:
             details["declined"] = declined
         if not feasible:
             details["culprits"] = _culprits(ledger)
+        if reason is not None and declined is None:
+            details["why"] = self._say_why(reason, ledger, history, threshold)
         return CompactionCheck(
             needed=reason is not None and declined is None,
             reason=reason if declined is None else None,
@@ -115,6 +118,22 @@ class CompactionDetector:
         if history.tool_calls > settings.max_tool_calls:
             return "tool_count", threshold
         return None, threshold
+
+    def _say_why(self, reason: str, ledger: Ledger, history: HistoryFacts, threshold: int) -> str:
+        """Say a reason with its figures and the setting behind it."""
+        settings = self._settings
+        over = f"{ledger.expected_tokens:,} tokens, more than {threshold:,}"
+        sentences = {
+            "token_limit": f"{over} ([compaction] trigger_share = {settings.trigger_share:g})",
+            "price_step": f"{over}, above which the model's price is higher "
+            "([compaction] uses_price_steps)",
+            "message_count": f"{history.messages:,} messages, more than {settings.max_messages:,} "
+            "([compaction] max_messages)",
+            "tool_count": f"{history.tool_calls:,} tool calls, more than "
+            f"{settings.max_tool_calls:,} ([compaction] max_tool_calls)",
+            "explicit": "it was asked for",
+        }
+        return sentences[reason]
 
     def _price_step(self, ledger: Ledger, limits: ModelLimits | None) -> int | None:
         """Return the lowest step of the model's price that the fixed part is not over already."""

@@ -1,12 +1,15 @@
 """What a provider could not take: counted for the report, and told as warnings."""
 
-from collections import Counter
-from collections.abc import Collection, Iterable, Iterator
+from collections import Counter, defaultdict
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import replace
+from typing import Final
 
 from context_assembler.ports import TokenCounter
 from context_assembler.values.draft import Draft
-from context_assembler.values.report import ReportEntry, find_bearers
+from context_assembler.values.report import OFFERED, ReportEntry, find_bearers
+
+_MOST_NAMES_TOLD: Final = 5
 
 
 def count_rows(
@@ -33,13 +36,16 @@ def count_rows(
 
 
 def warn_of_losses(rows: Collection[ReportEntry]) -> Iterator[str]:
-    """Yield a warning for what a provider did not take; one for all messages of one reason.
+    """Yield a warning for what a provider did not take; one for all tools or messages of one reason.
 
     What is sent in other words is no loss, and stands in the report alone.
     """
+    names_by_reason: defaultdict[str, list[str]] = defaultdict(list)
     for row in rows:
         if row.kind != "message" and row.rule.startswith(("tool.", "parameter.")):
-            yield f"{row.id}: {row.reason}"
+            names_by_reason[row.reason].append(row.id)
+    for reason, names in names_by_reason.items():
+        yield f"{_tell_names(names)}: {reason}"
     lost = Counter(
         row.reason
         for row in rows
@@ -51,6 +57,13 @@ def warn_of_losses(rows: Collection[ReportEntry]) -> Iterator[str]:
         yield reason if number == 1 else f"{reason} (in {number} messages)"
 
 
+def _tell_names(names: Sequence[str]) -> str:
+    """Return the first names and how many there are besides; the report has them all."""
+    told = ", ".join(names[:_MOST_NAMES_TOLD])
+    left = len(names) - _MOST_NAMES_TOLD
+    return f"{told} and {left:,} more" if left > 0 else told
+
+
 def overlay_rows(
     entries: Iterable[ReportEntry], changes: Iterable[ReportEntry]
 ) -> tuple[ReportEntry, ...]:
@@ -58,7 +71,8 @@ def overlay_rows(
 
     Of several entries of one piece the one that is offered changes. A piece that is not offered has
     its own reason for that, whatever was done to the definition that has to stay.
-    What was shortened before keeps the size that it had before that, and both reasons.
+    What is offered has both reasons, and stays repaired where the change leaves it as it is; what was
+    shortened before keeps the size that it had before that.
     """
     changed = {(entry.kind, entry.id): entry for entry in changes}
     known = list(entries)
@@ -71,7 +85,23 @@ def overlay_rows(
 def _laid_over(entry: ReportEntry, change: ReportEntry) -> ReportEntry:
     if change.decision == "repaired" and entry.decision in ("dropped", "blocked"):
         return entry
-    if entry.decision != "shortened":
+    if entry.decision not in OFFERED:
         return change
-    reason = f"{entry.reason} {change.reason}".strip()
-    return replace(change, tokens_before=entry.tokens_before, reason=reason)
+    was_repaired = entry.decision == "repaired" and change.decision == "kept"
+    return replace(
+        change,
+        decision="repaired" if was_repaired else change.decision,
+        tokens_before=(
+            entry.tokens_before if entry.decision == "shortened" else change.tokens_before
+        ),
+        reason=_both(entry.reason, change.reason),
+    )
+
+
+def _both(reason: str, later: str) -> str:
+    """Return two reasons in a row, one of them where it says what the other says as well."""
+    if later in reason:
+        return reason
+    if not reason or reason in later:
+        return later
+    return f"{reason.removesuffix('.')}. {later}"

@@ -64,7 +64,7 @@ def write_report(
     """
     entries = [
         *_file_entries(files, counter=counter),
-        *_with_tokens(pieces, ledger),
+        *size_pieces(pieces, ledger),
         *_message_entries(history, repairs=repairs, cuts=cuts, sent=sent, counter=counter),
         *(
             _kept("note", note.note or note.kind, counter.count_message(note))
@@ -90,7 +90,7 @@ def _kept(kind: PieceKind, name: str, tokens: int) -> ReportEntry:
     )
 
 
-def _with_tokens(pieces: Iterable[ReportEntry], ledger: Ledger) -> Iterator[ReportEntry]:
+def size_pieces(pieces: Iterable[ReportEntry], ledger: Ledger) -> Iterator[ReportEntry]:
     """Yield the entries of pieces with their tokens in the ledger, so that both add up.
 
     Skills share what the ledger has for their section. Of a tool's entries one bears what its
@@ -160,29 +160,78 @@ def _message_entries(
     sent: Sequence[Message],
     counter: TokenCounter,
 ) -> list[ReportEntry]:
-    repairs_by_id: defaultdict[str, list[ReportEntry]] = defaultdict(list)
-    for repair in repairs:
-        repairs_by_id[repair.id].append(repair)
-    cuts_by_id: defaultdict[str, list[ReportEntry]] = defaultdict(list)
-    for cut in cuts:
-        cuts_by_id[cut.id].append(cut)
-
-    sent_by_id = {message.id: message for message in sent if message.id}
+    repairs_by_id, cuts_by_id = _by_id(repairs), _by_id(cuts)
     entries: list[ReportEntry] = []
-    for message in history:
-        entries.extend(repairs_by_id.pop(message.id, ()))
-        own_cuts = cuts_by_id.pop(message.id, None)
-        if own_cuts is not None:
-            entries.extend(own_cuts)
-        elif not message.id or message.id in sent_by_id:
-            name = message.id or message.note or message.kind
-            row = _kept("message", name, counter.count_message(message))
-            final = sent_by_id.get(message.id, message)
-            entries.append(replace(row, tokens_after=counter.count_message(final)))
+    for message, final in _pair_with_sent(history, sent):
+        rows = repairs_by_id.pop(_name_of(message), [])
+        rows += _cuts_of(message, final, cuts_by_id)
+        tokens = 0 if final is None else counter.count_message(final)
+        if any(row.tokens_before for row in rows):
+            entries += _borne_by_one(rows, tokens)
+        elif final is None:
+            entries += rows
+        else:
+            kept = _kept("message", _name_of(message), counter.count_message(message))
+            entries += [*rows, replace(kept, tokens_after=tokens)]
     # What repair dropped is no longer in the history; it comes first, so that nobody overlooks it.
-    gone = [entry for left in repairs_by_id.values() for entry in left]
-    unplaced = [entry for left in cuts_by_id.values() for entry in left]
+    # Notes of this call have rows of their own, which bear what they take.
+    gone, unplaced = (
+        [replace(row, tokens_after=0) for left in rows_by_id.values() for row in left]
+        for rows_by_id in (repairs_by_id, cuts_by_id)
+    )
     return [*gone, *entries, *unplaced]
+
+
+def _by_id(rows: Iterable[ReportEntry]) -> defaultdict[str, list[ReportEntry]]:
+    rows_by_id: defaultdict[str, list[ReportEntry]] = defaultdict(list)
+    for row in rows:
+        rows_by_id[row.id].append(row)
+    return rows_by_id
+
+
+def _name_of(message: Message) -> str:
+    return message.id or message.note or message.kind
+
+
+def _pair_with_sent(
+    history: Sequence[Message], sent: Iterable[Message]
+) -> Iterator[tuple[Message, Message | None]]:
+    """Yield every message with what is sent of it in the end, if anything is.
+
+    Messages without an id are found by their place between those with one.
+    """
+    own = [one for one in sent if not one.is_fresh_note and one.kind != "marker"]
+    places_by_id = {one.id: at for at, one in enumerate(own) if one.id}
+    at = 0
+    for message in history:
+        if message.id:
+            place = places_by_id.get(message.id)
+        else:
+            is_next = at < len(own) and not own[at].id and _name_of(own[at]) == _name_of(message)
+            place = at if is_next else None
+        at = at if place is None else place + 1
+        yield message, None if place is None else own[place]
+
+
+def _cuts_of(
+    message: Message, final: Message | None, cuts_by_id: Mapping[str, list[ReportEntry]]
+) -> list[ReportEntry]:
+    """Take the rows of a message's cut; those of messages without an id stand in their order."""
+    rows = cuts_by_id.get(message.id, [])
+    if not message.id:
+        is_next = bool(rows) and (rows[0].decision == "dropped") == (final is None)
+        return [rows.pop(0)] if is_next and final != message else []
+    taken = list(rows)
+    rows.clear()
+    return taken
+
+
+def _borne_by_one(rows: Sequence[ReportEntry], tokens: int) -> list[ReportEntry]:
+    """Return a message's rows, the last one that has a size with what the message takes."""
+    *others, bearer = sorted(rows, key=lambda row: row.tokens_before > 0)
+    before = max(row.tokens_before for row in rows)
+    unsized = (replace(row, tokens_before=0, tokens_after=0) for row in others)
+    return [*unsized, replace(bearer, tokens_before=before, tokens_after=tokens)]
 
 
 def _parameters(settled: Settled) -> tuple[ResolvedParameter, ...]:

@@ -314,7 +314,7 @@ async def test_the_order_of_sources_and_lists_never_matters(
 class Raising:
     """A source that raises what it was given."""
 
-    name = "mcp:x"
+    name = kind = "mcp:x"
 
     def __init__(self, error: BaseException) -> None:
         self._error = error
@@ -487,6 +487,137 @@ async def test_a_name_stays_with_the_tool_that_the_model_knows_by_it(
     assert turned == collected
 
 
+OWN = known("functions", OF_A)
+MOVES: dict[str, tuple[Sequence[ToolSpec], list[Source], dict[str, str]]] = {
+    "from functions to literal specs": (
+        [OWN],
+        [Source("listed", OF_B)],
+        {"search": "listed"},
+    ),
+    "from literal specs to an executor": (
+        [known("listed", OF_A)],
+        [Source("executor", OF_B)],
+        {"search": "executor"},
+    ),
+    "from functions to an executor with a name": (
+        [OWN],
+        [Source("billing", OF_B, kind="executor")],
+        {"search": "billing"},
+    ),
+    "from an executor with a name, that is still there": (
+        [known("billing", OF_A)],
+        [Source("billing", kind="executor"), Source("functions", OF_B)],
+        {"search": "functions"},
+    ),
+    "with the other name that it was known by": (
+        [known("functions", OF_A, name="functions_search"), known("mcp:a", OF_B)],
+        [Source("mcp:a", OF_B), Source("listed", search(new="string"))],
+        {"search": "mcp:a", "functions_search": "listed"},
+    ),
+    "not while the functions have it": (
+        [OWN],
+        [Source("functions", OF_A), Source("listed", OF_B)],
+        {"search": "functions", "listed_search": "listed"},
+    ),
+    "not while the functions have it, broken": (
+        [OWN],
+        [
+            Source("functions", problems=[InvalidToolError("search", reason="it has no shape")]),
+            Source("listed", OF_B),
+        ],
+        {"listed_search": "listed"},
+    ),
+    "not to a server": ([OWN], [Source("mcp:a", OF_B)], {"mcp_a_search": "mcp:a"}),
+    "not from a server": (
+        [known("mcp:a", OF_A)],
+        [Source("mcp:a"), Source("functions", OF_B)],
+        {"functions_search": "functions"},
+    ),
+    "not from a source that is not known any more": (
+        [known("billing", OF_A)],
+        [Source("functions", OF_B)],
+        {"functions_search": "functions"},
+    ),
+    "not between executors with names": (
+        [known("billing", OF_A)],
+        [Source("billing", kind="executor"), Source("sales", OF_B, kind="executor")],
+        {"sales_search": "sales"},
+    ),
+    "one of two alone": (
+        [OWN],
+        [Source("executor", OF_B), Source("listed", search(new="string"))],
+        {"search": "executor", "listed_search": "listed"},
+    ),
+}
+
+
+@pytest.mark.parametrize(("learnt", "given", "expected"), MOVES.values(), ids=MOVES.keys())
+async def test_a_tool_keeps_its_name_when_the_application_offers_it_in_another_way(
+    learnt: Sequence[ToolSpec], given: list[Source], expected: dict[str, str]
+) -> None:
+    collected = await ToolCollector(given).collect(learnt=learnt)
+    turned = await ToolCollector(given[::-1]).collect(learnt=reversed(learnt))
+
+    assert {tool.name: tool.source for tool in collected.tools} == expected
+    assert turned == collected
+
+
+async def test_a_request_s_own_tool_is_the_application_s_unless_a_server_offers_it() -> None:
+    listed, server = Source("listed", OF_B), Source("mcp:a", OF_B)
+
+    moved = await ToolCollector().collect(additional=[listed], learnt=[OWN])
+    kept = await ToolCollector().collect(additional=[server], learnt=[OWN])
+
+    assert (names(moved), names(kept)) == (["search"], ["mcp_a_search"])
+
+
+async def test_a_source_that_fails_keeps_the_names_of_its_tools() -> None:
+    down = Raising(ConnectionError("refused"))
+    down.name, down.kind = "executor", "executor"
+
+    collected = await ToolCollector([down, Source("listed", OF_B)]).collect(
+        learnt=[known("executor", OF_A)]
+    )
+
+    assert names(collected) == ["listed_search"]
+
+
+FREED: dict[str, tuple[Sequence[bool], list[str], int]] = {
+    "the tools are declared anew": ((True, True), ["search"], 2),
+    "they are not": ((False,), ["functions_search"], 1),
+    "with the freed names they would not be": ((True, False), ["functions_search"], 2),
+}
+
+
+@pytest.mark.parametrize(("anew", "expected", "times"), FREED.values(), ids=FREED.keys())
+async def test_the_name_of_a_tool_that_went_is_free_where_tools_are_declared_anew(
+    anew: Sequence[bool], expected: list[str], times: int
+) -> None:
+    asked: list[list[str]] = []
+
+    def begins_anew(tools: Sequence[ToolSpec]) -> bool:
+        asked.append([tool.name for tool in tools])
+        return anew[len(asked) - 1]
+
+    offered = await ToolCollector([Source("functions", OF_B)]).ask()
+    collected = offered.merge([known("mcp:a", OF_A)], begins_anew=begins_anew)
+
+    assert names(collected) == expected
+    assert asked == [["functions_search"], ["search"]][:times]
+
+
+async def test_nothing_is_asked_where_no_name_would_be_another_one() -> None:
+    offered = await ToolCollector([Source("mcp:b", OF_B)]).ask()
+
+    def begins_anew(tools: Sequence[ToolSpec]) -> bool:
+        raise AssertionError(tools)
+
+    gone = offered.merge(LEARNT, begins_anew=begins_anew)
+    there = offered.merge(LEARNT[1:], begins_anew=begins_anew)
+
+    assert names(gone) == names(there) == ["mcp_b_search"]
+
+
 async def test_a_tool_that_keeps_another_name_says_why() -> None:
     alone = await ToolCollector([Source("mcp:b", OF_B)]).collect(learnt=LEARNT[1:])
     beside = await ToolCollector([Source("mcp:b", OF_B)]).collect(learnt=LEARNT)
@@ -547,6 +678,10 @@ async def test_whoever_comes_and_goes_a_name_means_one_tool(
         for tool in collected.tools:
             before = learnt.get(tool.name, tool)
             assert told_text(before) == told_text(tool) or (
-                (before.source, before.own_name) == (tool.source, tool.own_name)
+                (_owner(before), before.own_name) == (_owner(tool), tool.own_name)
             )
         learnt |= {tool.name: tool for tool in collected.tools}
+
+
+def _owner(tool: ToolSpec) -> str:
+    return "the application" if tool.source in ("functions", "listed") else tool.source

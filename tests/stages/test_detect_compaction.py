@@ -97,6 +97,61 @@ def test_it_is_needed_for_a_reason(window: Ledger, facts: HistoryFacts, reason: 
     assert check.threshold == 80_000
 
 
+STEPPED = ModelLimits(
+    id="claude-haiku-5-5",
+    provider="anthropic",
+    window_tokens=1_000_000,
+    prices=(
+        Price(input=0.1),
+        Price(input=0.5, above_input_tokens=100_000),
+        Price(input=0.5, above_input_tokens=100_000, from_date=date(2027, 1, 1)),
+    ),
+)
+EXPLAINED = {
+    "token_limit": (
+        ledger(history=90_000),
+        PLENTY,
+        "91,000 tokens, more than 80,000 ([compaction] trigger_share = 0.8)",
+    ),
+    "price_step": (
+        ledger(history=120_000, budget=900_000),
+        PLENTY,
+        "121,000 tokens, more than 100,000, above which the model's price is higher",
+    ),
+    "message_count": (
+        ledger(history=9_000),
+        replace(PLENTY, messages=1_234),
+        "1,234 messages, more than 100 ([compaction] max_messages)",
+    ),
+    "tool_count": (
+        ledger(history=9_000),
+        replace(PLENTY, tool_calls=109),
+        "109 tool calls, more than 50 ([compaction] max_tool_calls)",
+    ),
+}
+
+
+@pytest.mark.parametrize("reason", EXPLAINED)
+def test_a_reason_is_told_with_its_figures_and_its_setting(reason: str) -> None:
+    window, facts, why = EXPLAINED[reason]
+    limits = STEPPED if reason == "price_step" else None
+
+    check = CompactionDetector().check(window, history=facts, limits=limits)
+
+    assert check.reason == reason
+    assert why in check.details["why"]
+
+
+def test_only_what_is_needed_has_a_why() -> None:
+    detector = CompactionDetector()
+
+    asked = detector.check(ledger(history=5_000), history=PLENTY, is_explicit=True)
+    declined = detector.check(ledger(history=90_000), history=HistoryFacts())
+
+    assert asked.details["why"] == "it was asked for"
+    assert "why" not in declined.details
+
+
 def test_a_reason_that_is_not_followed_is_explained() -> None:
     grown = HistoryFacts(compactable_tokens=80_000, grown_tokens=12)
 
@@ -140,18 +195,6 @@ def test_the_caller_may_ask_as_long_as_there_is_something_to_summarise() -> None
     assert (asked.needed, asked.reason) == (True, "explicit")
     assert (idle.needed, idle.reason) == (False, None)
     assert "nothing to summarise" in idle.details["declined"]
-
-
-STEPPED = ModelLimits(
-    id="claude-haiku-5-5",
-    provider="anthropic",
-    window_tokens=1_000_000,
-    prices=(
-        Price(input=0.1),
-        Price(input=0.5, above_input_tokens=100_000),
-        Price(input=0.5, above_input_tokens=100_000, from_date=date(2027, 1, 1)),
-    ),
-)
 
 
 def test_a_price_step_is_a_threshold() -> None:

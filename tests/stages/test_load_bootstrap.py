@@ -774,3 +774,19 @@ async def test_a_broken_neighbour_never_costs_another_file(
     files = await load(root)
 
     assert files["soul"].text == "I am the soul of it."
+
+
+@pytest.mark.parametrize("content", [b"\0" * 500, b"\0", b"\n\0\0\n\0\0"])
+async def test_a_file_of_nothing_but_nul_characters_is_said_to_be_empty(
+    tmp_path: Path, content: bytes
+) -> None:
+    write(tmp_path, "AGENT.md", content)
+
+    agent = (await load(tmp_path))["agent"]
+    lint = await BootstrapLoader(tmp_path).lint(count_text=count_words)
+
+    assert (agent.state, agent.text) == ("empty", "")
+    assert agent.warnings[-1] == "nothing is left of it"
+    assert ("file.empty", "nothing is left of it") in [
+        (one.rule, one.message) for one in lint.files[0].findings
+    ]

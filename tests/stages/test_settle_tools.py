@@ -363,6 +363,29 @@ def test_by_setting_every_change_is_a_rewrite() -> None:
     assert settled.why
 
 
+BEGINNINGS: dict[str, tuple[str, list[ToolSpec], list[SessionEvent], bool]] = {
+    "a session's first call": (CLAUDE, [A], [], True),
+    "a call of another model": (GPT, [A], [told_of(CLAUDE, [A])], True),
+    "a change that cannot be added": (CHAT, [A, B], [told_of(CHAT, [A])], True),
+    "a change that can": (CLAUDE, [A, B], [told_of(CLAUDE, [A])], False),
+    "no change": (CHAT, [A], [told_of(CHAT, [A])], False),
+}
+
+
+@pytest.mark.parametrize(
+    ("model", "wanted", "events", "expected"), BEGINNINGS.values(), ids=BEGINNINGS.keys()
+)
+def test_it_is_known_beforehand_whether_tools_are_declared_anew(
+    model: str, wanted: list[ToolSpec], events: list[SessionEvent], *, expected: bool
+) -> None:
+    limits = get_model_limits(model)
+    provider = PROVIDERS[provider_for(limits)]
+
+    is_anew = ToolSettler().begins_anew(wanted, events, provider=provider, limits=limits)
+
+    assert is_anew is expected
+
+
 def test_a_strict_tool_is_added_in_responses() -> None:
     onward, _ = settle(GPT, [A, tool("b", is_strict=True)], [told_of(GPT, [A])])
 

@@ -63,8 +63,23 @@ def test_a_loss_in_one_message_is_warned_of_in_its_own_words() -> None:
     assert warnings == ["An image is left out: the model takes no images."]
 
 
-def row(decision: Decision, rule: str, name: str = "search") -> ReportEntry:
-    return ReportEntry(kind="tool", id=name, decision=decision, rule=rule, reason="Because.")
+def test_tools_of_one_reason_share_a_warning_that_names_the_first_ones() -> None:
+    tools = tuple(ToolSpec(name=f"t{n}", native_specs={"gemini": {}}) for n in range(1_300))
+
+    one, five, many = (
+        list(warn_of_losses(ANTHROPIC.adapt(draft([user("go")], tools=tools[:number]))[1]))
+        for number in (1, 5, 1_300)
+    )
+
+    assert one == ["t0: It exists for gemini alone."]
+    assert five == ["t0, t1, t2, t3, t4: It exists for gemini alone."]
+    assert many == ["t0, t1, t2, t3, t4 and 1,295 more: It exists for gemini alone."]
+
+
+def row(
+    decision: Decision, rule: str, name: str = "search", *, reason: str = "Because."
+) -> ReportEntry:
+    return ReportEntry(kind="tool", id=name, decision=decision, rule=rule, reason=reason)
 
 
 OVERLAYS: dict[str, tuple[list[ReportEntry], ReportEntry, list[str]]] = {
@@ -97,3 +112,56 @@ def test_a_later_change_is_laid_over_the_row_of_what_is_offered(
     rows: list[ReportEntry], change: ReportEntry, rules: list[str]
 ) -> None:
     assert [entry.rule for entry in overlay_rows(rows, [change])] == rules
+
+
+RENAMED = "'find' is the name of a different tool of mcp:a"
+FACTS: dict[str, tuple[ReportEntry, ReportEntry, Decision, str]] = {
+    "renamed, then told behind the history": (
+        row("repaired", "first", reason=RENAMED),
+        row("kept", "second", reason="It is told behind."),
+        "repaired",
+        f"{RENAMED}. It is told behind.",
+    ),
+    "told behind the history, then not strict": (
+        row("kept", "first", reason="It is told behind."),
+        row("repaired", "second", reason="It is not strict."),
+        "repaired",
+        "It is told behind. It is not strict.",
+    ),
+    "shortened, then left out": (
+        row("shortened", "first", reason="It is long."),
+        row("dropped", "second", reason="It is too much."),
+        "dropped",
+        "It is long. It is too much.",
+    ),
+    "nothing but the change": (
+        row("kept", "first", reason=""),
+        row("repaired", "second", reason="It is odd."),
+        "repaired",
+        "It is odd.",
+    ),
+    "the same twice": (
+        row("repaired", "first", reason="It is odd."),
+        row("repaired", "second", reason="It is odd."),
+        "repaired",
+        "It is odd.",
+    ),
+    "more than before": (
+        row("repaired", "first", reason="It is odd."),
+        row("repaired", "second", reason="It is odd. It is old."),
+        "repaired",
+        "It is odd. It is old.",
+    ),
+}
+
+
+@pytest.mark.parametrize(
+    ("known", "change", "decision", "reason"), FACTS.values(), ids=FACTS.keys()
+)
+def test_what_was_known_of_a_piece_stays_beside_what_is_told_later(
+    known: ReportEntry, change: ReportEntry, decision: Decision, reason: str
+) -> None:
+    (laid,) = overlay_rows([replace(known, tokens_before=9)], [replace(change, tokens_before=5)])
+
+    assert (laid.decision, laid.rule, laid.reason) == (decision, "second", reason)
+    assert laid.tokens_before == (9 if known.decision == "shortened" else 5)

@@ -97,13 +97,15 @@ class ToolCollector:
         await asyncio.gather(*(close() for close in closes if close is not None))
 
     async def _ask(self, source: ToolSource, *, kind: str) -> SourceAnswer:
-        kind, name = kind or _kind_of(source), _name_of(source)
+        own_kind, name = _kind_of(source), _name_of(source)
+        kind = kind or own_kind
         limit = asyncio.timeout(self._timeout_seconds)
         try:
             async with limit:
                 specs = await source.list_tools()
             return SourceAnswer(
                 kind=kind,
+                own_kind=own_kind,
                 source=name,
                 offers=tuple(map(self._memo.offer_of, specs)),
                 problems=tuple(getattr(source, "problems", ())),
@@ -118,7 +120,9 @@ class ToolCollector:
                 else f"failed: {_said_by(error)}"
             )
         lost = f"Tool source {name!r} {happened.removesuffix('.')}."
-        return SourceAnswer(kind=kind, source=name, warnings=(lost,))
+        return SourceAnswer(
+            kind=kind, own_kind=own_kind, source=name, has_failed=True, warnings=(lost,)
+        )
 
 
 def _is_being_cancelled() -> bool:

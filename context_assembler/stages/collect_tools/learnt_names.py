@@ -2,23 +2,29 @@
 
 Within an epoch a tool keeps the name that it was first offered by, and the name of a tool that went is
 given to no other one. What the epoch knows says whose a name is, so that neither the order of the
-sources nor another process changes anything.
+sources nor another process changes anything. What an application offers itself is one owner's: a tool
+of its functions that goes may come back as a literal spec, or as an executor's.
 """
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import Final
 
 from context_assembler.stages.collect_tools.tool_memo import ToolOffer, told_text
 from context_assembler.values.tools import ToolSpec
 
+OWN_KINDS: Final = frozenset({"functions", "executor", "listed"})
+"""The kinds of sources that are the application itself; a source without a name is called so."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Candidate:
-    """A tool that may be offered, and the name of its source."""
+    """A tool that may be offered, the name of its source, and whether the application is that."""
 
     offer: ToolOffer
     source: str
+    is_own: bool = False
 
     @property
     def name(self) -> str:
@@ -31,14 +37,23 @@ class LearntNames:
 
     Args:
         tools: What it was told of in this epoch, each as it was told last; those that went as well.
+        stays: Whether a tool is its source's for good, or may move within the application.
     """
 
-    def __init__(self, tools: Iterable[ToolSpec] = ()) -> None:
+    def __init__(
+        self,
+        tools: Iterable[ToolSpec] = (),
+        *,
+        stays: Callable[[ToolSpec], bool] = lambda _: True,
+    ) -> None:
         self._tools = {tool.name: tool for tool in tools}
         self._told = {name: told_text(tool) for name, tool in self._tools.items()}
         self._names: defaultdict[tuple[str, str], list[str]] = defaultdict(list)
+        self._moving: defaultdict[str, list[str]] = defaultdict(list)
         for name, tool in sorted(self._tools.items()):
             self._names[tool.source, tool.own_name or tool.name].append(name)
+            if not stays(tool):
+                self._moving[tool.own_name or tool.name].append(name)
 
     def __contains__(self, name: object) -> bool:
         return name in self._tools
@@ -59,7 +74,7 @@ class LearntNames:
         """
         assigned: dict[int, str] = {}
         free = set(self._tools)
-        for find in (self._find_unchanged, self._find_own, self._find_equal):
+        for find in (self._find_unchanged, self._find_own, self._find_equal, self._find_moved):
             for at, candidate in enumerate(candidates):
                 name = None if at in assigned else find(candidate, free)
                 if name is not None:
@@ -77,6 +92,23 @@ class LearntNames:
     def _find_equal(self, candidate: Candidate, free: set[str]) -> str | None:
         name = candidate.name
         return name if name in free and self._told[name] == candidate.offer.told else None
+
+    def _find_moved(self, candidate: Candidate, free: set[str]) -> str | None:
+        """Return the name of a tool that the application offers in another way by now.
+
+        Two executors that have names of their own are two owners.
+        """
+        if not candidate.is_own:
+            return None
+        is_unnamed = candidate.source in OWN_KINDS
+        return next(
+            (
+                name
+                for name in self._moving.get(candidate.name, ())
+                if name in free and (is_unnamed or self._tools[name].source in OWN_KINDS)
+            ),
+            None,
+        )
 
     def _own(self, candidate: Candidate, free: set[str]) -> list[str]:
         names = self._names.get((candidate.source, candidate.name), ())

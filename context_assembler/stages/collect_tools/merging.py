@@ -7,18 +7,24 @@ that the model has learnt stays with its tool, whatever the precedence.
 """
 
 import re
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final, Literal, NamedTuple, TypeAlias
 
 from context_assembler.errors import InvalidToolError, ToolConflictError, nearest
-from context_assembler.stages.collect_tools.learnt_names import Candidate, LearntNames
+from context_assembler.stages.collect_tools.learnt_names import (
+    OWN_KINDS,
+    Candidate,
+    LearntNames,
+)
 from context_assembler.stages.collect_tools.tool_memo import ToolOffer
 from context_assembler.stages.collect_tools.tool_sieve import ToolSieve
 from context_assembler.values.report import Decision, ReportEntry
 from context_assembler.values.tools import ToolSpec
 
 ConflictPolicy: TypeAlias = Literal["rename", "error"]
+
+BeginsAnew: TypeAlias = Callable[[Sequence[ToolSpec]], bool]
 
 PRECEDENCE: Final = ("additional", "functions", "executor", "skills", "mcp", "", "listed")
 
@@ -33,13 +39,32 @@ class CollectedTools(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SourceAnswer:
-    """What one source offered, in order; `kind` is its place in `PRECEDENCE`."""
+    """What one source offered, in order.
+
+    Attributes:
+        kind: Its place in `PRECEDENCE`.
+        own_kind: What it is besides, where it is one of the request's own.
+        has_failed: Whether it could not be asked, so that nothing is known of its tools.
+    """
 
     kind: str
     source: str
+    own_kind: str = ""
+    has_failed: bool = False
     offers: tuple[ToolOffer, ...] = ()
     problems: tuple[InvalidToolError, ...] = ()
     warnings: tuple[str, ...] = ()
+
+    @property
+    def is_own(self) -> bool:
+        """Whether the application offers these tools itself."""
+        return (self.own_kind or self.kind) in OWN_KINDS
+
+    @property
+    def names(self) -> set[str]:
+        """What the source calls its tools, those included that cannot be offered."""
+        offered = {offer.spec.name for offer in self.offers}
+        return offered | {problem.name for problem in self.problems}
 
     @property
     def rank(self) -> tuple[int, str, list[str]]:
@@ -59,22 +84,58 @@ class OfferedTools:
     @property
     def key(self) -> object:
         """What the merged tools depend on, besides the names that were learnt and the options."""
-        return [(one.rank, one.problems, one.warnings) for one in _ranked(self.answers)]
+        return [
+            (one.rank, one.own_kind, one.problems, one.warnings) for one in _ranked(self.answers)
+        ]
 
-    def merge(self, learnt: Iterable[ToolSpec] = ()) -> CollectedTools:
+    def merge(
+        self, learnt: Iterable[ToolSpec] = (), *, begins_anew: BeginsAnew = lambda _: False
+    ) -> CollectedTools:
         """Return the tools to offer, sorted by name, and what became of every tool.
 
         Args:
             learnt: The tools that the model was told of in this epoch. Each of them keeps its name as
                 long as its source offers it, and no other tool is given one of these names.
+            begins_anew: Whether tools can only be declared anew: then the names of those that went
+                are free, for there is nothing left that they could be mistaken for.
 
         Raises:
             ToolConflictError: Two tools differ under one name, and `on_conflict` is `error`.
         """
+        known = tuple(learnt)
+        collected = self._merge(known)
+        there = {tool.name for tool in collected.tools}
+        left = [tool for tool in known if tool.name in there]
+        if len(left) == len(known):
+            return collected
+        freed = self._merge(left)
+        names = [tool.name for tool in freed.tools]
+        if names == [tool.name for tool in collected.tools]:
+            return collected
+        are_anew = begins_anew(collected.tools) and begins_anew(freed.tools)
+        return freed if are_anew else collected
+
+    def _merge(self, learnt: Iterable[ToolSpec]) -> CollectedTools:
         merging = _Merging(
-            sieve=self.sieve, on_conflict=self.on_conflict, learnt=LearntNames(learnt)
+            sieve=self.sieve,
+            on_conflict=self.on_conflict,
+            learnt=LearntNames(learnt, stays=self._stays),
         )
         return merging.merge(_ranked(self.answers))
+
+    def _stays(self, tool: ToolSpec) -> bool:
+        """Whether a tool that was learnt is its source's for good.
+
+        It may move within the application when the source that had it is there without it, or is
+        one of those that need no name and is not there at all.
+        """
+        same = [answer for answer in self.answers if answer.source == tool.source]
+        if not same:
+            return tool.source not in OWN_KINDS
+        own_name = tool.own_name or tool.name
+        return any(
+            not answer.is_own or answer.has_failed or own_name in answer.names for answer in same
+        )
 
 
 def _ranked(answers: Iterable[SourceAnswer]) -> list[SourceAnswer]:
@@ -121,7 +182,7 @@ class _Merging:
             elif offer.problem is not None:
                 self._leave_out(offer.problem, source=answer.source)
             else:
-                yield Candidate(offer=offer, source=answer.source)
+                yield Candidate(offer=offer, source=answer.source, is_own=answer.is_own)
 
     def _accept_as(self, name: str, candidate: Candidate) -> None:
         """Offer a tool by the name that the model knows it by."""

@@ -1,8 +1,8 @@
 """The step that lets edits wait: a system prompt stays what its epoch began with, and is told of."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Final
+from typing import Final, TypeAlias
 
 from context_assembler.ports import TokenCounter
 from context_assembler.stages.hold_system.comparing import (
@@ -12,7 +12,7 @@ from context_assembler.stages.hold_system.comparing import (
     tell_differences,
 )
 from context_assembler.stages.hold_system.held_files import hold_files
-from context_assembler.stages.hold_system.held_rows import HELD_SHORT, HeldRows
+from context_assembler.stages.hold_system.held_rows import HELD_SHORT, HeldRows, tell_refusal
 from context_assembler.stages.hold_system.prompts import FittedPrompt, FreshPrompt, contents_of
 from context_assembler.values.draft import Draft
 from context_assembler.values.epochs import FROZEN, Epoch, PromptPiece, SentEpoch
@@ -22,13 +22,14 @@ from context_assembler.values.ledger import Ledger
 from context_assembler.values.messages import Message
 from context_assembler.values.options import AssembleOptions
 from context_assembler.values.parts import Thinking
-from context_assembler.values.prompt import BootstrapFile, SystemPrompt
+from context_assembler.values.prompt import BootstrapFile, PromptSection, SystemPrompt
 from context_assembler.values.report import ReportEntry
 
 __all__ = [
     "NO_CALL",
     "REWRITTEN",
     "WAITING",
+    "FindSecret",
     "FittedPrompt",
     "FreshPrompt",
     "LastCall",
@@ -42,6 +43,12 @@ REWRITTEN: Final = "rewrite.system"
 
 WAITING: Final = frozenset({FROZEN, HELD_SHORT})
 """The rules of rows of sections that another prompt would be sent of."""
+
+FindSecret: TypeAlias = Callable[[Iterable[str]], bool]
+"""Whether one of these texts of instruction files holds what is to be masked there."""
+
+# Sections in which secrets can be masked, besides those with a path: older records have no paths.
+_MASKED: Final = frozenset({"agent", "soul", "context", "skills"})
 
 # From here on a window counts as another one, in which more of a prompt that was cut has its place.
 _MUCH_LARGER: Final = 1.25
@@ -70,18 +77,26 @@ class LastCall:
     Attributes:
         asked: What the caller chose for the prompt of the other one, as a fingerprint.
         holds: Whether the system prompt is sent again, whatever the files say by now.
+        secrets: Its sections that hold what is to be masked: what changes there cannot wait.
     """
 
     sent: SentEpoch | None = None
     asked: str = ""
     holds: bool = False
+    secrets: frozenset[str] = frozenset()
 
     @property
     def held(self) -> Epoch | None:
         """The epoch whose prompt is to be sent again; `None`: the files have their say."""
         return self.sent.epoch if self.sent and self.holds else None
 
-    def hold(self, events: Iterable[SessionEvent], *, model: str) -> "LastCall":
+    def hold(
+        self,
+        events: Iterable[SessionEvent],
+        *,
+        model: str,
+        finds_secret: FindSecret = lambda _: False,
+    ) -> "LastCall":
         """Return the same with the prompt held, as far as that may be can be told beforehand.
 
         A compaction that came in since is a rewrite point, as is another model. A caller who asks
@@ -92,7 +107,15 @@ class LastCall:
             return self
         arrived = (event for event in events if event.seq > sent.answers_seq)
         is_compacted = any(isinstance(event.body, CompactionBody) for event in arrived)
-        return replace(self, holds=not is_compacted)
+        if is_compacted:
+            return self
+        masked = [one for one in sent.epoch.sections if _is_masked(one)]
+        secrets = frozenset(one.name for one in masked if finds_secret([one.content]))
+        return replace(self, holds=True, secrets=secrets)
+
+    def let_go(self) -> "LastCall":
+        """Return the same with the prompt no longer held."""
+        return replace(self, holds=False)
 
     def choose(self, fresh: FreshPrompt, held: SystemPrompt | None) -> FittedPrompt:
         """Return the held prompt, unless the window is another one by now; else the fresh one.
@@ -100,12 +123,16 @@ class LastCall:
         Args:
             held: What the window leaves of the prompt to be sent again, if there is one.
         """
+        changes = compare_pieces(sent_pieces(self.sent.epoch), fresh.pieces) if self.sent else ()
+        differing = (change.name for change in changes if change.kind != "same")
+        if exposed := [name for name in differing if name in self.secrets]:
+            chosen = fresh.chosen
+            return replace(chosen, rows=(*chosen.rows, tell_refusal(exposed)))
         epoch = self.held
         if epoch is None or held is None or held.sections != epoch.sections:
             return fresh.chosen
-        if _has_outgrown(epoch, fresh):
+        if _has_outgrown(epoch, fresh) and not fresh.lacks_template:
             return fresh.chosen
-        changes = compare_pieces(sent_pieces(epoch), fresh.pieces)
         rows = HeldRows(held=held, fresh=fresh).tell(changes)
         return FittedPrompt(system=held, rows=rows, pieces=fresh.pieces, epoch=epoch)
 
@@ -167,6 +194,11 @@ class LastCall:
 
 
 NO_CALL: Final = LastCall()
+
+
+def _is_masked(section: PromptSection) -> bool:
+    """Whether secrets can be masked in the section: it is the text of a file, or of skills."""
+    return bool(section.path) or section.name in _MASKED
 
 
 def _has_outgrown(epoch: Epoch, fresh: FreshPrompt) -> bool:

@@ -2,10 +2,13 @@
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from typing import Final
 
 from context_assembler.stages.hold_system.comparing import PieceChange, kind_of_file
 from context_assembler.values.epochs import UNTIL_REWRITE, PromptPiece
 from context_assembler.values.prompt import BootstrapFile
+
+_NOT_READ: Final = "it is gone, or another file is read in its place"
 
 
 def hold_files(
@@ -53,6 +56,16 @@ def _shown(file: BootstrapFile, change: PieceChange, *, sent: Mapping[str, str])
     )
 
 
+def tell_loss(before: PromptPiece, files: Iterable[BootstrapFile]) -> str:
+    """Return what became of a piece that nothing is sent of by now, as the row of its file says it."""
+    if not before.path:
+        return "it is gone"
+    file = next((file for file in files if file.path == before.path), None)
+    if file is None:
+        return _NOT_READ
+    return "; ".join((*file.warnings, _what_happened(file, before)))
+
+
 def _what_happened(file: BootstrapFile, before: PromptPiece | None) -> str:
     if before is None:
         return "it appeared since the epoch began, or what the settings make of it"
@@ -61,7 +74,8 @@ def _what_happened(file: BootstrapFile, before: PromptPiece | None) -> str:
     if not before.source:
         return "changed on disk, or what is made of it"
     if before.source != file.source_fingerprint:
-        return "changed on disk"
+        is_empty = file.state == "empty"
+        return "changed on disk, and nothing is left of it" if is_empty else "changed on disk"
     if file.state == "blocked":
         return "another file says the same by now"
     if file.metadata.get("template"):
@@ -70,7 +84,7 @@ def _what_happened(file: BootstrapFile, before: PromptPiece | None) -> str:
 
 
 def _lost(before: PromptPiece, text: str) -> BootstrapFile:
-    gone = f"it is gone, or another file is read in its place; {UNTIL_REWRITE}"
+    gone = f"{_NOT_READ}; {UNTIL_REWRITE}"
     return BootstrapFile(
         section=kind_of_file(before), path=before.path, state="ok", text=text, warnings=(gone,)
     )

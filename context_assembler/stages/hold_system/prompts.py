@@ -1,10 +1,10 @@
 """The system prompt that the files ask for by now, and what is sent of it."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from context_assembler.values.epochs import Epoch, PromptPiece
-from context_assembler.values.prompt import SystemPrompt
+from context_assembler.values.prompt import BootstrapFile, SystemPrompt
 from context_assembler.values.report import ReportEntry
 
 
@@ -31,6 +31,7 @@ class FreshPrompt:
         built_rows: One for each section of `built`, and for what is none.
         fitted_rows: The same, with what was cut from each.
         pieces: What the sections of `built` are made from.
+        files: The instruction files; a template that does not render is unreadable.
         budget_tokens: What the window has for the whole input.
     """
 
@@ -41,6 +42,14 @@ class FreshPrompt:
     pieces: tuple[PromptPiece, ...]
     budget_tokens: int
     count_text: Callable[[str], int]
+    files: Sequence[BootstrapFile] = ()
+
+    @property
+    def lacks_template(self) -> bool:
+        """Whether a template does not render, so that this prompt cannot be sent."""
+        return any(
+            file.state == "unreadable" and "template" in file.metadata for file in self.files
+        )
 
     @property
     def is_cut(self) -> bool:

@@ -22,11 +22,11 @@ from context_assembler.stages.load_bootstrap.cut_text import CountText
 from context_assembler.stages.load_bootstrap.file_opening import Identity, identity
 from context_assembler.stages.load_bootstrap.file_reading import FileReading
 from context_assembler.stages.load_bootstrap.linting import Lint, lint_files
-from context_assembler.stages.load_bootstrap.templates import render_bootstrap
+from context_assembler.stages.load_bootstrap.templates import render_bootstrap, tell_faults
 from context_assembler.values.parts import Json
 from context_assembler.values.prompt import BootstrapFile
 
-__all__ = ["BootstrapLoader", "render_bootstrap"]
+__all__ = ["BootstrapLoader", "render_bootstrap", "tell_faults"]
 
 STANDARD_NAMES: Final[Mapping[str, tuple[str, ...]]] = {
     "agent": ("AGENT.md",),

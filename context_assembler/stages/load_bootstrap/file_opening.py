@@ -83,9 +83,12 @@ def open_file(real: Path) -> Opened:
     warnings = list(decoded.warnings)
     if len(raw_bytes) > MAX_FILE_BYTES:
         warnings.append(f"only the first {MAX_FILE_BYTES:,} bytes were read")
+    is_empty = not decoded.text.strip()
+    if is_empty and warnings:
+        warnings.append("nothing is left of it")
     return Opened(
         path=real,
-        state="ok" if decoded.text.strip() else "empty",
+        state="empty" if is_empty else "ok",
         text=decoded.text,
         encoding=decoded.encoding,
         size_bytes=found.st_size,

@@ -60,6 +60,22 @@ def render_bootstrap(
     return filled
 
 
+def tell_faults(
+    files: Iterable[BootstrapFile], rendered: Iterable[BootstrapFile]
+) -> list[BootstrapFile]:
+    """Return the files as they were loaded, but those whose template does not render as that.
+
+    Args:
+        rendered: The same files with their templates filled.
+    """
+    return [
+        replace(file, text="", state="unreadable", warnings=after.warnings)
+        if after.state == "unreadable"
+        else file
+        for file, after in zip(files, rendered, strict=True)
+    ]
+
+
 def _render(file: BootstrapFile, variables: Mapping[str, Json]) -> str:
     import jinja2  # noqa: PLC0415 - loaded when first needed
 

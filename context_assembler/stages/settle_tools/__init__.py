@@ -98,6 +98,22 @@ class ToolSettler:
             for way in ways
         )
 
+    def begins_anew(
+        self,
+        wanted: Sequence[ToolSpec],
+        events: Sequence[SessionEvent],
+        *,
+        provider: Provider,
+        limits: ModelLimits,
+        choice: ToolChoice | None = None,
+    ) -> bool:
+        """Whether these tools can only be declared anew, whatever else the call sends.
+
+        The arguments are those of `settle`.
+        """
+        best, *_ = self.settle(wanted, events, provider=provider, limits=limits, choice=choice)
+        return best.is_anew
+
 
 def _find_unsent(
     settled: SettledTools, *, provider: Provider, limits: ModelLimits, choice: ToolChoice | None
@@ -150,6 +166,7 @@ class _Call:
             sent=sent,
             before=tuple(before),
             why=why,
+            is_anew=True,
         )
 
     def go_on(self, sent: SentEpoch) -> tuple[SettledTools, ...]:
@@ -180,6 +197,7 @@ class _Call:
             ),
             change=additions.change,
             notes=len(changes),
+            is_anew=False,
         )
         if not (changes or additions.change) and _are_declared_alike(onward, anew):
             return (onward,)

@@ -35,6 +35,7 @@ class SettledTools:
         unsent: Names of declared tools that the provider does not take.
         before: What the model was told of before, where tools that have changed are declared anew.
         why: Why they are; empty where they are not.
+        is_anew: Whether this call's list is declared in front, as in a session's first call.
     """
 
     plan: ToolPlan
@@ -47,6 +48,7 @@ class SettledTools:
     unsent: frozenset[str] = frozenset()
     before: tuple[ToolSpec, ...] = ()
     why: str = ""
+    is_anew: bool = False
 
     @property
     def loaded(self) -> tuple[ToolSpec, ...]:
