@@ -9,6 +9,7 @@ import typer
 from context_assembler.cli import exit_codes
 from context_assembler.cli.assembling import assembled
 from context_assembler.cli.payload_view import payload_outline
+from context_assembler.cli.recorded_pieces import missing_pieces_warning
 from context_assembler.cli.report_view import violation_lines
 from context_assembler.cli.request_options import ProviderName, Request, takes_request
 from context_assembler.cli.screen import notes, people, print_json, print_note
@@ -43,7 +44,8 @@ def _print_payload(context: AssembledContext, *, provider: str | None, as_json: 
     else:
         console = people()
         console.print(payload_outline(payload, width_chars=console.width - 1), soft_wrap=True)
-    for warning in context.report.warnings:
+    missing = missing_pieces_warning(context)
+    for warning in (*([missing] if missing else []), *context.report.warnings):
         print_note(warning)
     for line in violation_lines(violations):
         notes().print(line, soft_wrap=True)

@@ -65,7 +65,8 @@ class CommandTable(TyperGroup):
         except AssemblyError as error:
             code = _fail(error.problem, error.remedy, is_debugging=is_debugging)
         except typer.TyperException as error:
-            problem = error.format_message().rstrip(".") + "."
+            problem = error.format_message()
+            problem += "" if problem.endswith((".", "?", "!")) else "."
             code = _fail(problem, _usage(error), is_debugging=is_debugging)
         except typer.Abort:
             code = exit_codes.INTERRUPTED

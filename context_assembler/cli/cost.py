@@ -1,6 +1,7 @@
 """What `explain --cost` shows: a session replayed under several policies, and what each costs."""
 
 import asyncio
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from itertools import product
 from pathlib import Path
@@ -89,19 +90,35 @@ def costs_table(simulation: Simulation) -> Table:
     table.add_column("policy", overflow="fold")
     for name in ("input", "fill", "read", "rewrites", "too big", "cost", "of everything"):
         table.add_column(name, justify="right", no_wrap=True)
-    for run in simulation.distinct_runs:
-        relative = simulation.relative_usd(run)
+    runs = simulation.distinct_runs if _cuts_anything(simulation) else [simulation.everything]
+    for run in runs:
+        relative = _relative_usd(simulation, run)
         table.add_row(
             run.name,
             f"{run.tokens:,}",
             f"{run.mean_fill:.0%}" if run is not simulation.everything else "–",
             f"{run.read_share:.1%}",
             f"{run.rewrites:,}",
-            Text(f"{run.overflows:,}", style="red" if run.overflows else ""),
-            spell_usd(run.usd),
+            Text(_too_big(run), style="red" if run.overflows else ""),
+            "–" if _is_never_sent(run) else spell_usd(run.usd),
             "–" if relative is None else f"{relative:.0%}",
         )
     return table
+
+
+def _cuts_anything(simulation: Simulation) -> bool:
+    """Whether any policy sends something else than everything."""
+    whole = [step.tokens for step in simulation.everything.steps]
+    return any([step.tokens for step in run.steps] != whole for run in simulation.runs)
+
+
+def _is_never_sent(run: SimulatedRun) -> bool:
+    return bool(run.steps) and run.overflows == len(run.steps)
+
+
+def _relative_usd(simulation: Simulation, run: SimulatedRun) -> float | None:
+    """Return what a run costs against everything; `None` where calls are missing from it."""
+    return None if run.overflows else simulation.relative_usd(run)
 
 
 def spell_usd(usd: float | None) -> str:
@@ -118,12 +135,23 @@ def _remarks(simulation: Simulation) -> Iterator[str]:
         return
     if everything.why_unknown:
         yield everything.why_unknown
-    if not any(run.rewrites or run.overflows for run in simulation.runs):
+    if not _cuts_anything(simulation):
         yield "Nothing has to be cut: --budget 50% replays it with half of the room it takes."
+    policies = Counter(_tell_overflows(run) for run in simulation.distinct_runs if run.overflows)
+    for unsent, count in policies.items():
+        yield f"{unsent} under {count} {'policy' if count == 1 else 'policies'}; they have no cost."
     yield (
         "read: the share of the input that the prompt cache has; rewrites: calls that do not begin "
         "with all that the one before sent. Replies are not priced."
     )
+
+
+def _too_big(run: SimulatedRun) -> str:
+    return f"{run.overflows:,} of {len(run.steps):,}" if run.overflows else "0"
+
+
+def _tell_overflows(run: SimulatedRun) -> str:
+    return f"{_too_big(run)} calls did not fit"
 
 
 def forecast_line(forecast: CacheForecast) -> str:
@@ -159,8 +187,8 @@ def _run_json(simulation: Simulation, run: SimulatedRun) -> Json:
         "mean_fill": run.mean_fill,
         "rewrites": run.rewrites,
         "overflows": run.overflows,
-        "usd": run.usd,
-        "why_unknown": run.why_unknown,
-        "relative_usd": simulation.relative_usd(run),
+        "usd": None if _is_never_sent(run) else run.usd,
+        "why_unknown": f"{_tell_overflows(run)}." if _is_never_sent(run) else run.why_unknown,
+        "relative_usd": _relative_usd(simulation, run),
         "steps": to_json(run.steps),
     }

@@ -73,7 +73,7 @@ def demo(
 async def _play(models: Sequence[str], *, bound_tokens: int) -> _Played:
     sample = read_transcript(bundled_path("samples") / _SAMPLE)
     with TemporaryDirectory() as folder:
-        async with opened_store(f"sqlite:{Path(folder) / 'demo.db'}") as store:
+        async with opened_store(f"sqlite:{Path(folder) / 'demo.db'}", creates=True) as store:
             await store.append(_SESSION, sample.events)
             assembler = ContextAssembler(
                 sessions=store,

@@ -1,13 +1,14 @@
 """`explain`: the window, and what became of every piece."""
 
 import asyncio
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Final
 
 import typer
 from rich.console import Console
 
-from context_assembler.cli.assembling import assembled
+from context_assembler.cli.assembling import opened_assembler
 from context_assembler.cli.cost import forecast_line, show_costs
 from context_assembler.cli.ledger_view import (
     ledger_bar,
@@ -15,6 +16,7 @@ from context_assembler.cli.ledger_view import (
     ledger_summary,
     ledger_table,
 )
+from context_assembler.cli.recorded_pieces import missing_pieces_warning
 from context_assembler.cli.report_view import (
     parameters_table,
     runs_by_fate,
@@ -25,11 +27,13 @@ from context_assembler.cli.report_view import (
 )
 from context_assembler.cli.request_options import JsonFlag, ProviderName, Request, takes_request
 from context_assembler.cli.screen import one_line, people, print_heading, print_json, printable
+from context_assembler.cli.setting_origins import setting_origins
 from context_assembler.errors import ConfigurationError
 from context_assembler.values.codec import to_json
 from context_assembler.values.context import AssembledContext
 from context_assembler.values.forecasts import CacheForecast
-from context_assembler.values.report import Report
+from context_assembler.values.parts import Json
+from context_assembler.values.report import CompactionCheck, Report
 
 _MOST_RUNS_SHOWN: Final = 16
 
@@ -75,18 +79,48 @@ def explain(
         raise ConfigurationError(
             "--budget and --svg belong to --cost.", remedy="Add --cost, or leave them out."
         )
-    context = asyncio.run(assembled(request))
+    context, check = asyncio.run(_explained(request))
+    origins = setting_origins(
+        context.report.parameters, folder=request.config, agent_id=context.metadata.agent_id
+    )
     if as_json:
-        report = context.report
-        print_json({**to_json(report), "forecast": to_json(report.forecast)})
+        print_json(_as_json(context, origins))
         return
     console = people()
+    if missing := missing_pieces_warning(context):
+        console.print(printable(missing), style="yellow")
+        console.print()
     _print_window(console, context)
     _print_pieces(console, context.report, every=every)
     _print_forecast(console, context.report.forecast)
     print_heading(console, "Settings")
-    console.print(parameters_table(context.report.parameters))
+    console.print(parameters_table(context.report.parameters, origins=origins))
     _print_checks(console, context, provider=provider)
+    if check is not None:
+        console.print(f"Compaction is advised: {check.details['why']}.")
+
+
+async def _explained(request: Request) -> tuple[AssembledContext, CompactionCheck | None]:
+    """Assemble what a request asks for; with the figures of the advice to compact, if it is given."""
+    async with opened_assembler(request) as assembler:
+        context = await assembler.assemble(
+            request.session_id, agent_id=request.agent_id, **request.options
+        )
+        check = await assembler.check_compaction(
+            request.session_id, agent_id=request.agent_id, **request.options
+        )
+        return context, check if check.needed else None
+
+
+def _as_json(context: AssembledContext, origins: Mapping[str, str]) -> dict[str, Json]:
+    report = to_json(context.report)
+    missing = missing_pieces_warning(context)
+    return {
+        **report,
+        "parameters": [{**row, "origin": origins[row["name"]]} for row in report["parameters"]],
+        "warnings": [*([missing] if missing else []), *report["warnings"]],
+        "forecast": to_json(context.report.forecast),
+    }
 
 
 def _print_window(console: Console, context: AssembledContext) -> None:
@@ -133,5 +167,3 @@ def _print_checks(console: Console, context: AssembledContext, *, provider: str 
         console.print(f"· {printable(warning)}", style="yellow")
     print_heading(console, "Checks")
     console.print(verdict(context.check(provider), provider=provider or context.provider))
-    if context.metadata.should_compact:
-        console.print(f"Compaction is advised: {context.metadata.compaction_reason}.")

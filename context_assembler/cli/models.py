@@ -16,7 +16,7 @@ from context_assembler.limits import (
     FEATURE_SYNONYMS,
     KNOWN_FEATURES,
     default_registry,
-    lifecycle_warnings,
+    lifecycle_notes,
     price_at,
 )
 from context_assembler.resources import bundled_path
@@ -104,8 +104,8 @@ def show(
     for code, text in sources.items():
         table.add_row(f"source {code}", one_line(text, max_chars=400), "")
     console.print(table)
-    for warning in lifecycle_warnings(limits, _today()):
-        console.print(Text(warning, style="yellow"), soft_wrap=True)
+    for note in lifecycle_notes(limits, _today()):
+        console.print(Text(note, style="yellow"), soft_wrap=True)
 
 
 app.command("check")(check)
@@ -156,7 +156,7 @@ def _overview(rows: list[ModelLimits]) -> Table:
 
 
 def _as_json(limits: ModelLimits) -> dict[str, Json]:
-    return {**to_json(limits), "warnings": lifecycle_warnings(limits, _today())}
+    return {**to_json(limits), "warnings": lifecycle_notes(limits, _today())}
 
 
 def _tokens(count: int | None) -> str:

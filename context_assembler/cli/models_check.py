@@ -11,7 +11,7 @@ from context_assembler.cli import exit_codes
 from context_assembler.cli.request_options import JsonFlag
 from context_assembler.cli.screen import people, print_json
 from context_assembler.errors import RegistryError, UnknownModelError
-from context_assembler.limits import ModelRegistry, default_registry, lifecycle_warnings
+from context_assembler.limits import ModelRegistry, default_registry, lifecycle_notes
 from context_assembler.values.limits import ModelLimits
 
 StaleDays = Annotated[
@@ -43,7 +43,7 @@ def check(
         for row in _readable(registry, broken)
         if row.status != "retired" and (row.is_assumed or row.id not in used)
     ]
-    others = {row.id: found for row in current if (found := lifecycle_warnings(row, today))}
+    others = {row.id: found for row in current if (found := lifecycle_notes(row, today))}
     oldest = today - timedelta(days=stale_days)
     stale = [row.id for row in current if row.checked is not None and row.checked < oldest]
     used = {name: sentences for name, sentences in used.items() if sentences}
@@ -78,7 +78,7 @@ def _attention(registry: ModelRegistry, names: Iterable[str], today: date) -> di
     found: dict[str, list[str]] = {}
     for name in names:
         try:
-            found[name] = lifecycle_warnings(registry.get(name), today)
+            found[name] = lifecycle_notes(registry.get(name), today)
         except UnknownModelError as error:
             found[name] = [str(error)]
         except RegistryError:

@@ -7,9 +7,9 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 from context_assembler.cli.screen import print_note
-from context_assembler.errors import ConfigurationError
+from context_assembler.errors import ConfigurationError, nearest
 from context_assembler.ports import SessionStore
-from context_assembler.sessions import open_store
+from context_assembler.sessions import SqliteStore, open_store
 from context_assembler.values.events import SessionEvent
 from context_assembler.values.parts import Json
 
@@ -21,9 +21,20 @@ _BYTE_ORDER_MARKS = {
 
 
 @asynccontextmanager
-async def opened_store(url: str | None) -> AsyncGenerator[SessionStore, None]:
-    """Open the session store of that URL, and close it again."""
+async def opened_store(
+    url: str | None, *, creates: bool = False
+) -> AsyncGenerator[SessionStore, None]:
+    """Open the session store of that URL, and close it again.
+
+    Args:
+        creates: Whether the store may be a new one; else its file must be there.
+
+    Raises:
+        ConfigurationError: No store is named, or its file is not there.
+    """
     store = open_store(_required(url))
+    if not creates and isinstance(store, SqliteStore):
+        _check_exists(store.path, url=_required(url))
     try:
         yield store
     finally:
@@ -43,6 +54,22 @@ def _required(url: str | None) -> str:
             remedy="Pass --sessions sqlite:agent.db, or set CONTEXT_ASSEMBLER_SESSIONS.",
         )
     return url
+
+
+def _check_exists(path: Path, *, url: str) -> None:
+    if path.exists() or not path.parent.is_dir():  # the store itself tells of a missing folder
+        return
+    scheme, _, location = url.partition(":")
+    near = nearest(
+        path.name, [other.name for other in path.parent.iterdir() if other.is_file()], count=1
+    )
+    meant = [str(Path(location).with_name(name)) for name in near]
+    raise ConfigurationError(
+        f"There is no file {location}.",
+        remedy=f"Did you mean {f'{scheme}:{meant[0]}'!r}?"
+        if meant
+        else f"Correct its name, or fill it first: context-assembler import FILE --sessions {url}",
+    )
 
 
 def read_json(path: Path) -> Json:

@@ -1,8 +1,9 @@
 """What became of every piece, for people: runs of like decisions are one line."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
+from pathlib import Path
 from typing import Final
 
 from rich.table import Table
@@ -29,48 +30,55 @@ _STYLES: Final[dict[Decision, str]] = {
 # Clients use UUIDs for messages, of which people need no more than the beginning.
 _LONGEST_MESSAGE_ID_CHARS: Final = 12
 _LONGEST_ID_CHARS: Final = 48
+_MOST_SPANS_SHOWN: Final = 3
+# The reason is what a row is read for: however long the names are, it keeps its place.
+_WHAT_CHARS: Final = 42
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Run:
-    """Entries that met the same fate for the same reason; `is_unbroken` when nothing lies between."""
+    """Entries that met the same fate for the same reason.
+
+    `spans` are the first and the last id of each unbroken stretch of them, in order; what was added
+    for this call has no id and is in none.
+    """
 
     kind: PieceKind
     decision: Decision
     reason: str
     rule: str
-    first_id: str
-    last_id: str
+    spans: tuple[tuple[str, str], ...]
     count: int
-    is_unbroken: bool
     tokens_before: int
     tokens_after: int
 
 
 def runs_of(entries: Iterable[ReportEntry]) -> list[Run]:
     """Group neighbours of one fate, in their order."""
-    grouped = groupby(entries, key=_fate_of)
-    return [_run(list(members), is_unbroken=True) for _, members in grouped]
+    grouped = groupby(enumerate(entries), key=lambda placed: _fate_of(placed[1]))
+    return [_run(list(members)) for _, members in grouped]
 
 
 def single_runs(entries: Iterable[ReportEntry]) -> list[Run]:
     """Return a run of its own for each entry."""
-    return [_run([entry], is_unbroken=True) for entry in entries]
+    return [_run([placed]) for placed in enumerate(entries)]
 
 
 def runs_by_fate(entries: Iterable[ReportEntry]) -> list[Run]:
     """Group entries into one run for each fate, wherever they stand, in order of appearance."""
-    by_fate: dict[tuple[str, ...], list[ReportEntry]] = {}
-    for entry in entries:
-        by_fate.setdefault(_fate_of(entry), []).append(entry)
-    return [_run(members, is_unbroken=False) for members in by_fate.values()]
+    by_fate: dict[tuple[str, ...], list[tuple[int, ReportEntry]]] = {}
+    for at, entry in enumerate(entries):
+        by_fate.setdefault(_fate_of(entry), []).append((at, entry))
+    return list(map(_run, by_fate.values()))
 
 
 def _fate_of(entry: ReportEntry) -> tuple[str, ...]:
     return entry.kind, entry.decision, entry.rule
 
 
-def _run(members: Sequence[ReportEntry], *, is_unbroken: bool) -> Run:
+def _run(placed: Sequence[tuple[int, ReportEntry]]) -> Run:
+    """Return the run of entries, each with its place in the report."""
+    members = [entry for _, entry in placed]
     first = members[0]
     reasons = dict.fromkeys(entry.reason for entry in members)
     more = f" (and {len(reasons) - 1} like it)" if len(reasons) > 1 else ""
@@ -79,19 +87,26 @@ def _run(members: Sequence[ReportEntry], *, is_unbroken: bool) -> Run:
         decision=first.decision,
         reason=f"{first.reason}{more}",
         rule=first.rule,
-        first_id=next((entry.id for entry in members if entry.id), ""),
-        last_id=members[-1].id,
+        spans=tuple(_spans(placed)),
         count=len(members),
-        is_unbroken=is_unbroken,
         tokens_before=sum(entry.tokens_before for entry in members),
         tokens_after=sum(entry.tokens_after for entry in members),
     )
 
 
+def _spans(placed: Iterable[tuple[int, ReportEntry]]) -> Iterator[tuple[str, str]]:
+    # Neighbours have the same distance between their places and their numbers in the run.
+    stretches = groupby(enumerate(placed), key=lambda numbered: numbered[1][0] - numbered[0])
+    for _, stretch in stretches:
+        ids = [entry.id for _, (_, entry) in stretch if entry.id]
+        if ids:
+            yield ids[0], ids[-1]
+
+
 def runs_table(runs: Iterable[Run]) -> Table:
     """Return one row for each run: what, how many, what it cost before and after, why."""
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
-    table.add_column("what", overflow="fold", no_wrap=True)
+    table.add_column("what", overflow="fold", max_width=_WHAT_CHARS)
     table.add_column("", no_wrap=True)
     table.add_column("tokens", justify="right", no_wrap=True)
     table.add_column("why", overflow="fold")
@@ -106,12 +121,30 @@ def runs_table(runs: Iterable[Run]) -> Table:
 
 
 def _name_of(run: Run) -> str:
-    longest = _LONGEST_MESSAGE_ID_CHARS if run.kind == "message" else _LONGEST_ID_CHARS
-    first, last = (one_line(name, max_chars=longest) for name in (run.first_id, run.last_id))
     whole = run.kind if run.count == 1 else f"{run.count} {run.kind}s"
-    if run.count == 1 or not first:  # what was added for this call has no id
-        return f"{whole} {first}".rstrip()
-    return f"{whole} {first} – {last}" if run.is_unbroken else f"{whole} from {first} on"
+    if not run.spans:  # what was added for this call has no id
+        return whole
+    spans = [_spell_span(run.kind, first, last) for first, last in run.spans]
+    if len(spans) > _MOST_SPANS_SHOWN:
+        spans = [*spans[: _MOST_SPANS_SHOWN - 1], "…", spans[-1]]
+    return f"{whole}{':' if run.count > 1 else ''} {', '.join(spans)}"
+
+
+def _spell_span(kind: PieceKind, first: str, last: str) -> str:
+    ends = (_spell_id(kind, first), _spell_id(kind, last))
+    return ends[0] if first == last else " – ".join(ends)
+
+
+def _spell_id(kind: PieceKind, name: str) -> str:
+    """Return an id as people need it: a message's beginning, a path's end."""
+    if kind == "message":
+        return one_line(name, max_chars=_LONGEST_MESSAGE_ID_CHARS)
+    path = Path(name)
+    if not path.is_absolute():
+        return one_line(name, max_chars=_LONGEST_ID_CHARS)
+    is_below = path.is_relative_to(Path.cwd())
+    shown = one_line(str(path.relative_to(Path.cwd()) if is_below else path), max_chars=len(name))
+    return shown if len(shown) <= _LONGEST_ID_CHARS else f"…{shown[1 - _LONGEST_ID_CHARS :]}"
 
 
 def _change(run: Run) -> str:
@@ -120,15 +153,18 @@ def _change(run: Run) -> str:
     return f"{run.tokens_before:,} → {run.tokens_after:,}"
 
 
-def parameters_table(parameters: Iterable[ResolvedParameter]) -> Table:
-    """Return every setting with its value and the layer that gave it."""
+def parameters_table(
+    parameters: Iterable[ResolvedParameter], *, origins: Mapping[str, str]
+) -> Table:
+    """Return every setting with its value and what gave it: its origin, else its layer."""
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
     table.add_column("setting")
     table.add_column("value", overflow="fold")
     table.add_column("from", style="dim")
     for parameter in parameters:
         shown = one_line(spelling(parameter.value), max_chars=80)
-        table.add_row(parameter.name, shown, parameter.layer)
+        origin = origins.get(parameter.name, parameter.layer)
+        table.add_row(parameter.name, shown, origin)
     return table
 
 

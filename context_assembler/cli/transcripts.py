@@ -107,7 +107,7 @@ async def _import(
 ) -> list[Imported]:
     if format_name is not None:
         _check_format(format_name)
-    async with opened_store(url) as store:
+    async with opened_store(url, creates=True) as store:
         with Progress(console=notes(), disable=not sys.stderr.isatty(), transient=True) as progress:
             read = progress.add_task("reading", total=len(files))
             found: list[Imported] = []

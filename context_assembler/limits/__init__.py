@@ -19,7 +19,7 @@ from context_assembler.limits.files import (
 )
 from context_assembler.limits.ids import Spelling, plainest_spelling, spellings
 from context_assembler.limits.learned import learn_from_error
-from context_assembler.limits.lifecycle import lifecycle_warnings, price_at
+from context_assembler.limits.lifecycle import lifecycle_notes, lifecycle_warnings, price_at
 from context_assembler.limits.places import override_paths, read_registry_text
 from context_assembler.limits.rows import read_row
 from context_assembler.limits.schema import KNOWN_FEATURES, Row
@@ -36,6 +36,7 @@ __all__ = [
     "default_registry",
     "get_model_limits",
     "learn_from_error",
+    "lifecycle_notes",
     "lifecycle_warnings",
     "override_paths",
     "price_at",

@@ -29,10 +29,9 @@ def price_at(limits: ModelLimits, *, today: date, input_tokens: int = 0) -> Pric
 
 
 def lifecycle_warnings(limits: ModelLimits, today: date) -> list[str]:
-    """Return what the user of this model should know today, one sentence each.
+    """Return what a request for this model should be warned of today, one sentence each.
 
-    Retired or deprecated models, a retirement within 60 days, a price that changes within 30 days,
-    and limits that are assumed.
+    Retired or deprecated models, a retirement within 60 days, and limits that are assumed.
     """
     warnings: list[str] = []
     if limits.is_assumed:
@@ -42,13 +41,23 @@ def lifecycle_warnings(limits: ModelLimits, today: date) -> list[str]:
         )
     if retirement := _retirement(limits, today):
         warnings.append(retirement)
-    changes = {price.from_date for price in limits.prices if price.from_date is not None}
-    warnings += [
-        f"The price of {limits.id} changes on {day.isoformat()}."
-        for day in sorted(changes)
-        if today < day <= today + _PRICE_NOTICE
-    ]
     return warnings
+
+
+def lifecycle_notes(limits: ModelLimits, today: date) -> list[str]:
+    """Return what the user of this model should know today, one sentence each.
+
+    The warnings, and a price that changes within 30 days, which no single request is concerned by.
+    """
+    changes = {price.from_date for price in limits.prices if price.from_date is not None}
+    return [
+        *lifecycle_warnings(limits, today),
+        *(
+            f"The price of {limits.id} changes on {day.isoformat()}."
+            for day in sorted(changes)
+            if today < day <= today + _PRICE_NOTICE
+        ),
+    ]
 
 
 def _reply(limits: ModelLimits) -> str:

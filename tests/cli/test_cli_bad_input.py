@@ -28,6 +28,14 @@ BAD_WORDS: dict[str, tuple[tuple[str, ...], str]] = {
         ("assemble", "chta", "--sessions", STORE, "-m", "gpt-5.5"),
         "Did you mean 'chat'?",
     ),
+    "a store that is not there names the nearest file": (
+        ("assemble", "chat", "--sessions", "sqlite:session.db", "-m", "gpt-5.5"),
+        "There is no file session.db.\n       Did you mean 'sqlite:sessions.db'?",
+    ),
+    "a store that is not there says how to fill it": (
+        ("sessions", "--sessions", "sqlite:xyzzy"),
+        "There is no file xyzzy.\n       Correct its name, or fill it first: context-assembler import",
+    ),
     "an unknown model names the nearest": ((*ASSEMBLE, "-m", "gpt-5.55"), "'gpt-5.5'"),
     "no model at all": (("assemble", "chat", "--sessions", STORE), "Model ID is required"),
     "an unknown strategy names the nearest": ((*ASSEMBLE, "--strategy", "smrt"), "'smart'"),

@@ -33,7 +33,7 @@ def test_a_full_window_needs_one() -> None:
     shown, listed = run(*words), run(*words, "--json")
 
     assert shown.exit_code == listed.exit_code == 10
-    assert "Compaction is needed (" in shown.stdout
+    assert "Compaction is needed: " in shown.stdout
     assert listed.json["needed"] is True
 
 

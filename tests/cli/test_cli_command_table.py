@@ -81,6 +81,8 @@ def test_the_version_is_printed() -> None:
 
 MISTAKES = {
     "an unknown command names the nearest": (("asemble",), "Did you mean 'assemble'?"),
+    "an unknown command ends in one mark": (("x",), "No such command 'x'.\n"),
+    "a suggestion ends in one mark": (("dem",), "Did you mean 'demo'?\n"),
     "an unknown option says where to look": (
         ("sessions", "--nope"),
         "See 'context-assembler sessions --help'.",

@@ -61,6 +61,41 @@ def test_a_session_that_fits_says_how_to_see_more() -> None:
     assert "--budget 50%" in shown
 
 
+def test_what_cuts_nothing_is_one_row() -> None:
+    stored(long_chat(turns=3))
+
+    shown = run("explain", *CHAT, "--cost").stdout
+
+    assert "everything" in shown
+    assert "smart" not in shown
+
+
+def test_calls_that_do_not_fit_have_no_cost() -> None:
+    stored(long_chat(turns=2))
+    words = ("explain", *CHAT, "--cost", "--budget", "10")
+
+    shown = run(*words).stdout
+    told = run(*words, "--json").json
+
+    row = next(line for line in shown.splitlines() if line.startswith("simple, no steps, 10"))
+    assert row.split()[-5:] == ["2", "of", "2", "–", "–"]
+    assert "2 of 2 calls did not fit under 5 policies; they have no cost." in shown
+    run_json = next(one for one in told["runs"] if one["name"] == "simple, no steps, 10")
+    assert (run_json["usd"], run_json["relative_usd"]) == (None, None)
+    assert run_json["why_unknown"] == "2 of 2 calls did not fit."
+
+
+def test_what_some_calls_cost_is_not_held_against_what_all_would() -> None:
+    stored(long_chat(turns=3, words=(2, 2, 2_000)))
+    words = ("explain", *CHAT, "--cost", "--budget", "100")
+
+    told = run(*words, "--json").json
+
+    some = [one for one in told["runs"] if 0 < one["overflows"] < len(one["steps"])]
+    assert some
+    assert all(one["usd"] > 0 and one["relative_usd"] is None for one in some)
+
+
 def test_a_session_without_replies_has_nothing_to_replay() -> None:
     stored([{"role": "user", "content": "Hello."}])
 
@@ -116,7 +151,7 @@ def test_explain_tells_where_the_prefix_of_the_last_call_broke() -> None:
     events = [*event_log("U Hello."), assistant_event("Hi.", made_by=made_by), *event_log("U Yes?")]
 
     async def store() -> None:
-        async with opened_store(STORE) as opened:
+        async with opened_store(STORE, creates=True) as opened:
             await opened.append("chat", events)
 
     asyncio.run(store())

@@ -197,7 +197,8 @@ def test_what_usage_taught_is_shown() -> None:
             for _ in range(5):
                 await store.observe_usage(seen)
 
-    nothing = run("count", "--calibration", "--sessions", "sqlite:other.db")
+    stored()
+    nothing = run("count", "--calibration", "--sessions", STORE)
     asyncio.run(teach())
     shown = run("count", "--calibration", "--sessions", STORE)
     [row] = run("count", "--calibration", "--sessions", STORE, "--json").json

@@ -1,3 +1,8 @@
+import re
+from pathlib import Path
+
+import pytest
+
 from tests.cli.running import run
 from tests.cli.samples import STORE, TOOLS, long_chat, stored, write_json
 
@@ -48,7 +53,7 @@ def test_a_checkered_history_is_put_together_by_fate() -> None:
 
     shown = run("explain", "checkered", *BOUNDED[:4], "--max-context-tokens", "12000").stdout
 
-    assert "messages from" in shown
+    assert re.search(r"messages: evt_\d+( – evt_\d+)?, ", " ".join(shown.split()))
     assert "--every shows each piece" in shown
 
 
@@ -62,4 +67,34 @@ def test_warnings_and_advice_come_last() -> None:
 
     assert "Warnings" in warned
     assert "gpt-4o" in warned.partition("Warnings")[2]
-    assert "Compaction is advised: token_limit." in advised
+    advice = advised.partition("Compaction is advised: ")[2]
+    assert re.match(
+        r"[\d,]+ tokens, more than 6,400 \(\[compaction\] trigger_share = 0.8\)", advice
+    )
+
+
+def test_settings_tell_where_they_come_from(monkeypatch: pytest.MonkeyPatch) -> None:
+    stored()
+    Path("context-assembler.toml").write_text(
+        'unknown_model = "conservative"\nagents.me = {top_k = 5, max_tokens = 100}\n'
+        '[defaults]\nmodel = "claude-haiku-4-5"\n[truncation]\nstrategy = "simple"\n'
+    )
+    Path("pyproject.toml").write_text("[tool.context-assembler.truncation]\nwindow_turns = 3\n")
+    monkeypatch.setenv("CONTEXT_ASSEMBLER_DEFAULTS__CACHE", "off")
+    words = ("explain", "chat", "--sessions", STORE, "--agent", "me", "--on-overflow", "shorten")
+
+    parameters = run(*words, "--json").json["parameters"]
+    shown = " ".join(run(*words).stdout.split())
+
+    assert {row["name"]: row["origin"] for row in parameters} == {
+        "model": "context-assembler.toml",
+        "top_k": "agent, context-assembler.toml",
+        "max_tokens": "agent, context-assembler.toml",
+        "truncation_strategy": "context-assembler.toml",
+        "window_turns": "pyproject.toml",
+        "cache_stable": "default",
+        "on_overflow": "request",
+        "cache": "environment",
+        "unknown_model": "context-assembler.toml",
+    }
+    assert "cache_stable yes default" in shown

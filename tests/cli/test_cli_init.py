@@ -16,7 +16,7 @@ EXAMPLES = ("account", "agents", "defaults", "tools.defers_above", "truncation.s
 
 def uncommented() -> str:
     """Return the settings file with every commented setting in force."""
-    return re.sub(r"(?m)^# (?=\[|\w+ = )", "", SETTINGS_FILE.read_text())
+    return re.sub(r"(?m)^# (?=\[|[\w.]+ = )", "", SETTINGS_FILE.read_text())
 
 
 def flat(config: AssemblerConfig) -> dict[str, Any]:
@@ -113,3 +113,11 @@ def test_every_setting_is_in_the_file() -> None:
         if table not in written or (key and key not in written[table])
     ]
     assert missing == []
+
+
+def test_each_line_can_be_uncommented_alone_since_no_header_is_a_comment() -> None:
+    lines = SETTINGS_FILE.read_text().splitlines()
+
+    assert not any(line.startswith("# [") for line in lines)
+    agents = tomllib.loads(next(line[2:] for line in lines if line.startswith("# agents.")))
+    assert agents["agents"]["reviewer"]["thinking_level"] == "high"

@@ -53,6 +53,8 @@ def test_pictures_are_utf8_in_the_c_locale() -> None:
 
 
 def test_errors_go_to_stderr_without_a_traceback() -> None:
+    stored()
+
     ran = run_process("assemble", "nobody", "--sessions", STORE, "--model", "gpt-5.5")
 
     assert ran.exit_code == 2

@@ -1,3 +1,6 @@
+from pathlib import Path
+
+import pytest
 from rich.console import Console, RenderableType
 
 from context_assembler.cli.report_view import (
@@ -16,8 +19,8 @@ from context_assembler.values.report import (
 )
 
 
-def shown(renderable: RenderableType) -> str:
-    console = Console(width=120, no_color=True)
+def shown(renderable: RenderableType, *, width_chars: int = 120) -> str:
+    console = Console(width=width_chars, no_color=True)
     with console.capture() as captured:
         console.print(renderable)
     return captured.get()
@@ -46,10 +49,10 @@ HISTORY = [
 def test_neighbours_of_one_fate_are_one_run() -> None:
     runs = runs_of(HISTORY)
 
-    assert [(run.first_id, run.last_id, run.count) for run in runs] == [
-        ("m1", "m1", 1),
-        ("m2", "m3", 2),
-        ("m4", "m4", 1),
+    assert [(run.spans, run.count) for run in runs] == [
+        ((("m1", "m1"),), 1),
+        ((("m2", "m3"),), 2),
+        ((("m4", "m4"),), 1),
     ]
     assert runs[1].tokens_before == 20
     assert runs[1].tokens_after == 0
@@ -71,16 +74,59 @@ def test_no_entry_is_lost_in_any_grouping() -> None:
 def test_the_table_shows_what_changed_and_why() -> None:
     table = shown(runs_table(runs_of(HISTORY)))
 
-    assert "2 messages m2 – m3  dropped  20 → 0  Too old." in table
+    assert "2 messages: m2 – m3  dropped  20 → 0  Too old." in table
     assert "message m1" in table
 
 
-def test_the_table_says_when_others_lie_between_and_shortens_long_ids() -> None:
-    apart = [entry("0123456789-abc", "dropped"), entry("m2"), entry("m3", "dropped")]
+SPANS = {
+    "an unbroken one is its ends": ("dddd", "4 messages: m0 – m3"),
+    "what lies apart is named apart": ("dkddd", "4 messages: m0, m2 – m4"),
+    "many are cut in the middle": ("dkdkdkddk", "5 messages: m0, m2, …, m6 – m7"),
+}
 
-    table = shown(runs_table(runs_by_fate(apart)))
 
-    assert "2 messages from 0123456789-… on" in table
+@pytest.mark.parametrize(("fates", "named"), SPANS.values(), ids=SPANS.keys())
+def test_a_run_names_its_stretches(fates: str, named: str) -> None:
+    decisions: dict[str, Decision] = {"d": "dropped", "k": "kept"}
+    entries = [entry(f"m{at}", decisions[fate]) for at, fate in enumerate(fates)]
+
+    assert f"{named}  dropped" in shown(runs_table(runs_by_fate(entries)))
+
+
+def test_long_ids_of_messages_are_shortened() -> None:
+    table = shown(runs_table(runs_of([entry("0123456789-abc"), entry("m2")])))
+
+    assert "2 messages: 0123456789-… – m2" in table
+
+
+def test_the_reason_is_readable_beside_long_paths_on_a_narrow_page() -> None:
+    folder = "/home/somebody/projects/of/the/company/assistant/with/a/long/name/bootstrap"
+    reason = "It is longer than max_file_tokens allows: the middle of it is left out."
+    files = [
+        ReportEntry(
+            kind="file",
+            id=f"{folder}/{name}",
+            decision="shortened",
+            tokens_before=1_250_000,
+            tokens_after=25_000,
+            reason=reason,
+        )
+        for name in ("AGENT.md", "CONTEXT.md")
+    ]
+
+    lines = shown(runs_table(runs_of(files)), width_chars=80).splitlines()
+
+    place = lines[0].index("why")
+    assert " ".join(" ".join(line[place:] for line in lines[1:]).split()) == reason
+    named = "".join(line[: lines[0].index("tokens") - 20].strip() for line in lines[1:])
+    assert "AGENT.md" in named
+    assert "CONTEXT.md" in named
+
+
+def test_a_path_below_the_current_folder_is_told_from_there(tmp_path: Path) -> None:
+    below = ReportEntry(kind="file", id=str(tmp_path / "bootstrap" / "SOUL.md"), decision="kept")
+
+    assert "file bootstrap/SOUL.md  kept" in shown(runs_table(runs_of([below])))
 
 
 def test_messages_that_were_added_need_no_id() -> None:
@@ -88,7 +134,7 @@ def test_messages_that_were_added_need_no_id() -> None:
 
     assert "2 messages  kept" in shown(runs_table(runs_of(added)))
     assert shown(runs_table(runs_of(added[:1]))).splitlines()[1].startswith("message  kept")
-    assert runs_of([*added, entry("m3")])[0].first_id == "m3"
+    assert runs_of([*added, entry("m3")])[0].spans == (("m3", "m3"),)
 
 
 def test_names_cannot_steer_the_terminal() -> None:
@@ -105,7 +151,8 @@ def test_settings_are_shown_with_their_layer() -> None:
                 ResolvedParameter(name="max_tokens", value=10_000, layer="session"),
                 ResolvedParameter(name="cache_stable", value=True, layer="system"),
                 ResolvedParameter(name="top_p", value=0.5, layer="agent"),
-            ]
+            ],
+            origins={"cache_stable": "default"},
         )
     )
 
@@ -113,7 +160,7 @@ def test_settings_are_shown_with_their_layer() -> None:
     assert "stop_sequences  a, b     agent" in table
     assert "disabled_tools  none     system" in table
     assert "max_tokens      10,000   session" in table
-    assert "cache_stable    yes      system" in table
+    assert "cache_stable    yes      default" in table
     assert "top_p           0.5      agent" in table
 
 

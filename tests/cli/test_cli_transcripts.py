@@ -22,6 +22,8 @@ def exported(session: str, *more: str) -> str:
 
 
 def session_ids() -> list[str]:
+    if not Path("sessions.db").exists():
+        return []
     return [row["id"] for row in run("sessions", "--sessions", STORE, "--json").json]
 
 
@@ -270,10 +272,16 @@ def test_sessions_are_listed_for_people() -> None:
     assert "two" in table
 
 
-def test_an_empty_store_says_so_and_is_not_created() -> None:
-    ran = run("sessions", "--sessions", STORE)
+def test_an_empty_store_says_so() -> None:
+    assert "no session" in run("sessions", "--sessions", "memory:").stdout
 
-    assert "no session" in ran.stdout
+
+def test_a_command_that_reads_creates_no_store() -> None:
+    for words in (("sessions",), ("export", "chat"), ("explain", "chat", "-m", "gpt-5.5")):
+        ran = run(*words, "--sessions", STORE)
+        assert ran.exit_code == 2
+        assert "There is no file sessions.db." in ran.stderr
+
     assert not Path("sessions.db").exists()
 
 

@@ -3,7 +3,7 @@ from datetime import date
 
 import pytest
 
-from context_assembler.limits.lifecycle import lifecycle_warnings, price_at
+from context_assembler.limits.lifecycle import lifecycle_notes, lifecycle_warnings, price_at
 from context_assembler.values.limits import ModelLimits, ModelStatus, Price
 
 TODAY = date(2026, 11, 27)
@@ -86,9 +86,19 @@ def test_the_user_hears_of_retirement(
 def test_the_user_hears_of_a_price_that_changes_soon_once() -> None:
     limits = model(prices=PRICES)
 
-    assert lifecycle_warnings(limits, TODAY) == ["The price of m changes on 2026-12-01."]
-    assert lifecycle_warnings(limits, date(2026, 12, 1)) == []
-    assert lifecycle_warnings(limits, date(2026, 10, 1)) == []
+    assert lifecycle_notes(limits, TODAY) == ["The price of m changes on 2026-12-01."]
+    assert lifecycle_notes(limits, date(2026, 12, 1)) == []
+    assert lifecycle_notes(limits, date(2026, 10, 1)) == []
+
+
+def test_a_price_that_changes_does_not_concern_a_request() -> None:
+    limits = model(prices=PRICES, retires_on=date(2026, 11, 30))
+
+    assert lifecycle_warnings(limits, TODAY) == ["m retires on 2026-11-30, in 3 days."]
+    assert lifecycle_notes(limits, TODAY) == [
+        "m retires on 2026-11-30, in 3 days.",
+        "The price of m changes on 2026-12-01.",
+    ]
 
 
 def test_the_user_hears_that_limits_are_assumed() -> None:
