@@ -18,6 +18,7 @@ setup: $(INSTALLED) ## Create .venv with the package and everything its checks n
 
 $(INSTALLED): pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(0 if sys.version_info >= (3, 11) else "Python 3.11 or newer is needed: make PYTHON=python3.12 setup")'
+	@echo "Setting up $(VENV) with everything the checks need: one to two minutes …"
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --upgrade "pip>=25.1"
 	$(BIN)/python -m pip install --quiet --editable . --group dev

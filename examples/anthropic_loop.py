@@ -1,7 +1,7 @@
 """An agent loop on the Anthropic SDK: ask, run the tools it calls, ask again.
 
-Without a key a local provider stands in, which repeats what it heard. The session is kept in
-agent.db, so that a second run goes on with it.
+Without a key a local provider stands in, which calls the tool once and then answers. The session
+is kept in agent.db, so that a second run goes on with it.
 """
 
 import asyncio
@@ -10,11 +10,13 @@ import sys
 
 import anthropic
 
-from context_assembler import ContextAssembler
-from context_assembler.testing import stand_in_for_providers
+from context_assembler import ContextAssembler, ToolCall
+from context_assembler.testing import ScriptedReply, stand_in_for_providers
 
 MODEL = os.environ.get("MODEL", "claude-opus-5-5")
 PRICES = {"green tea": "4.35", "mug": "12.90"}
+CALL = ToolCall(call_id="call_1", name="look_up_price", arguments={"article": "mug"})
+SCRIPT = [ScriptedReply(tool_calls=(CALL,)), ScriptedReply(text="Two mugs cost 25.80.")]
 
 
 def look_up_price(article: str) -> str:
@@ -44,5 +46,5 @@ async def run(question: str) -> str:
 
 
 if __name__ == "__main__":
-    with stand_in_for_providers():
+    with stand_in_for_providers(SCRIPT):
         print(asyncio.run(run(" ".join(sys.argv[1:]) or "What do two mugs cost?")))

@@ -1,6 +1,6 @@
 """Replay a session call by call: what it costs, cut in different ways. Needs no key.
 
-python cost.py [FILE]      # by default a sample of this repository; writes cost.svg
+python cost.py [FILE]      # by default a sample session; writes cost.svg
 """
 
 import asyncio
@@ -15,8 +15,9 @@ from context_assembler import (
     open_store,
     read_transcript,
 )
+from context_assembler.resources import bundled_path
 
-SAMPLE = Path(__file__).parents[1] / "tests" / "samples" / "coding_agent.json"
+SAMPLE = bundled_path("samples") / "coding_agent.json"
 POLICIES = [
     CutPolicy(strategy="smart", budget_share=0.5),
     CutPolicy(strategy="smart", cache_stable=False, budget_share=0.5),

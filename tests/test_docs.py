@@ -7,7 +7,6 @@ import json
 import os
 import re
 import shlex
-import shutil
 import subprocess
 import sys
 import tomllib
@@ -19,6 +18,7 @@ from typing import Any
 import pytest
 import yaml
 
+from context_assembler.cli.init import init
 from context_assembler.testing import ProviderServer, serve_providers
 
 ROOT = Path(__file__).parents[1]
@@ -65,10 +65,10 @@ def every_page(*languages: str) -> pytest.MarkDecorator:
 
 @pytest.fixture
 def provider(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[ProviderServer]:
-    """A local provider that both SDKs find by themselves, and a folder with sessions to work in."""
-    samples = tmp_path / "samples"
-    shutil.copytree(ROOT / "tests" / "samples", samples)
-    lines = json.loads((samples / "service_desk.json").read_text(encoding="utf-8"))["messages"]
+    """A local provider that the SDKs find by themselves, and a folder as the pages ask for."""
+    init(folder=tmp_path, samples=True)
+    desk = tmp_path / "samples" / "service_desk.json"
+    lines = json.loads(desk.read_text(encoding="utf-8"))["messages"]
     session = "".join(f"{json.dumps(line)}\n" for line in lines)
     (tmp_path / "session.jsonl").write_text(session, encoding="utf-8")
     monkeypatch.chdir(tmp_path)
@@ -153,6 +153,14 @@ def test_every_link_leads_somewhere(page: Path) -> None:
     local = [target for target in targets if target and "://" not in target]
 
     assert [target for target in local if not (page.parent / target).exists()] == []
+
+
+def test_the_index_of_the_how_to_pages_names_each() -> None:
+    index = ROOT / "docs" / "how-to" / "README.md"
+    linked = {found["target"] for found in _LINK.finditer(index.read_text(encoding="utf-8"))}
+    pages = {page.name for page in index.parent.glob("*.md")} - {index.name}
+
+    assert pages <= linked
 
 
 def test_the_architecture_shows_the_layers_that_are_checked() -> None:

@@ -1,13 +1,16 @@
 """The examples run as they are, against the local provider."""
 
 import ast
+import asyncio
 import os
 import runpy
+import shutil
 import sys
 from pathlib import Path
 
 import pytest
 
+from context_assembler import open_store
 from context_assembler.testing import ProviderServer, ScriptedReply, serve_providers
 from context_assembler.values.parts import ToolCall
 
@@ -34,7 +37,7 @@ class Runner:
         return self.without_server(name, *words)
 
     def without_server(self, name: str, *words: str) -> str:
-        path = str(ROOT / "examples" / name)
+        path = str(ROOT / "examples" / name)  # a whole path stays what it is
         self._monkeypatch.setattr(sys, "argv", [path, *words])
         runpy.run_path(path, run_name="__main__")
         return self._capsys.readouterr().out
@@ -99,7 +102,15 @@ def test_a_transcript_is_explained(run_example: Runner) -> None:
         printed = run_example("explain_a_session.py", server)
 
     assert "history" in printed
-    assert "shortened" in printed or "dropped" in printed
+    assert "shortened: " in printed or "dropped: " in printed
+    assert len(printed.splitlines()) < 30
+
+
+@pytest.mark.parametrize("name", ["cost.py", "explain_a_session.py"])
+def test_a_copied_example_finds_its_sample(name: str, run_example: Runner, tmp_path: Path) -> None:
+    copied = shutil.copy(ROOT / "examples" / name, tmp_path)
+
+    assert "tokens" in run_example.without_server(str(copied))
 
 
 def test_a_transcript_of_ones_own_is_explained(run_example: Runner) -> None:
@@ -116,8 +127,8 @@ def test_a_transcript_of_ones_own_is_explained(run_example: Runner) -> None:
     [
         ("switch_provider.py", "gemini-4-argon: Hiddensee with a raincoat."),
         ("edit_while_running.py", "And today? – Sell mugs and tea."),
-        ("anthropic_loop.py", "You said: What do two mugs cost?"),
-        ("openai_loop.py", "You said: What do two mugs cost?"),
+        ("anthropic_loop.py", "Two mugs cost 25.80."),
+        ("openai_loop.py", "Two mugs cost 25.80."),
     ],
 )
 def test_without_a_key_a_local_provider_stands_in(
@@ -129,6 +140,21 @@ def test_without_a_key_a_local_provider_stands_in(
 
     assert said in run_example.without_server(name)
     assert dict(os.environ) == before
+
+
+@pytest.mark.parametrize("name", ["anthropic_loop.py", "openai_loop.py"])
+async def test_without_a_key_a_loop_calls_its_tool_in_every_run(
+    name: str, run_example: Runner, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for key in [name for name in os.environ if name.endswith("_API_KEY")]:
+        monkeypatch.delenv(key)
+    for _ in range(2):
+        await asyncio.to_thread(run_example.without_server, name)
+    store = open_store("sqlite:agent.db")
+    results = [e.text async for e in store.load("shop") if e.type == "tool_result"]
+    await store.close()
+
+    assert results == ["12.90", "12.90"]
 
 
 def test_an_edit_waits_until_it_is_let_in(run_example: Runner) -> None:
@@ -155,7 +181,7 @@ def test_an_example_imports_public_names_only(example: Path) -> None:
     ]
 
     inner = [name for name in imported if name.startswith("context_assembler.")]
-    assert set(inner) <= {"context_assembler.testing"}
+    assert set(inner) <= {"context_assembler.testing", "context_assembler.resources"}
 
 
 @pytest.mark.parametrize("example", EXAMPLES, ids=[path.name for path in EXAMPLES])

@@ -1,6 +1,8 @@
 """The doubles that we ship: a clock, a counter, builders, and the local provider over real HTTP."""
 
 import json
+import subprocess
+import sys
 from collections.abc import Generator, Iterator, Mapping
 from datetime import UTC, date, datetime
 from typing import Any
@@ -655,3 +657,16 @@ def test_a_body_that_is_hardly_json_is_refused_like_any(
     assert "not a JSON object" in caught.value.read().decode()
     caught.value.close()
     assert capfd.readouterr().err == ""
+
+
+def test_a_program_that_never_stops_the_server_ends() -> None:
+    program = (
+        "from contextlib import ExitStack\n"
+        "from context_assembler.testing import serve_providers\n"
+        "stack = ExitStack()\n"
+        "stack.enter_context(serve_providers())\n"
+    )
+
+    ended = subprocess.run([sys.executable, "-c", program], timeout=60, check=False)
+
+    assert ended.returncode == 0

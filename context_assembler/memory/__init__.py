@@ -1,4 +1,7 @@
-"""The memory stores that travel with the package, by the scheme of their URL."""
+"""The memory stores that travel with the package, by the scheme of their URL.
+
+What they keep and answer stands here as well: records, kinds, metadata and vectors.
+"""
 
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -7,10 +10,62 @@ from typing import Final
 from context_assembler.errors import ConfigurationError
 from context_assembler.memory.files import export_memories, import_memories
 from context_assembler.memory.sqlite import SqliteMemoryStore
+from context_assembler.values.memories.kinds import KINDS, KindSpec, MemoryKind
+from context_assembler.values.memories.metadata import (
+    ChangedFunctionMetadata,
+    ChunkMetadata,
+    CodeMetadata,
+    CommitMetadata,
+    EntityMetadata,
+    EventMetadata,
+    ExperienceMetadata,
+    FactMetadata,
+    LearningMetadata,
+    Metadata,
+    ObservationMetadata,
+    PatternMetadata,
+    RelationMetadata,
+    SessionMetadata,
+    ValueMetadata,
+)
+from context_assembler.values.memories.records import (
+    MemoryFilters,
+    MemoryHit,
+    MemoryRecord,
+    MemoryStats,
+    Remembered,
+    Retention,
+)
+from context_assembler.values.memories.vectors import Vector
 
 __all__ = [
+    "KINDS",
     "MEMORY_STORES",
+    "ChangedFunctionMetadata",
+    "ChunkMetadata",
+    "CodeMetadata",
+    "CommitMetadata",
+    "EntityMetadata",
+    "EventMetadata",
+    "ExperienceMetadata",
+    "FactMetadata",
+    "KindSpec",
+    "LearningMetadata",
+    "MemoryFilters",
+    "MemoryHit",
+    "MemoryKind",
+    "MemoryRecord",
+    "MemoryStats",
+    "Metadata",
+    "ObservationMetadata",
+    "PatternMetadata",
+    "RelationMetadata",
+    "Remembered",
+    "Retention",
+    "SessionMetadata",
     "SqliteMemoryStore",
+    "ValueMetadata",
+    "Vector",
     "export_memories",
     "import_memories",
     "open_memory",

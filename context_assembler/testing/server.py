@@ -1,6 +1,7 @@
 """A provider on this machine: real HTTP, real rules, scripted answers."""
 
 import json
+import sys
 import threading
 from collections.abc import Generator, Iterable, Mapping, Sequence
 from contextlib import contextmanager
@@ -112,9 +113,10 @@ def serve_providers(
     try:
         yield ProviderServer(url=f"http://127.0.0.1:{server.server_port}", answerer=answerer)
     finally:
-        server.shutdown()
-        server.server_close()
-        thread.join()
+        if not sys.is_finalizing():  # by then the thread has stopped where it stood
+            server.shutdown()
+            server.server_close()
+            thread.join()
     if lines.complaint:
         raise AssertionError(lines.complaint)
 
