@@ -223,7 +223,8 @@ def test_without_checkpoints_what_is_dropped_last_fits_not_even_as_a_stub(
 ) -> None:
     kept = fit(strategy, False, talk, room)
     dropped = {entry.id for entry in kept.entries if entry.rule == f"{strategy}.drop"}
-    assume(dropped and not any(entry.rule == "overflow.shorten" for entry in kept.entries))
+    if not dropped or any(entry.rule == "overflow.shorten" for entry in kept.entries):
+        return  # all of it fits, or not even the exchange in flight does: the law says nothing
 
     exchanges = split_exchanges(talk)
     last = max(n for n, exchange in enumerate(exchanges) if exchange[0].id in dropped)
