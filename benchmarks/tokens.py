@@ -14,6 +14,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
@@ -22,6 +23,7 @@ from context_assembler.tokens import CountOnce, counter_for
 from context_assembler.tokens.bpe import count_bpe, open_tiktoken
 from context_assembler.tokens.estimate import estimate_text
 from context_assembler.tokens.fast_bpe import open_fast
+from context_assembler.values.message_counts import count_each
 from context_assembler.values.messages import Message
 from context_assembler.values.parts import Text
 
@@ -198,14 +200,15 @@ def print_memo() -> None:
         for number in range(1_000)
     ]
     once = CountOnce(counter)
+    new = Message(role="user", parts=(Text("what is new"),))
     first = time.perf_counter()
-    sum(map(counter.count_message, talk))
+    count_each(talk, counter)
     first = time.perf_counter() - first
-    sum(map(once.count_message, talk))
     spent = medians(
         {
-            "in the next step": lambda: sum(map(counter.count_message, talk)),
-            "in the same step": lambda: sum(map(once.count_message, talk)),
+            "unchanged": lambda: sum(count_each(talk, once)),
+            "unchanged, one by one": lambda: sum(map(once.count_message, talk)),
+            "with a new message": lambda: sum(count_each([*talk, replace(new)], once)),
             "reading an attribute": lambda: sum(len(message.role) for message in talk),
         },
         rounds=5,

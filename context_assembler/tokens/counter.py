@@ -17,7 +17,7 @@ from context_assembler.tokens.framing import (
 )
 from context_assembler.tokens.hosted_tools import BLOCK_TOKENS, hosted_tool_tokens
 from context_assembler.tokens.images import count_image
-from context_assembler.tokens.memo import BoundedMemo, MessageMemo
+from context_assembler.tokens.memo import BoundedMemo
 from context_assembler.tokens.sealed import sealed_tokens, signature_tokens, split_sealed
 from context_assembler.tokens.tokenizers import (
     OTHER_TOKENIZER,
@@ -28,6 +28,7 @@ from context_assembler.tokens.tokenizers import (
 from context_assembler.tokens.tool_text import tool_as_typescript, tool_as_words, words_of
 from context_assembler.values.json_shapes import is_object
 from context_assembler.values.limits import ModelLimits
+from context_assembler.values.message_counts import NO_COUNTS, keep_count, kept_count
 from context_assembler.values.messages import Message
 from context_assembler.values.native.gemini_parts import spell_response
 from context_assembler.values.parts import (
@@ -57,13 +58,13 @@ _PROTOCOLS: Final[Mapping[str, tuple[str, ...]]] = {
 }
 _OTHER_PROTOCOLS: Final = ("openai_responses", "openai_chat")
 _MEMO_MAX_CHARS: Final = 8_000_000
-_MEMO_MAX_TOKENS: Final = 2_000_000
 
 
 class ModelTokenCounter:
     """Counts as one model does: exactly, or by an estimate fitted to its tokenizer.
 
-    Counts of messages and of longer texts are kept, so that counting a history again costs little.
+    Counts of longer texts are kept, those of messages on the messages themselves, so that counting a
+    history again (`count_each`) costs little.
     Safe to use from several threads. A schema for the reply (`response_format`, `text.format` …) is
     not counted: no option sends one, and who adds one to a payload must leave room for it.
     """
@@ -93,8 +94,7 @@ class ModelTokenCounter:
         self._frame = frame_of(limits, protocol=protocol)
         self.request_overhead_tokens = self._frame.request
         self._texts = BoundedMemo[str](max_weight=_MEMO_MAX_CHARS)
-        self._messages = MessageMemo(max_weight=_MEMO_MAX_TOKENS)
-        self._known = self._messages.tokens_by_id.get
+        self.counts_key = object()  # its counts on messages, never those of another counter
 
     def count_text(self, text: str) -> int:
         """Return the tokens of the text; any string is accepted."""
@@ -112,12 +112,15 @@ class ModelTokenCounter:
         Of models that are spoken to in Chat Completions it is never less than the message takes
         there, where each result is a message of its own.
         """
-        tokens = self._known(id(message))
+        kept = getattr(message, "kept_counts", NO_COUNTS)
+        return kept[1] if kept[0] is self.counts_key else self._count_or_recall(message)
+
+    def _count_or_recall(self, message: Message) -> int:
+        tokens = kept_count(message, self.counts_key)
         if tokens is None:
-            tokens = frame_tokens(
-                message, frame=self._frame, limits=self._limits
-            ) + self._count_parts(message)
-            self._messages.put(message, tokens)
+            tokens = frame_tokens(message, frame=self._frame, limits=self._limits)
+            tokens += self._count_parts(message)
+            keep_count(message, self.counts_key, tokens)
         return tokens
 
     def _count_parts(self, message: Message) -> int:

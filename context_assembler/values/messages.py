@@ -5,6 +5,7 @@ from datetime import datetime
 from typing import Final, Literal, TypeAlias
 
 from context_assembler.values.events import Provenance
+from context_assembler.values.message_counts import Countable
 from context_assembler.values.parts import Origin, Part, Text, Thinking, ToolCall, ToolResult
 
 Role: TypeAlias = Literal["user", "assistant", "tool", "system"]
@@ -14,13 +15,14 @@ MessageKind: TypeAlias = Literal["said", "summary", "note", "marker", "synthetic
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Message:
+class Message(Countable):
     """One message of a conversation.
 
     A `tool` message holds the results of one set of parallel calls and nothing else; a `system`
     message stands in the middle of the conversation. `kind` tells what the assembler made itself:
     a `summary` of compacted events, a `note`, a `marker` where messages were left out, a
     `synthetic` result. `id` and `seq` are those of the first stored event behind it (`seq` 0: none).
+    What counters keep on it (`message_counts`) is no part of it.
     """
 
     role: Role

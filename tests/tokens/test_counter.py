@@ -10,6 +10,7 @@ import pytest
 
 from context_assembler.errors import ConfigurationError, UnknownOptionError
 from context_assembler.limits import ModelRegistry
+from context_assembler.testing import WordCounter
 from context_assembler.tokens import (
     FRAMES,
     CountingMode,
@@ -18,6 +19,7 @@ from context_assembler.tokens import (
     TokenCounter,
     counter_for,
 )
+from context_assembler.values.message_counts import count_each
 from context_assembler.values.messages import Message, MessageKind, Role
 from context_assembler.values.parts import (
     Base64Source,
@@ -582,6 +584,33 @@ def test_a_message_is_counted_once_in_one_call() -> None:
     counts = [once.count_message(said) for _ in range(5)]
 
     assert (len(set(counts)), texts.asked) == (1, 1)
+
+
+def test_two_counters_that_take_turns_count_a_message_once_each() -> None:
+    texts = CountedTexts()
+    counters = [ModelTokenCounter(REGISTRY.get(name)) for name in ("gpt-4o", "claude-opus-5-5")]
+    said = message(Text("Hello"))
+
+    counts = [counters[turn % 2].count_message(said) for turn in range(6)]
+    for counter in counters:
+        counter._count = texts
+    again = [counters[turn % 2].count_message(said) for turn in range(6)]
+
+    assert (again, texts.asked) == (counts, 0)
+
+
+def test_counting_once_keeps_the_counts_of_a_counter_that_keeps_none() -> None:
+    class Plain(WordCounter):
+        asked = 0
+
+        def count_message(self, message: Message) -> int:
+            Plain.asked += 1
+            return super().count_message(message)
+
+    once, said = CountOnce(Plain()), message(Text("Hello"))
+
+    assert [count_each([said], once) for _ in range(3)] == [[1]] * 3
+    assert Plain.asked == 1
 
 
 def test_counting_once_counts_as_the_counter_does() -> None:
