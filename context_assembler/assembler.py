@@ -7,34 +7,34 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
+from context_assembler.appending import append_said, append_to_known
 from context_assembler.assembling import Assembling
 from context_assembler.cache import AssemblyCache, CacheStats
-from context_assembler.errors import UnknownSessionError
 from context_assembler.gathering import Gathering
 from context_assembler.limits import ModelRegistry, default_registry
+from context_assembler.opened_parts import read_settings
 from context_assembler.pipeline import ContextPipeline
 from context_assembler.ports import SessionStore
+from context_assembler.recollection import MemoryArgument
 from context_assembler.recording import read_answer, store_answer
 from context_assembler.sessions import calibrations_of, open_store
 from context_assembler.stages.load_bootstrap import BootstrapLoader
 from context_assembler.sync import run_sync
 from context_assembler.tokens import RemoteCounter
 from context_assembler.values.context import AssembledContext
-from context_assembler.values.events import (
-    Content,
-    ResultContent,
-    Session,
-    SessionEvent,
-    tool_result_event,
-    user_event,
-)
+from context_assembler.values.events import Content, ResultContent, SessionEvent, tool_result_event
 from context_assembler.values.prompt import PromptSection
 from context_assembler.values.report import CompactionCheck, Report
 from context_assembler.values.simulations import CutPolicy, Simulation
-from context_assembler.watch import FolderWatch
 
 if TYPE_CHECKING:
     from context_assembler.config import AssemblerConfig
+    from context_assembler.memory_assembler import MemoryAssembler
+    from context_assembler.memory_assembler.writing import Memorable
+    from context_assembler.recall.premortem import PremortemContext
+    from context_assembler.values.memories.records import MemoryRecord, Remembered
+    from context_assembler.values.recall import FormattedContext
+    from context_assembler.values.task_stack import TaskStack
 
 
 class ContextAssembler:
@@ -48,6 +48,8 @@ class ContextAssembler:
         bootstrap: The folder of AGENT.md, SOUL.md and CONTEXT.md, or a loader.
         tools: Functions, literal specs of any provider, objects with `list_tools()`, lists of them.
         skills: Folders of skills, or providers of them.
+        memory: What `assemble(query=…)` recalls from: a store, its URL (`sqlite:memory.db`), several
+            of them, a mapping that names each, or a `MemoryAssembler`.
         config: Settings; by default those of the environment and the configuration files.
         prompt_sections: The application's own sections of the system prompt.
         registry: What is known about models.
@@ -63,29 +65,31 @@ class ContextAssembler:
         bootstrap: str | Path | BootstrapLoader | None = None,
         tools: Any = (),
         skills: Any = None,
+        memory: MemoryArgument = None,
         config: "AssemblerConfig | None" = None,
         prompt_sections: Iterable[PromptSection] = (),
         registry: ModelRegistry | None = None,
         clients: Mapping[str, Any] | Iterable[Any] | None = None,
         now: Callable[[], datetime] | None = None,
     ) -> None:
-        if config is None:
-            from context_assembler.config import AssemblerConfig  # noqa: PLC0415 - slow to import
-
-            config = AssemblerConfig()
+        config = config or read_settings()
         registry = registry or default_registry()
         self.sessions = open_store(sessions)
         self._owns_store = isinstance(sessions, str | Path)
         self._account = config.account
         self._now = now or partial(datetime.now, UTC)
+        sections = tuple(prompt_sections)
+        pipeline = ContextPipeline.from_config(config, registry=registry, prompt_sections=sections)
         self._gathering = Gathering(
             bootstrap=bootstrap,
             tools=tools,
             skills=skills,
+            memory=memory,
             config=config,
             registry=registry,
             now=self._now,
             calibrations=calibrations_of(self.sessions),
+            section_names=[section.name for section in sections],
         )
         self._cache = AssemblyCache[AssembledContext](
             max_entries=config.cache.max_entries, ttl_seconds=config.cache.ttl_seconds
@@ -93,9 +97,7 @@ class ContextAssembler:
         self._assembling = Assembling(
             sessions=self.sessions,
             gathering=self._gathering,
-            pipeline=ContextPipeline.from_config(
-                config, registry=registry, prompt_sections=prompt_sections
-            ),
+            pipeline=pipeline,
             cache=self._cache,
             remote=None if clients is None else RemoteCounter(clients),
             now=self._now,
@@ -131,11 +133,7 @@ class ContextAssembler:
         return run_sync(self.assemble(session_id, agent_id, **options))
 
     async def record(
-        self,
-        session_id: str,
-        reply: Any,
-        context: AssembledContext,
-        summary: str | None = None,
+        self, session_id: str, reply: Any, context: AssembledContext, summary: str | None = None
     ) -> list[SessionEvent]:
         """Store what a call added to the session: the notes it was sent, then the model's reply.
 
@@ -164,19 +162,12 @@ class ContextAssembler:
         return events
 
     async def add_user(
-        self,
-        session_id: str,
-        content: Content,
-        *,
-        agent_id: str | None = None,
+        self, session_id: str, content: Content, *, agent_id: str | None = None
     ) -> SessionEvent:
         """Store what the user said; a session that does not exist begins with it."""
-        if agent_id is not None:
-            await self._begin(session_id, agent_id)
-        [event] = await self.sessions.append(
-            session_id, [user_event(content, created_at=self._now())]
+        return await append_said(
+            self.sessions, session_id, content, agent_id=agent_id, now=self._now()
         )
-        return event
 
     async def add_tool_result(
         self,
@@ -193,12 +184,10 @@ class ContextAssembler:
             ContentError: The value cannot be said in JSON.
             UnknownSessionError: There is no such session.
         """
-        await self.sessions.head(session_id)
         result = tool_result_event(
             call_id, content, is_error=is_error, tool_name=tool_name, created_at=self._now()
         )
-        [event] = await self.sessions.append(session_id, [result])
-        return event
+        return await append_to_known(self.sessions, session_id, result)
 
     async def check_compaction(
         self,
@@ -236,6 +225,43 @@ class ContextAssembler:
             session_id, agent_id, options, policies=tuple(policies)
         )
 
+    @property
+    def memory(self) -> "MemoryAssembler":
+        """What recalls and remembers; where no memory is configured, a `ConfigurationError`."""
+        return self._gathering.recollection.assembler
+
+    async def recall(self, query: str = "", **options: Any) -> "FormattedContext":
+        """Return what fits a query, as `MemoryAssembler.assemble_context` does."""
+        return await self.memory.assemble_context(query, **options)
+
+    async def get_premortem_context(
+        self, domain: str, strategy: str | None = None, **options: Any
+    ) -> "PremortemContext":
+        """Return what earlier attempts teach, as `MemoryAssembler.get_premortem_context` does."""
+        return await self.memory.get_premortem_context(domain, strategy, **options)
+
+    async def assemble_stack(self, stack: "TaskStack", **options: Any) -> "FormattedContext":
+        """Return where the agent stands, as `MemoryAssembler.assemble_stack` does."""
+        return await self.memory.assemble_stack(stack, **options)
+
+    def update_context(
+        self, context: "FormattedContext", event: "MemoryRecord | str", **options: Any
+    ) -> "FormattedContext":
+        """Return a recalled context with what just happened, as `MemoryAssembler.update_context`."""
+        return self.memory.update_context(context, event, **options)
+
+    async def compress(self, context: "FormattedContext", **options: Any) -> "FormattedContext":
+        """Return a recalled context made smaller, as `MemoryAssembler.compress` does."""
+        return await self.memory.compress(context, **options)
+
+    async def remember(self, records: "Memorable") -> "list[Remembered]":
+        """Keep records, or texts, in memory, as `MemoryAssembler.remember` does."""
+        return await self.memory.remember(records)
+
+    async def forget(self, memory_ids: str | Iterable[str]) -> list[str]:
+        """Remove records from memory, as `MemoryAssembler.forget` does."""
+        return await self.memory.forget(memory_ids)
+
     def invalidate_cache(self, session_id: str | None = None) -> int:
         """Forget the session's assembled contexts, or all; return how many there were.
 
@@ -243,8 +269,8 @@ class ContextAssembler:
         instruction files.
         """
         self._assembling.forget(session_id)
-        if session_id is None and self._gathering.loader is not None:
-            self._gathering.loader.invalidate()
+        if session_id is None:
+            self._gathering.forget_files()
         return self._cache.invalidate(session_id)
 
     def cache_stats(self) -> CacheStats:
@@ -253,9 +279,7 @@ class ContextAssembler:
 
     async def __aenter__(self) -> Self:
         """Watch the bootstrap folder while entered."""
-        if (loader := self._gathering.loader) is not None:
-            watch = FolderWatch(loader.watched_folders, loader.invalidate)
-            await self._open.enter_async_context(watch)
+        await self._open.enter_async_context(self._gathering.watched())
         return self
 
     async def __aexit__(self, *exception: object) -> None:
@@ -263,18 +287,10 @@ class ContextAssembler:
         await self.close()
 
     async def close(self) -> None:
-        """Close the session store, if it was opened here, and the connections to MCP servers."""
+        """Close the stores that were opened here, and the connections to MCP servers."""
         await self._gathering.close()
         if self._owns_store:
             await self.sessions.close()
-
-    async def _begin(self, session_id: str, agent_id: str) -> None:
-        """Create the session, unless it is there."""
-        try:
-            await self.sessions.head(session_id)
-        except UnknownSessionError:
-            session = Session(id=session_id, agent_id=agent_id, created_at=self._now())
-            await self.sessions.create(session)
 
 
 def create_context_assembler(**dependencies: Any) -> ContextAssembler:

@@ -1,27 +1,27 @@
 """What one call is made from besides the session's events."""
 
-from collections.abc import Hashable, Iterable, Mapping, MutableMapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, MutableMapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import date
 from hashlib import blake2b
-from typing import Any
+from typing import Any, TypeVar
 
 from context_assembler.cache import CacheKey
+from context_assembler.errors import ContextOverflowError
+from context_assembler.fitting import fit_prompt
 from context_assembler.ports import TokenCounter, Truncation
 from context_assembler.providers import PROVIDERS, provider_for
 from context_assembler.skills import follow_section
-from context_assembler.stages.build_system_prompt import BuiltPrompt, join_sections
+from context_assembler.stages.build_system_prompt import BuiltPrompt
 from context_assembler.stages.collect_tools import OfferedTools
 from context_assembler.stages.hold_system import (
     NO_CALL,
     WAITING,
     FindSecret,
     FittedPrompt,
-    FreshPrompt,
     LastCall,
     file_states,
     fingerprint_choice,
-    pieces_of,
 )
 from context_assembler.stages.settle_tools import (
     UNSETTLED,
@@ -30,7 +30,7 @@ from context_assembler.stages.settle_tools import (
     tell_rewrite,
     tell_tools,
 )
-from context_assembler.stages.split_window import anchor, fit_system, measure_window
+from context_assembler.stages.split_window import anchor, measure_window
 from context_assembler.stages.tell_changes import overlay_rows
 from context_assembler.tokens import CountOnce, calibrate
 from context_assembler.values.context import ContextMetadata
@@ -43,9 +43,13 @@ from context_assembler.values.limits import ModelLimits
 from context_assembler.values.messages import Message
 from context_assembler.values.options import Settled
 from context_assembler.values.parts import Json
-from context_assembler.values.prompt import BootstrapFile, Skill, SystemPrompt
+from context_assembler.values.prompt import BootstrapFile, PromptSection, Skill, SystemPrompt
+from context_assembler.values.recalled_notes import NO_ROOM
 from context_assembler.values.report import CompactionCheck, Report, ReportEntry
+from context_assembler.values.spelled import spelled_of
 from context_assembler.values.tools import ToolSpec
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,8 +59,9 @@ class Gathered:
     `token_factor` is what reported usage corrects the counts of new messages by; `tools` are those
     `offered`, by the names that the model knows them by, once the events are read; `told_tools` says
     how the model is told of its tools, once that is settled: then `tools` are those declared;
-    `last_call` is the one that this call follows in its session; `derived` is what was kept of
-    earlier steps, on which nothing depends but the time that this one takes.
+    `last_call` is the one that this call follows in its session; `recalled` is to be placed as a note;
+    `derived` is what was kept of earlier steps, on which nothing depends but the time that this one
+    takes.
     """
 
     session_id: str
@@ -78,6 +83,7 @@ class Gathered:
     active_skills: tuple[str, ...] = ()
     entries: tuple[ReportEntry, ...] = ()
     warnings: tuple[str, ...] = ()
+    recalled: tuple[PromptSection, ...] = ()
     derived: MutableMapping[Hashable, Any] | None = None
     today: date
 
@@ -98,6 +104,7 @@ class Gathered:
             self.skills_text,
             self.entries,
             self.warnings,
+            self.recalled,
             self.today,
         )
         fingerprint = blake2b(repr(made_from).encode("utf-8", "surrogatepass"), digest_size=16)
@@ -184,6 +191,16 @@ class Gathered:
         call, counter = self.last_call, self.counter
         return (*told, *call.announce(draft, epoch, kept=kept, ledger=ledger, counter=counter))
 
+    def make_room(self, make: Callable[["Gathered"], T]) -> T:
+        """Return what is made of this; without what was recalled where there is no room for that."""
+        try:
+            return make(self)
+        except ContextOverflowError:
+            if not self.recalled:
+                raise
+            others = (row for row in self.entries if row.kind != "memory")
+            return make(replace(self, recalled=(), entries=(*others, NO_ROOM)))
+
     def metadata(
         self, ledger: Ledger, *, cut: Truncation, check: CompactionCheck
     ) -> ContextMetadata:
@@ -226,30 +243,13 @@ class Gathered:
 
     def fit(self, built: BuiltPrompt) -> FittedPrompt:
         """Return the prompt with room for a history beside it, or the one that is sent again."""
-        fitted, cuts = self._fit(built.system)
-        fresh = FreshPrompt(
-            built=built.system,
-            fitted=fitted,
-            built_rows=built.entries,
-            fitted_rows=overlay_rows(built.entries, cuts),
-            pieces=pieces_of(built.system.sections, self.files),
-            budget_tokens=self.measure(built.system).budget_tokens,
-            count_text=self.counter.count_text,
-            files=self.files,
-        )
-        held = self.last_call.held
-        before = self._fit(join_sections(held.sections))[0] if held else None
-        return self.last_call.choose(fresh, before)
-
-    def _fit(self, system: SystemPrompt) -> tuple[SystemPrompt, tuple[ReportEntry, ...]]:
-        whole = self.measure(system)
-        fitted = fit_system(
-            system.sections,
+        return fit_prompt(
+            built,
+            measure=self.measure,
             counter=self.counter,
-            budget_tokens=whole.budget_tokens,
-            other_fixed_tokens=whole.tokens_of("tools", "overhead"),
+            files=self.files,
+            last_call=self.last_call,
         )
-        return join_sections(fitted.sections), fitted.entries
 
     def holding(self, events: Iterable[SessionEvent], *, finds_secret: FindSecret) -> "Gathered":
         """Return the same with the last call's system prompt, where that may be sent again."""
@@ -296,4 +296,5 @@ class Gathered:
             session_id=self.session_id,
             tool_plan=self.told_tools.plan,
             cache=self.settled.options.cache or "auto",
+            spelled=spelled_of(self.derived),
         )

@@ -1,18 +1,20 @@
 """Everything a context is made from besides the events, collected side by side."""
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Iterable, Mapping, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import replace
 from datetime import datetime
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from context_assembler.errors import ConfigurationError
 from context_assembler.gathered import Gathered
 from context_assembler.limits import ModelRegistry, lifecycle_warnings
+from context_assembler.opened_parts import open_additional_tools, open_loader, system_layer
 from context_assembler.ports import CalibrationStore, TokenCounter, ToolSource
 from context_assembler.providers import PROVIDERS, provider_for
+from context_assembler.recollection import MemoryArgument, Recollection
 from context_assembler.skills import SkillTeller, ToldSkills, open_skill_providers
 from context_assembler.stages.collect_tools import OfferedTools, ToolCollector
 from context_assembler.stages.load_bootstrap import BootstrapLoader
@@ -22,6 +24,7 @@ from context_assembler.stages.resolve_defaults import (
     validate_tool_choice,
 )
 from context_assembler.stages.settle_tools import ToolSettler, learnt_tools
+from context_assembler.stages.split_window import input_budget
 from context_assembler.tokens import CountingMode, counter_for
 from context_assembler.tools import open_skill_tools, open_tool_sources
 from context_assembler.values.calibration import (
@@ -34,8 +37,9 @@ from context_assembler.values.draft import Parameters
 from context_assembler.values.events import SessionEvent, SessionHead
 from context_assembler.values.limits import ModelLimits
 from context_assembler.values.options import AssembleOptions, Settled
-from context_assembler.values.parts import Json
 from context_assembler.values.prompt import BootstrapFile
+from context_assembler.values.recalled_notes import RecalledNote
+from context_assembler.watch import FolderWatch
 
 if TYPE_CHECKING:
     from context_assembler.config import AssemblerConfig
@@ -50,12 +54,17 @@ class Gathering:
         bootstrap: str | Path | BootstrapLoader | None,
         tools: Any,
         skills: Any,
+        memory: MemoryArgument,
         config: "AssemblerConfig",
         registry: ModelRegistry,
         now: Callable[[], datetime],
         calibrations: CalibrationStore | None = None,
+        section_names: Iterable[str] = (),
     ) -> None:
-        self.loader = _open_loader(bootstrap, config)
+        self.loader = open_loader(bootstrap, config)
+        self.recollection = Recollection(
+            memory, config=config, now=now, section_names=section_names
+        )
         self._collector = ToolCollector(
             open_tool_sources(tools),
             include=config.tools.include,
@@ -72,7 +81,9 @@ class Gathering:
         self._tool_settler = ToolSettler(
             policy=config.tools.changes, defers_above=config.tools.defers_above
         )
-        self._resolver = DefaultsResolver(_system_layer(config))
+        self._resolver = DefaultsResolver(
+            system_layer(config, has_memory=self.recollection.is_there)
+        )
         self._config = config
         self._registry = registry
         self._now = now
@@ -95,12 +106,13 @@ class Gathering:
         """
         agent_id = agent_id or head.session.agent_id
         settled, limits, parameters = self._settle(head, agent_id, options)
-        settled, additional = _open_additional_tools(settled)
+        settled, additional = open_additional_tools(settled)
         counter = self._counter_for(limits)
-        files, (told, offered), calibrations = await asyncio.gather(
+        files, (told, offered), calibrations, recalled = await asyncio.gather(
             self._load_files(agent_id, counter),
             self._collect(settled, additional, agent_id=agent_id, counter=counter),
             self._load_calibrations(),
+            self._recall(settled.options, limits, parameters, counter=counter),
         )
         today = self._now().date()
         return Gathered(
@@ -120,12 +132,13 @@ class Gathering:
             skills=told.skills,
             skills_text=told.text,
             active_skills=told.active,
-            entries=told.entries,
+            entries=(*told.entries, *recalled.entries),
             warnings=(
                 *lifecycle_warnings(limits, today),
                 *told.warnings,
-                *_unused(settled.options),
+                *recalled.warnings,
             ),
+            recalled=recalled.sections,
             today=today,
         )
 
@@ -165,9 +178,24 @@ class Gathering:
         limits = replace(gathered.limits, protocol=protocol)
         return replace(gathered, limits=limits, counter=self._counter_for(limits))
 
+    @asynccontextmanager
+    async def watched(self) -> AsyncGenerator[None, None]:
+        """Watch the bootstrap folder while entered."""
+        if self.loader is None:
+            yield
+            return
+        async with FolderWatch(self.loader.watched_folders, self.loader.invalidate):
+            yield
+
+    def forget_files(self) -> None:
+        """Let go of what was read of instruction files."""
+        if self.loader is not None:
+            self.loader.invalidate()
+
     async def close(self) -> None:
-        """Let go of the sources' connections."""
+        """Let go of the sources' connections, and of memory that was opened here."""
         await self._collector.close()
+        await self.recollection.close()
 
     async def learn(self, observe: Callable[[CountingMode], UsageObservation | None]) -> None:
         """Learn from a call's usage, unless the settings say not to or it is not comparable."""
@@ -218,6 +246,24 @@ class Gathering:
         )
         return told, offered
 
+    async def _recall(
+        self,
+        options: AssembleOptions,
+        limits: ModelLimits,
+        parameters: Parameters,
+        *,
+        counter: TokenCounter,
+    ) -> RecalledNote:
+        """Recall for the call's query; a note of a quarter of what may be sent is long enough."""
+        budget_tokens = input_budget(
+            limits,
+            max_tokens=parameters.max_tokens,
+            max_context_tokens=options.max_context_tokens,
+            reserve_tokens=options.reserve_tokens,
+        )
+        most_tokens = min(options.recall_tokens or 0, budget_tokens // 4)
+        return await self.recollection.note(options.query, max_tokens=most_tokens, counter=counter)
+
     async def _load_files(self, agent_id: str | None, counter: TokenCounter) -> list[BootstrapFile]:
         if self.loader is None:
             return []
@@ -238,61 +284,3 @@ def _factor(
         shape="tools" if has_tools else "text",
         counter=counter_id(counter.name),
     )
-
-
-def _open_additional_tools(settled: Settled) -> tuple[Settled, list[ToolSource]]:
-    """Open the call's own tools; what no caller gave just now is left out if it is none.
-
-    Raises:
-        ConfigurationError: The request gives something that is no source of tools.
-    """
-    try:
-        given = settled.options.additional_tools
-        return settled, open_tool_sources(given, starts_servers=False)
-    except ConfigurationError as error:
-        layer = settled.layers["additional_tools"]
-        if layer == "request":
-            raise
-        warning = f"additional_tools of the {layer} layer were left out: {error}"
-        layers = {name: of for name, of in settled.layers.items() if name != "additional_tools"}
-        options = replace(settled.options, additional_tools=None)
-        warnings = (*settled.warnings, warning)
-        return replace(settled, options=options, layers=layers, warnings=warnings), []
-
-
-def _unused(options: AssembleOptions) -> list[str]:
-    return ["query was given, but no memory is configured to recall from."] if options.query else []
-
-
-def _open_loader(
-    bootstrap: str | Path | BootstrapLoader | None, config: "AssemblerConfig"
-) -> BootstrapLoader | None:
-    """Return the loader; a folder in the settings counts where none is given here."""
-    if isinstance(bootstrap, BootstrapLoader):
-        return bootstrap
-    settings = config.bootstrap
-    if bootstrap is None and "folder" not in settings.model_fields_set:
-        return None
-    return BootstrapLoader(
-        config.bootstrap_folder if bootstrap is None else bootstrap,
-        agent_names=settings.agent_names,
-        searches_upward=settings.searches_upward,
-        max_file_tokens=settings.max_file_tokens,
-        max_total_tokens=settings.max_total_tokens,
-        ttl_seconds=settings.ttl_seconds,
-        masks_secrets="files" in config.safety.masks_secrets_in,
-    )
-
-
-def _system_layer(config: "AssemblerConfig") -> AssembleOptions:
-    """Return the lowest layer: the configured defaults over the settings of the parts."""
-    parts: dict[str, Json] = {
-        "truncation_strategy": config.truncation.strategy,
-        "window_turns": config.truncation.window_turns,
-        "cache_stable": config.truncation.cache_stable,
-        "on_overflow": config.truncation.on_overflow,
-        "unknown_model": config.unknown_model,
-        "cache": "auto",
-    }
-    given = config.defaults
-    return replace(given, **{k: v for k, v in parts.items() if getattr(given, k) is None})

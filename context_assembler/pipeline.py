@@ -214,7 +214,7 @@ class ContextPipeline:
             self._render(gathered)  # another prompt is sent: its faults cannot wait
         told_tools, text = gathered.told_tools, fitted.system.text
         withdrawn = note_of_withdrawn(told_tools, system_text=text, messages=sendable)
-        notes = (*prompt.notes, *withdrawn)
+        notes = (*gathered.recalled, *prompt.notes, *withdrawn)
         messages = place_clock(sendable, settings=self.clock)
         messages = told_tools.place(append_notes(messages, notes))
         return Shaped(

@@ -1,12 +1,12 @@
 """Assembling what a command line asks for."""
 
 from collections.abc import AsyncGenerator
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 
 from context_assembler.assembler import ContextAssembler
 from context_assembler.cli.clients import open_clients
-from context_assembler.cli.opening import opened_store, read_json
+from context_assembler.cli.opening import check_memory_exists, opened_store, read_json
 from context_assembler.cli.request_options import Request
 from context_assembler.config import AssemblerConfig
 from context_assembler.errors import ConfigurationError
@@ -17,16 +17,21 @@ from context_assembler.values.parts import Json
 
 @asynccontextmanager
 async def opened_assembler(request: Request) -> AsyncGenerator[ContextAssembler, None]:
-    """Build the assembler that a request asks for, and close its store again."""
+    """Build the assembler that a request asks for, and close its stores again."""
     settings = _settings_in(request.config) if request.config else AssemblerConfig()
-    async with opened_store(request.sessions) as store:
-        yield ContextAssembler(
+    if request.memory is not None:
+        check_memory_exists(request.memory)
+    async with opened_store(request.sessions) as store, AsyncExitStack() as opened:
+        assembler = ContextAssembler(
             sessions=store,
             bootstrap=request.bootstrap,
             tools=read_tools(request.tools) if request.tools else (),
+            memory=request.memory,
             config=settings,
             clients=open_clients() if request.options.get("exact") else None,
         )
+        opened.push_async_callback(assembler.close)
+        yield assembler
 
 
 async def assembled(request: Request) -> AssembledContext:

@@ -56,7 +56,19 @@ def _required(url: str | None) -> str:
     return url
 
 
-def _check_exists(path: Path, *, url: str) -> None:
+def check_memory_exists(url: str) -> None:
+    """Refuse a memory store whose file is not there; it would be empty.
+
+    Raises:
+        ConfigurationError: The file is not there.
+    """
+    scheme, _, location = url.partition(":")
+    if scheme.lower() == "sqlite" and location:
+        path = Path(location.removeprefix("//")).expanduser()
+        _check_exists(path, url=url, filled_by="memory import FILE --memory")
+
+
+def _check_exists(path: Path, *, url: str, filled_by: str = "import FILE --sessions") -> None:
     if path.exists() or not path.parent.is_dir():  # the store itself tells of a missing folder
         return
     scheme, _, location = url.partition(":")
@@ -68,7 +80,7 @@ def _check_exists(path: Path, *, url: str) -> None:
         f"There is no file {location}.",
         remedy=f"Did you mean {f'{scheme}:{meant[0]}'!r}?"
         if meant
-        else f"Correct its name, or fill it first: context-assembler import FILE --sessions {url}",
+        else f"Correct its name, or fill it first: context-assembler {filled_by} {url}",
     )
 
 

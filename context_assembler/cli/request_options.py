@@ -76,6 +76,15 @@ _PLACE_PARAMETERS: Final[Mapping[str, Any]] = {
             help="JSON with a list of tool specs, in any provider's shape.",
         ),
     ],
+    "memory": Annotated[
+        str | None,
+        _option(
+            "--memory",
+            metavar="URL",
+            panel=_PLACES,
+            help="What --query recalls from, such as sqlite:memory.db; the settings' own by default.",
+        ),
+    ],
     "config": Annotated[
         Path | None,
         _option(
@@ -160,6 +169,13 @@ OPTION_PARAMETERS: Final[Mapping[str, Any]] = {
             help="For a model without a row: 'error', or 'conservative' limits.",
         ),
     ],
+    "query": Annotated[
+        str | None,
+        _option(panel=_PROMPT, metavar="TEXT", help="Recall what memory has for this."),
+    ],
+    "recall_tokens": Annotated[
+        int | None, _option(panel=_PROMPT, help="Longest note of what is recalled.")
+    ],
     "additional_system_prompt": Annotated[
         str | None, _option(panel=_PROMPT, metavar="TEXT", help="Instructions for this call.")
     ],
@@ -222,6 +238,7 @@ class Request:
     agent_id: str | None
     bootstrap: Path | None
     tools: Path | None
+    memory: str | None
     config: Path | None
     options: Mapping[str, Json]
 

@@ -18,6 +18,7 @@ from pydantic_settings import (
 )
 
 from context_assembler.config.complaints import readable
+from context_assembler.config.memory_table import MemorySettings
 from context_assembler.config.sources import ENV_PREFIX, TABLE, Environment, file_sources
 from context_assembler.config.tables import (
     BootstrapSettings,
@@ -43,6 +44,7 @@ __all__ = [
     "AssemblerConfig",
     "BootstrapSettings",
     "CacheSettings",
+    "MemorySettings",
     "PromptSettings",
     "SafetySettings",
     "SkillSettings",
@@ -110,6 +112,7 @@ class AssemblerConfig(BaseSettings):
     prompt: PromptSettings = Field(default_factory=PromptSettings)
     skills: SkillSettings = Field(default_factory=SkillSettings)
     tools: ToolSettings = Field(default_factory=ToolSettings)
+    memory: MemorySettings = Field(default_factory=MemorySettings)
     cache: CacheSettings = Field(default_factory=CacheSettings)
     safety: SafetySettings = Field(default_factory=SafetySettings)
     clock: Annotated[ClockSettings, _only_known_keys(ClockSettings)] = Field(

@@ -6,6 +6,7 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, Final
 
+from pydantic.fields import FieldInfo
 from pydantic_settings import (
     BaseSettings,
     EnvSettingsSource,
@@ -25,7 +26,15 @@ _FILE: Final = "context-assembler.toml"
 
 
 class Environment(EnvSettingsSource):
-    """Reads options in their own types, and refuses a name that is nearly a setting's."""
+    """Reads options in their own types, and refuses a name that is nearly a setting's.
+
+    `CONTEXT_ASSEMBLER_MEMORY` may hold the URL of the store alone, as the command line reads it.
+    """
+
+    def decode_complex_value(self, field_name: str, field: FieldInfo, value: Any) -> Any:
+        if field_name == "memory" and not str(value).lstrip().startswith("{"):
+            return {"store": value or None}
+        return super().decode_complex_value(field_name, field, value)
 
     def __call__(self) -> dict[str, Any]:
         self._refuse_misspelt()

@@ -2,20 +2,16 @@
 
 import asyncio
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 from functools import partial
-from pathlib import Path
 from typing import Final, Self
 
-from context_assembler.memory import SqliteMemoryStore, open_memory
 from context_assembler.memory_assembler.arguments import (
-    SourceArgument,
     check_number,
     check_text,
     check_words,
     checked_kinds,
-    listed,
 )
 from context_assembler.memory_assembler.asking import (
     list_lessons,
@@ -23,22 +19,25 @@ from context_assembler.memory_assembler.asking import (
     place_query,
     walk_from,
 )
-from context_assembler.memory_assembler.joining import (
-    fit_premortem,
-    join_task_path,
-    with_compressed,
-)
+from context_assembler.memory_assembler.deadlines import deadline_of
+from context_assembler.memory_assembler.joining import fit_premortem, join_task_path
+from context_assembler.memory_assembler.opening import OpenSources, SourcesArgument
 from context_assembler.memory_assembler.recalling import Recalling
-from context_assembler.ports import Clock, Embed, MemorySource, TokenCounter
+from context_assembler.memory_assembler.writing import Memorable, forget_memories, remember_records
+from context_assembler.ports import Clock, Embed, TokenCounter
 from context_assembler.recall.ask_sources import Sleep, ask_sources
-from context_assembler.recall.compress import Condense, compress_items
+from context_assembler.recall.compress import Condense
 from context_assembler.recall.fit_budget import CountText
-from context_assembler.recall.format_items import make_layout
 from context_assembler.recall.premortem import PremortemContext, is_of_domain, premortem_lines
 from context_assembler.recall.read_signals import read_signals
 from context_assembler.recall.task_path import write_task_path
 from context_assembler.tokens.bpe import count_bpe
-from context_assembler.values.memories.records import NO_FILTERS, MemoryFilters, MemoryRecord
+from context_assembler.values.memories.records import (
+    NO_FILTERS,
+    MemoryFilters,
+    MemoryRecord,
+    Remembered,
+)
 from context_assembler.values.recall import FormattedContext, Signals
 from context_assembler.values.recall_settings import RecallSettings, recall_preset
 from context_assembler.values.task_stack import TaskStack
@@ -51,13 +50,15 @@ MAX_LIMIT: Final = 10_000
 class MemoryAssembler:
     """Recalls what fits a query from any number of sources, under one budget.
 
-    Nothing is written. Sources that this object opened from a URL are closed by `close`.
+    Recalling writes nothing. Sources that this object opened from a URL are closed by `close`.
 
     Args:
-        sources: Where memories are: a store, its URL (`sqlite:memory.db`), or several of both.
+        sources: Where memories are: a store, its URL (`sqlite:memory.db`), several of both, or a
+            mapping that says what each is called.
         preset: Settings for a kind of agent: see `RECALL_PRESETS`.
         settings: In the place of a preset's.
-        embed: What finds a query's place among the vectors that the sources keep.
+        embed: What finds a query's place among the vectors that the sources keep, and gives
+            remembered records theirs.
         counter: What `max_tokens` is counted with; by default exactly, with OpenAI's o200k.
         masks_secrets: Whether secrets in records are masked before they are shown.
         clock: Seconds since 1970: what is recent, and what relative times are told from.
@@ -66,7 +67,7 @@ class MemoryAssembler:
 
     def __init__(
         self,
-        sources: SourceArgument | Sequence[SourceArgument],
+        sources: SourcesArgument,
         *,
         preset: str = "general",
         settings: RecallSettings | None = None,
@@ -76,9 +77,9 @@ class MemoryAssembler:
         clock: Clock = time.time,
         sleep: Sleep = asyncio.sleep,
     ) -> None:
-        self._own: list[SqliteMemoryStore] = []
-        self._sources = [self._opened(source) for source in listed(sources)]
-        self._settings = recall_preset(preset) if settings is None else settings
+        self._open = OpenSources(sources)
+        self._sources = self._open.by_name
+        self.settings = recall_preset(preset) if settings is None else settings
         self._embed = embed
         self._count: CountText = (
             partial(count_bpe, encoding="o200k_base") if counter is None else counter.count_text
@@ -96,6 +97,7 @@ class MemoryAssembler:
         max_tokens: int = DEFAULT_MAX_TOKENS,
         filters: MemoryFilters = NO_FILTERS,
         settings: RecallSettings | None = None,
+        counter: TokenCounter | None = None,
     ) -> FormattedContext:
         """Return what fits the query as Markdown of at most `max_tokens`.
 
@@ -107,6 +109,7 @@ class MemoryAssembler:
             limit: The most records to show.
             filters: Which records may be found at all.
             settings: For this call.
+            counter: For this call.
 
         Raises:
             InvalidContextTypeError: There is no such kind.
@@ -116,20 +119,24 @@ class MemoryAssembler:
         check_number("limit", limit, most=MAX_LIMIT)
         check_number("max_tokens", max_tokens)
         check_text("query", query)
-        settings = settings or self._settings
-        now = self._now()
-        signals = read_signals(query, now=now)
-        vector, notes = await place_query(self._embed, signals)
-        answers = await ask_sources(
-            make_asks(self._sources, kinds, filters, settings, limit=limit, vector=vector),
-            signals,
-            seconds_per_source=settings.seconds_per_source,
-            seconds_in_all=settings.seconds_in_all,
-            sleep=self._sleep,
+        signals = read_signals(query, now=self._now())
+        recall = self._recalling(
+            signals, limit=limit, max_tokens=max_tokens, settings=settings, counter=counter
         )
-        recall = self._recalling(signals, settings, limit=limit, max_tokens=max_tokens, now=now)
-        ranked, below, states = recall.rank(answers)
-        related = await walk_from(self._sources, ranked, filters, depth=settings.depth)
+        settings = recall.settings
+        async with deadline_of(settings, sleep=self._sleep) as deadline:
+            vector, notes = await place_query(self._embed, signals, deadline=deadline)
+            answers = await ask_sources(
+                make_asks(self._sources, kinds, filters, settings, limit=limit, vector=vector),
+                signals,
+                seconds_per_source=settings.seconds_per_source,
+                seconds_in_all=settings.seconds_in_all,
+                sleep=self._sleep,
+                all_over=deadline.all_over,
+            )
+            ranked, below, states = recall.rank(answers)
+            walk = (self._sources.values(), ranked, filters)
+            related = await walk_from(*walk, depth=settings.depth, deadline=deadline)
         notes |= {answer.source: answer.reason for answer in answers if answer.reason}
         return recall.shape([*ranked, *related], below, states, notes)
 
@@ -154,7 +161,7 @@ class MemoryAssembler:
         """
         check_number("max_tokens", max_tokens)
         check_words("domain", domain)
-        records = await list_lessons(self._sources, domain, filters)
+        records = await list_lessons(self._sources.values(), domain, filters)
         lines = premortem_lines(
             [r for r in records if is_of_domain(r, domain=domain, strategy=strategy)]
         )
@@ -182,10 +189,9 @@ class MemoryAssembler:
         """
         check_number("max_tokens", max_tokens)
         task = write_task_path(stack, max_tokens=max_tokens, count_text=self._count)
-        current = "" if stack.current is None else stack.current.goal
         room_tokens = max_tokens - self._count(f"{task.markdown}\n\n")
         recalled = await self.assemble_context(
-            current,
+            "" if stack.current is None else stack.current.goal,
             context_types=context_types,
             limit=limit,
             max_tokens=max(room_tokens, 1),
@@ -214,15 +220,8 @@ class MemoryAssembler:
         """
         check_number("limit", limit, most=MAX_LIMIT)
         check_number("max_tokens", max_tokens)
-        now = self._now()
-        record = event
-        if isinstance(record, str):
-            record = MemoryRecord(text=record, kind="events", created_at=now)
         signals = context.signals or read_signals("")
-        recall = self._recalling(
-            signals, self._settings, limit=limit, max_tokens=max_tokens, now=now
-        )
-        return recall.update(context, record)
+        return self._recalling(signals, limit=limit, max_tokens=max_tokens).update(context, event)
 
     async def compress(
         self,
@@ -240,22 +239,34 @@ class MemoryAssembler:
             InvalidParameterError: `target_tokens` is out of its range.
         """
         check_number("target_tokens", target_tokens)
-        layout = make_layout(
-            now=self._now(), order=self._settings.order, states=context.source_status
+        signals = context.signals or read_signals("")
+        recall = self._recalling(signals, limit=MAX_LIMIT, max_tokens=target_tokens)
+        return await recall.compress(context, condense=summarizer)
+
+    async def remember(self, records: Memorable) -> list[Remembered]:
+        """Keep records, or texts, in the first source that keeps any; return what became of each.
+
+        Raises:
+            ConfigurationError: No source keeps records, or something among them is neither.
+            EmbeddingError: The model that is to place them cannot be used.
+            StoreError: The store cannot keep them.
+        """
+        return await remember_records(
+            self._sources.values(), records, embed=self._embed, masks_secrets=self._masks_secrets
         )
-        smaller = await compress_items(
-            context.items,
-            target_tokens=target_tokens,
-            layout=layout,
-            count_text=self._count,
-            condense=summarizer,
-        )
-        return with_compressed(context, smaller)
+
+    async def forget(self, memory_ids: str | Iterable[str]) -> list[str]:
+        """Remove records from every source that keeps any; return the ids of those that were there.
+
+        Raises:
+            ConfigurationError: No source keeps records.
+            StoreError: A store cannot be written.
+        """
+        return await forget_memories(self._sources.values(), memory_ids)
 
     async def close(self) -> None:
         """Close the stores that were opened from a URL; others are their owner's."""
-        for source in self._own:
-            await source.close()
+        await self._open.close()
 
     async def __aenter__(self) -> Self:
         return self
@@ -263,31 +274,24 @@ class MemoryAssembler:
     async def __aexit__(self, *exception: object) -> None:
         await self.close()
 
-    def _opened(self, source: SourceArgument) -> MemorySource:
-        if not isinstance(source, str | Path):
-            return source
-        store = open_memory(source)
-        self._own.append(store)
-        return store
-
     def _now(self) -> datetime:
         return datetime.fromtimestamp(self._clock(), UTC)
 
     def _recalling(
         self,
         signals: Signals,
-        settings: RecallSettings,
         *,
         limit: int,
         max_tokens: int,
-        now: datetime,
+        settings: RecallSettings | None = None,
+        counter: TokenCounter | None = None,
     ) -> Recalling:
         return Recalling(
             signals=signals,
-            settings=settings,
-            now=now,
+            settings=settings or self.settings,
+            now=self._now(),
             limit=limit,
             max_tokens=max_tokens,
-            count=self._count,
+            count=self._count if counter is None else counter.count_text,
             masks_secrets=self._masks_secrets,
         )

@@ -1,33 +1,10 @@
 """What a memory assembler is given, checked at the edge."""
 
 from collections.abc import Sequence
-from pathlib import Path
-from typing import TypeAlias
 
 from context_assembler.errors import InvalidParameterError
-from context_assembler.ports import MemorySource
 from context_assembler.values.memories.kinds import KINDS, MemoryKind, check_kind
 from context_assembler.values.memories.records import MemoryFilters
-
-SourceArgument: TypeAlias = str | Path | MemorySource
-
-
-def listed(sources: SourceArgument | Sequence[SourceArgument]) -> list[SourceArgument]:
-    """Return the sources, of which a single one may have been given."""
-    if isinstance(sources, str | Path | MemorySource):
-        return [sources]
-    return list(sources)
-
-
-def distinct_names(sources: Sequence[MemorySource]) -> list[str]:
-    """Return the sources' names, those of a name that was there already with a number."""
-    names: list[str] = []
-    for source in sources:
-        name, number = source.name, 2
-        while name in names:
-            name, number = f"{source.name}-{number}", number + 1
-        names.append(name)
-    return names
 
 
 def checked_kinds(

@@ -1,12 +1,12 @@
 """What sources are asked for, and asking those that can list or look up more than they find."""
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Final, Protocol, runtime_checkable
 
 from context_assembler.errors import AssemblyError
-from context_assembler.memory_assembler.arguments import distinct_names
+from context_assembler.memory_assembler.deadlines import Deadline, tell_problem
 from context_assembler.ports import Embed, MemorySource
 from context_assembler.recall.ask_relations import ask_relations
 from context_assembler.recall.ask_sources import Ask
@@ -32,7 +32,7 @@ class _Listing(Protocol):
 
 
 def make_asks(
-    sources: Sequence[MemorySource],
+    sources: Mapping[str, MemorySource],
     kinds: Sequence[MemoryKind],
     filters: MemoryFilters,
     settings: RecallSettings,
@@ -41,11 +41,10 @@ def make_asks(
     vector: Vector | None,
 ) -> list[Ask]:
     """Return what each source is asked of each kind, named by the kind where there is one source."""
-    names = distinct_names(sources)
     order: MemoryOrder = "most_important" if settings.strategy == "important" else "newest"
     return [
         Ask(
-            name=kind if len(names) == 1 else f"{name}/{kind}",
+            name=kind if len(sources) == 1 else f"{name}/{kind}",
             source=source,
             kind=kind,
             filters=filters,
@@ -53,39 +52,44 @@ def make_asks(
             vector=vector,
             order=order,
         )
-        for name, source in zip(names, sources, strict=True)
+        for name, source in sources.items()
         for kind in kinds
     ]
 
 
 async def place_query(
-    embed: Embed | None, signals: Signals
+    embed: Embed | None, signals: Signals, *, deadline: Deadline
 ) -> tuple[Vector | None, dict[str, str]]:
     """Return the query's vector; where the model cannot be used, why, under `embedding`."""
     if embed is None or not signals.query.strip():
         return None, {}
     try:
-        [vector] = await embed.embed([signals.query], purpose="query")
-    except AssemblyError as error:
-        return None, {"embedding": f"searched by words alone: {error.problem}"}
+        [vector] = await deadline.wait_for(embed.embed([signals.query], purpose="query"))
+    except Exception as error:  # noqa: BLE001 - whatever a model does, words can still be searched
+        reason = error.problem if isinstance(error, AssemblyError) else tell_problem(error)
+        return None, {"embedding": f"searched by words alone: {reason}"}
     return vector, {}
 
 
 async def walk_from(
-    sources: Sequence[MemorySource],
+    sources: Iterable[MemorySource],
     ranked: Sequence[Candidate],
     filters: MemoryFilters,
     *,
     depth: int,
+    deadline: Deadline,
 ) -> list[Candidate]:
-    """Return what is connected with the best entities; a source that fails adds nothing."""
+    """Return what is connected with the best entities; a source that fails or is late adds nothing."""
     starts = [c for c in ranked if c.record.kind == "entities"][:_STARTS]
     if not starts or not depth:
         return []
     wanted = replace(filters, kinds=("relations",))
     ids = [start.record.id for start in starts]
     walks = await asyncio.gather(
-        *(ask_relations(source, ids, depth=depth, filters=wanted) for source in sources),
+        *(
+            deadline.wait_for(ask_relations(source, ids, depth=depth, filters=wanted))
+            for source in sources
+        ),
         return_exceptions=True,
     )
     related: list[Candidate] = []
@@ -97,7 +101,7 @@ async def walk_from(
 
 
 async def list_lessons(
-    sources: Sequence[MemorySource], domain: str, filters: MemoryFilters
+    sources: Iterable[MemorySource], domain: str, filters: MemoryFilters
 ) -> list[MemoryRecord]:
     """Return experiences, principles and patterns, each once, those that name the domain first.
 

@@ -6,6 +6,8 @@ from datetime import datetime
 from typing import Final
 
 from context_assembler.memory.preparing import may_hold_secret
+from context_assembler.memory_assembler.joining import with_compressed
+from context_assembler.recall.compress import Condense, compress_items
 from context_assembler.recall.dedupe import dedupe
 from context_assembler.recall.explain import explain_recall
 from context_assembler.recall.fit_budget import BudgetRules, CountText, fit_budget
@@ -16,6 +18,7 @@ from context_assembler.values.memories.records import MemoryRecord
 from context_assembler.values.recall import (
     Candidate,
     FormattedContext,
+    Layout,
     Signals,
     SourceAnswer,
     SourceState,
@@ -79,7 +82,7 @@ class Recalling:
             [self._shown(candidate) for candidate in candidates],
             near_duplicate=self.settings.near_duplicate,
         )
-        layout = make_layout(now=self.now, order=self.settings.order, states=states)
+        layout = self._layout(states)
         rules = BudgetRules(
             max_tokens=self.max_tokens,
             limit=self.limit,
@@ -103,11 +106,27 @@ class Recalling:
             signals=self.signals,
         )
 
-    def update(self, context: FormattedContext, record: MemoryRecord) -> FormattedContext:
+    async def compress(
+        self, context: FormattedContext, *, condense: Condense | None
+    ) -> FormattedContext:
+        """Return the context in no more tokens than there may be, its items made smaller."""
+        smaller = await compress_items(
+            context.items,
+            target_tokens=self.max_tokens,
+            layout=self._layout(context.source_status),
+            count_text=self.count,
+            condense=condense,
+        )
+        return with_compressed(context, smaller)
+
+    def update(self, context: FormattedContext, event: MemoryRecord | str) -> FormattedContext:
         """Return the context with one more record, ranked by the words it shares with the query.
 
         What the context had keeps its score.
         """
+        record = event
+        if isinstance(record, str):
+            record = MemoryRecord(text=record, kind="events", created_at=self.now)
         had = [
             Candidate(
                 record=shown.record,
@@ -138,6 +157,11 @@ class Recalling:
         known = {(row.source, row.memory_id) for row in updated.explanations}
         earlier = (row for row in context.explanations if (row.source, row.memory_id) not in known)
         return replace(updated, explanations=(*updated.explanations, *earlier))
+
+    def _layout(self, states: Mapping[str, SourceState]) -> Layout:
+        return make_layout(
+            now=self.now, order=self.settings.order, states=states, times=self.settings.times
+        )
 
     def _shown(self, candidate: Candidate) -> Candidate:
         """Return the candidate with a text that may be shown."""

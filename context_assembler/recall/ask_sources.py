@@ -1,10 +1,10 @@
 """The step that asks every source at once, and waits for none longer than it may."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any, Final, Protocol, TypeAlias, runtime_checkable
+from typing import Any, Final, Protocol, TypeAlias, TypeVar, runtime_checkable
 
 from context_assembler.errors import MissingExtraError, VectorModelError
 from context_assembler.ports import MemorySource
@@ -24,6 +24,8 @@ REACH: Final = 2
 
 _HITS_WITH_NEIGHBOURS: Final = 150
 _PROBLEM_CHARS: Final = 200
+
+T = TypeVar("T")
 
 Sleep: TypeAlias = Callable[[float], Awaitable[object]]
 
@@ -78,6 +80,7 @@ async def ask_sources(
     seconds_per_source: float,
     seconds_in_all: float,
     sleep: Sleep = asyncio.sleep,
+    all_over: asyncio.Future[object] | None = None,
 ) -> list[SourceAnswer]:
     """Return what each source says, in the order of asking, whatever the order of answering.
 
@@ -85,14 +88,16 @@ async def ask_sources(
 
     Args:
         sleep: Returns after so many seconds.
+        all_over: Done when the time of all is over; by default that begins here.
     """
-    all_over = asyncio.ensure_future(sleep(seconds_in_all))
+    over = all_over or asyncio.ensure_future(sleep(seconds_in_all))
     try:
         return await asyncio.gather(
-            *(_ask(ask, signals, seconds_per_source, all_over, sleep) for ask in asks)
+            *(_ask(ask, signals, seconds_per_source, over, sleep) for ask in asks)
         )
     finally:
-        all_over.cancel()
+        if all_over is None:
+            over.cancel()
 
 
 async def _ask(
@@ -146,7 +151,8 @@ async def _answer(ask: Ask, signals: Signals, progress: _Progress) -> str | None
         if not isinstance(ask.source, _Listing):
             return "it lists nothing, and there is no query"
         listed = await ask.source.list_records(order=ask.order, limit=ask.limit, filters=filters)
-        progress.hits = tuple(MemoryHit(record=r, order=at) for at, r in enumerate(listed))
+        records = _checked(listed, MemoryRecord)
+        progress.hits = tuple(MemoryHit(record=r, order=at) for at, r in enumerate(records))
         return None
     progress.hits = await _search(ask, signals.search_text, filters, progress)
     names = mentioned_speakers(signals, [hit.record for hit in progress.hits])
@@ -164,12 +170,21 @@ async def _search(
 ) -> tuple[MemoryHit, ...]:
     search = partial(ask.source.search, text, limit=ask.limit, filters=filters)
     if ask.vector is None or progress.note is not None:
-        return tuple(await search())
+        return _checked(await search(), MemoryHit)
     try:
-        return tuple(await search(vector=ask.vector))
+        return _checked(await search(vector=ask.vector), MemoryHit)
     except (MissingExtraError, VectorModelError) as error:
         progress.note = f"searched by words alone: {error.problem}"
-        return tuple(await search())
+        return _checked(await search(), MemoryHit)
+
+
+def _checked(answered: Iterable[T], kind: type[T]) -> tuple[T, ...]:
+    """Return what a source answered, unless it is something else than it may answer."""
+    found = tuple(answered)
+    for one in found:
+        if not isinstance(one, kind):
+            raise TypeError(f"it answered {type(one).__name__!r} in the place of {kind.__name__!r}")
+    return found
 
 
 async def _ask_neighbours(source: _Neighbourhood, progress: _Progress) -> None:
@@ -177,7 +192,8 @@ async def _ask_neighbours(source: _Neighbourhood, progress: _Progress) -> None:
     earlier = await source.neighbours(ids, before=REACH, after=0)
     later = await source.neighbours(ids, before=0, after=REACH)
     for memory_id in ids:
-        before, after = earlier.get(memory_id, ()), later.get(memory_id, ())
+        before = _checked(earlier.get(memory_id, ()), MemoryRecord)
+        after = _checked(later.get(memory_id, ()), MemoryRecord)
         progress.neighbours[memory_id] = (
             *(
                 Neighbour(record=record, distance=at - len(before))

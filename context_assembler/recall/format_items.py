@@ -10,7 +10,7 @@ from datetime import datetime
 from typing import Final
 
 from context_assembler.recall.kind_formats import KIND_FORMATS
-from context_assembler.recall.times import day_of, relative_time
+from context_assembler.recall.times import date_of, day_of, relative_time
 from context_assembler.values.memories.kinds import MemoryKind
 from context_assembler.values.memories.records import MemoryRecord
 from context_assembler.values.recall import (
@@ -20,7 +20,7 @@ from context_assembler.values.recall import (
     RecalledMemory,
     SourceState,
 )
-from context_assembler.values.recall_settings import RecallOrder
+from context_assembler.values.recall_settings import RecallOrder, RecallTimes
 from context_assembler.values.texts.cleaning import clean_text
 from context_assembler.values.texts.fences import escape_tag
 
@@ -52,6 +52,7 @@ def make_layout(
     now: datetime,
     order: RecallOrder,
     states: Mapping[str, SourceState],
+    times: RecallTimes = "relative",
     clean: Clean = clean_text,
 ) -> Layout:
     """Return how the items of one context are written.
@@ -59,6 +60,7 @@ def make_layout(
     Args:
         now: What relative times are counted from.
         states: What came of the sources; those that could not answer are named at the end.
+        times: How it is said when something was.
         clean: What is done to a text before it is shown.
     """
     memo: dict[str, str] = {}
@@ -69,19 +71,25 @@ def make_layout(
         return memo[text]
 
     def entry(record: MemoryRecord, text: str) -> str:
-        when = "" if record.kind in _BY_DAY else relative_time(record.created_at, now=now)
+        when = "" if record.kind in _BY_DAY else _when(record.created_at, now=now, times=times)
         return KIND_FORMATS[record.kind](record, shown(text), when)
 
     def headers(record: MemoryRecord) -> tuple[str, ...]:
         heading = f"## {KIND_HEADINGS[record.kind]}"
         if record.kind not in _BY_DAY:
             return (heading,)
+        if times == "dates":
+            return (heading, f"{date_of(record.created_at) or 'Undated'}:")
         return (heading, day_of(record.created_at, now=now))
 
     def write(items: Sequence[RecalledMemory]) -> str:
         return _write(items, headers, entry, order=order, closing=_closing(items, states))
 
     return Layout(headers=headers, entry=entry, write=write)
+
+
+def _when(moment: datetime | None, *, now: datetime, times: RecallTimes) -> str:
+    return date_of(moment) if times == "dates" else relative_time(moment, now=now)
 
 
 def _write(

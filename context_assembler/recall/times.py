@@ -41,12 +41,18 @@ def relative_time(moment: datetime | None, *, now: datetime) -> str:
     return "just now"
 
 
+def date_of(moment: datetime | None) -> str:
+    """Return on which day something was; empty without a time."""
+    if moment is None:
+        return ""
+    return f"{moment.day} {_MONTHS[moment.month - 1]} {moment.year}"
+
+
 def day_of(moment: datetime | None, *, now: datetime) -> str:
     """Return the line that stands above what was on one day."""
     if moment is None:
         return "Undated:"
-    day = f"{moment.day} {_MONTHS[moment.month - 1]} {moment.year}"
-    return f"{day} ({_days_ago(moment, now=now)}):"
+    return f"{date_of(moment)} ({_days_ago(moment, now=now)}):"
 
 
 def _days_ago(moment: datetime, *, now: datetime) -> str:

@@ -257,6 +257,7 @@ _READERS: Final[Mapping[str, _Reader]] = {
     "sandbox_mode": _flag,
     "permissions": _texts,
     "query": _text,
+    "recall_tokens": _count(1),
     "cache": _one_of(CachePolicy),
     "exact": _flag,
     "fresh": _flag,

@@ -53,7 +53,8 @@ class AssembleOptions:
             their tools are offered.
         permissions: Globs over tool permissions; only matching tools are offered.
         sandbox_mode: Offer only tools marked safe.
-        query: What to recall memory for.
+        query: What to recall memory for; what is found stands behind the history.
+        recall_tokens: The longest note of what is recalled, with its label and fence.
         cache: Prompt-cache policy of the payload.
         exact: Hold the payload against the provider's own count, which asks its endpoint.
         fresh: Do not answer from the assembly cache.
@@ -85,6 +86,7 @@ class AssembleOptions:
     sandbox_mode: bool | None = None
     permissions: tuple[str, ...] | None = None
     query: str | None = None
+    recall_tokens: int | None = None
     cache: CachePolicy | None = None
     exact: bool | None = None
     fresh: bool | None = None

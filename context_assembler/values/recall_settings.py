@@ -12,6 +12,7 @@ from context_assembler.values.recall import Candidate
 
 RecallStrategy: TypeAlias = Literal["balanced", "recent", "important"]
 RecallOrder: TypeAlias = Literal["best_first", "best_last"]
+RecallTimes: TypeAlias = Literal["relative", "dates"]
 ScoreCandidate: TypeAlias = Callable[[Candidate], float]
 
 MAX_QUERY_RECENCY: Final = 0.1
@@ -63,6 +64,8 @@ class RecallSettings:
             otherwise nothing of that source is relevant.
         depth: How many relations are walked from an entity that was found.
         order: Where the best stands: some models read the end more closely.
+        times: How it is said when something was: from now on, or as a date, which stays true in a
+            text that is kept.
         near_duplicate: From which likeness on two texts count as one.
         seconds_per_source: How long one source may take.
         seconds_in_all: How long all of them together may take.
@@ -76,6 +79,7 @@ class RecallSettings:
     floor: float = 0.15
     depth: int = 1
     order: RecallOrder = "best_first"
+    times: RecallTimes = "relative"
     near_duplicate: float = 0.9
     seconds_per_source: float = 2.0
     seconds_in_all: float = 5.0

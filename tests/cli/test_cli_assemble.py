@@ -15,8 +15,8 @@ from context_assembler.values.report import Report, Violation
 from tests.cli.running import run
 from tests.cli.samples import CHAT, STORE, TOOLS, long_chat, stored, write_json
 
-# A command line is one call: nothing to bypass, and no memory to recall from; tools come by --tools.
-NOT_ON_THE_COMMAND_LINE = {"fresh", "query", "additional_tools"}
+# A command line is one call: there is nothing to bypass; tools come by --tools.
+NOT_ON_THE_COMMAND_LINE = {"fresh", "additional_tools"}
 
 
 def test_every_option_of_assemble_is_an_option_here() -> None:
@@ -191,3 +191,35 @@ def test_a_warning_goes_to_stderr() -> None:
 
     assert "gpt-4o" in ran.stderr
     assert ran.json["model"] == "gpt-4o"
+
+
+def test_what_memory_has_for_a_query_is_recalled() -> None:
+    stored()
+    run("memory", "add", "Ada likes window seats.", "--memory", "sqlite:memory.db")
+    words = ("assemble", "chat", "--sessions", STORE, "--model", "gpt-4.1")
+
+    asked = run(*words, "--memory", "sqlite:memory.db", "--query", "Where does Ada sit?")
+    short = run(*words, "--memory", "sqlite:memory.db", "--query", "Ada", "--recall-tokens", "5")
+
+    assert "window seats" in asked.stdout
+    assert asked.exit_code == short.exit_code == 0
+    assert "window seats" not in short.stdout
+
+
+def test_memory_that_is_not_there_is_said() -> None:
+    stored()
+
+    ran = run(
+        "assemble",
+        "chat",
+        "--sessions",
+        STORE,
+        "-m",
+        "gpt-4.1",
+        "--memory",
+        "sqlite:what-we-remember.dat",
+    )
+
+    assert ran.exit_code == 2
+    assert "There is no file what-we-remember.dat." in ran.stderr
+    assert "memory import" in ran.stderr

@@ -27,6 +27,7 @@ __all__ = [
     "check_feasible",
     "count_draft",
     "fit_system",
+    "input_budget",
     "measure_window",
 ]
 

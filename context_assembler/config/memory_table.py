@@ -1,0 +1,76 @@
+"""The table of settings of memory."""
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Literal
+
+from pydantic import Field, field_validator
+
+from context_assembler.config.tables import Table
+from context_assembler.values.memories.kinds import check_kind
+from context_assembler.values.memories.records import MemoryFilters
+
+if TYPE_CHECKING:
+    from context_assembler.values.recall_settings import RecallSettings
+
+
+class MemorySettings(Table):
+    """What `assemble(query=…)` recalls from, and how much of it.
+
+    Attributes:
+        store: The store's URL (`sqlite:memory.db`), for an assembler that is given no memory.
+        max_tokens: The longest note, with its label and fence; `recall_tokens` overrides it for a
+            call. It never takes more than a quarter of what the call may send.
+        limit: The most memories in a note.
+        context_types: The only kinds to look for; by default all.
+        namespaces: The only projects to look in; by default all.
+        preset: Settings for a kind of agent: see `RECALL_PRESETS`.
+        strategy: In the place of the preset's.
+        embedder: What finds memories by meaning as well: `bundled`, `minilm`, `openai:MODEL`.
+        seconds_per_source: How long one source may take to answer.
+        seconds_in_all: How long all of them together may take.
+    """
+
+    store: str | None = None
+    max_tokens: int = Field(default=2_000, gt=0)
+    limit: int = Field(default=20, gt=0, le=10_000)
+    context_types: tuple[str, ...] = ()
+    namespaces: tuple[str, ...] = ()
+    preset: str = "general"
+    strategy: Literal["balanced", "recent", "important"] | None = None
+    embedder: str | None = None
+    seconds_per_source: float = Field(default=2.0, gt=0)
+    seconds_in_all: float = Field(default=5.0, gt=0)
+
+    @field_validator("context_types")
+    @classmethod
+    def _known_kinds(cls, given: tuple[str, ...]) -> tuple[str, ...]:
+        return tuple(map(check_kind, given))
+
+    @field_validator("preset")
+    @classmethod
+    def _known_preset(cls, given: str) -> str:
+        _preset(given)
+        return given
+
+    @property
+    def recall(self) -> "RecallSettings":
+        """How candidates are scored, and how long sources have."""
+        preset = _preset(self.preset)
+        return replace(
+            preset,
+            strategy=self.strategy or preset.strategy,
+            seconds_per_source=self.seconds_per_source,
+            seconds_in_all=self.seconds_in_all,
+        )
+
+    @property
+    def filters(self) -> MemoryFilters:
+        """Which records may be found at all."""
+        return MemoryFilters(namespaces=self.namespaces)
+
+
+def _preset(name: str) -> "RecallSettings":
+    # All that recalls is slow to import, and most assemblers have no memory.
+    from context_assembler.values.recall_settings import recall_preset  # noqa: PLC0415
+
+    return recall_preset(name)

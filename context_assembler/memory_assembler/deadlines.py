@@ -1,0 +1,66 @@
+"""Waiting for others no longer than there is time."""
+
+import asyncio
+from collections.abc import AsyncGenerator, Coroutine
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from typing import Any, Final, TypeVar
+
+from context_assembler.recall.ask_sources import Sleep
+from context_assembler.values.recall_settings import RecallSettings
+
+T = TypeVar("T")
+
+_PROBLEM_CHARS: Final = 200
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Deadline:
+    """How long one of the others has, and all of them together.
+
+    Attributes:
+        all_over: Done when the time of all is over.
+    """
+
+    seconds: float
+    all_over: asyncio.Future[object]
+    sleep: Sleep
+
+    async def wait_for(self, work: Coroutine[Any, Any, T]) -> T:
+        """Return what the work returns.
+
+        Raises:
+            TimeoutError: It took too long, and was cancelled.
+        """
+        working = asyncio.ensure_future(work)
+        late = asyncio.ensure_future(self.sleep(self.seconds))
+        try:
+            ends: list[asyncio.Future[Any]] = [working, late, self.all_over]
+            await asyncio.wait(ends, return_when=asyncio.FIRST_COMPLETED)
+            if not working.done():
+                raise TimeoutError("it took too long")
+            return working.result()
+        finally:
+            late.cancel()
+            working.cancel()
+            working.add_done_callback(_let_go)  # what ignores the end may fail unheard
+
+
+@asynccontextmanager
+async def deadline_of(settings: RecallSettings, *, sleep: Sleep) -> AsyncGenerator[Deadline, None]:
+    """Let the time that the settings give begin."""
+    all_over = asyncio.ensure_future(sleep(settings.seconds_in_all))
+    try:
+        yield Deadline(seconds=settings.seconds_per_source, all_over=all_over, sleep=sleep)
+    finally:
+        all_over.cancel()
+
+
+def tell_problem(error: BaseException) -> str:
+    """Return a foreign error in one line."""
+    return " ".join(f"{type(error).__name__}: {error}".split())[:_PROBLEM_CHARS]
+
+
+def _let_go(working: asyncio.Future[Any]) -> None:
+    if not working.cancelled():
+        working.exception()

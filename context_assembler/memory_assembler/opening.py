@@ -1,0 +1,65 @@
+"""The sources of a memory assembler: given, or opened from a URL."""
+
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import TypeAlias
+
+from context_assembler.errors import ConfigurationError
+from context_assembler.memory import open_memory
+from context_assembler.ports import MemorySource, MemoryStore
+
+SourceArgument: TypeAlias = str | Path | MemorySource
+SourcesArgument: TypeAlias = (
+    SourceArgument | Iterable[SourceArgument] | Mapping[str, SourceArgument]
+)
+
+
+class OpenSources:
+    """Sources by their names; those that were opened here are closed here.
+
+    Args:
+        given: A source or its URL, several of both, or a mapping that names each.
+
+    Raises:
+        ConfigurationError: Something among it is neither.
+    """
+
+    def __init__(self, given: SourcesArgument) -> None:
+        self._own: list[MemoryStore] = []
+        self.by_name: dict[str, MemorySource] = {}
+        for name, source in _named(given):
+            opened = self._opened(source)
+            self.by_name[_free_name(name or opened.name, self.by_name)] = opened
+
+    async def close(self) -> None:
+        """Close the stores that were opened from a URL; others are their owner's."""
+        for source in self._own:
+            await source.close()
+
+    def _opened(self, source: SourceArgument) -> MemorySource:
+        if isinstance(source, str | Path):
+            store = open_memory(source)
+            self._own.append(store)
+            return store
+        if not isinstance(source, MemorySource):
+            raise ConfigurationError(
+                f"{source!r} is no source of memories.",
+                remedy="Pass a URL such as 'sqlite:memory.db', or an object with a name and search().",
+            )
+        return source
+
+
+def _named(given: SourcesArgument) -> list[tuple[str, SourceArgument]]:
+    if isinstance(given, Mapping):
+        return list(given.items())
+    if isinstance(given, Iterable) and not isinstance(given, str):
+        return [("", source) for source in given]
+    return [("", given)]
+
+
+def _free_name(name: str, taken: Mapping[str, MemorySource]) -> str:
+    """Return the name, with a number where it is there already."""
+    free, number = name, 2
+    while free in taken:
+        free, number = f"{name}-{number}", number + 1
+    return free

@@ -1,0 +1,98 @@
+"""Keeping and removing records in the sources of a memory assembler."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from typing import Protocol, TypeAlias, runtime_checkable
+
+from context_assembler.errors import ConfigurationError
+from context_assembler.memory.preparing import may_hold_secret
+from context_assembler.ports import Embed, MemorySource
+from context_assembler.values.memories.records import MemoryRecord, Remembered
+from context_assembler.values.texts.secret_masking import mask_secrets
+
+Memorable: TypeAlias = MemoryRecord | str | Iterable[MemoryRecord | str]
+"""Records, or texts, that can be remembered; one, or several."""
+
+
+@runtime_checkable
+class _Keeping(Protocol):
+    async def remember(self, records: Sequence[MemoryRecord]) -> list[Remembered]: ...
+
+    async def forget(self, memory_ids: Sequence[str]) -> list[str]: ...
+
+
+async def remember_records(
+    sources: Iterable[MemorySource],
+    given: Memorable,
+    *,
+    embed: Embed | None,
+    masks_secrets: bool,
+) -> list[Remembered]:
+    """Keep records in the first source that keeps any.
+
+    A record without a vector gets one where there is a model; no secret is shown to the model.
+
+    Raises:
+        ConfigurationError: No source keeps records, or something among them is neither.
+    """
+    store = _keeping(sources)[0]
+    records = [_record(one) for one in _listed(given)]
+    if embed is not None:
+        records = await _placed(records, embed, masks_secrets=masks_secrets)
+    return await store.remember(records)
+
+
+async def forget_memories(
+    sources: Iterable[MemorySource], memory_ids: str | Iterable[str]
+) -> list[str]:
+    """Remove records from every source that keeps any, and return the ids of those that were there.
+
+    Raises:
+        ConfigurationError: No source keeps records.
+    """
+    ids = [memory_ids] if isinstance(memory_ids, str) else list(memory_ids)
+    gone = [memory_id for store in _keeping(sources) for memory_id in await store.forget(ids)]
+    return list(dict.fromkeys(gone))
+
+
+def _keeping(sources: Iterable[MemorySource]) -> list[_Keeping]:
+    stores: list[_Keeping] = [source for source in sources if isinstance(source, _Keeping)]
+    if not stores:
+        raise ConfigurationError(
+            "None of the sources keeps memories: they can only be searched.",
+            remedy="Add a store, such as 'sqlite:memory.db'.",
+        )
+    return stores
+
+
+def _listed(
+    given: Memorable,
+) -> Iterable[MemoryRecord | str]:
+    return [given] if isinstance(given, str | MemoryRecord) else given
+
+
+def _record(given: MemoryRecord | str) -> MemoryRecord:
+    if isinstance(given, str):
+        return MemoryRecord(text=given)
+    if isinstance(given, MemoryRecord):
+        return given
+    raise ConfigurationError(
+        f"{given!r} cannot be remembered.", remedy="Pass a text, or a MemoryRecord."
+    )
+
+
+async def _placed(
+    records: Sequence[MemoryRecord], embed: Embed, *, masks_secrets: bool
+) -> list[MemoryRecord]:
+    """Return the records, those without a vector with the model's."""
+    bare = [record for record in records if record.vector is None]
+    texts = [_unsecret(record.text, masks_secrets=masks_secrets) for record in bare]
+    vectors = await embed.embed(texts)
+    placed = iter(
+        [replace(record, vector=vector) for record, vector in zip(bare, vectors, strict=True)]
+    )
+    return [record if record.vector is not None else next(placed) for record in records]
+
+
+def _unsecret(text: str, *, masks_secrets: bool) -> str:
+    return mask_secrets(text).text if masks_secrets and may_hold_secret(text) else text

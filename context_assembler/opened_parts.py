@@ -1,0 +1,77 @@
+"""What an assembler of requests is given, made usable: files, tools, options."""
+
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from context_assembler.errors import ConfigurationError
+from context_assembler.ports import ToolSource
+from context_assembler.stages.load_bootstrap import BootstrapLoader
+from context_assembler.tools import open_tool_sources
+from context_assembler.values.options import AssembleOptions, Settled
+from context_assembler.values.parts import Json
+
+if TYPE_CHECKING:
+    from context_assembler.config import AssemblerConfig
+
+
+def read_settings() -> "AssemblerConfig":
+    """Return the settings of the environment and the configuration files."""
+    from context_assembler.config import AssemblerConfig  # noqa: PLC0415 - slow to import
+
+    return AssemblerConfig()
+
+
+def open_additional_tools(settled: Settled) -> tuple[Settled, list[ToolSource]]:
+    """Open the call's own tools; what no caller gave just now is left out if it is none.
+
+    Raises:
+        ConfigurationError: The request gives something that is no source of tools.
+    """
+    try:
+        given = settled.options.additional_tools
+        return settled, open_tool_sources(given, starts_servers=False)
+    except ConfigurationError as error:
+        layer = settled.layers["additional_tools"]
+        if layer == "request":
+            raise
+        warning = f"additional_tools of the {layer} layer were left out: {error}"
+        layers = {name: of for name, of in settled.layers.items() if name != "additional_tools"}
+        options = replace(settled.options, additional_tools=None)
+        warnings = (*settled.warnings, warning)
+        return replace(settled, options=options, layers=layers, warnings=warnings), []
+
+
+def open_loader(
+    bootstrap: str | Path | BootstrapLoader | None, config: "AssemblerConfig"
+) -> BootstrapLoader | None:
+    """Return the loader; a folder in the settings counts where none is given here."""
+    if isinstance(bootstrap, BootstrapLoader):
+        return bootstrap
+    settings = config.bootstrap
+    if bootstrap is None and "folder" not in settings.model_fields_set:
+        return None
+    return BootstrapLoader(
+        config.bootstrap_folder if bootstrap is None else bootstrap,
+        agent_names=settings.agent_names,
+        searches_upward=settings.searches_upward,
+        max_file_tokens=settings.max_file_tokens,
+        max_total_tokens=settings.max_total_tokens,
+        ttl_seconds=settings.ttl_seconds,
+        masks_secrets="files" in config.safety.masks_secrets_in,
+    )
+
+
+def system_layer(config: "AssemblerConfig", *, has_memory: bool) -> AssembleOptions:
+    """Return the lowest layer: the configured defaults over the settings of the parts."""
+    parts: dict[str, Json] = {
+        "truncation_strategy": config.truncation.strategy,
+        "window_turns": config.truncation.window_turns,
+        "cache_stable": config.truncation.cache_stable,
+        "on_overflow": config.truncation.on_overflow,
+        "unknown_model": config.unknown_model,
+        "cache": "auto",
+        "recall_tokens": config.memory.max_tokens if has_memory else None,
+    }
+    given = config.defaults
+    return replace(given, **{k: v for k, v in parts.items() if getattr(given, k) is None})

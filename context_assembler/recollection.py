@@ -1,0 +1,140 @@
+"""What a `ContextAssembler` recalls from; without memory nothing of it is imported."""
+
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import AsyncExitStack
+from dataclasses import replace
+from datetime import datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, TypeAlias, Union
+
+from context_assembler.errors import AssemblyError, ConfigurationError
+from context_assembler.ports import MemorySource, TokenCounter
+from context_assembler.values.recalled_notes import (
+    MEMORY_NOTE,
+    NOTHING_RECALLED,
+    RecalledNote,
+)
+
+if TYPE_CHECKING:
+    from context_assembler.config import AssemblerConfig
+    from context_assembler.memory_assembler import MemoryAssembler
+
+_Source: TypeAlias = str | Path | MemorySource
+GivenMemory: TypeAlias = Union[_Source, Iterable[_Source], Mapping[str, _Source], "MemoryAssembler"]
+MemoryArgument: TypeAlias = GivenMemory | None
+
+_UNUSED: Final = "query was given, but no memory is configured to recall from."
+
+
+class Recollection:
+    """Memory as one assembler of requests uses it.
+
+    Args:
+        memory: A `MemoryAssembler`, or what one is made from; by default the settings' store.
+        now: The clock behind what is recent.
+        section_names: Of the application's own sections of the prompt.
+
+    Raises:
+        ConfigurationError: Nothing can be recalled from what is given, or a section has the name of
+            the note.
+    """
+
+    def __init__(
+        self,
+        memory: MemoryArgument,
+        *,
+        config: "AssemblerConfig",
+        now: Callable[[], datetime],
+        section_names: Iterable[str] = (),
+    ) -> None:
+        self._settings = config.memory
+        self._opened = AsyncExitStack()
+        self._assembler: MemoryAssembler | None = None
+        given = config.memory.store if memory is None else memory
+        if given is None:
+            return
+        if MEMORY_NOTE in section_names:
+            raise ConfigurationError(
+                f"The name {MEMORY_NOTE!r} belongs to the note of what is recalled.",
+                remedy="Give the section of the prompt another name.",
+            )
+        self._assembler = self._open(given, now=now)
+
+    @property
+    def is_there(self) -> bool:
+        """Whether there is any memory."""
+        return self._assembler is not None
+
+    @property
+    def assembler(self) -> "MemoryAssembler":
+        """What recalls.
+
+        Raises:
+            ConfigurationError: No memory is configured.
+        """
+        if self._assembler is None:
+            raise ConfigurationError(
+                "No memory is configured.",
+                remedy="Pass ContextAssembler(memory='sqlite:memory.db'), or set [memory] store.",
+            )
+        return self._assembler
+
+    async def note(
+        self, query: str | None, *, max_tokens: int, counter: TokenCounter
+    ) -> RecalledNote:
+        """Return what is recalled for a query as a note; no trouble with it is an error.
+
+        Args:
+            max_tokens: The most that the note takes, with its label and fence.
+            counter: Counts it.
+        """
+        if not query or not query.strip():
+            return NOTHING_RECALLED
+        if self._assembler is None:
+            return RecalledNote(warnings=(_UNUSED,))
+        try:
+            return await self._recall(query, max_tokens=max_tokens, counter=counter)
+        except Exception as error:  # noqa: BLE001 - a call is worth more than what it would recall
+            problem = str(error) if isinstance(error, AssemblyError) else repr(error)
+            return RecalledNote(warnings=(f"Nothing could be recalled: {problem}",))
+
+    async def close(self) -> None:
+        """Close what was opened here."""
+        await self._opened.aclose()
+
+    async def _recall(self, query: str, *, max_tokens: int, counter: TokenCounter) -> RecalledNote:
+        # With what searches, so that a call without a query loads none of it.
+        from context_assembler.recall.tell_note import room_in_note, tell_note  # noqa: PLC0415
+
+        settings = self._settings
+        room_tokens = room_in_note(max_tokens, count_text=counter.count_text)
+        context = await self.assembler.assemble_context(
+            query,
+            context_types=settings.context_types or None,
+            limit=settings.limit,
+            max_tokens=max(room_tokens, 1),
+            filters=settings.filters,
+            settings=replace(self.assembler.settings, times="dates"),
+            counter=counter,
+        )
+        return tell_note(context, count_text=counter.count_text)
+
+    def _open(self, given: "GivenMemory", *, now: Callable[[], datetime]) -> "MemoryAssembler":
+        from context_assembler.memory_assembler import MemoryAssembler  # noqa: PLC0415
+
+        if isinstance(given, MemoryAssembler):
+            return given
+        embed = None
+        if self._settings.embedder is not None:
+            from context_assembler.embeddings import open_embedder  # noqa: PLC0415
+
+            embed = open_embedder(self._settings.embedder)
+            self._opened.push_async_callback(embed.close)
+        assembler = MemoryAssembler(
+            given,
+            settings=self._settings.recall,
+            embed=embed,
+            clock=lambda: now().timestamp(),
+        )
+        self._opened.push_async_callback(assembler.close)
+        return assembler
