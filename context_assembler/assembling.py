@@ -165,7 +165,7 @@ class Assembling:
         return replace(context, report=report, others=others, respell=respells)
 
     def _build_one(self, gathered: Gathered, events: Sequence[SessionEvent]) -> AssembledContext:
-        context = self._pipeline.build(gathered, events)
+        context = gathered.make_room(partial(self._pipeline.build, events=events))
         counter = gathered.following(events).counter
         outlook = CacheOutlook(
             draft=context.draft,
