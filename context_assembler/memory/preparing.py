@@ -1,10 +1,10 @@
 """Making a record ready to be kept: cleaned, without secrets, with a time and an id."""
 
-import re
 import unicodedata
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
+from functools import lru_cache
 from hashlib import blake2b, sha256
 from typing import Final
 
@@ -16,13 +16,10 @@ from context_assembler.values.memories.records import MemoryRecord
 from context_assembler.values.parts import Json
 from context_assembler.values.texts.cleaning import clean_object, clean_text
 from context_assembler.values.texts.secret_masking import MaskedText, mask_secrets
+from context_assembler.values.texts.secret_signs import may_hold_secret
 
-# Every secret that is looked for is such a run, holds one of the signs, or is the value of a
-# setting so named. A test draws secrets from every pattern that there is.
-_RUN: Final = re.compile(r"[\w-]{20}")
-_LOGIN: Final = re.compile(r"://[^/\s@]+@")  # in a URL
-_SIGNS: Final = ("aws", "accountkey", "bearer", "xox", "eyj", "sq0csp", "hooks.slack", "-----begin")
-_NAMES: Final = ("key", "token", "secret", "passw")
+__all__ = ["PreparedRecord", "may_hold_secret", "normal_text", "prepare_record", "text_leaves"]
+
 _CLEANED: Final = "Characters that no text may hold (NUL, lone surrogates) were taken out."
 _HASH_BYTES: Final = 8
 _SEPARATOR: Final = "\0"
@@ -83,17 +80,6 @@ def prepare_record(
     )
 
 
-def may_hold_secret(text: str) -> bool:
-    """Whether it is worth looking for secrets, which takes ten times as long as this."""
-    if _RUN.search(text) is not None or _LOGIN.search(text) is not None:
-        return True
-    lowered = text.lower()
-    if any(sign in lowered for sign in _SIGNS):
-        return True
-    has_value = "=" in text or ":" in text
-    return has_value and any(name in lowered for name in _NAMES)
-
-
 def normal_text(text: str) -> str:
     """Return the text without what makes no difference: case, width, white space."""
     if not text.isascii():
@@ -142,7 +128,7 @@ def _notices(*, is_cleaned: bool, kinds: list[str]) -> Iterator[str]:
 def _line_of(record: MemoryRecord) -> int | None:
     follows = KINDS[record.kind].follows
     owner = record.session_id if follows == "session" else record.parent_id
-    return None if owner is None else _hash(record.namespace, record.kind, owner)
+    return None if owner is None else _hash_of_line(record.namespace, record.kind, owner)
 
 
 def _digest_of(record: MemoryRecord, text: str, details: Mapping[str, Json]) -> int | None:
@@ -166,6 +152,11 @@ def _id_of(record: MemoryRecord, text: str, created_at: datetime) -> str:
     )
     joined = _SEPARATOR.join(told).encode()
     return f"mem_{blake2b(joined, digest_size=10).hexdigest()}"
+
+
+@lru_cache(1_024)
+def _hash_of_line(namespace: str, kind: str, owner: str) -> int:
+    return _hash(namespace, kind, owner)
 
 
 def _hash(*words: str) -> int:

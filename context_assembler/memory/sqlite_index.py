@@ -7,13 +7,17 @@ those: whoever is about to change a row takes it and its neighbours out first, a
 
 import sqlite3
 from collections.abc import Iterable, Mapping
+from functools import lru_cache
 from hashlib import blake2b
-from typing import Final
+from typing import Final, TypeAlias
 
 from context_assembler.memory.preparing import text_leaves
 from context_assembler.values.codec import load_json
 from context_assembler.values.memories.kinds import KINDS
 from context_assembler.values.memories.words import index_text
+
+Entry: TypeAlias = tuple[int, str, str, str]
+"""A key, the words of its own, those of its neighbours, and its tags."""
 
 CONTEXT_CHARS: Final = 2_000  # of a neighbour; changing this, or any word below, needs a new index
 
@@ -39,7 +43,12 @@ _SIDES: Final[Mapping[str, str]] = {
 
 def add_to_index(connection: sqlite3.Connection, keys: Iterable[int]) -> None:
     """Put the rows as they are into the index."""
-    connection.executemany(_INSERT, (_entry(connection, key) for key in keys))
+    add_entries(connection, (_entry(connection, key) for key in keys))
+
+
+def add_entries(connection: sqlite3.Connection, entries: Iterable[Entry]) -> None:
+    """Put rows into the index, by what they go into it as; in the order of their keys it is fast."""
+    connection.executemany(_INSERT, entries)
 
 
 def take_from_index(connection: sqlite3.Connection, keys: Iterable[int]) -> None:
@@ -64,12 +73,40 @@ def keys_beside(connection: sqlite3.Connection, line: int, key: int) -> list[int
     ]
 
 
-def last_key_of(connection: sqlite3.Connection, line: int) -> int | None:
-    """Return the key of the last record of a line."""
-    row = connection.execute(
-        "SELECT max(key) FROM memory_records WHERE line = ?", (line,)
+def last_of_line(connection: sqlite3.Connection, line: int) -> tuple[int, str] | None:
+    """Return key and text of the last record of a line."""
+    row: tuple[int, str] | None = connection.execute(
+        "SELECT key, text FROM memory_records WHERE line = ? ORDER BY key DESC LIMIT 1", (line,)
     ).fetchone()
-    return None if row[0] is None else int(row[0])
+    return row
+
+
+def entry_of(
+    key: int,
+    *,
+    kind: str,
+    namespace: str,
+    author: str | None,
+    text: str,
+    details: bytes | None,
+    context: str,
+) -> Entry:
+    """Return what a record goes into the index as.
+
+    Args:
+        context: The words of its neighbours, the earlier one's first.
+    """
+    words = index_text(text)
+    if details is not None:
+        words = " ".join((words, *map(index_text, text_leaves(load_json(details)))))
+    if author is not None:
+        words = f"{words} {index_text(author)}"
+    return key, words, context, _tags(namespace, kind)
+
+
+def context_words(text: str) -> str:
+    """Return the words that a record adds to those of its neighbours."""
+    return index_text(text[:CONTEXT_CHARS])
 
 
 def namespace_tag(namespace: str) -> str:
@@ -82,21 +119,28 @@ def kind_tag(kind: str) -> str:
     return f"k{kind.replace('_', '')}0"
 
 
-def _entry(connection: sqlite3.Connection, key: int) -> tuple[int, str, str, str]:
+@lru_cache(1_024)
+def _tags(namespace: str, kind: str) -> str:
+    return f"{namespace_tag(namespace)} {kind_tag(kind)} {_FILLER}"
+
+
+def _entry(connection: sqlite3.Connection, key: int) -> Entry:
     row = connection.execute(f"{_SELECT} WHERE key = ?", (key,)).fetchone()
     kind, namespace, author, text, details, line = row
-    words = index_text(text)
-    if details is not None:
-        words = " ".join((words, *map(index_text, text_leaves(load_json(details)))))
-    if author is not None:
-        words = f"{words} {index_text(author)}"
-    context = "" if line is None or not is_turn_like(kind) else _context(connection, line, key)
-    return key, words, context, f"{namespace_tag(namespace)} {kind_tag(kind)} {_FILLER}"
+    return entry_of(
+        key,
+        kind=kind,
+        namespace=namespace,
+        author=author,
+        text=text,
+        details=details,
+        context="" if line is None or not is_turn_like(kind) else _context(connection, line, key),
+    )
 
 
 def _context(connection: sqlite3.Connection, line: int, key: int) -> str:
     return " ".join(
-        index_text(text[:CONTEXT_CHARS])
+        context_words(text)
         for side in _SIDES.values()
         for (text,) in connection.execute(
             f"SELECT text FROM memory_records WHERE line = ? AND {side}",  # noqa: S608 – our own words

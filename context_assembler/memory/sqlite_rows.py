@@ -1,10 +1,10 @@
 """Records as rows of SQLite, and the conditions under which they are looked for."""
 
 import sqlite3
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC, datetime, timedelta
 from json import dumps
-from typing import Any, Final, TypeAlias
+from typing import Any, Final, NamedTuple, TypeAlias
 
 from context_assembler.errors import MemoryFormatError
 from context_assembler.memory.preparing import PreparedRecord
@@ -32,9 +32,9 @@ KEYS_PER_QUERY: Final = 500
 
 _INSERT: Final = """
     INSERT INTO memory_records (
-        id, kind, namespace, session_id, parent_id, author, line, digest, text, details,
+        key, id, kind, namespace, session_id, parent_id, author, line, digest, text, details,
         created_at, importance, vector, access_count, last_access_at, format_version
-    ) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+    ) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 """
 _UPDATE: Final = """
     UPDATE memory_records SET
@@ -52,12 +52,31 @@ _UPGRADE: Final = "Upgrade the package: pip install --upgrade context-assembler"
 _REPAIR: Final = "Restore the file from a backup, or forget this memory."
 
 
-def insert_row(connection: sqlite3.Connection, prepared: PreparedRecord, memory_id: str) -> int:
-    """Insert the record under that id, and return its key."""
-    values = _values(prepared, created_at=prepared.created_at)
-    key = connection.execute(_INSERT, (memory_id, *values)).lastrowid
-    assert key is not None
-    return key
+class ComingRow(NamedTuple):
+    """A record that is to be inserted, with the key and the id that it gets."""
+
+    key: int
+    memory_id: str
+    prepared: PreparedRecord
+
+
+def next_key(connection: sqlite3.Connection) -> int:
+    """Return the first key that was never used; it stays so for as long as the lock is held."""
+    row = connection.execute(
+        "SELECT seq FROM sqlite_sequence WHERE name = 'memory_records'"
+    ).fetchone()
+    return 1 if row is None else int(row[0]) + 1
+
+
+def insert_rows(connection: sqlite3.Connection, rows: Iterable[ComingRow]) -> None:
+    """Insert the records under their keys and ids."""
+    connection.executemany(
+        _INSERT,
+        (
+            (key, memory_id, *_values(prepared, created_at=prepared.created_at))
+            for key, memory_id, prepared in rows
+        ),
+    )
 
 
 def update_row(connection: sqlite3.Connection, prepared: PreparedRecord, key: int) -> None:

@@ -5,15 +5,11 @@ from collections.abc import Iterable, Sequence
 from typing import Final
 
 from context_assembler.errors import VectorModelError
-from context_assembler.memory.preparing import PreparedRecord, normal_text
-from context_assembler.memory.sqlite_index import (
-    add_to_index,
-    is_turn_like,
-    keys_beside,
-    last_key_of,
-    take_from_index,
-)
-from context_assembler.memory.sqlite_rows import conditions_of, insert_row, update_row
+from context_assembler.memory.preparing import PreparedRecord
+from context_assembler.memory.sqlite_batch import Batch
+from context_assembler.memory.sqlite_index import add_to_index, take_from_index
+from context_assembler.memory.sqlite_replacing import keys_told_of, note_changed_vectors
+from context_assembler.memory.sqlite_rows import conditions_of
 from context_assembler.memory.sqlite_schema import read_state, write_state
 from context_assembler.sqlite.schema import transaction
 from context_assembler.values.memories.records import Remembered, Retention
@@ -32,7 +28,7 @@ def remember_records(
     """
     with transaction(connection):
         _agree_on_model(connection, [p.record.vector for p in prepared if p.record.vector])
-        batch = _Batch(connection)
+        batch = Batch(connection, prepared)
         outcomes = [batch.keep(record) for record in prepared]
         batch.finish()
     return outcomes
@@ -90,72 +86,7 @@ def drop_vectors(connection: sqlite3.Connection) -> None:
         connection.execute("UPDATE memory_records SET vector = NULL WHERE vector IS NOT NULL")
         write_state(connection, "vector_model", None)
         write_state(connection, "vector_dimension", None)
-        _note_changed_vectors(connection)
-
-
-class _Batch:
-    """Records that are kept in one transaction and indexed together, neighbours once."""
-
-    def __init__(self, connection: sqlite3.Connection) -> None:
-        self._connection = connection
-        self._waiting: list[int] = []  # keys that are to be indexed
-        self._open_lines: set[int] = set()  # whose last record waits, too
-
-    def keep(self, prepared: PreparedRecord) -> Remembered:
-        """Insert the record, or replace the one of its id, unless it is there already."""
-        connection, memory_id, notices = self._connection, prepared.memory_id, prepared.notices
-        if prepared.record.id:
-            key = _key_of(connection, memory_id)
-            if key is not None:
-                self.finish()
-                _replace(connection, prepared, key)
-                return Remembered(id=memory_id, outcome="replaced", notices=notices)
-        elif (twin := _find_twin(connection, prepared)) is not None:
-            _raise_importance(connection, twin, prepared)
-            return Remembered(id=twin, outcome="duplicate", notices=notices)
-        memory_id = self._insert(prepared)
-        return Remembered(id=memory_id, outcome="added", notices=notices)
-
-    def finish(self) -> None:
-        """Index what waits."""
-        add_to_index(self._connection, self._waiting)
-        self._waiting.clear()
-        self._open_lines.clear()
-
-    def _insert(self, prepared: PreparedRecord) -> str:
-        line = prepared.line
-        if line is not None and is_turn_like(prepared.record.kind):
-            last_key = None if line in self._open_lines else last_key_of(self._connection, line)
-            if last_key is not None:
-                take_from_index(self._connection, [last_key])
-                self._waiting.append(last_key)
-            self._open_lines.add(line)
-        memory_id = prepared.memory_id
-        try:
-            key = insert_row(self._connection, prepared, memory_id)
-        except sqlite3.IntegrityError:  # a made-up id: the same was said at the same moment
-            memory_id = _free_id(self._connection, memory_id)
-            key = insert_row(self._connection, prepared, memory_id)
-        self._waiting.append(key)
-        return memory_id
-
-
-def _replace(connection: sqlite3.Connection, prepared: PreparedRecord, key: int) -> None:
-    row = connection.execute(
-        "SELECT kind, line, vector IS NOT NULL FROM memory_records WHERE key = ?", (key,)
-    ).fetchone()
-    kind, line, had_vector = row
-    affected = {
-        key,
-        *_keys_told_of(connection, kind, line, key),
-        *_keys_told_of(connection, prepared.record.kind, prepared.line, key),
-    }
-    ordered = sorted(affected)
-    take_from_index(connection, ordered)
-    update_row(connection, prepared, key)
-    add_to_index(connection, ordered)
-    if had_vector or prepared.record.vector is not None:
-        _note_changed_vectors(connection)
+        note_changed_vectors(connection)
 
 
 def _forget(connection: sqlite3.Connection, memory_id: str) -> bool:
@@ -166,55 +97,13 @@ def _forget(connection: sqlite3.Connection, memory_id: str) -> bool:
     if row is None:
         return False
     key, kind, line, had_vector = row
-    beside = _keys_told_of(connection, kind, line, key)
+    beside = keys_told_of(connection, kind, line, key)
     take_from_index(connection, [key, *beside])
     connection.execute("DELETE FROM memory_records WHERE key = ?", (key,))
     add_to_index(connection, beside)
     if had_vector:
-        _note_changed_vectors(connection)
+        note_changed_vectors(connection)
     return True
-
-
-def _keys_told_of(
-    connection: sqlite3.Connection, kind: str, line: int | None, key: int
-) -> list[int]:
-    """Return whose words in the index depend on what stands at that place."""
-    if line is None or not is_turn_like(kind):
-        return []
-    return keys_beside(connection, line, key)
-
-
-def _key_of(connection: sqlite3.Connection, memory_id: str) -> int | None:
-    row = connection.execute("SELECT key FROM memory_records WHERE id = ?", (memory_id,)).fetchone()
-    return None if row is None else int(row[0])
-
-
-def _free_id(connection: sqlite3.Connection, memory_id: str) -> str:
-    free, number = memory_id, 2
-    while _key_of(connection, free) is not None:
-        free = f"{memory_id}-{number}"
-        number += 1
-    return free
-
-
-def _find_twin(connection: sqlite3.Connection, prepared: PreparedRecord) -> str | None:
-    if prepared.digest is None:
-        return None
-    normal = normal_text(prepared.text)
-    rows = connection.execute(
-        "SELECT id, text FROM memory_records WHERE digest = ? ORDER BY key", (prepared.digest,)
-    )
-    # A short hash alone does not prove anything.
-    return next((memory_id for memory_id, text in rows if normal_text(text) == normal), None)
-
-
-def _raise_importance(
-    connection: sqlite3.Connection, memory_id: str, prepared: PreparedRecord
-) -> None:
-    connection.execute(
-        "UPDATE memory_records SET importance = max(importance, ?) WHERE id = ?",
-        (prepared.record.importance, memory_id),
-    )
 
 
 def _agree_on_model(connection: sqlite3.Connection, vectors: Sequence[Vector]) -> None:
@@ -241,8 +130,3 @@ def check_model(vector: Vector, *, model: str | int | None, dimension: str | int
             f"{vector.model!r} with {vector.dimension} dimensions",
             kept=f"{model!r} with {dimension}",
         )
-
-
-def _note_changed_vectors(connection: sqlite3.Connection) -> None:
-    epoch = read_state(connection, "vector_epoch") or 0
-    write_state(connection, "vector_epoch", int(epoch) + 1)

@@ -15,10 +15,11 @@ from context_assembler.memory import (
     import_memories,
     open_memory,
 )
-from context_assembler.memory.preparing import may_hold_secret, text_leaves
+from context_assembler.memory.preparing import text_leaves
 from context_assembler.values.memories.metadata import CodeMetadata
 from context_assembler.values.memories.records import MemoryFilters, MemoryRecord
 from context_assembler.values.texts.secret_masking import _patterns, mask_secrets
+from context_assembler.values.texts.secret_signs import may_hold_secret
 
 SECRET = "ghp_" + "a1B2" * 9
 MASKED = "[masked: GitHub Token]"

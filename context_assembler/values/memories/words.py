@@ -92,6 +92,9 @@ def _parts_of_identifiers(text: str) -> list[str]:
     return [
         part
         for word in _IDENTIFIER.findall(text)
-        if len(word) <= _MAX_IDENTIFIER_CHARS and _HAS_HUMP.search(word) is not None
+        # Most words are ruled out by the second test, which takes a fifth of the third's time.
+        if len(word) <= _MAX_IDENTIFIER_CHARS
+        and not word[1:].islower()
+        and _HAS_HUMP.search(word) is not None
         for part in _HUMP.split(word)
     ]

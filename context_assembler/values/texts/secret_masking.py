@@ -8,6 +8,7 @@ from typing import Any, Final
 
 from context_assembler.errors import MissingExtraError
 from context_assembler.values.texts.secret_settings import SETTING_KIND, find_given_secrets
+from context_assembler.values.texts.secret_signs import KINDS_WITH_SIGN, kinds_to_seek
 
 # The detectors of detect-secrets whose patterns take linear time on any text and hardly ever match
 # anything else. Those left out guess (entropy, public addresses), or backtrack.
@@ -120,12 +121,16 @@ def mask_secrets(text: str) -> MaskedText:
 
 
 def _matches(text: str) -> Iterator[Secret]:
-    for kind, pattern in _patterns():
+    patterns, folded = _patterns(), text.casefold()
+    sought = kinds_to_seek(text, folded)
+    for kind, pattern in patterns:
+        if kind in KINDS_WITH_SIGN and kind not in sought:
+            continue
         for match in pattern.finditer(text):
             group = 0 if kind in _WHOLE_MATCHES else match.lastindex or 0
             start, end = match.span(group)
             yield Secret(kind=kind, start=start, end=end)
-    for kind, start, end in find_given_secrets(text):
+    for kind, start, end in find_given_secrets(text, folded):
         yield Secret(kind=kind, start=start, end=end)
 
 

@@ -60,6 +60,14 @@ _AUTHORIZATION: Final = re.compile(
     (?i:basic|token|digest|apikey) [ ]{1,4} (?=[a-z+/_-]{0,64}[A-Z0-9=]) ([\w.~+/-]{6,}+={0,2})"""
 )
 
+# What the case-folded text of all that is found holds. Folding makes one letter of s and the long s,
+# of k and the Kelvin sign, as ignoring case does, but not of i and those with and without a dot.
+_NAMES: Final = ("key", "token", "secret", "pass", "pwd")
+_GIVEN: Final = re.compile(
+    r"""(?:key|token|secret|passw(?:or)?d|passphrase|pwd)["']?[ \t]{0,4}[=:]"""
+)
+_AUTHORIZED: Final = re.compile(r"author.{1,2}zat")
+
 SETTING_KIND: Final = "Secret in a setting"
 LOGIN_KIND: Final = "Basic Auth Credentials"
 
@@ -95,8 +103,49 @@ class _Setting:
         )
 
 
-def find_given_secrets(text: str) -> Iterator[tuple[str, int, int]]:
-    """Yield the kind of each secret, where it begins, and where it ends."""
+def find_given_secrets(text: str, folded: str) -> Iterator[tuple[str, int, int]]:
+    """Yield the kind of each secret, where it begins, and where it ends.
+
+    Args:
+        folded: The text, case-folded.
+    """
+    if _has_name(folded):
+        if _GIVEN.search(folded) is not None:
+            yield from _find_settings(text)
+        if _may_hold_option(folded):
+            for match in _SPACED.finditer(text):
+                yield SETTING_KIND, *match.span(1)
+    if _AUTHORIZED.search(folded) is not None:
+        for match in _AUTHORIZATION.finditer(text):
+            yield LOGIN_KIND, *match.span(1)
+    if "curl" in folded:
+        yield from _find_logins(text)
+
+
+def may_give_secret(folded: str) -> bool:
+    """Whether a case-folded text is worth a look: where this says no, nothing is found."""
+    is_option, is_given = _may_hold_option(folded), "=" in folded or ":" in folded
+    if (
+        (is_option or is_given)
+        and _has_name(folded)
+        and (is_option or _GIVEN.search(folded) is not None)
+    ):
+        return True
+    return "curl" in folded or _AUTHORIZED.search(folded) is not None
+
+
+def _may_hold_option(folded: str) -> bool:
+    return "--" in folded or "env" in folded
+
+
+def _has_name(folded: str) -> bool:
+    for name in _NAMES:  # noqa: SIM110 – any() takes three times as long
+        if name in folded:
+            return True
+    return False
+
+
+def _find_settings(text: str) -> Iterator[tuple[str, int, int]]:
     at = 0
     while (found := _SETTING.search(text, at)) is not None:
         start = found.start("value")
@@ -104,10 +153,9 @@ def find_given_secrets(text: str) -> Iterator[tuple[str, int, int]]:
         if chars:
             yield SETTING_KIND, start, start + chars
         at = start + chars
-    for match in _SPACED.finditer(text):
-        yield SETTING_KIND, *match.span(1)
-    for match in _AUTHORIZATION.finditer(text):
-        yield LOGIN_KIND, *match.span(1)
+
+
+def _find_logins(text: str) -> Iterator[tuple[str, int, int]]:
     for match in _LOGIN.finditer(text):
         before = text[max(0, match.start() - _MAX_BACK_CHARS) : match.start()]
         if _CURL.search(before.replace("\\\n", " ").rpartition("\n")[2]):

@@ -1,0 +1,47 @@
+"""Putting a record in the place of another one in a SQLite memory store."""
+
+import sqlite3
+
+from context_assembler.memory.preparing import PreparedRecord
+from context_assembler.memory.sqlite_index import (
+    add_to_index,
+    is_turn_like,
+    keys_beside,
+    take_from_index,
+)
+from context_assembler.memory.sqlite_rows import update_row
+from context_assembler.memory.sqlite_schema import read_state, write_state
+
+
+def replace_record(connection: sqlite3.Connection, prepared: PreparedRecord, key: int) -> None:
+    """Put the record where another one was, and index anew what is told of it."""
+    row = connection.execute(
+        "SELECT kind, line, vector IS NOT NULL FROM memory_records WHERE key = ?", (key,)
+    ).fetchone()
+    kind, line, had_vector = row
+    affected = {
+        key,
+        *keys_told_of(connection, kind, line, key),
+        *keys_told_of(connection, prepared.record.kind, prepared.line, key),
+    }
+    ordered = sorted(affected)
+    take_from_index(connection, ordered)
+    update_row(connection, prepared, key)
+    add_to_index(connection, ordered)
+    if had_vector or prepared.record.vector is not None:
+        note_changed_vectors(connection)
+
+
+def keys_told_of(
+    connection: sqlite3.Connection, kind: str, line: int | None, key: int
+) -> list[int]:
+    """Return whose words in the index depend on what stands at that place."""
+    if line is None or not is_turn_like(kind):
+        return []
+    return keys_beside(connection, line, key)
+
+
+def note_changed_vectors(connection: sqlite3.Connection) -> None:
+    """Let whoever keeps vectors in memory read them anew."""
+    epoch = read_state(connection, "vector_epoch") or 0
+    write_state(connection, "vector_epoch", int(epoch) + 1)
