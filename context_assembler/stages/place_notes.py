@@ -10,6 +10,7 @@ from context_assembler.values.messages import CLOCK, Message
 from context_assembler.values.options import ClockSettings
 from context_assembler.values.parts import Origin, Text
 from context_assembler.values.prompt import PromptSection
+from context_assembler.values.recalled_notes import MEMORY_NOTE, leave_out_told
 from context_assembler.values.texts.cleaning import clean_text
 
 _DAYS: Final = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
@@ -29,12 +30,17 @@ _MONTHS: Final = (
 )
 
 
-def place_clock(messages: Sequence[Message], *, settings: ClockSettings) -> tuple[Message, ...]:
+def place_clock(
+    messages: Sequence[Message], *, settings: ClockSettings, last: datetime | None = None
+) -> tuple[Message, ...]:
     """Return the messages with clock notes behind the user messages that need one.
 
     That is the first user message with a time, and each one on another day or more than the gap after
     the last clock note. A note tells the time of the message before it and nothing else, so
     that it is the same at every later call. A clock note that is stored there already stays.
+
+    Args:
+        last: The time of the last clock note before these messages; see `last_told`.
     """
     if not settings.is_enabled:
         return tuple(messages)
@@ -44,7 +50,6 @@ def place_clock(messages: Sequence[Message], *, settings: ClockSettings) -> tupl
         gap=timedelta(seconds=settings.gap_seconds),
     )
     placed: list[Message] = []
-    last: datetime | None = None
     for at, message in enumerate(messages):
         placed.append(message)
         moment = _moment_of(message) if message.is_from_user else None
@@ -56,6 +61,20 @@ def place_clock(messages: Sequence[Message], *, settings: ClockSettings) -> tupl
             placed.append(_note(CLOCK, clock.tell(moment), created_at=message.created_at))
             last = moment
     return tuple(placed)
+
+
+def last_told(messages: Sequence[Message]) -> datetime | None:
+    """Return the time of the last user message that a clock note stands behind; `None`: there is none.
+
+    Args:
+        messages: With their clock notes.
+    """
+    for at in range(len(messages) - 1, -1, -1):
+        message = messages[at]
+        moment = _moment_of(message) if message.is_from_user else None
+        if moment is not None and _has_clock(messages, at):
+            return moment
+    return None
 
 
 def tell_date(messages: Sequence[Message], *, settings: ClockSettings) -> str:
@@ -77,16 +96,19 @@ def append_notes(
 
     They stand behind the last message of the user or of tools and the notes that follow it. A blank
     note is left out, and so is one that says what the latest note of its name says, so that
-    assembling again adds nothing.
+    assembling again adds nothing. What is recalled is told once as long as it is seen.
 
     Args:
         seen: The messages that the model will really see, where some were cut; all by default.
     """
     shown = messages if seen is None else seen
     latest = {m.note: m.text for m in shown if m.kind == "note" and m.note is not None}
+    recalled = [m.text for m in shown if m.kind == "note" and m.note == MEMORY_NOTE]
     fresh: list[Message] = []
     for section in notes:
         text = clean_text(section.content)
+        if section.origin == "memory" and section.name == MEMORY_NOTE:
+            text = leave_out_told(text, recalled)
         is_known = latest.get(section.name) == text
         if section.placement != "note" or not text.strip() or is_known:
             continue
