@@ -1,10 +1,13 @@
 """What every test can rely on: an environment of its own, and the recorded corpus where it lies."""
 
 import os
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
+
+from tests.postgres_server import PostgresServer, serve_postgres
 
 ROOT = Path(__file__).parents[1]
 CORPUS_VARIABLE = "CONTEXT_ASSEMBLER_CORPUS"
@@ -39,3 +42,17 @@ def corpus() -> Path:
 def samples() -> Path:
     """The folder of the sample sessions."""
     return ROOT / "tests" / "samples"
+
+
+@pytest.fixture(scope="session")
+def postgres() -> Iterator[PostgresServer]:
+    """A PostgreSQL server for all tests; skips where its package is absent."""
+    with serve_postgres() as server:
+        yield server
+
+
+@pytest.fixture
+def postgres_url(postgres: PostgresServer) -> Iterator[str]:
+    """The URL of an empty place in it."""
+    with postgres.new_schema() as url:
+        yield url

@@ -22,12 +22,12 @@ from context_assembler.cli.screen import notes, people, print_json, print_note, 
 from context_assembler.errors import ConfigurationError
 from context_assembler.memory import open_memory
 from context_assembler.memory.files import export_memories, import_memories
-from context_assembler.memory.sqlite import SqliteMemoryStore
 from context_assembler.memory_assembler import (
     DEFAULT_LIMIT,
     DEFAULT_MAX_TOKENS,
     MemoryAssembler,
 )
+from context_assembler.ports import OpenedMemoryStore
 from context_assembler.values.memories.codec import encode_memory
 from context_assembler.values.memories.kinds import KINDS, check_kind
 from context_assembler.values.memories.records import (
@@ -261,7 +261,7 @@ def evaluate(
 
 
 @asynccontextmanager
-async def _opened(url: str | None) -> AsyncGenerator[SqliteMemoryStore, None]:
+async def _opened(url: str | None) -> AsyncGenerator[OpenedMemoryStore, None]:
     """Open the memory store of that URL, and close it again."""
     if not url:
         raise ConfigurationError(

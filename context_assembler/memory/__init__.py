@@ -9,7 +9,9 @@ from typing import Final
 
 from context_assembler.errors import ConfigurationError
 from context_assembler.memory.files import export_memories, import_memories
+from context_assembler.memory.postgres import PostgresMemoryStore
 from context_assembler.memory.sqlite import SqliteMemoryStore
+from context_assembler.ports import OpenedMemoryStore
 from context_assembler.values.memories.kinds import KINDS, KindSpec, MemoryKind
 from context_assembler.values.memories.metadata import (
     ChangedFunctionMetadata,
@@ -59,6 +61,7 @@ __all__ = [
     "Metadata",
     "ObservationMetadata",
     "PatternMetadata",
+    "PostgresMemoryStore",
     "RelationMetadata",
     "Remembered",
     "Retention",
@@ -91,18 +94,29 @@ def _open_sqlite(location: str) -> SqliteMemoryStore:
     return SqliteMemoryStore(path)
 
 
-MEMORY_STORES: Final[Mapping[str, Callable[[str], SqliteMemoryStore]]] = {
+def _open_postgres(location: str) -> PostgresMemoryStore:
+    if not location.startswith("//"):
+        raise ConfigurationError(
+            f"'postgresql:{location}' is no URL of a database.",
+            remedy="Write 'postgresql://user@host/database'.",
+        )
+    return PostgresMemoryStore(f"postgresql:{location}")
+
+
+MEMORY_STORES: Final[Mapping[str, Callable[[str], OpenedMemoryStore]]] = {
     "memory": _open_in_memory,
     "sqlite": _open_sqlite,
+    "postgresql": _open_postgres,
+    "postgres": _open_postgres,
 }
 """What opens the location behind the colon; nothing is touched before the first use."""
 
 
-def open_memory(store: str | Path) -> SqliteMemoryStore:
+def open_memory(store: str | Path) -> OpenedMemoryStore:
     """Return the store that a URL names; a path is a SQLite file.
 
     `memory:` keeps memories in this process, `sqlite:memory.db` in a file of the current folder,
-    `sqlite:///var/lib/memory.db` in one elsewhere.
+    `sqlite:///var/lib/memory.db` in one elsewhere, `postgresql://user@host/database` on a server.
 
     Raises:
         ConfigurationError: No bundled store has that scheme, or the location cannot be one.

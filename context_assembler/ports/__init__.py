@@ -2,7 +2,7 @@
 
 from context_assembler.ports.clock import Clock
 from context_assembler.ports.embeddings import Embed, EmbedPurpose
-from context_assembler.ports.memory import MemorySource, MemoryStore
+from context_assembler.ports.memory import MemorySource, MemoryStore, OpenedMemoryStore
 from context_assembler.ports.providers import (
     CheckPayload,
     Provider,
@@ -25,6 +25,7 @@ __all__ = [
     "EmbedPurpose",
     "MemorySource",
     "MemoryStore",
+    "OpenedMemoryStore",
     "Provider",
     "ReadTranscript",
     "SessionStore",

@@ -1,7 +1,7 @@
 """The sockets of memory: what recall needs of a source, and what a store offers beside."""
 
 from collections.abc import AsyncIterator, Mapping, Sequence
-from typing import Protocol, runtime_checkable
+from typing import Protocol, Self, runtime_checkable
 
 from context_assembler.values.memories.records import (
     NO_FILTERS,
@@ -106,3 +106,15 @@ class MemoryStore(MemorySource, Protocol):
     async def close(self) -> None:
         """Let go of files and connections."""
         ...
+
+
+class OpenedMemoryStore(MemoryStore, Protocol):
+    """A memory store that whoever opened it from a URL closes, at the latest by `async with`."""
+
+    async def drop_vectors(self) -> None:
+        """Forget every vector, so that those of another model can come."""
+        ...
+
+    async def __aenter__(self) -> Self: ...
+
+    async def __aexit__(self, *exception: object) -> None: ...

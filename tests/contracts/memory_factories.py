@@ -14,7 +14,7 @@ from typing import Final, Protocol, TypeAlias
 
 import pytest
 
-from context_assembler.memory import open_memory
+from context_assembler.memory import PostgresMemoryStore, open_memory
 from context_assembler.ports import MemorySource, MemoryStore
 from context_assembler.values.memories.records import MemoryFilters, MemoryHit, MemoryRecord
 from context_assembler.values.memories.vectors import Vector
@@ -104,9 +104,15 @@ def _open_sqlite(place: Place) -> MemoryStore:
     return open_memory(f"sqlite:{place.folder / 'memory.db'}")
 
 
+def _open_postgres(place: Place) -> MemoryStore:
+    # A machine that is busy with other things must not let a test fail.
+    return PostgresMemoryStore(place.request.getfixturevalue("postgres_url"), busy_seconds=60)
+
+
 STORES: Final[Mapping[str, OpenStore]] = {
     "memory": _open_in_memory,
     "sqlite": _open_sqlite,
+    "postgresql": _open_postgres,
 }
 
 SOURCES: Final[Mapping[str, OpenSource]] = {}

@@ -1,0 +1,321 @@
+"""Memories in a PostgreSQL database that any number of machines may use at once."""
+
+import time
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any, Final, Self
+
+from context_assembler.errors import InvalidParameterError, UnknownMemoryError
+from context_assembler.memory.postgres_match import TermCounts
+from context_assembler.memory.postgres_pool import ConnectionPools, run
+from context_assembler.memory.postgres_schema import MIGRATIONS, migrate, read_version, writing
+from context_assembler.memory.postgres_search import (
+    find_neighbours,
+    find_record,
+    list_records,
+    read_page,
+    read_stats,
+    search_records,
+)
+from context_assembler.memory.postgres_vectors import drop_vectors
+from context_assembler.memory.postgres_writes import (
+    forget_records,
+    prune_records,
+    remember_records,
+    touch_records,
+)
+from context_assembler.memory.preparing import prepare_record
+from context_assembler.ports import Clock
+from context_assembler.values.memories.records import (
+    NO_FILTERS,
+    MemoryFilters,
+    MemoryHit,
+    MemoryOrder,
+    MemoryRecord,
+    MemoryStats,
+    Remembered,
+    Retention,
+)
+from context_assembler.values.memories.vectors import Vector
+
+if TYPE_CHECKING:
+    from psycopg import AsyncConnection
+
+MAX_LIMIT: Final = 10_000
+_RECORDS_PER_PAGE: Final = 500
+_EMPTY: Final = MemoryStats(
+    records=0,
+    by_kind={},
+    by_namespace={},
+    vectors=0,
+    vector_model=None,
+    vector_dimension=None,
+    oldest_at=None,
+    newest_at=None,
+    bytes=0,
+)
+
+
+class PostgresMemoryStore:
+    """A memory store in a PostgreSQL database.
+
+    Nothing is touched before the first call; reading alone never creates or changes tables.
+    After `close` the next call connects again. One process writes at a time, and the others wait
+    for it; readers wait for nobody. Every event loop has connections of its own.
+
+    Args:
+        url: `postgresql://user:password@host:port/database`, as libpq reads it; what is not there
+            comes from libpq's environment variables, such as `PGPASSWORD`.
+        name: What the source is called in reports.
+        masks_secrets: Whether secrets are masked before a record is kept.
+        finds_duplicates: Whether a record without an id is left out where its kind, namespace and
+            text are there already; of turns of a conversation each is kept.
+        clock: Seconds since 1970, for records without a time of their own.
+        busy_seconds: How long to wait for another process that writes, or for a connection.
+        max_connections: How many are open at most, for each event loop.
+    """
+
+    def __init__(
+        self,
+        url: str,
+        *,
+        name: str = "memory",
+        masks_secrets: bool = True,
+        finds_duplicates: bool = True,
+        clock: Clock = time.time,
+        busy_seconds: float = 10.0,
+        max_connections: int = 8,
+    ) -> None:
+        self.name = name
+        self._masks_secrets = masks_secrets
+        self._finds_duplicates = finds_duplicates
+        self._clock = clock
+        self._busy_seconds = busy_seconds
+        self._counts = TermCounts()
+        self._version = 0
+        self._pools = ConnectionPools(
+            url, prepare=_prepare, busy_seconds=busy_seconds, most=max_connections
+        )
+
+    @property
+    def location(self) -> str:
+        """The store's URL without its password."""
+        return self._pools.location
+
+    async def remember(self, records: Sequence[MemoryRecord]) -> list[Remembered]:
+        """Keep all of the records, or none, and return what became of each, in order.
+
+        A record without an id gets one. A record whose id is there already takes its place; the
+        time of the first stays where the new one has none, and how often it was used.
+
+        Raises:
+            MemoryFormatError: A record holds something that JSON cannot say.
+            VectorModelError: The store keeps vectors of another model.
+            MissingExtraError: psycopg is not installed; or secrets are to be masked, and
+                detect-secrets is not.
+            MemoryUnavailableError: The server cannot be used, or has no pgvector for a vector.
+        """
+        if not records:
+            return []
+        now = self._now()
+        # Made ready before the lock is taken: other writers wait for the server only.
+        prepared = [
+            prepare_record(
+                record,
+                now=now,
+                masks_secrets=self._masks_secrets,
+                finds_duplicates=self._finds_duplicates,
+            )
+            for record in records
+        ]
+        async with self._writing() as connection:
+            return await remember_records(connection, prepared, location=self.location)
+
+    async def search(
+        self,
+        query: str,
+        *,
+        limit: int = 20,
+        filters: MemoryFilters = NO_FILTERS,
+        vector: Vector | None = None,
+    ) -> list[MemoryHit]:
+        """Return at most `limit` records that fit, best first; none where nothing fits.
+
+        Any text is a query: of its words those that say something are looked for, any of them is
+        enough. With a vector those nearest to it are found as well.
+
+        Raises:
+            VectorModelError: The store keeps vectors of another model.
+            MissingExtraError: psycopg is not installed.
+            MemoryUnavailableError: The server cannot be used.
+        """
+        _check_count("limit", limit)
+        async with self._reading() as connection:
+            if connection is None:
+                return []
+            return await search_records(
+                connection,
+                query,
+                limit=limit,
+                filters=filters,
+                vector=vector,
+                counts=self._counts,
+            )
+
+    async def get(self, memory_id: str) -> MemoryRecord:
+        """Return the record of that id.
+
+        Raises:
+            UnknownMemoryError: There is none.
+            MemoryUnavailableError: The server cannot be used.
+        """
+        async with self._reading() as connection:
+            if connection is None:
+                raise UnknownMemoryError(memory_id)
+            return await find_record(connection, memory_id)
+
+    async def list_records(
+        self,
+        *,
+        order: MemoryOrder = "newest",
+        limit: int = 20,
+        filters: MemoryFilters = NO_FILTERS,
+    ) -> list[MemoryRecord]:
+        """Return at most `limit` records in that order; `last_accessed` leaves out the others.
+
+        Raises:
+            MemoryUnavailableError: The server cannot be used.
+        """
+        _check_count("limit", limit)
+        async with self._reading() as connection:
+            if connection is None:
+                return []
+            return await list_records(connection, order=order, limit=limit, filters=filters)
+
+    async def neighbours(
+        self, memory_ids: Sequence[str], *, before: int = 2, after: int = 2
+    ) -> Mapping[str, tuple[MemoryRecord, ...]]:
+        """Return by id what stands around each record in its session or parent, oldest first.
+
+        The records themselves are left out, and ids that are not there.
+
+        Raises:
+            MemoryUnavailableError: The server cannot be used.
+        """
+        _check_count("before", before)
+        _check_count("after", after)
+        async with self._reading() as connection:
+            if connection is None:
+                return {}
+            return await find_neighbours(connection, memory_ids, before=before, after=after)
+
+    async def forget(self, memory_ids: Sequence[str]) -> list[str]:
+        """Remove the records, and return the ids of those that were there.
+
+        Raises:
+            MemoryUnavailableError: The server cannot be used.
+        """
+        async with self._writing() as connection:
+            return await forget_records(connection, memory_ids)
+
+    async def touch(self, memory_ids: Sequence[str]) -> None:
+        """Note that the records were used; ids that are not there are passed over.
+
+        Raises:
+            MemoryUnavailableError: The server cannot be used.
+        """
+        moment = self._now()
+        async with self._writing() as connection:
+            await touch_records(connection, memory_ids, moment=moment)
+
+    async def prune(self, retention: Retention) -> list[str]:
+        """Remove what the bounds do not cover, and return the ids, the oldest first.
+
+        Raises:
+            MemoryUnavailableError: The server cannot be used.
+        """
+        now = self._now()
+        async with self._writing() as connection:
+            return await prune_records(connection, retention, now=now)
+
+    async def drop_vectors(self) -> None:
+        """Forget every vector, so that those of another model can come.
+
+        Raises:
+            MemoryUnavailableError: The server cannot be used.
+        """
+        async with self._writing() as connection:
+            await drop_vectors(connection)
+
+    async def export(self, *, filters: MemoryFilters = NO_FILTERS) -> AsyncIterator[MemoryRecord]:
+        """Yield the records in the order of storing; those that are stored meanwhile are seen too.
+
+        Raises:
+            MemoryFormatError: A row is damaged, or of a newer version.
+            MemoryUnavailableError: The server cannot be used.
+        """
+        after_key = 0
+        while True:
+            async with self._reading() as connection:
+                if connection is None:
+                    return
+                page = await read_page(
+                    connection, after_key=after_key, count=_RECORDS_PER_PAGE, filters=filters
+                )
+            if not page:
+                return
+            for after_key, record in page:  # noqa: B007 – the last key is where to go on
+                yield record
+
+    async def stats(self) -> MemoryStats:
+        """Return what the store holds.
+
+        Raises:
+            MemoryUnavailableError: The server cannot be used.
+        """
+        async with self._reading() as connection:
+            return _EMPTY if connection is None else await read_stats(connection)
+
+    async def close(self) -> None:
+        """Close the connections."""
+        await self._pools.close()
+        self._version = 0
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *exception: object) -> None:
+        await self.close()
+
+    @asynccontextmanager
+    async def _reading(self) -> AsyncGenerator["AsyncConnection[Any] | None"]:
+        """Lend a connection; `None` where the database holds no tables of ours yet."""
+        async with self._pools.connection() as connection:
+            if self._version == 0:
+                self._version = await read_version(connection, location=self.location)
+            yield connection if self._version > 0 else None
+
+    @asynccontextmanager
+    async def _writing(self) -> AsyncGenerator["AsyncConnection[Any]"]:
+        async with self._pools.connection() as connection:
+            if self._version < len(MIGRATIONS):
+                await migrate(connection, location=self.location, seconds=self._busy_seconds)
+                self._version = len(MIGRATIONS)
+            async with writing(connection, seconds=self._busy_seconds):
+                yield connection
+
+    def _now(self) -> datetime:
+        return datetime.fromtimestamp(self._clock(), UTC)
+
+
+async def _prepare(connection: "AsyncConnection[Any]") -> None:
+    # Compiling a query takes longer than any of ours does.
+    await run(connection, "SET jit = off")
+
+
+def _check_count(name: str, given: int) -> None:
+    if not 0 <= given <= MAX_LIMIT:
+        raise InvalidParameterError(
+            name, given, rule=f"must be from 0 to {MAX_LIMIT}", remedy="Ask for fewer, or for any."
+        )

@@ -1,0 +1,173 @@
+"""Records as rows of PostgreSQL, and the conditions under which they are looked for."""
+
+from datetime import UTC, datetime
+from typing import Any, Final, TypeAlias
+
+from context_assembler.errors import MemoryFormatError
+from context_assembler.memory.preparing import PreparedRecord
+from context_assembler.values.codec import load_json
+from context_assembler.values.json_shapes import is_object
+from context_assembler.values.leaf_codecs import FieldError
+from context_assembler.values.memories.codec import MEMORY_FORMAT_VERSION, decode_details
+from context_assembler.values.memories.kinds import KINDS, check_kind
+from context_assembler.values.memories.metadata import Metadata
+from context_assembler.values.memories.records import MemoryFilters, MemoryRecord
+from context_assembler.values.memories.vectors import Vector
+from context_assembler.values.parts import Json
+
+Row: TypeAlias = tuple[Any, ...]
+
+COLUMNS: Final = (
+    "r.key, r.id, r.kind, r.namespace, r.session_id, r.parent_id, r.author, r.text, "
+    "r.details::text, r.created_at, r.importance, r.codes, "
+    "CASE WHEN r.codes IS NOT NULL "
+    "THEN (SELECT value FROM memory_state WHERE name = 'vector_model') END, "
+    "r.access_count, r.last_access_at, r.format_version"
+)
+COLUMNS_COUNT: Final = 16
+
+INSERT: Final = """
+    INSERT INTO memory_records (
+        id, kind, namespace, session_id, parent_id, author, line, digest, text, details,
+        created_at, importance, codes, access_count, last_access_at, format_version, words
+    ) VALUES (
+        %(id)s, %(kind)s, %(namespace)s, %(session_id)s, %(parent_id)s, %(author)s, %(line)s,
+        %(digest)s, %(text)s, %(details)s::json, %(created_at)s, %(importance)s, %(codes)s,
+        %(access_count)s, %(last_access_at)s, %(format_version)s, %(words)s::tsvector
+    )
+"""
+# The time stays where the new record has none of its own, and so does how often it was used.
+UPDATE: Final = """
+    UPDATE memory_records SET
+        kind = %(kind)s, namespace = %(namespace)s, session_id = %(session_id)s,
+        parent_id = %(parent_id)s, author = %(author)s, line = %(line)s, digest = %(digest)s,
+        text = %(text)s, details = %(details)s::json,
+        created_at = coalesce(%(own_created_at)s, created_at), importance = %(importance)s,
+        codes = %(codes)s, access_count = greatest(access_count, %(access_count)s),
+        last_access_at = greatest(last_access_at, %(last_access_at)s),
+        format_version = %(format_version)s
+    WHERE id = %(id)s
+"""
+_UPGRADE: Final = "Upgrade the package: pip install --upgrade context-assembler"
+_REPAIR: Final = "Restore the database from a backup, or forget this memory."
+
+
+def values_of(prepared: PreparedRecord, *, words: str = "") -> dict[str, object]:
+    """Return what stands in the record's row, by the names in `INSERT` and `UPDATE`."""
+    record = prepared.record
+    return {
+        "id": prepared.memory_id,
+        "kind": record.kind,
+        "namespace": record.namespace,
+        "session_id": record.session_id,
+        "parent_id": record.parent_id,
+        "author": record.author,
+        "line": prepared.line,
+        "digest": prepared.digest,
+        "text": prepared.text,
+        "details": None if prepared.details is None else prepared.details.decode(),
+        "created_at": prepared.created_at,
+        "own_created_at": record.created_at,
+        "importance": record.importance,
+        "codes": None if record.vector is None else record.vector.codes,
+        "access_count": record.access_count,
+        "last_access_at": record.last_access_at,
+        "format_version": MEMORY_FORMAT_VERSION,
+        "words": words,
+    }
+
+
+def read_record(row: Row) -> MemoryRecord:
+    """Return the record of a row that was selected by `COLUMNS`.
+
+    Raises:
+        MemoryFormatError: The row is damaged, or of a newer version.
+    """
+    (_, memory_id, kind, namespace, session_id, parent_id, author, text, details) = row[:9]
+    (created_at, importance, codes, model, access_count, last_access_at, version) = row[9:16]
+    if version > MEMORY_FORMAT_VERSION:
+        reason = f"it has format version {version}, this package reads {MEMORY_FORMAT_VERSION}"
+        raise _unreadable(memory_id, reason, _UPGRADE)
+    metadata, extras = _read_details(memory_id, kind, details)
+    return MemoryRecord(
+        id=memory_id,
+        kind=kind,
+        text=text,
+        namespace=namespace,
+        session_id=session_id,
+        parent_id=parent_id,
+        author=author,
+        created_at=in_utc(created_at),
+        importance=importance,
+        metadata=metadata,
+        extras=extras,
+        vector=None if codes is None else Vector(model=model, codes=codes),
+        access_count=access_count,
+        last_access_at=None if last_access_at is None else in_utc(last_access_at),
+    )
+
+
+def in_utc(moment: datetime) -> datetime:
+    """Return a time that the server told in its own zone."""
+    return moment.astimezone(UTC)
+
+
+def conditions_of(filters: MemoryFilters) -> tuple[str, dict[str, object]]:
+    """Return what comes behind `WHERE` for rows `r`, and its values; `true` for no filters."""
+    parts: list[str] = []
+    values: dict[str, object] = {}
+    for column, wanted in (
+        ("kind", filters.kinds),
+        ("namespace", filters.namespaces),
+        ("session_id", filters.session_ids),
+        ("parent_id", filters.parent_ids),
+        ("author", filters.authors),
+    ):
+        if wanted:
+            parts.append(f"r.{column} = ANY(%({column}s)s)")
+            values[f"{column}s"] = storable(wanted)
+    for column, unwanted in (
+        ("id", filters.excluded_ids),
+        ("session_id", filters.excluded_session_ids),
+    ):
+        if unwanted:
+            parts.append(f"coalesce(r.{column}, '') <> ALL(%(no_{column}s)s)")
+            values[f"no_{column}s"] = storable(unwanted)
+    for test, name, bound in (
+        ("r.created_at >=", "since", filters.since),
+        ("r.created_at <", "until", filters.until),
+        ("r.importance >=", "least_importance", filters.least_importance),
+    ):
+        if bound is not None:
+            parts.append(f"{test} %({name})s")
+            values[name] = bound
+    return " AND ".join(parts) or "true", values
+
+
+def storable(names: tuple[str, ...] | list[str]) -> list[str]:
+    """Return those of the names that a database can hold; no record has any of the others."""
+    return [name for name in names if "\0" not in name and _is_unicode(name)]
+
+
+def _is_unicode(name: str) -> bool:
+    return not any("\ud800" <= character <= "\udfff" for character in name)
+
+
+def _read_details(
+    memory_id: str, kind: str, dumped: str | None
+) -> tuple[Metadata | None, dict[str, Json]]:
+    if kind not in KINDS:
+        raise _unreadable(memory_id, f"its kind {kind!r} is not known", _UPGRADE)
+    if dumped is None:
+        return None, {}
+    try:
+        details = load_json(dumped.encode())
+        if not is_object(details):
+            raise FieldError("details", "not an object")
+        return decode_details(check_kind(kind), details)
+    except ValueError as error:
+        raise _unreadable(memory_id, str(error), _REPAIR) from None
+
+
+def _unreadable(memory_id: str, reason: str, remedy: str) -> MemoryFormatError:
+    return MemoryFormatError(where=f"The memory {memory_id!r}", reason=reason, remedy=remedy)
