@@ -19,17 +19,18 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from hashlib import blake2b
+from itertools import takewhile
 from pathlib import Path
 from statistics import median
 from typing import Any, Final
 
-from benchmarks.usage_kinds import kinds_of, why_estimated, why_uncountable
+from benchmarks.usage_kinds import kinds_of, why_estimated, why_low, why_uncountable
 from context_assembler.errors import AssemblyError
 from context_assembler.limits import ModelRegistry
 from context_assembler.stages.build_system_prompt import SystemPromptBuilder
 from context_assembler.stages.split_window import count_draft
 from context_assembler.stages.transform_messages import MessageTransformer
-from context_assembler.tokens import counter_for
+from context_assembler.tokens import TokenCounter, counter_for
 from context_assembler.transcripts import read_transcript
 from context_assembler.values.calibration import (
     LEAST_TOKENS,
@@ -42,7 +43,7 @@ from context_assembler.values.draft import Draft, Parameters
 from context_assembler.values.limits import ModelLimits
 from context_assembler.values.messages import Message
 from context_assembler.values.parts import Part, Text, Thinking, ToolCall
-from context_assembler.values.reading import as_number, as_object, as_text
+from context_assembler.values.reading import as_array, as_number, as_object, as_text
 from context_assembler.values.standing import with_numbers
 from context_assembler.values.tools import ToolChoice
 
@@ -120,6 +121,7 @@ def count_row(recorded: dict[str, Any], *, provider: str) -> Row | str:
         return f"not readable: {error}"
     counter = counter_for(limits, protocol=provider)
     read = _without_old_reasoning(draft)
+    apart = _apart_tokens(recorded["request"], counter)
     return Row(
         provider=provider,
         id=recorded["id"],
@@ -131,8 +133,8 @@ def count_row(recorded: dict[str, Any], *, provider: str) -> Row | str:
         uncountable=why_uncountable(recorded, provider=provider),
         estimated=why_estimated(read, recorded, provider=provider),
         charged_tokens=charged,
-        counted_tokens=count_draft(draft, counter=counter),
-        read_tokens=count_draft(read, counter=counter),
+        counted_tokens=count_draft(draft, counter=counter) + apart,
+        read_tokens=count_draft(read, counter=counter) + apart,
         counter=counter.name,
         source=recorded["path"],
     )
@@ -152,6 +154,14 @@ def read_draft(request: dict[str, Any], *, provider: str, limits: ModelLimits) -
         else transformed.messages,
         tools=read.tools,
     )
+
+
+def _apart_tokens(request: Mapping[str, Any], counter: TokenCounter) -> int:
+    """Return the frames of system messages that were sent one by one: we send them as one."""
+    sent = (as_object(one) for key in ("messages", "input") for one in as_array(request.get(key)))
+    led = sum(1 for _ in takewhile(lambda one: one.get("role") in ("system", "developer"), sent))
+    led += bool(request.get("instructions"))
+    return max(0, led - 1) * (counter.count_system("a") - counter.count_text("a"))
 
 
 def _as_sent(message: Message) -> Message:
@@ -347,6 +357,17 @@ def print_worst(rows: Iterable[Row], *, count: int) -> None:
             )
 
 
+def print_low_texts(rows: Iterable[Row]) -> None:
+    print("\nText-only requests that are counted more than 10 % too low:")
+    for row in rows:
+        is_low = row.kinds == ("text",) and row.uncountable is row.estimated is None
+        if is_low and row.error < -0.10 and row.is_first_party:
+            print(
+                f"  {row.provider} {row.id} {row.model}: counted {row.read_tokens}, charged "
+                f"{row.charged_tokens} ({row.error:+.0%}): {why_low(row.counter)}"
+            )
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description="Compare counts with reported usage.")
     parser.add_argument("folder", type=Path)
@@ -362,6 +383,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 0
     print_groups(groups)
     print_worst(rows, count=options.worst)
+    print_low_texts(rows)
     print("\nNot read:")
     for reason, number in sorted(unread.items(), key=lambda pair: -pair[1]):
         print(f"  {number:4} {reason[:110]}")

@@ -130,6 +130,17 @@ def why_estimated(draft: Draft, recorded: Mapping[str, Any], *, provider: str) -
     return None
 
 
+def why_low(counter: str) -> str:
+    """Say why a request of text alone is counted too low: nothing but its words can be unknown.
+
+    Counted by a reconstruction of the vocabulary (`ctok`, as scripts/fit_estimator.py uses it), the
+    requests to Claude that are listed come to the token: their frames are right.
+    """
+    if counter.startswith("~"):
+        return "the vocabulary is not public, and the estimate of so few words does not even out"
+    return "not known"
+
+
 def _hides_reasoning(part: Part) -> bool:
     if isinstance(part, Thinking):
         return bool(as_object(part.block).get("encrypted_content"))

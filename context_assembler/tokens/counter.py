@@ -156,8 +156,9 @@ class ModelTokenCounter:
             typed = tool_as_typescript(tool, marks_lines=marks_lines)
             return self.count_text(typed) + self._frame.tool
         if self._frame.tool_form == "words":
-            words, properties = tool_as_words(tool)
-            return self.count_text(words) + self._frame.tool + properties * self._frame.property
+            words, types = tool_as_words(tool)
+            tokens = sum(map(self.count_text, words))
+            return tokens + self._frame.tool + types * self._frame.type
         definition = {
             "name": tool.name,
             "description": tool.description,

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from functools import cache
 from math import ceil
 from pathlib import Path
+from string import ascii_letters
 from typing import Any, Final
 
 from context_assembler.values.token_count import CountMethod, TokenCount
@@ -98,15 +99,45 @@ def _score(text: str, family: _Family) -> float:
     first_bytes = raw if is_ascii else raw.translate(None, CONTINUATION_BYTES)
     classes = first_bytes.translate(family.classes)
     score = _weigh(classes, family.any_classes) + _weigh(raw, family.any_bytes)
+    least = 0
     if family.pair_steps:
         codes = pair_codes(first_bytes, family.pair_kinds)
         score += PAIR_STEP * sum(codes.translate(family.pair_steps))
+        least = _least_tokens(first_bytes, codes, family.pair_kinds)
     if is_ascii:
-        return score
+        return max(score, least)
     for marker, patterns, prefixes in family.scripts:
         if marker in classes:
             score += _weigh(classes, patterns) + _weigh(raw, prefixes)
-    return score
+    return max(score, least)
+
+
+def _least_tokens(first_bytes: bytes, codes: bytes, kinds: bytes) -> int:
+    """Return the pieces that no tokenizer joins: words, groups of digits, marks behind a word."""
+    letters, marks, starts = _pieces(kinds)
+    begun = codes.translate(starts)
+    pieces = begun.count(1) + 2 * begun.count(2) + (kinds[first_bytes[0]] in letters)
+    return pieces + (kinds[first_bytes[-1]] in marks)
+
+
+@cache
+def _pieces(kinds: bytes) -> tuple[frozenset[int], frozenset[int], bytes]:
+    """Return the kinds of Latin letters and of marks, and by the code of a pair the pieces it tells of.
+
+    A mark before a word may be one piece with it, so it is a piece of its own where a blank follows.
+    """
+    letters, marks, blanks, digits = (
+        frozenset(kinds[byte] for byte in found)
+        for found in (ascii_letters.encode(), b"!#$%&()*+,-./:;=?@[]_{}~", b" \n", b"0")
+    )
+    before = marks | blanks | digits
+    starts = bytearray(PAIR_KINDS**2)
+    for code in range(PAIR_KINDS**2):
+        kind, earlier = divmod(code, PAIR_KINDS)
+        begins = kind in letters and earlier in before
+        starts[code] = begins or kind in digits or (kind in blanks and earlier in marks)
+        starts[code] += kind in digits and earlier in blanks  # which stand alone before digits
+    return letters, marks, bytes(starts)
 
 
 def pair_codes(first_bytes: bytes, kinds: bytes) -> bytes:

@@ -35,7 +35,7 @@ def frame_tokens(message: Message, *, frame: Frame, limits: ModelLimits) -> int:
     if says_more:
         tokens += frame.message + (frame.reply if message.role == "assistant" else 0)
     is_split = frame.splits_replies and message.role == "assistant"
-    joint = max(JOINT_TOKENS, frame.message) if is_split else JOINT_TOKENS
+    joint = max(frame.joint, frame.message) if is_split else frame.joint
     tokens += max(0, len(message.parts) - calls - results - 1) * joint
     if message.kind == "summary" or _is_fenced(message, limits):
         tokens += FENCE_TOKENS

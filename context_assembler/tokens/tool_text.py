@@ -38,16 +38,16 @@ def tool_as_typescript(tool: ToolSpec, *, marks_lines: bool = True) -> str:
     return f"{comment}type {tool.name} = {arguments} => any;\n\n"
 
 
-def tool_as_words(tool: ToolSpec) -> tuple[str, int]:
-    """Return the words of the definition, a line each, and how many properties it has.
+def tool_as_words(tool: ToolSpec) -> tuple[list[str], int]:
+    """Return the words of the definition, and of how many values it states the type.
 
-    Words are names, descriptions and choices: what Gemini on Vertex AI counts of a definition,
+    Words are names, descriptions, choices and what is required: what Gemini counts of a definition,
     neither punctuation nor keywords.
     """
     found = list(_words(tool.input_schema, depth=0))
     words = [tool.name, tool.description, *(word for word, _ in found)]
-    properties = sum(is_property for _, is_property in found)
-    return "\n".join(word for word in words if word), properties
+    types = sum(is_type for _, is_type in found)
+    return [word for word in words if word], types
 
 
 def words_of(value: Json) -> Iterator[str]:
@@ -64,15 +64,18 @@ def words_of(value: Json) -> Iterator[str]:
 
 
 def _words(schema: Json, *, depth: int) -> Iterator[tuple[str, bool]]:
-    """Yield each word, and whether it is the name of a property."""
+    """Yield each word; an empty one, and true, for a type."""
     if not is_object(schema) or depth > _MAX_DEPTH:
         return
+    if depth and schema.get("type"):
+        yield "", True
     if depth and isinstance(description := schema.get("description"), str):
         yield description, False
-    yield from ((str(choice), False) for choice in _listed(schema.get("enum")))
+    for listed in ("enum", "required"):
+        yield from ((str(name), False) for name in _listed(schema.get(listed)))
     if is_object(properties := schema.get("properties")):
         for name, inner in properties.items():
-            yield name, True
+            yield name, False
             yield from _words(inner, depth=depth + 1)
     for inner in (schema.get("items"), *_listed(schema.get("anyOf"))):
         yield from _words(inner, depth=depth + 1)

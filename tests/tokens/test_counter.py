@@ -250,7 +250,7 @@ OVERHEADS = {
     "claude-opus-4-7": 675,
     "claude-opus-5-5": 354,
     "claude-3-haiku": 497,
-    "gemini-4-argon": 0,
+    "gemini-4-argon": 9,
     "grok-4.7": 24,
 }
 
@@ -335,7 +335,7 @@ FRAMED: dict[str, tuple[str, str | None, int, int, int]] = {
     "Claude frames no system prompt": ("claude-opus-5-5", "anthropic", 1, 0, 354),
     "o3 in Chat Completions": ("o3", None, 2, 4, 17),
     "o3 in Responses": ("o3", "openai_responses", 2, 4, 10),
-    "Gemini frames nothing": ("gemini-2.5-pro", "gemini", 0, 0, 0),
+    "Gemini frames each text by one": ("gemini-2.5-pro", "gemini", 0, 1, 9),
     "Gemini on Vertex AI": ("vertex_ai/gemini-2.5-pro", "gemini", 0, 0, 0),
 }
 
@@ -370,10 +370,24 @@ def test_gemini_on_vertex_reads_the_words_of_a_definition_alone() -> None:
         for model_id in ("gemini-2.5-pro", "vertex_ai/gemini-2.5-pro")
     )
 
-    words_tokens = vertex.count_text("look\nLook.\nat")
+    words_tokens = sum(map(vertex.count_text, ["look", "Look.", "at"]))
 
-    assert vertex.count_tool(spec) == words_tokens + 2
-    assert direct.count_tool(spec) == words_tokens + 20 + 8
+    assert vertex.count_tool(spec) == words_tokens + 1 + 1
+    assert direct.count_tool(spec) == words_tokens + 8 + 10
+
+
+def test_gemini_frames_each_message_but_nothing_between_its_texts() -> None:
+    direct, vertex = (
+        counter_for(REGISTRY.get(model_id), protocol="gemini")
+        for model_id in ("gemini-2.5-pro", "vertex_ai/gemini-2.5-pro")
+    )
+    texts = ("What is 2+2?", "And 3+3?")
+    words_tokens = sum(map(direct.count_text, texts))
+
+    for role in ("user", "assistant"):
+        said = message(*map(Text, texts), role=role)
+        assert direct.count_message(said) == words_tokens + 1
+        assert vertex.count_message(said) == words_tokens
 
 
 WORDS = counter_for(REGISTRY.get("gemini-2.0-flash"))

@@ -117,9 +117,10 @@ def test_earlier_models_read_one_mark_for_all_lines_of_a_description() -> None:
     assert written == ["// A.\n\n  B.\ntype f = () => any;\n\n", "type f = () => any;\n\n"]
 
 
-def test_words_are_names_descriptions_and_choices() -> None:
+def test_words_are_names_descriptions_choices_and_what_is_required() -> None:
     schema: dict[str, Any] = {
         "type": "object",
+        "required": ["unit", "days"],
         "description": "not read",
         "properties": {
             "unit": {"enum": ["C", "F"], "description": "Of the scale."},
@@ -129,14 +130,14 @@ def test_words_are_names_descriptions_and_choices() -> None:
         },
     }
 
-    words, properties = tool_as_words(tool(schema, "Tell the weather."))
+    words, types = tool_as_words(tool(schema, "Tell the weather."))
 
-    assert words.splitlines()[1:] == [
-        "Tell the weather.",
+    assert words[1:] == [
+        *("Tell the weather.", "unit", "days"),
         *("unit", "Of the scale.", "C", "F"),
         *("days", "day", "when", "hour", "odd"),
     ]
-    assert properties == 6
+    assert types == 4
 
 
 def test_words_that_nest_without_end_end() -> None:
