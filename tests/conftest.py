@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 
+from tests.memory.qdrant_server import serve_qdrant
 from tests.postgres_server import PostgresServer, serve_postgres
 
 ROOT = Path(__file__).parents[1]
@@ -56,3 +57,10 @@ def postgres_url(postgres: PostgresServer) -> Iterator[str]:
     """The URL of an empty place in it."""
     with postgres.new_schema() as url:
         yield url
+
+
+@pytest.fixture
+def qdrant_url() -> Iterator[str]:
+    """The URL of an empty server that speaks Qdrant's protocol."""
+    with serve_qdrant() as server:
+        yield server.url

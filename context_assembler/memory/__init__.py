@@ -8,9 +8,18 @@ from pathlib import Path
 from typing import Final
 
 from context_assembler.errors import ConfigurationError
+from context_assembler.memory.field_names import FieldNames
 from context_assembler.memory.files import export_memories, import_memories
+from context_assembler.memory.lancedb import open_lancedb, open_lancedb_table, open_lancedb_url
 from context_assembler.memory.postgres import PostgresMemoryStore
+from context_assembler.memory.qdrant import (
+    open_qdrant,
+    open_qdrant_collection,
+    open_qdrant_url,
+)
+from context_assembler.memory.row_store import RowMemoryStore
 from context_assembler.memory.sqlite import SqliteMemoryStore
+from context_assembler.memory.table_source import TableSource
 from context_assembler.ports import OpenedMemoryStore
 from context_assembler.values.memories.kinds import KINDS, KindSpec, MemoryKind
 from context_assembler.values.memories.metadata import (
@@ -51,6 +60,7 @@ __all__ = [
     "EventMetadata",
     "ExperienceMetadata",
     "FactMetadata",
+    "FieldNames",
     "KindSpec",
     "LearningMetadata",
     "MemoryFilters",
@@ -65,13 +75,19 @@ __all__ = [
     "RelationMetadata",
     "Remembered",
     "Retention",
+    "RowMemoryStore",
     "SessionMetadata",
     "SqliteMemoryStore",
+    "TableSource",
     "ValueMetadata",
     "Vector",
     "export_memories",
     "import_memories",
+    "open_lancedb",
+    "open_lancedb_table",
     "open_memory",
+    "open_qdrant",
+    "open_qdrant_collection",
 ]
 
 
@@ -108,6 +124,8 @@ MEMORY_STORES: Final[Mapping[str, Callable[[str], OpenedMemoryStore]]] = {
     "sqlite": _open_sqlite,
     "postgresql": _open_postgres,
     "postgres": _open_postgres,
+    "lancedb": open_lancedb_url,
+    "qdrant": open_qdrant_url,
 }
 """What opens the location behind the colon; nothing is touched before the first use."""
 
@@ -116,7 +134,8 @@ def open_memory(store: str | Path) -> OpenedMemoryStore:
     """Return the store that a URL names; a path is a SQLite file.
 
     `memory:` keeps memories in this process, `sqlite:memory.db` in a file of the current folder,
-    `sqlite:///var/lib/memory.db` in one elsewhere, `postgresql://user@host/database` on a server.
+    `sqlite:///var/lib/memory.db` in one elsewhere, `postgresql://user@host/database` on a server, `lancedb:FOLDER#TABLE` in a table
+    of LanceDB, `qdrant:http://host:6333#COLLECTION` in a collection of Qdrant.
 
     Raises:
         ConfigurationError: No bundled store has that scheme, or the location cannot be one.

@@ -109,10 +109,27 @@ def _open_postgres(place: Place) -> MemoryStore:
     return PostgresMemoryStore(place.request.getfixturevalue("postgres_url"), busy_seconds=60)
 
 
+def _open_lancedb(place: Place) -> MemoryStore:
+    pytest.importorskip("lancedb")
+    return open_memory(f"lancedb:{place.folder / 'lance'}")
+
+
+def _open_qdrant(place: Place) -> MemoryStore:
+    pytest.importorskip("qdrant_client")
+    return open_memory(f"qdrant:{place.folder / 'qdrant'}")
+
+
+def _open_qdrant_server(place: Place) -> MemoryStore:
+    return open_memory(f"qdrant:{place.request.getfixturevalue('qdrant_url')}")
+
+
 STORES: Final[Mapping[str, OpenStore]] = {
     "memory": _open_in_memory,
     "sqlite": _open_sqlite,
     "postgresql": _open_postgres,
+    "lancedb": _open_lancedb,
+    "qdrant": _open_qdrant,
+    "qdrant_server": _open_qdrant_server,
 }
 
 SOURCES: Final[Mapping[str, OpenSource]] = {}

@@ -1,0 +1,229 @@
+"""Memories as rows of engines that know no SQL: what stands in a row, and tests on it."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta
+from typing import Any, Final, Literal, TypeAlias
+
+from context_assembler.errors import AssemblyError, MemoryFormatError, VectorModelError
+from context_assembler.memory.preparing import PreparedRecord, text_leaves
+from context_assembler.memory.vector_scan import load_numpy
+from context_assembler.values.codec import load_json
+from context_assembler.values.json_shapes import is_object
+from context_assembler.values.memories.codec import MEMORY_FORMAT_VERSION, decode_memory
+from context_assembler.values.memories.records import MemoryFilters, MemoryRecord
+from context_assembler.values.memories.vectors import Vector
+from context_assembler.values.parts import Json
+
+Row: TypeAlias = dict[str, Any]
+"""A record's fields by the name of the column; `words` and `context` are what it is found by.
+
+`place` is the order of storing, `line` what records stand in a row in, `digest` the hash of what
+makes two records the same. Times are microseconds since 1970.
+"""
+
+TEXT_COLUMNS: Final = (
+    "id",
+    "kind",
+    "namespace",
+    "session_id",
+    "parent_id",
+    "author",
+    "text",
+    "details",
+)
+WHOLE_COLUMNS: Final = (
+    "line",
+    "digest",
+    "created_at",
+    "access_count",
+    "last_access_at",
+    "format_version",
+    "place",
+)
+COLUMNS: Final = (*TEXT_COLUMNS, *WHOLE_COLUMNS, "importance")
+
+_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+_MICROSECOND: Final = timedelta(microseconds=1)
+_REPAIR: Final = "Forget this memory, or restore it from a backup."
+_SAME: Final = (
+    "id",
+    "kind",
+    "text",
+    "namespace",
+    "session_id",
+    "parent_id",
+    "author",
+    "importance",
+    "access_count",
+)
+
+
+RowOperator: TypeAlias = Literal["in", "not in", "=", ">=", "<"]
+
+
+@dataclass(frozen=True, slots=True)
+class RowTest:
+    """A condition that a row must meet; a row without a value is in nothing, and beyond no bound."""
+
+    column: str
+    operator: RowOperator
+    value: Any
+
+
+@dataclass(frozen=True, slots=True)
+class VectorModel:
+    """Which vectors a table keeps."""
+
+    name: str
+    dimension: int
+
+    def check(self, vector: Vector) -> None:
+        """Refuse a vector that cannot be compared with these.
+
+        Raises:
+            VectorModelError: It is of another model or dimension.
+        """
+        if (vector.model, vector.dimension) != (self.name, self.dimension):
+            raise VectorModelError(
+                f"{vector.model!r} with {vector.dimension} dimensions",
+                kept=f"{self.name!r} with {self.dimension}",
+            )
+
+
+def tests_of(filters: MemoryFilters) -> list[RowTest]:
+    """Return the tests that the filters amount to."""
+    return [
+        RowTest(test.column, test.operator, to_stamp(test.value))
+        if isinstance(test.value, datetime)
+        else test
+        for test in plain_tests(filters)
+    ]
+
+
+def plain_tests(filters: MemoryFilters) -> list[RowTest]:
+    """Return the tests that the filters amount to, with times as they are."""
+    lists: tuple[tuple[str, RowOperator, Sequence[str]], ...] = (
+        ("kind", "in", filters.kinds),
+        ("namespace", "in", filters.namespaces),
+        ("session_id", "in", filters.session_ids),
+        ("parent_id", "in", filters.parent_ids),
+        ("author", "in", filters.authors),
+        ("id", "not in", filters.excluded_ids),
+        ("session_id", "not in", filters.excluded_session_ids),
+    )
+    bounds: tuple[tuple[str, RowOperator, datetime | float | None], ...] = (
+        ("created_at", ">=", filters.since),
+        ("created_at", "<", filters.until),
+        ("importance", ">=", filters.least_importance),
+    )
+    return [
+        *(RowTest(column, operator, list(values)) for column, operator, values in lists if values),
+        *(
+            RowTest(column, operator, bound)
+            for column, operator, bound in bounds
+            if bound is not None
+        ),
+    ]
+
+
+def make_row(prepared: PreparedRecord, *, place: int) -> Row:
+    """Return the record as a row, without what it is found by."""
+    record = prepared.record
+    accessed = record.last_access_at
+    codes = None if record.vector is None else memoryview(record.vector.codes).cast("b")
+    return {
+        "id": prepared.memory_id,
+        "kind": record.kind,
+        "namespace": record.namespace,
+        "session_id": record.session_id,
+        "parent_id": record.parent_id,
+        "author": record.author,
+        "line": prepared.line,
+        "digest": prepared.digest,
+        "text": prepared.text,
+        "details": None if prepared.details is None else prepared.details.decode(),
+        "created_at": to_stamp(prepared.created_at),
+        "importance": record.importance,
+        "access_count": record.access_count,
+        "last_access_at": None if accessed is None else to_stamp(accessed),
+        "format_version": MEMORY_FORMAT_VERSION,
+        "place": place,
+        "vector": None if codes is None else [float(code) for code in codes],
+    }
+
+
+def read_row(row: Row, model: VectorModel | None) -> MemoryRecord:
+    """Return the record of a row.
+
+    Raises:
+        MemoryFormatError: The row is damaged, or of a newer version.
+    """
+    where = f"The memory {row['id']!r}"
+    encoded: dict[str, Json] = {name: row[name] for name in _SAME}
+    encoded["version"] = row["format_version"]
+    encoded |= _details_of(row, where)
+    try:
+        record = decode_memory(encoded, where=where)
+    except MemoryFormatError:
+        raise
+    except AssemblyError as error:
+        raise MemoryFormatError(where=where, reason=error.problem, remedy=_REPAIR) from error
+    accessed = row["last_access_at"]
+    return replace(
+        record,
+        created_at=to_moment(row["created_at"]),
+        last_access_at=None if accessed is None else to_moment(accessed),
+        vector=None if model is None else pack_vector(row.get("vector"), model.name),
+    )
+
+
+def text_of(row: Row) -> str:
+    """Return all that a record is found by: its text, its details and its author."""
+    parts: list[str] = [row["text"]]
+    if row["details"] is not None:
+        parts += text_leaves(load_json(row["details"].encode()))
+    if row["author"] is not None:
+        parts.append(row["author"])
+    return "\n".join(parts)
+
+
+def pack_vector(numbers: Any, model: str) -> Vector | None:
+    """Return the vector of an engine's numbers; `None` where they have no direction."""
+    if numbers is None:
+        return None
+    numpy = load_numpy()
+    exact = numpy.asarray(numbers, dtype=numpy.float64)
+    largest = numpy.abs(exact).max(initial=0.0)
+    if not 0 < largest < numpy.inf:
+        return None
+    return Vector(model=model, codes=numpy.rint(exact * (127 / largest)).astype("int8").tobytes())
+
+
+def unit_numbers(vector: Vector) -> list[float]:
+    """Return the vector as numbers, of length 1."""
+    numbers = memoryview(vector.codes).cast("b")
+    length = sum(n * n for n in numbers) ** 0.5
+    return [n / length for n in numbers]
+
+
+def to_stamp(moment: datetime) -> int:
+    """Return a time as microseconds since 1970."""
+    return (moment - _EPOCH) // _MICROSECOND
+
+
+def to_moment(stamp: int) -> datetime:
+    """Return the time that `to_stamp` was given, in UTC."""
+    return _EPOCH + timedelta(microseconds=stamp)
+
+
+def _details_of(row: Row, where: str) -> dict[str, Json]:
+    if row["details"] is None:
+        return {}
+    try:
+        details = load_json(row["details"].encode())
+    except ValueError as error:
+        raise MemoryFormatError(where=where, reason=str(error), remedy=_REPAIR) from None
+    if not is_object(details):
+        raise MemoryFormatError(where=where, reason="its details are no object", remedy=_REPAIR)
+    return dict(details)
