@@ -12,6 +12,7 @@ from context_assembler.values.limits import ModelLimits
 from context_assembler.values.parts import JsonObject
 from context_assembler.values.report import ReportEntry, Violation
 from context_assembler.values.tool_changes import NO_CHANGES, ChangeForms
+from context_assembler.values.vouching import SpelledPayload
 
 
 class CheckPayload(Protocol):
@@ -53,6 +54,7 @@ class Provider:
             replaced by a text that names them, tools left out, parameters corrected. Pure, and
             twice is the same as once; the number of messages stays.
         render: Spell a draft as keyword arguments for the SDK; adapts it first.
+        spell: The same, with what of it was kept of an earlier payload.
         read_reply: Read an SDK's reply object or its dict; the draft gives tools their names back.
         matches_reply: Whether a reply is of this provider's shape.
         check_payload: The provider's rules.
@@ -66,6 +68,7 @@ class Provider:
     name: str
     adapt: Callable[[Draft], tuple[Draft, tuple[ReportEntry, ...]]]
     render: Callable[[Draft], Payload]
+    spell: Callable[[Draft], SpelledPayload]
     read_reply: Callable[[Any, Draft | None], Reply]
     matches_reply: Callable[[Any], bool]
     check_payload: CheckPayload

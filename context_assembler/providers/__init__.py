@@ -14,6 +14,7 @@ from context_assembler.values.context import Payload, ProviderFunctions
 from context_assembler.values.draft import Draft
 from context_assembler.values.limits import ModelLimits
 from context_assembler.values.report import Violation
+from context_assembler.values.vouching import is_approved
 
 PROVIDERS: Final[Mapping[str, Provider]] = {
     "anthropic": ANTHROPIC,
@@ -71,9 +72,21 @@ def _check(name: str, payload: Payload, draft: Draft) -> list[Violation]:
     return PROVIDERS[name].check_payload(payload, limits=draft.limits)
 
 
+def _render_checked(name: str, draft: Draft) -> tuple[Payload, list[Violation]]:
+    spelled = PROVIDERS[name].spell(draft)
+    check = partial(PROVIDERS[name].check_payload, limits=draft.limits)
+    if is_approved(spelled, draft, provider=name, check=check):
+        return spelled.payload, []
+    return spelled.payload, check(spelled.payload)
+
+
 # What an assembled context carries along; plain functions, so that it can be pickled.
 PROVIDER_FUNCTIONS: Final[Mapping[str, ProviderFunctions]] = {
-    name: ProviderFunctions(render=provider.render, check=partial(_check, name))
+    name: ProviderFunctions(
+        render=provider.render,
+        check=partial(_check, name),
+        render_checked=partial(_render_checked, name),
+    )
     for name, provider in PROVIDERS.items()
 }
 

@@ -191,7 +191,7 @@ def _apply(
     settled: list[Message] = []
     rows: list[ReportEntry] = []
     for message in messages:
-        if all(map(_is_plain, message.parts)):
+        if all(map(is_plain, message.parts)):
             settled.append(message)
             continue
         changes: list[Change] = []
@@ -205,7 +205,7 @@ def _apply(
     return settled, rows
 
 
-def _is_plain(part: Part) -> bool:
+def is_plain(part: Part) -> bool:
     """Whether a part is nothing that a provider could not take."""
     if isinstance(part, ToolResult):
         return all(isinstance(inner, Text) and not inner.extras for inner in part.content)

@@ -11,6 +11,7 @@ from context_assembler.values.messages import Message
 from context_assembler.values.options import CachePolicy
 from context_assembler.values.parts import Part
 from context_assembler.values.prompt import SystemPrompt
+from context_assembler.values.spelled import SpelledSession
 from context_assembler.values.tool_changes import ToolPlan
 from context_assembler.values.tools import ToolChoice, ToolSpec
 
@@ -48,7 +49,8 @@ class Draft:
 
     `tool_plan` tells how the model is told of tools that came or went since its epoch began; without
     one `tools` are all there is. `fenced` are the places of the system messages that the provider
-    has no place for as such; they are told of when they are found, and not again.
+    has no place for as such; they are told of when they are found, and not again. `spelled` is what
+    earlier requests of the session were spelled as: nothing but time depends on it.
     """
 
     limits: ModelLimits
@@ -60,6 +62,7 @@ class Draft:
     cache: CachePolicy = "auto"
     tool_plan: ToolPlan | None = None
     fenced: frozenset[int] = frozenset()
+    spelled: SpelledSession | None = field(default=None, repr=False, compare=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

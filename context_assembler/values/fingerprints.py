@@ -1,7 +1,7 @@
 """Fingerprints of what stands in front of a message."""
 
 import json
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from hashlib import blake2b
 from typing import Final
 
@@ -39,19 +39,18 @@ def _pieces(value: Json) -> Iterator[tuple[int, Json]]:
         waiting += [(depth + 1, entry) for entry in reversed(inner)]
 
 
-def rolling_fingerprints(
-    head: Json, units: Iterable[Json], *, restarts: Collection[int] = ()
-) -> tuple[str, ...]:
-    """Return one fingerprint per boundary: element *i* stands for the head and the first *i* units.
+def roll_on(before: str, units: Iterable[tuple[Json, bool]], *, head: str) -> list[str]:
+    """Return a fingerprint behind each unit: it stands for that and all before it.
 
-    `None` is a unit of which nothing is sent: it changes nothing.
+    `None` is a unit of which nothing is sent: it changes nothing. A unit beside which `True` stands
+    stands for all units before it: behind it only the head and what follows counts.
 
     Args:
-        restarts: Units, by their indexes, that stand for all units before them: behind these only
-            the head and what follows counts.
+        before: The fingerprint in front of the first unit.
+        head: The fingerprint of what stands before all units.
     """
-    prints = [digest_json(head)]
-    for index, unit in enumerate(units):
-        before = prints[0] if index in restarts else prints[-1]
-        prints.append(prints[-1] if unit is None else digest_json(unit, after=before))
-    return tuple(prints)
+    prints = [before]
+    for unit, restarts in units:
+        earlier = head if restarts else prints[-1]
+        prints.append(prints[-1] if unit is None else digest_json(unit, after=earlier))
+    return prints[1:]

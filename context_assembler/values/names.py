@@ -1,7 +1,7 @@
 """Names and ids in the spelling that a provider takes."""
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
 
@@ -68,8 +68,9 @@ def respell_names(names: Iterable[str], *, rule: NameRule) -> dict[str, str]:
 class _CallIds:
     """Gives each call an id of its own, and each result the id of the call it answers."""
 
-    def __init__(self, rule: NameRule) -> None:
+    def __init__(self, rule: NameRule, taken: Collection[str]) -> None:
         self._rule = rule
+        self._taken = taken
         self._used: set[str] = set()
         self._attempts: dict[str, int] = {}
         self._pending: dict[str, list[str]] = {}
@@ -78,7 +79,7 @@ class _CallIds:
     def of_call(self, call_id: str) -> str:
         attempt = self._attempts.get(call_id, 0)
         spelled = call_id if attempt == 0 and self._rule.allows(call_id) else None
-        while spelled is None or spelled in self._used:
+        while spelled is None or spelled in self._used or spelled in self._taken:
             spelled = self._rule.respell(call_id, attempt=attempt)
             attempt += 1
         self._attempts[call_id] = max(attempt, 1)
@@ -99,14 +100,19 @@ class _CallIds:
         self._pending.clear()
 
 
-def spell_call_ids(messages: Sequence[Message], *, rule: NameRule) -> list[tuple[str, ...]]:
+def spell_call_ids(
+    messages: Sequence[Message], *, rule: NameRule, taken: Collection[str] = ()
+) -> list[tuple[str, ...]]:
     """Return for each message the ids of its calls and results, in the order of its parts.
 
     An id that the provider takes and that stands for one call only is kept; a repeated one gets a
     spelling per occurrence, and results follow their calls. What a message gets depends on the
     messages before it alone, so that a longer history never re-spells an earlier id.
+
+    Args:
+        taken: What calls of earlier messages were sent with, which none of these refers to.
     """
-    ids = _CallIds(rule)
+    ids = _CallIds(rule, taken)
     spelled: list[tuple[str, ...]] = []
     for message in messages:
         if message.tool_calls:

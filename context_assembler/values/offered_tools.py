@@ -9,6 +9,7 @@ from context_assembler.values.names import NameRule, respell_names
 from context_assembler.values.parts import Json
 from context_assembler.values.report import ReportEntry
 from context_assembler.values.schemas.root_objects import root_object_schema
+from context_assembler.values.spelled import facts_of
 from context_assembler.values.tool_changes import ToolPlan
 from context_assembler.values.tools import ToolSpec
 from context_assembler.values.wire import plain_json
@@ -121,7 +122,7 @@ def wire_names(
     """
     native = dict(native_names or {})
     own = (tool.name for tool in known_tools(draft) if not tool.native_specs)
-    called = (call.name for message in draft.messages for call in message.tool_calls)
+    called = facts_of(draft.messages, draft.spelled).called
     return respell_names({*own, *called} - native.keys(), rule=rule) | native
 
 

@@ -84,6 +84,24 @@ def _places(container: Json) -> Iterable[Json]:
     return list(container) if is_object(container) else range(len(container))
 
 
+def fresh_json(value: Json) -> Json:
+    """Return a copy whose dicts and lists nobody else holds; texts and numbers are the same ones."""
+    try:
+        return _fresh(value)
+    except RecursionError:
+        return _plain_by_levels(value, _VERBATIM)
+
+
+def _fresh(value: Json) -> Json:
+    # Asked for by identity, which is fast: most of a payload is copied at every step.
+    kind: object = value.__class__
+    if kind is dict:
+        return {k: v if isinstance(v, str) else _fresh(v) for k, v in value.items()}
+    if kind is list:
+        return [v if isinstance(v, str) else _fresh(v) for v in value]
+    return value
+
+
 def compact_json(value: Json) -> str:
     """Return the value as JSON text without spaces, keys in their own order."""
     return json.dumps(value, ensure_ascii=False, separators=(",", ":"))

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from context_assembler.values.fingerprints import digest_json, rolling_fingerprints
+from context_assembler.values.fingerprints import digest_json, roll_on
 from context_assembler.values.reading import (
     as_array,
     as_number,
@@ -121,11 +121,15 @@ def test_reading_takes_anything() -> None:
 
 
 def test_fingerprints_depend_on_everything_before_them() -> None:
-    first = rolling_fingerprints("head", ["a", "b"])
+    first = roll_on("head", [("a", False), ("b", False)], head="head")
 
-    assert len(first) == 3
-    assert rolling_fingerprints("head", ["a"]) == first[:2]
-    assert rolling_fingerprints("other", ["a", "b"])[2] != first[2]
+    assert len(first) == 2
+    assert roll_on("head", [("a", False)], head="head") == first[:1]
+    assert roll_on(first[0], [("b", False)], head="head") == first[1:]
+    assert roll_on("other", [("a", False), ("b", False)], head="other")[1] != first[1]
+    assert roll_on(first[0], [("b", True)], head="head") == roll_on(
+        "head", [("b", False)], head="head"
+    )
     assert digest_json({"a": 1, "b": 2}) != digest_json({"b": 2, "a": 1})
 
 

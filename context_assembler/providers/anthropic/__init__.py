@@ -4,7 +4,7 @@ from typing import Final
 
 from context_assembler.ports import Provider
 from context_assembler.providers.anthropic.adapt import adapt
-from context_assembler.providers.anthropic.render import fingerprints, render
+from context_assembler.providers.anthropic.render import fingerprints, render, spell
 from context_assembler.providers.anthropic.reply import matches_reply, read_reply
 from context_assembler.providers.anthropic.rules import check_payload
 from context_assembler.providers.anthropic.settings import tool_search
@@ -14,6 +14,7 @@ ANTHROPIC: Final = Provider(
     name="anthropic",
     adapt=adapt,
     render=render,
+    spell=spell,
     read_reply=read_reply,
     matches_reply=matches_reply,
     check_payload=check_payload,

@@ -15,6 +15,7 @@ from context_assembler.values.adapting import adapt_messages, judge_foreign, jud
 from context_assembler.values.draft import Draft
 from context_assembler.values.limits import ModelLimits
 from context_assembler.values.media.media_rules import MediaRules
+from context_assembler.values.messages import Message
 from context_assembler.values.offered_tools import (
     declared_tools,
     drop_allowed,
@@ -22,6 +23,7 @@ from context_assembler.values.offered_tools import (
     leave_strict,
 )
 from context_assembler.values.report import ReportEntry
+from context_assembler.values.spelled import facts_of, knows_plain
 from context_assembler.values.summaries import settle_summaries
 
 IMAGE_TYPES: Final = ("image/jpeg", "image/png", "image/gif", "image/webp")
@@ -97,17 +99,7 @@ def adapt(draft: Draft) -> tuple[Draft, tuple[ReportEntry, ...]]:
     Source:
         https://platform.claude.com/docs/en/api/versioning (2026-10-21; read 2026-11-27)
     """
-    rules = media_rules(draft.limits)
-    told, summary_rows = settle_summaries(draft.messages, provider=PROVIDER)
-    judges = [
-        judge_own(told),
-        judge_foreign(provider=PROVIDER),
-        judge_blank,
-        judge_unanswered(draft.messages),
-        judge_media(rules=rules, limits=draft.limits),
-    ]
-    told, thought_rows = leave_thoughts(told)
-    messages, rows = adapt_messages(told, judges=judges, rules=rules)
+    messages, rows = _adapt_messages(draft)
     declared = declared_tools(draft, provider=PROVIDER)
     tools, foreign_rows = leave_out_foreign(declared, provider=PROVIDER)
     tools, strict_rows = leave_strict(tools, object_to=StrictGate().object_to)
@@ -119,13 +111,29 @@ def adapt(draft: Draft) -> tuple[Draft, tuple[ReportEntry, ...]]:
     adapted, place_rows = tell_displaced(adapted)
     return adapted, (
         *tool_rows,
-        *summary_rows,
-        *thought_rows,
         *rows,
         *place_rows,
         *budget_rows,
         *heat_rows,
     )
+
+
+def _adapt_messages(draft: Draft) -> tuple[tuple[Message, ...], list[ReportEntry]]:
+    if knows_plain(draft.messages, draft.spelled):
+        has_thoughts = facts_of(draft.messages, draft.spelled).has_thoughts
+        return leave_thoughts(draft.messages) if has_thoughts else (draft.messages, [])
+    rules = media_rules(draft.limits)
+    told, summary_rows = settle_summaries(draft.messages, provider=PROVIDER)
+    judges = [
+        judge_own(told),
+        judge_foreign(provider=PROVIDER),
+        judge_blank,
+        judge_unanswered(draft.messages),
+        judge_media(rules=rules, limits=draft.limits),
+    ]
+    told, thought_rows = leave_thoughts(told)
+    messages, rows = adapt_messages(told, judges=judges, rules=rules)
+    return messages, [*summary_rows, *thought_rows, *rows]
 
 
 def _drop_budget(draft: Draft) -> tuple[Draft, list[ReportEntry]]:

@@ -52,7 +52,10 @@ _OF_SYSTEM_MESSAGES: Final = ("clear_at", "output_config")
 
 def needed_betas(payload: JsonObject) -> list[str]:
     """Return the betas without which the API would refuse the payload, sorted."""
-    features = set(find_features(payload))
+    return _betas_of(set(find_features(payload)))
+
+
+def _betas_of(features: set[str]) -> list[str]:
     return sorted(beta for beta, needs in BETAS.items() if needs & features)
 
 
@@ -63,12 +66,22 @@ def asked_betas(payload: JsonObject) -> set[str]:
     return {name.strip() for name in map(as_text, names) if name.strip()}
 
 
-def add_beta_header(payload: dict[str, Json]) -> None:
+def add_beta_header(
+    payload: dict[str, Json],
+    *,
+    known: frozenset[str] = frozenset(),
+    places: slice = slice(0, 0),
+) -> None:
     """Ask in place for the betas that the payload needs, beside the headers it has; for none else.
 
     `client.messages.create` takes the header, so that no other method of the SDK is needed.
+
+    Args:
+        known: What the messages at these places use, as `features_of_messages` finds it.
     """
-    needed = needed_betas(payload)
+    messages: list[Json] = payload["messages"]
+    others = [*messages[: places.start], *messages[places.stop :]]
+    needed = _betas_of({*find_features({**payload, "messages": others}), *known})
     if needed:
         names = sorted({*needed, *asked_betas(payload)})
         headers = as_object(payload.get("extra_headers"))
@@ -89,7 +102,12 @@ def find_features(payload: JsonObject) -> Iterator[str]:
         yield f"edit {as_text(edit.get('type'))}"
     for _, tool in objects_in(body.get("tools")):
         yield f"tool {as_text(tool.get('type'))}"
-    for _, message in objects_in(body.get("messages")):
+    yield from features_of_messages(body.get("messages"))
+
+
+def features_of_messages(messages: Json) -> Iterator[str]:
+    """Yield what messages use."""
+    for _, message in objects_in(messages):
         if message.get("role") == "system":
             for name in _OF_SYSTEM_MESSAGES:
                 if message.get(name) is not None:

@@ -45,10 +45,11 @@ def _mark_head(payload: dict[str, Json], rule: CacheRule) -> None:
 
 def _mark_long_step(messages: list[dict[str, Json]]) -> None:
     """Mark a block that still sees the end of the previous request: before the last reply."""
-    replies = [i for i, message in enumerate(messages) if message["role"] == "assistant"]
-    if not replies:
+    places = reversed(range(len(messages)))
+    reply = next((i for i in places if messages[i]["role"] == "assistant"), None)
+    if reply is None:
         return
-    step = [(i, j) for i in range(replies[-1], len(messages)) for j in range(_width(messages[i]))]
+    step = [(i, j) for i in range(reply, len(messages)) for j in range(_width(messages[i]))]
     if len(step) < _LOOKBACK_BLOCKS:
         return
     for i, j in reversed(step[: _LOOKBACK_BLOCKS - 1]):

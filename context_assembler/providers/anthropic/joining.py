@@ -12,7 +12,20 @@ from context_assembler.values.reading import as_text
 
 
 def join_units(units: Iterable[Unit], *, takes_system: bool) -> list[dict[str, Json]]:
-    """Return alternating messages, user first, or a compaction of the API's own.
+    """Return alternating messages, user first, or a compaction of the API's own."""
+    messages = join_turns(units, takes_system=takes_system)
+    return [*opening_for(messages), *messages]
+
+
+def opening_for(messages: Sequence[dict[str, Json]]) -> list[dict[str, Json]]:
+    """Return what has to stand in front of messages: the user speaks first."""
+    if not messages or messages[0]["role"] == "user" or _opens_with_compaction(messages[0]):
+        return []
+    return [{"role": "user", "content": [{"type": "text", "text": OPENING}]}]
+
+
+def join_turns(units: Iterable[Unit], *, takes_system: bool) -> list[dict[str, Json]]:
+    """Return alternating messages, as they stand behind others.
 
     Neighbours of one role become one message. In a user message the tool results come first, or the
     request is refused; system messages close it, as a message of their own where the model
@@ -32,9 +45,6 @@ def join_units(units: Iterable[Unit], *, takes_system: bool) -> list[dict[str, J
         else:
             before: list[dict[str, Json]] = messages[-1]["content"] if messages else []
             messages.extend(_close_turn(list(run), before=before, takes_system=takes_system))
-    if messages and messages[0]["role"] != "user" and not _opens_with_compaction(messages[0]):
-        opening = {"role": "user", "content": [{"type": "text", "text": OPENING}]}
-        messages.insert(0, opening)
     return messages
 
 

@@ -1,26 +1,38 @@
 """A draft as keyword arguments of the Messages API."""
 
+from collections.abc import Mapping
+from functools import partial
 from typing import Final
 
 from context_assembler.errors import EmptySessionError
 from context_assembler.providers.anthropic.adapt import adapt
-from context_assembler.providers.anthropic.betas import add_beta_header
-from context_assembler.providers.anthropic.blocks import THINKING_TYPES, place_compaction
+from context_assembler.providers.anthropic.betas import add_beta_header, features_of_messages
+from context_assembler.providers.anthropic.blocks import PROVIDER, THINKING_TYPES, place_compaction
 from context_assembler.providers.anthropic.cache_marks import add_cache_marks
 from context_assembler.providers.anthropic.containers import render_container
-from context_assembler.providers.anthropic.joining import join_units, strip_prefill
+from context_assembler.providers.anthropic.joining import join_turns, opening_for, strip_prefill
 from context_assembler.providers.anthropic.settings import (
     render_parameters,
     render_tool_choice,
     render_tools,
     system_blocks,
 )
-from context_assembler.providers.anthropic.units import Unit, render_units, tool_names
+from context_assembler.providers.anthropic.units import (
+    ID_RULE,
+    Unit,
+    offered_names,
+    spell_units,
+    tool_names,
+)
 from context_assembler.values.context import Payload
 from context_assembler.values.draft import Draft
-from context_assembler.values.fingerprints import rolling_fingerprints
+from context_assembler.values.fenced_messages import OPENING
 from context_assembler.values.limits import ModelLimits
 from context_assembler.values.parts import Json
+from context_assembler.values.spelled import Speller, spell_history
+from context_assembler.values.spelled_prints import fingerprints_of
+from context_assembler.values.vouching import SpelledPayload
+from context_assembler.values.wire import fresh_json
 
 RENDER_VERSION: Final = 1
 
@@ -32,16 +44,23 @@ def render(draft: Draft) -> Payload:
         UnsupportedRequestError: The Messages API cannot express the request for this model.
         EmptySessionError: No message has anything to send.
     """
+    return spell(draft).payload
+
+
+def spell(draft: Draft) -> SpelledPayload:
+    """Return the payload with what of it was kept of an earlier one; raises as `render` does."""
     draft, _ = adapt(draft)
     names = tool_names(draft)
     tools = render_tools(draft, names)
     system = system_blocks(draft.system.text)
-    takes_system = draft.limits.supports("mid_conversation_system")
-    messages = join_units(render_units(draft, names), takes_system=takes_system)
-    if not messages:
+    spelled = spell_history(draft.messages, _speller(draft, names), draft.spelled)
+    conversation = [*map(fresh_json, spelled.settled), *spelled.rest]
+    if not conversation:
         raise EmptySessionError(draft.session_id)
     payload: Payload = {"model": draft.limits.wire_id}
     payload |= render_parameters(draft)
+    before = opening_for(conversation)
+    messages = [*before, *conversation]
     strip_prefill(messages, may_think=_may_think(payload, draft.limits))
     if system:
         payload["system"] = system
@@ -52,8 +71,30 @@ def render(draft: Draft) -> Payload:
     payload["messages"] = messages
     if draft.cache == "auto":
         add_cache_marks(payload, draft.limits.cache)
-    add_beta_header(payload)
-    return payload
+    kept, start = draft.spelled, len(before)
+    known = (
+        kept.features_of("anthropic betas", spelled.settled, features_of_messages) if kept else ()
+    )
+    places = slice(start, start + len(spelled.settled))
+    add_beta_header(payload, known=frozenset(known), places=places)
+    return SpelledPayload(
+        payload=payload,
+        key="messages",
+        before=len(before),
+        settled=spelled.settled,
+        opening={"role": "user", "content": [{"type": "text", "text": OPENING}]},
+    )
+
+
+def _speller(draft: Draft, names: Mapping[str, str]) -> Speller[Unit, dict[str, Json]]:
+    takes_system = draft.limits.supports("mid_conversation_system")
+    return Speller(
+        name=PROVIDER,
+        surroundings=(names, offered_names(draft, names), takes_system),
+        id_rule=ID_RULE,
+        spell=partial(spell_units, draft=draft, names=names),
+        add=lambda _, units: join_turns(units, takes_system=takes_system),
+    )
 
 
 def _may_think(payload: Payload, limits: ModelLimits) -> bool:
@@ -76,9 +117,14 @@ def fingerprints(draft: Draft) -> tuple[str, ...]:
     names = tool_names(draft)
     tools = render_tools(draft, names)
     head = ["anthropic", RENDER_VERSION, system_blocks(draft.system.text), tools]
-    units = render_units(draft, names)
-    restarts = {at for at, unit in enumerate(units) if place_compaction(unit.blocks) is not None}
-    return rolling_fingerprints(head, map(_identity, units), restarts=restarts)
+    return fingerprints_of(
+        draft.messages,
+        _speller(draft, names),
+        draft.spelled,
+        head=head,
+        identity=_identity,
+        restarts=lambda unit: place_compaction(unit.blocks) is not None,
+    )
 
 
 def _identity(unit: Unit) -> Json:

@@ -1,12 +1,13 @@
 """Tools that came or went, as the Messages API is told of them behind the history."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
 from context_assembler.providers.anthropic.blocks import PROVIDER
 from context_assembler.providers.anthropic.settings import client_tool
 from context_assembler.values.draft import Draft
 from context_assembler.values.limits import ModelLimits
+from context_assembler.values.messages import Message
 from context_assembler.values.offered_tools import plan_for
 from context_assembler.values.parts import Json
 from context_assembler.values.tool_changes import (
@@ -17,6 +18,8 @@ from context_assembler.values.tool_changes import (
     is_told_alike,
 )
 from context_assembler.values.tools import ToolSpec
+
+CHANGE_TYPES: Final = frozenset({"tool_addition", "tool_removal"})
 
 _FORMS: Final = ChangeForms(adds=True, redefines=True, withdraws="note")
 
@@ -35,7 +38,9 @@ def change_forms(limits: ModelLimits) -> ChangeForms:
     return _FORMS if is_own and limits.supports("mid_conversation_system") else NO_CHANGES
 
 
-def change_blocks(draft: Draft, names: Mapping[str, str]) -> dict[int, tuple[dict[str, Json], ...]]:
+def change_blocks(
+    messages: Sequence[Message], draft: Draft, names: Mapping[str, str]
+) -> dict[int, tuple[dict[str, Json], ...]]:
     """Return the blocks of the notes that tell of changed tools, by the index of their message.
 
     A tool that was known before is named, another one is defined.
@@ -45,7 +50,7 @@ def change_blocks(draft: Draft, names: Mapping[str, str]) -> dict[int, tuple[dic
         return {}
     known = {tool.name: tool for tool in draft.tools}
     blocks: dict[int, tuple[dict[str, Json], ...]] = {}
-    for at, message in enumerate(draft.messages):
+    for at, message in enumerate(messages):
         told = [block for change in changes_in(message) for block in _blocks(change, known, names)]
         if told:
             blocks[at] = tuple(told)

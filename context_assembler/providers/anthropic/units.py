@@ -14,7 +14,7 @@ from context_assembler.providers.anthropic.blocks import (
     user_blocks,
     verbatim,
 )
-from context_assembler.providers.anthropic.tool_changes import change_blocks
+from context_assembler.providers.anthropic.tool_changes import CHANGE_TYPES, change_blocks
 from context_assembler.values.draft import Draft
 from context_assembler.values.fenced_messages import text_of_system
 from context_assembler.values.messages import Message
@@ -52,6 +52,18 @@ class Unit:
     fenced: tuple[dict[str, Json], ...] = ()
     has_authority: bool = False
 
+    @property
+    def speaker(self) -> str:
+        """`model` or `user`; empty where nothing is sent."""
+        if not (self.blocks or self.fenced):
+            return ""
+        return "model" if self.role == "assistant" else "user"
+
+    @property
+    def stands_alone(self) -> bool:
+        """Whether it is what it is, whatever stands around it: notes of tools build on each other."""
+        return not any(block.get("type") in CHANGE_TYPES for block in self.blocks)
+
 
 def tool_names(draft: Draft) -> dict[str, str]:
     """Return the name of every tool with the one that goes over the wire, one to one."""
@@ -66,16 +78,37 @@ def tool_names(draft: Draft) -> dict[str, str]:
 
 def render_units(draft: Draft, names: Mapping[str, str]) -> list[Unit]:
     """Return one unit per message, in order; `names` are those of `tool_names`."""
-    plan = plan_for(draft, provider=PROVIDER)
-    told = (*draft.tools, *(plan.added if plan is not None else ()))
-    offered = frozenset(names.get(tool.name, tool.name) for tool in told)
     ids = spell_call_ids(draft.messages, rule=ID_RULE)
-    spelling = Spelling(names=names, offered=offered, toolsets=_toolsets(draft.messages, ids))
-    changes = change_blocks(draft, names)
+    return spell_units(draft.messages, ids, draft=draft, names=names)
+
+
+def spell_units(
+    messages: Sequence[Message],
+    ids: Sequence[tuple[str, ...]],
+    *,
+    draft: Draft,
+    names: Mapping[str, str],
+) -> list[Unit]:
+    """Return one unit for each of these messages of the draft, in order.
+
+    Args:
+        ids: Those of their calls and results, as they are sent.
+        names: Those of `tool_names`.
+    """
+    offered = offered_names(draft, names)
+    spelling = Spelling(names=names, offered=offered, toolsets=_toolsets(messages, ids))
+    changes = change_blocks(messages, draft, names)
     return [
         _unit(message, own_ids, spelling, changes.get(at, ()))
-        for at, (message, own_ids) in enumerate(zip(draft.messages, ids, strict=True))
+        for at, (message, own_ids) in enumerate(zip(messages, ids, strict=True))
     ]
+
+
+def offered_names(draft: Draft, names: Mapping[str, str]) -> frozenset[str]:
+    """Return the names, as sent, of all tools that the model is told of."""
+    plan = plan_for(draft, provider=PROVIDER)
+    told = (*draft.tools, *(plan.added if plan is not None else ()))
+    return frozenset(names.get(tool.name, tool.name) for tool in told)
 
 
 def _toolsets(messages: Sequence[Message], ids: Sequence[tuple[str, ...]]) -> dict[str, Json]:

@@ -21,7 +21,7 @@ from context_assembler.values.limits import ModelLimits
 from context_assembler.values.malformed import judge_malformed
 from context_assembler.values.media.media_claims import is_base64
 from context_assembler.values.media.media_rules import MediaRules, Objection
-from context_assembler.values.messages import Role
+from context_assembler.values.messages import Message, Role
 from context_assembler.values.native.gemini_fields import (
     CONTINUATION,
     KINDS,
@@ -45,6 +45,7 @@ from context_assembler.values.parts import (
     UrlSource,
 )
 from context_assembler.values.report import ReportEntry
+from context_assembler.values.spelled import knows_plain
 from context_assembler.values.summaries import settle_summaries
 
 MAX_INLINE_CHARS: Final = 100 * 1024 * 1024  # of base64, in one request
@@ -93,18 +94,7 @@ def adapt(draft: Draft) -> tuple[Draft, tuple[ReportEntry, ...]]:
     What it cannot take of a message becomes a line that names it; parameters that the model ignores
     are taken back. Adapting twice changes nothing more.
     """
-    rules = media_rules(draft.limits)
-    judges = [
-        judge_malformed(provider=PROVIDER, find_flaw=find_flaw),
-        judge_foreign(provider=PROVIDER),
-        judge_own(is_vertex=is_on_vertex(draft.limits)),
-        judge_media(rules=rules, limits=draft.limits, takes_from_assistant=True),
-        _judge_type,
-    ]
-    told, summary_rows = settle_summaries(draft.messages, provider=PROVIDER)
-    messages, rows = adapt_messages(told, judges=judges, rules=rules)
-    messages, field_rows = trim_fields(messages, is_vertex=is_on_vertex(draft.limits))
-    rows = [*summary_rows, *rows, *field_rows]
+    messages, rows = _adapt_messages(draft)
     declared = declared_tools(draft, provider=PROVIDER)
     tools, foreign_rows = leave_out_foreign(declared, provider=PROVIDER)
     tools, schema_rows = fit_schemas(tools)
@@ -112,6 +102,27 @@ def adapt(draft: Draft) -> tuple[Draft, tuple[ReportEntry, ...]]:
     parameters, parameter_rows = _adapt_parameters(draft.parameters, draft.limits)
     adapted = replace(draft, messages=messages, tools=tuple(tools), parameters=parameters)
     return adapted, (*foreign_rows, *schema_rows, *strict_rows, *rows, *parameter_rows)
+
+
+def _adapt_messages(draft: Draft) -> tuple[tuple[Message, ...], list[ReportEntry]]:
+    is_vertex = is_on_vertex(draft.limits)
+    messages, rows = draft.messages, list[ReportEntry]()
+    if not knows_plain(messages, draft.spelled):
+        rules = media_rules(draft.limits)
+        judges = [
+            judge_malformed(provider=PROVIDER, find_flaw=find_flaw),
+            judge_foreign(provider=PROVIDER),
+            judge_own(is_vertex=is_vertex),
+            judge_media(rules=rules, limits=draft.limits, takes_from_assistant=True),
+            _judge_type,
+        ]
+        messages, summary_rows = settle_summaries(messages, provider=PROVIDER)
+        messages, rows = adapt_messages(messages, judges=judges, rules=rules)
+        rows = [*summary_rows, *rows]
+    elif draft.spelled is not None and draft.spelled.facts_of(messages).is_bare:
+        return messages, rows
+    messages, field_rows = trim_fields(messages, is_vertex=is_vertex)
+    return messages, [*rows, *field_rows]
 
 
 def judge_own(*, is_vertex: bool) -> Judge:

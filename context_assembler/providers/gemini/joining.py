@@ -1,6 +1,6 @@
 """Units joined into the contents of a payload."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from itertools import groupby
 from typing import Final
 
@@ -12,7 +12,7 @@ CLOSING: Final = "Continue."
 
 
 def join_units(units: Iterable[Unit], *, signs_calls: bool) -> list[dict[str, Json]]:
-    """Return contents that begin and end with the user.
+    """Return contents of user and model, as they stand behind others.
 
     All responses of one set of calls stand in one content, directly behind the calls and alone; what
     the functions returned beside text and everything else that the user said follows in the next.
@@ -34,11 +34,22 @@ def join_units(units: Iterable[Unit], *, signs_calls: bool) -> list[dict[str, Js
             said = []
         _add(contents, "user", responses)
         _add(contents, "user", [*attached, *said])
-    if contents and contents[0]["role"] == "model":
-        contents.insert(0, {"role": "user", "parts": [{"text": OPENING}]})
-    if contents and contents[-1]["role"] == "model":
-        contents.append({"role": "user", "parts": [{"text": CLOSING}]})
     return contents
+
+
+def opening_for(contents: Sequence[dict[str, Json]]) -> list[dict[str, Json]]:
+    """Return what has to stand in front of contents: the user speaks first."""
+    return [said_by_user(OPENING)] if contents and contents[0]["role"] == "model" else []
+
+
+def closing_for(contents: Sequence[dict[str, Json]]) -> list[dict[str, Json]]:
+    """Return what has to stand behind contents: the user speaks last."""
+    return [said_by_user(CLOSING)] if contents and contents[-1]["role"] == "model" else []
+
+
+def said_by_user(text: str) -> dict[str, Json]:
+    """Return the text as a content."""
+    return {"role": "user", "parts": [{"text": text}]}
 
 
 def _says_something(unit: Unit) -> bool:

@@ -1,7 +1,7 @@
 """Canonical messages as parts of Gemini contents, one unit per message."""
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, Literal, TypeAlias
 
@@ -16,13 +16,14 @@ from context_assembler.providers.gemini.content import (
 from context_assembler.providers.gemini.generations import takes_media_in_responses
 from context_assembler.values.draft import Draft
 from context_assembler.values.fenced_messages import text_of_system
+from context_assembler.values.limits import ModelLimits
 from context_assembler.values.media.attachments import (
     is_attachment,
     name_attachment,
     tell_in_result,
 )
 from context_assembler.values.messages import Message
-from context_assembler.values.names import NameRule, spell_call_ids, with_call_ids
+from context_assembler.values.names import NameRule, with_call_ids
 from context_assembler.values.native.gemini_fields import snake_block
 from context_assembler.values.native.gemini_parts import PROVIDER, spell_response
 from context_assembler.values.offered_tools import wire_names
@@ -70,6 +71,16 @@ class Unit:
     responses: tuple[dict[str, Json], ...] = ()
     attachments: tuple[dict[str, Json], ...] = ()
 
+    @property
+    def speaker(self) -> str:
+        """`model` or `user`; empty where nothing is sent."""
+        return self.role if self.parts or self.responses else ""
+
+    @property
+    def stands_alone(self) -> bool:
+        """Whether it is what it is, whatever stands around it: a model's answers are not."""
+        return self.role != "model" or not self.responses
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Spelling:
@@ -90,23 +101,32 @@ def tool_names(draft: Draft) -> dict[str, str]:
     return wire_names(draft, rule=NAME_RULE)
 
 
-def render_units(draft: Draft, names: Mapping[str, str]) -> list[Unit]:
-    """Return one unit per message, in order; `names` are those of `tool_names`."""
-    ids = spell_call_ids(draft.messages, rule=ID_RULE)
+def render_units(
+    messages: Sequence[Message],
+    ids: Sequence[tuple[str, ...]],
+    *,
+    limits: ModelLimits,
+    names: Mapping[str, str],
+) -> list[Unit]:
+    """Return one unit per message, in order.
+
+    Args:
+        ids: Those of their calls and results, as they are sent.
+        names: Those of `tool_names`.
+    """
     names_by_call = {
         call_id: call.name
-        for message, own_ids in zip(draft.messages, ids, strict=True)
+        for message, own_ids in zip(messages, ids, strict=True)
         for call, call_id in with_call_ids(message, own_ids)
         if isinstance(call, ToolCall)
     }
     spelling = Spelling(
         names=names,
         names_by_call=names_by_call,
-        is_multimodal=takes_media_in_responses(draft.limits.id),
+        is_multimodal=takes_media_in_responses(limits.id),
     )
     return [
-        _unit(message, own_ids, spelling)
-        for message, own_ids in zip(draft.messages, ids, strict=True)
+        _unit(message, own_ids, spelling) for message, own_ids in zip(messages, ids, strict=True)
     ]
 
 

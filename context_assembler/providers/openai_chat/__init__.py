@@ -4,7 +4,7 @@ from typing import Final
 
 from context_assembler.ports import Provider
 from context_assembler.providers.openai_chat.adapt import adapt
-from context_assembler.providers.openai_chat.render import fingerprints, render
+from context_assembler.providers.openai_chat.render import fingerprints, render, spell
 from context_assembler.providers.openai_chat.reply import matches_reply, read_reply
 from context_assembler.providers.openai_chat.rules import check_payload
 from context_assembler.providers.openai_chat.settings import change_forms
@@ -13,6 +13,7 @@ OPENAI_CHAT: Final = Provider(
     name="openai_chat",
     adapt=adapt,
     render=render,
+    spell=spell,
     read_reply=read_reply,
     matches_reply=matches_reply,
     check_payload=check_payload,

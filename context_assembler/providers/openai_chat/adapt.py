@@ -18,7 +18,7 @@ from context_assembler.values.adapting import (
 from context_assembler.values.draft import Draft
 from context_assembler.values.malformed import judge_malformed
 from context_assembler.values.media.media_rules import MediaRules
-from context_assembler.values.messages import Role
+from context_assembler.values.messages import Message, Role
 from context_assembler.values.native.unfolding import is_label, unfold
 from context_assembler.values.offered_tools import (
     declared_tools,
@@ -33,6 +33,7 @@ from context_assembler.values.openai.parameters import MAX_TOOLS, effort_of
 from context_assembler.values.parts import Opaque, ResultPart, Text
 from context_assembler.values.report import ReportEntry
 from context_assembler.values.schemas.strict_schemas import object_to_strict
+from context_assembler.values.spelled import knows_plain
 from context_assembler.values.summaries import settle_summaries
 from context_assembler.values.tools import ToolSpec
 
@@ -55,15 +56,7 @@ def adapt(draft: Draft) -> tuple[Draft, tuple[ReportEntry, ...]]:
     nothing more.
     """
     dialect = dialect_of(draft.limits)
-    rules = media_rules(dialect)
-    judges = [
-        judge_malformed(provider=PROVIDER, find_flaw=find_flaw),
-        judge_foreign(provider=PROVIDER),
-        judge_media(rules=rules, limits=draft.limits),
-        _judge_own(dialect),
-    ]
-    told, summary_rows = settle_summaries(draft.messages, provider=PROVIDER)
-    messages, rows = adapt_messages(told, judges=judges, rules=rules)
+    messages, rows = _adapt_messages(draft, dialect)
     declared = declared_tools(draft, provider=PROVIDER)
     tools, foreign_rows = leave_out_foreign(declared, provider=PROVIDER)
     tools, gateway_rows = _leave_out_gateway_tools(tools, dialect)
@@ -73,7 +66,24 @@ def adapt(draft: Draft) -> tuple[Draft, tuple[ReportEntry, ...]]:
     adapted, allowed_rows = _drop_allowed(adapted, dialect)
     adapted, effort_rows = _stop_reasoning(adapted)
     tool_rows = (*foreign_rows, *gateway_rows, *surplus_rows, *strict_rows, *allowed_rows)
-    return adapted, (*tool_rows, *summary_rows, *rows, *effort_rows)
+    return adapted, (*tool_rows, *rows, *effort_rows)
+
+
+def _adapt_messages(
+    draft: Draft, dialect: Dialect
+) -> tuple[tuple[Message, ...], list[ReportEntry]]:
+    if knows_plain(draft.messages, draft.spelled):
+        return draft.messages, []
+    rules = media_rules(dialect)
+    judges = [
+        judge_malformed(provider=PROVIDER, find_flaw=find_flaw),
+        judge_foreign(provider=PROVIDER),
+        judge_media(rules=rules, limits=draft.limits),
+        _judge_own(dialect),
+    ]
+    told, summary_rows = settle_summaries(draft.messages, provider=PROVIDER)
+    messages, rows = adapt_messages(told, judges=judges, rules=rules)
+    return messages, [*summary_rows, *rows]
 
 
 def _drop_allowed(draft: Draft, dialect: Dialect) -> tuple[Draft, list[ReportEntry]]:

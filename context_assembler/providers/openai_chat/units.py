@@ -1,6 +1,6 @@
 """Canonical messages as chat messages, one unit per message."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
@@ -10,7 +10,7 @@ from context_assembler.providers.openai_chat.content import (
     text_parts,
     user_content,
 )
-from context_assembler.providers.openai_chat.dialect import NAME_RULE, Dialect, dialect_of
+from context_assembler.providers.openai_chat.dialect import NAME_RULE, Dialect
 from context_assembler.values.draft import Draft
 from context_assembler.values.fenced_messages import fence_summary, text_of_system
 from context_assembler.values.media.attachments import (
@@ -19,7 +19,7 @@ from context_assembler.values.media.attachments import (
     tell_in_result,
 )
 from context_assembler.values.messages import Message
-from context_assembler.values.names import spell_call_ids, with_call_ids
+from context_assembler.values.names import with_call_ids
 from context_assembler.values.native.chat_calls import write_custom
 from context_assembler.values.offered_tools import known_tools, wire_names
 from context_assembler.values.openai.outputs import NO_OUTPUT, mark_failure
@@ -55,6 +55,18 @@ class Unit:
     answers: tuple[dict[str, Json], ...] = ()
     attachments: tuple[dict[str, Json], ...] = ()
 
+    @property
+    def speaker(self) -> str:
+        """`model` or `user`; empty where nothing is sent."""
+        if not (self.messages or self.answers):
+            return ""
+        return "model" if self.role == "assistant" else "user"
+
+    @property
+    def stands_alone(self) -> bool:
+        """Whether it is what it is, whatever stands around it: a reply without words is not."""
+        return self.role != "assistant" or bool(self.messages) or not self.answers
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Spelling:
@@ -81,20 +93,28 @@ def _native_name(spec: Mapping[str, Json]) -> Json:
     return inner.get("name", spec.get("name"))
 
 
-def render_units(draft: Draft, names: Mapping[str, str]) -> list[Unit]:
-    """Return one unit per message, in order; `names` are those of `tool_names`."""
-    dialect = dialect_of(draft.limits)
-    ids = spell_call_ids(draft.messages, rule=dialect.id_rule)
+def render_units(
+    messages: Sequence[Message],
+    ids: Sequence[tuple[str, ...]],
+    *,
+    dialect: Dialect,
+    names: Mapping[str, str],
+) -> list[Unit]:
+    """Return one unit per message, in order.
+
+    Args:
+        ids: Those of their calls and results, as they are sent.
+        names: Those of `tool_names`.
+    """
     tools_by_call = {
         call_id: call.name
-        for message, own_ids in zip(draft.messages, ids, strict=True)
+        for message, own_ids in zip(messages, ids, strict=True)
         for call, call_id in with_call_ids(message, own_ids)
         if isinstance(call, ToolCall)
     }
     spelling = Spelling(dialect=dialect, names=names, tools_by_call=tools_by_call)
     return [
-        _unit(message, own_ids, spelling)
-        for message, own_ids in zip(draft.messages, ids, strict=True)
+        _unit(message, own_ids, spelling) for message, own_ids in zip(messages, ids, strict=True)
     ]
 
 

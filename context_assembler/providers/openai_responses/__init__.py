@@ -4,7 +4,7 @@ from typing import Final
 
 from context_assembler.ports import Provider
 from context_assembler.providers.openai_responses.adapt import adapt
-from context_assembler.providers.openai_responses.render import fingerprints, render
+from context_assembler.providers.openai_responses.render import fingerprints, render, spell
 from context_assembler.providers.openai_responses.reply import matches_reply, read_reply
 from context_assembler.providers.openai_responses.rules import check_payload
 from context_assembler.providers.openai_responses.settings import tool_search
@@ -14,6 +14,7 @@ OPENAI_RESPONSES: Final = Provider(
     name="openai_responses",
     adapt=adapt,
     render=render,
+    spell=spell,
     read_reply=read_reply,
     matches_reply=matches_reply,
     check_payload=check_payload,

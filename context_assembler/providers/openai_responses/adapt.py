@@ -15,6 +15,7 @@ from context_assembler.values.draft import Draft
 from context_assembler.values.limits import ModelLimits
 from context_assembler.values.malformed import judge_malformed
 from context_assembler.values.media.media_rules import MediaRules
+from context_assembler.values.messages import Message
 from context_assembler.values.native.response_items import PROVIDER
 from context_assembler.values.offered_tools import (
     declared_tools,
@@ -29,6 +30,7 @@ from context_assembler.values.openai.own_models import is_own_api
 from context_assembler.values.openai.parameters import MAX_TOOLS
 from context_assembler.values.report import ReportEntry
 from context_assembler.values.schemas.strict_schemas import object_to_strict
+from context_assembler.values.spelled import knows_plain
 from context_assembler.values.summaries import settle_summaries
 from context_assembler.values.tools import ToolSpec
 
@@ -60,6 +62,20 @@ def adapt(draft: Draft) -> tuple[Draft, tuple[ReportEntry, ...]]:
     What the server cannot take of a message becomes a line that names it. Adapting twice changes
     nothing more. What can be sent does not depend on which reasoning is; what is told may.
     """
+    messages, rows = _adapt_messages(draft)
+    declared = declared_tools(draft, provider=PROVIDER)
+    tools, foreign_rows = leave_out_foreign(declared, provider=PROVIDER)
+    tools, surplus_rows = _leave_out_surplus(draft, tools)
+    tools, strict_rows = leave_strict(tools, object_to=object_to_strict)
+    plan = plan_for(draft, provider=PROVIDER)
+    _, added_rows = leave_strict(plan.added if plan else (), object_to=object_to_strict)
+    adapted = replace(draft, messages=messages, tools=tuple(tools))
+    return adapted, (*foreign_rows, *surplus_rows, *strict_rows, *added_rows, *rows)
+
+
+def _adapt_messages(draft: Draft) -> tuple[tuple[Message, ...], list[ReportEntry]]:
+    if knows_plain(draft.messages, draft.spelled):
+        return draft.messages, []
     rules = media_rules(draft.limits)
     judges = [
         judge_foreign(provider=PROVIDER),
@@ -70,15 +86,7 @@ def adapt(draft: Draft) -> tuple[Draft, tuple[ReportEntry, ...]]:
     told, summary_rows = settle_summaries(draft.messages, provider=PROVIDER)
     messages, rows = adapt_messages(told, judges=judges, rules=rules)
     messages, lost_rows = tell_lost_media(messages, limits=draft.limits)
-    rows = [*rows, *lost_rows]
-    declared = declared_tools(draft, provider=PROVIDER)
-    tools, foreign_rows = leave_out_foreign(declared, provider=PROVIDER)
-    tools, surplus_rows = _leave_out_surplus(draft, tools)
-    tools, strict_rows = leave_strict(tools, object_to=object_to_strict)
-    plan = plan_for(draft, provider=PROVIDER)
-    _, added_rows = leave_strict(plan.added if plan else (), object_to=object_to_strict)
-    adapted = replace(draft, messages=messages, tools=tuple(tools))
-    return adapted, (*foreign_rows, *surplus_rows, *strict_rows, *added_rows, *summary_rows, *rows)
+    return messages, [*summary_rows, *rows, *lost_rows]
 
 
 def _leave_out_surplus(

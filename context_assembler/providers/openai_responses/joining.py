@@ -1,6 +1,6 @@
 """Units joined into the items of a payload."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from itertools import groupby
 
 from context_assembler.providers.openai_responses.units import Unit
@@ -9,7 +9,7 @@ from context_assembler.values.native.response_items import Entry
 
 
 def join_units(units: Iterable[Unit]) -> list[Entry]:
-    """Return the items in the order that the API takes.
+    """Return the items in the order that the API takes, as they stand behind others.
 
     Between two replies the outputs of calls come first, then everything else in its order: servers
     refuse anything between a set of calls and its outputs.
@@ -26,12 +26,20 @@ def join_units(units: Iterable[Unit]) -> list[Entry]:
         said = [entry for unit in run for entry in unit.items]
         is_reply = run[0].role == "assistant"
         items.extend([*said, *answers] if is_reply else [*answers, *said])
-    if items and _opens_with_reply(items):
-        items.insert(0, {"type": "message", "role": "user", "content": OPENING})
     return items
 
 
-def _opens_with_reply(items: list[Entry]) -> bool:
+def opening_for(items: Sequence[Entry]) -> list[Entry]:
+    """Return what has to stand in front of items: the user speaks first."""
+    return [said_by_user(OPENING)] if items and _opens_with_reply(items) else []
+
+
+def said_by_user(text: str) -> Entry:
+    """Return the text as an item."""
+    return {"type": "message", "role": "user", "content": text}
+
+
+def _opens_with_reply(items: Sequence[Entry]) -> bool:
     first = items[0]
     if first.get("type") in ("compaction", "additional_tools"):
         return False

@@ -1,11 +1,16 @@
 """A draft as keyword arguments of Responses."""
 
+from collections.abc import Mapping
 from typing import Final
 
 from context_assembler.errors import EmptySessionError
 from context_assembler.providers.openai_responses.adapt import adapt
-from context_assembler.providers.openai_responses.dialect import instruction_role
-from context_assembler.providers.openai_responses.joining import join_units
+from context_assembler.providers.openai_responses.dialect import ID_RULE, instruction_role
+from context_assembler.providers.openai_responses.joining import (
+    join_units,
+    opening_for,
+    said_by_user,
+)
 from context_assembler.providers.openai_responses.references import settle_references
 from context_assembler.providers.openai_responses.settings import (
     render_parameters,
@@ -15,10 +20,15 @@ from context_assembler.providers.openai_responses.settings import (
 from context_assembler.providers.openai_responses.units import Unit, render_units, tool_names
 from context_assembler.values.context import Payload
 from context_assembler.values.draft import Draft
-from context_assembler.values.fingerprints import rolling_fingerprints
+from context_assembler.values.fenced_messages import OPENING
+from context_assembler.values.native.response_items import PROVIDER, Entry
 from context_assembler.values.openai.parameters import effort_of
 from context_assembler.values.parts import Json
+from context_assembler.values.spelled import Speller, spell_history
+from context_assembler.values.spelled_prints import fingerprints_of
 from context_assembler.values.texts.cleaning import clean_text
+from context_assembler.values.vouching import SpelledPayload
+from context_assembler.values.wire import fresh_json
 
 RENDER_VERSION: Final = 1
 _CHARS_PER_TOKEN: Final = 4
@@ -31,19 +41,46 @@ def render(draft: Draft) -> Payload:
         UnsupportedRequestError: Responses cannot express the request for this model.
         EmptySessionError: No message has anything to send.
     """
+    return spell(draft).payload
+
+
+def spell(draft: Draft) -> SpelledPayload:
+    """Return the payload with what of it was kept of an earlier one; raises as `render` does."""
     draft, _ = adapt(draft)
     names = tool_names(draft)
     tools = render_tools(draft, names)
-    conversation = join_units(settle_references(render_units(draft, names)))
+    spelled = spell_history(draft.messages, _speller(draft, names), draft.spelled)
+    conversation = [*map(fresh_json, spelled.settled), *spelled.rest]
     if not conversation:
         raise EmptySessionError(draft.session_id)
+    before = [*_system(draft, is_marked=_is_worth_marking(draft)), *opening_for(conversation)]
     payload: Payload = {"model": draft.limits.wire_id}
     payload |= render_parameters(draft)
     if tools:
         payload["tools"] = tools
     payload |= render_tool_choice(draft, names, tools=tools)
-    payload["input"] = [*_system(draft, is_marked=_is_worth_marking(draft)), *conversation]
-    return payload
+    payload["input"] = [*before, *conversation]
+    return SpelledPayload(
+        payload=payload,
+        key="input",
+        before=len(before),
+        settled=spelled.settled,
+        opening=said_by_user(OPENING),
+    )
+
+
+def _speller(
+    draft: Draft, names: Mapping[str, str], *, sends_reasoning: bool = True
+) -> Speller[Unit, Entry]:
+    return Speller(
+        name=PROVIDER,
+        surroundings=(names, draft.limits, sends_reasoning),
+        id_rule=ID_RULE,
+        spell=lambda messages, ids: settle_references(
+            render_units(messages, ids, draft=draft, names=names, sends_reasoning=sends_reasoning)
+        ),
+        add=lambda _, units: join_units(units),
+    )
 
 
 def _system(draft: Draft, *, is_marked: bool) -> list[dict[str, Json]]:
@@ -95,9 +132,14 @@ def fingerprints(draft: Draft) -> tuple[str, ...]:
     tools = render_tools(draft, names)
     system = _system(draft, is_marked=False)
     head = ["openai_responses", RENDER_VERSION, system, tools, effort_of(draft)]
-    units = settle_references(render_units(draft, names, sends_reasoning=False))
-    restarts = {at for at, unit in enumerate(units) if _compactions(unit)}
-    return rolling_fingerprints(head, map(_identity, units), restarts=restarts)
+    return fingerprints_of(
+        draft.messages,
+        _speller(draft, names, sends_reasoning=False),
+        draft.spelled,
+        head=head,
+        identity=_identity,
+        restarts=lambda unit: bool(_compactions(unit)),
+    )
 
 
 def _compactions(unit: Unit) -> list[int]:

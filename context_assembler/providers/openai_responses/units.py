@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal, TypeAlias
+from typing import Final, Literal, TypeAlias
 
 from context_assembler.providers.openai_responses.content import (
     Piece,
@@ -11,11 +11,7 @@ from context_assembler.providers.openai_responses.content import (
     plain_text,
     text_piece,
 )
-from context_assembler.providers.openai_responses.dialect import (
-    ID_RULE,
-    NAME_RULE,
-    instruction_role,
-)
+from context_assembler.providers.openai_responses.dialect import NAME_RULE, instruction_role
 from context_assembler.providers.openai_responses.forms import CallForm, call_forms
 from context_assembler.providers.openai_responses.items import Spelling, reply_items
 from context_assembler.providers.openai_responses.outputs import output_entry
@@ -25,7 +21,7 @@ from context_assembler.values.exchanges import stands_in
 from context_assembler.values.fenced_messages import fence_summary, text_of_parts
 from context_assembler.values.limits import ModelLimits
 from context_assembler.values.messages import Message
-from context_assembler.values.names import spell_call_ids, with_call_ids
+from context_assembler.values.names import with_call_ids
 from context_assembler.values.native.response_items import (
     PROVIDER,
     Entry,
@@ -46,6 +42,19 @@ from context_assembler.values.parts import (
 from context_assembler.values.reading import as_object, as_text
 from context_assembler.values.texts.fences import REMINDER_TAG, fence
 
+# Items that refer to others, are referred to, or change what tools there are.
+REFERRING: Final = frozenset(
+    {
+        "program",
+        "program_output",
+        "mcp_approval_request",
+        "mcp_approval_response",
+        "additional_tools",
+        "item_reference",
+        "compaction",
+    }
+)
+
 UnitRole: TypeAlias = Literal["user", "assistant", "system"]
 
 
@@ -56,6 +65,21 @@ class Unit:
     role: UnitRole
     items: tuple[Entry, ...] = ()
     answers: tuple[Entry, ...] = ()
+
+    @property
+    def speaker(self) -> str:
+        """`model` or `user`; empty where nothing is sent."""
+        if not (self.items or self.answers):
+            return ""
+        return "model" if self.role == "assistant" else "user"
+
+    @property
+    def stands_alone(self) -> bool:
+        """Whether it is what it is, whatever stands around it: no item refers to another, but by id."""
+        return not any(
+            entry.get("type") in REFERRING or "caller" in entry
+            for entry in (*self.items, *self.answers)
+        )
 
 
 def tool_names(draft: Draft) -> dict[str, str]:
@@ -69,19 +93,28 @@ def tool_names(draft: Draft) -> dict[str, str]:
 
 
 def render_units(
-    draft: Draft, names: Mapping[str, str], *, sends_reasoning: bool = True
+    messages: Sequence[Message],
+    ids: Sequence[tuple[str, ...]],
+    *,
+    draft: Draft,
+    names: Mapping[str, str],
+    sends_reasoning: bool = True,
 ) -> list[Unit]:
-    """Return one unit per message, in order; `names` are those of `tool_names`."""
-    ids = spell_call_ids(draft.messages, rule=ID_RULE)
+    """Return one unit for each of these messages of the draft, in order.
+
+    Args:
+        ids: Those of their calls and results, as they are sent.
+        names: Those of `tool_names`.
+    """
     spelling = Spelling(
         limits=draft.limits,
         names=names,
-        forms=call_forms(draft.messages, ids, limits=draft.limits, sends_reasoning=sends_reasoning),
+        forms=call_forms(messages, ids, limits=draft.limits, sends_reasoning=sends_reasoning),
         sends_reasoning=sends_reasoning,
     )
     return [
         _unit(message, own_ids, spelling, tuple(added_tools(message, draft, names)))
-        for message, own_ids in zip(draft.messages, ids, strict=True)
+        for message, own_ids in zip(messages, ids, strict=True)
     ]
 
 
