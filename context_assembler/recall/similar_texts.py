@@ -1,101 +1,110 @@
-"""How alike two texts are, and which of many are.
+"""Which of many texts are nearly equal.
 
-Likeness is what both have in common of their characters, in order (the longest common subsequence),
-as a part of both lengths: it needs no words and no spaces, so it holds for any script. The package
-rapidfuzz computes the same number faster, and rensa finds pairs among many; neither changes what a
-likeness is.
+Only texts that are worth it are compared: those whose signatures have a band in common, or without
+numpy those that share one of a sample of their pieces. Neither changes what a likeness is.
 """
 
-from collections.abc import Callable, Iterator, Sequence
-from typing import Any, Final, TypeAlias
+from collections.abc import Iterator, Sequence
+from itertools import chain
+from typing import Any, Final
 from zlib import crc32
 
-MAX_EXACT: Final = 300
-"""Up to so many texts every pair is compared; above it those that share pieces."""
+from context_assembler.values.texts.likeness import alike_pairs
+from context_assembler.values.texts.text_signatures import band_keys, shares_in_common, sign_texts
 
-_CHARS: Final = 4_000  # compared of each end of a text: the rest is taken for alike if these are
+MAX_EXACT: Final = 60
+"""Up to so many texts every pair is compared; above it those that look alike."""
+
+_STEP: Final = 2  # places from one band to the next
+_MOST_IN_BAND: Final = 64  # of more texts that share a band, each is paired with so many
+_PAIRS_AT_ONCE: Final = 20_000
+_LEAST_SHARE: Final = 0.05
+
 _SHINGLE_CHARS: Final = 5
-_PERMUTATIONS, _BANDS = 256, 64
-_SEED: Final = 42
 _SAMPLED: Final = 8  # one shingle of so many
 _CROWD: Final = 400  # a shingle in more texts says nothing
-
-Likeness: TypeAlias = Callable[[str, str, float], float]
 
 
 def similar_pairs(texts: Sequence[str], *, least: float) -> list[tuple[int, int]]:
     """Return each pair of places whose texts are at least so alike, the first place first, in order.
 
-    Above `MAX_EXACT` texts a pair in two hundred may be missed.
+    Above `MAX_EXACT` texts a pair in two hundred may be missed. Of a crowd of texts that are all
+    alike each is paired with the first, and with some of the others.
     """
-    likeness = load_likeness()
-    ends = [_ends(text) for text in texts]
-    sizes = [len(text) for text in texts]
-    found: list[tuple[int, int]] = []
-    for left, right in _pairs_to_compare(texts, least=least):
-        # No text can have more in common with another than all of the shorter one.
-        if 2 * min(sizes[left], sizes[right]) < least * (sizes[left] + sizes[right]):
-            continue
-        if likeness(ends[left], ends[right], least) >= least:
-            found.append((left, right))
-    return sorted(found)
-
-
-def load_likeness() -> Likeness:
-    """Return what compares two texts: rapidfuzz where it is installed, else our own."""
-    try:
-        from rapidfuzz.distance import Indel  # noqa: PLC0415 - optional
-    except ImportError:
-        return plain_likeness
-    compare: Any = Indel.normalized_similarity
-    return lambda left, right, least: float(compare(left, right, score_cutoff=least - 1e-9))
-
-
-def plain_likeness(left: str, right: str, least: float) -> float:
-    """Return the likeness of two texts from 0 to 1; 0 where it cannot reach `least`.
-
-    Source: Hyyrö, Bit-Parallel LCS-length Computation Revisited, 2004.
-    """
-    total = len(left) + len(right)
-    if not total or left == right:
-        return 1.0
-    if 2 * min(len(left), len(right)) < least * total:
-        return 0.0
-    masks: dict[str, int] = {}
-    for at, char in enumerate(left):
-        masks[char] = masks.get(char, 0) | (1 << at)
-    everything = (1 << len(left)) - 1
-    open_places = everything
-    for char in right:
-        matched = open_places & masks.get(char, 0)
-        open_places = ((open_places + matched) | (open_places - matched)) & everything
-    return 2 * (len(left) - open_places.bit_count()) / total
-
-
-def _ends(text: str) -> str:
-    return text if len(text) <= 2 * _CHARS else text[:_CHARS] + text[-_CHARS:]
-
-
-def _pairs_to_compare(texts: Sequence[str], *, least: float) -> Iterator[tuple[int, int]]:
     if len(texts) <= MAX_EXACT:
-        yield from _pairs_of_like_sizes(texts, least=least)
-        return
-    try:
-        # It has no types of its own.
-        import rensa  # type: ignore[import-untyped]  # noqa: PLC0415
-    except ImportError:
-        yield from sampled_pairs(texts)
-        return
-    package: Any = rensa
-    index: Any = package.RMinHashLSH(threshold=0.5, num_perm=_PERMUTATIONS, num_bands=_BANDS)
-    hashes: list[Any] = []
+        pairs = _pairs_of_like_sizes(texts, least=least)
+    else:
+        pairs = chain(_pairs_of_equals(texts), _pairs_that_look_alike(texts, least=least))
+    return sorted(set(alike_pairs(texts, pairs, least=least)))
+
+
+def _pairs_of_equals(texts: Sequence[str]) -> Iterator[tuple[int, int]]:
+    """Yield each text that is there already with the first one; the shortest say nothing else."""
+    first_by_text: dict[str, int] = {}
     for at, text in enumerate(texts):
-        minhash: Any = package.RMinHash(num_perm=_PERMUTATIONS, seed=_SEED)
-        minhash.update(_shingle_list(text))
-        index.insert(at, minhash)
-        hashes.append(minhash)
-    for left, minhash in enumerate(hashes):
-        yield from ((left, right) for right in sorted(index.query(minhash)) if right > left)
+        first = first_by_text.setdefault(text, at)
+        if first != at:
+            yield first, at
+
+
+def _pairs_that_look_alike(texts: Sequence[str], *, least: float) -> Iterator[tuple[int, int]]:
+    try:
+        import numpy  # noqa: ICN001, PLC0415 - optional
+    except ImportError:
+        return sampled_pairs(texts)
+    return signed_pairs(numpy, texts, least=least)
+
+
+def signed_pairs(numpy: Any, texts: Sequence[str], *, least: float) -> Iterator[tuple[int, int]]:
+    """Yield the pairs whose signatures have a band in common and are not too different."""
+    signatures = sign_texts(numpy, texts)
+    lefts, rights = _pairs_in_bands(numpy, signatures)
+    bound = _least_share(least)
+    for start in range(0, len(lefts), _PAIRS_AT_ONCE):
+        left, right = (side[start : start + _PAIRS_AT_ONCE] for side in (lefts, rights))
+        shares = shares_in_common(numpy, signatures[left], signatures[right])
+        chosen = shares >= bound
+        yield from zip(left[chosen].tolist(), right[chosen].tolist(), strict=True)
+
+
+def _least_share(least: float) -> float:
+    """Return half of the share of places that so alike texts have in common if changes lie apart.
+
+    A changed character changes four pieces.
+    """
+    unchanged = max(1 - 4 * (1 - least), 0.0)
+    return max(unchanged / (2 - unchanged) / 2, _LEAST_SHARE)
+
+
+def _pairs_in_bands(numpy: Any, signatures: Any) -> tuple[Any, Any]:
+    """Return the places of the texts that share a band: two arrays, each pair once."""
+    count = len(signatures)
+    keys, says_enough = band_keys(numpy, signatures, step=_STEP)
+    place_bits = numpy.uint64(count.bit_length())
+    place_mask = (numpy.uint64(1) << place_bits) - numpy.uint64(1)
+    # A place in the low bits of its key: sorting numbers is much faster than finding their order.
+    marked = (keys & ~place_mask) | numpy.arange(count, dtype=numpy.uint64)[:, None]
+    found = [numpy.zeros(0, dtype=numpy.int64)]
+    for row, chosen in zip(marked.T, says_enough.T, strict=True):
+        ordered = numpy.sort(row[chosen])
+        places = (ordered & place_mask).astype(numpy.int64)
+        for left, right in _equal_neighbours(numpy, ordered >> place_bits):
+            found.append(places[left] * count + places[right])
+    pairs = numpy.unique(numpy.concatenate(found))
+    return pairs // count, pairs % count
+
+
+def _equal_neighbours(numpy: Any, keys: Any) -> Iterator[tuple[Any, Any]]:
+    """Yield the positions of equal keys in a sorted row: next to each other, then further apart."""
+    left = numpy.flatnonzero(keys[1:] == keys[:-1])
+    for distance in range(1, _MOST_IN_BAND + 1):
+        if not len(left):
+            return
+        yield left, left + distance
+        left = left[left + distance + 1 < len(keys)]
+        left = left[keys[left] == keys[left + distance + 1]]
+    right = numpy.unique(left + _MOST_IN_BAND + 1)  # each of a crowd with its first
+    yield numpy.searchsorted(keys, keys[right]), right
 
 
 def _pairs_of_like_sizes(texts: Sequence[str], *, least: float) -> Iterator[tuple[int, int]]:

@@ -1,6 +1,7 @@
 """Letting each thing be said once."""
 
 import builtins
+import itertools
 import random
 import string
 from collections.abc import Sequence
@@ -11,15 +12,10 @@ from hypothesis import strategies as st
 
 from context_assembler.recall import similar_texts
 from context_assembler.recall.dedupe import dedupe
-from context_assembler.recall.similar_texts import (
-    MAX_EXACT,
-    load_likeness,
-    plain_likeness,
-    sampled_pairs,
-    similar_pairs,
-)
+from context_assembler.recall.similar_texts import MAX_EXACT, sampled_pairs, similar_pairs
 from context_assembler.values.memories.metadata import CodeMetadata
 from context_assembler.values.recall import Candidate
+from context_assembler.values.texts.likeness import alike_pairs, load_likeness, plain_likeness
 from tests.recall.building import candidate, record
 
 TEXT = "The deployment runs every Friday at noon, after the nightly tests have passed."
@@ -151,7 +147,11 @@ def missing(*names: str) -> object:
     return load
 
 
-@pytest.mark.parametrize("absent", [(), ("rapidfuzz", "rensa")], ids=["packages", "none"])
+@pytest.mark.parametrize(
+    "absent",
+    [(), ("rapidfuzz",), ("rapidfuzz", "numpy")],
+    ids=["packages", "numpy", "none"],
+)
 def test_among_many_texts_the_copies_are_found(
     absent: Sequence[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -160,6 +160,45 @@ def test_among_many_texts_the_copies_are_found(
     pairs = similar_pairs(many_texts(), least=0.9)
 
     assert pairs == [(at, MAX_EXACT + at) for at in range(40)]
+
+
+def changed(chance: random.Random, text: str, changes: int, letters: str) -> str:
+    """Return the text with characters put in, taken out or replaced."""
+    chars = list(text)
+    for _ in range(changes):
+        at = chance.randrange(len(chars))
+        chars[at : at + chance.choice([0, 1])] = chance.choice(["", chance.choice(letters)])
+    return "".join(chars)
+
+
+@pytest.mark.parametrize("chars", [30, 120, 500])
+@pytest.mark.parametrize(
+    "letters", [string.ascii_lowercase + "    ", "".join(map(chr, range(0x4E00, 0x5200)))]
+)
+def test_hardly_a_pair_is_missed_and_none_is_wrong(letters: str, chars: int) -> None:
+    chance = random.Random(chars)
+    texts = ["".join(chance.choices(letters, k=chars)) for _ in range(220)]
+    texts += [changed(chance, text, chance.randint(0, chars // 8), letters) for text in texts[:80]]
+    every = itertools.combinations(range(len(texts)), 2)
+    exact = set(alike_pairs(texts, every, least=0.9))
+
+    found = set(similar_pairs(texts, least=0.9))
+
+    assert len(exact) > 40
+    assert found <= exact
+    assert len(found) >= 0.97 * len(exact)
+
+
+def test_of_a_crowd_that_says_one_thing_one_stays() -> None:
+    crowd = [candidate(record(f"{TEXT} ({at:03})", id=str(at)), score=at) for at in range(400)]
+
+    assert [name for name, _ in kept(*crowd)] == ["399"]
+
+
+def test_empty_texts_are_alike_and_hold_no_others_up() -> None:
+    texts = ["", *many_texts()[:MAX_EXACT], "", "a", "b"]
+
+    assert similar_pairs(texts, least=0.9) == [(0, MAX_EXACT + 1)]
 
 
 def test_a_text_and_its_double_share_all_pieces_and_are_two() -> None:
