@@ -9,6 +9,7 @@ from functools import partial
 from typing import Any, Final
 
 from context_assembler.cache import AssemblyCache
+from context_assembler.continuing import find_step, go_on, keep_step, leave_step
 from context_assembler.errors import ConfigurationError, ContextOverflowError
 from context_assembler.gathered import Gathered
 from context_assembler.gathering import Gathering
@@ -18,8 +19,9 @@ from context_assembler.ports import SessionStore
 from context_assembler.providers import PROVIDERS, other_protocols
 from context_assembler.respelling import respell
 from context_assembler.sessions import KeptEvents
+from context_assembler.shaped import Made
 from context_assembler.simulation import simulate
-from context_assembler.stages.forecast_cache import CacheOutlook, answered_calls
+from context_assembler.stages.forecast_cache import AnsweredCall, CacheOutlook, answered_calls
 from context_assembler.tokens import RemoteCounter, fit_exactly
 from context_assembler.values.context import AssembledContext
 from context_assembler.values.events import SessionEvent
@@ -110,12 +112,13 @@ class Assembling:
         return await asyncio.to_thread(simulate, self._pipeline, gathered, events, policies)
 
     async def _make(self, gathered: Gathered, events: Sequence[SessionEvent]) -> AssembledContext:
-        gathered = self._gathering.name_tools(gathered, events)
+        if (context := self._go_on(gathered, events)) is not None:
+            return context
+        asked, gathered = gathered, self._gathering.name_tools(gathered, events)
 
         async def build(factor: float) -> AssembledContext:
-            if len(events) < _LONG_HISTORY:
-                return self._build(gathered, events, factor)
-            return await asyncio.to_thread(self._build, gathered, events, factor)
+            build_it = partial(self._build, gathered, events, factor, asked=asked)
+            return build_it() if len(events) < _LONG_HISTORY else await asyncio.to_thread(build_it)
 
         if not gathered.settled.options.exact:
             return await build(1.0)
@@ -138,49 +141,91 @@ class Assembling:
             ),
         )
 
+    def _go_on(self, gathered: Gathered, events: Sequence[SessionEvent]) -> AssembledContext | None:
+        """Return the last context of the session with what is new behind it, if that is all."""
+        last = None if gathered.settled.options.exact else find_step(gathered)
+        step = None if last is None else go_on(last, gathered, events, pipeline=self._pipeline)
+        if step is None:
+            return None
+        leave_step(gathered, step)
+        return self._finish(
+            step.context,
+            outlook=self._outlook(step.made, message_tokens=step.message_tokens, calls=step.calls),
+            corrections=(TokenFactors(), step.factors),
+        )
+
     def _build(
-        self, gathered: Gathered, events: Sequence[SessionEvent], factor: float
+        self, gathered: Gathered, events: Sequence[SessionEvent], factor: float, *, asked: Gathered
     ) -> AssembledContext:
         """Return the context, with those for the model's other protocols that the session has spoken.
 
         Another protocol takes back what the usual one cannot; so it is counted and cut by itself.
+
+        Args:
+            asked: What was gathered before any event was read.
         """
-        context = self._build_one(gathered.scaled(factor), events)
+        spoken = [one for one in other_protocols(gathered.limits) if has_spoken(one, events)]
+        made = gathered.scaled(factor).make_room(partial(self._pipeline.make, events=events))
+        step = None
+        if not spoken and not gathered.settled.options.exact:
+            step = keep_step(made, asked=asked, events=events, pipeline=self._pipeline)
+        leave_step(asked, step)
         others: dict[str, AssembledContext] = {}
-        warnings = list(context.report.warnings)
-        for protocol in other_protocols(gathered.limits):
-            if not has_spoken(protocol, events):
-                continue
+        warnings = list(made.context.report.warnings)
+        for protocol in spoken:
             other = self._gathering.over(gathered, protocol).scaled(factor)
             try:
-                others[protocol] = self._build_one(other, events)
+                others[protocol] = self._build_other(other, events)
             except ContextOverflowError as error:
                 warnings.append(f"Over {protocol} no reasoning is sent either: {error.problem}")
-        report = replace(context.report, warnings=tuple(warnings))
-        respells = partial(
-            respell,
-            mode=self._gathering.counting_mode,
+        context = made.context
+        return self._finish(
+            replace(
+                context,
+                report=replace(context.report, warnings=tuple(warnings)),
+                others=others,
+            ),
+            outlook=self._outlook_over(made, events),
             corrections=(TokenFactors(current=factor), gathered.factors(events)),
         )
-        return replace(context, report=report, others=others, respell=respells)
 
-    def _build_one(self, gathered: Gathered, events: Sequence[SessionEvent]) -> AssembledContext:
-        context = gathered.make_room(partial(self._pipeline.build, events=events))
-        counter = gathered.following(events).counter
-        outlook = CacheOutlook(
+    def _build_other(self, gathered: Gathered, events: Sequence[SessionEvent]) -> AssembledContext:
+        made = gathered.make_room(partial(self._pipeline.make, events=events))
+        outlook = self._outlook_over(made, events)
+        return replace(made.context, report=replace(made.context.report, outlook=outlook))
+
+    def _finish(
+        self,
+        context: AssembledContext,
+        *,
+        outlook: CacheOutlook,
+        corrections: tuple[TokenFactors, TokenFactors],
+    ) -> AssembledContext:
+        respells = partial(respell, mode=self._gathering.counting_mode, corrections=corrections)
+        report = replace(context.report, outlook=outlook)
+        return replace(context, report=report, respell=respells)
+
+    def _outlook_over(self, made: Made, events: Sequence[SessionEvent]) -> CacheOutlook:
+        tokens = map(made.way.counter.count_message, made.context.messages)
+        return self._outlook(made, message_tokens=tuple(tokens), calls=answered_calls(events))
+
+    def _outlook(
+        self, made: Made, *, message_tokens: Sequence[int], calls: Sequence[AnsweredCall]
+    ) -> CacheOutlook:
+        context, way = made.context, made.way
+        return CacheOutlook(
             draft=context.draft,
             protocol=context.provider,
-            message_tokens=tuple(map(counter.count_message, context.messages)),
+            message_tokens=message_tokens,
             total_tokens=context.report.ledger.used_tokens,
             fingerprints=PROVIDERS[context.provider].fingerprints,
-            calls=answered_calls(events),
-            account=route_of(gathered.limits, account=self._pipeline.account),
+            calls=calls,
+            account=route_of(way.limits, account=self._pipeline.account),
             epoch=context.epoch,
             epoch_before=context.epoch_before,
             entries=context.report.entries,
-            today=gathered.today,
+            today=way.today,
         )
-        return replace(context, report=replace(context.report, outlook=outlook))
 
     async def _gather(
         self, session_id: str, agent_id: str | None, options: Mapping[str, Any]

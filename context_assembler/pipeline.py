@@ -12,7 +12,7 @@ from context_assembler.history import HistoryWay, shape_history
 from context_assembler.limits import ModelRegistry
 from context_assembler.ports import Truncation
 from context_assembler.providers import PROVIDER_FUNCTIONS, PROVIDERS, other_protocols, provider_for
-from context_assembler.shaped import Shaped
+from context_assembler.shaped import Made, Shaped
 from context_assembler.stages.bind_reasoning import bind_reasoning
 from context_assembler.stages.build_system_prompt import (
     BuiltPrompt,
@@ -99,8 +99,8 @@ class ContextPipeline:
             lets_edits_wait=config.bootstrap.policy == "freeze",
         )
 
-    def build(self, gathered: Gathered, events: Iterable[SessionEvent]) -> AssembledContext:
-        """Return the context.
+    def make(self, gathered: Gathered, events: Iterable[SessionEvent]) -> Made:
+        """Return the context, and how it was made.
 
         Raises:
             EmptySessionError: The events hold nothing to send.
@@ -110,9 +110,9 @@ class ContextPipeline:
         *onward, anew = self._ways(gathered, events := list(events))
         for way in onward:
             with suppress(ContextOverflowError, TemplateError):
-                context = self._build(way, self._shape(way, events))
-                if way.goes_on(context.draft, context.report):
-                    return context
+                made = self._build(way, self._shape(way, events))
+                if way.goes_on(made.context.draft, made.context.report):
+                    return made
         return self._build(*self._shape_or_hold(anew, events))
 
     def _ways(self, gathered: Gathered, events: Sequence[SessionEvent]) -> list[Gathered]:
@@ -132,7 +132,7 @@ class ContextPipeline:
         onward = [way for way in held[:-1] or held if way.last_call.holds]
         return [*onward, replace(held[-1], last_call=held[-1].last_call.let_go())]
 
-    def _build(self, gathered: Gathered, shaped: Shaped) -> AssembledContext:
+    def _build(self, gathered: Gathered, shaped: Shaped) -> Made:
         gathered = gathered.told(shaped.prompt)
         if all(message.role == "system" or message.kind == "note" for message in shaped.messages):
             raise EmptySessionError(gathered.session_id)
@@ -161,7 +161,7 @@ class ContextPipeline:
             counter=gathered.counter,
             untold_files=gathered.last_call.untold(files),
         )
-        return AssembledContext(
+        context = AssembledContext(
             draft=draft,
             metadata=gathered.metadata(ledger, cut=cut, check=self._check(gathered, shaped)),
             report=report,
@@ -171,6 +171,8 @@ class ContextPipeline:
             epoch=gathered.epoch(sent, files=files),
             epoch_before=gathered.last_call.sent,
         )
+        cut_tokens = sum(map(gathered.counter.count_message, cut.messages))
+        return Made(context=context, way=gathered, shaped=shaped, cut_tokens=cut_tokens)
 
     def prepare(
         self, gathered: Gathered, events: Sequence[SessionEvent]
@@ -200,7 +202,7 @@ class ContextPipeline:
             return held, self._shape(held, events)
 
     def _shape(self, gathered: Gathered, events: Sequence[SessionEvent]) -> Shaped:
-        reader = self._reader(gathered.limits)
+        reader = self.reader_of(gathered.limits)
         way = HistoryWay(reader=reader, masker=self.masker, tools=gathered.told_tools)
         history = shape_history(events, way, derived=gathered.derived)
         holds = gathered.last_call.holds
@@ -218,6 +220,7 @@ class ContextPipeline:
         messages = place_clock(sendable, settings=self.clock)
         messages = told_tools.place(append_notes(messages, notes))
         return Shaped(
+            history=history,
             prompt=fitted,
             messages=messages,
             notes=notes,
@@ -257,12 +260,12 @@ class ContextPipeline:
         self, gathered: Gathered, shaped: Shaped, kept: tuple[Message, ...]
     ) -> tuple[Draft, tuple[ReportEntry, ...]]:
         """Return the draft as the model's provider can take it, with a row for every change."""
-        return shaped.draft(gathered, kept, reader=self._reader(gathered.limits))
+        return shaped.draft(gathered, kept, reader=self.reader_of(gathered.limits))
 
     def cut(self, gathered: Gathered, shaped: Shaped) -> tuple[Shaped, Truncation]:
         """Make the history fit; a note that is wanted and was cut is given once more, at the end."""
         truncator = Truncator(self.truncation.asked(gathered.settled.options))
-        reader = self._reader(gathered.limits)
+        reader = self.reader_of(gathered.limits)
         if shaped.fits_without_stale_reasoning(gathered, reader=reader):
             return shaped, Truncation(messages=shaped.messages)
         cut_to_fit = partial(
@@ -274,7 +277,8 @@ class ContextPipeline:
             return shaped, cut
         return replace(shaped, messages=renewed), cut_to_fit(renewed)
 
-    def _reader(self, limits: ModelLimits) -> Reader:
+    def reader_of(self, limits: ModelLimits) -> Reader:
+        """Return who a request for the model goes to."""
         return Reader(
             provider=provider_for(limits),
             limits=limits,

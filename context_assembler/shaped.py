@@ -4,10 +4,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from context_assembler.gathered import Gathered
+from context_assembler.history import History
 from context_assembler.providers import PROVIDERS, provider_for
 from context_assembler.stages.bind_reasoning import bind_reasoning
 from context_assembler.stages.hold_system import FittedPrompt
 from context_assembler.stages.tell_changes import count_rows
+from context_assembler.values.context import AssembledContext
 from context_assembler.values.draft import Draft
 from context_assembler.values.ledger import Ledger
 from context_assembler.values.messages import Message
@@ -18,8 +20,9 @@ from context_assembler.values.report import ReportEntry
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Shaped:
-    """The request before anything is cut."""
+    """The request before anything is cut; `history` is what its messages were made from."""
 
+    history: History
     prompt: FittedPrompt
     messages: tuple[Message, ...]
     notes: tuple[PromptSection, ...]  # wanted behind the history
@@ -68,3 +71,19 @@ class Shaped:
             return False
         draft, stale = self.draft(gathered, self.messages, reader=reader)
         return bool(stale) and sum(map(count, draft.messages)) <= room_tokens
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Made:
+    """A context, and the way that led to it: what a later step of the session can go on from.
+
+    Attributes:
+        way: What the context was made from, as it was told in the end.
+        shaped: The request before it was cut.
+        cut_tokens: What was left of its messages by the cut.
+    """
+
+    context: AssembledContext
+    way: Gathered
+    shaped: Shaped
+    cut_tokens: int

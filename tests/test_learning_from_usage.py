@@ -171,7 +171,7 @@ async def test_replaying_any_step_gives_the_payload_that_was_sent(
         last_seq = context.metadata.last_seq
         factor = read_factors(events, model=gathered.limits.id).at(last_seq)
         then = replace(gathered, last_seq=last_seq, token_factor=factor)
-        replayed = assembler._assembling._pipeline.build(then, events[:last_seq])
+        replayed = assembler._assembling._pipeline.make(then, events[:last_seq]).context
 
         assert replayed.to_anthropic() == context.to_anthropic()
         assert replayed.metadata.cut_level == context.metadata.cut_level

@@ -10,7 +10,7 @@ from context_assembler.values.events import SessionEvent
 from context_assembler.values.messages import Message
 from context_assembler.values.tool_changes import is_change
 
-MAX_OPEN_EVENTS: Final = 48
+MAX_OPEN_EVENTS: Final = 8
 _MAX_WAYS: Final = 4  # per session: models, protocols and ways of telling tools in turn
 _KEY: Final = "history"
 
@@ -25,6 +25,7 @@ class _Settled:
         unclear: Those of ids whose calls and results do not follow each other one by one.
         change_seqs: The numbers of its notes of tool changes, left out or not.
         known_messages: Those of the last step that may come again, to be the same objects then.
+        lineage: One object for all that grew from one beginning.
     """
 
     way: HistoryWay
@@ -35,6 +36,7 @@ class _Settled:
     unclear: dict[str, int] = field(default_factory=dict[str, int])
     change_seqs: tuple[int, ...] = ()
     known_messages: tuple[Message, ...] = ()
+    lineage: object = field(default_factory=object)
 
     @property
     def last_seq(self) -> int:
@@ -152,7 +154,8 @@ def _go_on(
         return None
     open_part = _reuse(worked.history, settled)
     _keep(derived, replace(settled, known_messages=open_part.messages))
-    return settled.history.followed_by(open_part) if settled.event_count else open_part
+    whole = settled.history.followed_by(open_part) if settled.event_count else open_part
+    return replace(whole, lineage=settled.lineage)
 
 
 def _settle_more(settled: _Settled, events: Sequence[SessionEvent], *, keeps_open: int) -> _Settled:

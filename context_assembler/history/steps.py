@@ -1,8 +1,9 @@
 """Every step from a session's events to a valid history, in their order."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import chain
+from operator import is_
 from typing import Final, NamedTuple, TypeAlias
 
 from context_assembler.stages.mask_secrets import SecretMasker
@@ -39,14 +40,15 @@ class HistoryWay:
 class History:
     """A valid history, oldest message first, and the session's own system prompt.
 
-    `rows` are the report's rows by the step that wrote them; the first `settled_count` messages are
-    the same objects in the next history of the session, unless something reaches back.
+    `rows` are the report's rows by the step that wrote them. The first `settled_count` messages are
+    the same in every later history of the session that has the same `lineage`.
     """
 
     messages: tuple[Message, ...] = ()
     leading_system: tuple[str, ...] = ()
     rows: tuple[Rows, Rows, Rows, Rows] = ((), (), (), ())
     settled_count: int = 0
+    lineage: object = field(default=None, repr=False, compare=False)
 
     @property
     def entries(self) -> Rows:
@@ -63,6 +65,22 @@ class History:
             leading_system=self.leading_system,
             rows=(first, second, third, fourth),
             settled_count=len(self.messages),
+        )
+
+    def goes_on_from(self, earlier: "History") -> bool:
+        """Whether this is the earlier history with nothing changed and messages behind it."""
+        start = (
+            min(earlier.settled_count, self.settled_count)
+            if self.lineage is not None and self.lineage is earlier.lineage
+            else 0
+        )
+        before = earlier.messages[start:]
+        now = self.messages[start : start + len(before)]
+        return (
+            len(now) == len(before)
+            and all(map(is_, now, before))
+            and self.leading_system == earlier.leading_system
+            and self.rows == earlier.rows
         )
 
 

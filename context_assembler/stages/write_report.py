@@ -182,6 +182,12 @@ def _message_entries(
     return [*gone, *entries, *unplaced]
 
 
+def rows_of_kept(messages: Iterable[Message], *, counter: TokenCounter) -> Iterator[ReportEntry]:
+    """Yield the entries of messages that are sent as they are."""
+    for message in messages:
+        yield _kept("message", _name_of(message), counter.count_message(message))
+
+
 def _by_id(rows: Iterable[ReportEntry]) -> defaultdict[str, list[ReportEntry]]:
     rows_by_id: defaultdict[str, list[ReportEntry]] = defaultdict(list)
     for row in rows:

@@ -46,6 +46,18 @@ class TokenFactors:
         """Whether nothing is corrected."""
         return {self.current, *self.stored} == {1.0}
 
+    def followed_by(self, later: "TokenFactors") -> "TokenFactors":
+        """Return these with what further events store; of two replies to one event the first counts."""
+        first = bisect_left(later.seqs, self.seqs[-1] + 1) if self.seqs else 0
+        if first:  # a reply to what an earlier one answered already, or to something before it
+            steps = dict(zip(later.seqs, later.stored, strict=True))
+            steps |= dict(zip(self.seqs, self.stored, strict=True))
+            seqs, stored = zip(*sorted(steps.items()), strict=True)
+        else:
+            seqs, stored = (*self.seqs, *later.seqs), (*self.stored, *later.stored)
+        places = self.places if not later.places else {**self.places, **later.places}
+        return TokenFactors(current=later.current, seqs=seqs, stored=stored, places=places)
+
     def of(self, message: Message) -> float:
         """Return the factor of a message; what the assembler put between the events has the first."""
         if message.is_fresh_note:

@@ -1,0 +1,165 @@
+"""One step further: the last context with the new messages behind it, or a plain no."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+
+from context_assembler.continuing.behind import Behind
+from context_assembler.continuing.last_step import LastStep
+from context_assembler.continuing.same_front import way_on
+from context_assembler.gathered import Gathered
+from context_assembler.history import HistoryWay, shape_history
+from context_assembler.pipeline import ContextPipeline
+from context_assembler.providers import PROVIDERS, provider_for
+from context_assembler.stages.bind_reasoning import bind_reasoning
+from context_assembler.stages.forecast_cache import answered_calls
+from context_assembler.stages.place_notes import place_clock
+from context_assembler.stages.write_report import rows_of_kept
+from context_assembler.values.context import AssembledContext
+from context_assembler.values.events import SessionEvent
+from context_assembler.values.ledger import Ledger
+from context_assembler.values.messages import Message
+from context_assembler.values.parts import Part, Text, Thinking, ToolCall, ToolResult
+from context_assembler.values.report import CompactionCheck, ReportEntry
+
+
+def go_on(
+    last: LastStep,
+    gathered: Gathered,
+    events: Sequence[SessionEvent],
+    *,
+    pipeline: ContextPipeline,
+) -> LastStep | None:
+    """Return the step behind the last one; `None` where the whole has to be made anew.
+
+    Args:
+        gathered: For this step, before any event was read.
+        events: All of the session, in the order of the store.
+    """
+    later = events[last.event_count :]
+    if not later or events[last.event_count - 1] is not last.last_event:
+        return None
+    ground = way_on(last, gathered, later)
+    if ground is None:
+        return None
+    way, factors = ground
+    reader = pipeline.reader_of(way.limits)
+    before = last.made.shaped.history
+    history = shape_history(
+        events,
+        HistoryWay(reader=reader, masker=pipeline.masker, tools=way.told_tools),
+        derived=gathered.derived,
+    )
+    if not history.goes_on_from(before):
+        return None
+    new = history.messages[len(before.messages) :]
+    if not (new and _is_plain(new, last, way, pipeline)):
+        return None
+    grown = _put_behind(last, way, new, pipeline)
+    if grown is None:
+        return None
+    shaped = last.made.shaped
+    shaped = replace(shaped, history=history, messages=(*shaped.messages, *new))
+    return replace(
+        grown,
+        asked=gathered,
+        made=replace(grown.made, way=way, shaped=shaped),
+        event_count=len(events),
+        last_event=events[-1],
+        factors=factors,
+        calls=(*last.calls, *answered_calls(later)),
+    )
+
+
+def _is_plain(
+    new: Sequence[Message], last: LastStep, way: Gathered, pipeline: ContextPipeline
+) -> bool:
+    """Whether new messages are sent as they are, and change nothing about those before them."""
+    draft = last.context.draft
+    return (
+        draft.messages[-1].role != "system"
+        and all(map(_is_said, new))
+        and not bind_reasoning(new, reader=pipeline.reader_of(way.limits))[1]
+        and place_clock(new, settings=pipeline.clock, last=last.clock) == new
+        and _is_taken(new, last, way)
+    )
+
+
+def _is_said(message: Message) -> bool:
+    is_turn = message.role != "system" and message.kind == "said" and bool(message.id)
+    return is_turn and all(map(_has_no_bytes, message.parts))
+
+
+def _has_no_bytes(part: Part) -> bool:
+    """Whether it is told from the part alone how it is sent: media crowd each other, blocks pair up."""
+    if isinstance(part, ToolResult):
+        return all(isinstance(inner, Text) for inner in part.content)
+    return isinstance(part, Text | Thinking | ToolCall)
+
+
+def _is_taken(new: Sequence[Message], last: LastStep, way: Gathered) -> bool:
+    """Whether the provider takes the messages as they are."""
+    draft = replace(last.context.draft, messages=tuple(new), tools=(), tool_plan=None)
+    adapted, rows = PROVIDERS[provider_for(way.limits)].adapt(draft)
+    return adapted.messages == draft.messages and not any(row.kind == "message" for row in rows)
+
+
+def _put_behind(
+    last: LastStep, way: Gathered, new: tuple[Message, ...], pipeline: ContextPipeline
+) -> LastStep | None:
+    """Return the step with messages behind its history; `None` where that has to be cut or bound anew."""
+    context, counter = last.context, way.counter
+    tokens = tuple(map(counter.count_message, new))
+    cut_tokens = last.made.cut_tokens + sum(tokens)
+    facts = last.facts.followed_by(new, count=counter.count_message)
+    room_tokens = last.made.shaped.ledger.room_tokens
+    is_cut_anew = not context.metadata.truncated and facts.total_tokens > room_tokens
+    if is_cut_anew or cut_tokens > room_tokens:
+        return None
+    plan = context.draft.tool_plan
+    if plan is not None:
+        plan = replace(plan, after_seq=way.told_tools.plan.after_seq)
+    draft = replace(context.draft, messages=(*context.draft.messages, *new), tool_plan=plan)
+    behind = Behind(last=last, way=way, draft=draft, new=new, tokens=sum(tokens))
+    ledger, uncut = behind.ledger, behind.uncut
+    if ledger is None or uncut is None or not behind.keeps_reasoning:
+        return None
+    check = pipeline.detector.check(uncut, history=facts.facts, limits=way.limits)
+    context = _told(last, way, ledger, check)
+    rows = _with_rows(last, rows_of_kept(new, counter=counter))
+    report = replace(context.report, entries=rows)
+    context = replace(context, draft=draft, report=report)
+    return replace(
+        last,
+        made=replace(last.made, context=context, cut_tokens=cut_tokens),
+        facts=facts,
+        uncut=uncut,
+        message_tokens=(*last.message_tokens, *tokens),
+        row_count=last.row_count + len(new),
+        has_usage=behind.has_usage,
+    )
+
+
+def _told(
+    last: LastStep, way: Gathered, ledger: Ledger, check: CompactionCheck
+) -> AssembledContext:
+    """Return the last context with this step's figures."""
+    context = last.context
+    return replace(
+        context,
+        metadata=replace(
+            context.metadata,
+            ledger=ledger,
+            should_compact=check.needed,
+            compaction_reason=check.reason,
+            last_seq=way.last_seq,
+        ),
+        report=replace(context.report, ledger=ledger),
+        epoch=replace(context.epoch, tools_after_seq=way.told_tools.plan.after_seq),
+        epoch_before=way.last_call.sent,
+    )
+
+
+def _with_rows(last: LastStep, new: Iterable[ReportEntry]) -> tuple[ReportEntry, ...]:
+    """Return the report's rows with those of new messages, before those of notes and markers."""
+    rows = last.context.report.entries
+    return (*rows[: last.row_count], *new, *rows[last.row_count :])

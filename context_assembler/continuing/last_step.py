@@ -1,0 +1,171 @@
+"""What one step of a session leaves for the next one to go on from."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Final
+
+from context_assembler.continuing.running_facts import RunningFacts, read_facts
+from context_assembler.gathered import Gathered
+from context_assembler.pipeline import ContextPipeline
+from context_assembler.shaped import Made
+from context_assembler.stages.forecast_cache import AnsweredCall, answered_calls
+from context_assembler.stages.hold_system import WAITING
+from context_assembler.stages.place_notes import last_told
+from context_assembler.stages.split_window import add_messages
+from context_assembler.values.context import AssembledContext
+from context_assembler.values.epochs import EPOCH
+from context_assembler.values.events import SessionEvent
+from context_assembler.values.factors import TokenFactors
+from context_assembler.values.json_shapes import is_object
+from context_assembler.values.ledger import Ledger
+from context_assembler.values.messages import Message
+from context_assembler.values.options import TruncationSettings
+from context_assembler.values.parts import Json
+from context_assembler.values.report import ReportEntry
+
+# A level of the checkpoints; the numbers of all other cuts are larger.
+_LEVELS: Final = 1 << 23
+
+_KEY: Final = "steps"
+_MAX_STEPS: Final = 4  # per session: models and agents in turn
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LastStep:
+    """A context, and what it takes to put new messages behind it.
+
+    Attributes:
+        asked: What was gathered for it, before any event was read.
+        made: The context as it was made, and the way that led to it.
+        event_count: How many events it was made from; `last_event` is the last of them.
+        factors: What corrected the counts of its messages.
+        facts: Of its history before it was cut; `uncut` is the ledger with all of that.
+        message_tokens: Of each message that is sent.
+        row_count: How many of the report's rows stand before those of notes and markers.
+        clock: The time of its last clock note.
+        calls: The session's answered calls, the last one last.
+        epoch_id: Of the last reply that recorded what stood in front of the conversation.
+        has_usage: Whether a provider has reported what a call of it was charged.
+    """
+
+    asked: Gathered
+    made: Made
+    event_count: int
+    last_event: SessionEvent
+    factors: TokenFactors
+    facts: RunningFacts
+    uncut: Ledger
+    message_tokens: tuple[int, ...]
+    row_count: int
+    clock: datetime | None
+    calls: tuple[AnsweredCall, ...]
+    epoch_id: Json
+    has_usage: bool
+
+    @property
+    def context(self) -> AssembledContext:
+        """The context that the step before sent."""
+        return self.made.context
+
+
+def find_step(gathered: Gathered) -> LastStep | None:
+    """Return the last step of the session that a step for the same model and agent may go on from."""
+    kept: tuple[LastStep, ...] = (gathered.derived or {}).get(_KEY, ())
+    return next((step for step in kept if _is_for(gathered, step)), None)
+
+
+def leave_step(asked: Gathered, step: LastStep | None) -> None:
+    """Keep a step for the next one of its model and agent, with the session's events; or none.
+
+    Args:
+        asked: What was gathered for the step, before any event was read.
+    """
+    if asked.derived is None:
+        return
+    kept: tuple[LastStep, ...] = asked.derived.get(_KEY, ())
+    others = [one for one in kept if not _is_for(asked, one)]
+    mine = () if step is None else (step,)
+    asked.derived[_KEY] = (*mine, *others[: _MAX_STEPS - 1])
+
+
+def _is_for(gathered: Gathered, step: LastStep) -> bool:
+    asked = step.asked
+    return (gathered.limits.id, gathered.agent_id) == (asked.limits.id, asked.agent_id)
+
+
+def keep_step(
+    made: Made,
+    *,
+    asked: Gathered,
+    events: Sequence[SessionEvent],
+    pipeline: ContextPipeline,
+) -> LastStep | None:
+    """Return what a later step can go on from; `None` where it has to begin anew.
+
+    Args:
+        asked: What was gathered for the context, before any event was read.
+        events: All that it was made from.
+        pipeline: What made it.
+    """
+    context, way = made.context, made.way
+    truncation = pipeline.truncation.asked(way.settled.options)
+    history = [message for message in made.shaped.messages if not message.is_fresh_note]
+    if not events or not history or not _is_settled(made, truncation):
+        return None
+    row_count = _rows_before_notes(context, history[-1])
+    if row_count is None:
+        return None
+    return LastStep(
+        asked=asked,
+        made=made,
+        event_count=len(events),
+        last_event=events[-1],
+        factors=way.factors(events),
+        facts=read_facts(made.shaped.messages, count=way.counter.count_message),
+        uncut=add_messages(made.shaped.ledger, made.shaped.messages, counter=way.counter),
+        message_tokens=tuple(map(way.counter.count_message, context.messages)),
+        row_count=row_count,
+        clock=last_told(made.shaped.messages),
+        calls=answered_calls(events),
+        epoch_id=last_epoch_id(events),
+        has_usage=any(m.made_by and m.made_by.usage for m in made.shaped.messages),
+    )
+
+
+def last_epoch_id(events: Sequence[SessionEvent]) -> Json:
+    """Return the id of the epoch that the last of the events with one has recorded."""
+    records = (event.metadata.get(EPOCH) for event in reversed(events))
+    return next((record.get("id") for record in records if is_object(record)), None)
+
+
+def _is_settled(made: Made, truncation: TruncationSettings) -> bool:
+    """Whether nothing of the context was meant for this one call alone."""
+    context, told = made.context, made.way.told_tools
+    draft, level = context.draft, context.metadata.cut_level
+    is_growing = truncation.cache_stable and truncation.strategy != "sliding"
+    return not (
+        context.notes
+        or context.others
+        or told.change
+        or told.notes
+        or told.needs_check
+        or told.plan.added
+        or any(tool.is_deferred for tool in told.plan.declared)
+        or (draft.parameters.thinking_budget and "budget" in draft.limits.thinking.kinds)
+        or (context.metadata.truncated and not (is_growing and 0 < level < _LEVELS))
+        or any(_is_of_this_call(row) for row in context.report.entries)
+    )
+
+
+def _is_of_this_call(row: ReportEntry) -> bool:
+    """Whether a row tells of a change since the last call, or of one that waits."""
+    return row.rule.startswith("rewrite.") or row.rule in WAITING
+
+
+def _rows_before_notes(context: AssembledContext, last: Message) -> int | None:
+    """Return how many rows stand before those of notes and markers; `None`: the last is no message's."""
+    rows: Sequence[ReportEntry] = context.report.entries
+    count = len(rows) - sum(m.is_fresh_note or m.kind == "marker" for m in context.messages)
+    name = last.id or last.note or last.kind
+    return count if count and rows[count - 1].id == name else None
