@@ -121,6 +121,8 @@ def why_estimated(draft: Draft, recorded: Mapping[str, Any], *, provider: str) -
     """
     parts = [part for message in draft.messages for part in message.parts]
     if any(_hides_reasoning(part) for part in parts):
+        if "2.5" in draft.limits.id and "stream" in recorded["url"] and not draft.limits.host:
+            return "sealed reasoning that Gemini 2.5 reads where the reply is streamed"
         return "sealed reasoning of the turn at hand, by its length"
     is_openai = draft.limits.provider == "openai"
     if is_openai and any(isinstance(part, Document) and part.text is None for part in parts):

@@ -78,7 +78,8 @@ def takes_system_turns(limits: ModelLimits) -> bool:
 def reads_signatures(limits: ModelLimits) -> bool:
     """Whether the model reads the reasoning that the signatures of its calls and texts keep.
 
-    As recorded requests were charged: Gemini 3 does, and on Vertex AI Gemini 2.5 alone.
+    As recorded requests were charged: Gemini 3 does, and on Vertex AI Gemini 2.5 alone. Its own API
+    charges Gemini 2.5 for them where the reply is streamed, which nothing of a request tells.
     """
     has_levels = "effort" in limits.thinking.kinds
     return limits.provider == "google" and has_levels != (limits.host == "vertex_ai")

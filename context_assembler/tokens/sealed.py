@@ -16,8 +16,11 @@ _OPENAI_HEAD_CHARS: Final = 850
 _OPENAI_SCALE: Final = 0.05
 _OPENAI_POWER: Final = 1.15
 _OPENAI_CHARS_PER_TOKEN: Final = 4.7  # at least, however long
-_GEMINI_CHARS_PER_TOKEN: Final = 5.5
-_VERTEX_CHARS_PER_TOKEN: Final = 7.2
+# A signature of Gemini that hides nothing has 44 characters. The rest was fitted on half A of replies
+# that report their reasoning beside it, and is off by 5 % in the median of half B (worst 35 %).
+_GEMINI_HEAD_CHARS: Final = 44
+_GEMINI_CHARS_PER_TOKEN: Final = 5.6
+_VERTEX_CHARS_PER_TOKEN: Final = 6.6
 
 _BASE64_RUN: Final = re.compile(r"[A-Za-z0-9+/_=-]{256,}")
 
@@ -37,7 +40,8 @@ def _openai_tokens(chars: int) -> int:
 def signature_tokens(signature: str | None, *, host: str | None = None) -> int:
     """Return about how many tokens of reasoning Gemini keeps in the signature of a call or text."""
     per_token = _VERTEX_CHARS_PER_TOKEN if host == "vertex_ai" else _GEMINI_CHARS_PER_TOKEN
-    return int(len(signature) / per_token) if signature else 0
+    hidden_chars = len(signature) - _GEMINI_HEAD_CHARS if signature else 0
+    return int(max(0, hidden_chars) / per_token)
 
 
 def split_sealed(text: str) -> tuple[str, int]:

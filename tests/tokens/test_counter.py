@@ -536,8 +536,8 @@ def test_a_block_that_brings_tools_costs_more_than_its_text() -> None:
 
 SIGNED: dict[str, tuple[str, int]] = {
     "Gemini 2.5 itself": ("gemini-2.5-pro", 0),
-    "Gemini 2.5 on Vertex AI": ("vertex_ai/gemini-2.5-pro", 100),
-    "Gemini 3": ("gemini-3-flash-preview", 130),
+    "Gemini 2.5 on Vertex AI": ("vertex_ai/gemini-2.5-pro", 102),
+    "Gemini 3": ("gemini-3-flash-preview", 120),
     "Gemini 3 on Vertex AI": ("vertex_ai/gemini-3-flash-preview", 0),
     "a model that is never sent one": ("claude-opus-5-5", 0),
 }
@@ -553,6 +553,15 @@ def test_a_signature_costs_the_reasoning_that_is_read_from_it(
     counted = [counter.count_message(message(part, role="assistant")) for part in (bare, signed)]
 
     assert counted[1] - counted[0] == read_tokens
+
+
+def test_a_signature_that_hides_nothing_costs_nothing() -> None:
+    counter = counter_for(REGISTRY.get("gemini-3-flash-preview"))
+    bare, *signed = (replace(call(), signature=sign) for sign in (None, "x" * 20, "x" * 44))
+
+    counts = {counter.count_message(message(part, role="assistant")) for part in (bare, *signed)}
+
+    assert len(counts) == 1
 
 
 def test_a_vendors_own_tool_costs_its_hidden_definition() -> None:
