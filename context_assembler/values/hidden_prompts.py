@@ -9,7 +9,8 @@ from context_assembler.values.tools import ToolChoice
 
 # By the size of Claude's hidden prompt for tools (`tool_choice` auto), what `any` or one named tool
 # costs more. Source: https://platform.claude.com/docs/en/agents-and-tools/tool-use/overview
-# (table of 2026-08-22).
+# (table of 2026-08-22); of Opus 3 and Sonnet 3.5 https://docs.anthropic.com/en/docs/
+# tool-use-pricing-and-tokens (copies read 2026-11-28), as recorded requests to both were charged.
 _FORCED_TOOL_TOKENS: Final[Mapping[int, int]] = {
     286: 120,
     290: 120,
@@ -19,6 +20,8 @@ _FORCED_TOOL_TOKENS: Final[Mapping[int, int]] = {
     354: 120,
     313: 2,
     264: 91,
+    346: 0,  # it costs 33 less, and of Opus 3 249: no row of a ledger takes away
+    530: 0,
 }
 _USUAL_FORCED_TOOL_TOKENS: Final = 120
 _OPENAI_NAMED_TOOL_TOKENS: Final = 14  # fitted; models that reason are told without a text

@@ -14,6 +14,7 @@ FORCED: dict[str, tuple[str, ToolChoice | None, int]] = {
     "Claude, any": ("claude-opus-5", ANY, 406 - 286),
     "Claude, one by name": ("claude-opus-4-7", NAMED, 804 - 675),
     "a Claude of no stated figure": ("claude-3-haiku", ANY, 120),
+    "a Claude that is told less": ("claude-3-5-sonnet", ANY, 0),
     "OpenAI, one by name": ("gpt-4o", NAMED, 14),
     "OpenAI, any": ("gpt-4o", ANY, 0),
     "OpenAI, a model that reasons": ("gpt-5", NAMED, 0),
