@@ -17,6 +17,7 @@ from context_assembler.memory_assembler.asking import (
     list_lessons,
     make_asks,
     place_query,
+    relate_words,
     walk_from,
 )
 from context_assembler.memory_assembler.deadlines import deadline_of
@@ -119,7 +120,7 @@ class MemoryAssembler:
         check_number("limit", limit, most=MAX_LIMIT)
         check_number("max_tokens", max_tokens)
         check_text("query", query)
-        signals = read_signals(query, now=self._now())
+        signals = read_signals(query, now=self._now(), relate=relate_words)
         recall = self._recalling(
             signals, limit=limit, max_tokens=max_tokens, settings=settings, counter=counter
         )

@@ -5,6 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Final, Protocol, runtime_checkable
 
+from context_assembler.embeddings.related_words import load_related_words
 from context_assembler.errors import AssemblyError
 from context_assembler.memory_assembler.deadlines import Deadline, tell_problem
 from context_assembler.ports import Embed, MemorySource
@@ -55,6 +56,11 @@ def make_asks(
         for name, source in sources.items()
         for kind in kinds
     ]
+
+
+def relate_words(terms: Iterable[str]) -> Mapping[str, Mapping[str, float]]:
+    """Return for words those of like meaning; the table is read when the first are asked for."""
+    return load_related_words().of(terms)
 
 
 async def place_query(

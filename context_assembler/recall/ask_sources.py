@@ -1,7 +1,7 @@
 """The step that asks every source at once, and waits for none longer than it may."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, Final, Protocol, TypeAlias, TypeVar, runtime_checkable
@@ -24,6 +24,7 @@ REACH: Final = 2
 
 _HITS_WITH_NEIGHBOURS: Final = 150
 _PROBLEM_CHARS: Final = 200
+_RELATED_WORDS: Final = 24
 
 T = TypeVar("T")
 
@@ -160,6 +161,7 @@ async def _answer(ask: Ask, signals: Signals, progress: _Progress) -> str | None
     if names and nameless.strip():
         # Who speaks is known of every turn: the name's own words would only drown the others.
         progress.hits = await _search(ask, nameless, filters, progress) or progress.hits
+    progress.hits += await _search_related(ask, signals, names, filters, progress.hits)
     if isinstance(ask.source, _Neighbourhood):
         await _ask_neighbours(ask.source, progress)
     return None
@@ -176,6 +178,28 @@ async def _search(
     except (MissingExtraError, VectorModelError) as error:
         progress.note = f"searched by words alone: {error.problem}"
         return _checked(await search(), MemoryHit)
+
+
+async def _search_related(
+    ask: Ask,
+    signals: Signals,
+    names: Collection[str],
+    filters: MemoryFilters,
+    hits: Sequence[MemoryHit],
+) -> tuple[MemoryHit, ...]:
+    """Return what only has words of like meaning; sources without a rank by words know them."""
+    likeness: dict[str, float] = {}
+    for term, related in signals.related.items():
+        for word, near in related.items() if term not in names else ():
+            likeness[word] = max(likeness.get(word, 0.0), near)
+    closest = sorted(likeness, key=lambda word: (-likeness[word], word))[:_RELATED_WORDS]
+    if not closest or (bool(hits) and all(hit.bm25 is None for hit in hits)):
+        return ()
+    found = await ask.source.search(" ".join(closest), limit=ask.limit, filters=filters)
+    known = {hit.record.id for hit in hits}
+    return tuple(
+        replace(hit, bm25=0.0) for hit in _checked(found, MemoryHit) if hit.record.id not in known
+    )
 
 
 def _checked(answered: Iterable[T], kind: type[T]) -> tuple[T, ...]:

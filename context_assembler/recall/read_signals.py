@@ -1,12 +1,12 @@
 """The step that reads from a query what it looks for."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 from datetime import datetime
-from typing import Final
+from typing import Final, TypeAlias
 
 from context_assembler.recall.date_mentions import find_dates
-from context_assembler.recall.word_forms import other_forms
+from context_assembler.recall.word_forms import other_forms_of
 from context_assembler.values.memories.words import STOP_WORDS, query_terms
 from context_assembler.values.recall import Intent, Signals
 from context_assembler.values.texts.cleaning import clean_text
@@ -38,28 +38,48 @@ _EVENT_WORDS: Final = {
     "commit": "commit committed merge merged branch",
     "decision": "decided decision agreed chose",
 }
+_ASKED_FOR: Final = re.compile(
+    r"\b(?:how (?:many|much|long|often|far|old)|(?:what|which) (?:kind|type|sort)s?(?: of)?)\b",
+    re.IGNORECASE,
+)
 _AUXILIARY: Final = re.compile(r"\b(did|didn't|has|have|had|was|were)\b", re.IGNORECASE)
 _TIME: Final = re.compile(r"\b(when|what (day|date|time|year|month)|how long ago)\b", re.IGNORECASE)
 
+Relate: TypeAlias = Callable[[Iterable[str]], Mapping[str, Mapping[str, float]]]
+"""Returns for words those that say the same, and how closely."""
 
-def read_signals(query: str, *, now: datetime | None = None) -> Signals:
+
+def read_signals(
+    query: str, *, now: datetime | None = None, relate: Relate | None = None
+) -> Signals:
     """Return what the query tells: words, names, dates, and what is wanted.
 
     Any text is a query. Of one that is very long both ends are read.
 
     Args:
         now: What `yesterday` in the query is counted from.
+        relate: What knows words of like meaning; without it only other forms are known.
     """
     text = clean_text(query)
     if len(text) > 2 * _END_CHARS:
         text = f"{text[:_END_CHARS]} {text[-_END_CHARS:]}"
-    terms = tuple(query_terms(text))
+    # "How many" and "what kind of" say what is wanted, not what is talked about.
+    asked = _ASKED_FOR.sub(" ", text)
+    if not query_terms(asked):
+        asked = text
+    terms = tuple(query_terms(asked))
     # "Did she run?" is answered by "she ran"; other questions have the form of their answers.
-    forms = other_forms(terms) if _AUXILIARY.search(text) else []
+    forms = other_forms_of(terms) if _AUXILIARY.search(text) else {}
+    close: Mapping[str, Mapping[str, float]] = {} if relate is None else relate(terms)
     return Signals(
         query=text,
-        search_text=" ".join((text, *forms)),
+        search_text=" ".join((asked, *dict.fromkeys(f for given in forms.values() for f in given))),
         terms=terms,
+        related={
+            term: {**close.get(term, {}), **dict.fromkeys(forms.get(term, ()), 1.0)}
+            for term in terms
+            if term in close or term in forms
+        },
         entities=_entities(text),
         intent=_intent(text),
         event_types=_event_types(text),

@@ -12,15 +12,17 @@ from datetime import datetime
 from math import sqrt
 from typing import Final
 
+from context_assembler.recall.match_words import READ_CHARS, match_words
 from context_assembler.recall.speakers import is_said_by, mentioned_speakers
 from context_assembler.values.memories.metadata import EventMetadata
 from context_assembler.values.memories.records import MemoryHit, MemoryRecord
 from context_assembler.values.recall import Candidate, Signals, SourceAnswer
 
 WORDS_WEIGHT: Final = 0.6
+UNSEEN_FACTOR: Final = 0.5  # of what a source found by words that the record itself does not show
 NEIGHBOUR_WEIGHTS: Final[Mapping[int, float]] = {1: 0.5, 2: 0.3}
 SESSION_WEIGHT: Final = 0.3
-SPEAKER_FACTOR: Final = 1.4
+SPEAKER_FACTOR: Final = 1.5
 DATE_FACTOR: Final = 1.3
 TIME_FACTOR: Final = 1.15
 EVENT_FACTOR: Final = 1.2
@@ -34,6 +36,9 @@ _TELLS_TIME: Final = re.compile(
 LEAST_RELEVANCE: Final = 0.02  # as a part of the best of the source
 ALIKE: Final = 0.3  # a cosine from which on meaning alone is enough
 ENOUGH_WORDS: Final = 3
+SYNONYM: Final = 0.6
+"""A likeness from which on two words say the same."""
+
 SEEN_HITS: Final = 20
 
 
@@ -62,14 +67,14 @@ def score_answer(
             be alike in meaning; otherwise the source has nothing relevant.
     """
     records, orders = _records_of(answer)
-    words = _spread({hit.record.id: hit.bm25 for hit in answer.hits if hit.bm25 is not None})
+    speakers = mentioned_speakers(signals, records.values())
+    words = _words(answer, records, signals, speakers)
     meaning = _above_usual(
         {hit.record.id: hit.similarity for hit in answer.hits if hit.similarity is not None}
     )
     own = _fuse(answer.hits, words, meaning)
     around = _around(answer, own)
     sessions = _best_by_place(records.values(), own)
-    speakers = mentioned_speakers(signals, records.values())
     raw = {
         memory_id: (
             own.get(memory_id, 0.0)
@@ -117,13 +122,20 @@ def is_relevant(hits: Sequence[MemoryHit], signals: Signals, *, floor: float) ->
         return True
     if all(hit.bm25 is None for hit in hits):
         return False
-    stems = [term.rstrip("*")[: max(4, len(term) - 3)] for term in signals.terms]
-    wanted = min(floor * len(stems), ENOUGH_WORDS)
+    spellings = [_spellings(term, signals) for term in signals.terms]
+    wanted = min(floor * len(spellings), ENOUGH_WORDS)
     for hit in hits[:SEEN_HITS]:
         said = f"{hit.record.text} {hit.record.author or ''} {hit.record.metadata or ''}".lower()
-        if sum(stem in said for stem in stems) >= wanted or hit.bm25 is None:
+        shared = sum(any(spelling in said for spelling in given) for given in spellings)
+        if shared >= wanted or hit.bm25 is None:
             return True
     return False
+
+
+def _spellings(term: str, signals: Signals) -> list[str]:
+    """Return how a word, and those that mean the same, begin whatever their ending."""
+    close = (w for w, likeness in signals.related.get(term, {}).items() if likeness >= SYNONYM)
+    return [word.rstrip("*").removesuffix("s")[: max(4, len(word) - 3)] for word in (term, *close)]
 
 
 def recency_of(record: MemoryRecord, *, now: datetime, half_life_hours: float) -> float:
@@ -166,17 +178,41 @@ def _above_usual(values: Mapping[str, float]) -> dict[str, float]:
     return {memory_id: value / best for memory_id, value in lifted.items()}
 
 
+def _words(
+    answer: SourceAnswer,
+    records: Mapping[str, MemoryRecord],
+    signals: Signals,
+    speakers: Collection[str],
+) -> dict[str, float]:
+    """Return how well the words of each record fit, as a part of the best; 0 is left out.
+
+    Sources that do not rank by words are not judged by them.
+    """
+    if all(hit.bm25 is None for hit in answer.hits):
+        return {}
+    matched = match_words(records, signals, names=speakers)
+    words = _spread(matched) if matched else {}
+    ranked = _spread({hit.record.id: hit.bm25 for hit in answer.hits if hit.bm25})
+    for memory_id, part in ranked.items():
+        # What lies behind the characters that are read here only the source can tell.
+        if len(records[memory_id].text) > READ_CHARS:
+            words[memory_id] = max(words.get(memory_id, 0.0), part)
+        elif memory_id not in words:
+            words[memory_id] = UNSEEN_FACTOR * part
+    return words
+
+
 def _fuse(
     hits: Iterable[MemoryHit], words: Mapping[str, float], meaning: Mapping[str, float]
 ) -> dict[str, float]:
-    """Return what each hit is worth by itself: both sides, or the one that there is."""
+    """Return what each record is worth by itself: both sides, or the one that there is."""
     weight = WORDS_WEIGHT if words and meaning else float(bool(words))
     if not words and not meaning:
         return dict.fromkeys((hit.record.id for hit in hits), 1.0)
+    found = dict.fromkeys((*(hit.record.id for hit in hits), *words))
     return {
-        hit.record.id: weight * words.get(hit.record.id, 0.0)
-        + (1 - weight) * meaning.get(hit.record.id, 0.0)
-        for hit in hits
+        memory_id: weight * words.get(memory_id, 0.0) + (1 - weight) * meaning.get(memory_id, 0.0)
+        for memory_id in found
     }
 
 

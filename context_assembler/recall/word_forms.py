@@ -28,11 +28,13 @@ _GROUPS: Final = tuple(
 )
 
 
-def other_forms(terms: Iterable[str]) -> list[str]:
-    """Return forms of the words that are not among them, in order; none for regular words."""
-    given = list(terms)
-    found = dict.fromkeys(form for term in given for form in _FORMS.get(term, ()))
-    return [form for form in found if form not in set(given)]
+def other_forms_of(terms: Iterable[str]) -> dict[str, tuple[str, ...]]:
+    """Return by word its forms that are not among the words; regular words have none."""
+    given = dict.fromkeys(terms)
+    found = {
+        term: dict.fromkeys(f for f in _FORMS.get(term, ()) if f not in given) for term in given
+    }
+    return {term: tuple(forms) for term, forms in found.items() if forms}
 
 
 def _by_form() -> dict[str, tuple[str, ...]]:

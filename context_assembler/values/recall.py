@@ -39,6 +39,7 @@ class Signals:
         query: As it was given, cleaned.
         search_text: What sources are asked for: the query and other forms of its words.
         terms: Its different words that say something, lower-cased, in order.
+        related: By term, other words that say it too, and how closely, from 0 to 1.
         entities: Names that it mentions, as written, in order.
         event_types: Kinds of events that it points to, such as `error`.
         wants_time: Whether it asks when something was.
@@ -47,6 +48,9 @@ class Signals:
     query: str
     search_text: str
     terms: tuple[str, ...] = ()
+    related: Mapping[str, Mapping[str, float]] = field(
+        default_factory=dict[str, Mapping[str, float]]
+    )
     entities: tuple[str, ...] = ()
     intent: Intent = "action"
     event_types: tuple[str, ...] = ()

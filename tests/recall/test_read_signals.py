@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from context_assembler.recall.read_signals import read_signals
-from context_assembler.recall.word_forms import other_forms
+from context_assembler.recall.word_forms import other_forms_of
 from context_assembler.values.memories.words import MAX_QUERY_TERMS
 from context_assembler.values.recall import DateMention
 from tests.recall.building import NOW
@@ -70,8 +70,8 @@ def test_kinds_of_events_are_read() -> None:
 def test_other_forms_of_irregular_words_are_searched_too() -> None:
     assert "ran" in read_signals("When did she run?").search_text.split()
     assert read_signals("Run the tests").search_text == "Run the tests"
-    assert other_forms(["run", "ran"]) == ["running"]
-    assert other_forms(["walk"]) == []
+    assert other_forms_of(["run", "ran"]) == {"run": ("running",), "ran": ("running",)}
+    assert other_forms_of(["walk"]) == {}
 
 
 def test_of_a_long_query_both_ends_are_read() -> None:

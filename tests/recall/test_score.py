@@ -1,5 +1,7 @@
 """How well each record of an answer fits."""
 
+from dataclasses import replace
+
 import pytest
 
 from context_assembler.recall.read_signals import read_signals
@@ -18,13 +20,37 @@ def relevance(given: SourceAnswer, query: str = "dog") -> dict[str, float]:
 
 
 def test_scores_are_parts_of_the_best_of_the_source() -> None:
+    both = record("a dog that met another dog", id="both")
+
+    scores = relevance(answer(hit(DOG, bm25=8.0), hit(both, bm25=2.0)))
+
+    assert scores["both"] == 1.0
+    assert 0.5 < scores["a dog"] < 1.0
+
+
+def test_what_only_the_source_sees_counts_by_half() -> None:
     scores = relevance(answer(hit(DOG, bm25=8.0), hit(CAT, bm25=2.0)))
 
-    assert scores == {"a dog": 1.0, "a cat": 0.25}
+    assert scores == {"a dog": 1.0, "a cat": 0.125}
+
+
+def test_what_stands_far_behind_in_a_long_text_counts_in_full() -> None:
+    long = record(f"{'filler ' * 400} dog", id="long")
+
+    assert relevance(answer(hit(DOG, bm25=8.0), hit(long, bm25=8.0))) == {"a dog": 1, "long": 1}
+
+
+def test_what_means_the_same_makes_a_source_relevant() -> None:
+    close = replace(read_signals("pets"), related={"pets": {"dogs": 0.8, "zebras": 0.5}})
+
+    assert is_relevant([hit(DOG, bm25=0.0)], close, floor=0.5)
+    assert not is_relevant([hit(record("a zebra"), bm25=0.0)], close, floor=0.5)
 
 
 def test_words_that_all_count_nothing_are_equal() -> None:
-    assert relevance(answer(hit(DOG, bm25=0.0), hit(CAT, bm25=0.0))) == {"a dog": 1, "a cat": 1}
+    found = answer(hit(DOG, bm25=0.0), hit(CAT, bm25=0.0))
+
+    assert relevance(found, "zebra") == {"a dog": 1, "a cat": 1}
 
 
 def test_meaning_counts_above_what_is_usual() -> None:
@@ -43,11 +69,9 @@ def test_meanings_that_are_all_alike_count_as_they_are() -> None:
 
 
 def test_both_sides_are_weighed_together() -> None:
-    scores = relevance(
-        answer(hit(DOG, bm25=4.0, similarity=0.9), hit(CAT, bm25=4.0, similarity=0.1))
-    )
+    found = answer(hit(DOG, bm25=4.0, similarity=0.9), hit(CAT, bm25=4.0, similarity=0.1))
 
-    assert scores["a cat"] == pytest.approx(0.6)
+    assert relevance(found, "dog cat")["a cat"] == pytest.approx(0.6)
 
 
 def test_what_was_listed_is_worth_the_same() -> None:
@@ -94,23 +118,24 @@ def test_a_named_date_lifts_what_is_of_it() -> None:
 
 
 def test_who_asks_when_is_told_of_times_first() -> None:
-    timeless, timed = record("dogs came"), record("dogs came last week")
+    timeless, timed = record("dogs came with cats"), record("dogs came last week")
 
     scores = relevance(answer(hit(timeless, bm25=1.0), hit(timed, bm25=1.0)), "When came dogs?")
 
-    assert scores["dogs came last week"] > scores["dogs came"]
+    assert scores["dogs came last week"] > scores["dogs came with cats"]
 
 
 def test_events_of_the_kind_that_is_asked_for_come_first() -> None:
-    plain = record("plain", kind="events", metadata=EventMetadata(event_type="message"))
-    error = record("error", kind="events", metadata=EventMetadata(is_error=True))
-    test = record("test", kind="events", metadata=EventMetadata(event_type="test"))
+    plain = record("it failed", id="plain", kind="events")
+    error = record("it failed", id="error", kind="events", metadata=EventMetadata(is_error=True))
+    test = record("it failed", id="test", kind="events", metadata=EventMetadata(event_type="test"))
 
     scores = relevance(
         answer(*(hit(found, bm25=1.0) for found in (plain, error, test))), "Which tests failed?"
     )
 
-    assert scores["error"] == scores["test"] > scores["plain"]
+    assert scores["test"] > scores["plain"]
+    assert scores["error"] > scores["plain"]
 
 
 def test_a_word_by_chance_is_below_the_floor() -> None:

@@ -1,0 +1,121 @@
+"""How well records fit a query's words: by what they share, how rare it is, and how close in meaning.
+
+A source ranks by words so that the right records are among the many that it returns; here they are
+weighed against each other, whatever the source.
+"""
+
+import re
+import unicodedata
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, fields
+from functools import lru_cache
+from math import log
+from typing import Final
+
+from context_assembler.recall.stems import stem
+from context_assembler.values.memories.records import MemoryRecord
+from context_assembler.values.memories.words import index_text
+from context_assembler.values.recall import Signals
+
+READ_CHARS: Final = 2_000
+"""Of a record; of longer ones the source's own opinion counts, too."""
+
+_SATURATION: Final = 1.2  # how slowly a word that is repeated adds less (BM25's k1)
+_LENGTH_SHARE: Final = 0.4  # how much a longer text has to say more (BM25's b)
+_WORD: Final = re.compile(r"[^\W_]+")
+_KEPT_TEXTS: Final = 8_192
+
+
+@dataclass(frozen=True, slots=True)
+class _Bag:
+    """The stems of a text with how often each is there, and how many words it has."""
+
+    counts: Mapping[str, int]
+    size: int
+
+
+def match_words(
+    records: Mapping[str, MemoryRecord], signals: Signals, *, names: Collection[str] = ()
+) -> dict[str, float]:
+    """Return by id how well each record fits the words; those that share none are left out.
+
+    A word counts for more the fewer of the records have it, and a word of like meaning for less
+    than the word itself.
+
+    Args:
+        names: Words that do not count: they are names of those who say the records.
+    """
+    bags = {memory_id: _bag(_said(record)) for memory_id, record in records.items()}
+    wanted = _wanted(signals, names, bags.values())
+    usual_size = sum(bag.size for bag in bags.values()) / len(bags) if bags else 1.0
+    sought = frozenset(form for forms in wanted for form in forms)
+    shared = {memory_id: bag.counts.keys() & sought for memory_id, bag in bags.items()}
+    rarity = _rarity(shared.values(), among=len(bags))
+    scores: dict[str, float] = {}
+    for memory_id, found in shared.items():
+        if found:
+            bag = bags[memory_id]
+            length = 1 - _LENGTH_SHARE + _LENGTH_SHARE * bag.size / usual_size
+            worth = {form: rarity[form] * _saturated(bag.counts[form], length) for form in found}
+            scores[memory_id] = sum(
+                max((forms[form] * worth[form] for form in found & forms.keys()), default=0.0)
+                for forms in wanted
+            )
+    return scores
+
+
+def stems_of(text: str) -> Iterable[str]:
+    """Return the stem of every word of a text, in order; accents make no difference."""
+    if not text.isascii():
+        bare = unicodedata.normalize("NFD", text)
+        text = "".join(c for c in bare if unicodedata.category(c) != "Mn")
+    return (stem(word) for word in _WORD.findall(text.lower()))
+
+
+def _wanted(
+    signals: Signals, names: Collection[str], bags: Collection[_Bag]
+) -> list[dict[str, float]]:
+    """Return for each word of the query the stems that say it, and how well."""
+    terms = [term for term in signals.terms if term not in names] or signals.terms
+    own = [dict.fromkeys(_forms_of(term, bags), 1.0) for term in terms]
+    taken = {form for forms in own for form in forms}
+    for term, forms in zip(terms, own, strict=True):
+        for word, likeness in signals.related.get(term, {}).items():
+            for form in stems_of(word):
+                if form not in taken:
+                    forms[form] = max(forms.get(form, 0.0), likeness * likeness)
+    return own
+
+
+def _forms_of(term: str, bags: Collection[_Bag]) -> Iterable[str]:
+    if not term.endswith("*"):
+        return stems_of(term)
+    begun = tuple(stems_of(term))
+    return {form for bag in bags for form in bag.counts if form.startswith(begun)}
+
+
+def _said(record: MemoryRecord) -> str:
+    pieces = [record.text[:READ_CHARS], record.author or ""]
+    if record.metadata is not None:
+        for field in fields(record.metadata):
+            value: str | tuple[object, ...] | None = getattr(record.metadata, field.name)
+            told = value if isinstance(value, tuple) else (value,)
+            pieces += [piece for piece in told if isinstance(piece, str)]
+    return " ".join(pieces)
+
+
+@lru_cache(maxsize=_KEPT_TEXTS)
+def _bag(text: str) -> _Bag:
+    counts = Counter(stems_of(index_text(text)))
+    return _Bag(counts, counts.total())
+
+
+def _rarity(found: Collection[Collection[str]], *, among: int) -> dict[str, float]:
+    """Return what each stem tells: much where few of the texts have it."""
+    counts = Counter(form for forms in found for form in forms)
+    return {form: log(1 + (among - count + 0.5) / (count + 0.5)) for form, count in counts.items()}
+
+
+def _saturated(count: int, length: float) -> float:
+    return count * (_SATURATION + 1) / (count + _SATURATION * length)
