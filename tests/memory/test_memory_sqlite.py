@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import random
 import signal
 import sqlite3
 import subprocess
@@ -355,6 +356,35 @@ def test_more_vectors_than_a_block_holds_are_all_compared() -> None:
 
         assert [key for key, _ in nearest] == [1, 2, 3]
         assert nearest[0][1] == pytest.approx(wanted.cosine(Vector.pack("tiny", [1.0, 0.2])), 1e-5)
+
+
+def test_the_nearest_that_a_filter_leaves_are_found_however_few() -> None:
+    with closing(open_in_memory(SCHEMA)) as connection:
+        scan, chance = VectorScan(), random.Random(3)
+        vectors = [
+            Vector.pack("tiny", [chance.gauss(0, 1) for _ in range(8)]) for _ in range(3_000)
+        ]
+        remember(
+            connection,
+            [
+                MemoryRecord(text=str(i), namespace=f"project{i % 500}", vector=vector)
+                for i, vector in enumerate(vectors)
+            ],
+        )
+        wanted = vectors[7]
+
+        def nearest(filters: MemoryFilters, among: Sequence[int]) -> bool:
+            expected = sorted(among, key=lambda i: (-wanted.cosine(vectors[i]), i))[:10]
+            found = scan.nearest(connection, wanted, count=10, filters=filters)
+            return [key - 1 for key, _ in found] == expected
+
+        assert nearest(NO_FILTERS, range(3_000))
+        assert nearest(MemoryFilters(namespaces=("project3",)), range(3, 3_000, 500))
+        assert nearest(
+            MemoryFilters(namespaces=("project3", "project4")),
+            [i for i in range(3_000) if i % 500 in {3, 4}],
+        )
+        assert nearest(MemoryFilters(namespaces=("elsewhere",)), [])
 
 
 async def test_vectors_are_dropped_so_that_another_model_can_come(tmp_path: Path) -> None:
