@@ -12,8 +12,9 @@ from typing import Final
 
 from context_assembler.values.json_shapes import is_array, is_object
 from context_assembler.values.parts import Json, JsonObject
-from context_assembler.values.reading import as_array, as_object, as_text, walk_objects
+from context_assembler.values.reading import as_array, as_object, as_text
 from context_assembler.values.report import Decision, ReportEntry
+from context_assembler.values.schemas.references import References
 from context_assembler.values.schemas.root_objects import root_object_schema
 from context_assembler.values.tools import ToolSpec
 from context_assembler.values.wire import walk_schemas
@@ -38,7 +39,8 @@ def fit_schemas(tools: Iterable[ToolSpec]) -> tuple[list[ToolSpec], list[ReportE
             rows.append(_row(tool, "dropped", reason))
             continue
         relaxed: list[str] = []
-        fitted = schema if tool.native_specs else as_object(_relax(schema, schema, relaxed))
+        inside = References(schema)
+        fitted = schema if tool.native_specs else as_object(_relax(schema, inside, relaxed))
         kept.append(replace(tool, input_schema=fitted) if relaxed else tool)
         if relaxed:
             named = ", ".join(dict.fromkeys(relaxed))
@@ -56,7 +58,8 @@ def _row(tool: ToolSpec, decision: Decision, reason: str) -> ReportEntry:
 def spell_schema(schema: JsonObject) -> Json:
     """Return a schema with an object at its root, and nothing beside a reference."""
     root = dict(schema)
-    target = _target(as_text(root.pop("$ref", None)), schema) if "$ref" in schema else None
+    reference = as_text(root.pop("$ref", None))
+    target = References(schema).target_of(reference) if reference else None
     return _lone_references(root_object_schema({**(target or {}), **root}))
 
 
@@ -82,7 +85,8 @@ def _spell_keyword(key: str, held: Json) -> Json:
 
 def dangling_reference(schema: JsonObject) -> str | None:
     """Return a reference that leads out of the schema; `None` where all stay inside."""
-    return next((name for name in _references(schema) if _target(name, schema) is None), None)
+    inside = References(schema)
+    return next((name for name in _references(schema) if inside.target_of(name) is None), None)
 
 
 def _references(schema: Json) -> Iterator[str]:
@@ -91,36 +95,24 @@ def _references(schema: Json) -> Iterator[str]:
             yield one["$ref"]
 
 
-def _target(reference: str, root: JsonObject) -> JsonObject | None:
-    """Return what a reference points to; `None` for one that leads out of the schema."""
-    inside = reference.removeprefix("#")
-    if inside == reference or inside[:1] not in ("", "/"):
-        names = ((one.get("$anchor"), one.get("$id"), one) for one in walk_objects(root))
-        return next((one for anchor, own_id, one in names if inside in (anchor, own_id)), None)
-    found: Json = root
-    for step in reference.split("/")[1:]:
-        found = as_object(found).get(step.replace("~1", "/").replace("~0", "~"))
-    return found if is_object(found) else None
-
-
-def _relax(schema: Json, root: JsonObject, relaxed: list[str]) -> Json:
+def _relax(schema: Json, inside: References, relaxed: list[str]) -> Json:
     """Return the schema without those of its required names that lead back to where they stand."""
     if is_array(schema):
-        return [_relax(entry, root, relaxed) for entry in schema]
+        return [_relax(entry, inside, relaxed) for entry in schema]
     if not is_object(schema):
         return schema
     plain: dict[str, Json] = {}
     for key, held in schema.items():
         if key in _BY_NAME:
             named = as_object(held)
-            plain[key] = {name: _relax(one, root, relaxed) for name, one in named.items()}
+            plain[key] = {name: _relax(one, inside, relaxed) for name, one in named.items()}
         else:
-            plain[key] = held if key in _VALUES else _relax(held, root, relaxed)
+            plain[key] = held if key in _VALUES else _relax(held, inside, relaxed)
     properties = as_object(schema.get("properties"))
     looping = [
         name
         for name in as_array(schema.get("required"))
-        if name in properties and _leads_back(properties[name], to=schema, root=root)
+        if name in properties and _leads_back(properties[name], to=schema, inside=inside)
     ]
     if looping:
         relaxed.extend(looping)
@@ -128,12 +120,12 @@ def _relax(schema: Json, root: JsonObject, relaxed: list[str]) -> Json:
     return plain
 
 
-def _leads_back(schema: Json, *, to: JsonObject, root: JsonObject) -> bool:
+def _leads_back(schema: Json, *, to: JsonObject, inside: References) -> bool:
     """Whether references in a schema lead to one that holds the place where it stands."""
     waiting, seen = [schema], set[str]()
     while waiting:
         for reference in _references(waiting.pop()):
-            target = _target(reference, root)
+            target = inside.target_of(reference)
             if reference in seen or target is None:
                 continue
             if any(one is to for one in walk_schemas(target)):

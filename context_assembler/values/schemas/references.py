@@ -27,7 +27,7 @@ class References:
         self._root = root
 
     def target_of(self, reference: str) -> JsonObject | None:
-        """Return what a reference leads to; `None` for one that leads out of the schema or nowhere.
+        """Return what a reference leads to itself; `None` for one that leads out or nowhere.
 
         What is there without being an object, as the schema `true`, says nothing: it is empty.
 
@@ -38,7 +38,9 @@ class References:
         if reference != "#" and not reference.startswith("#/"):
             return self._named.get(reference)
         found = list(self._path(reference))[-1]
-        return None if found is _ABSENT else as_object(found)
+        if found is _ABSENT:
+            return None
+        return found if is_object(found) else {}
 
     def is_listed(self, reference: str) -> bool:
         """Whether a reference leads to something, and through a list."""

@@ -54,6 +54,10 @@ SPELLED: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
             "$defs": {"A": obj(["b"], b={"type": "string"})},
         },
     ),
+    "an encoded reference at the root": (
+        {"$ref": "#/$defs/My%20Type", "$defs": {"My Type": obj(b={"type": "string"})}},
+        {**obj(b={"type": "string"}), "$defs": {"My Type": obj(b={"type": "string"})}},
+    ),
     "a lost reference at the root": ({"$ref": "#/$defs/A"}, obj()),
 }
 
@@ -67,6 +71,8 @@ REFERENCES: dict[str, tuple[str, bool]] = {
     "a definition": ("#/$defs/A", True),
     "the root": ("#", True),
     "a name with a slash": ("#/$defs/b~1c", True),
+    "a percent-encoded name": ("#/$defs/my%20type", True),
+    "an encoded slash": ("#/$defs/b%7E1c", True),
     "an anchor": ("#here", True),
     "an id": ("https://x/a", True),
     "a definition that is none": ("#/$defs/Z", False),
@@ -79,7 +85,7 @@ REFERENCES: dict[str, tuple[str, bool]] = {
 def test_a_reference_must_point_to_something_inside(reference: str, is_inside: bool) -> None:
     schema = {
         **obj(a={"type": "array", "items": {"$ref": reference}}),
-        "$defs": {"A": {"$anchor": "here"}, "b/c": {"$id": "https://x/a"}},
+        "$defs": {"A": {"$anchor": "here"}, "b/c": {"$id": "https://x/a"}, "my type": {}},
     }
 
     assert (dangling_reference(schema) is None) == is_inside
@@ -129,6 +135,16 @@ def test_what_leads_back_on_a_detour_is_not_required_either() -> None:
     assert fitted.input_schema["required"] == ["x", "y"]
     assert fitted.input_schema["$defs"]["C"] == defs["C"]
     assert "b, a may be left away" in row.reason
+
+
+def test_what_leads_back_by_an_encoded_name_is_not_required() -> None:
+    node = obj(["next", "name"], next={"$ref": "#/$defs/My%20Node"}, name={"type": "string"})
+    spec = ToolSpec(name="walk", input_schema={**obj(a=node), "$defs": {"My Node": node}})
+
+    [fitted], [row] = fit_schemas([spec])
+
+    assert fitted.input_schema["$defs"]["My Node"]["required"] == ["name"]
+    assert row.decision == "repaired"
 
 
 def test_a_tool_of_the_server_has_no_schema_to_fit() -> None:
