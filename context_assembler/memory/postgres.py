@@ -6,11 +6,13 @@ from contextlib import asynccontextmanager
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final, Self
 
-from context_assembler.errors import InvalidParameterError, UnknownMemoryError
+from context_assembler.errors import UnknownMemoryError
+from context_assembler.memory.asked_counts import check_count
 from context_assembler.memory.postgres_match import TermCounts
-from context_assembler.memory.postgres_pool import ConnectionPools, run
+from context_assembler.memory.postgres_pool import ConnectionPools
 from context_assembler.memory.postgres_schema import MIGRATIONS, migrate, read_version, writing
 from context_assembler.memory.postgres_search import (
+    NOTHING,
     find_neighbours,
     find_record,
     list_records,
@@ -42,19 +44,7 @@ from context_assembler.values.memories.vectors import Vector
 if TYPE_CHECKING:
     from psycopg import AsyncConnection
 
-MAX_LIMIT: Final = 10_000
 _RECORDS_PER_PAGE: Final = 500
-_EMPTY: Final = MemoryStats(
-    records=0,
-    by_kind={},
-    by_namespace={},
-    vectors=0,
-    vector_model=None,
-    vector_dimension=None,
-    oldest_at=None,
-    newest_at=None,
-    bytes=0,
-)
 
 
 class PostgresMemoryStore:
@@ -94,9 +84,7 @@ class PostgresMemoryStore:
         self._busy_seconds = busy_seconds
         self._counts = TermCounts()
         self._version = 0
-        self._pools = ConnectionPools(
-            url, prepare=_prepare, busy_seconds=busy_seconds, most=max_connections
-        )
+        self._pools = ConnectionPools(url, busy_seconds=busy_seconds, most=max_connections)
 
     @property
     def location(self) -> str:
@@ -150,7 +138,7 @@ class PostgresMemoryStore:
             MissingExtraError: psycopg is not installed.
             MemoryUnavailableError: The server cannot be used.
         """
-        _check_count("limit", limit)
+        check_count("limit", limit)
         async with self._reading() as connection:
             if connection is None:
                 return []
@@ -187,7 +175,7 @@ class PostgresMemoryStore:
         Raises:
             MemoryUnavailableError: The server cannot be used.
         """
-        _check_count("limit", limit)
+        check_count("limit", limit)
         async with self._reading() as connection:
             if connection is None:
                 return []
@@ -203,8 +191,8 @@ class PostgresMemoryStore:
         Raises:
             MemoryUnavailableError: The server cannot be used.
         """
-        _check_count("before", before)
-        _check_count("after", after)
+        check_count("before", before)
+        check_count("after", after)
         async with self._reading() as connection:
             if connection is None:
                 return {}
@@ -275,7 +263,7 @@ class PostgresMemoryStore:
             MemoryUnavailableError: The server cannot be used.
         """
         async with self._reading() as connection:
-            return _EMPTY if connection is None else await read_stats(connection)
+            return NOTHING if connection is None else await read_stats(connection)
 
     async def close(self) -> None:
         """Close the connections."""
@@ -307,15 +295,3 @@ class PostgresMemoryStore:
 
     def _now(self) -> datetime:
         return datetime.fromtimestamp(self._clock(), UTC)
-
-
-async def _prepare(connection: "AsyncConnection[Any]") -> None:
-    # Compiling a query takes longer than any of ours does.
-    await run(connection, "SET jit = off")
-
-
-def _check_count(name: str, given: int) -> None:
-    if not 0 <= given <= MAX_LIMIT:
-        raise InvalidParameterError(
-            name, given, rule=f"must be from 0 to {MAX_LIMIT}", remedy="Ask for fewer, or for any."
-        )

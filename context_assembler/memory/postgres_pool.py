@@ -2,12 +2,14 @@
 
 import asyncio
 import os
-from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
+import time
+from collections.abc import AsyncGenerator, Mapping
 from contextlib import asynccontextmanager, suppress
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import parse_qs, urlsplit
+from weakref import WeakKeyDictionary
 
-from context_assembler.errors import MissingExtraError
+from context_assembler.errors import MemoryUnavailableError, MissingExtraError
 from context_assembler.memory.postgres_errors import explained
 
 if TYPE_CHECKING:
@@ -15,6 +17,7 @@ if TYPE_CHECKING:
     from psycopg_pool import AsyncConnectionPool
 
 _IDLE_SECONDS: Final = 300.0
+_TRUSTED_SECONDS: Final = 1.0
 _MOST_CONNECT_SECONDS: Final = 30
 
 
@@ -25,25 +28,17 @@ class ConnectionPools:
     own. Those of a loop that was closed, as `asyncio.run` does, are let go.
 
     Args:
-        prepare: Is called with each connection before it is used.
         busy_seconds: How long to wait for a connection.
         most: How many connections there are at most, for each loop.
     """
 
-    def __init__(
-        self,
-        url: str,
-        *,
-        prepare: Callable[["AsyncConnection[Any]"], Awaitable[None]],
-        busy_seconds: float,
-        most: int,
-    ) -> None:
+    def __init__(self, url: str, *, busy_seconds: float, most: int) -> None:
         self.location = location_of(url)
         self._url = url
-        self._prepare = prepare
         self._busy_seconds = busy_seconds
         self._most = most
         self._process_id = os.getpid()
+        self._used_at: WeakKeyDictionary[AsyncConnection[Any], float] = WeakKeyDictionary()
         self._pool_by_loop: dict[asyncio.AbstractEventLoop, AsyncConnectionPool[Any]] = {}
 
     @asynccontextmanager
@@ -59,12 +54,17 @@ class ConnectionPools:
             pool = await self._pool(psycopg)
             try:
                 connection = await pool.getconn()
-            except psycopg_pool.PoolTimeout:
-                await self._try_to_connect(psycopg)  # says why; otherwise all are lent
-                raise
+            except psycopg_pool.PoolTimeout as error:
+                await self._try_to_connect(psycopg)  # says why, unless all are lent
+                raise MemoryUnavailableError(
+                    self.location,
+                    reason="all of the store's connections are in use",
+                    remedy="Open it with more max_connections, or with a longer busy_seconds.",
+                ) from error
             try:
                 yield connection
             finally:
+                self._used_at[connection] = time.monotonic()
                 await pool.putconn(connection)
 
     async def close(self) -> None:
@@ -106,10 +106,15 @@ class ConnectionPools:
             max_size=self._most,
             max_idle=_IDLE_SECONDS,
             timeout=self._busy_seconds,
-            configure=self._prepare,
-            check=AsyncConnectionPool.check_connection,
+            configure=_prepare,
+            check=self._check,
             open=False,
         )
+
+    async def _check(self, connection: "AsyncConnection[Any]") -> None:
+        """Raise where the connection broke; asked only of those that nobody used for a while."""
+        if time.monotonic() - self._used_at.get(connection, 0.0) > _TRUSTED_SECONDS:
+            await run(connection, "SELECT 1")
 
     async def _try_to_connect(self, psycopg: Any) -> None:
         """Connect once and hang up: a pool would try again and again, and never say why."""
@@ -151,3 +156,12 @@ def location_of(url: str) -> str:
         hosts = parse_qs(parts.query).get("host", ())  # of a socket, its folder
         return f"postgresql://{place}{parts.path}{''.join(f'?host={host}' for host in hosts)}"
     return "postgresql:"
+
+
+async def _prepare(connection: "AsyncConnection[Any]") -> None:
+    # Compiling a query takes longer than any of ours does; and what is searched is mostly in memory,
+    # where an index is worth it for a small table, too.
+    await run(
+        connection,
+        "SELECT set_config('jit', 'off', false), set_config('random_page_cost', '1.1', false)",
+    )

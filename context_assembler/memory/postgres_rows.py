@@ -1,5 +1,6 @@
 """Records as rows of PostgreSQL, and the conditions under which they are looked for."""
 
+from base64 import b64encode
 from datetime import UTC, datetime
 from typing import Any, Final, TypeAlias
 
@@ -26,34 +27,44 @@ COLUMNS: Final = (
 )
 COLUMNS_COUNT: Final = 16
 
-INSERT: Final = """
+# Rows travel as one JSON text, however many they are.
+_GIVEN: Final = """
+    json_to_recordset(%(rows)s::json) AS given (
+        id text, kind text, namespace text, session_id text, parent_id text, author text,
+        line bigint, digest bigint, text text, details text, created_at timestamptz,
+        own_created_at timestamptz, importance float8, codes text, access_count bigint,
+        last_access_at timestamptz, format_version integer, words text
+    )
+"""
+INSERT: Final = f"""
     INSERT INTO memory_records (
         id, kind, namespace, session_id, parent_id, author, line, digest, text, details,
         created_at, importance, codes, access_count, last_access_at, format_version, words
-    ) VALUES (
-        %(id)s, %(kind)s, %(namespace)s, %(session_id)s, %(parent_id)s, %(author)s, %(line)s,
-        %(digest)s, %(text)s, %(details)s::json, %(created_at)s, %(importance)s, %(codes)s,
-        %(access_count)s, %(last_access_at)s, %(format_version)s, %(words)s::tsvector
     )
-"""
+    SELECT id, kind, namespace, session_id, parent_id, author, line, digest, text, details::json,
+        created_at, importance, decode(codes, 'base64'), access_count, last_access_at,
+        format_version, words::tsvector
+    FROM {_GIVEN}
+"""  # noqa: S608 – our own words
 # The time stays where the new record has none of its own, and so does how often it was used.
-UPDATE: Final = """
-    UPDATE memory_records SET
-        kind = %(kind)s, namespace = %(namespace)s, session_id = %(session_id)s,
-        parent_id = %(parent_id)s, author = %(author)s, line = %(line)s, digest = %(digest)s,
-        text = %(text)s, details = %(details)s::json,
-        created_at = coalesce(%(own_created_at)s, created_at), importance = %(importance)s,
-        codes = %(codes)s, access_count = greatest(access_count, %(access_count)s),
-        last_access_at = greatest(last_access_at, %(last_access_at)s),
-        format_version = %(format_version)s
-    WHERE id = %(id)s
-"""
+UPDATE: Final = f"""
+    UPDATE memory_records r SET
+        kind = given.kind, namespace = given.namespace, session_id = given.session_id,
+        parent_id = given.parent_id, author = given.author, line = given.line,
+        digest = given.digest, text = given.text, details = given.details::json,
+        created_at = coalesce(given.own_created_at, r.created_at), importance = given.importance,
+        codes = decode(given.codes, 'base64'),
+        access_count = greatest(r.access_count, given.access_count),
+        last_access_at = greatest(r.last_access_at, given.last_access_at),
+        format_version = given.format_version
+    FROM {_GIVEN} WHERE r.id = given.id
+"""  # noqa: S608 – our own words
 _UPGRADE: Final = "Upgrade the package: pip install --upgrade context-assembler"
 _REPAIR: Final = "Restore the database from a backup, or forget this memory."
 
 
-def values_of(prepared: PreparedRecord, *, words: str = "") -> dict[str, object]:
-    """Return what stands in the record's row, by the names in `INSERT` and `UPDATE`."""
+def given_row(prepared: PreparedRecord, *, words: str = "") -> dict[str, Json]:
+    """Return the record as `INSERT` and `UPDATE` take it."""
     record = prepared.record
     return {
         "id": prepared.memory_id,
@@ -66,12 +77,12 @@ def values_of(prepared: PreparedRecord, *, words: str = "") -> dict[str, object]
         "digest": prepared.digest,
         "text": prepared.text,
         "details": None if prepared.details is None else prepared.details.decode(),
-        "created_at": prepared.created_at,
-        "own_created_at": record.created_at,
+        "created_at": prepared.created_at.isoformat(),
+        "own_created_at": None if record.created_at is None else record.created_at.isoformat(),
         "importance": record.importance,
-        "codes": None if record.vector is None else record.vector.codes,
+        "codes": None if record.vector is None else b64encode(record.vector.codes).decode(),
         "access_count": record.access_count,
-        "last_access_at": record.last_access_at,
+        "last_access_at": None if (at := record.last_access_at) is None else at.isoformat(),
         "format_version": MEMORY_FORMAT_VERSION,
         "words": words,
     }

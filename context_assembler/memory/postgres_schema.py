@@ -119,7 +119,8 @@ async def writing(connection: "AsyncConnection[Any]", *, seconds: float) -> Asyn
     Args:
         seconds: How long to wait for another process that writes.
     """
-    async with connection.transaction():
+    # What needs no answer from the server does not wait for one.
+    async with connection.pipeline(), connection.transaction():
         await _lock(connection, f"{_LOCK} + 'memory_records'::regclass::bigint", seconds=seconds)
         yield
 

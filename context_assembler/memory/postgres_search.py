@@ -48,6 +48,19 @@ _NEIGHBOURS: Final = f"""
             AND r.key > o.key ORDER BY r.key LIMIT %(after)s)
     ) AS beside ON true WHERE o.id = ANY(%(ids)s)
 """  # noqa: S608 – our own words
+NOTHING: Final = MemoryStats(
+    records=0,
+    by_kind={},
+    by_namespace={},
+    vectors=0,
+    vector_model=None,
+    vector_dimension=None,
+    oldest_at=None,
+    newest_at=None,
+    bytes=0,
+)
+"""What a store without tables holds."""
+
 _KEY: Final = itemgetter(0)
 _TOTALS: Final = """
     SELECT count(*), count(codes), min(created_at), max(created_at),

@@ -7,6 +7,7 @@ its parser has a say.
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import cache
 from typing import Final
 
 from context_assembler.memory.preparing import text_leaves
@@ -69,17 +70,21 @@ def _tsvector(own: Sequence[str], beside: Sequence[str]) -> tuple[str, bool]:
     own_counts, beside_counts = Counter(own), Counter(beside)
     lexemes: list[str] = []
     free_bytes = _MOST_BYTES
-    for stem in own_counts | beside_counts:
+    for stem in dict.fromkeys((*own_counts, *beside_counts)):
         owned = min(own_counts[stem], _MOST_TIMES)
         in_all = owned + min(beside_counts[stem], _MOST_TIMES)
-        # Where a word stands makes no difference to the rank, only how often.
-        places = (f"{at}{'A' if at <= owned else ''}" for at in range(1, in_all + 1))
-        lexeme = f"{_quoted(stem)}:{','.join(places)}"
+        lexeme = f"{_quoted(stem)}:{_places(owned, in_all)}"
         free_bytes -= len(stem.encode()) + 2 * in_all + 8
         if free_bytes < 0:
             return " ".join(lexemes), False
         lexemes.append(lexeme)
     return " ".join(lexemes), True
+
+
+@cache
+def _places(owned: int, in_all: int) -> str:
+    """Return places of a word: where it stands makes no difference to the rank, only how often."""
+    return ",".join(f"{at}{'A' if at <= owned else ''}" for at in range(1, in_all + 1))
 
 
 def _quoted(stem: str) -> str:

@@ -11,13 +11,15 @@ from context_assembler.memory.postgres_rows import (
     INSERT,
     UPDATE,
     conditions_of,
+    given_row,
     storable,
-    values_of,
 )
 from context_assembler.memory.postgres_vectors import agree_on_model, keep_vectors
 from context_assembler.memory.postgres_words import to_tsvectors, wording_of
 from context_assembler.memory.preparing import PreparedRecord, normal_text
+from context_assembler.values.codec import dump_json
 from context_assembler.values.memories.records import Remembered, Retention
+from context_assembler.values.parts import Json
 
 if TYPE_CHECKING:
     from psycopg import AsyncConnection
@@ -45,6 +47,11 @@ _TO_INDEX: Final = """
         (SELECT text FROM memory_records b WHERE b.line = r.line AND b.key > r.key
             ORDER BY key LIMIT 1)
     FROM memory_records r WHERE r.key = ANY(%(keys)s)
+"""
+_SET_WORDS: Final = """
+    UPDATE memory_records r SET words = given.words::tsvector
+    FROM json_to_recordset(%(rows)s::json) AS given (key bigint, words text)
+    WHERE r.key = given.key
 """
 _TOUCH: Final = """
     UPDATE memory_records r SET access_count = r.access_count + given.times,
@@ -186,8 +193,8 @@ async def _add(connection: "AsyncConnection[Any]", batch: Batch) -> None:
             last_texts[line] = text
             last_keys.append(key)
     words = batch.words_of_added(last_texts)
-    values = [values_of(p, words=w) for p, w in zip(batch.added.values(), words, strict=True)]
-    await _run_many(connection, INSERT, values)
+    rows = [given_row(p, words=w) for p, w in zip(batch.added.values(), words, strict=True)]
+    await _run_for_all(connection, INSERT, rows)
     await _index(connection, last_keys)
 
 
@@ -198,7 +205,7 @@ async def _replace(
         return
     ids = list(replaced)
     affected = await _keys_beside(connection, ids)
-    await _run_many(connection, UPDATE, [values_of(prepared) for prepared in replaced.values()])
+    await _run_for_all(connection, UPDATE, list(map(given_row, replaced.values())))
     affected += await _keys_beside(connection, ids)
     cursor = await run(
         connection, "SELECT key FROM memory_records WHERE id = ANY(%(ids)s)", {"ids": ids}
@@ -228,19 +235,15 @@ async def _index(connection: "AsyncConnection[Any]", keys: Iterable[int]) -> Non
         )
         for _, kind, text, details, author, *beside in rows
     ]
-    values = [
+    worded = [
         {"key": row[0], "words": words}
         for row, (words, _) in zip(rows, to_tsvectors(wordings), strict=True)
     ]
-    await _run_many(
-        connection,
-        "UPDATE memory_records SET words = %(words)s::tsvector WHERE key = %(key)s",
-        values,
-    )
+    await _run_for_all(connection, _SET_WORDS, worded)
 
 
-async def _run_many(
-    connection: "AsyncConnection[Any]", statement: str, values: Sequence[Mapping[str, object]]
+async def _run_for_all(
+    connection: "AsyncConnection[Any]", statement: str, rows: Sequence[Mapping[str, Json]]
 ) -> None:
-    async with connection.cursor() as cursor:
-        await cursor.executemany(statement.encode(), values)
+    dumped = dump_json(list(rows), where="A batch of memories").decode()
+    await run(connection, statement, {"rows": dumped})

@@ -14,6 +14,9 @@ from context_assembler.values.memories.words import index_text, query_terms
 
 _TOKENIZER: Final = "porter unicode61 remove_diacritics 2"  # changing this needs a new index
 
+_MOST_KNOWN: Final = 50_000
+_KNOWN: Final[dict[str, list[str]]] = {}  # opening the index takes longer than most texts do
+
 
 def record_stems(texts: Sequence[str]) -> list[list[str]]:
     """Return what each text is found by, in order, each as often as it is there."""
@@ -43,7 +46,12 @@ def _is_spaceless(character: str) -> bool:
 def _cut(texts: Sequence[str]) -> list[list[str]]:
     # No word goes beyond white space, and most pieces come again and again.
     pieces_by_text = [text.split() for text in texts]
-    stems = _cut_pieces(dict.fromkeys(piece for pieces in pieces_by_text for piece in pieces))
+    distinct = dict.fromkeys(piece for pieces in pieces_by_text for piece in pieces)
+    stems = {piece: known for piece in distinct if (known := _KNOWN.get(piece)) is not None}
+    stems |= _cut_pieces([piece for piece in distinct if piece not in stems])
+    if len(_KNOWN) + len(stems) > _MOST_KNOWN:
+        _KNOWN.clear()
+    _KNOWN.update(stems)
     return [[stem for piece in pieces for stem in stems[piece]] for pieces in pieces_by_text]
 
 

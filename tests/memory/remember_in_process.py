@@ -1,7 +1,8 @@
-"""A program for the tests: keeps memories in a SQLite store from a process of its own.
+"""A program for the tests: keeps memories from a process of its own.
 
-python -m tests.memory.remember_in_process FILE WRITER BATCHES RECORDS
+python -m tests.memory.remember_in_process PLACE WRITER BATCHES RECORDS
 
+PLACE is a SQLite file, or the URL of a PostgreSQL database.
 Each batch holds RECORDS turns of one session; after each the process prints its number. With
 BATCHES 0 it goes on until it is killed.
 """
@@ -10,12 +11,13 @@ import asyncio
 import itertools
 import sys
 
-from context_assembler.memory import SqliteMemoryStore
+from context_assembler.memory import PostgresMemoryStore, SqliteMemoryStore
 from context_assembler.values.memories.records import MemoryRecord
 
 
-async def main(path: str, writer: str, batches: int, records: int) -> None:
-    store = SqliteMemoryStore(path, busy_seconds=60)
+async def main(place: str, writer: str, batches: int, records: int) -> None:
+    is_url = place.startswith("postgresql:")
+    store = (PostgresMemoryStore if is_url else SqliteMemoryStore)(place, busy_seconds=60)
     for number in itertools.count(1):
         turns = [
             MemoryRecord(text=f"{writer} said word{number}", kind="events", session_id="shared")
