@@ -1,6 +1,6 @@
 """The part of a history that no later event can change."""
 
-from collections.abc import Hashable, Mapping, MutableMapping, Sequence
+from collections.abc import Hashable, Iterator, Mapping, MutableMapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
@@ -10,8 +10,10 @@ from context_assembler.values.events import SessionEvent
 from context_assembler.values.messages import Message
 from context_assembler.values.tool_changes import is_change
 
-MAX_OPEN_EVENTS: Final = 8
+MAX_OPEN_EVENTS: Final = 0
 _MAX_WAYS: Final = 4  # per session: models, protocols and ways of telling tools in turn
+_MOST_EARLIER: Final = 2
+_EVENTS_APART: Final = 12  # what is read before the end is usually read just before it
 _KEY: Final = "history"
 
 
@@ -26,6 +28,7 @@ class _Settled:
         change_seqs: The numbers of its notes of tool changes, left out or not.
         known_messages: Those of the last step that may come again, to be the same objects then.
         lineage: One object for all that grew from one beginning.
+        earlier: Shorter ones that this grew from, the newest last, to go back to.
     """
 
     way: HistoryWay
@@ -37,6 +40,7 @@ class _Settled:
     change_seqs: tuple[int, ...] = ()
     known_messages: tuple[Message, ...] = ()
     lineage: object = field(default_factory=object)
+    earlier: tuple["_Settled", ...] = ()
 
     @property
     def last_seq(self) -> int:
@@ -94,12 +98,36 @@ class _Settled:
             event_count=self.event_count + len(events),
             last_event=events[-1],
             change_seqs=(*self.change_seqs, *(m.seq for m in worked.messages if is_change(m))),
+            earlier=self._with_this_among_earlier(),
         )
+
+    def places_to_start(self) -> Iterator["_Settled"]:
+        """Yield what a history can go on from, the longest first; the last one is empty."""
+        yield self
+        for place in range(len(self.earlier) - 1, -1, -1):
+            before = self.earlier[place]
+            count = len(before.history.messages)
+            known = (*self.history.messages[count:], *self.known_messages)
+            yield replace(
+                before,
+                way=self.way,
+                known_messages=known,
+                lineage=object(),
+                earlier=self.earlier[:place],
+            )
+        yield self.started_over()
 
     def started_over(self) -> "_Settled":
         """Return a settled part with nothing in it."""
         known = (*self.history.messages, *self.known_messages)
         return _Settled(way=self.way, known_messages=known)
+
+    def _with_this_among_earlier(self) -> tuple["_Settled", ...]:
+        last = self.earlier[-1].event_count if self.earlier else 0
+        if self.event_count < last + _EVENTS_APART:
+            return self.earlier
+        shorter = replace(self, known_messages=(), earlier=())
+        return (*self.earlier[1 - _MOST_EARLIER :], shorter)
 
     def _left_out(self, way: HistoryWay) -> list[int]:
         return [seq for seq in self.change_seqs if seq <= way.tools.plan.after_seq]
@@ -127,9 +155,9 @@ def shape_history(
     if derived is None:
         return work_out(events, way).history
     settled = _find(derived, way)
-    if not settled.goes_before(events):
-        settled = settled.started_over()
-    for start in (settled, settled.started_over()):
+    for start in settled.places_to_start():
+        if not start.goes_before(events):
+            continue
         history = _go_on(start, events, derived, max_open_events=max_open_events)
         if history is not None:
             return history
@@ -149,6 +177,11 @@ def _go_on(
     if len(events) - settled.event_count > max_open_events:
         settled = _settle_more(settled, events, keeps_open=max_open_events // 6)
     rest = events[settled.event_count :]
+    if not rest:
+        _keep(derived, replace(settled, known_messages=()))
+        return replace(
+            settled.history, settled_count=len(settled.history.messages), lineage=settled.lineage
+        )
     worked = work_out(rest, settled.way, is_beginning=not settled.event_count)
     if not settled.is_paired_without(worked.messages):
         return None

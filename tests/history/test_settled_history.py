@@ -9,7 +9,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from hypothesis.strategies import DrawFn
 
-from context_assembler.history import History, HistoryWay, shape_history
+from context_assembler.history import History, HistoryWay, settled, shape_history
+from context_assembler.history.steps import Worked, work_out
 from context_assembler.limits import get_model_limits
 from context_assembler.stages.mask_secrets import SecretMasker
 from context_assembler.stages.settle_tools import UNSETTLED
@@ -252,3 +253,26 @@ def test_events_that_no_store_has_numbered_are_never_settled() -> None:
 
     assert_same(history, shape_history(log, WAY))
     assert history.settled_count == 0
+
+
+def test_a_late_reply_goes_back_a_little_and_not_to_the_beginning(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    worked_out: list[int] = []
+
+    def watched(events: Sequence[SessionEvent], *args: Any, **kwargs: Any) -> Worked:
+        worked_out.append(len(events))
+        return work_out(events, *args, **kwargs)
+
+    monkeypatch.setattr(settled, "work_out", watched)
+    log, derived = numbered(exchanges(40)), dict[Hashable, Any]()
+    for end in range(1, len(log) + 1, 2):
+        shape_history(log[:end], WAY, derived=derived)
+    assert max(worked_out) == 2
+    late = said(AssistantBody(parts=(Text("late"),)), len(log) + 1, answers_seq=len(log) - 4)
+    asked = said(UserBody(parts=(Text("and?"),)), len(log) + 2)
+
+    history = shape_history([*log, late, asked], WAY, derived=derived)
+
+    assert max(worked_out) < 40
+    assert_same(history, shape_history([*log, late, asked], WAY))
