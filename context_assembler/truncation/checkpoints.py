@@ -21,20 +21,23 @@ class Cut:
     """Everything loose before `kept_from` is dropped, bulky results before `whole_from` are stubs.
 
     `level` is the number of the checkpoint, `None` for a cut between the checkpoints; `stage` says
-    how far what is left had to be shortened.
+    how far what is left had to be shortened; `drops_opening` that the opening, which the strategy
+    keeps, is not.
     """
 
     kept_from: int
     whole_from: int
     level: int | None = None
     stage: int = 0
+    drops_opening: bool = False
 
     @property
     def identity(self) -> int:
-        """The number that the same cut, and no other, has."""
-        if self.level is not None:
-            return self.level
-        return (self.stage << _INDEX_BITS | self.whole_from) << _INDEX_BITS | self.kept_from
+        """The number that the same cut, and no other, has; below 0 without the opening."""
+        number = self.level
+        if number is None:
+            number = (self.stage << _INDEX_BITS | self.whole_from) << _INDEX_BITS | self.kept_from
+        return -number if self.drops_opening else number
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,7 +60,8 @@ def cuts_that_fit(
     """Yield cuts whose tokens fit, the one to prefer first.
 
     First the checkpoints; where an exchange is too large for them, checkpoints that lie closer;
-    then, before the last but one exchange is dropped as well, stubs for everything but the last.
+    then, before the last but one exchange is dropped as well, stubs for everything but the last;
+    but never these where there is an opening to give up.
 
     Args:
         marker_tokens: What the line for left-out messages costs at most.
@@ -80,7 +84,8 @@ def cuts_that_fit(
     start = max((c for c in coarse if c <= useful_from), default=0) if coarse else useful_from - 1
     for finer in _finer_grids(grid):
         yield from search.closer_cuts(finer, max(start, 0), excess_tokens=excess_tokens)
-    yield from search.stubs_before_last(excess_tokens)
+    if not history.has_opening:
+        yield from search.stubs_before_last(excess_tokens)
 
 
 def _finer_grids(grid: Grid) -> Iterator[Grid]:

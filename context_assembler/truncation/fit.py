@@ -1,6 +1,6 @@
 """A history made to fit by a strategy's rules."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Final
@@ -36,10 +36,51 @@ def fit_history(
     message_tokens = [counter.count_message(message) for message in messages]
     if not messages or sum(message_tokens) <= room_tokens:
         return Truncation(messages=tuple(messages))
-    history = measure(
-        messages, message_tokens, rules=rules, stub_tokens=settings.stub_tokens, counter=counter
+    measured = partial(
+        measure,
+        messages,
+        message_tokens,
+        rules=rules,
+        stub_tokens=settings.stub_tokens,
+        counter=counter,
     )
-    return _cut(history, room_tokens=room_tokens, counter=counter, settings=settings, rules=rules)
+    whole = measured()
+    opening_tokens = opening_tokens_of(whole, room_tokens, settings=settings, rules=rules)
+    opened = measured(opening_tokens=opening_tokens) if opening_tokens else whole
+    cut = partial(_cut, room_tokens=room_tokens, counter=counter, settings=settings, rules=rules)
+    done, found = choose_cut(cut, whole, opened, is_stable=settings.cache_stable)
+    return Truncation(messages=done.messages, entries=done.sorted_entries, level=found.identity)
+
+
+def opening_tokens_of(
+    history: MeasuredHistory, room_tokens: int, *, settings: TruncationSettings, rules: Rules
+) -> int:
+    """Return what the opening may take; 0 where the strategy keeps none, or nothing opens it."""
+    if history.task is None or not rules.keeps_opening:
+        return 0
+    return max(0, int(settings.opening_share * (room_tokens - history.head_tokens)))
+
+
+def choose_cut(
+    cut: Callable[[MeasuredHistory], Fitting | None],
+    whole: MeasuredHistory,
+    opened: MeasuredHistory,
+    *,
+    is_stable: bool,
+) -> Fitting:
+    """Return the cut of a history that keeps the opening; without checkpoints the fuller cut.
+
+    Args:
+        opened: The same history with its opening as anchors, where it has one.
+    """
+    with_opening = cut(opened) if opened.has_opening else None
+    if with_opening is not None and is_stable:
+        return with_opening
+    without = cut(whole)
+    assert without is not None
+    if with_opening is not None and with_opening[0].kept_tokens >= without[0].kept_tokens:
+        return with_opening
+    return without[0], replace(without[1], drops_opening=opened.has_opening)
 
 
 def _cut(
@@ -49,10 +90,10 @@ def _cut(
     counter: TokenCounter,
     settings: TruncationSettings,
     rules: Rules,
-) -> Truncation:
+) -> Fitting | None:
     window_from = window_start(history, settings.window_turns) if rules.has_window else 0
     stubs: Stubs = {}
-    done, cut = fitting_cut(
+    return fitting_cut(
         history,
         carry=partial(
             carry_out,
@@ -69,7 +110,6 @@ def _cut(
         settings=settings,
         counter=counter,
     )
-    return Truncation(messages=done.messages, entries=done.sorted_entries, level=cut.identity)
 
 
 def fitting_cut(
@@ -81,8 +121,10 @@ def fitting_cut(
     window_from: int,
     settings: TruncationSettings,
     counter: TokenCounter,
-) -> Fitting:
+) -> Fitting | None:
     """Return the cut to make of a history that does not fit, carried out.
+
+    `None` where a cut has to give up the opening that this history has.
 
     Args:
         carry: Carries a cut of this history out.
@@ -110,7 +152,7 @@ def fitting_cut(
             room_tokens=room_tokens,
             window_from=window_from,
         )
-    if found is not None:
+    if found is not None or history.has_opening:
         return found
     floor = Cut(kept_from=history.last, whole_from=history.last)
     return relieve(

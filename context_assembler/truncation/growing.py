@@ -10,7 +10,13 @@ from typing import Final
 from context_assembler.ports import TokenCounter
 from context_assembler.truncation.apply import CarriedOut, Piece, Stubs, carry_out
 from context_assembler.truncation.checkpoints import Cut
-from context_assembler.truncation.fit import fitting_cut, window_start
+from context_assembler.truncation.fit import (
+    choose_cut,
+    fitting_cut,
+    opening_tokens_of,
+    window_start,
+)
+from context_assembler.truncation.fullest import Fitting
 from context_assembler.truncation.history import MeasuredHistory, Rules, measure
 from context_assembler.values.messages import Message
 from context_assembler.values.options import TruncationSettings
@@ -55,17 +61,22 @@ class GrowingHistory:
     ) -> None:
         self._tokens = [counter.count_message(message) for message in messages]
         self._ends = [0, *accumulate(self._tokens)]
-        self._whole = measure(
-            messages, self._tokens, rules=rules, stub_tokens=settings.stub_tokens, counter=counter
-        )
-        exchanges = self._whole.exchanges
-        self._summaries = [n for n, one in enumerate(exchanges) if one[0].kind == "summary"]
-        self._room_tokens = room_tokens
+        self._messages = messages
         self._counter = counter
         self._settings = settings
         self._rules = rules
+        self._whole = self._measured(len(messages))
+        self._opening_tokens = opening_tokens_of(
+            self._whole, room_tokens, settings=settings, rules=rules
+        )
+        self._opened = self._whole
+        if self._opening_tokens:
+            self._opened = self._measured(len(messages), opening_tokens=self._opening_tokens)
+        exchanges = self._whole.exchanges
+        self._summaries = [n for n, one in enumerate(exchanges) if one[0].kind == "summary"]
+        self._room_tokens = room_tokens
         self._stubs: Stubs = {}
-        self._carried: dict[tuple[int, int, int, int], _Carried] = {}
+        self._carried: dict[tuple[int, int, int, int, bool], _Carried] = {}
 
     def fit(self, length: int) -> GrownCut:
         """Return what is left of the first so many messages: what `Truncator` leaves of them.
@@ -81,32 +92,39 @@ class GrowingHistory:
                 messages=tuple(self._whole.messages[:length]),
                 message_tokens=tuple(self._tokens[:length]),
             )
-        history = self._until(length)
-        is_windowed = self._rules.has_window
-        window_from = window_start(history, self._settings.window_turns) if is_windowed else 0
-        return _grown(
-            *fitting_cut(
-                history,
-                carry=partial(self._carry, history, window_from=window_from),
-                rules=self._rules,
-                room_tokens=self._room_tokens,
-                window_from=window_from,
-                settings=self._settings,
-                counter=self._counter,
-            )
+        whole = self._until(length, self._whole)
+        opened = self._until(length, self._opened) if self._opened.has_opening else whole
+        return _grown(*choose_cut(self._cut, whole, opened, is_stable=self._settings.cache_stable))
+
+    def _measured(self, length: int, *, opening_tokens: int = 0) -> MeasuredHistory:
+        return measure(
+            self._messages[:length],
+            self._tokens[:length],
+            rules=self._rules,
+            stub_tokens=self._settings.stub_tokens,
+            counter=self._counter,
+            opening_tokens=opening_tokens,
         )
 
-    def _until(self, length: int) -> MeasuredHistory:
+    def _cut(self, history: MeasuredHistory) -> Fitting | None:
+        is_windowed = self._rules.has_window
+        window_from = window_start(history, self._settings.window_turns) if is_windowed else 0
+        return fitting_cut(
+            history,
+            carry=partial(self._carry, history, window_from=window_from),
+            rules=self._rules,
+            room_tokens=self._room_tokens,
+            window_from=window_from,
+            settings=self._settings,
+            counter=self._counter,
+        )
+
+    def _until(self, length: int, whole: MeasuredHistory) -> MeasuredHistory:
         """Return the history as it was measured, had it ended here."""
-        whole = self._whole
         number = bisect_left(whole.starts, length)
         if self._summaries and self._summaries[-1] >= number:  # the latest is not there yet
-            return measure(
-                whole.messages[:length],
-                self._tokens[:length],
-                rules=self._rules,
-                stub_tokens=self._settings.stub_tokens,
-                counter=self._counter,
+            return self._measured(
+                length, opening_tokens=self._opening_tokens if whole.has_opening else 0
             )
         opened_by = whole.opened_by
         return replace(
@@ -131,7 +149,7 @@ class GrowingHistory:
         length = len(history.exchanges)
         # The latest summary is an anchor; with it others are none any more.
         summaries = bisect_left(self._summaries, length)
-        key = (cut.kept_from, cut.whole_from, window_from, summaries)
+        key = (cut.kept_from, cut.whole_from, window_from, summaries, history.has_opening)
         before = self._carried.pop(key, None)
         if before is None or before.exchanges > length or cut.whole_from > before.exchanges:
             done = carry_out(

@@ -17,6 +17,7 @@ class Rules:
     Attributes:
         name: The strategy's name, for the report.
         keeps_task: Whether the first message of the user is an anchor.
+        keeps_opening: Whether what stands right behind it is kept, where that leaves enough room.
         shortens: Whether bulky tool results are shortened before anything is dropped.
         marks: Whether a line tells the model that messages were left out.
         has_window: Whether only the newest turns are kept to begin with.
@@ -24,6 +25,7 @@ class Rules:
 
     name: str
     keeps_task: bool = False
+    keeps_opening: bool = False
     shortens: bool = False
     marks: bool = False
     has_window: bool = False
@@ -42,6 +44,7 @@ class MeasuredHistory:
         is_anchor: For each exchange, whether it is kept in any case.
         lead: How many exchanges at the start are summaries and instructions.
         task: The exchange of the first user message; `None` where it is not an anchor.
+        has_opening: Whether exchanges at the start are anchors only for standing there.
         last_user: For each boundary, the last exchange before it that a user message opens, or -1.
         loose: For each boundary, the tokens before it that may go.
         savings: For each boundary, the tokens that shortening bulky results before it frees.
@@ -58,6 +61,7 @@ class MeasuredHistory:
     is_anchor: Sequence[bool]
     lead: int
     task: int | None
+    has_opening: bool
     last_user: Sequence[int]
     loose: Sequence[int]
     savings: Sequence[int]
@@ -114,14 +118,22 @@ def measure(
     rules: Rules,
     stub_tokens: int,
     counter: TokenCounter,
+    opening_tokens: int = 0,
 ) -> MeasuredHistory:
-    """Measure a history that has at least one message."""
+    """Measure a history that has at least one message.
+
+    Args:
+        opening_tokens: What the opening may take: the first exchanges that are no anchors yet.
+    """
     exchanges = split_exchanges(messages)
     starts = [0, *accumulate(map(len, exchanges))]
     lead = _lead(exchanges)
     task = _first_user(exchanges) if rules.keeps_task else None
     anchors = _anchors(exchanges, lead=lead, task=task)
     tokens = [sum(message_tokens[a:b]) for a, b in pairwise(starts)]
+    opening = _opening(anchors, tokens, most_tokens=opening_tokens)
+    for number in opening:
+        anchors[number] = True
     freed = [0] * len(exchanges)
     if rules.shortens:
         for number, exchange in enumerate(exchanges):
@@ -138,6 +150,7 @@ def measure(
         is_anchor=anchors,
         lead=lead,
         task=task,
+        has_opening=bool(opening),
         last_user=last_user,
         loose=_running(0 if a else t for a, t in zip(anchors, tokens, strict=True)),
         savings=_running(freed),
@@ -174,6 +187,17 @@ def _anchors(exchanges: Sequence[Exchange], *, lead: int, task: int | None) -> l
     for number in (*range(lead), *summaries[-1:], *([task] if task is not None else [])):
         anchors[number] = True
     return anchors
+
+
+def _opening(anchors: Sequence[bool], tokens: Sequence[int], *, most_tokens: int) -> list[int]:
+    """Return the first exchanges that are no anchors, as far as they may take so much together."""
+    opening: list[int] = []
+    for number, is_anchor in enumerate(anchors):
+        most_tokens -= 0 if is_anchor else tokens[number]
+        if most_tokens < 0:
+            break
+        opening += [] if is_anchor else [number]
+    return opening
 
 
 def _last_users(exchanges: Sequence[Exchange]) -> list[int]:

@@ -1,4 +1,4 @@
-"""`smart`: keep the task, shorten old tool results, drop the middle, mark the gap."""
+"""`smart`: keep task and opening, shorten old tool results, drop the middle, mark the gap."""
 
 from collections.abc import Sequence
 from typing import Final
@@ -9,7 +9,7 @@ from context_assembler.truncation.history import Rules
 from context_assembler.values.messages import Message
 from context_assembler.values.options import TruncationSettings
 
-RULES: Final = Rules(name="smart", keeps_task=True, shortens=True, marks=True)
+RULES: Final = Rules(name="smart", keeps_task=True, keeps_opening=True, shortens=True, marks=True)
 
 
 def smart(
@@ -20,7 +20,7 @@ def smart(
     counter: TokenCounter,
     settings: TruncationSettings,
 ) -> Truncation:
-    """Shorten bulky results of older exchanges, then drop the middle behind the user's first message.
+    """Shorten bulky results of older exchanges, then drop the middle behind the history's opening.
 
     Raises:
         ContextOverflowError: What may not be dropped does not fit, even shortened.

@@ -119,6 +119,9 @@ class TruncationSettings:
         window_turns: Newest turns that `sliding` keeps; at least 1.
         cache_stable: Whether cuts happen at checkpoints only.
         step_share: What a rewrite frees, as a share of the room for history; above 0, at most 1.
+        opening_share: What `smart` keeps of the history's beginning behind the user's first
+            message, as a share of the room for history: it stays cached at every cut. It is given up
+            where too little else would fit. 0: nothing.
         stub_tokens: What is left of a shortened tool result; at least 1.
         on_overflow: Whether text of the user may be shortened where nothing else helps.
 
@@ -130,6 +133,7 @@ class TruncationSettings:
     window_turns: int = 20
     cache_stable: bool = True
     step_share: float = 1 / 3
+    opening_share: float = 0.3
     stub_tokens: int = 200
     on_overflow: OverflowPolicy = "error"
 
@@ -141,6 +145,13 @@ class TruncationSettings:
                 self.step_share,
                 rule="must be above 0 and at most 1",
                 remedy="Give the share of the room that a rewrite frees, for example 0.33.",
+            )
+        if not 0 <= self.opening_share < 1:
+            raise InvalidParameterError(
+                "opening_share",
+                self.opening_share,
+                rule="must be at least 0 and below 1",
+                remedy="Give the share of the room that the beginning may take, for example 0.3.",
             )
         _check_least("stub_tokens", self.stub_tokens, least=1, usual="200")
 

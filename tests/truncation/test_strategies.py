@@ -37,6 +37,7 @@ def cut(
     cache_stable: bool = True,
     stub_tokens: int = 40,
     window_turns: int = 20,
+    opening_share: float = 0.3,
 ) -> Truncation:
     truncator = Truncator(
         TruncationSettings(
@@ -45,6 +46,7 @@ def cut(
             cache_stable=cache_stable,
             stub_tokens=stub_tokens,
             window_turns=window_turns,
+            opening_share=opening_share,
         )
     )
     return truncator.truncate(talk, room_tokens=room_tokens, counter=COUNTER)
@@ -261,15 +263,49 @@ def test_smart_shortens_old_results_before_it_drops_anything() -> None:
     assert kept.level == 1
 
 
-def test_smart_marks_the_gap_once_behind_the_task() -> None:
-    kept = cut(small_talk(30), 500)
-    marker = kept.messages[1]
+def test_smart_marks_the_gap_once_behind_the_opening() -> None:
+    talk = small_talk(30)
+
+    kept = cut(talk, 500)
+    [place] = [at for at, message in enumerate(kept.messages) if message.kind == "marker"]
+    marker = kept.messages[place]
     dropped = [entry for entry in kept.entries if entry.decision == "dropped"]
 
-    assert [m.kind for m in kept.messages].count("marker") == 1
-    assert marker.kind == "marker"
+    assert place > 1
+    assert kept.messages[:place] == tuple(talk[:place])
     assert f"{len(dropped)} earlier messages were left out" in marker.text
     assert kept.messages[0].id == "m1"
+
+
+def test_smart_marks_the_gap_right_behind_the_task_where_no_opening_is_wanted() -> None:
+    kept = cut(small_talk(30), 500, opening_share=0)
+
+    assert kept.messages[1].kind == "marker"
+
+
+def test_what_stands_before_the_gap_stays_there_at_every_cut() -> None:
+    run = agent_run(60, size=30)
+
+    fronts = [
+        kept.messages[: [m.kind for m in kept.messages].index("marker")]
+        for end in range(1, len(run) + 1, 2)
+        if (kept := cut(run[:end], 1200, stub_tokens=10)).entries
+        and "dropped" in {entry.decision for entry in kept.entries}
+    ]
+
+    assert len(fronts) > 10
+    assert all(front == fronts[0] for front in fronts)
+    assert 0.2 * 1200 < total(list(fronts[0]), COUNTER) < 0.4 * 1200
+
+
+def test_an_exchange_too_large_to_stand_beside_the_opening_takes_its_place() -> None:
+    run = numbered([*agent_run(20, size=40), user(words(900))])
+
+    kept = cut(run, 1000)
+
+    assert kept.level < 0
+    assert kept.messages[1].kind == "marker"
+    assert kept.messages[-1] == run[-1]
 
 
 def test_one_message_left_out_is_spelled_in_the_singular() -> None:
@@ -462,7 +498,9 @@ def test_rewrites_stay_rare_where_a_few_results_dwarf_a_step() -> None:
         run += calling((f"c{number}", words(size)))
     run = numbered(run)
 
-    payloads = [cut(run[:end], 1500, stub_tokens=200) for end in range(1, len(run) + 1, 2)]
+    payloads = [
+        cut(run[:end], 1500, stub_tokens=200, opening_share=0) for end in range(1, len(run) + 1, 2)
+    ]
     levels = [payload.level for payload in payloads]
     rewrites = [
         now

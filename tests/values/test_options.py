@@ -18,6 +18,18 @@ from context_assembler.values.options import (
 WRONG: dict[str, tuple[Callable[..., object], dict[str, Any], str, str]] = {
     "no turns": (TruncationSettings, {"window_turns": 0}, "window_turns", "20"),
     "a step of nothing": (TruncationSettings, {"step_share": 0}, "step_share", "0.33"),
+    "an opening of less than nothing": (
+        TruncationSettings,
+        {"opening_share": -0.1},
+        "opening_share",
+        "0.3",
+    ),
+    "an opening that leaves no room": (
+        TruncationSettings,
+        {"opening_share": 1},
+        "opening_share",
+        "0.3",
+    ),
     "a step of more than all": (TruncationSettings, {"step_share": 1.5}, "step_share", "0.33"),
     "a stub of nothing": (TruncationSettings, {"stub_tokens": 0}, "stub_tokens", "200"),
     "a trigger above the window": (
