@@ -234,6 +234,7 @@ def _merged(first: Provenance | None, second: Provenance | None) -> Provenance |
         first,
         usage=second.usage or first.usage,
         stop_reason=second.stop_reason or first.stop_reason,
+        container=second.container or first.container,
     )
 
 

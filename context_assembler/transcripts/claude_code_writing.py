@@ -16,6 +16,7 @@ from context_assembler.values.events import (
     ToolResultBody,
     UserBody,
 )
+from context_assembler.values.native.anthropic_containers import write_container
 from context_assembler.values.native.anthropic_texts import readable_text
 from context_assembler.values.parts import Json, Part
 
@@ -89,6 +90,8 @@ def _reply_row(blocks: Sequence[Json], made_by: Provenance | None, place: int) -
         message["model"] = made_by.model
         message["stop_reason"] = made_by.stop_reason
         message["id"] = made_by.response_id or message["id"]
+        if made_by.container is not None:
+            message["container"] = write_container(made_by.container)
         if (usage := made_by.usage) is not None:
             cached = usage.cache_read_tokens + usage.cache_write_tokens
             message["usage"] = {

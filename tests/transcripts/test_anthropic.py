@@ -2,6 +2,7 @@
 
 import base64
 import json
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
@@ -10,6 +11,7 @@ from context_assembler.errors import TranscriptError
 from context_assembler.transcripts import TRANSCRIPTS, detect_transcript
 from context_assembler.values.events import (
     AssistantBody,
+    Container,
     Provenance,
     SessionEvent,
     SystemBody,
@@ -265,7 +267,7 @@ def test_a_reply_object_tells_where_it_came_from() -> None:
         "content": [{"type": "text", "text": "yes"}],
         "stop_reason": "end_turn",
         "stop_sequence": None,
-        "container": {"id": "k"},
+        "container": {"id": "k", "expires_at": "2026-11-27T12:00:00Z", "skills": None},
         "usage": {
             "input_tokens": 3,
             "cache_read_input_tokens": 100,
@@ -285,6 +287,7 @@ def test_a_reply_object_tells_where_it_came_from() -> None:
             model="claude-opus-5-5",
             response_id="msg_1",
             stop_reason="end_turn",
+            container=Container(id="k", expires_at=datetime(2026, 11, 27, 12, tzinfo=UTC)),
             usage=Usage(
                 input_tokens=123,
                 output_tokens=7,
@@ -294,7 +297,7 @@ def test_a_reply_object_tells_where_it_came_from() -> None:
             ),
         ),
     )
-    assert read.events[1].metadata == {"anthropic": {"container": {"id": "k"}}}
+    assert read.events[1].metadata == {"anthropic": {"container": reply["container"]}}
     assert detect_transcript([reply]).name == "anthropic"
 
 

@@ -12,6 +12,7 @@ from context_assembler.transcripts import TRANSCRIPTS
 from context_assembler.values.events import (
     AssistantBody,
     CompactionBody,
+    Container,
     Provenance,
     SessionEvent,
     SystemBody,
@@ -508,6 +509,7 @@ def test_what_is_written_can_be_read_by_its_maker_and_keeps_provenance() -> None
         model="claude-opus-5-5",
         response_id="msg_1",
         stop_reason="end_turn",
+        container=Container(id="k", expires_at=datetime(2026, 5, 5, tzinfo=UTC)),
         usage=Usage(input_tokens=10, output_tokens=2, cache_read_tokens=6, cache_write_tokens=1),
     )
     events = [

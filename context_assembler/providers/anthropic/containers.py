@@ -1,27 +1,13 @@
 """The container that code of earlier replies ran in, kept from a reply to the next request."""
 
 from collections.abc import Sequence
-from datetime import UTC, datetime
 
 from context_assembler.providers.anthropic.blocks import PROVIDER
 from context_assembler.values.draft import Draft
 from context_assembler.values.events import Container
 from context_assembler.values.messages import Message
+from context_assembler.values.native.anthropic_containers import in_utc_unless_told
 from context_assembler.values.parts import Json
-from context_assembler.values.reading import as_object, as_text
-
-
-def read_container(field: Json) -> Container | None:
-    """Return the container that a reply names; `None` where it names none.
-
-    Source:
-        types of the anthropic package 2.14, Container (read 2026-11-27)
-    """
-    fields = as_object(field)
-    container_id = as_text(fields.get("id"))
-    if not container_id:
-        return None
-    return Container(id=container_id, expires_at=_moment(as_text(fields.get("expires_at"))))
 
 
 def render_container(draft: Draft, *, tools: Sequence[dict[str, Json]]) -> dict[str, Json]:
@@ -52,16 +38,9 @@ def _newest(messages: Sequence[Message]) -> Container | None:
 def _is_over(container: Container, messages: Sequence[Message]) -> bool:
     if container.expires_at is None:
         return False
-    moments = [_aware(message.created_at) for message in messages if message.created_at is not None]
-    return bool(moments) and max(moments) >= _aware(container.expires_at)
-
-
-def _moment(text: str) -> datetime | None:
-    try:
-        return _aware(datetime.fromisoformat(text))
-    except ValueError:
-        return None
-
-
-def _aware(moment: datetime) -> datetime:
-    return moment if moment.tzinfo is not None else moment.replace(tzinfo=UTC)
+    moments = [
+        in_utc_unless_told(message.created_at)
+        for message in messages
+        if message.created_at is not None
+    ]
+    return bool(moments) and max(moments) >= in_utc_unless_told(container.expires_at)

@@ -5,12 +5,12 @@ from typing import Any, Final
 
 from context_assembler.errors import ReplyError
 from context_assembler.providers.anthropic.blocks import PROVIDER, THINKING_TYPES
-from context_assembler.providers.anthropic.containers import read_container
 from context_assembler.providers.anthropic.units import tool_names
 from context_assembler.values.arguments import parse_arguments
 from context_assembler.values.bounding import within_bounds
 from context_assembler.values.draft import Draft, Reply
 from context_assembler.values.json_shapes import is_array, is_object
+from context_assembler.values.native.anthropic_containers import read_container
 from context_assembler.values.native.anthropic_texts import describe_block
 from context_assembler.values.native.anthropic_usage import read_usage
 from context_assembler.values.parts import JsonObject, Opaque, Part, Text, Thinking, ToolCall
