@@ -40,8 +40,8 @@ if TYPE_CHECKING:
 class ContextAssembler:
     """Builds the request of a session's next model call.
 
-    Assembling calls no model and writes nothing. One assembler serves many sessions at once, and
-    many processes may share one store.
+    Assembling calls no model, and writes nothing but token counts of long sessions. One assembler
+    serves many sessions at once, and many processes may share one store.
 
     Args:
         sessions: Where sessions are kept: a store, or a URL (`sqlite:agent.db`, `memory:`).

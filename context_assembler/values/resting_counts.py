@@ -1,0 +1,90 @@
+"""Token counts of messages as a session store keeps them beside its events."""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+from context_assembler.values.events import (
+    CompactionBody,
+    EventBody,
+    SessionEvent,
+    ToolCallBody,
+    ToolResultBody,
+)
+from context_assembler.values.messages import Message
+from context_assembler.values.parts import Part
+
+_MOST_EVENTS: Final = 64  # that one message is made of
+
+
+@dataclass(frozen=True, slots=True)
+class RestingCount:
+    """The tokens of a message with so many parts: those of its first event, and of some that follow."""
+
+    parts: int
+    tokens: int
+
+
+@dataclass(slots=True, kw_only=True)
+class Resting:
+    """The counts of one session by one counter: `known` from its store, and those `found` since.
+
+    They are of messages that are made of events as they are stored. What was repaired, masked or
+    shortened on the way is counted anew.
+    """
+
+    events: Sequence[SessionEvent]
+    known: dict[int, RestingCount]
+    found: dict[int, RestingCount] = field(default_factory=dict[int, RestingCount])
+    _places: dict[int, int] = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._places = {event.seq: place for place, event in enumerate(self.events)}
+
+    def count(self, message: Message, count: Callable[[Message], int]) -> int:
+        """Return the tokens of a message: as they are known, or else counted, and noted."""
+        if not self._is_as_stored(message):
+            return count(message)
+        known = self.known.get(message.seq)
+        if known is not None and known.parts == len(message.parts):
+            return known.tokens
+        tokens = count(message)
+        self.found[message.seq] = RestingCount(len(message.parts), tokens)
+        return tokens
+
+    def take_found(self, *, least: int) -> dict[int, RestingCount]:
+        """Return what was found, as known from now on; nothing while there is less than that."""
+        if len(self.found) < least:
+            return {}
+        found, self.found = self.found, {}
+        self.known |= found
+        return found
+
+    def _is_as_stored(self, message: Message) -> bool:
+        place = self._places.get(message.seq)
+        if place is None or message.kind != "said":
+            return False
+        stored = self._parts_from(place)
+        return all(part is next(stored, None) for part in message.parts)
+
+    def _parts_from(self, place: int) -> Iterator[Part]:
+        for event in self.events[place : place + _MOST_EVENTS]:
+            yield from _parts_of(event.body)
+
+
+def _parts_of(body: EventBody) -> tuple[Part, ...]:
+    match body:
+        case ToolCallBody():
+            return (body.call,)
+        case ToolResultBody():
+            return (body.result,)
+        case CompactionBody():
+            return ()
+        case _:
+            return body.parts
+
+
+def place_of_counts(counter: object) -> tuple[str, str] | None:
+    """Return where the counts of a counter stand among what is derived; `None`: they are not kept."""
+    key: str | None = getattr(counter, "rest_key", None)
+    return None if key is None else ("counts at rest", key)
