@@ -136,7 +136,9 @@ def _pieces(kinds: bytes) -> tuple[frozenset[int], frozenset[int], bytes]:
         kind, earlier = divmod(code, PAIR_KINDS)
         begins = kind in letters and earlier in before
         starts[code] = begins or kind in digits or (kind in blanks and earlier in marks)
-        starts[code] += kind in digits and earlier in blanks  # which stand alone before digits
+        starts[code] += (
+            kind in digits and earlier in marks | blanks
+        )  # they stand alone before digits
     return letters, marks, bytes(starts)
 
 

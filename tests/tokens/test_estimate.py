@@ -134,9 +134,11 @@ def test_the_weights_are_the_fitted_ones(family: str, expected: tuple[int, int])
 # What no tokenizer joins: words, groups of digits with the blank before them, marks behind a word.
 PIECES = {
     "so that it is worth it": 6,
+    "a-1.50": 5,
     "Count from 1 to 5, then write STOP, then continue.": 15,
     "to be, or not (to be)": 8,
     "1234567 a": 4,
+    "is 2+2=4?": 8,
     "don't": 1,
 }
 
