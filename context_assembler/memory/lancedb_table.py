@@ -32,8 +32,9 @@ _MODEL_KEY: Final = b"context_assembler_model"
 _WORDS: Final = ("words", "context")
 _INDEXED: Final = ("id", "line", "digest")
 _VECTOR: Final = "vector"
-_ROWS_BETWEEN_TIDYINGS: Final = 20_000
-_WRITES_BETWEEN_TIDYINGS: Final = 200
+_ROWS_BETWEEN_TIDYINGS: Final = 2_000
+_SHARE_BETWEEN_TIDYINGS: Final = 20  # of a larger table a twentieth
+_WRITES_BETWEEN_TIDYINGS: Final = 200  # each makes a file
 _READERS: Final = 4
 _UPGRADE: Final = "Upgrade the package: pip install --upgrade context-assembler"
 _OTHERS: Final = "Name another table, or recall from this one with open_lancedb_table()."
@@ -50,13 +51,16 @@ class LanceTable:
         *,
         table: str,
         options: Mapping[str, Any] | None = None,
+        rows_between_tidyings: int = _ROWS_BETWEEN_TIDYINGS,
         writes_between_tidyings: int = _WRITES_BETWEEN_TIDYINGS,
     ) -> None:
         self._connection = LanceConnection(location, options=options)
         self._name = table
         self._lock = Lock()
         self._opened: Any = None
+        self._rows_between_tidyings = rows_between_tidyings
         self._writes_between_tidyings = writes_between_tidyings
+        self._is_counted = False
         self._rows_untidied = self._writes_untidied = 0
 
     @property
@@ -179,8 +183,12 @@ class LanceTable:
     def close(self) -> None:
         """Let go of files and connections; the next call opens them again."""
         with self._lock:
-            self._opened = None
+            opened, self._opened = self._opened, None
             self._connection.close()
+        if self._rows_untidied >= self._rows_between_tidyings:
+            self._rows_untidied = self._writes_untidied = 0
+            with explained(self.location):
+                opened.optimize()
 
     def _table(self) -> Any:
         """Return the open table; `None` where there is none yet."""
@@ -230,12 +238,18 @@ class LanceTable:
 
     def _tidy(self, opened: Any, *, rows: int) -> None:
         """Bring what was written into the indexes, and small files together, once in a while."""
-        self._rows_untidied += rows
-        self._writes_untidied += 1
-        if (
-            self._rows_untidied >= _ROWS_BETWEEN_TIDYINGS
-            or self._writes_untidied >= self._writes_between_tidyings
-        ):
+        if self._is_counted:
+            self._rows_untidied += rows
+            self._writes_untidied += 1
+        else:  # other processes may have left some, too
+            indexed = opened.index_stats(f"{_WORDS[0]}_idx")
+            self._rows_untidied = indexed.num_unindexed_rows if indexed else 0
+            self._writes_untidied = opened.stats()["fragment_stats"]["num_fragments"]
+            self._is_counted = True
+        # Tidying takes time for every row, and reading untidied ones takes it for each search.
+        many_rows = max(self._rows_between_tidyings, opened.count_rows() // _SHARE_BETWEEN_TIDYINGS)
+        many_writes = self._writes_between_tidyings
+        if self._rows_untidied >= many_rows or self._writes_untidied >= many_writes:
             self._rows_untidied = self._writes_untidied = 0
             opened.optimize()
 

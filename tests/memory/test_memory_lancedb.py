@@ -126,6 +126,21 @@ async def test_many_small_writes_are_tidied_and_found(tmp_path: Path) -> None:
     assert opened.stats()["fragment_stats"]["num_fragments"] < 4
 
 
+async def test_rows_that_wait_for_others_are_tidied_at_the_end(tmp_path: Path) -> None:
+    def waiting() -> int:
+        opened = lancedb.connect(tmp_path).open_table("memories")
+        return int(opened.index_stats("words_idx").num_unindexed_rows)
+
+    table = LanceTable(tmp_path, table="memories", rows_between_tidyings=2)
+    async with RowMemoryStore(table) as store:
+        await store.remember([MemoryRecord(text=f"pear {n}") for n in range(100)])
+        assert waiting() == 0
+        await store.remember([MemoryRecord(text=f"apple {n}") for n in range(3)])
+        assert waiting() == 3
+
+    assert waiting() == 0
+
+
 async def test_an_export_reads_page_after_page(tmp_path: Path) -> None:
     async with open_lancedb(tmp_path) as store:
         records = [MemoryRecord(id=f"{n:04}", text=f"pear {n}") for n in range(1_203)]
