@@ -124,9 +124,7 @@ class Gathering:
             parameters=parameters,
             limits=limits,
             counter=counter,
-            token_factor=_factor(
-                calibrations, limits, counter, has_tools=bool(offered.merge().tools)
-            ),
+            token_factor=_factor(calibrations, limits, counter, offered=offered),
             files=files,
             offered=offered,
             skills=told.skills,
@@ -275,12 +273,14 @@ def _factor(
     limits: ModelLimits,
     counter: TokenCounter,
     *,
-    has_tools: bool,
+    offered: OfferedTools,
 ) -> float:
+    if not calibrations:
+        return 1.0  # to merge the tools takes longer than all else that is gathered
     return factor_for(
         calibrations,
         provider=provider_for(limits),
         model=limits.id,
-        shape="tools" if has_tools else "text",
+        shape="tools" if offered.merge().tools else "text",
         counter=counter_id(counter.name),
     )
