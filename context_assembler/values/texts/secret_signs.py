@@ -7,7 +7,7 @@ every pattern that there is, and compare what is found with and without a look a
 import re
 from collections.abc import Iterable, Mapping
 from functools import cache
-from importlib.metadata import PackageNotFoundError, version
+from importlib import import_module
 from string import ascii_letters, digits
 from typing import Final
 
@@ -110,9 +110,10 @@ def kinds_to_seek(text: str, folded: str) -> frozenset[str]:
 @cache
 def patterns_are_known() -> bool:
     """Whether the signs were made for the detect-secrets that is installed."""
+    metadata = import_module("importlib.metadata")  # slow to import, and not often needed
     try:
-        return version("detect-secrets") in _KNOWN_VERSIONS
-    except PackageNotFoundError:
+        return metadata.version("detect-secrets") in _KNOWN_VERSIONS
+    except metadata.PackageNotFoundError:
         return True  # nothing is found without it, and who looks for secrets is told
 
 
