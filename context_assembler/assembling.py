@@ -18,7 +18,7 @@ from context_assembler.pipeline import ContextPipeline
 from context_assembler.ports import SessionStore
 from context_assembler.providers import PROVIDERS, other_protocols
 from context_assembler.respelling import respell
-from context_assembler.sessions import KeptEvents
+from context_assembler.sessions import CountsAtRest, KeptEvents
 from context_assembler.shaped import Made
 from context_assembler.simulation import simulate
 from context_assembler.stages.forecast_cache import AnsweredCall, CacheOutlook, answered_calls
@@ -49,6 +49,7 @@ class Assembling:
     ) -> None:
         self._sessions = sessions
         self._kept = KeptEvents(sessions)
+        self._counts = CountsAtRest(sessions)
         self._gathering = gathering
         self._pipeline = pipeline
         self._cache = cache
@@ -69,7 +70,15 @@ class Assembling:
         gathered_at = time.perf_counter()
 
         async def make() -> AssembledContext:
-            return await self._make(*await self._load(gathered))
+            loaded, events = await self._load(gathered)
+            context = await self._make(loaded, events)
+            await self._counts.leave(
+                gathered.session_id,
+                counter=gathered.counter,
+                derived=loaded.derived or {},
+                incarnation=gathered.incarnation,
+            )
+            return context
 
         if uses_cache and gathered.incarnation and not gathered.settled.options.fresh:
             context, was_hit = await self._cache.get_or_load(gathered.key, make)
@@ -240,6 +249,12 @@ class Assembling:
     async def _load(self, gathered: Gathered) -> tuple[Gathered, Sequence[SessionEvent]]:
         """Return the events up to the one that was last when gathering began, and what they made."""
         log = await self._kept.load(gathered.session_id, until_seq=gathered.last_seq)
+        await self._counts.fetch(
+            gathered.session_id,
+            counter=gathered.counter,
+            derived=log.derived,
+            events=log.events,
+        )
         counter = KeptCounts(gathered.counter, derived=log.derived, event_count=len(log.events))
         return replace(gathered, counter=counter, derived=log.derived), log.events
 

@@ -5,6 +5,7 @@ from typing import Any, Final
 
 from context_assembler.ports import TokenCounter
 from context_assembler.values.messages import Message
+from context_assembler.values.resting_counts import Resting, place_of_counts
 
 _KEY: Final = "counts"
 _MAX_COUNTERS: Final = 4  # per session: models and protocols in turn
@@ -38,6 +39,7 @@ class KeptCounts:
         self.count_system = counter.count_system
         self.count_tool = counter.count_tool
         self.count_tools_overhead = counter.count_tools_overhead
+        self._resting: Resting | None = derived.get(place_of_counts(counter))
         self._rows = _rows_for(
             counter, derived, max_rows=_LEAST_ROWS + _ROWS_PER_EVENT * event_count
         )
@@ -46,9 +48,14 @@ class KeptCounts:
         """Return the tokens of the message with its own overhead."""
         row = self._rows.get(id(message))
         if row is None:
-            row = message, self._counter.count_message(message)
+            row = message, self._count(message)
             self._rows[id(message)] = row
         return row[1]
+
+    def _count(self, message: Message) -> int:
+        if self._resting is None:
+            return self._counter.count_message(message)
+        return self._resting.count(message, self._counter.count_message)
 
 
 def _rows_for(

@@ -9,7 +9,12 @@ from context_assembler.ports.providers import (
     no_change_forms,
     no_tool_search,
 )
-from context_assembler.ports.sessions import BatchStore, CalibrationStore, SessionStore
+from context_assembler.ports.sessions import (
+    BatchStore,
+    CalibrationStore,
+    CountStore,
+    SessionStore,
+)
 from context_assembler.ports.skills import SkillProvider
 from context_assembler.ports.tokens import TokenCounter
 from context_assembler.ports.tools import ToolSource
@@ -21,6 +26,7 @@ __all__ = [
     "CalibrationStore",
     "CheckPayload",
     "Clock",
+    "CountStore",
     "Embed",
     "EmbedPurpose",
     "MemorySource",

@@ -1,10 +1,11 @@
 """The sockets of session stores: what each offers, and what it may offer beside."""
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from typing import Protocol, runtime_checkable
 
 from context_assembler.values.calibration import Calibration, UsageObservation
 from context_assembler.values.events import EventBatch, Session, SessionEvent, SessionHead
+from context_assembler.values.resting_counts import RestingCount
 
 
 class SessionStore(Protocol):
@@ -85,5 +86,37 @@ class CalibrationStore(Protocol):
         """Learn from one call, and return what is known since.
 
         Atomic: of two processes that learn at once none is forgotten.
+        """
+        ...
+
+
+@runtime_checkable
+class CountStore(Protocol):
+    """Keeps token counts beside the events; session stores may offer it as well.
+
+    Counts are derived: they may be lost at any time, and nothing but the time of a call depends on
+    them. They go with their session.
+    """
+
+    async def find_counts(self, session_id: str, *, counter: str) -> Mapping[int, RestingCount]:
+        """Return what is kept of a counter, by the number of the message's first event.
+
+        Args:
+            counter: What tells its counts apart from those of any other counter, and of an older
+                formula.
+        """
+        ...
+
+    async def keep_counts(
+        self,
+        session_id: str,
+        counts: Mapping[int, RestingCount],
+        *,
+        counter: str,
+        incarnation: str,
+    ) -> None:
+        """Keep counts of this very incarnation of a session; nothing where it is not there any more.
+
+        Nothing is waited for, and a store that was never written to stays as it is.
         """
         ...

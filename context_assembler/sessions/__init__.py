@@ -7,12 +7,14 @@ from typing import Final
 from context_assembler.errors import ConfigurationError, UnknownStoreSchemeError
 from context_assembler.ports import SessionStore
 from context_assembler.sessions.calibrations import InMemoryCalibrations, calibrations_of
+from context_assembler.sessions.counts_at_rest import CountsAtRest
 from context_assembler.sessions.in_memory import InMemoryStore
 from context_assembler.sessions.kept_events import KeptEvents, KeptLog
 from context_assembler.sessions.sqlite import SqliteStore
 
 __all__ = [
     "SESSION_STORES",
+    "CountsAtRest",
     "InMemoryCalibrations",
     "InMemoryStore",
     "KeptEvents",

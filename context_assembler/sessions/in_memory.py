@@ -1,6 +1,6 @@
 """Sessions kept in this process, gone with it."""
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from threading import Lock
 from typing import Self
@@ -27,6 +27,7 @@ from context_assembler.values.codec import (
     encode_session,
 )
 from context_assembler.values.events import EventBatch, Session, SessionEvent, SessionHead
+from context_assembler.values.resting_counts import RestingCount
 
 
 @dataclass(slots=True)
@@ -35,6 +36,9 @@ class _Log:
     events: list[SessionEvent] = field(default_factory=list[SessionEvent])
     ids: set[str] = field(default_factory=set[str])
     incarnation: str = field(default_factory=lambda: uuid4().hex)
+    counts: dict[str, dict[int, RestingCount]] = field(
+        default_factory=dict[str, dict[int, RestingCount]]
+    )
 
     @property
     def head(self) -> SessionHead:
@@ -158,6 +162,26 @@ class InMemoryStore:
     async def observe_usage(self, seen: UsageObservation) -> Calibration:
         """Learn from one call's usage, and return what is known since."""
         return await self._calibrations.observe_usage(seen)
+
+    async def find_counts(self, session_id: str, *, counter: str) -> Mapping[int, RestingCount]:
+        """Return what is kept of a counter, by the number of the message's first event."""
+        with self._lock:
+            log = self._logs.get(session_id)
+            return {} if log is None else dict(log.counts.get(counter, {}))
+
+    async def keep_counts(
+        self,
+        session_id: str,
+        counts: Mapping[int, RestingCount],
+        *,
+        counter: str,
+        incarnation: str,
+    ) -> None:
+        """Keep counts of this very incarnation of a session; nothing where it is not there."""
+        with self._lock:
+            log = self._logs.get(session_id)
+            if log is not None and log.incarnation == incarnation:
+                log.counts.setdefault(counter, {}).update(counts)
 
     async def close(self) -> None:
         """Do nothing: there is nothing to let go of, and the sessions stay."""

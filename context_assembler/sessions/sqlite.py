@@ -1,7 +1,7 @@
 """Sessions in one SQLite file that several processes may use at once."""
 
 import asyncio
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Final, Self
@@ -9,6 +9,7 @@ from typing import Final, Self
 from context_assembler.errors import InvalidParameterError
 from context_assembler.sessions.rules import check_event_ids, check_session_id
 from context_assembler.sessions.sqlite_calibrations import find_calibrations, observe_usage
+from context_assembler.sessions.sqlite_counts import find_counts, has_counts, keep_counts
 from context_assembler.sessions.sqlite_rows import (
     append_events,
     decode_rows,
@@ -23,6 +24,7 @@ from context_assembler.sessions.sqlite_schema import SCHEMA
 from context_assembler.sqlite.worker import make_workers
 from context_assembler.values.calibration import Calibration, UsageObservation
 from context_assembler.values.events import EventBatch, Session, SessionEvent, SessionHead
+from context_assembler.values.resting_counts import RestingCount
 
 _EVENTS_PER_BATCH: Final = 200
 _ROWS_AT_ONCE: Final = 64  # that are decoded in well under the time of a tick
@@ -51,6 +53,7 @@ class SqliteStore:
                 remedy="For sessions in memory use InMemoryStore(), or the URL 'memory:'.",
             )
         self.path: Path = Path(path).expanduser().absolute()
+        self._busy_seconds = busy_seconds
         self._writer, self._reader = make_workers(self.path, SCHEMA, busy_seconds=busy_seconds)
 
     async def create(self, session: Session) -> None:
@@ -171,6 +174,38 @@ class SqliteStore:
             StoreUnavailableError: The file cannot be used.
         """
         return await self._writer.run(partial(observe_usage, seen=seen))
+
+    async def find_counts(self, session_id: str, *, counter: str) -> Mapping[int, RestingCount]:
+        """Return what is kept of a counter, by the number of the message's first event.
+
+        Raises:
+            StoreUnavailableError: The file cannot be used.
+        """
+        return await self._reader.run(partial(find_counts, session_id=session_id, counter=counter))
+
+    async def keep_counts(
+        self,
+        session_id: str,
+        counts: Mapping[int, RestingCount],
+        *,
+        counter: str,
+        incarnation: str,
+    ) -> None:
+        """Keep counts of this very incarnation of a session, in a file that has a place for them.
+
+        Raises:
+            StoreUnavailableError: The file cannot be written, or somebody else is writing.
+        """
+        if await self._reader.run(has_counts):
+            keep = partial(
+                keep_counts,
+                session_id=session_id,
+                counts=counts,
+                counter=counter,
+                incarnation=incarnation,
+                busy_seconds=self._busy_seconds,
+            )
+            await self._writer.run(keep)
 
     async def close(self) -> None:
         """Close the file and end both threads."""

@@ -16,6 +16,7 @@ from context_assembler.sessions.rules import (
     number_events,
     place_of,
 )
+from context_assembler.sessions.sqlite_counts import forget_counts
 from context_assembler.sqlite.schema import transaction
 from context_assembler.values.codec import (
     FORMAT_VERSION,
@@ -163,7 +164,7 @@ def delete_session(connection: sqlite3.Connection, session_id: str) -> None:
         UnknownSessionError: There is no such session.
     """
     with transaction(connection):
-        find_session(connection, session_id)
+        forget_counts(connection, session_key=find_session(connection, session_id).key)
         connection.execute("DELETE FROM events WHERE session_id = ?", (session_id,))
         connection.execute("DELETE FROM sessions WHERE id = ?", (session_id,))
 

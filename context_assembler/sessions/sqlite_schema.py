@@ -58,9 +58,25 @@ def _add_calibrations(connection: sqlite3.Connection) -> None:
     )
 
 
+def _add_counts(connection: sqlite3.Connection) -> None:
+    """Version 3. Derived: rows may be deleted at any time."""
+    connection.execute(
+        """
+        CREATE TABLE message_counts (
+            session_key INTEGER NOT NULL,
+            counter TEXT NOT NULL,
+            seq INTEGER NOT NULL,
+            parts INTEGER NOT NULL,
+            tokens INTEGER NOT NULL,
+            PRIMARY KEY (session_key, counter, seq)
+        ) WITHOUT ROWID
+        """
+    )
+
+
 SCHEMA: Final = Schema(
     name="sessions",
-    migrations=(_create_tables, _add_calibrations),
+    migrations=(_create_tables, _add_calibrations, _add_counts),
     tables=("sessions", "events"),
     unavailable=StoreUnavailableError,
     version=VersionTable("schema_version"),

@@ -1,6 +1,7 @@
 """Token counters: one formula, one row per tokenizer."""
 
 from collections.abc import Hashable
+from hashlib import blake2b
 from typing import Final
 
 from context_assembler.tokens.calibrated import CalibratedCounter, calibrate
@@ -32,6 +33,9 @@ __all__ = [
 ]
 
 TokenCounter = ModelTokenCounter
+
+COUNTING_VERSION: Final = 1
+"""Goes up whenever any count changes: of the vocabularies, the weights, or the code."""
 
 _MAX_SHARED: Final = 32
 _shared: dict[Hashable, ModelTokenCounter] = {}
@@ -67,6 +71,13 @@ def counter_for(
     counter = _shared.get(key)
     if counter is None:
         counter = ModelTokenCounter(limits, mode=mode, protocol=protocol)
+        counter.rest_key = _rest_key(counter.name, (*key, limits.host))
         if len(_shared) < _MAX_SHARED:
             _shared[key] = counter
     return counter
+
+
+def _rest_key(name: str, settings: Hashable) -> str:
+    """Return what tells a counter's counts apart wherever they are kept, in every process."""
+    digest = blake2b(repr(settings).encode(), digest_size=8).hexdigest()
+    return f"{name} {COUNTING_VERSION} {digest}"

@@ -94,6 +94,7 @@ class ModelTokenCounter:
         self._frame = frame_of(limits, protocol=protocol)
         self.request_overhead_tokens = self._frame.request
         self._texts = BoundedMemo[str](max_weight=_MEMO_MAX_CHARS)
+        self.rest_key: str | None = None  # of its counts in a store; `None`: they are not kept
         self.counts_key = object()  # its counts on messages, never those of another counter
 
     def count_text(self, text: str) -> int:

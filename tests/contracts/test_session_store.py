@@ -18,7 +18,7 @@ from context_assembler.errors import (
     InvalidParameterError,
     UnknownSessionError,
 )
-from context_assembler.ports import BatchStore, CalibrationStore, SessionStore
+from context_assembler.ports import BatchStore, CalibrationStore, CountStore, SessionStore
 from context_assembler.sessions import SESSION_STORES, InMemoryStore, SqliteStore, open_store
 from context_assembler.values.calibration import UsageObservation, learn
 from context_assembler.values.events import (
@@ -32,6 +32,7 @@ from context_assembler.values.events import (
     user_event,
 )
 from context_assembler.values.parts import Opaque, Text, ToolCall
+from context_assembler.values.resting_counts import RestingCount
 from tests.event_strategies import new_events
 
 LOCATIONS: dict[str, Callable[[Path], str]] = {
@@ -465,3 +466,24 @@ async def test_calls_that_teach_at_once_are_all_believed(store: SessionStore) ->
 
     [known] = await store.calibrations()
     assert known.observations == 20
+
+
+# ---- counts at rest ----
+
+
+async def test_counts_are_kept_by_counter_and_go_with_their_session(store: SessionStore) -> None:
+    assert isinstance(store, CountStore)
+    counts = {1: RestingCount(1, 7), 2: RestingCount(2, 70)}
+    await store.append("trip", [user_event("hi"), assistant_event("yes")])
+    incarnation = (await store.head("trip")).incarnation
+
+    await store.keep_counts("trip", counts, counter="a", incarnation=incarnation)
+    await store.keep_counts("trip", {2: RestingCount(2, 71)}, counter="a", incarnation=incarnation)
+    await store.keep_counts("trip", counts, counter="b", incarnation="of another one")
+
+    assert await store.find_counts("trip", counter="a") == {**counts, 2: RestingCount(2, 71)}
+    assert await store.find_counts("trip", counter="b") == {}
+    assert await store.find_counts("nobody's", counter="a") == {}
+    await store.delete("trip")
+    await store.append("trip", [user_event("anew")])
+    assert await store.find_counts("trip", counter="a") == {}

@@ -36,6 +36,7 @@ from context_assembler.values.calibration import UsageObservation
 from context_assembler.values.codec import FORMAT_VERSION, dump_event, dump_session
 from context_assembler.values.events import Session, SessionEvent, UserBody, user_event
 from context_assembler.values.parts import Text
+from context_assembler.values.resting_counts import RestingCount
 
 REPOSITORY = Path(__file__).parents[2]
 
@@ -290,7 +291,7 @@ def _foreign(path: Path) -> None:
 BAD_FILES: dict[str, tuple[Callable[[Path], None], str, str]] = {
     "not a database": (_not_a_database, "not a SQLite database", "another file"),
     "a folder": (_folder, "it is a folder", "a file in it"),
-    "a newer schema": (_newer_schema, "version 99, this package knows 2", "--upgrade"),
+    "a newer schema": (_newer_schema, "version 99, this package knows 3", "--upgrade"),
     "another program's database": (_foreign, "another program", "another file"),
     "another program's versions": (_other_versions, "another program", "another file"),
     "another program's sessions": (_other_sessions, "another program", "another file"),
@@ -516,13 +517,13 @@ async def test_an_older_file_is_read_as_it_lies_and_migrated_by_the_first_write(
         assert texts(await load(store)) == ["from before", "now"]
 
     assert before == list(range(1, version + 1))
-    assert noted_versions(path) == [1, 2]
+    assert noted_versions(path) == [1, 2, 3]
 
 
 async def test_a_new_file_notes_every_version(tmp_path: Path) -> None:
     await (await filled(tmp_path / "agent.db")).close()
 
-    assert noted_versions(tmp_path / "agent.db") == [1, 2]
+    assert noted_versions(tmp_path / "agent.db") == [1, 2, 3]
 
 
 def test_an_older_file_comes_up_to_date_step_by_step() -> None:
@@ -535,7 +536,7 @@ def test_an_older_file_comes_up_to_date_step_by_step() -> None:
         migrate(connection, newer)
         migrate(connection, newer)
 
-        assert newer.version.read(connection) == 3
+        assert newer.version.read(connection) == 4
         connection.execute("SELECT note FROM events")
 
 
@@ -553,7 +554,7 @@ def test_a_step_that_fails_leaves_the_file_as_it_was() -> None:
         with pytest.raises(sqlite3.OperationalError):
             migrate(connection, replace(SCHEMA, migrations=(*SCHEMA.migrations, fail)))
 
-        assert SCHEMA.version.read(connection) == 2
+        assert SCHEMA.version.read(connection) == 3
         migrate(connection, replace(SCHEMA, migrations=(*SCHEMA.migrations, succeed)))
 
 
@@ -650,3 +651,56 @@ async def test_damaged_ratios_are_none(tmp_path: Path) -> None:
         [known] = await store.calibrations()
 
     assert known.recent == ()
+
+
+# ---- counts at rest ----
+
+
+@pytest.mark.parametrize(("version", "more"), OLDER_FILES.values(), ids=OLDER_FILES.keys())
+async def test_counts_do_not_bring_an_older_file_up_to_date(
+    tmp_path: Path, version: int, more: str
+) -> None:
+    path = tmp_path / "agent.db"
+    write_older(path, more)
+
+    async with SqliteStore(path) as store:
+        incarnation = (await store.head("trip")).incarnation
+        counts = {1: RestingCount(1, 7)}
+        await store.keep_counts("trip", counts, counter="c", incarnation=incarnation)
+        assert await store.find_counts("trip", counter="c") == {}
+        assert noted_versions(path) == list(range(1, version + 1))
+
+        await store.append("trip", [user_event("now")])
+        await store.keep_counts("trip", counts, counter="c", incarnation=incarnation)
+        assert await store.find_counts("trip", counter="c") == counts
+
+
+async def test_counts_wait_for_nobody(tmp_path: Path) -> None:
+    path = tmp_path / "agent.db"
+    async with await filled(path) as store:
+        head = (await store.list_sessions())[0]
+        with closing(sqlite3.connect(path, isolation_level=None)) as other:
+            other.execute("BEGIN IMMEDIATE")
+            with pytest.raises(StoreUnavailableError):
+                await store.keep_counts(
+                    head.session.id,
+                    {1: RestingCount(1, 7)},
+                    counter="c",
+                    incarnation=head.incarnation,
+                )
+            other.execute("ROLLBACK")
+
+        await store.append(head.session.id, [user_event("goes on")])
+
+
+async def test_counts_go_with_their_session(tmp_path: Path) -> None:
+    path = tmp_path / "agent.db"
+    async with await filled(path) as store:
+        head = (await store.list_sessions())[0]
+        await store.keep_counts(
+            head.session.id, {1: RestingCount(1, 7)}, counter="c", incarnation=head.incarnation
+        )
+        await store.delete(head.session.id)
+
+    with closing(sqlite3.connect(path)) as connection:
+        assert connection.execute("SELECT * FROM message_counts").fetchall() == []

@@ -1,0 +1,62 @@
+"""Token counts beside the events of a SQLite session store."""
+
+import sqlite3
+from collections.abc import Mapping
+from typing import Final
+
+from context_assembler.sqlite.schema import has_table, transaction
+from context_assembler.values.resting_counts import RestingCount
+
+_TABLE: Final = "message_counts"
+
+
+def has_counts(connection: sqlite3.Connection) -> bool:
+    """Whether the file has a place for counts: older ones get it with the next event."""
+    return has_table(connection, _TABLE)
+
+
+def find_counts(
+    connection: sqlite3.Connection, *, session_id: str, counter: str
+) -> dict[int, RestingCount]:
+    """Return the counts of a session; none where it has none, or is not there."""
+    if not has_counts(connection):
+        return {}
+    rows = connection.execute(
+        """
+        SELECT seq, parts, tokens FROM message_counts
+        WHERE session_key = (SELECT key FROM sessions WHERE id = ?) AND counter = ?
+        """,
+        (session_id, counter),
+    )
+    return {seq: RestingCount(parts, tokens) for seq, parts, tokens in rows}
+
+
+def keep_counts(
+    connection: sqlite3.Connection,
+    *,
+    session_id: str,
+    counts: Mapping[int, RestingCount],
+    counter: str,
+    incarnation: str,
+    busy_seconds: float,
+) -> None:
+    """Insert counts of this very session, in place of older ones; without waiting for its lock."""
+    connection.execute("PRAGMA busy_timeout = 0")
+    try:
+        with transaction(connection):
+            row = connection.execute(
+                "SELECT key FROM sessions WHERE id = ? AND incarnation = ?",
+                (session_id, incarnation),
+            ).fetchone()
+            if row is not None:
+                connection.executemany(
+                    "INSERT OR REPLACE INTO message_counts VALUES (?, ?, ?, ?, ?)",
+                    [(row[0], counter, seq, c.parts, c.tokens) for seq, c in counts.items()],
+                )
+    finally:
+        connection.execute(f"PRAGMA busy_timeout = {round(busy_seconds * 1_000)}")
+
+
+def forget_counts(connection: sqlite3.Connection, *, session_key: int) -> None:
+    """Remove all counts of a session."""
+    connection.execute("DELETE FROM message_counts WHERE session_key = ?", (session_key,))
