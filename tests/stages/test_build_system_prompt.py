@@ -114,6 +114,12 @@ def test_agent_and_session_are_required_unless_set_otherwise() -> None:
     assert [s.name for s in other.system.sections if s.is_required] == ["soul"]
 
 
+def test_the_sessions_own_prompt_is_sent_as_it_stands() -> None:
+    built = SystemPromptBuilder().build(session_system=["\n  Be kind.\n"])
+
+    assert built.system.text == "\n  Be kind.\n"
+
+
 def test_priorities_can_be_set_by_section() -> None:
     built = SystemPromptBuilder(priorities={"soul": 2000}).build(FILES)
 

@@ -197,8 +197,13 @@ def _built(candidates: Iterable[Candidate], rows: Iterable[ReportEntry]) -> Buil
 
 
 def _stripped(candidate: Candidate) -> Candidate:
-    """Return the section without space around it; in the prompt it also ends where it ends."""
-    section = replace(candidate.section, content=candidate.section.content.strip())
+    """Return the section without space around it; in the prompt it also ends where it ends.
+
+    The session's own prompt is what the application sent before: it stays as it is.
+    """
+    content = candidate.section.content
+    is_own = candidate.group == "session"
+    section = replace(candidate.section, content=content if is_own else content.strip())
     if not _is_in_system(section):
         return replace(candidate, section=section)
     sealed = seal_text(section.content)
