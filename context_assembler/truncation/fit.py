@@ -55,10 +55,14 @@ def fit_history(
 def opening_tokens_of(
     history: MeasuredHistory, room_tokens: int, *, settings: TruncationSettings, rules: Rules
 ) -> int:
-    """Return what the opening may take; 0 where the strategy keeps none, or nothing opens it."""
+    """Return what the opening may take; 0 where the strategy keeps none, or nothing opens it.
+
+    Of what a cut leaves it is never more than half.
+    """
     if history.task is None or not rules.keeps_opening:
         return 0
-    return max(0, int(settings.opening_share * (room_tokens - history.head_tokens)))
+    share = min(settings.opening_share, (1 - settings.step_share) / 2)
+    return max(0, int(share * (room_tokens - history.head_tokens)))
 
 
 def choose_cut(
@@ -191,9 +195,16 @@ def _first_that_fits(
 
 
 def _grid_of(history: MeasuredHistory, room_tokens: int, settings: TruncationSettings) -> Grid:
-    """Return checkpoints a share of the room behind the head apart."""
-    share_tokens = int(settings.step_share * (room_tokens - history.head_tokens))
-    return Grid(step_tokens=max(1, share_tokens), ahead_tokens=max(0, share_tokens))
+    """Return checkpoints a share of the room behind the head apart.
+
+    Beside an opening there may be less than two such shares: then less is shortened ahead.
+    """
+    behind_head_tokens = room_tokens - history.head_tokens
+    share_tokens = int(settings.step_share * behind_head_tokens)
+    ahead_tokens = share_tokens
+    if history.has_opening:
+        ahead_tokens = min(ahead_tokens, behind_head_tokens - history.opening_tokens - share_tokens)
+    return Grid(step_tokens=max(1, share_tokens), ahead_tokens=max(0, ahead_tokens))
 
 
 def window_start(history: MeasuredHistory, window_turns: int) -> int:

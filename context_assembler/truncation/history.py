@@ -44,7 +44,7 @@ class MeasuredHistory:
         is_anchor: For each exchange, whether it is kept in any case.
         lead: How many exchanges at the start are summaries and instructions.
         task: The exchange of the first user message; `None` where it is not an anchor.
-        has_opening: Whether exchanges at the start are anchors only for standing there.
+        opening_tokens: Tokens of the exchanges that are anchors only for standing at the start.
         last_user: For each boundary, the last exchange before it that a user message opens, or -1.
         loose: For each boundary, the tokens before it that may go.
         savings: For each boundary, the tokens that shortening bulky results before it frees.
@@ -61,7 +61,7 @@ class MeasuredHistory:
     is_anchor: Sequence[bool]
     lead: int
     task: int | None
-    has_opening: bool
+    opening_tokens: int
     last_user: Sequence[int]
     loose: Sequence[int]
     savings: Sequence[int]
@@ -72,6 +72,11 @@ class MeasuredHistory:
     def last(self) -> int:
         """The exchange in flight."""
         return len(self.exchanges) - 1
+
+    @property
+    def has_opening(self) -> bool:
+        """Whether exchanges are anchors only for standing at the start."""
+        return self.opening_tokens > 0
 
     @property
     def head_tokens(self) -> int:
@@ -150,7 +155,7 @@ def measure(
         is_anchor=anchors,
         lead=lead,
         task=task,
-        has_opening=bool(opening),
+        opening_tokens=sum(tokens[number] for number in opening),
         last_user=last_user,
         loose=_running(0 if a else t for a, t in zip(anchors, tokens, strict=True)),
         savings=_running(freed),
