@@ -17,18 +17,15 @@ from context_assembler.memory.qdrant_points import (
     row_of,
     sparse_query,
 )
+from context_assembler.memory.qdrant_state import metadata_of, model_of, read_state
 from context_assembler.memory.rows import Row, RowTest, VectorModel, unit_numbers
 from context_assembler.values.memories.vectors import Vector
 
-FORMAT: Final = 1
-_STATE: Final = "context_assembler"  # our part of the collection's metadata
 _READERS: Final = 4
 _PAGE: Final = 1_000
 _POINTS_PER_CALL: Final = 500
 _KEYWORDS: Final = ("kind", "namespace", "session_id", "parent_id", "author")
 _INTEGERS: Final = ("created_at", "last_access_at", "place", "line", "digest")
-_UPGRADE: Final = "Upgrade the package: pip install --upgrade context-assembler"
-_OTHERS: Final = "Name another collection, or recall from this one with open_qdrant_collection()."
 _NO_NEW_VECTORS: Final = (
     "Upgrade the server to 1.18 or newer, or export the memories, and import them with vectors "
     "into another collection."
@@ -52,7 +49,7 @@ class QdrantCollection:
         """Return which vectors are kept; `None` where none ever were."""
         with explained(self.location):
             client = self._connection.client(is_writing=False)
-            return _model_of(self._state(client) or {})
+            return model_of(self._state(client) or {})
 
     def find(
         self,
@@ -72,7 +69,12 @@ class QdrantCollection:
                 return []
             if limit is not None and order:
                 return self._first_of_order(client, tests, order, is_descending, limit)
-            rows = self._scroll_all(client, tests, True if columns is None else list(columns))
+            payload = True if columns is None else list(columns)
+            match tests:
+                case [RowTest("id", "in", ids)]:  # which Qdrant looks up without a search
+                    rows = iter(self._look_up(client, ids, payload))
+                case _:
+                    rows = self._scroll_all(client, tests, payload)
             return list(islice(rows, limit))
 
     def find_by_words(
@@ -94,7 +96,7 @@ class QdrantCollection:
             state = self._state(client)
             if state is None:
                 self._create(client, model)
-            elif model is not None and _model_of(state) is None:
+            elif model is not None and model_of(state) is None:
                 self._add_vectors(client, model)
             points = [make_point(row) for row in rows]
             for start in range(0, len(points), _POINTS_PER_CALL):
@@ -134,7 +136,7 @@ class QdrantCollection:
         """Forget all vectors, and which they were."""
         with explained(self.location):
             client = self._reader()
-            if client is not None and _model_of(self._state(client) or {}) is not None:
+            if client is not None and model_of(self._state(client) or {}) is not None:
                 client.delete_vector_name(self._name, DENSE)
                 self._note(client, None)
 
@@ -164,23 +166,7 @@ class QdrantCollection:
 
     def _state(self, client: Any) -> dict[str, Any] | None:
         """Return what is known of the collection; `None` where there is none."""
-        if client is None:
-            return None
-        try:
-            config = client.get_collection(self._name).config
-        except Exception as error:
-            if is_missing(error):
-                return None
-            raise
-        metadata: dict[str, dict[str, Any]] = config.metadata or {}
-        state = metadata.get(_STATE)
-        if state is None:
-            reason = "it is a collection of something else"
-            raise MemoryUnavailableError(self.location, reason=reason, remedy=_OTHERS)
-        if state["format"] > FORMAT:
-            reason = f"it has format version {state['format']}, this package reads {FORMAT}"
-            raise MemoryUnavailableError(self.location, reason=reason, remedy=_UPGRADE)
-        return state
+        return None if client is None else read_state(client, self._name, location=self.location)
 
     def _create(self, client: Any, model: VectorModel | None) -> None:
         models = load_models()
@@ -190,7 +176,7 @@ class QdrantCollection:
             self._name,
             vectors_config=dense,
             sparse_vectors_config={SPARSE: words},
-            metadata={_STATE: _state_of(model)},
+            metadata=metadata_of(model),
         )
         if not self._connection.is_server:  # where every search reads every record
             return
@@ -214,7 +200,7 @@ class QdrantCollection:
         self._note(client, model)
 
     def _note(self, client: Any, model: VectorModel | None) -> None:
-        client.update_collection(self._name, metadata={_STATE: _state_of(model)})
+        client.update_collection(self._name, metadata=metadata_of(model))
 
     def _query(
         self, query: Any, using: str, tests: Sequence[RowTest], limit: int
@@ -232,6 +218,17 @@ class QdrantCollection:
                 with_vectors=[DENSE],
             )
             return [(row_of(point), point.score) for point in found.points]
+
+    def _look_up(
+        self, client: Any, memory_ids: Sequence[str], payload: bool | list[str]
+    ) -> list[Row]:
+        points = client.retrieve(
+            self._name,
+            [point_id(memory_id) for memory_id in memory_ids],
+            with_payload=payload,
+            with_vectors=[DENSE] if payload is True else False,
+        )
+        return [row_of(point) for point in points]
 
     def _scroll_all(
         self, client: Any, tests: Sequence[RowTest], payload: bool | list[str]
@@ -279,15 +276,6 @@ class QdrantCollection:
             rows, last = rows[:limit], []
         rows.sort(key=lambda row: [row[name] for name in order], reverse=is_descending)
         return [*rows, *last]
-
-
-def _model_of(state: dict[str, Any]) -> VectorModel | None:
-    return VectorModel(state["model"], state["dimension"]) if state.get("model") else None
-
-
-def _state_of(model: VectorModel | None) -> dict[str, Any]:
-    name, dimension = (None, None) if model is None else (model.name, model.dimension)
-    return {"format": FORMAT, "model": name, "dimension": dimension}
 
 
 def _dense(make: Any, models: Any, model: VectorModel) -> Any:

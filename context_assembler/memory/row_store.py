@@ -10,7 +10,7 @@ from functools import partial
 from threading import Lock
 from typing import Final, Self, TypeVar
 
-from context_assembler.errors import InvalidParameterError
+from context_assembler.errors import EmbeddingError, InvalidParameterError
 from context_assembler.memory.preparing import PreparedRecord, prepare_record
 from context_assembler.memory.row_search import (
     Bookmark,
@@ -235,7 +235,14 @@ class RowMemoryStore:
         bare = [record for record in prepared if record.record.vector is None]
         if self._embed is None or not bare:
             return list(prepared)
-        vectors = iter(await self._embed.embed([record.text for record in bare]))
+        found = await self._embed.embed([record.text for record in bare])
+        if len(found) != len(bare):
+            raise EmbeddingError(
+                self._embed.model,
+                reason=f"it returned {len(found)} vectors for {len(bare)} texts",
+                remedy="Return one vector, or None, for each text, in order.",
+            )
+        vectors = iter(found)
         return [
             replace(record, record=replace(record.record, vector=next(vectors)))
             if record.record.vector is None

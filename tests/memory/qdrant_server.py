@@ -94,7 +94,10 @@ class QdrantServer:
 
     def _retrieve(self, collection: str, body: Any) -> Any:
         asked = self._models.PointRequest.model_validate(body)
-        return _dumped(self._client.retrieve(collection, asked.ids))
+        found = self._client.retrieve(
+            collection, asked.ids, with_payload=asked.with_payload, with_vectors=asked.with_vector
+        )
+        return _dumped(found)
 
     def _scroll(self, collection: str, body: Any) -> Any:
         asked = self._models.ScrollRequest.model_validate(body)

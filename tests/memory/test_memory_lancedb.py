@@ -1,6 +1,7 @@
 """Memories in LanceDB: its files, versions and vectors; the contract suite tests the rest."""
 
 import sys
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -9,6 +10,7 @@ import pytest
 
 from context_assembler.errors import (
     ConfigurationError,
+    EmbeddingError,
     MemoryFormatError,
     MemoryUnavailableError,
     MissingExtraError,
@@ -17,6 +19,7 @@ from context_assembler.errors import (
 from context_assembler.memory.lancedb import open_lancedb, open_lancedb_url
 from context_assembler.memory.lancedb_table import LanceTable
 from context_assembler.memory.row_store import RowMemoryStore
+from context_assembler.ports.embeddings import EmbedPurpose
 from context_assembler.values.memories.records import MemoryFilters, MemoryRecord
 from context_assembler.values.memories.vectors import Vector
 from tests.memory.embedders import Compass
@@ -112,6 +115,20 @@ async def test_a_model_sees_no_secret(tmp_path: Path) -> None:
         await store.remember([MemoryRecord(text=f"use {secret} to log in")])
 
     assert secret not in compass.told[0][0]
+
+
+async def test_a_model_that_miscounts_is_named_and_nothing_is_kept(tmp_path: Path) -> None:
+    class Miscounting(Compass):
+        async def embed(
+            self, texts: Sequence[str], *, purpose: EmbedPurpose = "record"
+        ) -> list[Vector | None]:
+            return (await super().embed(texts, purpose=purpose))[1:]
+
+    async with open_lancedb(tmp_path, embed=Miscounting()) as store:
+        with pytest.raises(EmbeddingError, match="1 vectors for 2 texts"):
+            await store.remember(turns("a", "b"))
+
+    assert not (tmp_path / "memories.lance").exists()
 
 
 async def test_many_small_writes_are_tidied_and_found(tmp_path: Path) -> None:
