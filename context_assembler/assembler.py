@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 class ContextAssembler:
     """Builds the request of a session's next model call.
 
-    Assembling calls no model, and writes nothing but token counts of long sessions. One assembler
+    Assembling calls no model, and writes nothing but token counts. One assembler
     serves many sessions at once, and many processes may share one store.
 
     Args:

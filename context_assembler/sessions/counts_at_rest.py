@@ -1,4 +1,4 @@
-"""Counts that outlive the process: fetched for a long session, and left behind once it was counted."""
+"""Counts that outlive the process: fetched with a session's events, and left behind once counted."""
 
 from collections.abc import Hashable, MutableMapping, Sequence
 from contextlib import suppress
@@ -9,7 +9,7 @@ from context_assembler.ports import CountStore, SessionStore, TokenCounter
 from context_assembler.values.events import SessionEvent
 from context_assembler.values.resting_counts import Resting, RestingCount, place_of_counts
 
-LEAST_COUNTS: Final = 256
+LEAST_COUNTS: Final = 32
 """How many messages must be counted before it pays to read their counts, or to write them."""
 
 
@@ -31,14 +31,16 @@ class CountsAtRest:
         derived: MutableMapping[Hashable, Any],
         events: Sequence[SessionEvent],
     ) -> None:
-        """Read the counts of a session that is long, once for as long as its events are kept."""
+        """Read the counts of a session of some length, once for as long as its events are kept."""
         place = place_of_counts(counter)
-        if self._store is None or place is None or len(events) < LEAST_COUNTS or place in derived:
+        if self._store is None or place is None or len(events) < LEAST_COUNTS:
             return
-        known: dict[int, RestingCount] = {}
-        with suppress(StoreError):  # they are counted again
-            known.update(await self._store.find_counts(session_id, counter=place[1]))
-        derived[place] = Resting(events=events, known=known)
+        if place not in derived:
+            known: dict[int, RestingCount] = {}
+            with suppress(StoreError):  # they are counted again
+                known.update(await self._store.find_counts(session_id, counter=place[1]))
+            derived[place] = Resting(known=known)
+        derived[place].see(events)
 
     async def leave(
         self,

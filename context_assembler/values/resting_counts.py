@@ -33,13 +33,17 @@ class Resting:
     shortened on the way is counted anew.
     """
 
-    events: Sequence[SessionEvent]
     known: dict[int, RestingCount]
     found: dict[int, RestingCount] = field(default_factory=dict[int, RestingCount])
-    _places: dict[int, int] = field(init=False)
+    _events: Sequence[SessionEvent] = field(default=(), init=False)
+    _places: dict[int, int] = field(default_factory=dict[int, int], init=False)
 
-    def __post_init__(self) -> None:
-        self._places = {event.seq: place for place, event in enumerate(self.events)}
+    def see(self, events: Sequence[SessionEvent]) -> None:
+        """Take notice of events behind those seen before: a session's are only ever added to."""
+        seen = len(self._events)
+        if len(events) > seen:
+            self._events = events
+            self._places |= {e.seq: place for place, e in enumerate(events[seen:], start=seen)}
 
     def count(self, message: Message, count: Callable[[Message], int]) -> int:
         """Return the tokens of a message: as they are known, or else counted, and noted."""
@@ -68,7 +72,7 @@ class Resting:
         return all(part is next(stored, None) for part in message.parts)
 
     def _parts_from(self, place: int) -> Iterator[Part]:
-        for event in self.events[place : place + _MOST_EVENTS]:
+        for event in self._events[place : place + _MOST_EVENTS]:
             yield from _parts_of(event.body)
 
 

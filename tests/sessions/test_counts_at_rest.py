@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from context_assembler import ContextAssembler
+from context_assembler import ContextAssembler, get_model_limits
 from context_assembler.errors import StoreUnavailableError
 from context_assembler.sessions import CountsAtRest, InMemoryStore, SqliteStore
 from context_assembler.sessions.counts_at_rest import LEAST_COUNTS
@@ -34,6 +34,12 @@ def long_session() -> list[SessionEvent]:
         call = ToolCall(call_id=f"call_{number}", name="read", arguments={"path": f"{number}.py"})
         events += [assistant_event(call), tool_result_event(call.call_id, f"Nothing in {number}.")]
     return events
+
+
+def key_of_counts() -> str:
+    place = place_of_counts(counter_for(get_model_limits(MODEL), protocol="openai_chat"))
+    assert place is not None
+    return place[1]
 
 
 class CountedCalls:
@@ -67,7 +73,22 @@ async def test_what_one_process_counted_the_next_one_reads(
         counted.append(calls.number)
 
     assert used[0] == used[1]
-    assert counted[0] > LEAST_COUNTS > 20 > counted[1]
+    assert counted[0] > LEAST_COUNTS > 10 > counted[1]
+
+
+async def test_what_comes_in_step_by_step_is_left_behind_as_well(tmp_path: Path) -> None:
+    events = long_session()
+    async with SqliteStore(tmp_path / "agent.db") as store:
+        await store.append("trip", events[: LEAST_COUNTS + 1])
+        async with ContextAssembler(sessions=store) as assembler:
+            await assembler.assemble("trip", model=MODEL)
+            for at in range(LEAST_COUNTS + 1, len(events), 2):
+                await store.append("trip", events[at : at + 2])
+                await assembler.assemble("trip", model=MODEL)
+        found = await store.find_counts("trip", counter=key_of_counts())
+
+    assert len(events) - LEAST_COUNTS < len(found)
+    assert {1, 2, LEAST_COUNTS + 2} <= found.keys()
 
 
 async def test_a_short_session_leaves_nothing(tmp_path: Path) -> None:
@@ -76,8 +97,7 @@ async def test_a_short_session_leaves_nothing(tmp_path: Path) -> None:
         async with ContextAssembler(sessions=store) as assembler:
             await assembler.assemble("trip", model=MODEL)
 
-        _, key = place_of_counts(counter_for(GPT_4O)) or ("", "")
-        assert await store.find_counts("trip", counter=key) == {}
+        assert await store.find_counts("trip", counter=key_of_counts()) == {}
 
 
 class RefusingStore(InMemoryStore):
