@@ -25,7 +25,8 @@ class QdrantServer:
         self.url = ""
         self.version = "1.20.0"
         self.api_key = ""
-        self.refuses_new_vectors = False
+        self.refusal = ""  # of what is asked about the names of vectors
+        self.plain_answer = b""  # such as a proxy's, with 503
         self.indexed: list[str] = []
         self._client = client
         self._models = models
@@ -63,9 +64,8 @@ class QdrantServer:
         assert found, path
         collection, rest = found["collection"], found["rest"] or ""
         if (named := _VECTOR.fullmatch(rest)) is not None:
-            if self.refuses_new_vectors:
-                message = "path not found"
-                raise ValueError(message)
+            if self.refusal:
+                raise ValueError(self.refusal)
             return self._change_vectors(method, collection, named["vector"], body)
         return self._calls[method, rest](collection, body)
 
@@ -177,8 +177,11 @@ def _endpoint_of(server: QdrantServer) -> type[BaseHTTPRequestHandler]:
             body = self.rfile.read(int(self.headers.get("content-length") or 0))
             path = self.path.partition("?")[0]
             key = self.headers.get("api-key") or ""
-            status, answer = server.answer(self.command, path, body, key)
-            encoded = json.dumps(answer).encode()
+            if server.plain_answer:
+                status, encoded = 503, server.plain_answer
+            else:
+                status, answer = server.answer(self.command, path, body, key)
+                encoded = json.dumps(answer).encode()
             self.send_response(status)
             self.send_header("content-type", "application/json")
             self.send_header("content-length", str(len(encoded)))

@@ -215,6 +215,21 @@ async def test_a_location_that_cannot_be_is_named(tmp_path: Path) -> None:
             await store.remember(turns("a"))
 
 
+async def test_a_table_that_cannot_be_named_so_is_said_so(tmp_path: Path) -> None:
+    async with open_lancedb(tmp_path, table="no/name") as store:
+        with pytest.raises(MemoryUnavailableError, match="no/name"):
+            await store.search("a")
+
+
+def test_of_a_table_that_is_gone_nothing_is_removed(tmp_path: Path) -> None:
+    table = LanceTable(tmp_path, table="memories")
+
+    table.remove(["a"])
+
+    assert table.find_by_vector(EAST, [], limit=3) == []
+    table.close()
+
+
 async def test_who_lacks_the_package_is_told_its_extra(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

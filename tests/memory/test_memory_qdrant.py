@@ -16,6 +16,8 @@ from context_assembler.errors import (
     VectorModelError,
 )
 from context_assembler.memory.qdrant import open_qdrant, open_qdrant_url
+from context_assembler.memory.qdrant_collection import QdrantCollection
+from context_assembler.memory.qdrant_connection import QdrantConnection
 from context_assembler.memory.row_store import RowMemoryStore
 from context_assembler.values.memories.records import MemoryOrder, MemoryRecord
 from context_assembler.values.memories.vectors import Vector
@@ -185,22 +187,46 @@ async def test_a_server_that_is_too_old_is_refused(server: QdrantServer) -> None
     assert "1.16 or newer" in caught.value.remedy
 
 
-async def test_a_server_that_adds_no_vectors_is_said_so(server: QdrantServer) -> None:
-    server.refuses_new_vectors = True
+REFUSALS = {
+    "it does not know how": ("path not found", "adds no vectors", "1.18"),
+    "it cannot": ("disk full", "answers 400: disk full", "server's log"),
+}
+
+
+@pytest.mark.parametrize(("said", "problem", "remedy"), REFUSALS.values(), ids=REFUSALS.keys())
+async def test_a_server_that_adds_no_vectors_is_said_so(
+    server: QdrantServer, said: str, problem: str, remedy: str
+) -> None:
+    server.refusal = said
     async with open_qdrant(server.url) as store:
         await store.remember(turns("a"))
-        with pytest.raises(MemoryUnavailableError, match="adds no vectors") as caught:
+        with pytest.raises(MemoryUnavailableError, match=problem) as caught:
             await store.remember([MemoryRecord(text="east", vector=EAST)])
 
-    assert "1.18" in caught.value.remedy
+    assert remedy in caught.value.remedy
 
 
 async def test_a_server_that_refuses_is_quoted(server: QdrantServer) -> None:
     async with open_qdrant(server.url) as store:
         await store.remember([MemoryRecord(id="p", text="a", vector=EAST)])
-        server.refuses_new_vectors = True
-        with pytest.raises(MemoryUnavailableError, match="answers 404: path not found"):
+        server.refusal = "it is read only."
+        with pytest.raises(MemoryUnavailableError, match=r"answers 400: it is read only\."):
             await store.drop_vectors()
+        server.api_key = "hush"
+        with pytest.raises(MemoryUnavailableError, match="Must provide an API key"):
+            await store.search("a")
+        server.plain_answer = b"Busy."
+        with pytest.raises(MemoryUnavailableError, match=r"answers 503: Busy\."):
+            await store.search("a")
+
+
+async def test_of_a_collection_that_is_gone_nothing_is_removed() -> None:
+    collection = QdrantCollection(QdrantConnection(":memory:"), collection="memories")
+
+    collection.remove(["a"])
+
+    assert collection.find_by_vector(EAST, [], limit=3) == []
+    collection.close()
 
 
 async def test_a_collection_of_something_else_is_left_alone(server: QdrantServer) -> None:

@@ -197,6 +197,23 @@ async def test_fields_without_names_hold_their_defaults(tmp_path: Path) -> None:
         assert await source.search("the ¿?!") == []
 
 
+async def test_times_in_metadata_are_told_as_text(tmp_path: Path) -> None:
+    lancedb.connect(tmp_path).create_table("docs", [{"text": "pear", "seen": AT}])
+    fields = FieldNames(metadata={"seen": "seen"})
+    async with open_lancedb_table(tmp_path, table="docs", fields=fields) as source:
+        [hit] = await source.search("pear")
+
+    assert hit.record.extras == {"metadata": {"seen": AT.isoformat()}}
+
+
+async def test_a_table_without_vectors_is_searched_by_words_alone(tmp_path: Path) -> None:
+    lancedb.connect(tmp_path).create_table("docs", [{"text": "pear"}, {"text": "bus"}])
+    async with open_lancedb_table(tmp_path, table="docs") as source:
+        hits = await source.search("pear", vector=Vector.pack("any", [1.0, 0.0]))
+
+    assert [(hit.record.text, hit.similarity) for hit in hits] == [("pear", None)]
+
+
 async def test_a_table_with_an_index_of_its_own_is_searched_by_it(tmp_path: Path) -> None:
     table = lancedb.connect(tmp_path).create_table("docs", [{"text": "Parsers parse."}])
     table.create_index("text", config=lancedb.index.FTS())
