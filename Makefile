@@ -4,6 +4,8 @@ PYTHON ?= python3
 # Where the recorded corpus lies, and the adapters of other libraries to measure beside.
 CONTEXT_ASSEMBLER_CORPUS ?= ../shared/data
 CONTEXT_ASSEMBLER_BENCH ?= ../shared/bench
+# What `make bench` measures beside them: `--plan full` for everything, `--plan quick` for a look.
+BENCH_OPTIONS ?=
 VENV := .venv
 BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
@@ -44,10 +46,9 @@ docs: setup ## Write docs/reference/ from the code
 bench: export CONTEXT_ASSEMBLER_CORPUS := $(CONTEXT_ASSEMBLER_CORPUS)
 bench: export CONTEXT_ASSEMBLER_BENCH := $(CONTEXT_ASSEMBLER_BENCH)
 bench: setup ## Measure, beside other libraries where CONTEXT_ASSEMBLER_BENCH holds their adapters
-	@if [ -f $(CONTEXT_ASSEMBLER_BENCH)/requirements.txt ] && [ ! -x .venv-bench/bin/python ]; then \
-	  $(PYTHON) -m venv .venv-bench && .venv-bench/bin/python -m pip install --quiet -r $(CONTEXT_ASSEMBLER_BENCH)/requirements.txt; fi
-	$(BIN)/python -m benchmarks
+	$(BIN)/python -m benchmarks.beside.environments
+	$(BIN)/python -m benchmarks $(BENCH_OPTIONS)
 
 clean: ## Remove .venv and everything that the checks leave behind
-	rm -rf $(VENV) .venv-bench .bench-data build dist .coverage htmlcov .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
+	rm -rf $(VENV) .venv-bench* .bench-data build dist .coverage htmlcov .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -1,4 +1,7 @@
-"""`python -m benchmarks`: every benchmark that finishes within minutes, one after the other."""
+"""`python -m benchmarks`: every benchmark that finishes within minutes, one after the other.
+
+Options are those of `benchmarks.beside`, which measures ours beside other libraries.
+"""
 
 import os
 import subprocess
@@ -11,7 +14,7 @@ CORPUS = os.environ.get("CONTEXT_ASSEMBLER_CORPUS", "")
 def main() -> int:
     """Run them, each in a process of its own; return the number that failed."""
     commands = [
-        ["-m", "benchmarks.assemble"],
+        ["-m", "benchmarks.beside", "--write", *sys.argv[1:]],
         ["-m", "benchmarks.tokens"],
         ["-m", "benchmarks.registry"],
     ]
