@@ -56,6 +56,10 @@ class OwnLanceTable:
         """What the table is called in errors."""
         return f"{self._connection.location}#{self._name}"
 
+    def load(self) -> None:
+        """Import the engine's package, which takes seconds."""
+        load_lancedb()
+
     def dimension(self) -> int | None:
         """Return how many numbers a vector has; `None` where there are none."""
         if self._fields.vector is None:

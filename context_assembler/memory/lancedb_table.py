@@ -68,6 +68,10 @@ class LanceTable:
         """What the table is called in errors."""
         return f"{self._connection.location}#{self._name}"
 
+    def load(self) -> None:
+        """Import the engine's package, which takes seconds."""
+        load_lancedb()
+
     def read_model(self) -> VectorModel | None:
         """Return which vectors are kept; `None` where none ever were."""
         with explained(self.location):

@@ -12,6 +12,7 @@ from context_assembler.memory.qdrant_points import (
     count_point_bytes,
     filter_of,
     load_models,
+    load_qdrant,
     make_point,
     point_id,
     row_of,
@@ -44,6 +45,10 @@ class QdrantCollection:
     def location(self) -> str:
         """What the collection is called in errors."""
         return f"{self._connection.location}#{self._name}"
+
+    def load(self) -> None:
+        """Import the engine's package, which takes seconds."""
+        load_qdrant()
 
     def read_model(self) -> VectorModel | None:
         """Return which vectors are kept; `None` where none ever were."""

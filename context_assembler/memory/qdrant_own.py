@@ -14,7 +14,7 @@ from context_assembler.memory.field_names import (
     since_1970,
 )
 from context_assembler.memory.qdrant_connection import QdrantConnection, explained
-from context_assembler.memory.qdrant_points import condition_of, load_models
+from context_assembler.memory.qdrant_points import condition_of, load_models, load_qdrant
 from context_assembler.memory.rows import Row, RowTest, unit_numbers
 from context_assembler.values.json_shapes import is_object
 from context_assembler.values.memories.vectors import Vector
@@ -46,6 +46,10 @@ class OwnQdrantCollection:
     def location(self) -> str:
         """What the collection is called in errors."""
         return f"{self._connection.location}#{self._name}"
+
+    def load(self) -> None:
+        """Import the engine's package, which takes seconds."""
+        load_qdrant()
 
     def dimension(self) -> int | None:
         """Return how many numbers a vector has."""

@@ -213,6 +213,8 @@ class RowMemoryStore:
                 executor.shutdown(wait=False)
 
     async def __aenter__(self) -> Self:
+        # What is asked next has a deadline, which seconds of importing would use up.
+        await self._write(self._table.load)
         return self
 
     async def __aexit__(self, *exception: object) -> None:

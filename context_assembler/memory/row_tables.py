@@ -30,6 +30,10 @@ class RowTable(Protocol):
         """How many threads may read at once; 0: reading and writing share one thread."""
         ...
 
+    def load(self) -> None:
+        """Import the engine's package, which may take seconds; nothing else is touched."""
+        ...
+
     def read_model(self) -> VectorModel | None:
         """Return which vectors are kept; `None` where none ever were."""
         ...

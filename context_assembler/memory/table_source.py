@@ -35,6 +35,10 @@ class OwnTable(Protocol):
         """Whether several threads may read at once."""
         ...
 
+    def load(self) -> None:
+        """Import the engine's package, which may take seconds; nothing else is touched."""
+        ...
+
     def dimension(self) -> int | None:
         """Return how many numbers a vector has; `None` where there are none, or no table yet."""
         ...
@@ -121,6 +125,7 @@ class TableSource:
             executor.shutdown(wait=False)
 
     async def __aenter__(self) -> Self:
+        await asyncio.get_running_loop().run_in_executor(self._executor(), self._table.load)
         return self
 
     async def __aexit__(self, *exception: object) -> None:

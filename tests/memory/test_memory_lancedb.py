@@ -238,6 +238,9 @@ async def test_who_lacks_the_package_is_told_its_extra(
 
     with pytest.raises(MissingExtraError, match=r"context-assembler\[lancedb\]"):
         await store.search("a")
+    with pytest.raises(MissingExtraError, match="LanceDB"):
+        async with open_lancedb(tmp_path):
+            pass
 
 
 def test_a_url_names_a_folder_and_maybe_a_table() -> None:

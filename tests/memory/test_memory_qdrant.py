@@ -251,6 +251,9 @@ async def test_who_lacks_the_package_is_told_its_extra(monkeypatch: pytest.Monke
 
     with pytest.raises(MissingExtraError, match=r"context-assembler\[qdrant\]"):
         await open_qdrant().search("a")
+    with pytest.raises(MissingExtraError, match="Qdrant"):
+        async with open_qdrant():
+            pass
 
 
 def test_a_url_names_a_place_and_maybe_a_collection() -> None:
