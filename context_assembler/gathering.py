@@ -23,6 +23,7 @@ from context_assembler.stages.resolve_defaults import (
     validate_for_model,
     validate_tool_choice,
 )
+from context_assembler.stages.resolve_defaults.settling import CallSettler
 from context_assembler.stages.settle_tools import ToolSettler, learnt_tools
 from context_assembler.stages.split_window import input_budget
 from context_assembler.tokens import CountingMode, counter_for
@@ -85,7 +86,9 @@ class Gathering:
             system_layer(config, has_memory=self.recollection.is_there)
         )
         self._config = config
-        self._registry = registry
+        self._settler = CallSettler(
+            resolve=self._resolve, find_limits=registry.get, validate=validate_for_model
+        )
         self._now = now
         self._calibrations = calibrations if config.calibrates_tokens else None
 
@@ -105,7 +108,9 @@ class Gathering:
             UnsafePathError: The agent id is no plain name.
         """
         agent_id = agent_id or head.session.agent_id
-        settled, limits, parameters = self._settle(head, agent_id, options)
+        settled, limits, parameters = self._settler.settle(
+            options, session=head.session.defaults, agent_id=agent_id
+        )
         settled, additional = open_additional_tools(settled)
         counter = self._counter_for(limits)
         files, (told, offered), calibrations, recalled = await asyncio.gather(
@@ -212,20 +217,14 @@ class Gathering:
     async def _load_calibrations(self) -> Sequence[Calibration]:
         return () if self._calibrations is None else await self._calibrations.calibrations()
 
-    def _settle(
-        self, head: SessionHead, agent_id: str | None, options: Mapping[str, Any]
-    ) -> tuple[Settled, ModelLimits, Parameters]:
-        settled = self._resolver.resolve(
-            options,
-            session=head.session.defaults,
-            agent=self._config.agents.get(agent_id or ""),
-        )
-        wanted = settled.options
-        assert wanted.model is not None, "the resolver insists on one"
-        assert wanted.unknown_model is not None, "the system layer gives one"
-        limits = self._registry.get(wanted.model, unknown=wanted.unknown_model)
-        parameters, settled = validate_for_model(settled, limits)
-        return settled, limits, parameters
+    def _resolve(
+        self,
+        options: Mapping[str, Any],
+        session: Mapping[str, Any] | None,
+        agent_id: str | None,
+    ) -> Settled:
+        agent = self._config.agents.get(agent_id or "")
+        return self._resolver.resolve(options, session=session, agent=agent)
 
     async def _collect(
         self,
