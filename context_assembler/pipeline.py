@@ -203,7 +203,9 @@ class ContextPipeline:
 
     def _shape(self, gathered: Gathered, events: Sequence[SessionEvent]) -> Shaped:
         reader = self.reader_of(gathered.limits)
-        way = HistoryWay(reader=reader, masker=self.masker, tools=gathered.told_tools)
+        way = HistoryWay(
+            reader=reader, masker=self.masker, tools=gathered.told_tools, caps=self.truncation
+        )
         history = shape_history(events, way, derived=gathered.derived)
         holds = gathered.last_call.holds
         files = self._render(gathered, lets_faults_wait=holds)
@@ -217,12 +219,11 @@ class ContextPipeline:
         told_tools, text = gathered.told_tools, fitted.system.text
         withdrawn = note_of_withdrawn(told_tools, system_text=text, messages=sendable)
         notes = (*gathered.recalled, *prompt.notes, *withdrawn)
-        messages = place_clock(sendable, settings=self.clock)
-        messages = told_tools.place(append_notes(messages, notes))
+        messages = append_notes(place_clock(sendable, settings=self.clock), notes)
         return Shaped(
             history=history,
             prompt=fitted,
-            messages=messages,
+            messages=told_tools.place(messages),
             notes=notes,
             ledger=gathered.measure(fitted.system),
             repairs=(*history.entries, *unsendable_entries),

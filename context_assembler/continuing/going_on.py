@@ -46,7 +46,12 @@ def go_on(
     before = last.made.shaped.history
     history = shape_history(
         events,
-        HistoryWay(reader=reader, masker=pipeline.masker, tools=way.told_tools),
+        HistoryWay(
+            reader=reader,
+            masker=pipeline.masker,
+            tools=way.told_tools,
+            caps=pipeline.truncation,
+        ),
         derived=gathered.derived,
     )
     if not history.goes_on_from(before):

@@ -52,6 +52,7 @@ class _Settled:
         return (
             mine.reader == way.reader
             and mine.masker is way.masker
+            and mine.caps == way.caps
             and self._left_out(mine) == self._left_out(way)
         )
 

@@ -6,12 +6,15 @@ from itertools import chain
 from operator import is_
 from typing import Final, NamedTuple, TypeAlias
 
+from context_assembler.stages.cap_entries import cap_entries
 from context_assembler.stages.mask_secrets import SecretMasker
 from context_assembler.stages.repair_history import repair_history
 from context_assembler.stages.settle_tools import UNSETTLED, SettledTools
 from context_assembler.stages.transform_messages import MessageTransformer
+from context_assembler.tokens import counter_for
 from context_assembler.values.events import SessionEvent
 from context_assembler.values.messages import Message
+from context_assembler.values.options import TruncationSettings
 from context_assembler.values.parts import Text
 from context_assembler.values.readers import Reader
 from context_assembler.values.report import ReportEntry
@@ -28,12 +31,14 @@ _BEHIND: Final = Message(role="user", origin="assembler", parts=(Text("(What com
 class HistoryWay:
     """How events become a history: everything that it depends on besides the events.
 
-    Of `tools` that is which notes of their changes are declared by now, and left out.
+    Of `tools` that is which notes of their changes are declared by now, and left out; of `caps` how
+    much one entry may take.
     """
 
     reader: Reader
     masker: SecretMasker
     tools: SettledTools = UNSETTLED
+    caps: TruncationSettings = field(default_factory=TruncationSettings)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,7 +51,7 @@ class History:
 
     messages: tuple[Message, ...] = ()
     leading_system: tuple[str, ...] = ()
-    rows: tuple[Rows, Rows, Rows, Rows] = ((), (), (), ())
+    rows: tuple[Rows, Rows, Rows, Rows, Rows] = ((), (), (), (), ())
     settled_count: int = 0
     lineage: object = field(default=None, repr=False, compare=False)
 
@@ -57,13 +62,13 @@ class History:
 
     def followed_by(self, later: "History") -> "History":
         """Return both as one; the later one is still open."""
-        first, second, third, fourth = (
+        first, second, third, fourth, fifth = (
             (*mine, *theirs) for mine, theirs in zip(self.rows, later.rows, strict=True)
         )
         return History(
             messages=(*self.messages, *later.messages),
             leading_system=self.leading_system,
-            rows=(first, second, third, fourth),
+            rows=(first, second, third, fourth, fifth),
             settled_count=len(self.messages),
         )
 
@@ -120,9 +125,14 @@ def work_out(
         provider=reader.provider,
     )
     end = len(repaired.messages) - len(behind)
+    capped, capped_rows = cap_entries(
+        repaired.messages[len(before) : end],
+        caps=way.caps,
+        count_text=counter_for(reader.limits).count_text,
+    )
     history = History(
-        messages=repaired.messages[len(before) : end],
+        messages=capped,
         leading_system=transformed.leading_system,
-        rows=(transformed.entries, left_out, masked_rows, repaired.entries),
+        rows=(transformed.entries, left_out, masked_rows, repaired.entries, capped_rows),
     )
     return Worked(history, transformed.messages)

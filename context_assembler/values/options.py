@@ -124,6 +124,9 @@ class TruncationSettings:
             where too little else would fit, and is at most half of what a cut leaves. 0: nothing.
         stub_tokens: What is left of a shortened tool result; at least 1.
         on_overflow: Whether text of the user may be shortened where nothing else helps.
+        max_result_tokens: Longest text of one tool result, whatever else is sent; `None`: any.
+        max_result_tokens_by_tool: The same by the tool's name or a glob of names, first match wins.
+        max_user_tokens: Longest text that a user may paste; `None`: any.
 
     Raises:
         InvalidParameterError: A number that cannot work.
@@ -136,8 +139,18 @@ class TruncationSettings:
     opening_share: float = 0.3
     stub_tokens: int = 200
     on_overflow: OverflowPolicy = "error"
+    max_result_tokens: int | None = 25_000
+    max_result_tokens_by_tool: Mapping[str, int] = field(default_factory=dict[str, int])
+    max_user_tokens: int | None = None
 
     def __post_init__(self) -> None:
+        caps = (self.max_result_tokens, *self.max_result_tokens_by_tool.values())
+        for name, given in (
+            ("max_result_tokens", caps),
+            ("max_user_tokens", [self.max_user_tokens]),
+        ):
+            for cap in given:
+                _check_least(name, 1 if cap is None else cap, least=1, usual="25000")
         _check_least("window_turns", self.window_turns, least=1, usual="20")
         if not 0 < self.step_share <= 1:
             raise InvalidParameterError(

@@ -11,7 +11,10 @@ from tests.cli.running import run
 
 SAMPLES = ("AGENT.md", "CONTEXT.md", "SOUL.md")
 # Lines that show an example, since nothing or nothing round is their default.
-EXAMPLES = ("account", "agents", "defaults", "tools.defers_above", "truncation.step_share")
+EXAMPLES = (
+    *("account", "agents", "defaults", "tools.defers_above", "truncation.step_share"),
+    *("memory.store", "memory.strategy", "memory.embedder", "truncation.max_user_tokens"),
+)
 
 
 def uncommented() -> str:
