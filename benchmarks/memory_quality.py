@@ -115,10 +115,16 @@ class PlainSearch:
             ((at, record.text) for at, record in enumerate(self.records)),
         )
 
-    async def __call__(self, question: Question, budget_tokens: int) -> FormattedContext:
+    async def __call__(
+        self, question: Question, budgets_tokens: Sequence[int]
+    ) -> list[FormattedContext]:
+        ranked = self.rank(question)
+        return [self.fit(ranked, budget) for budget in budgets_tokens]
+
+    def rank(self, question: Question) -> list[Candidate]:
         match = " OR ".join(f'"{term}"' for term in query_terms(question.question))
         found = self.db.execute("SELECT rowid, rank FROM t WHERE t MATCH ? ORDER BY rank", (match,))
-        ranked = [
+        return [
             Candidate(
                 record=self.records[row],
                 source="events",
@@ -130,6 +136,8 @@ class PlainSearch:
             for row, rank in found
             if self.records[row].namespace == question.namespace
         ]
+
+    def fit(self, ranked: Sequence[Candidate], budget_tokens: int) -> FormattedContext:
         fitted = fit_budget(
             ranked,
             rules=BudgetRules(max_tokens=budget_tokens, limit=10_000, shares={}, largest_share=1.0),

@@ -8,7 +8,7 @@ from typing import Annotated, Final
 
 import typer
 
-from context_assembler.cli.memory_eval import evaluate_file
+from context_assembler.cli.memory_eval import NO_EMBEDDER, EvalSettings, evaluate_file
 from context_assembler.cli.memory_view import (
     context_as_json,
     explanations_table,
@@ -240,7 +240,10 @@ def stats(*, memory: MemoryUrl = None, as_json: JsonFlag = False) -> None:
 def evaluate(
     *,
     file: Annotated[
-        Path, typer.Argument(metavar="FILE", help="Questions with their evidence, JSON Lines.")
+        Path,
+        typer.Argument(
+            metavar="FILE", help="Questions with their evidence, JSON Lines; or LoCoMo's file."
+        ),
     ],
     memory: MemoryUrl = None,
     kind: Kinds = None,
@@ -249,15 +252,30 @@ def evaluate(
         typer.Option("--budget", metavar="TOKENS", help="A budget; may be repeated."),
     ] = None,
     preset: Annotated[str, typer.Option("--preset", help="The kind of agent.")] = "general",
+    embedder: Annotated[
+        str, typer.Option("--embedder", metavar="NAME", help="none, bundled, minilm, openai:MODEL.")
+    ] = NO_EMBEDDER,
+    facts: Annotated[
+        bool, typer.Option("--facts", help="Search the file's observations, too.")
+    ] = False,
+    category: Annotated[
+        list[str] | None,
+        typer.Option("--category", metavar="NAME", help="Of the questions; may be repeated."),
+    ] = None,
     as_json: JsonFlag = False,
 ) -> None:
     """Measure how much of the evidence that questions need is recalled within a budget."""
-
-    async def measure() -> None:
-        async with _opened(memory) as store, MemoryAssembler(store, preset=preset) as assembler:
-            await evaluate_file(assembler, file, kinds=kind, budgets=budget, as_json=as_json)
-
-    asyncio.run(measure())
+    settings = EvalSettings(
+        kinds=kind or (),
+        budgets=budget or (),
+        preset=preset,
+        embedder=embedder,
+        with_facts=facts,
+        categories=category or (),
+    )
+    asyncio.run(
+        evaluate_file(file, open_store=lambda: _opened(memory), settings=settings, as_json=as_json)
+    )
 
 
 @asynccontextmanager

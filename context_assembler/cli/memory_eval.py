@@ -1,56 +1,162 @@
 """`memory eval`: how much of what questions need is recalled."""
 
-from collections.abc import Sequence
+import json
+from collections.abc import AsyncGenerator, Callable, Sequence
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Final
 
 from rich.progress import Progress
 from rich.table import Table
 
 from context_assembler.cli.opening import read_text
-from context_assembler.cli.screen import notes, one_line, people, print_heading, print_json
-from context_assembler.errors import ConfigurationError
+from context_assembler.cli.screen import (
+    notes,
+    one_line,
+    people,
+    print_heading,
+    print_json,
+    print_note,
+)
+from context_assembler.embeddings import open_embedder
+from context_assembler.errors import ConfigurationError, UnknownOptionError
+from context_assembler.memory.sqlite import SqliteMemoryStore
 from context_assembler.memory_assembler import MemoryAssembler
 from context_assembler.memory_assembler.evaluation import evaluate_recall
+from context_assembler.ports import Embed, MemorySource
 from context_assembler.recall.evaluate import (
     DEFAULT_BUDGETS_TOKENS,
+    Conversations,
     Evaluation,
     Grade,
+    Question,
     read_questions,
 )
+from context_assembler.recall.read_locomo import WITHOUT_ANSWER, is_locomo, read_locomo
+from context_assembler.values.memories.records import MemoryRecord
 from context_assembler.values.parts import Json
 
-_SHOWN_MISSED = 10
+NO_EMBEDDER: Final = "none"
+
+_SHOWN_MISSED: Final = 10
+_BATCH: Final = 500
+
+OpenStore = Callable[[], AbstractAsyncContextManager[MemorySource]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EvalSettings:
+    """How recall is measured.
+
+    Attributes:
+        embedder: What places texts by meaning; `none` for words alone.
+        with_facts: Whether the facts of a file of conversations are a second source.
+        categories: Of the questions; by default all that have an answer.
+    """
+
+    kinds: Sequence[str] = ()
+    budgets: Sequence[int] = ()
+    preset: str = "general"
+    embedder: str = NO_EMBEDDER
+    with_facts: bool = False
+    categories: Sequence[str] = ()
 
 
 async def evaluate_file(
-    assembler: MemoryAssembler,
-    file: Path,
-    *,
-    kinds: Sequence[str] | None,
-    budgets: Sequence[int] | None,
-    as_json: bool,
+    file: Path, *, open_store: OpenStore, settings: EvalSettings, as_json: bool
 ) -> None:
-    """Grade the assembler by the questions of a file, and print the grades."""
-    questions = read_questions(read_text(file).splitlines(), name=str(file))
-    if not questions:
-        raise ConfigurationError(f"{file} holds no question.", remedy="Name another file.")
-    with Progress(console=notes(), transient=True) as progress:
-        task = progress.add_task("Asking", total=len(questions))
-        result = await evaluate_recall(
-            assembler,
-            questions,
-            context_types=kinds or None,
-            budgets_tokens=tuple(dict.fromkeys(budgets or DEFAULT_BUDGETS_TOKENS)),
-            on_answer=lambda: progress.advance(task),
-        )
+    """Grade recall by the questions of a file, and print the grades.
+
+    A file of conversations brings what is searched; questions alone are asked of the opened store.
+    """
+    asked = _read(file)
+    questions = _chosen(asked.questions, settings.categories, file)
+    embed = None if settings.embedder == NO_EMBEDDER else open_embedder(settings.embedder)
+    for remark in asked.remarks:
+        print_note(f"{file}: {remark}.")
+    opened = _filled(asked, embed, settings) if asked.turns else open_store()
+    async with (
+        opened as store,
+        MemoryAssembler(store, preset=settings.preset, embed=embed) as assembler,
+    ):
+        with Progress(console=notes(), transient=True) as progress:
+            task = progress.add_task("Asking", total=len(questions))
+            result = await evaluate_recall(
+                assembler,
+                questions,
+                context_types=_kinds(asked, settings),
+                budgets_tokens=tuple(dict.fromkeys(settings.budgets or DEFAULT_BUDGETS_TOKENS)),
+                stands_for=asked.turns_by_fact,
+                on_answer=lambda: progress.advance(task),
+            )
     if as_json:
-        print_json(_as_json(result))
+        print_json(_as_json(result) | {"remarks": [*asked.remarks]})
         return
     people().print(_grades(result))
     if result.missed:
         print_heading(people(), f"Not wholly recalled: {len(result.missed):,} questions")
         for question in result.missed[:_SHOWN_MISSED]:
             people().print(f"  {one_line(question.question, max_chars=90)}")
+
+
+def _read(file: Path) -> Conversations:
+    text = read_text(file)
+    try:
+        whole: Json = json.loads(text) if text.lstrip().startswith("[") else None
+    except (ValueError, RecursionError):
+        whole = None
+    if is_locomo(whole):
+        return read_locomo(whole, name=str(file))
+    return Conversations(
+        turns=(), questions=tuple(read_questions(text.splitlines(), name=str(file)))
+    )
+
+
+def _chosen(questions: Sequence[Question], categories: Sequence[str], file: Path) -> list[Question]:
+    if not questions:
+        raise ConfigurationError(f"{file} holds no question.", remedy="Name another file.")
+    known = sorted({question.category for question in questions})
+    for category in categories:
+        if category not in known:
+            raise UnknownOptionError(category, kind="category", known=known)
+    if not categories and WITHOUT_ANSWER in known and len(known) > 1:
+        left_out = sum(question.category == WITHOUT_ANSWER for question in questions)
+        print_note(
+            f"{left_out:,} questions that nothing answers are left out; "
+            f"--category {WITHOUT_ANSWER} asks them."
+        )
+        categories = [category for category in known if category != WITHOUT_ANSWER]
+    return [q for q in questions if not categories or q.category in categories]
+
+
+def _kinds(asked: Conversations, settings: EvalSettings) -> Sequence[str] | None:
+    if not asked.turns:
+        return settings.kinds or None
+    return ("events", "observations") if settings.with_facts else ("events",)
+
+
+@asynccontextmanager
+async def _filled(
+    asked: Conversations, embed: Embed | None, settings: EvalSettings
+) -> AsyncGenerator[SqliteMemoryStore, None]:
+    """Keep what the file holds in a store that lives as long as it is asked."""
+    records = [*asked.turns, *(asked.facts if settings.with_facts else ())]
+    async with SqliteMemoryStore(None) as store:
+        with Progress(console=notes(), transient=True) as progress:
+            task = progress.add_task("Remembering", total=len(records))
+            for start in range(0, len(records), _BATCH):
+                batch = records[start : start + _BATCH]
+                await store.remember(await _placed(batch, embed))
+                progress.advance(task, len(batch))
+        yield store
+
+
+async def _placed(records: Sequence[MemoryRecord], embed: Embed | None) -> list[MemoryRecord]:
+    if embed is None:
+        return list(records)
+    vectors = await embed.embed([record.text for record in records])
+    return [replace(r, vector=vector) for r, vector in zip(records, vectors, strict=True)]
 
 
 def _grades(result: Evaluation) -> Table:

@@ -13,20 +13,14 @@ from context_assembler.memory_assembler.arguments import (
     check_words,
     checked_kinds,
 )
-from context_assembler.memory_assembler.asking import (
-    list_lessons,
-    make_asks,
-    place_query,
-    relate_words,
-    walk_from,
-)
-from context_assembler.memory_assembler.deadlines import deadline_of
+from context_assembler.memory_assembler.asking import list_lessons, relate_words
 from context_assembler.memory_assembler.joining import fit_premortem, join_task_path
 from context_assembler.memory_assembler.opening import OpenSources, SourcesArgument
+from context_assembler.memory_assembler.ranking import RankedMemories, rank_memories
 from context_assembler.memory_assembler.recalling import Recalling
 from context_assembler.memory_assembler.writing import Memorable, forget_memories, remember_records
 from context_assembler.ports import Clock, Embed, TokenCounter
-from context_assembler.recall.ask_sources import Sleep, ask_sources
+from context_assembler.recall.ask_sources import Sleep
 from context_assembler.recall.compress import Condense
 from context_assembler.recall.fit_budget import CountText
 from context_assembler.recall.premortem import PremortemContext, is_of_domain, premortem_lines
@@ -116,30 +110,38 @@ class MemoryAssembler:
             InvalidContextTypeError: There is no such kind.
             InvalidParameterError: A number is out of its range, or the query no text.
         """
+        check_number("max_tokens", max_tokens)
+        ranked = await self.rank(
+            query,
+            context_types=context_types,
+            limit=limit,
+            filters=filters,
+            settings=settings,
+            counter=counter,
+        )
+        return ranked.within(max_tokens)[0]
+
+    async def rank(
+        self,
+        query: str,
+        *,
+        context_types: Sequence[str] | str | None = None,
+        limit: int = DEFAULT_LIMIT,
+        filters: MemoryFilters = NO_FILTERS,
+        settings: RecallSettings | None = None,
+        counter: TokenCounter | None = None,
+    ) -> RankedMemories:
+        """Return what `assemble_context` chooses from; `within` then takes budgets of any size."""
         kinds = checked_kinds(context_types, filters)
         check_number("limit", limit, most=MAX_LIMIT)
-        check_number("max_tokens", max_tokens)
         check_text("query", query)
         signals = read_signals(query, now=self._now(), relate=relate_words)
         recall = self._recalling(
-            signals, limit=limit, max_tokens=max_tokens, settings=settings, counter=counter
+            signals, limit=limit, max_tokens=1, settings=settings, counter=counter
         )
-        settings = recall.settings
-        async with deadline_of(settings, sleep=self._sleep) as deadline:
-            vector, notes = await place_query(self._embed, signals, deadline=deadline)
-            answers = await ask_sources(
-                make_asks(self._sources, kinds, filters, settings, limit=limit, vector=vector),
-                signals,
-                seconds_per_source=settings.seconds_per_source,
-                seconds_in_all=settings.seconds_in_all,
-                sleep=self._sleep,
-                all_over=deadline.all_over,
-            )
-            ranked, below, states = recall.rank(answers)
-            walk = (self._sources.values(), ranked, filters)
-            related = await walk_from(*walk, depth=settings.depth, deadline=deadline)
-        notes |= {answer.source: answer.reason for answer in answers if answer.reason}
-        return recall.shape([*ranked, *related], below, states, notes)
+        return await rank_memories(
+            recall, self._sources, kinds, filters, embed=self._embed, sleep=self._sleep
+        )
 
     async def get_premortem_context(
         self,

@@ -1,8 +1,10 @@
 """Grading a memory assembler by questions and the evidence that they need."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from types import MappingProxyType
 
 from context_assembler.memory_assembler import MAX_LIMIT, MemoryAssembler
+from context_assembler.memory_assembler.arguments import check_number
 from context_assembler.recall.evaluate import (
     DEFAULT_BUDGETS_TOKENS,
     Evaluation,
@@ -22,12 +24,14 @@ async def evaluate_recall(
     *,
     context_types: Sequence[str] | str | None = None,
     budgets_tokens: Sequence[int] = DEFAULT_BUDGETS_TOKENS,
+    stands_for: Mapping[str, Sequence[str]] = MappingProxyType({}),
     on_answer: Callable[[], object] = lambda: None,
 ) -> Evaluation:
     """Return how much of the questions' evidence is recalled within each budget.
 
     Args:
         context_types: The kinds to look for; by default all.
+        stands_for: By the id of a memory, those that are recalled with it: the turns of a fact.
         on_answer: Called after each question, for those who wait.
 
     Raises:
@@ -35,14 +39,22 @@ async def evaluate_recall(
         InvalidParameterError: A budget is no number of tokens.
     """
 
-    async def recall(question: Question, budget_tokens: int) -> FormattedContext:
+    async def recall(question: Question, budgets: Sequence[int]) -> list[FormattedContext]:
         namespace = question.namespace
-        return await assembler.assemble_context(
+        ranked = await assembler.rank(
             question.question,
             context_types=context_types,
             limit=MAX_LIMIT,
-            max_tokens=budget_tokens,
             filters=NO_FILTERS if namespace is None else MemoryFilters(namespaces=(namespace,)),
         )
+        return ranked.within(*budgets)
 
-    return await evaluate(questions, recall, budgets_tokens=budgets_tokens, on_answer=on_answer)
+    for budget in budgets_tokens:
+        check_number("budgets_tokens", budget)
+    return await evaluate(
+        questions,
+        recall,
+        budgets_tokens=budgets_tokens,
+        stands_for=stands_for,
+        on_answer=on_answer,
+    )

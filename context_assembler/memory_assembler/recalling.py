@@ -8,7 +8,7 @@ from typing import Final
 from context_assembler.memory.preparing import may_hold_secret
 from context_assembler.memory_assembler.joining import with_compressed
 from context_assembler.recall.compress import Condense, compress_items
-from context_assembler.recall.dedupe import dedupe
+from context_assembler.recall.dedupe import Deduplicated, dedupe
 from context_assembler.recall.explain import explain_recall
 from context_assembler.recall.fit_budget import BudgetRules, CountText, fit_budget
 from context_assembler.recall.format_items import make_layout
@@ -70,18 +70,21 @@ class Recalling:
         )
         return ranked, below, states
 
+    def told_once(self, candidates: Sequence[Candidate]) -> Deduplicated:
+        """Return the candidates as they may be shown, each thing once."""
+        return dedupe(
+            [self._shown(candidate) for candidate in candidates],
+            near_duplicate=self.settings.near_duplicate,
+        )
+
     def shape(
         self,
-        candidates: Sequence[Candidate],
+        once: Deduplicated,
         below: Sequence[Candidate],
         states: Mapping[str, SourceState],
         notes: Mapping[str, str],
     ) -> FormattedContext:
-        """Return the context: each thing once, what fits, and why."""
-        once = dedupe(
-            [self._shown(candidate) for candidate in candidates],
-            near_duplicate=self.settings.near_duplicate,
-        )
+        """Return the context: what fits of things told once, and why."""
         layout = self._layout(states)
         rules = BudgetRules(
             max_tokens=self.max_tokens,
@@ -153,7 +156,8 @@ class Recalling:
         [ranked] = rank_candidates(
             [fresh], settings=self.settings, has_query=bool(terms), now=self.now
         )
-        updated = self.shape([*had, ranked], (), context.source_status, context.source_notes)
+        once = self.told_once([*had, ranked])
+        updated = self.shape(once, (), context.source_status, context.source_notes)
         known = {(row.source, row.memory_id) for row in updated.explanations}
         earlier = (row for row in context.explanations if (row.source, row.memory_id) not in known)
         return replace(updated, explanations=(*updated.explanations, *earlier))

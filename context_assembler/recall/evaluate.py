@@ -3,10 +3,12 @@
 import json
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import Final, TypeAlias
 
 from context_assembler.errors import MemoryFormatError
 from context_assembler.values.json_shapes import is_array, is_object
+from context_assembler.values.memories.records import MemoryRecord
 from context_assembler.values.parts import Json
 from context_assembler.values.recall import FormattedContext
 
@@ -36,8 +38,26 @@ class Question:
     namespace: str | None = None
 
 
-Recall: TypeAlias = Callable[[Question, int], Awaitable[FormattedContext]]
-"""Recalls for a question under a budget of tokens."""
+Recall: TypeAlias = Callable[[Question, Sequence[int]], Awaitable[Sequence[FormattedContext]]]
+"""Recalls for a question, once under each budget of tokens."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Conversations:
+    """What a published file of conversations asks, and what the answers are to be found in.
+
+    Attributes:
+        turns: What was said, in order, each conversation in a namespace of its own.
+        facts: What somebody noted of the turns; a second source beside them.
+        turns_by_fact: By the id of a fact, the turns that say it: whoever has it has them.
+        remarks: What was repaired or left out, in sentences.
+    """
+
+    turns: tuple[MemoryRecord, ...]
+    questions: tuple[Question, ...]
+    facts: tuple[MemoryRecord, ...] = ()
+    turns_by_fact: Mapping[str, tuple[str, ...]] = field(default_factory=dict[str, tuple[str, ...]])
+    remarks: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,6 +100,7 @@ async def evaluate(
     *,
     budgets_tokens: Sequence[int] = DEFAULT_BUDGETS_TOKENS,
     depths: Sequence[int] = DEFAULT_DEPTHS,
+    stands_for: Mapping[str, Sequence[str]] = MappingProxyType({}),
     on_answer: Callable[[], object] = lambda: None,
 ) -> Evaluation:
     """Return how much of the questions' evidence is recalled.
@@ -87,12 +108,14 @@ async def evaluate(
     A memory that is shown shortened does not count as recalled.
 
     Args:
+        stands_for: By the id of a memory, those that are recalled with it.
         on_answer: Called after each question, for those who wait.
     """
     answered: list[_Answered] = []
     for question in questions:
-        contexts = {budget: await recall(question, budget) for budget in sorted(budgets_tokens)}
-        answered.append(_answered(question, contexts))
+        budgets = sorted(set(budgets_tokens))
+        contexts = dict(zip(budgets, await recall(question, budgets), strict=True))
+        answered.append(_answered(question, contexts, stands_for))
         on_answer()
     by_category: dict[str, list[_Answered]] = {}
     for answer in answered:
@@ -157,15 +180,30 @@ def _unreadable(reason: str, *, name: str, number: int) -> MemoryFormatError:
     return MemoryFormatError(where=name, line=number, reason=reason, remedy=_CORRECT)
 
 
-def _answered(question: Question, contexts: Mapping[int, FormattedContext]) -> _Answered:
+def _answered(
+    question: Question,
+    contexts: Mapping[int, FormattedContext],
+    stands_for: Mapping[str, Sequence[str]],
+) -> _Answered:
     last = contexts[max(contexts)] if contexts else FormattedContext(markdown="")
     return _Answered(
         question=question,
         ids_by_budget={
-            budget: frozenset(shown.record.id for shown in context.items if not shown.is_truncated)
+            budget: frozenset(
+                memory_id
+                for shown in context.items
+                if not shown.is_truncated
+                for memory_id in (shown.record.id, *stands_for.get(shown.record.id, ()))
+            )
             for budget, context in contexts.items()
         },
-        ranked=tuple(dict.fromkeys(explained.memory_id for explained in last.explanations)),
+        ranked=tuple(
+            dict.fromkeys(
+                memory_id
+                for explained in last.explanations
+                for memory_id in stands_for.get(explained.memory_id, (explained.memory_id,))
+            )
+        ),
     )
 
 

@@ -116,6 +116,56 @@ def test_recall_is_graded() -> None:
     assert told["missed"] == ["2"]
 
 
+LOCOMO = [
+    {
+        "sample_id": "conv",
+        "conversation": {
+            "session_1_date_time": "1:56 pm on 8 May, 2023",
+            "session_1": [
+                {"speaker": "Ann", "dia_id": "D1:1", "text": "My kite is red."},
+                {"speaker": "Ben", "dia_id": "D1:2", "text": "Mine flew away."},
+            ],
+        },
+        "qa": [
+            {"question": "Which color has the kite?", "evidence": ["D1:1"], "category": 4},
+            {"question": "Who has a boat?", "evidence": ["D1:2"], "category": 5},
+            {"question": "What?", "evidence": ["D"], "category": 4},
+        ],
+        "observation": {"session_1_observation": {"Ben": [["Ben lost a boat.", "D1:2"]]}},
+    }
+]
+
+
+def test_a_file_of_conversations_brings_what_is_searched() -> None:
+    Path("c.json").write_text(json.dumps(LOCOMO))
+
+    told = run("memory", "eval", "c.json", "--budget", "200", "--json")
+
+    assert told.json["overall"]["whole_evidence"] == {"200": 1.0}
+    assert told.json["by_category"].keys() == {"single-hop"}
+    assert "--category adversarial" in told.stderr
+    assert told.json["remarks"] == ["1 questions were left out: no turn is their evidence"]
+
+
+def test_facts_stand_for_the_turns_that_say_them() -> None:
+    Path("c.json").write_text(json.dumps(LOCOMO))
+    asked = ("memory", "eval", "c.json", "--category", "adversarial", "--budget", "40", "--json")
+
+    without, with_facts = run(*asked), run(*asked, "--facts", "--embedder", "bundled")
+
+    assert without.json["overall"]["questions"] == with_facts.json["overall"]["questions"] == 1
+    assert with_facts.json["overall"]["whole_evidence"] == {"40": 1.0}
+
+
+def test_an_unknown_category_is_told_with_the_known_ones() -> None:
+    Path("c.json").write_text(json.dumps(LOCOMO))
+
+    failed = run("memory", "eval", "c.json", "--category", "hard")
+
+    assert failed.exit_code == 2
+    assert "adversarial" in failed.stderr
+
+
 def test_all_that_is_asked_may_be_recalled() -> None:
     asked = {"question": "When is tea?", "evidence": [add("tea at noon")]}
     Path("q.jsonl").write_text(json.dumps(asked))

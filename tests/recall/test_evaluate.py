@@ -1,5 +1,7 @@
 """Grading recall by evidence."""
 
+from collections.abc import Sequence
+
 import pytest
 
 from context_assembler.errors import MemoryFormatError
@@ -44,8 +46,8 @@ ASKED = [
 
 
 async def test_only_whole_evidence_counts_as_whole() -> None:
-    async def recall(question: Question, budget_tokens: int) -> FormattedContext:
-        return context("x", "a", "b", cut="b" if budget_tokens == 10 else "")
+    async def recall(question: Question, budgets: Sequence[int]) -> list[FormattedContext]:
+        return [context("x", "a", "b", cut="b" if budget == 10 else "") for budget in budgets]
 
     seen: list[int] = []
     result = await evaluate(
@@ -61,17 +63,27 @@ async def test_only_whole_evidence_counts_as_whole() -> None:
 
 
 async def test_what_was_missed_is_named() -> None:
-    async def recall(question: Question, budget_tokens: int) -> FormattedContext:
-        return context("a")
+    async def recall(question: Question, budgets: Sequence[int]) -> list[FormattedContext]:
+        return [context("a") for _ in budgets]
 
     result = await evaluate(ASKED, recall, budgets_tokens=(10,))
 
     assert result.missed == (ASKED[1],)
 
 
+async def test_what_stands_for_another_counts_as_it() -> None:
+    async def recall(question: Question, budgets: Sequence[int]) -> list[FormattedContext]:
+        return [context("fact") for _ in budgets]
+
+    result = await evaluate(ASKED, recall, budgets_tokens=(10,), stands_for={"fact": ("b", "a")})
+
+    assert result.overall.whole == {10: 1.0}
+    assert result.overall.recall_at[5] == 1.0
+
+
 async def test_no_questions_and_no_budgets_grade_nothing() -> None:
-    async def recall(question: Question, budget_tokens: int) -> FormattedContext:
-        return context()
+    async def recall(question: Question, budgets: Sequence[int]) -> list[FormattedContext]:
+        return [context() for _ in budgets]
 
     nothing = await evaluate([], recall)
     without_budget = await evaluate(ASKED, recall, budgets_tokens=())

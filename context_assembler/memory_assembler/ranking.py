@@ -1,0 +1,62 @@
+"""Recall in its waiting part: from a query to candidates in their order, for a budget of any size."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from context_assembler.memory_assembler.asking import make_asks, place_query, walk_from
+from context_assembler.memory_assembler.deadlines import deadline_of
+from context_assembler.memory_assembler.recalling import Recalling
+from context_assembler.ports import Embed, MemorySource
+from context_assembler.recall.ask_sources import Sleep, ask_sources
+from context_assembler.values.memories.kinds import MemoryKind
+from context_assembler.values.memories.records import MemoryFilters
+from context_assembler.values.recall import Candidate, FormattedContext, SourceState
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RankedMemories:
+    """What fits a query, best first, before anything is left out for want of room."""
+
+    recall: Recalling
+    candidates: Sequence[Candidate]
+    below: Sequence[Candidate]
+    states: Mapping[str, SourceState]
+    notes: Mapping[str, str]
+
+    def within(self, *budgets_tokens: int) -> list[FormattedContext]:
+        """Return what is shown of them in each of the budgets."""
+        once = self.recall.told_once(self.candidates)
+        return [
+            replace(self.recall, max_tokens=budget).shape(once, self.below, self.states, self.notes)
+            for budget in budgets_tokens
+        ]
+
+
+async def rank_memories(
+    recall: Recalling,
+    sources: Mapping[str, MemorySource],
+    kinds: Sequence[MemoryKind],
+    filters: MemoryFilters,
+    *,
+    embed: Embed | None,
+    sleep: Sleep,
+) -> RankedMemories:
+    """Ask every source, within its time and that of all, and rank what they answer."""
+    settings = recall.settings
+    async with deadline_of(settings, sleep=sleep) as deadline:
+        vector, notes = await place_query(embed, recall.signals, deadline=deadline)
+        answers = await ask_sources(
+            make_asks(sources, kinds, filters, settings, limit=recall.limit, vector=vector),
+            recall.signals,
+            seconds_per_source=settings.seconds_per_source,
+            seconds_in_all=settings.seconds_in_all,
+            sleep=sleep,
+            all_over=deadline.all_over,
+        )
+        ranked, below, states = recall.rank(answers)
+        walk = (sources.values(), ranked, filters)
+        related = await walk_from(*walk, depth=settings.depth, deadline=deadline)
+    notes |= {answer.source: answer.reason for answer in answers if answer.reason}
+    return RankedMemories(
+        recall=recall, candidates=[*ranked, *related], below=below, states=states, notes=notes
+    )
