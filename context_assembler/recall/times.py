@@ -25,7 +25,8 @@ _UNITS: Final = (
     ("hour", 3_600),
     ("minute", 60),
 )
-_DAY_UNITS: Final = (("year", 365), ("month", 30), ("week", 7), ("day", 1))
+_YEAR_DAYS: Final = 365
+_DAY_UNITS: Final = (("year", _YEAR_DAYS), ("month", 30), ("week", 7), ("day", 1))
 
 
 def relative_time(moment: datetime | None, *, now: datetime) -> str:
@@ -49,9 +50,11 @@ def date_of(moment: datetime | None) -> str:
 
 
 def day_of(moment: datetime | None, *, now: datetime) -> str:
-    """Return the line that stands above what was on one day."""
+    """Return the line that stands above what was on one day, with how long ago in the last year."""
     if moment is None:
         return "Undated:"
+    if abs((now - moment).days) >= _YEAR_DAYS:
+        return f"{date_of(moment)}:"  # "3 years ago" would say less than the date beside it
     return f"{date_of(moment)} ({_days_ago(moment, now=now)}):"
 
 

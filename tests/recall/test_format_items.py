@@ -257,7 +257,7 @@ DAYS = {
     "today": (1, "15 June 2026 (today):"),
     "yesterday": (24, "14 June 2026 (yesterday):"),
     "tomorrow": (-24, "16 June 2026 (in 1 day):"),
-    "long ago": (24 * 400, "11 May 2025 (1 year ago):"),
+    "long ago": (24 * 400, "11 May 2025:"),
 }
 
 
