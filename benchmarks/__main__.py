@@ -17,10 +17,14 @@ def main() -> int:
         ["-m", "benchmarks.beside", "--write", *sys.argv[1:]],
         ["-m", "benchmarks.tokens"],
         ["-m", "benchmarks.registry"],
+        ["-m", "benchmarks.recall", "--records", "10000", "--queries", "100"],
     ]
     if CORPUS and Path(CORPUS).is_dir():
         commands.append(["-m", "benchmarks.usage", str(Path(CORPUS) / "requests")])
         commands.append(["-m", "benchmarks.sweep", CORPUS, "--sample", "5"])
+        if (Path(CORPUS) / "memory").is_dir():
+            folder = str(Path(CORPUS) / "memory")
+            commands.append(["-m", "benchmarks.memory_quality", "--corpus", folder])
     else:
         print(
             "No usage, no sweep: CONTEXT_ASSEMBLER_CORPUS names no folder with the recorded corpus."
