@@ -10,6 +10,9 @@ from context_assembler.values.memories.records import MemoryFilters
 FLOOR_ROWS: Final = 1_000
 """A word in so many records is never too common to be looked for."""
 
+SMALL_ROWS: Final = 20_000
+"""Up to so many records no word is too common where a condition leaves few of them."""
+
 COMMON_SHARE: Final = 0.02
 """A word in more of the records than this is looked for only where rarer ones find too few.
 
@@ -64,11 +67,14 @@ def match_expression(
 ) -> str | None:
     """Return what to look for; `None` where no record has any of the words."""
     counts.refresh(connection)
-    chosen = _choose(connection, [quoted(term) for term in terms], counts)
+    tags = _selective_tags(connection, filters, counts)
+    # Where a condition leaves few records, what is common in the store may be rare among them.
+    is_small = bool(tags) and counts.rows <= SMALL_ROWS
+    least = counts.rows if is_small else FLOOR_ROWS
+    chosen = _choose(connection, [quoted(term) for term in terms], counts, least=least)
     if not chosen:
         return None
     words = f"{{text context}} : ({' OR '.join(chosen)})"
-    tags = _selective_tags(connection, filters, counts)
     return " AND ".join((*tags, words))
 
 
@@ -79,9 +85,9 @@ def quoted(term: str) -> str:
 
 
 def _choose(
-    connection: sqlite3.Connection, matches: Sequence[str], counts: TermCounts
+    connection: sqlite3.Connection, matches: Sequence[str], counts: TermCounts, *, least: int
 ) -> list[str]:
-    most = max(FLOOR_ROWS, int(counts.rows * COMMON_SHARE))
+    most = max(least, int(counts.rows * COMMON_SHARE))
     found = {match: counts.count(connection, match, most=most + 1) for match in matches}
     rare = sorted((count, match) for match, count in found.items() if 0 < count <= most)
     chosen = [match for _, match in rare[:_MOST_TERMS]]

@@ -314,6 +314,9 @@ def test_common_words_are_only_looked_for_where_rare_ones_find_too_few() -> None
         few = expression("number7", filters=MemoryFilters(namespaces=("elsewhere",)))
         assert few is not None
         assert few.startswith("tags : ")
+        there = expression("common", "third2", filters=MemoryFilters(namespaces=("elsewhere",)))
+        assert there is not None
+        assert there.endswith('("third2" OR "common")')
         every = expression("number7", filters=MemoryFilters(kinds=("memories",)))
         assert every == '{text context} : ("number7")'
 
