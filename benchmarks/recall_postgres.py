@@ -9,29 +9,29 @@ returns, as for SQLite. Processor time is that of this process; the server's is 
 
 import argparse
 import asyncio
-import os
 import random
 import sys
 import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import AsyncExitStack, ExitStack
 from pathlib import Path
 from typing import Final
 
-from benchmarks.recall import (
-    BATCH,
-    DIMENSION,
-    SINGLES,
-    make_queries,
-    make_records,
-    measure,
-    read_sentences,
-)
+import numpy as np
+
+from benchmarks.recall import BATCH, SINGLES, load, show, time_each
+from benchmarks.recall_texts import DIMENSION, make_queries, make_records, read_sentences
 from context_assembler.memory import MemoryFilters, MemoryRecord, Vector, open_memory
 from context_assembler.ports import MemoryStore
 
 WRITERS: Final = 4
+
+
+async def measure(
+    name: str, ask: Callable[[str], Awaitable[object]], queries: Sequence[str]
+) -> None:
+    show(name, await time_each(ask, queries))
 
 
 async def measure_writes(store: MemoryStore, records: Sequence[MemoryRecord]) -> None:
@@ -102,12 +102,14 @@ async def measure_searches(
 
 async def run(url: str, count: int, queries_count: int, *, vectors: bool) -> None:
     """Measure one size, on both."""
-    records = make_records(count, read_sentences(), vectors=vectors)
-    queries = make_queries(records, queries_count)
+    numbers = np.random.default_rng(0) if vectors else None
+    records = list(make_records(count, read_sentences(), vectors=numbers))
+    queries = make_queries(
+        [record.text for record in random.Random(1).choices(records, k=queries_count)]
+    )
     with tempfile.TemporaryDirectory() as folder:
         for name, place in (("SQLite", f"sqlite:{folder}/memory.db"), ("PostgreSQL", url)):
-            load = ", ".join(f"{value:.1f}" for value in os.getloadavg())
-            print(f"\n{name}, {count:,} records{' with vectors' * vectors}, load {load}")
+            print(f"\n{name}, {count:,} records{' with vectors' * vectors}, {load()}")
             async with AsyncExitStack() as closing:
                 store = await closing.enter_async_context(open_memory(place))
                 await measure_writes(store, records)

@@ -1,7 +1,7 @@
 """Which words of a query PostgreSQL is asked for, and what each counts."""
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from context_assembler.memory.postgres_pool import run
@@ -27,7 +27,9 @@ _STATE: Final = """
     SELECT pg_current_snapshot()::text, coalesce((SELECT max(key) FROM memory_records), 0)
 """
 _COUNTS: Final = """
-    SELECT term.word, (SELECT count(*) FROM memory_records r WHERE r.words @@ term.word::tsquery)
+    SELECT term.word, (SELECT count(*) FROM (
+        SELECT FROM memory_records r WHERE r.words @@ term.word::tsquery LIMIT %(most)s
+    ) AS found)
     FROM unnest(%(words)s::text[]) AS term (word)
 """
 
@@ -36,24 +38,28 @@ class TermCounts:
     """How many records have a word; counted once for as long as nothing is written."""
 
     def __init__(self) -> None:
-        self._count_by_word: dict[str, int] = {}
+        self._counts: dict[tuple[str, int], int] = {}
         self._snapshot = ""
         self.rows = 0
 
-    async def read(
-        self, connection: "AsyncConnection[Any]", words: Iterable[str]
-    ) -> dict[str, int]:
-        """Return how many records have each of the words."""
+    async def refresh(self, connection: "AsyncConnection[Any]") -> None:
+        """Forget the counts where something was written since."""
         cursor = await run(connection, _STATE)
         snapshot, self.rows = await cursor.fetchone() or ("", 0)
-        if snapshot != self._snapshot or len(self._count_by_word) > _MOST_REMEMBERED:
+        if snapshot != self._snapshot or len(self._counts) > _MOST_REMEMBERED:
             self._snapshot = snapshot
-            self._count_by_word = {}
-        counts = self._count_by_word
-        missing = [word for word in words if word not in counts]
+            self._counts = {}
+
+    async def read(
+        self, connection: "AsyncConnection[Any]", words: Sequence[str], *, most: int
+    ) -> dict[str, int]:
+        """Return how many records have each of the words, or `most` where there are more."""
+        counts = self._counts
+        missing = [word for word in words if (word, most) not in counts]
         if missing:
-            counts.update(await (await run(connection, _COUNTS, {"words": missing})).fetchall())
-        return {word: counts[word] for word in words}
+            cursor = await run(connection, _COUNTS, {"words": missing, "most": most})
+            counts |= {(word, most): count for word, count in await cursor.fetchall()}
+        return {word: counts[word, most] for word in words}
 
 
 async def weigh_words(
@@ -63,19 +69,18 @@ async def weigh_words(
 
     None where no record has any of the words.
     """
-    found = await counts.read(connection, words)
-    rows = max(counts.rows, *found.values())
-    return {word: _weight(found[word], rows) for word in _choose(found, rows)}
-
-
-def _choose(count_by_word: dict[str, int], rows: int) -> list[str]:
+    await counts.refresh(connection)
+    rows = counts.rows
     most = max(FLOOR_ROWS, int(rows * COMMON_SHARE))
-    rare = sorted((count, word) for word, count in count_by_word.items() if 0 < count <= most)
-    chosen = [word for _, word in rare[:_MOST_TERMS]]
-    common = sorted((count, word) for word, count in count_by_word.items() if count > most)
-    if common and sum(count for count, _ in rare[:_MOST_TERMS]) < FLOOR_ROWS:
-        chosen.append(common[0][1])
-    return chosen
+    found = await counts.read(connection, words, most=most + 1)
+    rare = sorted((count, word) for word, count in found.items() if 0 < count <= most)
+    chosen = {word: count for count, word in rare[:_MOST_TERMS]}
+    common = [word for word, count in found.items() if count > most]
+    if common and sum(chosen.values()) < FLOOR_ROWS:
+        by_word = await counts.read(connection, common, most=rows)
+        word = min(common, key=lambda word: (by_word[word], word))
+        chosen[word] = by_word[word]
+    return {word: _weight(count, max(rows, count)) for word, count in chosen.items()}
 
 
 def _weight(count: int, rows: int) -> float:
