@@ -3,11 +3,14 @@
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import accumulate, pairwise
+from typing import Final
 
 from context_assembler.ports import TokenCounter
 from context_assembler.truncation.shorten import result_tokens
 from context_assembler.values.exchanges import Exchange, split_exchanges
 from context_assembler.values.messages import Message
+
+_LEAST_OPENING: Final = 4  # exchanges
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -195,14 +198,17 @@ def _anchors(exchanges: Sequence[Exchange], *, lead: int, task: int | None) -> l
 
 
 def _opening(anchors: Sequence[bool], tokens: Sequence[int], *, most_tokens: int) -> list[int]:
-    """Return the first exchanges that are no anchors, as far as they may take so much together."""
+    """Return the first exchanges that are no anchors, as far as they may take so much together.
+
+    There is no opening where so few have that room: then the newest matter more.
+    """
     opening: list[int] = []
     for number, is_anchor in enumerate(anchors):
         most_tokens -= 0 if is_anchor else tokens[number]
         if most_tokens < 0:
             break
         opening += [] if is_anchor else [number]
-    return opening
+    return opening if len(opening) >= _LEAST_OPENING else []
 
 
 def _last_users(exchanges: Sequence[Exchange]) -> list[int]:

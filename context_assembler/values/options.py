@@ -139,7 +139,7 @@ class TruncationSettings:
     opening_share: float = 0.3
     stub_tokens: int = 200
     on_overflow: OverflowPolicy = "error"
-    max_result_tokens: int | None = 25_000
+    max_result_tokens: int | None = 100_000
     max_result_tokens_by_tool: Mapping[str, int] = field(default_factory=dict[str, int])
     max_user_tokens: int | None = None
 
@@ -150,7 +150,7 @@ class TruncationSettings:
             ("max_user_tokens", [self.max_user_tokens]),
         ):
             for cap in given:
-                _check_least(name, 1 if cap is None else cap, least=1, usual="25000")
+                _check_least(name, 1 if cap is None else cap, least=1, usual="100000")
         _check_least("window_turns", self.window_turns, least=1, usual="20")
         if not 0 < self.step_share <= 1:
             raise InvalidParameterError(

@@ -24,7 +24,7 @@ from context_assembler.errors import EmbeddingError, InvalidParameterError, Miss
 from context_assembler.values.memories.vectors import Vector
 from tests.embeddings.meanings import NEARER
 
-MAX_SHIPPED_BYTES = 4_500_000
+MAX_SHIPPED_BYTES = 5_000_000
 numbers = st.floats(-1e3, 1e3, allow_nan=False).filter(lambda x: x == 0 or abs(x) > 1e-6)
 
 

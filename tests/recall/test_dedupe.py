@@ -7,7 +7,7 @@ import string
 from collections.abc import Sequence
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from context_assembler.recall import similar_texts
@@ -121,6 +121,7 @@ def test_the_order_of_the_candidates_makes_no_difference(
 
 
 @given(st.text("abcé日\n ", max_size=80), st.text("abcé日\n ", max_size=80))
+@example("a" * 9, "a" * 6 + " " * 5)  # right on the bound
 def test_our_own_likeness_is_that_of_rapidfuzz(left: str, right: str) -> None:
     fast = load_likeness()(left, right, 0.6)
     own = plain_likeness(left, right, 0.6)

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
-from context_assembler.values.texts import secret_masking, secret_signs
+from context_assembler.values.texts import secret_masking
 from context_assembler.values.texts.secret_masking import Secret, _patterns, find_secrets
 from context_assembler.values.texts.secret_settings import find_given_secrets
 from context_assembler.values.texts.secret_signs import (
@@ -110,7 +110,7 @@ def test_with_unknown_patterns_every_text_is_looked_at(
     def other(_name: str) -> str:
         return installed
 
-    monkeypatch.setattr(secret_signs, "version", other)
+    monkeypatch.setattr("importlib.metadata.version", other)
     patterns_are_known.cache_clear()
 
     assert may_hold_secret("plain")
@@ -122,7 +122,7 @@ def test_without_the_library_signs_alone_count(monkeypatch: pytest.MonkeyPatch) 
     def missing(name: str) -> str:
         raise PackageNotFoundError(name)
 
-    monkeypatch.setattr(secret_signs, "version", missing)
+    monkeypatch.setattr("importlib.metadata.version", missing)
     patterns_are_known.cache_clear()
 
     assert not may_hold_secret("plain")

@@ -10,6 +10,7 @@ from typing import Any, Final, TypeAlias
 
 Likeness: TypeAlias = Callable[[str, str, float], float]
 
+_BOUND_ROOM: Final = 1e-3
 _CHARS: Final = 4_000  # compared of each end of a text: the rest is taken for alike if these are
 
 
@@ -35,7 +36,13 @@ def load_likeness() -> Likeness:
     except ImportError:
         return plain_likeness
     compare: Any = Indel.normalized_similarity
-    return lambda left, right, least: float(compare(left, right, score_cutoff=least - 1e-9))
+
+    def likeness(left: str, right: str, least: float) -> float:
+        # It rounds its bound: what lies right on it is asked for with some room.
+        found = float(compare(left, right, score_cutoff=max(0.0, least - _BOUND_ROOM)))
+        return found if found >= least else 0.0
+
+    return likeness
 
 
 def plain_likeness(left: str, right: str, least: float) -> float:

@@ -29,6 +29,9 @@ _DETECTORS: Final = (
     "Twilio API Key",
 )
 # Their groups hold a kind of token, not the secret.
+_LINE: Final = "[masked: "
+_MOST_PASSES: Final = 4
+
 _WHOLE_MATCHES: Final = frozenset({"GitHub Token", "GitLab Token"})
 
 # What detect-secrets 1.5 does not know, or finds only a part of. The last group is the secret.
@@ -84,12 +87,13 @@ class MaskedText:
 
 
 def find_secrets(text: str) -> list[Secret]:
-    """Return the secrets of a text, in order, without overlaps.
+    """Return the secrets of a text that are not masked yet, in order, without overlaps.
 
     Raises:
         MissingExtraError: detect-secrets is not installed.
     """
-    found = sorted(_matches(text), key=lambda secret: (secret.start, -secret.end))
+    open_ones = (secret for secret in _matches(text) if not text.startswith(_LINE, secret.start))
+    found = sorted(open_ones, key=lambda secret: (secret.start, -secret.end))
     apart: list[Secret] = []
     for secret in found:
         if apart and secret.start < apart[-1].end:
@@ -107,17 +111,23 @@ def mask_secrets(text: str) -> MaskedText:
     Raises:
         MissingExtraError: detect-secrets is not installed.
     """
-    secrets = find_secrets(text)
-    if not secrets:
-        return MaskedText(text=text)
+    kinds: list[str] = []
+    for _ in range(_MOST_PASSES):  # one secret may have hidden where the next one begins
+        secrets = find_secrets(text)
+        if not secrets:
+            break
+        text = _put_lines(text, secrets)
+        kinds += (secret.kind for secret in secrets)
+    return MaskedText(text=text, kinds=tuple(kinds))
+
+
+def _put_lines(text: str, secrets: Iterable[Secret]) -> str:
     pieces: list[str] = []
     done = 0
     for secret in secrets:
-        pieces += (text[done : secret.start], f"[masked: {secret.kind}]")
+        pieces += (text[done : secret.start], f"{_LINE}{secret.kind}]")
         done = secret.end
-    return MaskedText(
-        text="".join((*pieces, text[done:])), kinds=tuple(secret.kind for secret in secrets)
-    )
+    return "".join((*pieces, text[done:]))
 
 
 def _matches(text: str) -> Iterator[Secret]:
