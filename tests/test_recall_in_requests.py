@@ -48,7 +48,8 @@ async def store() -> AsyncGenerator[SqliteMemoryStore, None]:
 
 
 def making(memory: Any, **given: Any) -> ContextAssembler:
-    return ContextAssembler(memory=memory, **{"now": Minutes(), **given})
+    arguments: dict[str, Any] = {"now": Minutes(), **given}
+    return ContextAssembler(memory=memory, **arguments)
 
 
 async def asked(
@@ -199,6 +200,7 @@ async def test_what_was_told_and_cut_is_told_again(store: SqliteMemoryStore) -> 
     assembler = making(store)
     options: dict[str, Any] = {"model": "gpt-5.5", "max_tokens": 500, "query": SEAT}
     counts: list[int] = []
+    context = await asked(store)
     for number in range(30):
         await assembler.add_user("s", f"Question {number}: " + "and so on " * 30)
         context = await assembler.assemble("s", max_context_tokens=1500, **options)

@@ -326,10 +326,10 @@ async def test_what_has_no_room_is_left_out_and_said() -> None:
 async def test_memory_makes_room_for_what_may_not_be_dropped() -> None:
     assembler = making(recalling(Listing(GOOD)))
     await assembler.add_user("s", "Ada sits there. " * 150)
-    bounds: dict[str, Any] = {"model": "gpt-5.5", "max_tokens": 500, "max_context_tokens": 650}
+    bounds: dict[str, Any] = {"model": "gpt-5.5", "max_tokens": 500, "query": SEAT}
 
-    context = await assembler.assemble("s", query=SEAT, **bounds)
-    wide = await assembler.assemble("s", query=SEAT, **{**bounds, "max_context_tokens": 900})
+    context = await assembler.assemble("s", max_context_tokens=650, **bounds)
+    wide = await assembler.assemble("s", max_context_tokens=900, **bounds)
 
     assert note(context) == ""
     [row] = memory_rows(context)

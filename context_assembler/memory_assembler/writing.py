@@ -71,7 +71,7 @@ def _listed(
     return [given] if isinstance(given, str | MemoryRecord) else given
 
 
-def _record(given: MemoryRecord | str) -> MemoryRecord:
+def _record(given: object) -> MemoryRecord:
     if isinstance(given, str):
         return MemoryRecord(text=given)
     if isinstance(given, MemoryRecord):

@@ -69,14 +69,20 @@ async def test_a_file_that_cannot_be_used_is_named(tmp_path: Path) -> None:
             await export_memories(store, tmp_path)
 
 
+def path_of(location: str | Path) -> Path | None:
+    store = open_memory(location)
+    assert isinstance(store, SqliteMemoryStore)
+    return store.path
+
+
 def test_a_url_names_a_store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
 
-    assert open_memory("memory:").path is None
-    assert open_memory("sqlite::memory:").path is None
-    assert open_memory("sqlite:a.db").path == tmp_path / "a.db"
-    assert open_memory("SQLITE:///var/a.db").path == Path("/var/a.db")
-    assert open_memory(tmp_path / "b.db").path == tmp_path / "b.db"
+    assert path_of("memory:") is None
+    assert path_of("sqlite::memory:") is None
+    assert path_of("sqlite:a.db") == tmp_path / "a.db"
+    assert path_of("SQLITE:///var/a.db") == Path("/var/a.db")
+    assert path_of(tmp_path / "b.db") == tmp_path / "b.db"
 
 
 @pytest.mark.parametrize("url", ["a.db", "redis:x", "memory:x", "sqlite:", "sqlite://x"])
