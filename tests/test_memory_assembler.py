@@ -1,6 +1,8 @@
 """From a query to recalled memories: the whole way, over real stores."""
 
 import asyncio
+import subprocess
+import sys
 from collections.abc import AsyncGenerator, Sequence
 from datetime import timedelta
 from pathlib import Path
@@ -385,6 +387,55 @@ async def test_sources_that_only_search_tell_of_earlier_attempts_too() -> None:
     assert "Regex broke" in context.markdown
     with pytest.raises(InvalidParameterError, match="domain"):
         await recalling(Listing()).get_premortem_context(" ")
+
+
+async def test_a_source_that_fails_costs_a_premortem_its_part_alone() -> None:
+    lesson = ExperienceMetadata(domain="parsing", succeeded=False)
+    good = Listing(record("parsing broke", kind="experiences", metadata=lesson), name="good")
+    broken = Answering(ConnectionError("no wiki"), name="broken")
+
+    context = await recalling(good, broken, Listing(name="new")).get_premortem_context("parsing")
+
+    assert "parsing broke" in context.markdown
+    assert context.source_status == {"good": "ok", "broken": "failed", "new": "empty"}
+    assert context.source_notes == {"broken": "ConnectionError: no wiki"}
+
+
+async def test_a_source_that_hangs_is_not_waited_for_in_a_premortem() -> None:
+    alarm = Alarm()
+    limits = RecallSettings(seconds_per_source=2.0, seconds_in_all=5.0)
+    sources = (Answering([], name="web", waits=True), Answering([], name="own"))
+    alarm.bell(2.0).set()
+
+    context = await recalling(*sources, sleep=alarm, settings=limits).get_premortem_context("x")
+
+    assert context.source_status == {"web": "timed_out", "own": "empty"}
+
+
+def test_a_store_opened_from_a_url_loads_before_the_time_begins(tmp_path: Path) -> None:
+    pytest.importorskip("lancedb")
+    code = """
+import asyncio, sys
+from context_assembler import MemoryAssembler
+
+begun_with = []
+async def sleep(seconds):
+    begun_with.append("lancedb" in sys.modules)
+    await asyncio.Event().wait()
+
+async def main():
+    async with MemoryAssembler("lancedb:memories.lance", sleep=sleep) as recall:
+        await recall.assemble_context("seats", context_types=["memories"])
+
+asyncio.run(main())
+assert begun_with and all(begun_with), begun_with
+"""
+
+    run = subprocess.run(  # noqa: S603
+        [sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=False
+    )
+
+    assert run.returncode == 0, run.stderr
 
 
 async def test_a_stack_is_shown_above_what_fits_its_current_goal(

@@ -7,15 +7,11 @@ from datetime import UTC, datetime
 from functools import partial
 from typing import Final, Self
 
-from context_assembler.memory_assembler.arguments import (
-    check_number,
-    check_text,
-    check_words,
-    checked_kinds,
-)
-from context_assembler.memory_assembler.asking import list_lessons, relate_words
-from context_assembler.memory_assembler.joining import fit_premortem, join_task_path
+from context_assembler.memory_assembler.arguments import check_number, check_text, checked_kinds
+from context_assembler.memory_assembler.asking import relate_words
+from context_assembler.memory_assembler.joining import join_task_path
 from context_assembler.memory_assembler.opening import OpenSources, SourcesArgument
+from context_assembler.memory_assembler.premortems import recall_premortem
 from context_assembler.memory_assembler.ranking import RankedMemories, rank_memories
 from context_assembler.memory_assembler.recalling import Recalling
 from context_assembler.memory_assembler.writing import Memorable, forget_memories, remember_records
@@ -23,7 +19,7 @@ from context_assembler.ports import Clock, Embed, TokenCounter
 from context_assembler.recall.ask_sources import Sleep
 from context_assembler.recall.compress import Condense
 from context_assembler.recall.fit_budget import CountText
-from context_assembler.recall.premortem import PremortemContext, is_of_domain, premortem_lines
+from context_assembler.recall.premortem import PremortemContext
 from context_assembler.recall.read_signals import read_signals
 from context_assembler.recall.task_path import write_task_path
 from context_assembler.tokens.bpe import count_bpe
@@ -136,6 +132,7 @@ class MemoryAssembler:
         check_number("limit", limit, most=MAX_LIMIT)
         check_text("query", query)
         signals = read_signals(query, now=self._now(), relate=relate_words)
+        await self._open.enter()
         recall = self._recalling(
             signals, limit=limit, max_tokens=1, settings=settings, counter=counter
         )
@@ -154,22 +151,25 @@ class MemoryAssembler:
         """Return what earlier attempts in a domain teach, before the next one is made.
 
         Past failures, how each strategy did, outcomes that surprised, root causes, and principles.
+        A source that fails or is late costs its part alone: `source_status` says so.
 
         Args:
             strategy: Leaves out experiences with another one.
 
         Raises:
             InvalidParameterError: `max_tokens` is out of its range, or the domain says nothing.
-            StoreError: A source cannot be read.
         """
         check_number("max_tokens", max_tokens)
-        check_words("domain", domain)
-        records = await list_lessons(self._sources.values(), domain, filters)
-        lines = premortem_lines(
-            [r for r in records if is_of_domain(r, domain=domain, strategy=strategy)]
-        )
-        return fit_premortem(
-            lines, domain=domain, strategy=strategy, max_tokens=max_tokens, count_text=self._count
+        await self._open.enter()
+        return await recall_premortem(
+            self._sources,
+            domain,
+            strategy,
+            filters,
+            settings=self.settings,
+            sleep=self._sleep,
+            max_tokens=max_tokens,
+            count_text=self._count,
         )
 
     async def assemble_stack(

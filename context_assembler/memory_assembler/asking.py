@@ -1,9 +1,9 @@
-"""What sources are asked for, and asking those that can list or look up more than they find."""
+"""What sources are asked for, and asking those that can look up more than they find."""
 
 import asyncio
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import Final, Protocol, runtime_checkable
+from typing import Final
 
 from context_assembler.embeddings.related_words import load_related_words
 from context_assembler.errors import AssemblyError
@@ -13,7 +13,7 @@ from context_assembler.recall.ask_relations import ask_relations
 from context_assembler.recall.ask_sources import Ask
 from context_assembler.recall.walk_relations import relate
 from context_assembler.values.memories.kinds import MemoryKind
-from context_assembler.values.memories.records import MemoryFilters, MemoryOrder, MemoryRecord
+from context_assembler.values.memories.records import MemoryFilters, MemoryOrder
 from context_assembler.values.memories.vectors import Vector
 from context_assembler.values.recall import Candidate, Signals
 from context_assembler.values.recall_settings import RecallSettings
@@ -21,15 +21,6 @@ from context_assembler.values.recall_settings import RecallSettings
 _LEAST_ASKED: Final = 200  # of each source: what stands around lifts what words alone do not
 _MOST_ASKED: Final = 1_000
 _STARTS: Final = 8  # entities that relations are walked from
-_LESSONS: Final = 1_000
-_LESSON_KINDS: Final[tuple[MemoryKind, ...]] = ("experiences", "values", "patterns")
-
-
-@runtime_checkable
-class _Listing(Protocol):
-    async def list_records(
-        self, *, order: MemoryOrder = "newest", limit: int = 20, filters: MemoryFilters
-    ) -> Sequence[MemoryRecord]: ...
 
 
 def make_asks(
@@ -104,24 +95,3 @@ async def walk_from(
             reached, records = walk
             related += relate(reached, records, ranked)
     return related
-
-
-async def list_lessons(
-    sources: Iterable[MemorySource], domain: str, filters: MemoryFilters
-) -> list[MemoryRecord]:
-    """Return experiences, principles and patterns, each once, those that name the domain first.
-
-    Sources that can list are read newest first, others are searched for the domain.
-    """
-    wanted = replace(filters, kinds=_LESSON_KINDS)
-    groups = await asyncio.gather(*(_lessons_of(source, domain, wanted) for source in sources))
-    return list({record.id: record for group in groups for record in group}.values())
-
-
-async def _lessons_of(
-    source: MemorySource, domain: str, filters: MemoryFilters
-) -> list[MemoryRecord]:
-    found = [hit.record for hit in await source.search(domain, limit=_LESSONS, filters=filters)]
-    if isinstance(source, _Listing):
-        found += await source.list_records(order="newest", limit=_LESSONS, filters=filters)
-    return found

@@ -1,12 +1,13 @@
 """The sources of a memory assembler: given, or opened from a URL."""
 
+import asyncio
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import TypeAlias
+from typing import TypeAlias, cast
 
 from context_assembler.errors import ConfigurationError
 from context_assembler.memory import open_memory
-from context_assembler.ports import MemorySource, MemoryStore
+from context_assembler.ports import MemorySource, OpenedMemoryStore
 
 SourceArgument: TypeAlias = str | Path | MemorySource
 SourcesArgument: TypeAlias = (
@@ -25,21 +26,31 @@ class OpenSources:
     """
 
     def __init__(self, given: SourcesArgument) -> None:
-        self._own: list[MemoryStore] = []
+        self._own: list[OpenedMemoryStore] = []
+        self._unentered: list[OpenedMemoryStore] = []
         self.by_name: dict[str, MemorySource] = {}
         for name, source in _named(given):
             opened = self._opened(source)
             self.by_name[_free_name(name or opened.name, self.by_name)] = opened
+
+    async def enter(self) -> None:
+        """Let the stores that were opened here load what they need, which no deadline is to count.
+
+        One that cannot fails again when it is asked, and its status says why.
+        """
+        waiting, self._unentered = self._unentered, []
+        await asyncio.gather(*(store.__aenter__() for store in waiting), return_exceptions=True)
 
     async def close(self) -> None:
         """Close the stores that were opened from a URL; others are their owner's."""
         for source in self._own:
             await source.close()
 
-    def _opened(self, source: SourceArgument) -> MemorySource:
+    def _opened(self, source: object) -> MemorySource:
         if isinstance(source, str | Path):
             store = open_memory(source)
             self._own.append(store)
+            self._unentered.append(store)
             return store
         if not isinstance(source, MemorySource):
             raise ConfigurationError(
@@ -51,7 +62,7 @@ class OpenSources:
 
 def _named(given: SourcesArgument) -> list[tuple[str, SourceArgument]]:
     if isinstance(given, Mapping):
-        return list(given.items())
+        return list(cast("Mapping[str, SourceArgument]", given).items())
     if isinstance(given, Iterable) and not isinstance(given, str):
         return [("", source) for source in given]
     return [("", given)]

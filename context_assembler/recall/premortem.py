@@ -1,7 +1,7 @@
 """What went wrong before, told before it is tried again."""
 
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from statistics import fmean
 from typing import Final
 
@@ -11,7 +11,7 @@ from context_assembler.values.memories.metadata import (
     ValueMetadata,
 )
 from context_assembler.values.memories.records import MemoryRecord
-from context_assembler.values.recall import RECALL_TAG
+from context_assembler.values.recall import RECALL_TAG, SourceState
 from context_assembler.values.texts.cleaning import clean_text
 from context_assembler.values.texts.fences import escape_tag
 
@@ -31,12 +31,19 @@ class PremortemLine:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PremortemContext:
-    """What to know before something is tried; `left_out` lines had no room."""
+    """What to know before something is tried; `left_out` lines had no room.
+
+    Attributes:
+        source_status: What came of each source that was asked.
+        source_notes: The reason where a source gave no answer, or not all of it.
+    """
 
     markdown: str
     lines: tuple[PremortemLine, ...] = ()
     left_out: tuple[PremortemLine, ...] = ()
     token_count: int = 0
+    source_status: Mapping[str, SourceState] = field(default_factory=dict[str, SourceState])
+    source_notes: Mapping[str, str] = field(default_factory=dict[str, str])
 
 
 def is_of_domain(record: MemoryRecord, *, domain: str, strategy: str | None = None) -> bool:

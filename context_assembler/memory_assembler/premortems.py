@@ -1,0 +1,102 @@
+"""Recall of what earlier attempts teach, from every source within its time."""
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Final, Protocol, runtime_checkable
+
+from context_assembler.memory_assembler.arguments import check_words
+from context_assembler.memory_assembler.deadlines import Deadline, deadline_of, tell_problem
+from context_assembler.memory_assembler.joining import fit_premortem
+from context_assembler.ports import MemorySource
+from context_assembler.recall.ask_sources import Sleep
+from context_assembler.recall.fit_budget import CountText
+from context_assembler.recall.premortem import PremortemContext, is_of_domain, premortem_lines
+from context_assembler.values.memories.kinds import MemoryKind
+from context_assembler.values.memories.records import MemoryFilters, MemoryOrder, MemoryRecord
+from context_assembler.values.recall import SourceState
+from context_assembler.values.recall_settings import RecallSettings
+
+_LESSONS: Final = 1_000
+_LESSON_KINDS: Final[tuple[MemoryKind, ...]] = ("experiences", "values", "patterns")
+
+
+@runtime_checkable
+class _Listing(Protocol):
+    async def list_records(
+        self, *, order: MemoryOrder = "newest", limit: int = 20, filters: MemoryFilters
+    ) -> Sequence[MemoryRecord]: ...
+
+
+@dataclass(slots=True)
+class _Lessons:
+    """What a source taught so far: it is not lost when time runs out."""
+
+    records: list[MemoryRecord] = field(default_factory=list[MemoryRecord])
+    state: SourceState = "empty"
+    note: str | None = None
+
+
+async def recall_premortem(
+    sources: Mapping[str, MemorySource],
+    domain: str,
+    strategy: str | None,
+    filters: MemoryFilters,
+    *,
+    settings: RecallSettings,
+    sleep: Sleep,
+    max_tokens: int,
+    count_text: CountText,
+) -> PremortemContext:
+    """Return what the sources teach of a domain; one that fails or is late costs its part alone.
+
+    Sources are searched for the domain, and those that can list are read newest first.
+
+    Raises:
+        InvalidParameterError: The domain says nothing.
+    """
+    check_words("domain", domain)
+    wanted = replace(filters, kinds=_LESSON_KINDS)
+    async with deadline_of(settings, sleep=sleep) as deadline:
+        groups = await asyncio.gather(
+            *(_ask(source, domain, wanted, deadline) for source in sources.values())
+        )
+    by_name = dict(zip(sources, groups, strict=True))
+    records = {record.id: record for group in groups for record in group.records}.values()
+    known = [r for r in records if is_of_domain(r, domain=domain, strategy=strategy)]
+    fitted = fit_premortem(
+        premortem_lines(known),
+        domain=domain,
+        strategy=strategy,
+        max_tokens=max_tokens,
+        count_text=count_text,
+    )
+    return replace(
+        fitted,
+        source_status={name: group.state for name, group in by_name.items()},
+        source_notes={name: group.note for name, group in by_name.items() if group.note},
+    )
+
+
+async def _ask(
+    source: MemorySource, domain: str, filters: MemoryFilters, deadline: Deadline
+) -> _Lessons:
+    lessons = _Lessons()
+    try:
+        await deadline.wait_for(_fill(lessons, source, domain, filters))
+    except TimeoutError as error:
+        return replace(lessons, state="timed_out", note=tell_problem(error))
+    except Exception as error:  # noqa: BLE001 - whatever a source does, the others are still heard
+        return replace(lessons, state="failed", note=tell_problem(error))
+    return replace(lessons, state="ok" if lessons.records else "empty")
+
+
+async def _fill(
+    lessons: _Lessons, source: MemorySource, domain: str, filters: MemoryFilters
+) -> None:
+    hits = await source.search(domain, limit=_LESSONS, filters=filters)
+    lessons.records += [hit.record for hit in hits]
+    if isinstance(source, _Listing):
+        lessons.records += await source.list_records(
+            order="newest", limit=_LESSONS, filters=filters
+        )
