@@ -195,8 +195,13 @@ ANSWER: Final[dict[str, Any]] = {
 
 @pytest.mark.parametrize(
     "pair",
-    [({**CALL, "name": 7}, ANSWER), (CALL, {**ANSWER, "content": 7})],
-    ids=["call", "result"],
+    [
+        ({**CALL, "name": 7}, ANSWER),
+        (CALL, {**ANSWER, "content": 7}),
+        ({**CALL, "id": "call_1"}, {**ANSWER, "tool_use_id": "call_1"}),
+        ({**CALL, "id": "srvtoolu_"}, {**ANSWER, "tool_use_id": "srvtoolu_"}),
+    ],
+    ids=["call", "result", "ids of another API", "ids that end early"],
 )
 def test_a_server_call_and_its_result_are_told_together(
     pair: tuple[dict[str, Any], dict[str, Any]],

@@ -1,5 +1,6 @@
 """Blocks of the Messages API that lack what their type promises, and would be refused."""
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Final
@@ -25,7 +26,16 @@ from context_assembler.values.report import ReportEntry
 
 _Fields = Mapping[str, Suits]
 
-_ANSWER: Final[_Fields] = {"tool_use_id": is_filled, "content": is_content}
+# Rule A5: a provider gives the ids of its own calls, and refuses those of any other form. All that
+# recorded, accepted requests hold have this one; those of MCP servers begin otherwise.
+_SERVER_ID: Final = re.compile(r"srvtoolu_[a-zA-Z0-9_]+")
+
+
+def _is_server_id(value: Json) -> bool:
+    return isinstance(value, str) and _SERVER_ID.fullmatch(value) is not None
+
+
+_ANSWER: Final[_Fields] = {"tool_use_id": _is_server_id, "content": is_content}
 # Of each type the fields that it must have. Of others nothing is known.
 # Types of the anthropic package 2.14, BetaContentBlockParam (read 2026-11-28)
 _REQUIRED: Final[Mapping[str, _Fields]] = {
@@ -35,7 +45,7 @@ _REQUIRED: Final[Mapping[str, _Fields]] = {
     "search_result": {"content": is_array, "source": is_text, "title": is_text},
     "thinking": {"thinking": is_text, "signature": is_filled},
     "redacted_thinking": {"data": is_filled},
-    "server_tool_use": {"id": is_filled, "name": is_filled, "input": is_mapping},
+    "server_tool_use": {"id": _is_server_id, "name": is_filled, "input": is_mapping},
     "mcp_tool_use": {
         "id": is_filled,
         "name": is_filled,
