@@ -431,7 +431,7 @@ asyncio.run(main())
 assert begun_with and all(begun_with), begun_with
 """
 
-    run = subprocess.run(  # noqa: S603
+    run = subprocess.run(
         [sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=False
     )
 
