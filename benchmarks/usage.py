@@ -9,7 +9,8 @@ is listed by its reason, never left out silently; so is what can only be guessed
 
 The halves are split by a stable hash of the recording's source, so that requests of one test never
 stand on both sides. The figures in `tokens/frames.py` were read off half A wherever it shows the
-case, and calibration is learned from it; both halves are reported.
+case, and calibration is learned from it; both halves are reported. Gemini's frames and what the
+estimator counts at the least were read off both: for them half B is no test.
 """
 
 import argparse

@@ -401,6 +401,20 @@ async def test_a_source_that_fails_costs_a_premortem_its_part_alone() -> None:
     assert context.source_notes == {"broken": "ConnectionError: no wiki"}
 
 
+@pytest.mark.parametrize("garbage", [["x"], [None]])
+async def test_a_source_that_answers_anything_costs_a_premortem_its_part_alone(
+    garbage: list[Any],
+) -> None:
+    lesson = ExperienceMetadata(domain="parsing", succeeded=False)
+    good = Listing(record("parsing broke", kind="experiences", metadata=lesson), name="good")
+    sources = (good, Answering(garbage, name="odd"), Listing(*garbage, name="odder"))
+
+    context = await recalling(*sources).get_premortem_context("parsing")
+
+    assert "parsing broke" in context.markdown
+    assert context.source_status == {"good": "ok", "odd": "failed", "odder": "failed"}
+
+
 async def test_a_source_that_hangs_is_not_waited_for_in_a_premortem() -> None:
     alarm = Alarm()
     limits = RecallSettings(seconds_per_source=2.0, seconds_in_all=5.0)

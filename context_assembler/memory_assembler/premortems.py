@@ -9,11 +9,16 @@ from context_assembler.memory_assembler.arguments import check_words
 from context_assembler.memory_assembler.deadlines import Deadline, deadline_of, tell_problem
 from context_assembler.memory_assembler.joining import fit_premortem
 from context_assembler.ports import MemorySource
-from context_assembler.recall.ask_sources import Sleep
+from context_assembler.recall.ask_sources import Sleep, checked
 from context_assembler.recall.fit_budget import CountText
 from context_assembler.recall.premortem import PremortemContext, is_of_domain, premortem_lines
 from context_assembler.values.memories.kinds import MemoryKind
-from context_assembler.values.memories.records import MemoryFilters, MemoryOrder, MemoryRecord
+from context_assembler.values.memories.records import (
+    MemoryFilters,
+    MemoryHit,
+    MemoryOrder,
+    MemoryRecord,
+)
 from context_assembler.values.recall import SourceState
 from context_assembler.values.recall_settings import RecallSettings
 
@@ -95,8 +100,7 @@ async def _fill(
     lessons: _Lessons, source: MemorySource, domain: str, filters: MemoryFilters
 ) -> None:
     hits = await source.search(domain, limit=_LESSONS, filters=filters)
-    lessons.records += [hit.record for hit in hits]
+    lessons.records += [hit.record for hit in checked(hits, MemoryHit)]
     if isinstance(source, _Listing):
-        lessons.records += await source.list_records(
-            order="newest", limit=_LESSONS, filters=filters
-        )
+        listed = await source.list_records(order="newest", limit=_LESSONS, filters=filters)
+        lessons.records += checked(listed, MemoryRecord)

@@ -152,7 +152,7 @@ async def _answer(ask: Ask, signals: Signals, progress: _Progress) -> str | None
         if not isinstance(ask.source, _Listing):
             return "it lists nothing, and there is no query"
         listed = await ask.source.list_records(order=ask.order, limit=ask.limit, filters=filters)
-        records = _checked(listed, MemoryRecord)
+        records = checked(listed, MemoryRecord)
         progress.hits = tuple(MemoryHit(record=r, order=at) for at, r in enumerate(records))
         return None
     progress.hits = await _search(ask, signals.search_text, filters, progress)
@@ -172,12 +172,12 @@ async def _search(
 ) -> tuple[MemoryHit, ...]:
     search = partial(ask.source.search, text, limit=ask.limit, filters=filters)
     if ask.vector is None or progress.note is not None:
-        return _checked(await search(), MemoryHit)
+        return checked(await search(), MemoryHit)
     try:
-        return _checked(await search(vector=ask.vector), MemoryHit)
+        return checked(await search(vector=ask.vector), MemoryHit)
     except (MissingExtraError, VectorModelError) as error:
         progress.note = f"searched by words alone: {error.problem}"
-        return _checked(await search(), MemoryHit)
+        return checked(await search(), MemoryHit)
 
 
 async def _search_related(
@@ -198,11 +198,11 @@ async def _search_related(
     found = await ask.source.search(" ".join(closest), limit=ask.limit, filters=filters)
     known = {hit.record.id for hit in hits}
     return tuple(
-        replace(hit, bm25=0.0) for hit in _checked(found, MemoryHit) if hit.record.id not in known
+        replace(hit, bm25=0.0) for hit in checked(found, MemoryHit) if hit.record.id not in known
     )
 
 
-def _checked(answered: Iterable[T], kind: type[T]) -> tuple[T, ...]:
+def checked(answered: Iterable[T], kind: type[T]) -> tuple[T, ...]:
     """Return what a source answered, unless it is something else than it may answer."""
     found = tuple(answered)
     for one in found:
@@ -216,8 +216,8 @@ async def _ask_neighbours(source: _Neighbourhood, progress: _Progress) -> None:
     earlier = await source.neighbours(ids, before=REACH, after=0)
     later = await source.neighbours(ids, before=0, after=REACH)
     for memory_id in ids:
-        before = _checked(earlier.get(memory_id, ()), MemoryRecord)
-        after = _checked(later.get(memory_id, ()), MemoryRecord)
+        before = checked(earlier.get(memory_id, ()), MemoryRecord)
+        after = checked(later.get(memory_id, ()), MemoryRecord)
         progress.neighbours[memory_id] = (
             *(
                 Neighbour(record=record, distance=at - len(before))

@@ -16,8 +16,9 @@ _OPENAI_HEAD_CHARS: Final = 850
 _OPENAI_SCALE: Final = 0.05
 _OPENAI_POWER: Final = 1.15
 _OPENAI_CHARS_PER_TOKEN: Final = 4.7  # at least, however long
-# A signature of Gemini that hides nothing has 44 characters. The rest was fitted on half A of replies
-# that report their reasoning beside it, and is off by 5 % in the median of half B (worst 35 %).
+# A signature of Gemini that hides nothing has 44 characters. The rest, of Gemini's own API, was fitted
+# on half A of replies that report their reasoning beside it, and is off by 5 % in the median of half
+# B (worst 35 %); that of Vertex AI is read off the few rows of both halves that were charged.
 _GEMINI_HEAD_CHARS: Final = 44
 _GEMINI_CHARS_PER_TOKEN: Final = 5.6
 _VERTEX_CHARS_PER_TOKEN: Final = 6.6

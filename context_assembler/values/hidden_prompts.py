@@ -9,8 +9,8 @@ from context_assembler.values.tools import ToolChoice
 
 # By the size of Claude's hidden prompt for tools (`tool_choice` auto), what `any` or one named tool
 # costs more. Source: https://platform.claude.com/docs/en/agents-and-tools/tool-use/overview
-# (table of 2026-08-22); of Opus 3 and Sonnet 3.5 https://docs.anthropic.com/en/docs/
-# tool-use-pricing-and-tokens (copies read 2026-11-28), as recorded requests to both were charged.
+# (table of 2026-08-22); of Opus 3 https://docs.anthropic.com/en/docs/tool-use-pricing-and-tokens
+# (copy read 2026-11-28); of Sonnet 3.5 one recorded request, and the figures of the models after it.
 _FORCED_TOOL_TOKENS: Final[Mapping[int, int]] = {
     286: 120,
     290: 120,
