@@ -28,6 +28,7 @@ from context_assembler.values.offered_tools import (
 from context_assembler.values.openai.media import TAKEN_BY_ALL, with_own_limits
 from context_assembler.values.openai.own_models import is_own_api
 from context_assembler.values.openai.parameters import MAX_TOOLS
+from context_assembler.values.reading import as_array, as_text
 from context_assembler.values.report import ReportEntry
 from context_assembler.values.schemas.strict_schemas import object_to_strict
 from context_assembler.values.spelled import knows_plain
@@ -65,12 +66,14 @@ def adapt(draft: Draft) -> tuple[Draft, tuple[ReportEntry, ...]]:
     messages, rows = _adapt_messages(draft)
     declared = declared_tools(draft, provider=PROVIDER)
     tools, foreign_rows = leave_out_foreign(declared, provider=PROVIDER)
+    tools, flawed_rows = _leave_out_flawed(tools)
     tools, surplus_rows = _leave_out_surplus(draft, tools)
     tools, strict_rows = leave_strict(tools, object_to=object_to_strict)
     plan = plan_for(draft, provider=PROVIDER)
     _, added_rows = leave_strict(plan.added if plan else (), object_to=object_to_strict)
     adapted = replace(draft, messages=messages, tools=tuple(tools))
-    return adapted, (*foreign_rows, *surplus_rows, *strict_rows, *added_rows, *rows)
+    tool_rows = (*foreign_rows, *flawed_rows, *surplus_rows, *strict_rows, *added_rows)
+    return adapted, (*tool_rows, *rows)
 
 
 def _adapt_messages(draft: Draft) -> tuple[tuple[Message, ...], list[ReportEntry]]:
@@ -87,6 +90,33 @@ def _adapt_messages(draft: Draft) -> tuple[tuple[Message, ...], list[ReportEntry
     messages, rows = adapt_messages(told, judges=judges, rules=rules)
     messages, lost_rows = tell_lost_media(messages, limits=draft.limits)
     return messages, [*summary_rows, *rows, *lost_rows]
+
+
+def _leave_out_flawed(tools: list[ToolSpec]) -> tuple[list[ToolSpec], list[ReportEntry]]:
+    """Return the tools without those of OpenAI's own that say too little of themselves (rule R7).
+
+    Source:
+        types of the openai package 3.57, ToolParam (read 2026-11-28): every tool has a type, and a
+        file search the stores that it searches.
+    """
+    flaws = {tool.name: flaw for tool in tools if (flaw := _flaw_of(tool))}
+    rows = [
+        ReportEntry(kind="tool", id=name, decision="dropped", reason=flaw, rule="tool.native")
+        for name, flaw in flaws.items()
+    ]
+    return [tool for tool in tools if tool.name not in flaws], rows
+
+
+def _flaw_of(tool: ToolSpec) -> str:
+    spec = tool.native_specs.get(PROVIDER)
+    if spec is None:
+        return ""
+    kind = as_text(spec.get("type"))
+    if not kind:
+        return "Its own spelling for Responses has no type, and such are refused."
+    if kind == "file_search" and not as_array(spec.get("vector_store_ids")):
+        return "A file search without vector_store_ids is refused."
+    return ""
 
 
 def _leave_out_surplus(

@@ -191,6 +191,23 @@ NATIVE = (
     ),
     ToolSpec(name="theirs", native_specs={"anthropic": {"type": "bash_20250124"}}),
 )
+
+
+@pytest.mark.parametrize(
+    "spec", [{"vector_store_ids": ["vs_1"]}, {"type": 7}, {"type": "file_search"}]
+)
+def test_a_tool_of_its_own_that_says_too_little_is_left_out(spec: dict[str, Any]) -> None:
+    flawed = ToolSpec(name="files", native_specs={US: spec})
+
+    asked = draft(limits=GPT_62, tools=(flawed, READ_FILE))
+
+    assert [tool["name"] for tool in render_valid(OPENAI_RESPONSES, asked)["tools"]] == [
+        "read_file"
+    ]
+    [row] = OPENAI_RESPONSES.adapt(asked)[1]
+    assert (row.id, row.decision, row.rule) == ("files", "dropped", "tool.native")
+
+
 CHOICES: dict[str, tuple[ToolChoice, Any]] = {
     "any": (ToolChoice(mode="any"), "required"),
     "auto": (ToolChoice(mode="auto"), "auto"),
