@@ -62,13 +62,13 @@ def _ends_short(word: str) -> bool:
 
 
 def _without_plural(word: str) -> str:
-    if word.endswith(("sses", "ies")):
+    if any(word.endswith(ending) and word != ending for ending in ("sses", "ies")):
         return word[:-2]
     return word[:-1] if word.endswith("s") and not word.endswith("ss") else word
 
 
 def _without_past(word: str) -> str:
-    if word.endswith("eed"):
+    if word.endswith("eed") and word != "eed":
         return word[:-1] if _measure(word[:-3]) else word
     ending = next((ending for ending in ("ed", "ing") if word.endswith(ending)), "")
     bare = word.removesuffix(ending)
@@ -76,7 +76,7 @@ def _without_past(word: str) -> str:
         return word
     if bare.endswith(("at", "bl", "iz")):
         return f"{bare}e"
-    is_doubled = bare[-1] == bare[-2:-1] and _shape(bare).endswith("cc")
+    is_doubled = bare[-1] == bare[-2:-1] and bare[-1] not in "aeiou"
     if is_doubled and bare[-1] not in _NEVER_DOUBLED:
         return bare[:-1]
     return f"{bare}e" if _measure(bare) == 1 and _ends_short(bare) else bare

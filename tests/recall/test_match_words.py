@@ -6,7 +6,7 @@ from contextlib import closing
 from dataclasses import replace
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from context_assembler.embeddings.related_words import load_related_words
@@ -112,6 +112,8 @@ def test_stems_of_a_whole_vocabulary_are_those_of_the_index() -> None:
     assert [stem(word) for word in words] == sqlite_stems(words)
 
 
+@example(["ies", "sses", "ed", "ing", "eed"])  # nothing but an ending
+@example(["yyed", "ummleyyeds"])  # a y twice
 @given(st.lists(st.text("abceilnostuyz", min_size=1, max_size=12), min_size=1))
 def test_stems_of_any_letters_are_those_of_the_index(words: list[str]) -> None:
     assert [stem(word) for word in words] == sqlite_stems(words)
