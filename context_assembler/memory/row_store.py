@@ -10,7 +10,8 @@ from functools import partial
 from threading import Lock
 from typing import Final, Self, TypeVar
 
-from context_assembler.errors import EmbeddingError, InvalidParameterError
+from context_assembler.errors import EmbeddingError
+from context_assembler.memory.asked_counts import check_count
 from context_assembler.memory.preparing import PreparedRecord, prepare_record
 from context_assembler.memory.row_search import (
     Bookmark,
@@ -42,7 +43,6 @@ from context_assembler.values.memories.records import (
 )
 from context_assembler.values.memories.vectors import Vector
 
-MAX_LIMIT: Final = 10_000
 _RECORDS_PER_PAGE: Final = 500
 _Result = TypeVar("_Result")
 
@@ -123,7 +123,7 @@ class RowMemoryStore:
             MissingExtraError: A package that is needed is not installed.
             MemoryUnavailableError: The engine cannot be used.
         """
-        _check_count("limit", limit)
+        check_count("limit", limit)
         if vector is None and self._embed is not None and query.strip():
             [vector] = await self._embed.embed([query], purpose="query")
         return await self._read(
@@ -147,7 +147,7 @@ class RowMemoryStore:
         filters: MemoryFilters = NO_FILTERS,
     ) -> list[MemoryRecord]:
         """Return at most `limit` records in that order; `last_accessed` leaves out the others."""
-        _check_count("limit", limit)
+        check_count("limit", limit)
         return await self._read(
             partial(list_rows, self._table, order=order, limit=limit, filters=filters)
         )
@@ -159,8 +159,8 @@ class RowMemoryStore:
 
         The records themselves are left out, and ids that are not there.
         """
-        _check_count("before", before)
-        _check_count("after", after)
+        check_count("before", before)
+        check_count("after", after)
         return await self._read(
             partial(find_beside, self._table, memory_ids, before=before, after=after)
         )
@@ -274,10 +274,3 @@ class RowMemoryStore:
             self._reader = self._reader or ThreadPoolExecutor(self._table.readers)
             executor = self._reader
         return await asyncio.get_running_loop().run_in_executor(executor, act)
-
-
-def _check_count(name: str, given: int) -> None:
-    if not 0 <= given <= MAX_LIMIT:
-        raise InvalidParameterError(
-            name, given, rule=f"must be from 0 to {MAX_LIMIT}", remedy="Ask for fewer, or for any."
-        )

@@ -8,7 +8,7 @@ from functools import partial
 from pathlib import Path
 from typing import Final, Self
 
-from context_assembler.errors import InvalidParameterError
+from context_assembler.memory.asked_counts import check_count
 from context_assembler.memory.preparing import prepare_record
 from context_assembler.memory.sqlite_rows import to_stamp
 from context_assembler.memory.sqlite_schema import SCHEMA
@@ -42,7 +42,6 @@ from context_assembler.values.memories.records import (
 )
 from context_assembler.values.memories.vectors import Vector
 
-MAX_LIMIT: Final = 10_000
 _RECORDS_PER_PAGE: Final = 500
 
 
@@ -118,7 +117,7 @@ class SqliteMemoryStore:
             MissingExtraError: There is a vector, and numpy is not installed.
             MemoryUnavailableError: The file cannot be used.
         """
-        _check_count("limit", limit)
+        check_count("limit", limit)
         return await self._reader.run(
             partial(
                 search_records,
@@ -151,7 +150,7 @@ class SqliteMemoryStore:
         Raises:
             MemoryUnavailableError: The file cannot be used.
         """
-        _check_count("limit", limit)
+        check_count("limit", limit)
         return await self._reader.run(
             partial(list_records, order=order, limit=limit, filters=filters)
         )
@@ -166,8 +165,8 @@ class SqliteMemoryStore:
         Raises:
             MemoryUnavailableError: The file cannot be used.
         """
-        _check_count("before", before)
-        _check_count("after", after)
+        check_count("before", before)
+        check_count("after", after)
         return await self._reader.run(
             partial(find_neighbours, memory_ids=memory_ids, before=before, after=after)
         )
@@ -259,10 +258,3 @@ class SqliteMemoryStore:
 
     def _now(self) -> datetime:
         return datetime.fromtimestamp(self._clock(), UTC)
-
-
-def _check_count(name: str, given: int) -> None:
-    if not 0 <= given <= MAX_LIMIT:
-        raise InvalidParameterError(
-            name, given, rule=f"must be from 0 to {MAX_LIMIT}", remedy="Ask for fewer, or for any."
-        )

@@ -7,7 +7,8 @@ from functools import partial
 from threading import Lock
 from typing import Any, Final, Protocol, Self
 
-from context_assembler.errors import ConfigurationError, InvalidParameterError
+from context_assembler.errors import ConfigurationError
+from context_assembler.memory.asked_counts import check_count
 from context_assembler.memory.field_names import FieldNames, tests_on
 from context_assembler.memory.row_search import rank_rows
 from context_assembler.memory.row_tables import take_first
@@ -20,7 +21,6 @@ from context_assembler.values.memories.records import (
 )
 from context_assembler.values.memories.vectors import Vector
 
-MAX_LIMIT: Final = 10_000
 _READERS: Final = 4
 
 
@@ -104,9 +104,7 @@ class TableSource:
             MissingExtraError: A package that is needed is not installed.
             MemoryUnavailableError: The engine cannot be used.
         """
-        if not 0 <= limit <= MAX_LIMIT:
-            rule = f"must be from 0 to {MAX_LIMIT}"
-            raise InvalidParameterError("limit", limit, rule=rule, remedy="Ask for fewer.")
+        check_count("limit", limit)
         if vector is None and self._embed is not None and query.strip():
             [vector] = await self._embed.embed([query], purpose="query")
         tests = tests_on(filters, self._fields)
