@@ -228,7 +228,7 @@ def later_events() -> dict[str, list[SessionEvent]]:
     }
 
 
-@pytest.mark.parametrize("model", ["gpt-5.5", "claude-opus-5-5"])
+@pytest.mark.parametrize("model", ["gpt-5.5", "claude-opus-5-5", "gemini-3.5-flash"])
 @pytest.mark.parametrize("what", later_events())
 async def test_whatever_comes_between_every_step_is_made_alike(what: str, model: str) -> None:
     batches = [
@@ -342,11 +342,7 @@ def _turns(draw: DrawFn, numbers: Iterator[int]) -> list[SessionEvent]:
     return [SessionEvent(body=AssistantBody(parts=parts)), *results]
 
 
-@settings(
-    deadline=None,
-    max_examples=50,
-    suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
-)
+@settings(deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
 @given(
     batches=_batches(),
     model=st.sampled_from(MODELS),
