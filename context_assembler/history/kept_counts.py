@@ -35,6 +35,7 @@ class KeptCounts:
         self.name = counter.name
         self.is_exact = counter.is_exact
         self.request_overhead_tokens = counter.request_overhead_tokens
+        self.counts_key: object | None = getattr(counter, "counts_key", None)
         self.count_text = counter.count_text
         self.count_system = counter.count_system
         self.count_tool = counter.count_tool

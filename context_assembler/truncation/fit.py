@@ -11,6 +11,7 @@ from context_assembler.truncation.checkpoints import Cut, Grid, cuts_that_fit
 from context_assembler.truncation.fullest import Carry, Fitting, fullest
 from context_assembler.truncation.history import MeasuredHistory, Rules, is_user, measure
 from context_assembler.truncation.overflow import relieve
+from context_assembler.values.message_counts import count_each
 from context_assembler.values.messages import Message
 from context_assembler.values.options import TruncationSettings
 
@@ -33,7 +34,7 @@ def fit_history(
     Raises:
         ContextOverflowError: What may not be dropped does not fit, even shortened.
     """
-    message_tokens = [counter.count_message(message) for message in messages]
+    message_tokens = count_each(messages, counter)
     if not messages or sum(message_tokens) <= room_tokens:
         return Truncation(messages=tuple(messages))
     measured = partial(

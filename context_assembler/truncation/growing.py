@@ -18,6 +18,7 @@ from context_assembler.truncation.fit import (
 )
 from context_assembler.truncation.fullest import Fitting
 from context_assembler.truncation.history import MeasuredHistory, Rules, measure
+from context_assembler.values.message_counts import count_each
 from context_assembler.values.messages import Message
 from context_assembler.values.options import TruncationSettings
 
@@ -59,7 +60,7 @@ class GrowingHistory:
         settings: TruncationSettings,
         rules: Rules,
     ) -> None:
-        self._tokens = [counter.count_message(message) for message in messages]
+        self._tokens = count_each(messages, counter)
         self._ends = [0, *accumulate(self._tokens)]
         self._messages = messages
         self._counter = counter

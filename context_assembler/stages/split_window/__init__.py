@@ -16,6 +16,7 @@ from context_assembler.values.draft import Draft, Parameters
 from context_assembler.values.hidden_prompts import forced_tool_tokens, thinking_prompt_tokens
 from context_assembler.values.ledger import Ledger, LedgerKind, LedgerRow, divide_tokens
 from context_assembler.values.limits import ModelLimits
+from context_assembler.values.message_counts import count_each
 from context_assembler.values.messages import Message
 from context_assembler.values.prompt import SystemPrompt
 from context_assembler.values.tools import ToolChoice, ToolSpec
@@ -100,8 +101,9 @@ def count_draft(draft: Draft, *, counter: TokenCounter) -> int:
 def add_messages(ledger: Ledger, messages: Iterable[Message], *, counter: TokenCounter) -> Ledger:
     """Return the ledger with what the messages use: the history, and this call's notes apart."""
     tokens: dict[LedgerKind, int] = {"history": 0, "notes": 0}
-    for message in messages:
-        tokens["notes" if message.is_fresh_note else "history"] += counter.count_message(message)
+    counted = tuple(messages)
+    for message, size in zip(counted, count_each(counted, counter), strict=True):
+        tokens["notes" if message.is_fresh_note else "history"] += size
     rows = (LedgerRow(kind=kind, name=kind, tokens=used) for kind, used in tokens.items())
     return replace(ledger, rows=(*ledger.rows, *rows))
 
