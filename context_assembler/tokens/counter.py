@@ -28,7 +28,7 @@ from context_assembler.tokens.tokenizers import (
 from context_assembler.tokens.tool_text import tool_as_typescript, tool_as_words, words_of
 from context_assembler.values.json_shapes import is_object
 from context_assembler.values.limits import ModelLimits
-from context_assembler.values.message_counts import NO_COUNTS, keep_count, kept_count
+from context_assembler.values.message_counts import NO_COUNTS, recall_count
 from context_assembler.values.messages import Message
 from context_assembler.values.native.gemini_parts import spell_response
 from context_assembler.values.parts import (
@@ -114,18 +114,13 @@ class ModelTokenCounter:
         there, where each result is a message of its own.
         """
         kept = getattr(message, "kept_counts", NO_COUNTS)
-        return kept[1] if kept[0] is self.counts_key else self._count_or_recall(message)
-
-    def _count_or_recall(self, message: Message) -> int:
-        tokens = kept_count(message, self.counts_key)
-        if tokens is None:
-            tokens = frame_tokens(message, frame=self._frame, limits=self._limits)
-            tokens += self._count_parts(message)
-            keep_count(message, self.counts_key, tokens)
-        return tokens
+        if kept[0] is self.counts_key:
+            return kept[1]
+        return recall_count(message, self.counts_key, self._count_parts)
 
     def _count_parts(self, message: Message) -> int:
-        tokens = sum(map(self._count_part, escaped(message)))
+        tokens = frame_tokens(message, frame=self._frame, limits=self._limits)
+        tokens += sum(map(self._count_part, escaped(message)))
         calls, results = message.tool_calls, message.tool_results
         if not any(self._frame.parallel):
             return tokens
@@ -148,6 +143,9 @@ class ModelTokenCounter:
 
     def count_tool(self, tool: ToolSpec) -> int:
         """Return the tokens of one tool's definition; 0 where this model cannot be offered it."""
+        return recall_count(tool, self.counts_key, self._count_definition)
+
+    def _count_definition(self, tool: ToolSpec) -> int:
         if tool.native_specs:
             protocols = _PROTOCOLS.get(self._limits.provider, _OTHER_PROTOCOLS)
             specs = [tool.native_specs[name] for name in protocols if name in tool.native_specs]

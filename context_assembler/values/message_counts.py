@@ -1,4 +1,4 @@
-"""Counts of messages, kept on the messages themselves.
+"""Counts of messages and tools, kept on the messages and tools themselves.
 
 At every step a history is counted again of which only the end is new. A counter that has a
 `counts_key` keeps what it found on each message, so that `count_each` reads an attribute where it
@@ -6,8 +6,9 @@ counted before:
 
     tokens = count_each(messages, counter)  # one number per message, in their order
 
-What is kept lives and goes with its message, and is no part of what the message says: neither
-compared, hashed, shown, stored, pickled nor copied; `replace` makes a message without counts.
+Tools, few as they are, are asked for one by one. What is kept lives and goes with its message, and
+is no part of what the message says: neither compared, hashed, shown, stored, pickled nor copied;
+`replace` makes a message without counts.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -68,6 +69,15 @@ def _count_new(messages: Sequence[M], count: Callable[[M], int]) -> None:
         if hasattr(message, "kept_counts"):
             return
         count(message)
+
+
+def recall_count(message: M, key: object, count: Callable[[M], int]) -> int:
+    """Return what was kept under this key, else what is counted now, and kept."""
+    tokens = kept_count(message, key)
+    if tokens is None:
+        tokens = count(message)
+        keep_count(message, key, tokens)
+    return tokens
 
 
 def kept_count(message: Countable, key: object) -> int | None:

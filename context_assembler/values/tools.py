@@ -4,11 +4,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
+from context_assembler.values.message_counts import Countable
 from context_assembler.values.parts import Json, JsonObject
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ToolSpec:
+class ToolSpec(Countable):
     """One tool as the model is told of it.
 
     Attributes:

@@ -47,13 +47,13 @@ class CountedCalls:
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.number = 0
-        count = ModelTokenCounter._count_or_recall  # pyright: ignore[reportPrivateUsage]
+        count = ModelTokenCounter._count_parts  # pyright: ignore[reportPrivateUsage]
 
         def counted(counter: ModelTokenCounter, message: Message) -> int:
             self.number += 1
             return count(counter, message)
 
-        monkeypatch.setattr(ModelTokenCounter, "_count_or_recall", counted)
+        monkeypatch.setattr(ModelTokenCounter, "_count_parts", counted)
 
 
 async def test_what_one_process_counted_the_next_one_reads(
