@@ -13,15 +13,15 @@ _NO_ARRAYS: Final = _SCALARS | {dict, bytes, bytearray}
 
 def is_object(value: Json) -> TypeGuard[JsonObject]:
     """Whether the value is a JSON object."""
-    kind = type(value)
-    return kind is dict or (kind not in _NO_OBJECTS and isinstance(value, Mapping))
+    if type(value) is dict:
+        return True
+    return type(value) not in _NO_OBJECTS and isinstance(value, Mapping)
 
 
 def is_array(value: Json) -> TypeGuard[Sequence[Json]]:
     """Whether the value is a JSON array; text is none."""
-    kind = type(value)
-    if kind is list or kind is tuple:
+    if type(value) is list or type(value) is tuple:
         return True
-    if kind in _NO_ARRAYS:
+    if type(value) in _NO_ARRAYS:
         return False
     return isinstance(value, Sequence) and not isinstance(value, (str, bytes, bytearray))

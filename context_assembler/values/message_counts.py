@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Final, Protocol, TypeAlias, TypeVar
 
 Kept: TypeAlias = "tuple[object, int, Earlier]"
-Earlier: TypeAlias = "Kept | None"
+Earlier: TypeAlias = "tuple[object, int, Earlier] | None"
 
 MAX_KEPT: Final = 4  # counts per message: models and protocols in turn
 NO_COUNTS: Final[Kept] = (object(), 0, None)  # a key that no counter has
