@@ -208,7 +208,7 @@ def read_answer(
             rule=f"must be one of session {session_id!r}",
             remedy="Record the reply in the session that its context was assembled from.",
         )
-    provider = provider_for_reply(reply)
+    provider = provider_for_reply(reply, asked=context.provider)
     context = context.for_provider(provider.name)
     answer = provider.read_reply(reply, context.draft)
     compacted = find_compaction(answer.parts)

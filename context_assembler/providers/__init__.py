@@ -5,23 +5,48 @@ from functools import partial
 from typing import Any, Final
 
 from context_assembler.errors import ReplyError
+from context_assembler.on_demand import RowsOnDemand
 from context_assembler.ports import Provider
-from context_assembler.providers.anthropic import ANTHROPIC
-from context_assembler.providers.gemini import GEMINI
-from context_assembler.providers.openai_chat import OPENAI_CHAT
-from context_assembler.providers.openai_responses import OPENAI_RESPONSES
 from context_assembler.values.context import Payload, ProviderFunctions
 from context_assembler.values.draft import Draft
 from context_assembler.values.limits import ModelLimits
 from context_assembler.values.report import Violation
 from context_assembler.values.vouching import is_approved
 
-PROVIDERS: Final[Mapping[str, Provider]] = {
-    "anthropic": ANTHROPIC,
-    "openai_chat": OPENAI_CHAT,
-    "openai_responses": OPENAI_RESPONSES,
-    "gemini": GEMINI,
-}
+
+# A request needs one of them: what the others are made of is not loaded for it.
+def _load_anthropic() -> Provider:
+    from context_assembler.providers.anthropic import ANTHROPIC  # noqa: PLC0415
+
+    return ANTHROPIC
+
+
+def _load_openai_chat() -> Provider:
+    from context_assembler.providers.openai_chat import OPENAI_CHAT  # noqa: PLC0415
+
+    return OPENAI_CHAT
+
+
+def _load_openai_responses() -> Provider:
+    from context_assembler.providers.openai_responses import OPENAI_RESPONSES  # noqa: PLC0415
+
+    return OPENAI_RESPONSES
+
+
+def _load_gemini() -> Provider:
+    from context_assembler.providers.gemini import GEMINI  # noqa: PLC0415
+
+    return GEMINI
+
+
+PROVIDERS: Final[Mapping[str, Provider]] = RowsOnDemand(
+    {
+        "anthropic": _load_anthropic,
+        "openai_chat": _load_openai_chat,
+        "openai_responses": _load_openai_responses,
+        "gemini": _load_gemini,
+    }
+)
 
 # The vendors that have a protocol of their own. Every other one speaks Chat Completions.
 _PROTOCOLS_BY_VENDOR: Final[Mapping[str, str]] = {
@@ -48,10 +73,10 @@ def provider_for(limits: ModelLimits) -> str:
     if limits.protocol is not None:
         return limits.protocol
     if limits.host not in _VENDOR_HOSTS:
-        return OPENAI_CHAT.name
+        return "openai_chat"
     if limits.provider == "openai" and limits.host in _RESPONSES_HOSTS and _needs_responses(limits):
-        return OPENAI_RESPONSES.name
-    return _PROTOCOLS_BY_VENDOR.get(limits.provider, OPENAI_CHAT.name)
+        return "openai_responses"
+    return _PROTOCOLS_BY_VENDOR.get(limits.provider, "openai_chat")
 
 
 def other_protocols(limits: ModelLimits) -> tuple[str, ...]:
@@ -63,9 +88,13 @@ def other_protocols(limits: ModelLimits) -> tuple[str, ...]:
         https://platform.openai.com/docs/guides/reasoning (read 2026-11-27)
     """
     is_both = limits.provider == "openai" and limits.host in _RESPONSES_HOSTS
-    if not is_both or not limits.thinking.kinds or provider_for(limits) != OPENAI_CHAT.name:
+    if not is_both or not limits.thinking.kinds or provider_for(limits) != "openai_chat":
         return ()
-    return (OPENAI_RESPONSES.name,)
+    return ("openai_responses",)
+
+
+def _render(name: str, draft: Draft) -> Payload:
+    return PROVIDERS[name].render(draft)
 
 
 def _check(name: str, payload: Payload, draft: Draft) -> list[Violation]:
@@ -83,11 +112,11 @@ def _render_checked(name: str, draft: Draft) -> tuple[Payload, list[Violation]]:
 # What an assembled context carries along; plain functions, so that it can be pickled.
 PROVIDER_FUNCTIONS: Final[Mapping[str, ProviderFunctions]] = {
     name: ProviderFunctions(
-        render=provider.render,
+        render=partial(_render, name),
         check=partial(_check, name),
         render_checked=partial(_render_checked, name),
     )
-    for name, provider in PROVIDERS.items()
+    for name in PROVIDERS
 }
 
 
@@ -95,24 +124,23 @@ def _needs_responses(limits: ModelLimits) -> bool:
     return limits.features.get("chat_tools_with_reasoning") is False
 
 
-def provider_for_reply(reply: Any) -> Provider:
+def provider_for_reply(reply: Any, *, asked: str | None = None) -> Provider:
     """Return the provider whose shape the reply has.
+
+    Args:
+        asked: The provider whose reply it should be: where it is, no other is loaded.
 
     Raises:
         ReplyError: No bundled provider answers like that.
     """
-    for provider in PROVIDERS.values():
-        if provider.matches_reply(reply):
-            return provider
+    for name in sorted(PROVIDERS, key=lambda name: name != asked):
+        if PROVIDERS[name].matches_reply(reply):
+            return PROVIDERS[name]
     listed = ", ".join(sorted(PROVIDERS))
     raise ReplyError(reply, reason=f"it has the shape of none of {listed}")
 
 
 __all__ = [
-    "ANTHROPIC",
-    "GEMINI",
-    "OPENAI_CHAT",
-    "OPENAI_RESPONSES",
     "PROVIDERS",
     "PROVIDER_FUNCTIONS",
     "other_protocols",

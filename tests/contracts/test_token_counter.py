@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from context_assembler.limits import ModelRegistry
 from context_assembler.ports import TokenCounter
-from context_assembler.providers import OPENAI_CHAT
+from context_assembler.providers.openai_chat import OPENAI_CHAT
 from context_assembler.providers.openai_chat.render import render
 from context_assembler.tokens import TOKEN_COUNTERS, ModelTokenCounter, counter_for
 from context_assembler.tokens.bpe import count_bpe

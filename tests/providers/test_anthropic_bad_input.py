@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from context_assembler import ContextAssembler
 from context_assembler.errors import EventFormatError, ReplyError
-from context_assembler.providers import ANTHROPIC
+from context_assembler.providers.anthropic import ANTHROPIC
 from context_assembler.stages.repair_history import repair_history
 from context_assembler.values.events import assistant_event, user_event
 from context_assembler.values.json_bounds import broken_bound

@@ -6,7 +6,7 @@ from typing import Any, get_args
 import pytest
 from anthropic.types.anthropic_beta_param import AnthropicBetaParam
 
-from context_assembler.providers import ANTHROPIC
+from context_assembler.providers.anthropic import ANTHROPIC
 from context_assembler.providers.anthropic.betas import BETAS, add_beta_header, needed_betas
 from context_assembler.testing.sdk_types import find_type_errors
 from context_assembler.values.messages import Message

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from context_assembler.providers import ANTHROPIC
+from context_assembler.providers.anthropic import ANTHROPIC
 from context_assembler.values.draft import Draft
 from context_assembler.values.parts import Opaque, Text
 from tests.providers.drafts import OPUS, assistant, draft, user

@@ -14,7 +14,8 @@ from anthropic.types.beta import (
 )
 from pydantic import BaseModel
 
-from context_assembler.providers import ANTHROPIC, PROVIDERS
+from context_assembler.providers import PROVIDERS
+from context_assembler.providers.anthropic import ANTHROPIC
 from context_assembler.stages.transform_messages import MessageTransformer
 from context_assembler.testing.sdk_types import find_type_errors
 from context_assembler.transcripts import TRANSCRIPTS

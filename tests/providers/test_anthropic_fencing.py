@@ -3,7 +3,7 @@
 import pytest
 
 from context_assembler import ContextAssembler, system_event
-from context_assembler.providers import ANTHROPIC
+from context_assembler.providers.anthropic import ANTHROPIC
 from context_assembler.values.messages import Message
 from context_assembler.values.parts import Thinking
 from tests.providers.drafts import HAIKU_45, OPUS, assistant, draft, note, user

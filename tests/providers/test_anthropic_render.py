@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from context_assembler.errors import UnsupportedRequestError
-from context_assembler.providers import ANTHROPIC
+from context_assembler.providers.anthropic import ANTHROPIC
 from context_assembler.values.limits import CacheRule, ThinkingRule
 from context_assembler.values.messages import Message
 from context_assembler.values.parts import (

@@ -4,7 +4,8 @@ from typing import Any
 import pytest
 
 from context_assembler.errors import ReplyError
-from context_assembler.providers import ANTHROPIC, PROVIDERS, provider_for_reply
+from context_assembler.providers import PROVIDERS, provider_for_reply
+from context_assembler.providers.anthropic import ANTHROPIC
 from context_assembler.values.draft import Reply
 from context_assembler.values.parts import Opaque, Part, Text, Thinking, ToolCall
 from tests.providers.drafts import OPUS, READ_FILE, assistant, call, draft, user

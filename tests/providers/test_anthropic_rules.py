@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from context_assembler.providers import ANTHROPIC
+from context_assembler.providers.anthropic import ANTHROPIC
 from context_assembler.providers.anthropic.rule_book import SOURCES, UNCHECKED
 from context_assembler.values.limits import ModelLimits, ThinkingRule
 from tests.providers.drafts import HAIKU_45, OPUS, PIXEL

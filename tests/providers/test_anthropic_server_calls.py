@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from context_assembler import ContextAssembler, assistant_event, user_event
-from context_assembler.providers import ANTHROPIC
+from context_assembler.providers.anthropic import ANTHROPIC
 from context_assembler.values.draft import Draft, Parameters
 from context_assembler.values.messages import Message
 from context_assembler.values.parts import Opaque, Part, Text

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from context_assembler.errors import UnsupportedRequestError
-from context_assembler.providers import OPENAI_CHAT
+from context_assembler.providers.openai_chat import OPENAI_CHAT
 from context_assembler.providers.openai_chat.dialect import dialect_of
 from context_assembler.values.limits import ModelLimits, ThinkingRule
 from context_assembler.values.messages import Message

@@ -4,7 +4,7 @@ from typing import Any
 import pytest
 
 from context_assembler.errors import ReplyError
-from context_assembler.providers import OPENAI_CHAT
+from context_assembler.providers.openai_chat import OPENAI_CHAT
 from context_assembler.values.draft import Reply
 from context_assembler.values.parts import Opaque, Text, Thinking, ToolCall
 from tests.providers.drafts import GPT_4O, READ_FILE, assistant, draft, user

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from context_assembler.providers import OPENAI_CHAT
+from context_assembler.providers.openai_chat import OPENAI_CHAT
 from context_assembler.providers.openai_chat.rule_book import SOURCES, UNCHECKED
 from context_assembler.values.limits import ModelLimits
 from tests.providers.drafts import GPT_4O, GPT_6_SOL, GPT_62, MISTRAL

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 import pytest
 
-from context_assembler.providers import GEMINI
+from context_assembler.providers.gemini import GEMINI
 from context_assembler.stages.transform_messages import MessageTransformer
 from context_assembler.transcripts import TRANSCRIPTS, detect_transcript, read_transcript
 from context_assembler.values.json_shapes import is_array, is_object

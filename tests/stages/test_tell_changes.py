@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from context_assembler.providers import ANTHROPIC
+from context_assembler.providers.anthropic import ANTHROPIC
 from context_assembler.stages.tell_changes import count_rows, overlay_rows, warn_of_losses
 from context_assembler.testing.word_counter import WordCounter
 from context_assembler.values.parts import Base64Source, Image

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from context_assembler.providers import GEMINI
+from context_assembler.providers.gemini import GEMINI
 from context_assembler.values.draft import Draft
 from context_assembler.values.messages import Message
 from context_assembler.values.parts import (

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from google.genai import types
 
-from context_assembler.providers import GEMINI
+from context_assembler.providers.gemini import GEMINI
 from context_assembler.transcripts import TRANSCRIPTS
 from context_assembler.values.codec import dump_event, load_event
 from context_assembler.values.draft import Draft
@@ -130,7 +130,7 @@ def test_a_part_is_written_to_a_transcript_as_it_came(block: dict[str, Any]) -> 
 
 @pytest.mark.parametrize("block", PARTS.values(), ids=PARTS.keys())
 def test_elsewhere_a_part_is_said_or_named(block: dict[str, Any]) -> None:
-    from context_assembler.providers import ANTHROPIC  # noqa: PLC0415 - beside its one use
+    from context_assembler.providers.anthropic import ANTHROPIC  # noqa: PLC0415 - beside its one use
 
     made = of(*read(block), limits=OPUS)
 

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from context_assembler.errors import UnsupportedRequestError
-from context_assembler.providers import GEMINI
+from context_assembler.providers.gemini import GEMINI
 from context_assembler.providers.gemini.generations import generation_of
 from context_assembler.providers.gemini.units import PLACEHOLDER
 from context_assembler.values.events import Provenance

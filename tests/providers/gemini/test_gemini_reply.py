@@ -17,7 +17,8 @@ from google.genai.types import (
 from google.genai.types import Part as SdkPart
 
 from context_assembler.errors import ReplyError
-from context_assembler.providers import GEMINI, provider_for_reply
+from context_assembler.providers import provider_for_reply
+from context_assembler.providers.gemini import GEMINI
 from context_assembler.values.draft import Reply
 from context_assembler.values.events import Usage
 from context_assembler.values.parts import Opaque, Part, Text, Thinking, ToolCall

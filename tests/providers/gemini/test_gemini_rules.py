@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from context_assembler.providers import GEMINI
+from context_assembler.providers.gemini import GEMINI
 from context_assembler.values.limits import ModelLimits
 from tests.providers.drafts import GEMINI_4, GEMINI_25, PIXEL
 from tests.values.test_media import pdf

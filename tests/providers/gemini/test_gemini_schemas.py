@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from google.genai import types
 
-from context_assembler.providers import GEMINI
+from context_assembler.providers.gemini import GEMINI
 from context_assembler.providers.gemini.schemas import dangling_reference, fit_schemas, spell_schema
 from context_assembler.values.tools import ToolSpec
 from tests.providers.drafts import GEMINI_4, READ_FILE, draft

@@ -8,7 +8,7 @@ import pytest
 from google import genai
 from google.genai.types import HttpOptions
 
-from context_assembler.providers import GEMINI
+from context_assembler.providers.gemini import GEMINI
 from context_assembler.values.draft import Draft
 from context_assembler.values.native.gemini_fields import snake_block, snake_fields
 from tests.golden.cases import CASES

@@ -11,7 +11,9 @@ from hypothesis import strategies as st
 
 from context_assembler.errors import ReplyError
 from context_assembler.ports import Provider
-from context_assembler.providers import OPENAI_CHAT, OPENAI_RESPONSES, provider_for_reply
+from context_assembler.providers import provider_for_reply
+from context_assembler.providers.openai_chat import OPENAI_CHAT
+from context_assembler.providers.openai_responses import OPENAI_RESPONSES
 from context_assembler.stages.repair_history import repair_history
 from context_assembler.transcripts import TRANSCRIPTS
 from context_assembler.values.compactions import compacted_window

@@ -7,7 +7,8 @@ from typing import Any, get_args
 import pytest
 from openai.types.responses import ResponseInputItemParam, ResponseOutputItem
 
-from context_assembler.providers import OPENAI_CHAT, OPENAI_RESPONSES
+from context_assembler.providers.openai_chat import OPENAI_CHAT
+from context_assembler.providers.openai_responses import OPENAI_RESPONSES
 from context_assembler.stages.repair_history import repair_history
 from context_assembler.stages.transform_messages import MessageTransformer
 from context_assembler.transcripts import TRANSCRIPTS

@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from context_assembler.errors import EmptySessionError, UnsupportedRequestError
-from context_assembler.providers import OPENAI_RESPONSES
+from context_assembler.providers.openai_responses import OPENAI_RESPONSES
 from context_assembler.values.context import Payload
 from context_assembler.values.draft import Draft
 from context_assembler.values.events import Provenance, Usage

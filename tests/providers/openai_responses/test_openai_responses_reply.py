@@ -4,7 +4,8 @@ from typing import Any
 import pytest
 
 from context_assembler.errors import ReplyError
-from context_assembler.providers import OPENAI_RESPONSES, provider_for_reply
+from context_assembler.providers import provider_for_reply
+from context_assembler.providers.openai_responses import OPENAI_RESPONSES
 from context_assembler.values.draft import Reply
 from context_assembler.values.parts import Opaque, Part, Text, Thinking, ToolCall
 from tests.providers.drafts import (
