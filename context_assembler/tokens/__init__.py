@@ -2,17 +2,22 @@
 
 from collections.abc import Hashable
 from hashlib import blake2b
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
+from context_assembler.on_demand import names_on_demand
 from context_assembler.tokens.calibrated import CalibratedCounter, calibrate
 from context_assembler.tokens.counter import ModelTokenCounter
 from context_assembler.tokens.frames import FRAMES, Frame
 from context_assembler.tokens.framing import frame_of, reads_signatures, takes_system_turns
 from context_assembler.tokens.images import IMAGE_RULES, count_image
 from context_assembler.tokens.once import CountOnce
-from context_assembler.tokens.remote import RemoteCounter, fit_exactly
 from context_assembler.tokens.tokenizers import TOKEN_COUNTERS, CountingMode, Tokenizer
 from context_assembler.values.limits import ModelLimits
+
+if TYPE_CHECKING:
+    from context_assembler.tokens.remote import RemoteCounter, fit_exactly
+else:
+    __getattr__ = names_on_demand(__name__, {"remote": "RemoteCounter fit_exactly"})
 
 __all__ = [
     "FRAMES",

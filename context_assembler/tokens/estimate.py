@@ -126,9 +126,9 @@ def _pieces(kinds: bytes) -> tuple[frozenset[int], frozenset[int], bytes]:
 
     A mark before a word may be one piece with it, so it is a piece of its own where a blank follows.
     """
-    letters, marks, blanks, digits = (
+    letters, marks, blanks, spaces, digits = (
         frozenset(kinds[byte] for byte in found)
-        for found in (ascii_letters.encode(), b"!#$%&()*+,-./:;=?@[]_{}~", b" \n", b"0")
+        for found in (ascii_letters.encode(), b"!#$%&()*+,-./:;=?@[]_{}~", b" \n", b" ", b"0")
     )
     before = marks | blanks | digits
     starts = bytearray(PAIR_KINDS**2)
@@ -136,9 +136,8 @@ def _pieces(kinds: bytes) -> tuple[frozenset[int], frozenset[int], bytes]:
         kind, earlier = divmod(code, PAIR_KINDS)
         begins = kind in letters and earlier in before
         starts[code] = begins or kind in digits or (kind in blanks and earlier in marks)
-        starts[code] += (
-            kind in digits and earlier in marks | blanks
-        )  # they stand alone before digits
+        # These stand alone before digits; a line break may be one piece with the mark before it.
+        starts[code] += kind in digits and earlier in marks | spaces
     return letters, marks, bytes(starts)
 
 
