@@ -17,7 +17,7 @@ from context_assembler.memory.sqlite_rows import (
     to_moment,
 )
 from context_assembler.memory.sqlite_schema import read_state
-from context_assembler.memory.vector_scan import VectorScan, cosines
+from context_assembler.memory.vector_scan import VectorScan
 from context_assembler.values.memories.records import (
     MemoryFilters,
     MemoryHit,
@@ -31,7 +31,7 @@ from context_assembler.values.memories.words import query_terms
 CONTEXT_WEIGHT: Final = 0.3  # of a word beside the record's own
 WORDS_WEIGHT: Final = 0.6  # of the words beside the vectors, where both have a say
 
-_RANK: Final = f"bm25(1.0, {CONTEXT_WEIGHT}, 0.0)"
+_RANK: Final = f"bm25(memory_words, 1.0, {CONTEXT_WEIGHT}, 0.0)"
 _ORDERS: Final[Mapping[MemoryOrder, str]] = {
     "newest": "r.created_at DESC, r.key DESC",
     "oldest": "r.created_at, r.key",
@@ -67,19 +67,21 @@ def search_records(
             if vector is None
             else recollection.scan.nearest(connection, vector, count=limit, filters=filters)
         )
-        bm25_by_key, cosine_by_key = dict(by_words), dict(by_vector)
-        keys = list(dict.fromkeys((*bm25_by_key, *cosine_by_key)))
-        rows = list(find_rows(connection, "key", keys))
+        bm25_by_key = dict(by_words)
+        keys = list(dict.fromkeys((*bm25_by_key, *(key for key, _ in by_vector))))
+        similarities = {} if vector is None else recollection.scan.similarities(vector, keys)
+        best = _best(keys, bm25_by_key, similarities)[:limit]
+        row_by_key = {row[0]: row for row in find_rows(connection, "key", best)}
         reader = RowReader(connection)
-    records_by_key = {row[0]: reader.read(row) for row in rows}
-    similarities = _similarities(vector, records_by_key)
-    hits = [
+    return [
         MemoryHit(
-            record=record, order=key, bm25=bm25_by_key.get(key), similarity=similarities.get(key)
+            record=reader.read(row_by_key[key]),
+            order=key,
+            bm25=bm25_by_key.get(key),
+            similarity=similarities.get(key),
         )
-        for key, record in records_by_key.items()
+        for key in best
     ]
-    return sorted(hits, key=_Ranking(hits))[:limit]
 
 
 def find_record(connection: sqlite3.Connection, memory_id: str) -> MemoryRecord:
@@ -194,34 +196,28 @@ def _find_by_words(
     source = "memory_words"
     if condition != "1":
         source = "memory_words CROSS JOIN memory_records r ON r.key = memory_words.rowid"
+    # By the index's own rank all that match would be sorted, to the last: twice the time.
     rows = connection.execute(
-        f"SELECT memory_words.rowid, memory_words.rank FROM {source} "  # noqa: S608 – our own words
-        f"WHERE memory_words MATCH ? AND memory_words.rank MATCH '{_RANK}' AND {condition} "
-        "ORDER BY memory_words.rank LIMIT ?",
+        f"SELECT memory_words.rowid, {_RANK} AS score FROM {source} "  # noqa: S608 – our own words
+        f"WHERE memory_words MATCH ? AND {condition} "
+        "ORDER BY score, memory_words.rowid LIMIT ?",
         (match, *values, limit),
     )
     return [(key, -rank) for key, rank in rows]
 
 
-def _similarities(
-    vector: Vector | None, records_by_key: Mapping[int, MemoryRecord]
-) -> dict[int, float]:
-    if vector is None:
-        return {}
-    others = {key: record.vector for key, record in records_by_key.items() if record.vector}
-    return dict(zip(others, cosines(vector, list(others.values())), strict=True))
+def _best(
+    keys: Sequence[int], bm25_by_key: Mapping[int, float], similarities: Mapping[int, float]
+) -> list[int]:
+    """Return the keys best first, those of one score in the order of storing."""
+    best = max(bm25_by_key.values(), default=0.0) or 1.0
 
+    def rank(key: int) -> tuple[float, int]:
+        words = bm25_by_key.get(key, 0.0) / best
+        meaning = max(similarities.get(key, 0.0), 0.0)
+        return -(WORDS_WEIGHT * words + (1 - WORDS_WEIGHT) * meaning), key
 
-class _Ranking:
-    """Sorts hits best first, those of one score in the order of storing."""
-
-    def __init__(self, hits: Sequence[MemoryHit]) -> None:
-        self._best = max((hit.bm25 or 0.0 for hit in hits), default=0.0)
-
-    def __call__(self, hit: MemoryHit) -> tuple[float, int]:
-        words = (hit.bm25 or 0.0) / self._best if self._best else 0.0
-        meaning = max(hit.similarity or 0.0, 0.0)
-        return -(WORDS_WEIGHT * words + (1 - WORDS_WEIGHT) * meaning), hit.order
+    return sorted(keys, key=rank)
 
 
 def _rows_beside(connection: sqlite3.Connection, key: int, *, before: int, after: int) -> list[Row]:
