@@ -10,6 +10,7 @@ from context_assembler.providers.anthropic.joining import join_units, opens_with
 from context_assembler.providers.anthropic.malformed import judge_own, leave_thoughts
 from context_assembler.providers.anthropic.server_calls import judge_unanswered
 from context_assembler.providers.anthropic.strict import StrictGate
+from context_assembler.providers.anthropic.tool_references import judge_undeclared
 from context_assembler.providers.anthropic.units import render_units, tool_names
 from context_assembler.values.adapting import adapt_messages, judge_foreign, judge_media
 from context_assembler.values.draft import Draft
@@ -129,6 +130,7 @@ def _adapt_messages(draft: Draft) -> tuple[tuple[Message, ...], list[ReportEntry
         judge_foreign(provider=PROVIDER),
         judge_blank,
         judge_unanswered(draft.messages),
+        judge_undeclared(replace(draft, messages=told)),
         judge_media(rules=rules, limits=draft.limits),
     ]
     told, thought_rows = leave_thoughts(told)
