@@ -21,6 +21,7 @@ to the order, and most of the time.
 """
 
 _MOST_TERMS: Final = 32
+_STEP: Final = 4  # times as many rows are counted where words turn out to be in more
 _FILTERED_SHARE: Final = 0.3  # of the records; above it, filtering by the index costs more
 _MOST_REMEMBERED: Final = 50_000
 
@@ -64,14 +65,27 @@ def match_expression(
     terms: Sequence[str],
     filters: MemoryFilters,
     counts: TermCounts,
+    *,
+    allows_everywhere: bool = True,
 ) -> str | None:
-    """Return what to look for; `None` where no record has any of the words."""
+    """Return what to look for; `None` where no record has any of the words.
+
+    Args:
+        allows_everywhere: Whether a word that more than half of the records have is looked for
+            where rarer ones find too few.
+    """
     counts.refresh(connection)
     tags = _selective_tags(connection, filters, counts)
     # Where a condition leaves few records, what is common in the store may be rare among them.
     is_small = bool(tags) and counts.rows <= SMALL_ROWS
     least = counts.rows if is_small else FLOOR_ROWS
-    chosen = _choose(connection, [quoted(term) for term in terms], counts, least=least)
+    most = max(least, int(counts.rows * COMMON_SHARE))
+    chosen, common = _choose(connection, [quoted(term) for term in terms], counts, most=most)
+    if common:
+        added = _least_common(connection, common, counts, most=most)
+        if added is None and allows_everywhere:
+            added = min(common)
+        chosen += [added] if added is not None else []
     if not chosen:
         return None
     words = f"{{text context}} : ({' OR '.join(chosen)})"
@@ -85,18 +99,29 @@ def quoted(term: str) -> str:
 
 
 def _choose(
-    connection: sqlite3.Connection, matches: Sequence[str], counts: TermCounts, *, least: int
-) -> list[str]:
-    most = max(least, int(counts.rows * COMMON_SHARE))
+    connection: sqlite3.Connection, matches: Sequence[str], counts: TermCounts, *, most: int
+) -> tuple[list[str], list[str]]:
+    """Return the rare words, rarest first, and the common ones where the rare find too few."""
     found = {match: counts.count(connection, match, most=most + 1) for match in matches}
     rare = sorted((count, match) for match, count in found.items() if 0 < count <= most)
     chosen = [match for _, match in rare[:_MOST_TERMS]]
-    total = sum(count for count, _ in rare[:_MOST_TERMS])
-    common = [match for match, count in found.items() if count > most]
-    if not common or total >= FLOOR_ROWS:
-        return chosen
-    by_count = {match: counts.count(connection, match, most=counts.rows) for match in common}
-    return [*chosen, min(common, key=lambda match: (by_count[match], match))]
+    if sum(count for count, _ in rare[:_MOST_TERMS]) >= FLOOR_ROWS:
+        return chosen, []
+    return chosen, [match for match, count in found.items() if count > most]
+
+
+def _least_common(
+    connection: sqlite3.Connection, common: Sequence[str], counts: TermCounts, *, most: int
+) -> str | None:
+    """Return the word in the fewest records; `None` where each is in more than half of them."""
+    half = counts.rows // 2
+    bound = most
+    while bound < half:
+        bound = min(_STEP * bound, half)
+        found = [(counts.count(connection, match, most=bound + 1), match) for match in common]
+        if min(found)[0] <= bound:
+            return min(found)[1]
+    return None
 
 
 def _selective_tags(

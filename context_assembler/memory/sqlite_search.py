@@ -31,6 +31,7 @@ from context_assembler.values.memories.words import query_terms
 CONTEXT_WEIGHT: Final = 0.3  # of a word beside the record's own
 WORDS_WEIGHT: Final = 0.6  # of the words beside the vectors, where both have a say
 
+_SAYS_NOTHING: Final = 1e-6  # as bm25() weighs a word that more than half of the records have
 _RANK: Final = f"bm25(memory_words, 1.0, {CONTEXT_WEIGHT}, 0.0)"
 _ORDERS: Final[Mapping[MemoryOrder, str]] = {
     "newest": "r.created_at DESC, r.key DESC",
@@ -188,22 +189,51 @@ def _find_by_words(
     terms = query_terms(query)
     if not terms:
         return []
-    match = match_expression(connection, terms, filters, counts)
-    if match is None:
-        return []
-    condition, values = conditions_of(filters)
-    # Only the best are read whole: sorting rows with their texts would copy all that match.
-    source = "memory_words"
-    if condition != "1":
-        source = "memory_words CROSS JOIN memory_records r ON r.key = memory_words.rowid"
-    # By the index's own rank all that match would be sorted, to the last: twice the time.
+    match = match_expression(connection, terms, filters, counts, allows_everywhere=False)
+    found = [] if match is None else _rank(connection, match, filters, limit=limit)
+    if len(found) < limit:
+        wider = match_expression(connection, terms, filters, counts)
+        if wider is not None and wider != match:
+            known = {key for key, _ in found}
+            newest = _newest(connection, wider, filters, limit=limit)
+            found += [(key, _SAYS_NOTHING) for key in newest if key not in known]
+    return found[:limit]
+
+
+def _rank(
+    connection: sqlite3.Connection, match: str, filters: MemoryFilters, *, limit: int
+) -> list[tuple[int, float]]:
+    source, condition, values = _matching(filters)
+    # Only the best are read whole: sorting rows with their texts would copy all that match. By the
+    # index's own rank all that match would be sorted, to the last: twice the time.
     rows = connection.execute(
         f"SELECT memory_words.rowid, {_RANK} AS score FROM {source} "  # noqa: S608 – our own words
-        f"WHERE memory_words MATCH ? AND {condition} "
-        "ORDER BY score, memory_words.rowid LIMIT ?",
+        f"WHERE memory_words MATCH ? AND {condition} ORDER BY score, memory_words.rowid LIMIT ?",
         (match, *values, limit),
     )
-    return [(key, -rank) for key, rank in rows]
+    return [(key, -score) for key, score in rows]
+
+
+def _newest(
+    connection: sqlite3.Connection, match: str, filters: MemoryFilters, *, limit: int
+) -> list[int]:
+    """Return the keys of the last that match: a word that is everywhere ranks nothing."""
+    source, condition, values = _matching(filters)
+    rows = connection.execute(
+        f"SELECT memory_words.rowid FROM {source} "  # noqa: S608 – our own words
+        f"WHERE memory_words MATCH ? AND {condition} ORDER BY memory_words.rowid DESC LIMIT ?",
+        (match, *values, limit),
+    )
+    return [key for (key,) in rows]
+
+
+def _matching(filters: MemoryFilters) -> tuple[str, str, list[str | int | float]]:
+    """Return what is read where words are looked for, and the condition with its parameters."""
+    condition, values = conditions_of(filters)
+    if condition == "1":
+        return "memory_words", condition, values
+    joined = "memory_words CROSS JOIN memory_records r ON r.key = memory_words.rowid"
+    return joined, condition, values
 
 
 def _best(

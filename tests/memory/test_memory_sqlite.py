@@ -27,6 +27,7 @@ from context_assembler.memory.sqlite_index import add_to_index
 from context_assembler.memory.sqlite_match import FLOOR_ROWS, TermCounts, match_expression
 from context_assembler.memory.sqlite_rows import to_moment
 from context_assembler.memory.sqlite_schema import SCHEMA
+from context_assembler.memory.sqlite_search import Recollection, search_records
 from context_assembler.memory.sqlite_writes import forget_records, remember_records
 from context_assembler.memory.vector_scan import VectorScan
 from context_assembler.sessions import SqliteStore
@@ -388,6 +389,57 @@ def test_the_nearest_that_a_filter_leaves_are_found_however_few() -> None:
             [i for i in range(3_000) if i % 500 in {3, 4}],
         )
         assert nearest(MemoryFilters(namespaces=("elsewhere",)), [])
+
+
+def test_a_word_that_is_everywhere_ranks_nothing_and_finds_the_newest() -> None:
+    with closing(open_in_memory(SCHEMA)) as connection:
+        remember(
+            connection,
+            [MemoryRecord(text=f"common number{i}") for i in range(3 * FLOOR_ROWS)],
+        )
+
+        def found(query: str, filters: MemoryFilters = NO_FILTERS) -> list[int]:
+            hits = search_records(
+                connection,
+                query,
+                limit=3,
+                filters=filters,
+                vector=None,
+                recollection=Recollection(),
+            )
+            assert all(hit.bm25 is not None and hit.bm25 > 0 for hit in hits)
+            return [hit.order for hit in hits]
+
+        newest = 3 * FLOOR_ROWS
+        assert set(found("common")) == {newest, newest - 1, newest - 2}
+        assert found("common number7")[0] == 8
+        assert set(found("common number7")) == {8, newest, newest - 1}
+        assert len(found("common", MemoryFilters(kinds=("memories",)))) == 3
+        assert found("common", MemoryFilters(kinds=("events",))) == []
+
+
+def test_vectors_are_looked_for_under_the_kind_and_namespace_that_records_have_now() -> None:
+    with closing(open_in_memory(SCHEMA)) as connection:
+        scan, vector = VectorScan(), Vector.pack("tiny", [1.0, 0.5])
+        remember(
+            connection,
+            [
+                MemoryRecord(id="a", text="a", namespace="here", vector=vector),
+                MemoryRecord(id="b", text="b", namespace="here", kind="events", vector=vector),
+                MemoryRecord(id="c", text="c", namespace="here", author="Ada"),
+            ],
+        )
+
+        def nearest(filters: MemoryFilters) -> list[int]:
+            found = scan.nearest(connection, vector, count=5, filters=filters)
+            return [key for key, _ in found]
+
+        assert nearest(MemoryFilters(namespaces=("here",))) == [1, 2]
+        assert nearest(MemoryFilters(namespaces=("here",), kinds=("events",))) == [2]
+        assert list(scan.similarities(vector, [3, 2, 9, 1])) == [2, 1]
+        remember(connection, [MemoryRecord(id="a", text="a", namespace="there", vector=vector)])
+        assert nearest(MemoryFilters(namespaces=("there",))) == [1]
+        assert nearest(MemoryFilters(namespaces=("here",), excluded_ids=("b",))) == []
 
 
 async def test_vectors_are_dropped_so_that_another_model_can_come(tmp_path: Path) -> None:
