@@ -1,23 +1,28 @@
 """The step that shortens an oversized entry when it is first sent, as a function of itself alone.
 
-What a call returned, or a user pasted, is cut to its cap whatever else is sent, so that no later
-step ever has to change it. The whole of it stays in the store.
+What a call returned, or a user pasted, is cut to its cap whatever else is sent, and an image scaled
+to its own, so that no later step ever has to change it. The whole of it stays in the store.
 """
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from fnmatch import fnmatchcase
+from operator import is_
 from typing import Final, TypeAlias
 
+from context_assembler.errors import MissingExtraError
+from context_assembler.values.media.media_rules import MediaRules
 from context_assembler.values.messages import Message
 from context_assembler.values.options import TruncationSettings
-from context_assembler.values.parts import Part, ResultPart, Text, ToolResult
+from context_assembler.values.parts import Image, Part, ResultPart, Text, ToolResult
 from context_assembler.values.report import ReportEntry
 from context_assembler.values.texts.shortening import CountText, shorten_text
 
 RULE: Final = "entry.cap"
 
 _MOST_BYTES_PER_CHAR: Final = 4  # in UTF-8, of which a token takes at least one
+# Pictures that are scaled without being spelled otherwise; what else a provider does not take, it converts.
+_SCALED_AS_THEY_ARE: Final = ("image/jpeg", "image/png", "image/gif", "image/webp")
 
 Caps: TypeAlias = TruncationSettings
 
@@ -25,13 +30,17 @@ Caps: TypeAlias = TruncationSettings
 def cap_entries(
     messages: Sequence[Message], *, caps: Caps, count_text: CountText
 ) -> tuple[tuple[Message, ...], tuple[ReportEntry, ...]]:
-    """Return the messages with every text at most as long as its cap, and a row for each cut.
+    """Return the messages with every text and image within its cap, and a row for each change.
 
-    A message that is within its caps is returned as the same object. Pinned messages stay whole.
+    A message that is within its caps is returned as the same object. Pinned messages stay whole, and
+    so do images at addresses.
 
     Args:
         messages: A repaired history: a result stands behind its call.
         count_text: Must give the same count for the same text in every later call.
+
+    Raises:
+        MissingExtraError: An image is over its cap, and Pillow is not installed.
     """
     rows: list[ReportEntry] = []
     capped: list[Message] = []
@@ -54,19 +63,26 @@ def _capped(
     if message.is_pinned or message.kind != "said" or message.role not in ("user", "tool"):
         return message
 
+    told: list[str] = []
+
     def shorten(part: Part) -> Part:
         if isinstance(part, ToolResult):
             cap = _cap_of(part.tool_name or names.get(part.call_id, ""), caps)
             content = _shorten_content(part.content, cap, count_text=count_text)
+            content = _scale_images(content, caps.max_image_side_px, told)
             return part if content is part.content else replace(part, content=content)
         if isinstance(part, Text) and message.role == "user":
             return _shorten_content((part,), caps.max_user_tokens, count_text=count_text)[0]
+        if isinstance(part, Image):
+            return _scale_images((part,), caps.max_image_side_px, told)[0]
         return part
 
     parts = tuple(map(shorten, message.parts))
     if all(new is old for new, old in zip(parts, message.parts, strict=True)):
         return message
     before, after = (sum(map(count_text, _texts(held))) for held in (message.parts, parts))
+    if before != after:
+        told.insert(0, "Longer than what one entry may take; the whole text stays in the session.")
     rows.append(
         ReportEntry(
             kind="message",
@@ -74,7 +90,7 @@ def _capped(
             decision="shortened",
             tokens_before=before,
             tokens_after=after,
-            reason="Longer than what one entry may take; the whole text stays in the session.",
+            reason=" ".join(told),
             rule=RULE,
         )
     )
@@ -108,6 +124,46 @@ def _shorten_content(
         kept.append(part if text == part.text else replace(part, text=text))
     is_same = all(new is old for new, old in zip(kept, content, strict=True))
     return content if is_same else tuple(kept)
+
+
+def _scale_images(
+    content: tuple[ResultPart, ...], side_px: int | None, told: list[str]
+) -> tuple[ResultPart, ...]:
+    """Return the content with its images scaled, and say of each what was done; the same if none is."""
+    if side_px is None or not any(isinstance(part, Image) for part in content):
+        return content
+    scaled = tuple(
+        _scaled(part, side_px, told) if isinstance(part, Image) else part for part in content
+    )
+    return content if all(map(is_, scaled, content)) else scaled
+
+
+def _scaled(image: Image, side_px: int, told: list[str]) -> Image:
+    """Return the image with no side longer; as it is where it is not larger, or cannot be read."""
+    from context_assembler.values.media.image_fitting import (  # noqa: PLC0415 - only with images
+        WITHOUT_PILLOW,
+        FittedImage,
+        fit_image,
+    )
+
+    fitted = fit_image(image, rules=_rules_of(side_px))
+    if fitted == WITHOUT_PILLOW:
+        raise MissingExtraError(f"Scaling images to {side_px:,} pixels", extra="images")
+    if not (isinstance(fitted, FittedImage) and fitted.is_smaller):
+        return image
+    told.append(fitted.told)
+    return fitted.image
+
+
+def _rules_of(side_px: int) -> MediaRules:
+    return MediaRules(
+        api="",
+        file_owner="",
+        image_types=_SCALED_AS_THEY_ARE,
+        image_words="",
+        fit_side_px=side_px,
+        takes_animations=True,
+    )
 
 
 def _may_exceed(texts: Sequence[Text], cap_tokens: int) -> bool:

@@ -4,7 +4,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
 from datetime import UTC, datetime, timedelta, tzinfo
 from typing import Final, Literal, TypeAlias
-from zoneinfo import ZoneInfo, available_timezones
 
 from context_assembler.errors import ConfigurationError, InvalidParameterError, nearest
 from context_assembler.values.parts import Json
@@ -127,6 +126,7 @@ class TruncationSettings:
         max_result_tokens: Longest text of one tool result, whatever else is sent; `None`: any.
         max_result_tokens_by_tool: The same by the tool's name or a glob of names, first match wins.
         max_user_tokens: Longest text that a user may paste; `None`: any.
+        max_image_side_px: Longer side of an image that is sent, at least 64; `None`: any.
 
     Raises:
         InvalidParameterError: A number that cannot work.
@@ -142,15 +142,16 @@ class TruncationSettings:
     max_result_tokens: int | None = 100_000
     max_result_tokens_by_tool: Mapping[str, int] = field(default_factory=dict[str, int])
     max_user_tokens: int | None = None
+    max_image_side_px: int | None = None
 
     def __post_init__(self) -> None:
         caps = (self.max_result_tokens, *self.max_result_tokens_by_tool.values())
-        for name, given in (
-            ("max_result_tokens", caps),
-            ("max_user_tokens", [self.max_user_tokens]),
-        ):
-            for cap in given:
+        given = {"max_result_tokens": caps, "max_user_tokens": (self.max_user_tokens,)}
+        for name, asked in given.items():
+            for cap in asked:
                 _check_least(name, 1 if cap is None else cap, least=1, usual="100000")
+        side_px = 64 if self.max_image_side_px is None else self.max_image_side_px
+        _check_least("max_image_side_px", side_px, least=64, usual="1568")
         _check_least("window_turns", self.window_turns, least=1, usual="20")
         if not 0 < self.step_share <= 1:
             raise InvalidParameterError(
@@ -232,6 +233,8 @@ def _tells_the_time(form: str, zone: tzinfo) -> bool:
 def _open_zone(name: str) -> tzinfo:
     if name == "UTC":
         return UTC  # known even where no time zone database is installed
+    from zoneinfo import ZoneInfo, available_timezones  # noqa: PLC0415 - slow to import
+
     try:
         return ZoneInfo(name)
     except (LookupError, ValueError, OSError, TypeError):
