@@ -51,8 +51,12 @@ class FolderWalk:
         found = _look_at(path)
         if found is not None:
             yield path, found
-        elif depth < MAX_DEPTH:
-            for inner in self._folders_in(folder):
+        elif inside := self._folders_in(folder):
+            if depth == MAX_DEPTH:
+                reason = f"what lies more than {MAX_DEPTH} levels down was not searched"
+                self.notes.append(f"{folder}: {reason}")
+                return
+            for inner in inside:
                 yield from self._below(inner, depth=depth + 1)
 
     def _enter(self, folder: str) -> bool:

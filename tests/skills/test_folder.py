@@ -99,10 +99,15 @@ async def test_what_lies_below_a_skill_belongs_to_it(tmp_path: Path) -> None:
     assert len(await FolderSkills(tmp_path).list_skills()) == 1
 
 
-async def test_folders_are_searched_only_so_deep(tmp_path: Path) -> None:
+async def test_folders_are_searched_only_so_deep_and_a_note_tells(tmp_path: Path) -> None:
     write(tmp_path, "/".join("abcdefghij"), skill("j"))
+    write(tmp_path, "/".join("uvwxyz"), skill("z"))
+    folder = FolderSkills(tmp_path)
 
-    assert await FolderSkills(tmp_path).list_skills() == []
+    assert [found.name for found in await folder.list_skills()] == ["z"]
+    assert folder.notes == (
+        f"{tmp_path}/a/b/c/d/e/f: what lies more than 6 levels down was not searched",
+    )
 
 
 async def test_an_unreadable_file_and_folder_do_not_end_the_search(tmp_path: Path) -> None:
