@@ -4,6 +4,7 @@ import asyncio
 import threading
 import time
 from collections.abc import Awaitable, Callable, Hashable
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Generic, TypeVar
 
@@ -37,16 +38,26 @@ class CacheStats:
     entries: int
 
 
+def _no_size(_value: object) -> int:
+    return 0
+
+
 @dataclass(slots=True)
 class AssemblyCache(Generic[Value]):
     """A bounded cache whose entries expire, with one load per key however many ask at once.
 
-    Safe between threads and event loops; callers on different loops load on their own.
+    Safe between threads and event loops; callers on different loops load on their own. Bounded twice:
+    in number, and in what all values take together; one that is larger than that is not kept.
+
+    Attributes:
+        size_of: How many bytes a value takes, about.
     """
 
     max_entries: int = 256
     ttl_seconds: float = 60.0
     clock: Clock = time.monotonic
+    max_bytes: int = 128 * 1024 * 1024
+    size_of: Callable[[Value], int] = _no_size
     _values: TTLCache[CacheKey, Value] = field(init=False)
     _loading: dict[Hashable, asyncio.Future[None]] = field(init=False)
     _lock: threading.Lock = field(init=False)
@@ -54,7 +65,9 @@ class AssemblyCache(Generic[Value]):
     _misses: int = field(init=False, default=0)
 
     def __post_init__(self) -> None:
-        self._values = TTLCache(self.max_entries, self.ttl_seconds, timer=self.clock)
+        self._values = TTLCache(
+            self.max_bytes, self.ttl_seconds, timer=self.clock, getsizeof=self.size_of
+        )
         self._loading = {}
         self._lock = threading.Lock()
 
@@ -82,12 +95,18 @@ class AssemblyCache(Generic[Value]):
             value = await load()
             with self._lock:
                 self._drop_overtaken(key)
-                self._values[key] = value
+                self._keep(key, value)
             return value, False
         finally:
             with self._lock:
                 del self._loading[slot]
             mine.set_result(None)
+
+    def _keep(self, key: CacheKey, value: Value) -> None:
+        while len(self._values) >= self.max_entries:
+            self._values.popitem()  # the one that was asked for longest ago
+        with suppress(ValueError):  # larger than all of them may be together
+            self._values[key] = value
 
     def _drop_overtaken(self, key: CacheKey) -> None:
         """Let go of what was made from fewer events: a session only grows, so nobody asks for it."""

@@ -2,6 +2,8 @@
 
 import asyncio
 from dataclasses import replace
+from functools import partial
+from typing import Any
 
 import pytest
 
@@ -146,3 +148,34 @@ async def test_what_was_made_from_fewer_events_is_let_go_of() -> None:
 
     assert cache.stats().entries == 2
     assert (await cache.get_or_load(elsewhere, load))[1]
+
+
+@pytest.mark.parametrize(
+    ("bounds", "left"),
+    [
+        ({"max_entries": 2}, {3, 4}),
+        ({"max_bytes": 7}, {3, 4}),
+        ({"max_bytes": 3}, {3}),
+        ({"max_bytes": 0}, set[int]()),
+    ],
+    ids=str,
+)
+async def test_what_was_asked_for_longest_ago_makes_room(
+    bounds: dict[str, Any], left: set[int]
+) -> None:
+    cache = AssemblyCache[int](**bounds, size_of=int)
+
+    for value in (1, 2, 3, 4):
+        key = replace(KEY, session_id=str(value))
+        assert await cache.get_or_load(key, partial(answer, value)) == (value, False)
+
+    hits = [
+        await cache.get_or_load(replace(KEY, session_id=str(value)), partial(answer, 0))
+        for value in left
+    ]
+    assert hits == [(value, True) for value in left]
+    assert cache.stats().entries == len(left)
+
+
+async def answer(value: int) -> int:
+    return value
