@@ -7,6 +7,7 @@ from typing import Final
 
 from context_assembler.memory.preparing import PreparedRecord, normal_text
 from context_assembler.memory.sqlite_index import (
+    CONTEXT_CHARS,
     Entry,
     add_entries,
     add_to_index,
@@ -19,6 +20,7 @@ from context_assembler.memory.sqlite_index import (
 from context_assembler.memory.sqlite_replacing import replace_record
 from context_assembler.memory.sqlite_rows import ComingRow, insert_rows, next_key
 from context_assembler.values.memories.records import Remembered
+from context_assembler.values.memories.words import index_text
 
 _GIVEN: Final = "(SELECT value FROM json_each(?))"
 
@@ -170,20 +172,22 @@ def _entries_of(rows: Sequence[ComingRow], lasts: Mapping[int, tuple[int, str]])
         members.setdefault(line, []).append(row.key)
     text_by_key = {row.key: row.prepared.text for row in rows}
     text_by_key |= dict(lasts.values())
-    beside: dict[int, list[str]] = {}
+    told: dict[int, str] = {}  # of each neighbour once, as it has two itself
+    beside: dict[int, list[int]] = {}
     for line, keys in members.items():
         around = [*([lasts[line][0]] if line in lasts else []), *keys]
+        told |= {key: context_words(text_by_key[key]) for key in around}
         for at in range(len(around) - len(keys), len(around)):
-            near = around[max(at - 1, 0) : at] + around[at + 1 : at + 2]
-            beside[around[at]] = [context_words(text_by_key[key]) for key in near]
+            beside[around[at]] = around[max(at - 1, 0) : at] + around[at + 1 : at + 2]
     for row in rows:
         record, prepared = row.prepared.record, row.prepared
+        words = told.get(row.key) if len(prepared.text) <= CONTEXT_CHARS else None
         yield entry_of(
             row.key,
             kind=record.kind,
             namespace=record.namespace,
             author=record.author,
-            text=prepared.text,
+            words=index_text(prepared.text) if words is None else words,
             details=prepared.details,
-            context=" ".join(beside.get(row.key, ())),
+            context=" ".join(told[key] for key in beside.get(row.key, ())),
         )

@@ -87,16 +87,16 @@ def entry_of(
     kind: str,
     namespace: str,
     author: str | None,
-    text: str,
+    words: str,
     details: bytes | None,
     context: str,
 ) -> Entry:
     """Return what a record goes into the index as.
 
     Args:
+        words: Its text as `index_text` returns it.
         context: The words of its neighbours, the earlier one's first.
     """
-    words = index_text(text)
     if details is not None:
         words = " ".join((words, *map(index_text, text_leaves(load_json(details)))))
     if author is not None:
@@ -132,7 +132,7 @@ def _entry(connection: sqlite3.Connection, key: int) -> Entry:
         kind=kind,
         namespace=namespace,
         author=author,
-        text=text,
+        words=index_text(text),
         details=details,
         context="" if line is None or not is_turn_like(kind) else _context(connection, line, key),
     )

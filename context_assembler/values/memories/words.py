@@ -7,6 +7,7 @@ is the full-text index's own work.
 
 import re
 from collections.abc import Iterable
+from string import ascii_lowercase, ascii_uppercase, digits
 from typing import Final
 
 MAX_QUERY_TERMS: Final = 256
@@ -22,6 +23,9 @@ _SPACELESS: Final = re.compile(
 )
 _HUMP: Final = re.compile("(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
 _HAS_HUMP: Final = re.compile("[a-z0-9][A-Z]|[A-Z]{2}[a-z]")
+_HUMP_SHAPE: Final = bytes.maketrans(
+    f"{ascii_lowercase}{digits}{ascii_uppercase}".encode(), b"a" * 36 + b"A" * 26
+)
 _IDENTIFIER: Final = re.compile("[A-Za-z0-9]+")
 _WORD: Final = re.compile(r"[^\W_]+")
 
@@ -87,12 +91,16 @@ def _query_pairs(run: re.Match[str]) -> str:
 
 def _parts_of_identifiers(text: str) -> list[str]:
     """Return the parts of every identifier in camel case, in order."""
-    if _HAS_HUMP.search(text) is None:
+    # A fifth of the time that the pattern takes; what it lets through has more to pass.
+    shape = text.encode("ascii", "replace").translate(_HUMP_SHAPE)
+    if b"aA" not in shape and b"AAa" not in shape:
         return []
     return [
         part
-        for word in _IDENTIFIER.findall(text)
-        # Most words are ruled out by the second test, which takes a fifth of the third's time.
+        for piece in text.split()
+        # Most pieces and words are ruled out by this, which takes a fifth of a pattern's time.
+        if not piece[1:].islower()
+        for word in _IDENTIFIER.findall(piece)
         if len(word) <= _MAX_IDENTIFIER_CHARS
         and not word[1:].islower()
         and _HAS_HUMP.search(word) is not None
