@@ -28,6 +28,8 @@ CONTEXT_CHARS: Final = 2_000  # of a neighbour; changing this, or any word below
 # (read 2026-11-28)
 _FILLER: Final = " ".join(["f0"] * 12)
 
+_MERGED_EVERY: Final = 64  # records, which take about ten pages
+
 _TURN_LIKE: Final = frozenset(kind for kind, spec in KINDS.items() if spec.is_turn_like)
 _SELECT: Final = "SELECT kind, namespace, author, text, details, line FROM memory_records"
 _INSERT: Final = "INSERT INTO memory_words (rowid, text, context, tags) VALUES (?, ?, ?, ?)"
@@ -49,6 +51,20 @@ def add_to_index(connection: sqlite3.Connection, keys: Iterable[int]) -> None:
 def add_entries(connection: sqlite3.Connection, entries: Iterable[Entry]) -> None:
     """Put rows into the index, by what they go into it as; in the order of their keys it is fast."""
     connection.executemany(_INSERT, entries)
+
+
+def merge_index(connection: sqlite3.Connection, *, first_key: int, last_key: int) -> None:
+    """Let the index go on merging its pieces, by so much as the records of these keys call for.
+
+    Every piece takes time in every search, so there should be few. Left to itself the index does
+    several times as much of it where records come one by one: it counts pages, however empty.
+    """
+    times = last_key // _MERGED_EVERY - (first_key - 1) // _MERGED_EVERY
+    if times:
+        connection.execute(
+            "INSERT INTO memory_words (memory_words, rank) VALUES ('merge', ?)",
+            (times * _MERGED_EVERY,),
+        )
 
 
 def take_from_index(connection: sqlite3.Connection, keys: Iterable[int]) -> None:

@@ -140,3 +140,19 @@ def test_looking_for_twins_and_ids_reads_an_index() -> None:
 
     assert len(looks) == 2
     assert [plan.partition(" ")[0] for plan in plans] == ["SEARCH", "SEARCH"]
+
+
+def test_records_that_come_one_by_one_leave_few_pieces_in_the_index() -> None:
+    with closing(open_in_memory(SCHEMA)) as connection:
+        for number in range(600):
+            remember(connection, MemoryRecord(text=f"number {number}"))
+
+        (pieces,) = connection.execute(
+            "SELECT count(DISTINCT segid) FROM memory_words_idx"
+        ).fetchone()
+        found = connection.execute(
+            "SELECT count(*) FROM memory_words WHERE memory_words MATCH 'number'"
+        ).fetchone()
+
+        assert pieces <= 20
+        assert found == (600,)
