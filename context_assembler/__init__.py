@@ -1,7 +1,8 @@
 """Turn an agent's session into one valid model request that fits, keeps what matters and grows."""
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
+
+from context_assembler.on_demand import names_on_demand
 
 if TYPE_CHECKING:
     from context_assembler.assembler import ContextAssembler, create_context_assembler
@@ -170,7 +171,6 @@ _HOMES: Final = {
     "values.task_stack": "TaskStack",
     "values.tools": "ToolChoice ToolSpec",
 }
-_HOME_BY_NAME: Final = {name: home for home, names in _HOMES.items() for name in names.split()}
 
 __version__ = "0.1.0"
 __all__ = [
@@ -288,11 +288,7 @@ __all__ = [
     "user_event",
 ]
 
-
-def __getattr__(name: str) -> Any:
-    if name not in _HOME_BY_NAME:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(f"{__name__}.{_HOME_BY_NAME[name]}"), name)
+__getattr__ = names_on_demand(__name__, _HOMES)
 
 
 def __dir__() -> list[str]:

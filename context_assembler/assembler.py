@@ -12,28 +12,26 @@ from context_assembler.assembling import Assembling
 from context_assembler.cache import AssemblyCache, CacheStats
 from context_assembler.gathering import Gathering
 from context_assembler.limits import ModelRegistry, default_registry
-from context_assembler.opened_parts import read_settings
+from context_assembler.opened_parts import open_remote, read_settings
 from context_assembler.pipeline import ContextPipeline
 from context_assembler.ports import SessionStore
 from context_assembler.recollection import MemoryArgument
-from context_assembler.recording import read_answer, store_answer
 from context_assembler.sessions import calibrations_of, open_store
-from context_assembler.stages.load_bootstrap import BootstrapLoader
 from context_assembler.sync import run_sync
-from context_assembler.tokens import RemoteCounter
 from context_assembler.values.context import AssembledContext
 from context_assembler.values.events import Content, ResultContent, SessionEvent, tool_result_event
 from context_assembler.values.prompt import PromptSection
 from context_assembler.values.report import CompactionCheck, Report
-from context_assembler.values.simulations import CutPolicy, Simulation
 
 if TYPE_CHECKING:
     from context_assembler.config import AssemblerConfig
     from context_assembler.memory_assembler import MemoryAssembler
     from context_assembler.memory_assembler.writing import Memorable
     from context_assembler.recall.premortem import PremortemContext
+    from context_assembler.stages.load_bootstrap import BootstrapLoader
     from context_assembler.values.memories.records import MemoryRecord, Remembered
     from context_assembler.values.recall import FormattedContext
+    from context_assembler.values.simulations import CutPolicy, Simulation
     from context_assembler.values.task_stack import TaskStack
 
 
@@ -62,7 +60,7 @@ class ContextAssembler:
         self,
         sessions: str | Path | SessionStore = "memory:",
         *,
-        bootstrap: str | Path | BootstrapLoader | None = None,
+        bootstrap: "str | Path | BootstrapLoader | None" = None,
         tools: Any = (),
         skills: Any = None,
         memory: MemoryArgument = None,
@@ -99,7 +97,7 @@ class ContextAssembler:
             gathering=self._gathering,
             pipeline=pipeline,
             cache=self._cache,
-            remote=None if clients is None else RemoteCounter(clients),
+            remote=open_remote(clients),
             now=self._now,
         )
         self._open = AsyncExitStack()
@@ -154,6 +152,9 @@ class ContextAssembler:
             ReplyError: No bundled provider answers in that shape.
             UnknownSessionError: There is no such session.
         """
+        # A process whose first call is yet to be answered needs none of it.
+        from context_assembler.recording import read_answer, store_answer  # noqa: PLC0415
+
         answered = read_answer(
             session_id, reply, context, account=self._account, now=self._now(), summary=summary
         )
@@ -212,18 +213,17 @@ class ContextAssembler:
         session_id: str,
         agent_id: str | None = None,
         *,
-        policies: Iterable[CutPolicy] = (CutPolicy(),),
+        policies: "Iterable[CutPolicy] | None" = None,
         **options: Any,
-    ) -> Simulation:
+    ) -> "Simulation":
         """Replay the whole session: what every call of it would have sent and cost, under each policy.
 
         Args:
-            policies: How the history is cut; beside them stands what sending everything costs.
+            policies: How the history is cut, by default as settled for the session; beside them
+                stands what sending everything costs.
             options: Those of `assemble`.
         """
-        return await self._assembling.simulate(
-            session_id, agent_id, options, policies=tuple(policies)
-        )
+        return await self._assembling.simulate(session_id, agent_id, options, policies=policies)
 
     @property
     def memory(self) -> "MemoryAssembler":

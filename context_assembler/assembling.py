@@ -2,14 +2,14 @@
 
 import asyncio
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from context_assembler.cache import AssemblyCache
-from context_assembler.continuing import find_step, go_on, keep_step, leave_step
+from context_assembler.continuing import find_step, keep_step, leave_step
 from context_assembler.errors import ConfigurationError, ContextOverflowError
 from context_assembler.gathered import Gathered
 from context_assembler.gathering import Gathering
@@ -17,18 +17,19 @@ from context_assembler.history import KeptCounts
 from context_assembler.pipeline import ContextPipeline
 from context_assembler.ports import SessionStore
 from context_assembler.providers import PROVIDERS, other_protocols
-from context_assembler.respelling import respell
 from context_assembler.sessions import CountsAtRest, KeptEvents
 from context_assembler.shaped import Made
-from context_assembler.simulation import simulate
 from context_assembler.stages.forecast_cache import AnsweredCall, CacheOutlook, answered_calls
-from context_assembler.tokens import RemoteCounter, fit_exactly
+from context_assembler.tokens import CountingMode
 from context_assembler.values.context import AssembledContext
 from context_assembler.values.events import SessionEvent
 from context_assembler.values.factors import TokenFactors
 from context_assembler.values.readers import has_spoken, route_of
 from context_assembler.values.report import CompactionCheck, Report
-from context_assembler.values.simulations import CutPolicy, Simulation
+
+if TYPE_CHECKING:
+    from context_assembler.tokens import RemoteCounter
+    from context_assembler.values.simulations import CutPolicy, Simulation
 
 # From here on building takes longer than other tasks of the event loop should wait.
 _LONG_HISTORY: Final = 200
@@ -44,7 +45,7 @@ class Assembling:
         gathering: Gathering,
         pipeline: ContextPipeline,
         cache: AssemblyCache[AssembledContext],
-        remote: RemoteCounter | None = None,
+        remote: "RemoteCounter | None" = None,
         now: Callable[[], datetime] | None = None,
     ) -> None:
         self._sessions = sessions
@@ -113,12 +114,15 @@ class Assembling:
         agent_id: str | None,
         options: Mapping[str, Any],
         *,
-        policies: Sequence[CutPolicy],
-    ) -> Simulation:
+        policies: "Iterable[CutPolicy] | None",
+    ) -> "Simulation":
         """Return what every call of a session would have cost, under each policy."""
         gathered, events = await self._load(await self._gather(session_id, agent_id, options))
         gathered = self._gathering.name_tools(gathered, events)
-        return await asyncio.to_thread(simulate, self._pipeline, gathered, events, policies)
+        from context_assembler.simulation import simulate  # noqa: PLC0415 - no request needs it
+
+        given = None if policies is None else tuple(policies)
+        return await asyncio.to_thread(simulate, self._pipeline, gathered, events, given)
 
     async def _make(self, gathered: Gathered, events: Sequence[SessionEvent]) -> AssembledContext:
         if (context := self._go_on(gathered, events)) is not None:
@@ -136,6 +140,8 @@ class Assembling:
                 "Counting exactly needs a client of the provider's SDK.",
                 remedy="Pass clients=[anthropic.Anthropic()] or the like, or leave out exact=True.",
             )
+        from context_assembler.tokens import fit_exactly  # noqa: PLC0415 - only with clients
+
         fit = await fit_exactly(build, remote=self._remote)
         context = fit.context
         counted = None if fit.counted is None else fit.counted.tokens
@@ -153,8 +159,11 @@ class Assembling:
     def _go_on(self, gathered: Gathered, events: Sequence[SessionEvent]) -> AssembledContext | None:
         """Return the last context of the session with what is new behind it, if that is all."""
         last = None if gathered.settled.options.exact else find_step(gathered)
-        step = None if last is None else go_on(last, gathered, events, pipeline=self._pipeline)
-        if step is None:
+        if last is None:
+            return None
+        from context_assembler.continuing import go_on  # noqa: PLC0415 - a first step needs none
+
+        if (step := go_on(last, gathered, events, pipeline=self._pipeline)) is None:
             return None
         leave_step(gathered, step)
         return self._finish(
@@ -210,7 +219,7 @@ class Assembling:
         outlook: CacheOutlook,
         corrections: tuple[TokenFactors, TokenFactors],
     ) -> AssembledContext:
-        respells = partial(respell, mode=self._gathering.counting_mode, corrections=corrections)
+        respells = partial(_respell, mode=self._gathering.counting_mode, corrections=corrections)
         report = replace(context.report, outlook=outlook)
         return replace(context, report=report, respell=respells)
 
@@ -257,6 +266,19 @@ class Assembling:
         )
         counter = KeptCounts(gathered.counter, derived=log.derived, event_count=len(log.events))
         return replace(gathered, counter=counter, derived=log.derived), log.events
+
+
+def _respell(
+    context: AssembledContext,
+    provider: str,
+    *,
+    mode: CountingMode,
+    corrections: Sequence[TokenFactors],
+) -> AssembledContext:
+    # Most contexts are spelled for the model's own provider alone.
+    from context_assembler.respelling import respell  # noqa: PLC0415
+
+    return respell(context, provider, mode=mode, corrections=corrections)
 
 
 def _at(report: Report, now: datetime) -> Report:

@@ -17,7 +17,6 @@ from context_assembler.providers import PROVIDERS, provider_for
 from context_assembler.recollection import MemoryArgument, Recollection
 from context_assembler.skills import SkillTeller, ToldSkills, open_skill_providers
 from context_assembler.stages.collect_tools import OfferedTools, ToolCollector
-from context_assembler.stages.load_bootstrap import BootstrapLoader
 from context_assembler.stages.resolve_defaults import (
     DefaultsResolver,
     validate_for_model,
@@ -27,6 +26,7 @@ from context_assembler.stages.resolve_defaults.settling import CallSettler
 from context_assembler.stages.settle_tools import ToolSettler, learnt_tools
 from context_assembler.stages.split_window import input_budget
 from context_assembler.tokens import CountingMode, counter_for
+from context_assembler.tokens.bpe import load_early
 from context_assembler.tools import open_skill_tools, open_tool_sources
 from context_assembler.values.calibration import (
     Calibration,
@@ -40,10 +40,10 @@ from context_assembler.values.limits import ModelLimits
 from context_assembler.values.options import AssembleOptions, Settled
 from context_assembler.values.prompt import BootstrapFile
 from context_assembler.values.recalled_notes import RecalledNote
-from context_assembler.watch import FolderWatch
 
 if TYPE_CHECKING:
     from context_assembler.config import AssemblerConfig
+    from context_assembler.stages.load_bootstrap import BootstrapLoader
 
 
 class Gathering:
@@ -52,7 +52,7 @@ class Gathering:
     def __init__(
         self,
         *,
-        bootstrap: str | Path | BootstrapLoader | None,
+        bootstrap: "str | Path | BootstrapLoader | None",
         tools: Any,
         skills: Any,
         memory: MemoryArgument,
@@ -187,6 +187,8 @@ class Gathering:
         if self.loader is None:
             yield
             return
+        from context_assembler.watch import FolderWatch  # noqa: PLC0415 - only with files
+
         async with FolderWatch(self.loader.watched_folders, self.loader.invalidate):
             yield
 
@@ -212,7 +214,10 @@ class Gathering:
 
     def _counter_for(self, limits: ModelLimits) -> TokenCounter:
         mode = self.counting_mode
-        return counter_for(limits, mode=mode, protocol=provider_for(limits))
+        counter = counter_for(limits, mode=mode, protocol=provider_for(limits))
+        if counter.is_exact:
+            load_early(counter.name)  # while the session is read
+        return counter
 
     async def _load_calibrations(self) -> Sequence[Calibration]:
         return () if self._calibrations is None else await self._calibrations.calibrations()

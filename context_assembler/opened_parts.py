@@ -1,18 +1,20 @@
 """What an assembler of requests is given, made usable: files, tools, options."""
 
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from context_assembler.errors import ConfigurationError
 from context_assembler.ports import ToolSource
-from context_assembler.stages.load_bootstrap import BootstrapLoader
 from context_assembler.tools import open_tool_sources
 from context_assembler.values.options import AssembleOptions, Settled
 from context_assembler.values.parts import Json
 
 if TYPE_CHECKING:
     from context_assembler.config import AssemblerConfig
+    from context_assembler.stages.load_bootstrap import BootstrapLoader
+    from context_assembler.tokens import RemoteCounter
 
 
 def read_settings() -> "AssemblerConfig":
@@ -20,6 +22,15 @@ def read_settings() -> "AssemblerConfig":
     from context_assembler.config import AssemblerConfig  # noqa: PLC0415 - slow to import
 
     return AssemblerConfig()
+
+
+def open_remote(clients: Mapping[str, Any] | Iterable[Any] | None) -> "RemoteCounter | None":
+    """Return what asks these SDK clients for true counts; nothing where none are given."""
+    if clients is None:
+        return None
+    from context_assembler.tokens import RemoteCounter  # noqa: PLC0415 - only with clients
+
+    return RemoteCounter(clients)
 
 
 def open_additional_tools(settled: Settled) -> tuple[Settled, list[ToolSource]]:
@@ -43,14 +54,16 @@ def open_additional_tools(settled: Settled) -> tuple[Settled, list[ToolSource]]:
 
 
 def open_loader(
-    bootstrap: str | Path | BootstrapLoader | None, config: "AssemblerConfig"
-) -> BootstrapLoader | None:
+    bootstrap: "str | Path | BootstrapLoader | None", config: "AssemblerConfig"
+) -> "BootstrapLoader | None":
     """Return the loader; a folder in the settings counts where none is given here."""
-    if isinstance(bootstrap, BootstrapLoader):
-        return bootstrap
     settings = config.bootstrap
     if bootstrap is None and "folder" not in settings.model_fields_set:
         return None
+    from context_assembler.stages.load_bootstrap import BootstrapLoader  # noqa: PLC0415 - only with files
+
+    if isinstance(bootstrap, BootstrapLoader):
+        return bootstrap
     return BootstrapLoader(
         config.bootstrap_folder if bootstrap is None else bootstrap,
         agent_names=settings.agent_names,

@@ -27,7 +27,6 @@ from context_assembler.stages.settle_tools import ToolSettler, note_of_withdrawn
 from context_assembler.stages.split_window import add_messages, check_feasible
 from context_assembler.stages.tell_changes import overlay_rows, warn_of_losses
 from context_assembler.stages.write_report import write_report
-from context_assembler.truncation import Truncator
 from context_assembler.values.context import AssembledContext
 from context_assembler.values.draft import Draft
 from context_assembler.values.events import SessionEvent
@@ -265,10 +264,11 @@ class ContextPipeline:
 
     def cut(self, gathered: Gathered, shaped: Shaped) -> tuple[Shaped, Truncation]:
         """Make the history fit; a note that is wanted and was cut is given once more, at the end."""
-        truncator = Truncator(self.truncation.asked(gathered.settled.options))
-        reader = self.reader_of(gathered.limits)
-        if shaped.fits_without_stale_reasoning(gathered, reader=reader):
+        if shaped.is_left_whole(gathered, reader=self.reader_of(gathered.limits)):
             return shaped, Truncation(messages=shaped.messages)
+        from context_assembler.truncation import Truncator  # noqa: PLC0415 - most histories fit
+
+        truncator = Truncator(self.truncation.asked(gathered.settled.options))
         cut_to_fit = partial(
             truncator.truncate, room_tokens=shaped.ledger.room_tokens, counter=gathered.counter
         )

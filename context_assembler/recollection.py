@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final, TypeAlias, Union
 
 from context_assembler.errors import AssemblyError, ConfigurationError
-from context_assembler.ports import MemorySource, TokenCounter
+from context_assembler.ports import TokenCounter
 from context_assembler.values.recalled_notes import (
     MEMORY_NOTE,
     NOTHING_RECALLED,
@@ -18,8 +18,9 @@ from context_assembler.values.recalled_notes import (
 if TYPE_CHECKING:
     from context_assembler.config import AssemblerConfig
     from context_assembler.memory_assembler import MemoryAssembler
+    from context_assembler.ports import MemorySource
 
-_Source: TypeAlias = str | Path | MemorySource
+_Source: TypeAlias = Union[str, Path, "MemorySource"]
 GivenMemory: TypeAlias = Union[_Source, Iterable[_Source], Mapping[str, _Source], "MemoryAssembler"]
 MemoryArgument: TypeAlias = GivenMemory | None
 

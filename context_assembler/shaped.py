@@ -12,6 +12,7 @@ from context_assembler.stages.tell_changes import count_rows
 from context_assembler.values.context import AssembledContext
 from context_assembler.values.draft import Draft
 from context_assembler.values.ledger import Ledger
+from context_assembler.values.message_counts import count_each
 from context_assembler.values.messages import Message
 from context_assembler.values.prompt import BootstrapFile, PromptSection, SystemPrompt
 from context_assembler.values.readers import Reader
@@ -61,16 +62,16 @@ class Shaped:
         counted = count_rows(rows, before=draft, after=adapted, counter=gathered.counter)
         return adapted, (*entries, *counted)
 
-    def fits_without_stale_reasoning(self, gathered: Gathered, *, reader: Reader) -> bool:
-        """Whether it is only reasoning that may not be sent any more that is too much."""
+    def is_left_whole(self, gathered: Gathered, *, reader: Reader) -> bool:
+        """Whether it fits, or only reasoning that may not be sent any more is too much."""
+        room_tokens = self.ledger.room_tokens
+        if sum(count_each(self.messages, gathered.counter)) <= room_tokens:
+            return True
         has_signed = any(message.is_signed for message in self.messages)
         if not (has_signed and gathered.limits.thinking.is_prefix_bound):
             return False  # what is adapted already is not changed once more
-        count, room_tokens = gathered.counter.count_message, self.ledger.room_tokens
-        if sum(map(count, self.messages)) <= room_tokens:
-            return False
         draft, stale = self.draft(gathered, self.messages, reader=reader)
-        return bool(stale) and sum(map(count, draft.messages)) <= room_tokens
+        return bool(stale) and sum(count_each(draft.messages, gathered.counter)) <= room_tokens
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -6,10 +6,9 @@ from typing import TYPE_CHECKING, Literal
 from pydantic import Field, field_validator
 
 from context_assembler.config.tables import Table
-from context_assembler.values.memories.kinds import check_kind
-from context_assembler.values.memories.records import MemoryFilters
 
 if TYPE_CHECKING:
+    from context_assembler.values.memories.records import MemoryFilters
     from context_assembler.values.recall_settings import RecallSettings
 
 
@@ -44,6 +43,8 @@ class MemorySettings(Table):
     @field_validator("context_types")
     @classmethod
     def _known_kinds(cls, given: tuple[str, ...]) -> tuple[str, ...]:
+        from context_assembler.values.memories.kinds import check_kind  # noqa: PLC0415 - see below
+
         return tuple(map(check_kind, given))
 
     @field_validator("preset")
@@ -64,8 +65,10 @@ class MemorySettings(Table):
         )
 
     @property
-    def filters(self) -> MemoryFilters:
+    def filters(self) -> "MemoryFilters":
         """Which records may be found at all."""
+        from context_assembler.values.memories.records import MemoryFilters  # noqa: PLC0415 - see below
+
         return MemoryFilters(namespaces=self.namespaces)
 
 

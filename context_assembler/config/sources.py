@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import Mapping
-from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, Final
 
@@ -15,7 +14,7 @@ from pydantic_settings import (
     TomlConfigSettingsSource,
 )
 
-from context_assembler.errors import ConfigurationError, UnknownOptionError
+from context_assembler.errors import ConfigurationError, UnknownOptionError, is_misspelt
 from context_assembler.values.json_shapes import is_object
 from context_assembler.values.option_rules import TEXT_OPTIONS
 from context_assembler.values.parts import Json
@@ -54,7 +53,7 @@ class Environment(EnvSettingsSource):
             if not variable.upper().startswith(ENV_PREFIX):
                 continue
             name = variable[len(ENV_PREFIX) :].lower().split("__")[0]
-            if name not in known and get_close_matches(name, known, n=1, cutoff=0.8):
+            if is_misspelt(name, known):
                 raise UnknownOptionError(name, kind=f"setting in {variable.upper()}", known=known)
 
 

@@ -7,7 +7,14 @@ an earlier message became, where the history is cut – the answer is *no*, and 
 What is kept changes what a step costs, never what it returns.
 """
 
-from context_assembler.continuing.going_on import go_on
+from typing import TYPE_CHECKING
+
 from context_assembler.continuing.last_step import LastStep, find_step, keep_step, leave_step
+from context_assembler.on_demand import names_on_demand
+
+if TYPE_CHECKING:
+    from context_assembler.continuing.going_on import go_on
+else:
+    __getattr__ = names_on_demand(__name__, {"going_on": "go_on"})
 
 __all__ = ["LastStep", "find_step", "go_on", "keep_step", "leave_step"]

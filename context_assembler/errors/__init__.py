@@ -38,7 +38,7 @@ AssemblyError                     what went wrong, then what to do about it
 PayloadWarning                    a payload that its provider will refuse (UserWarning)
 """
 
-from context_assembler.errors.base import AssemblyError, ConfigurationError, nearest
+from context_assembler.errors.base import AssemblyError, ConfigurationError, is_misspelt, nearest
 from context_assembler.errors.content import (
     ContentError,
     ContextOverflowError,
@@ -117,5 +117,6 @@ __all__ = [
     "UnsafePathError",
     "UnsupportedRequestError",
     "VectorModelError",
+    "is_misspelt",
     "nearest",
 ]

@@ -1,13 +1,23 @@
 """What every error of this library is."""
 
 from collections.abc import Collection
-from difflib import get_close_matches
 
 
 def nearest(word: str, known: Collection[str], *, count: int = 3) -> list[str]:
     """Return the known names most like `word`, best first."""
+    from difflib import get_close_matches  # noqa: PLC0415 - most names are known
+
     lowered = {name.lower(): name for name in known}
     return [lowered[hit] for hit in get_close_matches(word.lower(), lowered, n=count, cutoff=0.5)]
+
+
+def is_misspelt(word: str, known: Collection[str]) -> bool:
+    """Whether the word is none of the known names, and nearly one of them."""
+    if word in known:
+        return False
+    from difflib import get_close_matches  # noqa: PLC0415 - see above
+
+    return bool(get_close_matches(word, known, n=1, cutoff=0.8))
 
 
 def did_you_mean(word: str, known: Collection[str], *, otherwise: str) -> str:

@@ -3,11 +3,10 @@
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import date
-from difflib import get_close_matches
 from math import isfinite
 from typing import TypeVar
 
-from context_assembler.errors import RegistryError, nearest
+from context_assembler.errors import RegistryError, is_misspelt, nearest
 from context_assembler.values.json_shapes import is_array, is_object
 from context_assembler.values.parts import Json
 
@@ -42,7 +41,7 @@ class Fields:
         """Refuse a field that is nearly one of `names`; any other name is the author's own."""
         known = tuple(names)
         for name in self.content:
-            if name not in known and get_close_matches(str(name), known, n=1, cutoff=0.8):
+            if is_misspelt(str(name), known):
                 raise self.error(str(name), f"there is no such field{_hint(str(name), known)}")
 
     def section(self, name: str, *, known: Iterable[str] | None = None) -> "Fields":

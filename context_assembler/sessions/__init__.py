@@ -2,15 +2,29 @@
 
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from context_assembler.errors import ConfigurationError, UnknownStoreSchemeError
+from context_assembler.on_demand import names_on_demand
 from context_assembler.ports import SessionStore
-from context_assembler.sessions.calibrations import InMemoryCalibrations, calibrations_of
-from context_assembler.sessions.counts_at_rest import CountsAtRest
-from context_assembler.sessions.in_memory import InMemoryStore
-from context_assembler.sessions.kept_events import KeptEvents, KeptLog
-from context_assembler.sessions.sqlite import SqliteStore
+
+if TYPE_CHECKING:
+    from context_assembler.sessions.calibrations import InMemoryCalibrations, calibrations_of
+    from context_assembler.sessions.counts_at_rest import CountsAtRest
+    from context_assembler.sessions.in_memory import InMemoryStore
+    from context_assembler.sessions.kept_events import KeptEvents, KeptLog
+    from context_assembler.sessions.sqlite import SqliteStore
+else:
+    __getattr__ = names_on_demand(
+        __name__,
+        {
+            "calibrations": "InMemoryCalibrations calibrations_of",
+            "counts_at_rest": "CountsAtRest",
+            "in_memory": "InMemoryStore",
+            "kept_events": "KeptEvents KeptLog",
+            "sqlite": "SqliteStore",
+        },
+    )
 
 __all__ = [
     "SESSION_STORES",
@@ -25,25 +39,38 @@ __all__ = [
 ]
 
 
+# A process has one store as a rule: what the others are made of is not loaded for it.
+def _new_in_memory() -> SessionStore:
+    from context_assembler.sessions.in_memory import InMemoryStore  # noqa: PLC0415
+
+    return InMemoryStore()
+
+
+def _new_sqlite(path: str | Path) -> SessionStore:
+    from context_assembler.sessions.sqlite import SqliteStore  # noqa: PLC0415
+
+    return SqliteStore(path)
+
+
 def _open_memory(location: str) -> SessionStore:
     if location not in {"", "//"}:
         raise ConfigurationError(
             f"A store in memory has no location, but got {location!r}.",
             remedy="Write 'memory:', or 'sqlite:FILE' to keep sessions in a file.",
         )
-    return InMemoryStore()
+    return _new_in_memory()
 
 
 def _open_sqlite(location: str) -> SessionStore:
     if location == ":memory:":
-        return InMemoryStore()  # gone with the process, like SQLite's own
+        return _new_in_memory()  # gone with the process, like SQLite's own
     path = location.removeprefix("//")
     if not path or (path != location and not path.startswith("/")):
         raise ConfigurationError(
             f"'sqlite:{location}' names no file.",
             remedy="Write 'sqlite:agent.db', or 'sqlite:///absolute/path/agent.db'.",
         )
-    return SqliteStore(path)
+    return _new_sqlite(path)
 
 
 SESSION_STORES: Final[Mapping[str, Callable[[str], SessionStore]]] = {
@@ -64,7 +91,7 @@ def open_store(store: str | Path | SessionStore) -> SessionStore:
         ConfigurationError: The URL's location cannot be one, or what is given is no store.
     """
     if isinstance(store, Path):
-        return SqliteStore(store)
+        return _new_sqlite(store)
     if not isinstance(store, str):
         _check_store(store)
         return store

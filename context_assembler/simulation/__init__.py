@@ -22,7 +22,7 @@ def simulate(
     pipeline: ContextPipeline,
     gathered: Gathered,
     events: Iterable[SessionEvent],
-    policies: Sequence[CutPolicy] = (CutPolicy(),),
+    policies: Sequence[CutPolicy] | None = None,
 ) -> Simulation:
     """Return what every call of a session would have cost.
 
@@ -34,7 +34,7 @@ def simulate(
     Args:
         gathered: What the session's next call is made from.
         events: All of them.
-        policies: How histories are cut; a share of a budget is one of the whole session.
+        policies: How histories are cut, by default as settled; a share of a budget is one of the whole session.
     """
     ordered = in_order(with_numbers(events))
     segments = list(split_segments(ordered))
@@ -45,7 +45,7 @@ def simulate(
     everything = SimulatedRun(name=EVERYTHING, policy=CutPolicy(), steps=steps)
     session_tokens = max((step.tokens for step in steps), default=0)
     runs: list[SimulatedRun] = []
-    for policy in policies:
+    for policy in (CutPolicy(),) if policies is None else policies:
         cut = _apply(gathered, policy, session_tokens=session_tokens)
         steps = tuple(simulate_steps(Payloads(pipeline=pipeline, gathered=cut), segments))
         runs.append(SimulatedRun(name=_name_of(cut, pipeline), policy=policy, steps=steps))

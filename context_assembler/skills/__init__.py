@@ -2,22 +2,39 @@
 
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from context_assembler.errors import ConfigurationError
+from context_assembler.on_demand import RowsOnDemand, names_on_demand
 from context_assembler.ports import SkillProvider
-from context_assembler.skills.after_cut import LeftOfSkills, follow_cut, follow_section
-from context_assembler.skills.choosing import ChosenSkills, choose_skills
-from context_assembler.skills.folder import FolderSkills
-from context_assembler.skills.listing import ListedSkills, list_skills
-from context_assembler.skills.problems import SkillProblem
-from context_assembler.skills.prompt_text import SkillsText, describe_skills
-from context_assembler.skills.telling import SkillTeller, ToldSkills
 from context_assembler.values.json_shapes import is_array
+
+if TYPE_CHECKING:
+    from context_assembler.skills.after_cut import LeftOfSkills, follow_cut, follow_section
+    from context_assembler.skills.choosing import ChosenSkills, choose_skills
+    from context_assembler.skills.folder import FolderSkills
+    from context_assembler.skills.listing import ListedSkills, list_skills
+    from context_assembler.skills.problems import SkillProblem
+    from context_assembler.skills.prompt_text import SkillsText, describe_skills
+    from context_assembler.skills.telling import SkillTeller, ToldSkills
+else:
+    __getattr__ = names_on_demand(
+        __name__,
+        {
+            "after_cut": "LeftOfSkills follow_cut follow_section",
+            "choosing": "ChosenSkills choose_skills",
+            "folder": "FolderSkills",
+            "listing": "ListedSkills list_skills",
+            "problems": "SkillProblem",
+            "prompt_text": "SkillsText describe_skills",
+            "telling": "SkillTeller ToldSkills",
+        },
+    )
 
 __all__ = [
     "SKILL_PROVIDERS",
     "ChosenSkills",
+    "FolderSkills",
     "LeftOfSkills",
     "ListedSkills",
     "SkillProblem",
@@ -32,7 +49,16 @@ __all__ = [
     "open_skill_providers",
 ]
 
-SKILL_PROVIDERS: Final[Mapping[str, Callable[..., SkillProvider]]] = {"folder": FolderSkills}
+
+def _load_folder() -> "type[FolderSkills]":
+    from context_assembler.skills.folder import FolderSkills  # noqa: PLC0415 - not all have skills
+
+    return FolderSkills
+
+
+SKILL_PROVIDERS: Final[Mapping[str, Callable[..., SkillProvider]]] = RowsOnDemand(
+    {"folder": _load_folder}
+)
 
 
 def open_skill_providers(given: Any) -> list[SkillProvider]:

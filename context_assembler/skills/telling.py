@@ -8,7 +8,6 @@ from typing import Final, NamedTuple
 from context_assembler.ports import SkillProvider, TokenCounter
 from context_assembler.skills.choosing import choose_skills
 from context_assembler.skills.listing import ListedSkills, list_skills
-from context_assembler.skills.masking import mask_skills
 from context_assembler.skills.prompt_text import describe_skills
 from context_assembler.values.options import Settled
 from context_assembler.values.prompt import Skill
@@ -101,7 +100,11 @@ class SkillTeller:
             active=asked.active,
             activates_named=asked.activates_named,
         )
-        skills, masked = mask_skills(chosen.skills) if self._masks_secrets else (chosen.skills, ())
+        skills, masked = chosen.skills, tuple[str, ...]()
+        if self._masks_secrets:
+            from context_assembler.skills.masking import mask_skills  # noqa: PLC0415 - seldom asked for
+
+            skills, masked = mask_skills(skills)
         described = describe_skills(
             skills,
             max_tokens=self._max_tokens,

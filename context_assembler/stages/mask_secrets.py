@@ -4,7 +4,7 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
 from hashlib import blake2b
 from threading import Lock
-from typing import Final, TypeVar
+from typing import TYPE_CHECKING, Final, TypeVar
 
 from cachetools import LRUCache
 
@@ -12,7 +12,9 @@ from context_assembler.values.messages import Message, Role
 from context_assembler.values.options import MaskedPlace
 from context_assembler.values.parts import Part, ResultPart, Text, ToolResult
 from context_assembler.values.report import ReportEntry
-from context_assembler.values.texts.secret_masking import MaskedText, mask_secrets
+
+if TYPE_CHECKING:
+    from context_assembler.values.texts.secret_masking import MaskedText
 
 _PLACES_BY_ROLE: Final[dict[Role, MaskedPlace]] = {"tool": "tool_results", "user": "user"}
 _MAX_REMEMBERED: Final = 16_384  # texts, by digest: the masked ones alone are kept whole
@@ -60,6 +62,8 @@ class SecretMasker:
         parts = tuple(self._mask_part(part, kinds) for part in message.parts)
         if not kinds:
             return message
+        from context_assembler.values.texts.secret_masking import MaskedText  # noqa: PLC0415 - see below
+
         notice = MaskedText(text="", kinds=tuple(kinds)).notice
         reason = f"{notice[:1].upper()}{notice[1:]}."
         entries.append(
@@ -85,12 +89,15 @@ class SecretMasker:
         kinds += masked.kinds
         return replace(part, text=masked.text)
 
-    def _mask_text(self, text: str) -> MaskedText | None:
+    def _mask_text(self, text: str) -> "MaskedText | None":
         """Return the masked text; `None` where there is nothing to mask."""
         digest = blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).digest()
         with self._lock:
             if digest in self._masked:
                 return self._masked[digest]
+        # Most assemblers mask nothing, and the patterns are slow to import.
+        from context_assembler.values.texts.secret_masking import mask_secrets  # noqa: PLC0415
+
         found = mask_secrets(text)
         masked = found if found.kinds else None
         with self._lock:

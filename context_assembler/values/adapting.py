@@ -9,7 +9,6 @@ from typing import TypeAlias
 from context_assembler.values.limits import ModelLimits
 from context_assembler.values.media.crowding import find_surplus
 from context_assembler.values.media.document_texts import tell_about
-from context_assembler.values.media.image_fitting import FittedImage, fit_image
 from context_assembler.values.media.media_rules import (
     CURABLE,
     MediaRules,
@@ -101,6 +100,11 @@ def _judge_image(image: Image, *, rules: MediaRules, limits: ModelLimits) -> Cha
     objection = object_to_image(image, rules=rules, limits=limits)
     if objection is not None and objection.rule not in CURABLE:
         return leave_out(image, objection)
+    from context_assembler.values.media.image_fitting import (  # noqa: PLC0415 - only with images
+        FittedImage,
+        fit_image,
+    )
+
     fitted = fit_image(image, rules=rules)
     if isinstance(fitted, FittedImage):
         rule = "image.scaled" if fitted.is_smaller else "image.recoded"

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from context_assembler import assembling
+from context_assembler import continuing
 from context_assembler.continuing import LastStep, go_on
 
 
@@ -18,5 +18,5 @@ def steps(monkeypatch: pytest.MonkeyPatch) -> list[bool]:
         taken.append(step is not None)
         return step
 
-    monkeypatch.setattr(assembling, "go_on", watched)
+    monkeypatch.setattr(continuing, "go_on", watched)
     return taken

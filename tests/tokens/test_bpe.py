@@ -11,7 +11,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from context_assembler.tokens import bpe
-from context_assembler.tokens.bpe import MAX_PIECE_CHARS, PATTERNS, count_bpe, load_ranks
+from context_assembler.tokens.bpe import (
+    MAX_PIECE_CHARS,
+    PATTERNS,
+    Vocabulary,
+    count_bpe,
+    load_ranks,
+)
 
 # The SHA-256 that tiktoken pins for the canonical files.
 # Source: tiktoken 0.14.0, tiktoken_ext/openai_public.py, read 2026-11-27
@@ -185,11 +191,35 @@ def not_installed(encoding: str) -> None:
     return None
 
 
+TEXTS = ("Hello, world! \ud800", "今天天气很好", "1\U000323b02", "a" * 1_000, "")
+
+
+def by_tiktoken(text: str) -> int:
+    return len(REFERENCE["cl100k_base"].encode_ordinary(text))
+
+
 def test_without_the_fast_extra_tiktoken_counts(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(bpe, "open_fast", not_installed)
+    vocabulary = Vocabulary("cl100k_base", fast_above_chars=0)
 
-    count = bpe._open("cl100k_base")
+    for _ in range(2):
+        assert list(map(vocabulary.count, TEXTS)) == list(map(by_tiktoken, TEXTS))
+        assert vocabulary.loading is not None
+        vocabulary.loading.join()
 
-    assert count("Hello, world! \ud800") == len(
-        REFERENCE["cl100k_base"].encode_ordinary("Hello, world! \ud800")
-    )
+
+def test_the_fast_extra_is_loaded_for_those_who_count_much() -> None:
+    vocabulary = Vocabulary("cl100k_base", fast_above_chars=1_000)
+
+    assert vocabulary.count("a" * 1_000) == by_tiktoken("a" * 1_000)
+    assert vocabulary.loading is None
+    for _ in range(2):
+        assert list(map(vocabulary.count, TEXTS)) == list(map(by_tiktoken, TEXTS))
+        assert vocabulary.loading is not None
+        vocabulary.loading.join()
+
+
+def test_a_vocabulary_can_be_loaded_before_it_is_needed() -> None:
+    bpe.load_early("cl100k_base")
+
+    assert count_bpe("Hello", encoding="cl100k_base") == by_tiktoken("Hello")

@@ -1,11 +1,11 @@
 """What of an instruction file reaches the model: comments dropped, imports put in place."""
 
 import re
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
-from hashlib import sha256
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Final, Literal, TypeAlias
 
+from context_assembler.stages.load_bootstrap.file_text import with_text
 from context_assembler.stages.load_bootstrap.markdown import split_markdown
 from context_assembler.values.prompt import BootstrapFile
 from context_assembler.values.texts.secret_masking import mask_secrets
@@ -117,26 +117,6 @@ def _closed(kept: Sequence[str], text: str) -> str:
     if not before or before.endswith("\n\n"):
         return text.lstrip("\n")
     return text.removeprefix("\n") if before.endswith("\n") else text
-
-
-def fingerprint(*texts: str) -> str:
-    """Return a short text that differs whenever one of the texts does."""
-    digest = sha256()
-    for text in texts:
-        raw_bytes = text.encode("utf-8", "surrogatepass")
-        digest.update(len(raw_bytes).to_bytes(8, "big") + raw_bytes)
-    return digest.hexdigest()[:16]
-
-
-def with_text(file: BootstrapFile, text: str, *, warnings: Iterable[str] = ()) -> BootstrapFile:
-    """Return the file with another text; `empty` if nothing is left of it."""
-    return replace(
-        file,
-        text=text,
-        state="ok" if text else "empty",
-        warnings=(*file.warnings, *warnings),
-        fingerprint=fingerprint(file.section, text),
-    )
 
 
 def mask_file(file: BootstrapFile) -> BootstrapFile:

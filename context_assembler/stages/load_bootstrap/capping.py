@@ -4,8 +4,8 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from context_assembler.stages.load_bootstrap.bootstrap_text import with_text
 from context_assembler.stages.load_bootstrap.cut_text import CountText, cut_text
+from context_assembler.stages.load_bootstrap.file_text import with_text
 from context_assembler.stages.load_bootstrap.templates import is_template
 from context_assembler.values.prompt import BootstrapFile
 

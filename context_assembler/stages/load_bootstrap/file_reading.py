@@ -7,12 +7,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Final
 
-from context_assembler.stages.load_bootstrap.bootstrap_text import (
-    Imported,
-    fingerprint,
-    resolve_text,
-    with_text,
-)
+from context_assembler.stages.load_bootstrap.bootstrap_text import Imported, resolve_text
 from context_assembler.stages.load_bootstrap.file_opening import (
     Identity,
     Opened,
@@ -21,6 +16,7 @@ from context_assembler.stages.load_bootstrap.file_opening import (
     open_file,
     refused,
 )
+from context_assembler.stages.load_bootstrap.file_text import fingerprint, with_text
 from context_assembler.values.prompt import BootstrapFile
 from context_assembler.values.texts.instruction_text import FrontMatter, split_front_matter
 

@@ -7,7 +7,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Final
 
 from context_assembler.errors import TemplateError
-from context_assembler.stages.load_bootstrap.bootstrap_text import with_text
+from context_assembler.stages.load_bootstrap.file_text import with_text
 from context_assembler.values.parts import Json
 from context_assembler.values.prompt import BootstrapFile
 
