@@ -9,6 +9,7 @@ much: it takes twice as long to load.
 import re
 import struct
 import threading
+import zlib
 from collections.abc import Callable, Iterator, Mapping
 from functools import cache, partial
 from pathlib import Path
@@ -87,9 +88,7 @@ def open_tiktoken(encoding: str) -> CountPiece:
 
 def load_ranks(encoding: str) -> dict[bytes, int]:
     """Return a vocabulary: the bytes of each token and its rank, in order of rank."""
-    import lzma  # noqa: PLC0415 - needed only where something is counted exactly
-
-    content = lzma.decompress((RANKS_FOLDER / f"{encoding}.xz").read_bytes())
+    content = zlib.decompress((RANKS_FOLDER / f"{encoding}.zlib").read_bytes())
     (count,) = struct.unpack_from("<I", content)
     fields = "".join([_FIELDS[length] for length in content[4 : 4 + count]])
     tokens: tuple[bytes, ...] = struct.unpack_from(fields, content, 4 + count)
