@@ -44,6 +44,7 @@ from context_assembler.values.texts.secret_masking import mask_secrets
 BATCH: Final = 2_000
 SINGLES: Final = 300
 HITS: Final = 50
+TEXTS: Final = 1_000  # to ask for, from all over the store
 LIMIT_MS_BY_RECORDS: Final = {10_000: 2, 100_000: 6, 1_000_000: 50}
 LEAST_BATCHED, LEAST_SINGLE = 10_000, 1_000  # a second
 COPIES, COPY_CHARS, LIKENESS = 10_000, 500, 0.9
@@ -144,7 +145,7 @@ async def measure_writes(
             await store.remember(batch)
         with theirs:
             plain.add([record.text for record in batch])
-        texts += [record.text for record in batch[:: max(1, len(batch) * 1_000 // count)]]
+        texts += [record.text for record in batch[:: max(1, count // TEXTS)]]
     show_rate(f"batches of {BATCH:,}", count, ours, theirs, least=LEAST_BATCHED)
     singles = [MemoryRecord(text=f"{text} once more") for text in texts[:SINGLES]]
     ours, theirs = Clock(), Clock()
