@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any, Self
 
 from context_assembler.appending import append_said, append_to_known
 from context_assembler.assembling import Assembling
-from context_assembler.cache import AssemblyCache, CacheStats
+from context_assembler.cache import CacheStats
 from context_assembler.gathering import Gathering
 from context_assembler.limits import ModelRegistry, default_registry
-from context_assembler.opened_parts import open_remote, read_settings
+from context_assembler.opened_parts import open_cache, open_remote, read_settings
 from context_assembler.pipeline import ContextPipeline
 from context_assembler.ports import SessionStore
 from context_assembler.recollection import MemoryArgument
@@ -89,14 +89,13 @@ class ContextAssembler:
             calibrations=calibrations_of(self.sessions),
             section_names=[section.name for section in sections],
         )
-        self._cache = AssemblyCache[AssembledContext](
-            max_entries=config.cache.max_entries, ttl_seconds=config.cache.ttl_seconds
-        )
+        self._cache = open_cache(config.cache)
         self._assembling = Assembling(
             sessions=self.sessions,
             gathering=self._gathering,
             pipeline=pipeline,
             cache=self._cache,
+            max_kept_bytes=config.cache.events_bytes,
             remote=open_remote(clients),
             now=self._now,
         )

@@ -45,11 +45,12 @@ class Assembling:
         gathering: Gathering,
         pipeline: ContextPipeline,
         cache: AssemblyCache[AssembledContext],
+        max_kept_bytes: int,
         remote: "RemoteCounter | None" = None,
         now: Callable[[], datetime] | None = None,
     ) -> None:
         self._sessions = sessions
-        self._kept = KeptEvents(sessions)
+        self._kept = KeptEvents(sessions, max_bytes=max_kept_bytes)
         self._counts = CountsAtRest(sessions)
         self._gathering = gathering
         self._pipeline = pipeline

@@ -1,18 +1,22 @@
-"""What an assembler of requests is given, made usable: files, tools, options."""
+"""What an assembler of requests is given, made usable: files, tools, options, room to keep things."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from context_assembler.cache import AssemblyCache
 from context_assembler.errors import ConfigurationError
 from context_assembler.ports import ToolSource
 from context_assembler.tools import open_tool_sources
+from context_assembler.values.context import AssembledContext
+from context_assembler.values.context_sizes import size_in_memory
 from context_assembler.values.options import AssembleOptions, Settled
 from context_assembler.values.parts import Json
 
 if TYPE_CHECKING:
     from context_assembler.config import AssemblerConfig
+    from context_assembler.config.tables import CacheSettings
     from context_assembler.stages.load_bootstrap import BootstrapLoader
     from context_assembler.tokens import RemoteCounter
 
@@ -22,6 +26,16 @@ def read_settings() -> "AssemblerConfig":
     from context_assembler.config import AssemblerConfig  # noqa: PLC0415 - slow to import
 
     return AssemblerConfig()
+
+
+def open_cache(settings: "CacheSettings") -> AssemblyCache[AssembledContext]:
+    """Return the cache of finished contexts."""
+    return AssemblyCache(
+        max_entries=settings.max_entries,
+        ttl_seconds=settings.ttl_seconds,
+        max_bytes=settings.contexts_bytes,
+        size_of=size_in_memory,
+    )
 
 
 def open_remote(clients: Mapping[str, Any] | Iterable[Any] | None) -> "RemoteCounter | None":

@@ -1,11 +1,13 @@
 """The tables of settings, one for each part."""
 
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Final, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
 from context_assembler.values.options import BootstrapPolicy, MaskedPlace
+
+_BYTES_PER_MB: Final = 1024 * 1024
 
 
 class Table(BaseModel):
@@ -106,7 +108,21 @@ class SafetySettings(Table):
 
 
 class CacheSettings(Table):
-    """How long and how many assembled contexts are kept."""
+    """What is kept between calls: assembled contexts, and the events of the sessions read last.
+
+    `max_mb` is what both may take, by a generous estimate, in units of 1,048,576 bytes.
+    """
 
     ttl_seconds: float = Field(default=60.0, ge=0)
     max_entries: int = Field(default=256, ge=1)
+    max_mb: int = Field(default=512, ge=0)
+
+    @property
+    def contexts_bytes(self) -> int:
+        """What finished contexts may take: a quarter."""
+        return self.max_mb * _BYTES_PER_MB // 4
+
+    @property
+    def events_bytes(self) -> int:
+        """What events, and what is derived from them, may take: the rest."""
+        return self.max_mb * _BYTES_PER_MB - self.contexts_bytes

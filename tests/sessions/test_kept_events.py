@@ -1,6 +1,8 @@
 """Events kept between steps are those of the store, whatever happens to the store."""
 
+import gc
 import shutil
+import tracemalloc
 from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import replace
 from functools import partial
@@ -10,10 +12,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from context_assembler import AssemblerConfig, ContextAssembler
 from context_assembler.errors import UnknownSessionError
 from context_assembler.ports import SessionStore
 from context_assembler.sessions import InMemoryStore, KeptEvents, SqliteStore
 from context_assembler.values.events import EventBatch, Session, SessionEvent, user_event
+from context_assembler.values.parts import Base64Source, Image
 
 
 class PlainStore:
@@ -242,3 +246,28 @@ async def test_a_store_that_loads_in_its_own_way_is_asked_in_that_way() -> None:
     log = await KeptEvents(store).load("s", until_seq=2)
 
     assert [event.is_pinned for event in log.events] == [True, True]
+
+
+@pytest.mark.parametrize("media_chars", [0, 300_000])
+async def test_many_live_sessions_stay_below_the_configured_limit(
+    tmp_path: Path, media_chars: int
+) -> None:
+    config = AssemblerConfig(folder=tmp_path, cache={"max_mb": 4})
+    picture = Image(source=Base64Source(media_type="image/png", data="A" * media_chars))
+    async with ContextAssembler(sessions=f"sqlite:///{tmp_path}/s.db", config=config) as assembler:
+        for number in range(60):
+            events = [user_event(f"Say {n} for {number}.") for n in range(100)]
+            pictures = [user_event(picture)] if media_chars else []
+            await assembler.sessions.append(str(number), [*pictures, *events])
+        await assembler.assemble("0", model="claude-opus-5-5")
+
+        tracemalloc.start()
+        try:
+            for number in range(60):
+                await assembler.assemble(str(number), model="claude-opus-5-5")
+            gc.collect()
+            kept_bytes, _ = tracemalloc.get_traced_memory()
+        finally:
+            tracemalloc.stop()
+
+    assert 256 * 1024 < kept_bytes < 4 * 1024 * 1024

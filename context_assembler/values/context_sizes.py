@@ -1,0 +1,31 @@
+"""What a finished context takes in memory, for whoever keeps several."""
+
+from collections.abc import Iterator, Sequence
+from typing import Final
+
+from context_assembler.values.context import AssembledContext
+from context_assembler.values.messages import Message
+from context_assembler.values.parts import Base64Source, Document, Image, Part, ToolResult
+
+# Measured with sessions of 200 recorded messages: together about a half more than they took.
+_BYTES_PER_MESSAGE: Final = 2_000
+_BYTES_PER_ROW: Final = 500
+_BYTES_PER_TOKEN: Final = 8
+
+
+def size_in_memory(context: AssembledContext) -> int:
+    """Return about how many bytes a context takes, generously."""
+    rows, messages = context.report.entries, context.draft.messages
+    texts_bytes = _BYTES_PER_TOKEN * context.report.ledger.used_tokens
+    values_bytes = _BYTES_PER_MESSAGE * len(messages) + _BYTES_PER_ROW * len(rows)
+    others_bytes = sum(map(size_in_memory, context.others.values()))
+    return texts_bytes + values_bytes + sum(_media_bytes(messages)) + others_bytes
+
+
+def _media_bytes(messages: Sequence[Message]) -> Iterator[int]:
+    for message in messages:
+        for part in message.parts:
+            held: Sequence[Part] = part.content if isinstance(part, ToolResult) else (part,)
+            for one in held:
+                if isinstance(one, Image | Document) and isinstance(one.source, Base64Source):
+                    yield len(one.source.data)
