@@ -56,7 +56,7 @@ def _strangers(draft: Draft) -> Iterator[Opaque]:
 def _changes(messages: Sequence[Message]) -> Iterator[Opaque]:
     parts = (part for message in messages for part in message.parts)
     own = (part for part in parts if isinstance(part, Opaque) and part.provider == PROVIDER)
-    return (part for part in own if part.block.get("type") in CHANGE_TYPES)
+    return (part for part in own if as_text(part.block.get("type")) in CHANGE_TYPES)
 
 
 def _referred(block: JsonObject) -> str:
