@@ -6,6 +6,8 @@ CONTEXT_ASSEMBLER_CORPUS ?= ../shared/data
 CONTEXT_ASSEMBLER_BENCH ?= ../shared/bench
 # What `make bench` measures beside them: `--plan full` for everything, `--plan quick` for a look.
 BENCH_OPTIONS ?=
+# Tests run side by side, on as many processors as there are; `make test PYTEST_OPTIONS=` runs one by one.
+PYTEST_OPTIONS ?= --numprocesses auto --dist worksteal
 VENV := .venv
 BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
@@ -30,7 +32,7 @@ demo: setup ## Assemble a long sample session and show what was kept, cut, and w
 	@$(BIN)/context-assembler demo
 
 test: setup ## Run all tests
-	$(BIN)/pytest
+	$(BIN)/pytest $(PYTEST_OPTIONS)
 
 check: setup ## Run every check that a change must pass
 	$(BIN)/ruff format --check
@@ -38,7 +40,7 @@ check: setup ## Run every check that a change must pass
 	$(BIN)/lint-imports
 	$(BIN)/mypy
 	$(BIN)/basedpyright
-	$(BIN)/pytest --cov --cov-report=term-missing
+	$(BIN)/pytest $(PYTEST_OPTIONS) --cov --cov-report=term-missing
 
 docs: setup ## Write docs/reference/ from the code
 	$(BIN)/python scripts/write_reference.py
