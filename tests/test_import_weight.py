@@ -75,6 +75,7 @@ NEVER = (
     "context_assembler.transcripts",
     "context_assembler.truncation",
     "context_assembler.values.media.image_fitting",
+    "context_assembler.values.media.pdf_pages",
     "context_assembler.values.memories.records",
     "context_assembler.values.simulations",
     "context_assembler.values.texts.secret_masking",

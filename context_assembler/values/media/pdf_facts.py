@@ -7,8 +7,6 @@ from typing import Final
 
 from cachetools import LRUCache, cached
 
-from context_assembler.values.media.pdf_pages import count_pdf_pages, decode_pdf, is_locked_pdf
-
 _MAX_FILES: Final = 1_024
 
 
@@ -27,5 +25,11 @@ def _digest(encoded: str) -> str:
 @cached(LRUCache[str, PdfFacts](_MAX_FILES), key=_digest, lock=threading.Lock())
 def read_pdf_facts(encoded: str) -> PdfFacts:
     """Return the facts of a PDF in base64; the same file is read once."""
+    from context_assembler.values.media.pdf_pages import (  # noqa: PLC0415 - only with PDFs
+        count_pdf_pages,
+        decode_pdf,
+        is_locked_pdf,
+    )
+
     content = decode_pdf(encoded)
     return PdfFacts(page_count=count_pdf_pages(content), is_locked=is_locked_pdf(content))
