@@ -11,7 +11,6 @@ from context_assembler.errors import ContextOverflowError
 from context_assembler.fitting import fit_prompt
 from context_assembler.ports import TokenCounter, Truncation
 from context_assembler.providers import PROVIDERS, provider_for
-from context_assembler.skills import follow_section
 from context_assembler.stages.build_system_prompt import BuiltPrompt
 from context_assembler.stages.collect_tools import OfferedTools
 from context_assembler.stages.hold_system import (
@@ -60,8 +59,7 @@ class Gathered:
     `offered`, by the names that the model knows them by, once the events are read; `told_tools` says
     how the model is told of its tools, once that is settled: then `tools` are those declared;
     `last_call` is the one that this call follows in its session; `recalled` is to be placed as a note;
-    `derived` is what was kept of earlier steps, on which nothing depends but the time that this one
-    takes.
+    `derived` is what was kept of earlier steps; it changes only how long this one takes.
     """
 
     session_id: str
@@ -132,6 +130,8 @@ class Gathered:
         text = "".join(one.content for one in prompt.system.sections if one.name == "skills")
         if text == self.skills_text.strip():
             return self
+        from context_assembler.skills import follow_section  # noqa: PLC0415 - only with skills
+
         left = follow_section(
             self.entries,
             self.skills,

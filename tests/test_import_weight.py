@@ -67,6 +67,7 @@ NEVER = (
     "context_assembler.recording",
     "context_assembler.respelling",
     "context_assembler.simulation",
+    "context_assembler.skills.after_cut",
     "context_assembler.skills.folder",
     "context_assembler.stages.load_bootstrap.loader",
     "context_assembler.tokens.remote",

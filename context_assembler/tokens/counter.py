@@ -30,7 +30,6 @@ from context_assembler.values.json_shapes import is_object
 from context_assembler.values.limits import ModelLimits
 from context_assembler.values.message_counts import NO_COUNTS, recall_count
 from context_assembler.values.messages import Message
-from context_assembler.values.native.gemini_parts import spell_response
 from context_assembler.values.parts import (
     Document,
     Image,
@@ -247,6 +246,8 @@ class ModelTokenCounter:
 
     def _count_response(self, result: ToolResult) -> int:
         """Count the words of the object that a result is sent as, and its media."""
+        from context_assembler.values.native.gemini_parts import spell_response  # noqa: PLC0415 - Gemini's
+
         texts = [part.text for part in result.content if isinstance(part, Text)]
         media = [part for part in result.content if not isinstance(part, Text)]
         spelled = spell_response(texts, is_error=result.is_error)
