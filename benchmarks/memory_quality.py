@@ -6,8 +6,9 @@ The corpus is read where it lies: conversations, and questions with the sentence
 Every sentence of a conversation is one turn, "User: …"; the conversations of a scenario are the
 sessions of one namespace. A question counts when every turn of its evidence lies within the budget,
 by exact o200k tokens. The other side is FTS5 with porter stems, the words of the question joined by
-OR without stop words, packed best first under the same headers, without
-our rule that no record takes more than a quarter of the budget.
+OR without stop words and Chinese as pairs of characters on both sides, packed best first under the
+same headers, without our rule that no long record takes more than a quarter of the budget.
+MemoryBank's probing questions name no evidence; it was noted by hand in `memorybank_evidence`.
 """
 
 import argparse
@@ -22,6 +23,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Final
 
+from benchmarks.memorybank_evidence import EVIDENCE
 from context_assembler.embeddings import BundledEmbedder
 from context_assembler.memory import SqliteMemoryStore
 from context_assembler.memory_assembler import MemoryAssembler
@@ -32,11 +34,12 @@ from context_assembler.recall.fit_budget import BudgetRules, fit_budget
 from context_assembler.recall.format_items import make_layout
 from context_assembler.tokens.bpe import count_bpe
 from context_assembler.values.memories.records import MemoryRecord
-from context_assembler.values.memories.words import query_terms
+from context_assembler.values.memories.words import index_text, query_terms
 from context_assembler.values.recall import Candidate, FormattedContext
 
 NOW: Final = datetime(2026, 1, 1, tzinfo=UTC)
 BUDGETS: Final = (500, 1_000, 2_000)
+SMALL_BUDGETS: Final = (125, 250, 500)  # a MemoryBank user has said two or three thousand tokens
 SCENARIOS: Final = ("customer", "finance", "healthcare", "notetaker", "student")
 
 
@@ -103,6 +106,41 @@ def plain(text: str) -> str:
     return " ".join(re.findall(r"\w+", text.lower()))
 
 
+def read_memorybank(folder: Path, language: str) -> tuple[list[MemoryRecord], list[Question]]:
+    """Return every turn of every user, each a namespace, and the questions that have evidence."""
+    bank = json.loads((folder / f"memory_bank_{language}.json").read_text())
+    probes = json.loads((folder / f"probing_questions_{language}.json").read_text())
+    records: list[MemoryRecord] = []
+    asked: list[Question] = []
+    for key, user in bank.items():
+        name = key.strip()
+        days = [(day, exchange) for day, said in user["history"].items() for exchange in said]
+        for number, (day, exchange) in enumerate(days):
+            records += [
+                MemoryRecord(
+                    id=f"{name}/{number}{who}",
+                    text=f"{speaker}: {exchange[field]}",
+                    kind="events",
+                    namespace=name,
+                    session_id=f"{name}/{day}",
+                    created_at=datetime.fromisoformat(day).replace(tzinfo=UTC),
+                )
+                for who, speaker, field in (("u", name, "query"), ("a", "AI", "response"))
+            ]
+        questions = zip(probes[key] or (), EVIDENCE[language].get(name, ()), strict=False)
+        asked += [
+            Question(
+                question=question,
+                evidence=tuple(f"{name}/{turn}" for turn in evidence.split()),
+                category=name,
+                namespace=name,
+            )
+            for question, evidence in questions
+            if evidence
+        ]
+    return records, asked
+
+
 class PlainSearch:
     """FTS5 and nothing else."""
 
@@ -112,7 +150,7 @@ class PlainSearch:
         self.db.execute("CREATE VIRTUAL TABLE t USING fts5(text, tokenize='porter unicode61')")
         self.db.executemany(
             "INSERT INTO t(rowid, text) VALUES (?, ?)",
-            ((at, record.text) for at, record in enumerate(self.records)),
+            ((at, index_text(record.text)) for at, record in enumerate(self.records)),
         )
 
     async def __call__(
@@ -123,7 +161,9 @@ class PlainSearch:
 
     def rank(self, question: Question) -> list[Candidate]:
         match = " OR ".join(f'"{term}"' for term in query_terms(question.question))
-        found = self.db.execute("SELECT rowid, rank FROM t WHERE t MATCH ? ORDER BY rank", (match,))
+        found: list[tuple[int, float]] = self.db.execute(
+            "SELECT rowid, rank FROM t WHERE t MATCH ? ORDER BY rank", (match,)
+        ).fetchall()
         return [
             Candidate(
                 record=self.records[row],
@@ -159,8 +199,35 @@ def show(name: str, result: Evaluation) -> None:
     whole = "  ".join(f"{share:6.1%}" for share in grade.whole.values())
     part = "  ".join(f"{share:6.1%}" for share in grade.recalled.values())
     print(
-        f"{name:28} n={grade.questions:<4} whole@{BUDGETS}: {whole}   part: {part}  mrr {grade.mrr:.3f}"
+        f"{name:28} n={grade.questions:<4} whole@{(*grade.whole,)}: {whole}   part: {part}  mrr {grade.mrr:.3f}"
     )
+
+
+async def grade(
+    records: Sequence[MemoryRecord],
+    asked: Sequence[Question],
+    *,
+    budgets: Sequence[int],
+    with_vectors: bool,
+) -> None:
+    """Print how much of the evidence each side finds."""
+    tokens = sum(count_o200k(record.text) for record in records)
+    print(f"{len(records)} turns, {tokens} tokens, {len(asked)} questions")
+    plain_search = PlainSearch(records)
+    with closing(plain_search.db):
+        show("plain FTS5", await evaluate(asked, plain_search, budgets_tokens=budgets))
+    for embed in (None, BundledEmbedder()) if with_vectors else (None,):
+        kept = list(records)
+        if embed is not None:
+            vectors = await embed.embed([record.text for record in records])
+            kept = [replace(r, vector=v) for r, v in zip(records, vectors, strict=True)]
+        async with SqliteMemoryStore(None) as store:
+            await store.remember(kept)
+            async with MemoryAssembler(store, embed=embed, clock=NOW.timestamp) as recall:
+                result = await evaluate_recall(
+                    recall, asked, budgets_tokens=budgets, context_types="events"
+                )
+        show("recall" if embed is None else "recall with vectors", result)
 
 
 async def run(corpus: Path, *, with_vectors: bool) -> None:
@@ -168,23 +235,11 @@ async def run(corpus: Path, *, with_vectors: bool) -> None:
     for by_sentence in (False, True):
         records = read_conversations(folder, by_sentence=by_sentence)
         asked = read_asked(folder, records)
-        tokens = sum(count_o200k(record.text) for record in records)
-        print(f"{len(records)} turns, {tokens} tokens, {len(asked)} questions")
-        plain_search = PlainSearch(records)
-        with closing(plain_search.db):
-            show("plain FTS5", await evaluate(asked, plain_search, budgets_tokens=BUDGETS))
-        for embed in (None, BundledEmbedder()) if with_vectors else (None,):
-            kept = records
-            if embed is not None:
-                vectors = await embed.embed([record.text for record in records])
-                kept = [replace(r, vector=v) for r, v in zip(records, vectors, strict=True)]
-            async with SqliteMemoryStore(None) as store:
-                await store.remember(kept)
-                async with MemoryAssembler(store, embed=embed, clock=NOW.timestamp) as recall:
-                    result = await evaluate_recall(
-                        recall, asked, budgets_tokens=BUDGETS, context_types="events"
-                    )
-            show("recall" if embed is None else "recall with vectors", result)
+        await grade(records, asked, budgets=BUDGETS, with_vectors=with_vectors)
+    for language in EVIDENCE:
+        print(f"MemoryBank, {language}")
+        bank, probed = read_memorybank(corpus / "memorybank", language)
+        await grade(bank, probed, budgets=SMALL_BUDGETS, with_vectors=with_vectors)
 
 
 def main() -> None:

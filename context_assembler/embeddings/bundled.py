@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from context_assembler.embeddings.extras import load_numpy
+from context_assembler.embeddings.latin_texts import is_mostly_latin
 from context_assembler.embeddings.static_model import DIMENSION, MODEL_NAME, load_static_model
 from context_assembler.embeddings.vectors import pack_rows
 from context_assembler.errors import InvalidParameterError
@@ -39,6 +40,8 @@ class BundledEmbedder:
     ) -> list[Vector | None]:
         """Return a vector for each text, in order; `None` for one without a known word.
 
+        Texts that are not mostly in Latin letters have none either: the model learnt English.
+
         Args:
             purpose: Records and queries are embedded alike.
 
@@ -56,7 +59,8 @@ class BundledEmbedder:
         for start in range(0, len(texts), _TEXTS_PER_BLOCK):
             model = load_static_model()
             block = texts[start : start + _TEXTS_PER_BLOCK]
-            sums = [model.sum_rows(text[: self.max_chars]) for text in block]
+            read = [text[: self.max_chars] for text in block]
+            sums = [model.sum_rows(text if is_mostly_latin(text) else "") for text in read]
             vectors += pack_rows(self.model, load_numpy().array(sums))
         return vectors
 

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from context_assembler.embeddings.extras import load_extra, load_numpy
+from context_assembler.embeddings.latin_texts import is_mostly_latin
 from context_assembler.embeddings.static_model import load_wordpiece
 from context_assembler.embeddings.vectors import pack_rows
 from context_assembler.errors import EmbeddingError, InvalidParameterError, MissingExtraError
@@ -57,6 +58,8 @@ class MiniLmEmbedder:
     ) -> list[Vector | None]:
         """Return a vector for each text, in order; `None` for one without words.
 
+        Texts that are not mostly in Latin letters have none either: the model learnt English.
+
         Args:
             purpose: Records and queries are embedded alike.
 
@@ -86,8 +89,11 @@ class MiniLmEmbedder:
         self._session = None
 
     def _tokens_of(self, text: str) -> list[int]:
+        text = text[: MAX_TOKENS * _CHARS_PER_TOKEN]
+        if not is_mostly_latin(text):
+            return []
         wordpiece = load_wordpiece()
-        ids = wordpiece.token_ids(text[: MAX_TOKENS * _CHARS_PER_TOKEN])[: MAX_TOKENS - 2]
+        ids = wordpiece.token_ids(text)[: MAX_TOKENS - 2]
         return [wordpiece.id_of("[CLS]"), *ids, wordpiece.id_of("[SEP]")] if ids else []
 
     def _open(self) -> Any:

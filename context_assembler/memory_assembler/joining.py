@@ -72,22 +72,41 @@ def fit_premortem(
     """Return the lines that fit; one of each heading comes before the second of any."""
     title = " ".join(clean_text(domain if strategy is None else f"{domain}, {strategy}").split())
     title = escape_tag(RECALL_TAG, title)
-    kept: set[int] = set()
-    for at in _turn_by_turn(lines):
-        shown = [line for place, line in enumerate(lines) if place in {*kept, at}]
-        if count_text(write_premortem(shown, title=title)) <= max_tokens:
-            kept.add(at)
-    shown = [line for place, line in enumerate(lines) if place in kept]
-    markdown = write_premortem(shown, title=title)
-    token_count = count_text(markdown)
-    if token_count > max_tokens:
+    room_tokens = max_tokens - count_text(f"# Before you begin: {title}\n")
+    kept = _lines_within(lines, room_tokens=room_tokens, count_text=count_text)
+    while True:
+        places = set(kept)
+        shown = tuple(line for place, line in enumerate(lines) if place in places)
+        markdown = write_premortem(shown, title=title)
+        token_count = count_text(markdown)
+        if token_count <= max_tokens or not kept:
+            break
+        kept.pop()  # the whole takes more than its parts
+    if token_count > max_tokens or (lines and not kept):  # what had no room is not unknown
         markdown, token_count = "", 0
     return PremortemContext(
         markdown=markdown,
-        lines=tuple(shown),
-        left_out=tuple(line for place, line in enumerate(lines) if place not in kept),
+        lines=shown,
+        left_out=tuple(line for place, line in enumerate(lines) if place not in places),
         token_count=token_count,
     )
+
+
+def _lines_within(
+    lines: Sequence[PremortemLine], *, room_tokens: int, count_text: CountText
+) -> list[int]:
+    """Return the places of the lines that fit, in the order of choosing; each is counted once."""
+    headings: set[str] = set()
+    kept: list[int] = []
+    for at in _turn_by_turn(lines):
+        line = lines[at]
+        above = "" if line.heading in headings else f"\n## {line.heading}\n\n"
+        tokens = count_text(f"{above}- {line.text}\n")
+        if tokens <= room_tokens:
+            room_tokens -= tokens
+            headings.add(line.heading)
+            kept.append(at)
+    return kept
 
 
 def _turn_by_turn(lines: Sequence[PremortemLine]) -> list[int]:

@@ -91,6 +91,7 @@ class Recalling:
             limit=self.limit,
             shares=self.settings.shares,
             largest_share=self.settings.largest_share,
+            whole_tokens=self.settings.whole_tokens,
         )
         fitted = fit_budget(once.candidates, rules=rules, layout=layout, count_text=self.count)
         low = [(candidate, "it is below the floor of relevance") for candidate in below]

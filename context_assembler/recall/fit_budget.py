@@ -33,12 +33,19 @@ class Fitted:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BudgetRules:
-    """How the budget is divided: `limit` is the most items, `largest_share` the most of a share."""
+    """How the budget is divided.
+
+    Attributes:
+        limit: The most items.
+        largest_share: The most that one item may take of its kind's share, if it is cut.
+        whole_tokens: An item of at most so many tokens is not cut.
+    """
 
     max_tokens: int
     limit: int
     shares: Mapping[MemoryKind, float | str]
     largest_share: float
+    whole_tokens: int = 0
 
 
 def fit_budget(
@@ -48,8 +55,8 @@ def fit_budget(
 
     Each kind that has any gets its share of the budget. What does not fit is passed over, and the
     next tried: filling the room by density instead would lose what was asked for. What a kind
-    leaves unused goes to the best that are left, whatever their kind. No item takes more than its part
-    of its kind's share; a longer one is cut where a sentence or line ends.
+    leaves unused goes to the best that are left, whatever their kind. No long item takes more than its
+    part of its kind's share: it is cut where a sentence or line ends. A short one is shown whole.
 
     Args:
         ranked: Best first.
@@ -187,7 +194,7 @@ class _Packing:
         text = candidate.record.text
         if rank not in self.whole_tokens:
             self.whole_tokens[rank] = self._entry_tokens(candidate, text)
-        if self.whole_tokens[rank] <= cap:
+        if self.whole_tokens[rank] <= max(cap, self.rules.whole_tokens):
             return text, self.whole_tokens[rank]
         text = cut_text(
             text,

@@ -5,33 +5,24 @@ a turn is lifted by what stands beside it and by the best of its session. The we
 on measured evidence recall; fusing by ranks (RRF) was worse than the words alone there.
 """
 
-import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from math import sqrt
 from typing import Final
 
+from context_assembler.recall.lift import lift_of
 from context_assembler.recall.match_words import READ_CHARS, match_words
-from context_assembler.recall.speakers import is_said_by, mentioned_speakers
-from context_assembler.values.memories.metadata import EventMetadata
+from context_assembler.recall.speakers import mentioned_speakers
 from context_assembler.values.memories.records import MemoryHit, MemoryRecord
 from context_assembler.values.recall import Candidate, Signals, SourceAnswer
 
-WORDS_WEIGHT: Final = 0.6
-UNSEEN_FACTOR: Final = 0.5  # of what a source found by words that the record itself does not show
-NEIGHBOUR_WEIGHTS: Final[Mapping[int, float]] = {1: 0.5, 2: 0.3}
+WORDS_WEIGHT: Final = 0.65
+WORDS_ALONE: Final = 0.8  # the least of what the words alone say that stays beside the meaning
+USUAL_DEVIATION: Final = 0.5  # from the mean likeness up to which likeness says nothing
+UNSEEN_FACTOR: Final = 0.15  # of what a source found by words that the record itself does not show
+NEIGHBOUR_WEIGHTS: Final[Mapping[int, float]] = {1: 0.4, 2: 0.25}
 SESSION_WEIGHT: Final = 0.3
-SPEAKER_FACTOR: Final = 1.5
-DATE_FACTOR: Final = 1.3
-TIME_FACTOR: Final = 1.15
-EVENT_FACTOR: Final = 1.2
-_SEEN_CHARS: Final = 2_000
-_TELLS_TIME: Final = re.compile(
-    r"\b(yesterday|today|tonight|tomorrow|ago|(last|next|this|past) \w+|\w+days?|(19|20)\d\d"
-    r"|january|february|march|april|june|july|august|september|october|november|december)\b",
-    re.IGNORECASE,
-)
 
 LEAST_RELEVANCE: Final = 0.02  # as a part of the best of the source
 ALIKE: Final = 0.3  # a cosine from which on meaning alone is enough
@@ -74,17 +65,16 @@ def score_answer(
     )
     own = _fuse(answer.hits, words, meaning)
     around = _around(answer, own)
-    sessions = _best_by_place(records.values(), own)
-    raw = {
-        memory_id: (
-            own.get(memory_id, 0.0)
-            + around.get(memory_id, 0.0)
-            + SESSION_WEIGHT * sessions.get(_place_of(record), 0.0)
-        )
-        * _lift(record, signals, speakers)
-        for memory_id, record in records.items()
-    }
-    relevances = _spread(raw)
+    lifts = {key: lift_of(record, signals, speakers) for key, record in records.items()}
+    relevances = _spread(_with_surroundings(records, own, around, lifts))
+    if words and meaning:
+        # What the words alone find well stays well found, whatever else is alike in meaning.
+        beside = _around(answer, words)
+        by_words = _spread(_with_surroundings(records, words, beside, lifts))
+        relevances = {
+            key: max(relevance, WORDS_ALONE * by_words[key])
+            for key, relevance in relevances.items()
+        }
     candidates = [
         _candidate(
             answer,
@@ -103,6 +93,25 @@ def score_answer(
         for memory_id, record in records.items()
     ]
     return _part(candidates, is_any_relevant=is_relevant(answer.hits, signals, floor=floor))
+
+
+def _with_surroundings(
+    records: Mapping[str, MemoryRecord],
+    own: Mapping[str, float],
+    around: Mapping[str, float],
+    lifts: Mapping[str, float],
+) -> dict[str, float]:
+    """Return what each record is worth with what stands beside it and the best of its session."""
+    best = _best_by_place(records.values(), own)
+    return {
+        key: (
+            own.get(key, 0.0)
+            + around.get(key, 0.0)
+            + SESSION_WEIGHT * best.get(_place_of(record), 0.0)
+        )
+        * lifts[key]
+        for key, record in records.items()
+    }
 
 
 def _part(candidates: Sequence[Candidate], *, is_any_relevant: bool) -> Weighed:
@@ -166,15 +175,17 @@ def _spread(values: Mapping[str, float]) -> dict[str, float]:
 
 
 def _above_usual(values: Mapping[str, float]) -> dict[str, float]:
-    """Return how far each value is above the mean, in deviations, as parts of the farthest."""
+    """Return how far each value is above what is usual, in deviations, as parts of the farthest."""
     if not values:
         return {}
     mean = sum(values.values()) / len(values)
     deviation = sqrt(sum((value - mean) ** 2 for value in values.values()) / len(values))
     if deviation < 1e-9:
         return {memory_id: max(value, 0.0) for memory_id, value in values.items()}
-    lifted = {key: max((value - mean) / deviation, 0.0) for key, value in values.items()}
-    best = max(lifted.values())
+    lifted = {
+        key: max((value - mean) / deviation - USUAL_DEVIATION, 0.0) for key, value in values.items()
+    }
+    best = max(lifted.values()) or 1.0
     return {memory_id: value / best for memory_id, value in lifted.items()}
 
 
@@ -223,7 +234,7 @@ def _around(answer: SourceAnswer, own: Mapping[str, float]) -> dict[str, float]:
         for neighbour in answer.neighbours.get(hit.record.id, ()):
             weight = NEIGHBOUR_WEIGHTS.get(abs(neighbour.distance), 0.0)
             key = neighbour.record.id
-            given[key] = given.get(key, 0.0) + weight * own[hit.record.id]
+            given[key] = given.get(key, 0.0) + weight * own.get(hit.record.id, 0.0)
     return given
 
 
@@ -243,24 +254,6 @@ def _best_by_place(
         if place is not None:
             best[place] = max(best.get(place, 0.0), own.get(record.id, 0.0))
     return best
-
-
-def _lift(record: MemoryRecord, signals: Signals, speakers: Collection[str]) -> float:
-    factor = SPEAKER_FACTOR if speakers and is_said_by(record, speakers) else 1.0
-    moment = record.created_at
-    if moment is not None and any(date.matches(moment) for date in signals.dates):
-        factor *= DATE_FACTOR
-    if signals.wants_time and _TELLS_TIME.search(record.text[:_SEEN_CHARS]):
-        factor *= TIME_FACTOR
-    return factor * (EVENT_FACTOR if _is_wanted_event(record, signals) else 1.0)
-
-
-def _is_wanted_event(record: MemoryRecord, signals: Signals) -> bool:
-    metadata = record.metadata
-    if not isinstance(metadata, EventMetadata):
-        return False
-    is_error = metadata.is_error is True and "error" in signals.event_types
-    return is_error or metadata.event_type in signals.event_types
 
 
 def _candidate(

@@ -58,7 +58,8 @@ class RecallSettings:
             gives each candidate its own score.
         weights: In the place of the strategy's. With a query recency counts for a tenth at most.
         shares: What each kind gets of the budget: a weight, or a percentage such as `"40%"`.
-        largest_share: The most that one item may take of its kind's share.
+        largest_share: The most that one item may take of its kind's share; longer ones are cut.
+        whole_tokens: Items of at most so many tokens are not cut: half a message is worth little.
         half_life_hours: After how long a memory is half as recent.
         floor: The part of the query's words that the best of a source must have, or three of them;
             otherwise nothing of that source is relevant.
@@ -75,6 +76,7 @@ class RecallSettings:
     weights: RecallWeights | None = None
     shares: Mapping[MemoryKind, float | str] = field(default_factory=lambda: {**DEFAULT_SHARES})
     largest_share: float = 0.25
+    whole_tokens: int = 320
     half_life_hours: float = 24.0
     floor: float = 0.15
     depth: int = 1
@@ -96,6 +98,7 @@ class RecallSettings:
             ("floor", 0, 1),
             ("near_duplicate", 0.5, 1),
             ("depth", 0, 8),
+            ("whole_tokens", 0, 1_000_000),
         ):
             if not least <= getattr(self, name) <= most:
                 rule = f"must be from {least} to {most}"

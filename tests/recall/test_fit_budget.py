@@ -82,6 +82,20 @@ def test_no_item_takes_more_than_its_part_of_the_share() -> None:
     assert fitted.ran_out_of_room
 
 
+def test_a_short_item_is_shown_whole_whatever_its_part_of_the_share() -> None:
+    rules = BudgetRules(max_tokens=200, limit=9, shares={}, largest_share=0.25, whole_tokens=80)
+
+    fitted = fit_budget(
+        [words(70, name="short"), words(90, name="long")],
+        rules=rules,
+        layout=LAYOUT,
+        count_text=count_words,
+    )
+
+    assert [shown.is_truncated for shown in fitted.items] == [False, True]
+    assert fitted.items[1].tokens <= 50
+
+
 def test_what_a_kind_leaves_unused_goes_to_the_others() -> None:
     many = [words(10, name=f"m{at}") for at in range(20)]
     code = words(3, name="c", kind="code")

@@ -2,6 +2,8 @@
 
 from typing import Any
 
+import pytest
+
 from context_assembler.memory_assembler.joining import fit_premortem
 from context_assembler.recall.premortem import (
     PremortemContext,
@@ -93,6 +95,30 @@ def test_where_room_is_short_every_heading_has_a_line_first() -> None:
 def test_nothing_known_is_said() -> None:
     assert "Nothing is known" in fitted(100, records=[]).markdown
     assert fitted(1, records=[]).markdown == ""
+
+
+def test_what_has_no_room_is_not_called_unknown() -> None:
+    context = fitted(13, records=[tried("one two three four five six seven", succeeded=False)])
+
+    assert (context.markdown, context.lines) == ("", ())
+    assert context.left_out
+
+
+@pytest.mark.parametrize("max_tokens", [50, 600, 100_000])
+def test_every_line_is_counted_a_few_times_however_many_there_are(max_tokens: int) -> None:
+    lines = premortem_lines([tried(f"attempt {at}", succeeded=False) for at in range(400)])
+    counted: list[str] = []
+
+    def count(text: str) -> int:
+        counted.append(text)
+        return len(text.split())
+
+    context = fit_premortem(
+        lines, domain="parsing", strategy=None, max_tokens=max_tokens, count_text=count
+    )
+
+    assert context.token_count <= max_tokens
+    assert sum(map(len, counted)) < 4 * sum(len(line.text) + 40 for line in lines)
 
 
 def test_other_domains_and_strategies_are_left_out() -> None:

@@ -5,7 +5,14 @@ from dataclasses import replace
 import pytest
 
 from context_assembler.recall.read_signals import read_signals
-from context_assembler.recall.score import is_relevant, recency_of, score_answer
+from context_assembler.recall.score import (
+    NEIGHBOUR_WEIGHTS,
+    UNSEEN_FACTOR,
+    WORDS_ALONE,
+    is_relevant,
+    recency_of,
+    score_answer,
+)
 from context_assembler.values.memories.metadata import EventMetadata
 from context_assembler.values.memories.records import MemoryRecord
 from context_assembler.values.recall import Neighbour, SourceAnswer
@@ -28,10 +35,10 @@ def test_scores_are_parts_of_the_best_of_the_source() -> None:
     assert 0.5 < scores["a dog"] < 1.0
 
 
-def test_what_only_the_source_sees_counts_by_half() -> None:
+def test_what_only_the_source_sees_counts_in_part() -> None:
     scores = relevance(answer(hit(DOG, bm25=8.0), hit(CAT, bm25=2.0)))
 
-    assert scores == {"a dog": 1.0, "a cat": 0.125}
+    assert scores == {"a dog": 1.0, "a cat": pytest.approx(UNSEEN_FACTOR / 4)}
 
 
 def test_what_stands_far_behind_in_a_long_text_counts_in_full() -> None:
@@ -71,7 +78,15 @@ def test_meanings_that_are_all_alike_count_as_they_are() -> None:
 def test_both_sides_are_weighed_together() -> None:
     found = answer(hit(DOG, bm25=4.0, similarity=0.9), hit(CAT, bm25=4.0, similarity=0.1))
 
-    assert relevance(found, "dog cat")["a cat"] == pytest.approx(0.6)
+    assert relevance(found, "dog cat")["a cat"] == pytest.approx(WORDS_ALONE)
+
+
+def test_what_is_alike_does_not_drown_what_the_words_find() -> None:
+    alike = [hit(record(f"zebra {at}"), similarity=0.9) for at in range(20)]
+
+    scores = relevance(answer(hit(DOG, bm25=1.0, similarity=0.0), *alike))
+
+    assert scores["a dog"] >= WORDS_ALONE
 
 
 def test_what_was_listed_is_worth_the_same() -> None:
@@ -83,7 +98,7 @@ def test_what_stands_beside_a_hit_comes_in() -> None:
 
     scores = relevance(answer(hit(DOG, bm25=1.0), neighbours=beside))
 
-    assert scores == {"a dog": 1.0, "a cat": 0.5, "a cow": 0.3}
+    assert scores == {"a dog": 1.0, "a cat": NEIGHBOUR_WEIGHTS[1], "a cow": NEIGHBOUR_WEIGHTS[2]}
 
 
 def test_the_best_of_a_session_lifts_the_others() -> None:
