@@ -29,6 +29,7 @@ CONTEXT_CHARS: Final = 2_000  # of a neighbour; changing this, or any word below
 _FILLER: Final = " ".join(["f0"] * 12)
 
 _MERGED_EVERY: Final = 64  # records, which take about ten pages
+_MERGED_PAGES: Final = 32  # each is merged once for every fourfold growth of the store
 
 _TURN_LIKE: Final = frozenset(kind for kind, spec in KINDS.items() if spec.is_turn_like)
 _SELECT: Final = "SELECT kind, namespace, author, text, details, line FROM memory_records"
@@ -54,16 +55,16 @@ def add_entries(connection: sqlite3.Connection, entries: Iterable[Entry]) -> Non
 
 
 def merge_index(connection: sqlite3.Connection, *, first_key: int, last_key: int) -> None:
-    """Let the index go on merging its pieces, by so much as the records of these keys call for.
+    """Let the index go on merging its pieces, by so much as changed records of these keys call for.
 
-    Every piece takes time in every search, so there should be few. Left to itself the index does
+    Every piece takes time in every search, so there should be few. By itself SQLite would do
     several times as much of it where records come one by one: it counts pages, however empty.
     """
     times = last_key // _MERGED_EVERY - (first_key - 1) // _MERGED_EVERY
     if times:
         connection.execute(
             "INSERT INTO memory_words (memory_words, rank) VALUES ('merge', ?)",
-            (times * _MERGED_EVERY,),
+            (times * _MERGED_PAGES,),
         )
 
 

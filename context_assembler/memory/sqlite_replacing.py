@@ -7,6 +7,7 @@ from context_assembler.memory.sqlite_index import (
     add_to_index,
     is_turn_like,
     keys_beside,
+    merge_index,
     take_from_index,
 )
 from context_assembler.memory.sqlite_rows import update_row
@@ -28,6 +29,7 @@ def replace_record(connection: sqlite3.Connection, prepared: PreparedRecord, key
     take_from_index(connection, ordered)
     update_row(connection, prepared, key)
     add_to_index(connection, ordered)
+    merge_index(connection, first_key=key, last_key=key)
     if had_vector or prepared.record.vector is not None:
         note_changed_vectors(connection)
 

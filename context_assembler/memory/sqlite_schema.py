@@ -60,8 +60,8 @@ def _create_index(connection: sqlite3.Connection) -> None:
     """Create the full-text index.
 
     It holds no texts, and no lengths: on short texts a ranking without them is as good, and
-    several times faster. Its pieces are merged by `merge_index`; by itself only where those grow
-    many that no new record asks to merge, such as records that are replaced again and again.
+    several times faster. Its pieces are merged by `merge_index` alone: left to itself, SQLite goes
+    on with what that began whenever something is written, and takes its own time.
     """
     connection.execute(
         """
@@ -71,7 +71,7 @@ def _create_index(connection: sqlite3.Connection) -> None:
         )
         """
     )
-    connection.execute("INSERT INTO memory_words (memory_words, rank) VALUES ('automerge', 8)")
+    connection.execute("INSERT INTO memory_words (memory_words, rank) VALUES ('automerge', 0)")
 
 
 SCHEMA: Final = Schema(

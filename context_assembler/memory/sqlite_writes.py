@@ -7,7 +7,7 @@ from typing import Final
 from context_assembler.errors import VectorModelError
 from context_assembler.memory.preparing import PreparedRecord
 from context_assembler.memory.sqlite_batch import Batch
-from context_assembler.memory.sqlite_index import add_to_index, take_from_index
+from context_assembler.memory.sqlite_index import add_to_index, merge_index, take_from_index
 from context_assembler.memory.sqlite_replacing import keys_told_of, note_changed_vectors
 from context_assembler.memory.sqlite_rows import conditions_of
 from context_assembler.memory.sqlite_schema import read_state, write_state
@@ -101,6 +101,7 @@ def _forget(connection: sqlite3.Connection, memory_id: str) -> bool:
     take_from_index(connection, [key, *beside])
     connection.execute("DELETE FROM memory_records WHERE key = ?", (key,))
     add_to_index(connection, beside)
+    merge_index(connection, first_key=key, last_key=key)
     if had_vector:
         note_changed_vectors(connection)
     return True

@@ -142,10 +142,13 @@ def test_looking_for_twins_and_ids_reads_an_index() -> None:
     assert [plan.partition(" ")[0] for plan in plans] == ["SEARCH", "SEARCH"]
 
 
-def test_records_that_come_one_by_one_leave_few_pieces_in_the_index() -> None:
+def test_records_that_come_and_change_one_by_one_leave_few_pieces_in_the_index() -> None:
     with closing(open_in_memory(SCHEMA)) as connection:
-        for number in range(600):
-            remember(connection, MemoryRecord(text=f"number {number}"))
+        for changes in range(3):
+            for number in range(200):
+                record = MemoryRecord(id=str(number), text=f"number {number} {changes}")
+                remember(connection, record)
+        forget_records(connection, [str(number) for number in range(0, 200, 2)])
 
         (pieces,) = connection.execute(
             "SELECT count(DISTINCT segid) FROM memory_words_idx"
@@ -154,5 +157,5 @@ def test_records_that_come_one_by_one_leave_few_pieces_in_the_index() -> None:
             "SELECT count(*) FROM memory_words WHERE memory_words MATCH 'number'"
         ).fetchone()
 
-        assert pieces <= 20
-        assert found == (600,)
+        assert pieces <= 32
+        assert found == (100,)
