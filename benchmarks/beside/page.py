@@ -51,7 +51,8 @@ Our adapter is `benchmarks/peers/context_assembler_peers.py`: settings as they c
 - `ref-ideal-hysteresis-70` is the harness's own reference: it remembers its last cut, and when over
   budget drops the oldest to 70 % of it.
   In brackets stands what the reference costs at the same fill.
-- *First call* is a new process: imports, tokenizer, 200 messages.
+- *First call* is a new process, compiled to bytecode by an earlier one: imports, tokenizer, 200
+  messages.
 """
 
 
