@@ -6,6 +6,7 @@ from them directly: `tiktoken.get_encoding` is never called, for it reads the ne
 much: it takes twice as long to load.
 """
 
+import os
 import re
 import struct
 import threading
@@ -55,9 +56,6 @@ FAST_ABOVE_CHARS: Final = 2_000_000
 
 _FIELDS: Final = [f"{length}s" for length in range(256)]
 
-_counters: dict[str, CountPiece] = {}
-_loading: Final = threading.Lock()
-
 
 def count_bpe(text: str, *, encoding: str) -> int:
     """Return the number of tokens; text that looks like a special token is ordinary text.
@@ -66,7 +64,7 @@ def count_bpe(text: str, *, encoding: str) -> int:
     characters of one kind; there a token or two may be cut. The first call per encoding loads its
     vocabulary (about a quarter of a second, once per process).
     """
-    count = _counters.get(encoding) or _load(encoding)
+    count = _VOCABULARIES.counters.get(encoding) or _VOCABULARIES.load(encoding)
     if len(text) <= MAX_PIECE_CHARS:
         return count(text)
     return sum(map(count, cut_pieces(repair_surrogates(text))))
@@ -125,9 +123,13 @@ def _find_cut(text: str, start: int) -> int:
 
 
 def load_early(encoding: str) -> None:
-    """Load a vocabulary in a thread of its own, beside whatever is done before the first count."""
-    if encoding not in _counters:
-        threading.Thread(target=_load, args=(encoding,), name="vocabulary").start()
+    """Load a vocabulary in a thread of its own, beside whatever is done before the first count.
+
+    Nothing is done for what is no vocabulary of ours.
+    """
+    if encoding in PATTERNS and encoding not in _VOCABULARIES.begun:
+        _VOCABULARIES.begun.add(encoding)
+        threading.Thread(target=_VOCABULARIES.load, args=(encoding,), name="vocabulary").start()
 
 
 class Vocabulary:
@@ -166,8 +168,27 @@ class Vocabulary:
             self._by_tiktoken.cache_clear()  # few texts need both
 
 
-def _load(encoding: str) -> CountPiece:
-    with _loading:
-        if encoding not in _counters:
-            _counters[encoding] = Vocabulary(encoding).count
-        return _counters[encoding]
+class _Vocabularies:
+    """What of the vocabularies is loaded, each of them once."""
+
+    def __init__(self) -> None:
+        self.counters: dict[str, CountPiece] = {}
+        self.begun: set[str] = set()
+        self._loading = threading.Lock()
+
+    def load(self, encoding: str) -> CountPiece:
+        """Return the count by a vocabulary; whoever else loads one is waited for."""
+        with self._loading:
+            if encoding not in self.counters:
+                self.counters[encoding] = Vocabulary(encoding).count
+            return self.counters[encoding]
+
+    def begin_anew(self) -> None:
+        """Forget who was loading: of a process that is forked only one thread lives on."""
+        self._loading = threading.Lock()
+        self.begun = set(self.counters)
+
+
+_VOCABULARIES: Final = _Vocabularies()
+if hasattr(os, "register_at_fork"):  # not on Windows
+    os.register_at_fork(after_in_child=_VOCABULARIES.begin_anew)

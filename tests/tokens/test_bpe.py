@@ -1,6 +1,9 @@
 import base64
 import hashlib
+import os
 import random
+import subprocess
+import sys
 import threading
 import time
 from importlib import import_module
@@ -137,7 +140,9 @@ def test_lone_surrogates_are_counted() -> None:
 def test_a_vocabulary_is_loaded_once() -> None:
     count_bpe("a", encoding="cl100k_base")
 
-    assert bpe._load("cl100k_base") is bpe._load("cl100k_base")
+    loaded = bpe._VOCABULARIES.load
+
+    assert loaded("cl100k_base") is loaded("cl100k_base")
 
 
 def test_many_threads_may_count_at_once() -> None:
@@ -223,3 +228,50 @@ def test_a_vocabulary_can_be_loaded_before_it_is_needed() -> None:
     bpe.load_early("cl100k_base")
 
     assert count_bpe("Hello", encoding="cl100k_base") == by_tiktoken("Hello")
+
+
+def test_what_is_no_vocabulary_is_not_loaded_before_it_is_needed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    started: list[threading.Thread] = []
+    monkeypatch.setattr(threading.Thread, "start", started.append)
+
+    bpe.load_early("a counter of a user's own")
+
+    assert not started
+
+
+FORKED = """
+import os
+import threading
+from context_assembler.tokens import bpe
+
+bpe.load_early("o200k_base")
+begun = threading.Barrier(2)
+
+def hold():
+    with bpe._VOCABULARIES._loading:
+        begun.wait()
+        begun.wait()
+
+threading.Thread(target=hold).start()
+begun.wait()
+child = os.fork()
+if child == 0:
+    os._exit(bpe.count_bpe("Hello there", encoding="cl100k_base"))
+print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+begun.wait()
+"""
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system does not fork")
+def test_a_process_that_is_forked_while_a_vocabulary_is_loaded_counts() -> None:
+    done = subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", FORKED],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=True,
+    )
+
+    assert done.stdout == "2\n"
