@@ -2,10 +2,11 @@
 
 import sqlite3
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Final
 
 from context_assembler.memory.sqlite_index import kind_tag, namespace_tag
-from context_assembler.values.memories.records import MemoryFilters
+from context_assembler.values.memories.records import NO_FILTERS, MemoryFilters
 
 FLOOR_ROWS: Final = 1_000
 """A word in so many records is never too common to be looked for."""
@@ -124,17 +125,33 @@ def _least_common(
     return None
 
 
+def meets_filters(match: str, filters: MemoryFilters) -> bool:
+    """Whether what matches meets the filters, unless two namespaces share a tag."""
+    if replace(filters, kinds=(), namespaces=()) != NO_FILTERS:
+        return False
+    tags = _tags_of(filters)
+    is_told = len(tags) == bool(filters.kinds) + bool(filters.namespaces)
+    return is_told and match.startswith(" AND ".join(tags))
+
+
 def _selective_tags(
     connection: sqlite3.Connection, filters: MemoryFilters, counts: TermCounts
 ) -> list[str]:
     """Return the conditions that leave few records; the others are left to the rows."""
     most = int(counts.rows * _FILTERED_SHARE) + 1
-    selective: list[str] = []
-    for tags in (
+    return [
+        match for match in _tags_of(filters) if counts.count(connection, match, most=most) < most
+    ]
+
+
+def _tags_of(filters: MemoryFilters) -> list[str]:
+    """Return the conditions that the index can tell, each short enough to be asked for."""
+    tags_by_filter = (
         [namespace_tag(namespace) for namespace in filters.namespaces],
         [kind_tag(kind) for kind in filters.kinds],
-    ):
-        match = f"tags : ({' OR '.join(map(quoted, tags))})"
-        if 0 < len(tags) <= _MOST_TERMS and counts.count(connection, match, most=most) < most:
-            selective.append(match)
-    return selective
+    )
+    return [
+        f"tags : ({' OR '.join(map(quoted, tags))})"
+        for tags in tags_by_filter
+        if 0 < len(tags) <= _MOST_TERMS
+    ]

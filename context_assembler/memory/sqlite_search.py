@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from context_assembler.errors import UnknownMemoryError
-from context_assembler.memory.sqlite_match import TermCounts, match_expression
+from context_assembler.memory.sqlite_match import TermCounts, match_expression, meets_filters
 from context_assembler.memory.sqlite_rows import (
     COLUMNS,
     Row,
@@ -206,11 +206,17 @@ def _rank(
     source, condition, values = _matching(filters)
     # Only the best are read whole: sorting rows with their texts would copy all that match. By the
     # index's own rank all that match would be sorted, to the last: twice the time.
-    rows = connection.execute(
-        f"SELECT memory_words.rowid, {_RANK} AS score FROM {source} "  # noqa: S608 – our own words
-        f"WHERE memory_words MATCH ? AND {condition} ORDER BY score, memory_words.rowid LIMIT ?",
-        (match, *values, limit),
-    )
+    best = f"SELECT memory_words.rowid, {_RANK} AS score FROM {{}} WHERE memory_words MATCH ?"  # noqa: S608 – our own words
+    order = "ORDER BY score, memory_words.rowid LIMIT ?"
+    if meets_filters(match, filters):  # a look at the rows that are found is enough
+        statement = (
+            f"SELECT key, score FROM ({best.format('memory_words')} {order}) "  # noqa: S608 – our own words
+            f"CROSS JOIN memory_records r ON r.key = rowid WHERE {condition}"
+        )
+        rows = connection.execute(statement, (match, limit, *values))
+    else:
+        statement = f"{best.format(source)} AND {condition} {order}"
+        rows = connection.execute(statement, (match, *values, limit))
     return [(key, -score) for key, score in rows]
 
 

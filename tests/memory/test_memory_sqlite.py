@@ -24,7 +24,12 @@ from context_assembler.errors import (
 from context_assembler.memory import SqliteMemoryStore
 from context_assembler.memory.preparing import prepare_record
 from context_assembler.memory.sqlite_index import add_to_index
-from context_assembler.memory.sqlite_match import FLOOR_ROWS, TermCounts, match_expression
+from context_assembler.memory.sqlite_match import (
+    FLOOR_ROWS,
+    TermCounts,
+    match_expression,
+    meets_filters,
+)
 from context_assembler.memory.sqlite_rows import to_moment
 from context_assembler.memory.sqlite_schema import SCHEMA
 from context_assembler.memory.sqlite_search import Recollection, search_records
@@ -389,6 +394,39 @@ def test_the_nearest_that_a_filter_leaves_are_found_however_few() -> None:
             [i for i in range(3_000) if i % 500 in {3, 4}],
         )
         assert nearest(MemoryFilters(namespaces=("elsewhere",)), [])
+
+
+FILTERS_IN_THE_INDEX = {
+    "none": (NO_FILTERS, True),
+    "a namespace": (MemoryFilters(namespaces=("here",)), True),
+    "a namespace and a kind": (MemoryFilters(namespaces=("here",), kinds=("events",)), True),
+    "a kind that most records have": (MemoryFilters(kinds=("memories",)), False),
+    "that kind, in a namespace": (
+        MemoryFilters(namespaces=("here",), kinds=("memories",)),
+        False,
+    ),
+    "more namespaces than are asked for": (
+        MemoryFilters(namespaces=tuple(f"here{i}" for i in range(40))),
+        False,
+    ),
+    "another condition beside": (
+        MemoryFilters(namespaces=("here",), excluded_ids=("a",)),
+        False,
+    ),
+}
+
+
+@pytest.mark.parametrize(
+    ("filters", "is_met"), FILTERS_IN_THE_INDEX.values(), ids=FILTERS_IN_THE_INDEX.keys()
+)
+def test_the_index_tells_some_filters_alone(filters: MemoryFilters, is_met: bool) -> None:
+    with closing(open_in_memory(SCHEMA)) as connection:
+        remember(connection, [MemoryRecord(text=f"pear {i}") for i in range(9)])
+
+        match = match_expression(connection, ["pear"], filters, TermCounts())
+
+        assert match is not None
+        assert meets_filters(match, filters) == is_met
 
 
 def test_a_word_that_is_everywhere_ranks_nothing_and_finds_the_newest() -> None:
