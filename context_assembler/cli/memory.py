@@ -27,6 +27,7 @@ from context_assembler.memory_assembler import (
     DEFAULT_MAX_TOKENS,
     MemoryAssembler,
 )
+from context_assembler.memory_assembler.arguments import check_words
 from context_assembler.ports import OpenedMemoryStore
 from context_assembler.values.memories.codec import encode_memory
 from context_assembler.values.memories.kinds import KINDS, check_kind
@@ -94,8 +95,10 @@ def add(
     as_json: JsonFlag = False,
 ) -> None:
     """Remember one text."""
+    said = read_text(Path("-")).rstrip("\n") if text == "-" else text
+    check_words("TEXT", said)
     record = MemoryRecord(
-        text=read_text(Path("-")).rstrip("\n") if text == "-" else text,
+        text=said,
         kind=check_kind(kind),
         namespace=namespace or "",
         author=author,

@@ -8,7 +8,7 @@ def nearest(word: str, known: Collection[str], *, count: int = 3) -> list[str]:
     from difflib import get_close_matches  # noqa: PLC0415 - most names are known
 
     lowered = {name.lower(): name for name in known}
-    return [lowered[hit] for hit in get_close_matches(word.lower(), lowered, n=count, cutoff=0.5)]
+    return [lowered[hit] for hit in get_close_matches(word.lower(), lowered, n=count, cutoff=0.55)]
 
 
 def is_misspelt(word: str, known: Collection[str]) -> bool:

@@ -36,6 +36,7 @@ from context_assembler.values.task_stack import TaskStack
 DEFAULT_LIMIT: Final = 20
 DEFAULT_MAX_TOKENS: Final = 2_000
 MAX_LIMIT: Final = 10_000
+_COUNT: Final = partial(count_bpe, encoding="o200k_base")
 
 
 class MemoryAssembler:
@@ -52,6 +53,7 @@ class MemoryAssembler:
             remembered records theirs.
         counter: What `max_tokens` is counted with; by default exactly, with OpenAI's o200k.
         masks_secrets: Whether secrets in records are masked before they are shown.
+        merges_alike: From which likeness on (such as 0.9) what is remembered counts as a duplicate.
         clock: Seconds since 1970: what is recent, and what relative times are told from.
         sleep: Returns after so many seconds; sources have no longer to answer.
     """
@@ -65,6 +67,7 @@ class MemoryAssembler:
         embed: Embed | None = None,
         counter: TokenCounter | None = None,
         masks_secrets: bool = True,
+        merges_alike: float | None = None,
         clock: Clock = time.time,
         sleep: Sleep = asyncio.sleep,
     ) -> None:
@@ -72,10 +75,11 @@ class MemoryAssembler:
         self._sources = self._open.by_name
         self.settings = recall_preset(preset) if settings is None else settings
         self._embed = embed
-        self._count: CountText = (
-            partial(count_bpe, encoding="o200k_base") if counter is None else counter.count_text
-        )
+        self._count: CountText = counter.count_text if counter else _COUNT
         self._masks_secrets = masks_secrets
+        self._remember = partial(
+            remember_records, embed=embed, masks_secrets=masks_secrets, merges_alike=merges_alike
+        )
         self._clock = clock
         self._sleep = sleep
 
@@ -99,8 +103,7 @@ class MemoryAssembler:
             context_types: The kinds to look for; by default all.
             limit: The most records to show.
             filters: Which records may be found at all.
-            settings: For this call.
-            counter: For this call.
+            settings, counter: For this call.
 
         Raises:
             InvalidContextTypeError: There is no such kind.
@@ -192,12 +195,11 @@ class MemoryAssembler:
         """
         check_number("max_tokens", max_tokens)
         task = write_task_path(stack, max_tokens=max_tokens, count_text=self._count)
-        room_tokens = max_tokens - self._count(f"{task.markdown}\n\n")
         recalled = await self.assemble_context(
             "" if stack.current is None else stack.current.goal,
             context_types=context_types,
             limit=limit,
-            max_tokens=max(room_tokens, 1),
+            max_tokens=max(max_tokens - self._count(f"{task.markdown}\n\n"), 1),
             filters=filters,
         )
         return join_task_path(task, recalled, max_tokens=max_tokens, count_text=self._count)
@@ -223,8 +225,9 @@ class MemoryAssembler:
         """
         check_number("limit", limit, most=MAX_LIMIT)
         check_number("max_tokens", max_tokens)
-        signals = context.signals or read_signals("")
-        return self._recalling(signals, limit=limit, max_tokens=max_tokens).update(context, event)
+        return self._recalling(context.signals, limit=limit, max_tokens=max_tokens).update(
+            context, event
+        )
 
     async def compress(
         self,
@@ -242,8 +245,7 @@ class MemoryAssembler:
             InvalidParameterError: `target_tokens` is out of its range.
         """
         check_number("target_tokens", target_tokens)
-        signals = context.signals or read_signals("")
-        recall = self._recalling(signals, limit=MAX_LIMIT, max_tokens=target_tokens)
+        recall = self._recalling(context.signals, limit=MAX_LIMIT, max_tokens=target_tokens)
         return await recall.compress(context, condense=summarizer)
 
     async def remember(self, records: Memorable) -> list[Remembered]:
@@ -254,9 +256,7 @@ class MemoryAssembler:
             EmbeddingError: The model that is to place them cannot be used.
             StoreError: The store cannot keep them.
         """
-        return await remember_records(
-            self._sources.values(), records, embed=self._embed, masks_secrets=self._masks_secrets
-        )
+        return await self._remember(self._sources.values(), records)
 
     async def forget(self, memory_ids: str | Iterable[str]) -> list[str]:
         """Remove records from every source that keeps any; return the ids of those that were there.
@@ -282,7 +282,7 @@ class MemoryAssembler:
 
     def _recalling(
         self,
-        signals: Signals,
+        signals: Signals | None,
         *,
         limit: int,
         max_tokens: int,
@@ -290,7 +290,7 @@ class MemoryAssembler:
         counter: TokenCounter | None = None,
     ) -> Recalling:
         return Recalling(
-            signals=signals,
+            signals=signals or read_signals(""),
             settings=settings or self.settings,
             now=self._now(),
             limit=limit,

@@ -60,3 +60,15 @@ def check_text(name: str, given: object) -> None:
         raise InvalidParameterError(
             name, given, rule="must be text", remedy="Pass a string; '' for nothing."
         )
+
+
+def check_likeness(name: str, given: object) -> None:
+    """Refuse what is no likeness of texts that say the same.
+
+    Raises:
+        InvalidParameterError: It is not from 0.5 to 1.
+    """
+    if not isinstance(given, int | float) or not 0.5 <= given <= 1:
+        raise InvalidParameterError(
+            name, given, rule="must be from 0.5 to 1", remedy="Pass such as 0.9, or None."
+        )

@@ -6,6 +6,8 @@ from typing import Protocol, TypeAlias, runtime_checkable
 
 from context_assembler.errors import ConfigurationError
 from context_assembler.memory.preparing import may_hold_secret
+from context_assembler.memory_assembler.arguments import check_likeness
+from context_assembler.memory_assembler.merging import Alike, find_alike, tell_all
 from context_assembler.ports import Embed, MemorySource
 from context_assembler.values.memories.records import MemoryRecord, Remembered
 from context_assembler.values.texts.secret_masking import mask_secrets
@@ -27,19 +29,32 @@ async def remember_records(
     *,
     embed: Embed | None,
     masks_secrets: bool,
+    merges_alike: float | None = None,
 ) -> list[Remembered]:
     """Keep records in the first source that keeps any.
 
     A record without a vector gets one where there is a model; no secret is shown to the model.
 
+    Args:
+        merges_alike: From which likeness on a record is not kept beside one that is there.
+
     Raises:
         ConfigurationError: No source keeps records, or something among them is neither.
+        InvalidParameterError: `merges_alike` is no likeness.
     """
+    if merges_alike is not None:
+        check_likeness("merges_alike", merges_alike)
     store = _keeping(sources)[0]
     records = [_record(one) for one in _listed(given)]
+    alike = Alike()
+    if merges_alike is not None and isinstance(store, MemorySource):
+        shown = [replace(r, text=_unsecret(r.text, masks_secrets=masks_secrets)) for r in records]
+        alike = await find_alike(store, shown, least=merges_alike)
+    spared = {*alike.kept, *alike.first}
+    new = [record for at, record in enumerate(records) if at not in spared]
     if embed is not None:
-        records = await _placed(records, embed, masks_secrets=masks_secrets)
-    return await store.remember(records)
+        new = await _placed(new, embed, masks_secrets=masks_secrets)
+    return tell_all(alike, await store.remember(new), count=len(records))
 
 
 async def forget_memories(

@@ -16,6 +16,7 @@ from context_assembler.errors import (
     UnknownMemoryError,
     VectorModelError,
 )
+from context_assembler.memory_assembler import MemoryAssembler
 from context_assembler.ports import MemorySource, MemoryStore
 from context_assembler.values.memories.metadata import CodeMetadata, ExperienceMetadata
 from context_assembler.values.memories.records import MemoryFilters, MemoryRecord, Retention
@@ -190,6 +191,29 @@ async def test_what_was_said_already_is_not_kept_twice(store: MemoryStore) -> No
     assert [row.outcome for row in again] == ["duplicate", "added", "added", "added"]
     assert again[0].id == first.id
     assert (await store.get(first.id)).importance == 0.8
+
+
+async def test_what_is_nearly_the_same_is_merged_where_that_is_wanted(store: MemoryStore) -> None:
+    said = "The deployment of the billing service runs every Friday at noon, after the backup."
+    again = said.replace("noon", "noon sharp")
+    await store.remember([MemoryRecord(id="first", text=said)])
+    recall = MemoryAssembler(store, merges_alike=0.9)
+
+    kept = await recall.remember(
+        [
+            again,
+            "Something else entirely: tea is at four.",
+            "Something else entirely! tea is at four.",
+            MemoryRecord(text=again, namespace="elsewhere"),
+            MemoryRecord(text=again, kind="events", session_id="s"),
+            MemoryRecord(id="own", text=again),
+        ]
+    )
+
+    assert [row.outcome for row in kept] == ["duplicate", "added", "duplicate", *["added"] * 3]
+    assert (kept[0].id, kept[2].id) == ("first", kept[1].id)
+    assert kept[0].notices == ("Nearly the same is kept as first.",)
+    assert len(await everything(store)) == 5
 
 
 async def test_the_same_code_in_two_files_is_two_records(store: MemoryStore) -> None:

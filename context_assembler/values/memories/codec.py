@@ -18,6 +18,7 @@ from context_assembler.values.memories.metadata import Metadata
 from context_assembler.values.memories.records import USUAL_IMPORTANCE, MemoryRecord
 from context_assembler.values.memories.vectors import Vector
 from context_assembler.values.parts import Json
+from context_assembler.values.texts.cleaning import clean_text
 
 MEMORY_FORMAT_VERSION: Final = 1
 
@@ -130,7 +131,8 @@ def read_memories(lines: Iterable[bytes], *, name: str = "The memories") -> Iter
         name: What to call the source in errors.
 
     Raises:
-        MemoryFormatError: A line is no memory, or of a newer version; the error names it.
+        MemoryFormatError: A line is no memory, says nothing, or is of a newer version; the error
+            names it.
     """
     for number, line in enumerate(lines, start=1):
         if line.strip():
@@ -139,7 +141,9 @@ def read_memories(lines: Iterable[bytes], *, name: str = "The memories") -> Iter
 
 def _read_line(line: bytes, name: str, number: int) -> MemoryRecord:
     try:
-        return decode_memory(load_bounded_json(line), where=name, line=number)
+        return _saying_something(
+            decode_memory(load_bounded_json(line), where=name, line=number), name, number
+        )
     except MemoryFormatError:
         raise
     except AssemblyError as error:
@@ -150,6 +154,14 @@ def _read_line(line: bytes, name: str, number: int) -> MemoryRecord:
         raise MemoryFormatError(
             where=name, line=number, reason=f"not JSON ({error})", remedy=_CORRECT
         ) from None
+
+
+def _saying_something(record: MemoryRecord, name: str, number: int) -> MemoryRecord:
+    if not clean_text(record.text).strip():
+        raise MemoryFormatError(
+            where=name, line=number, reason="text: it says nothing", remedy=_CORRECT
+        )
+    return record
 
 
 class _NewerVersionError(FieldError):
