@@ -170,7 +170,7 @@ class ContextPipeline:
             epoch=gathered.epoch(sent, files=files),
             epoch_before=gathered.last_call.sent,
         )
-        cut_tokens = sum(map(gathered.counter.count_message, cut.messages))
+        cut_tokens = sum(map(gathered.counter.count_message, cut.messages)) + cut.spare_tokens
         return Made(context=context, way=gathered, shaped=shaped, cut_tokens=cut_tokens)
 
     def prepare(

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from datetime import timedelta
 from itertools import pairwise, product
+from statistics import median
 from typing import Any
 
 import pytest
@@ -217,7 +218,7 @@ async def test_cuts_in_steps_keep_more_of_the_prefix_than_cuts_at_every_call() -
 
     in_steps, at_every_call = simulation.runs
     assert in_steps.written_tokens < at_every_call.written_tokens
-    assert in_steps.steps[-1].shared_share > 0.5
+    assert median(step.shared_share for step in in_steps.steps) > 0.5
     assert (
         in_steps.shared_tokens / in_steps.tokens
         > at_every_call.shared_tokens / at_every_call.tokens

@@ -153,7 +153,7 @@ def _is_settled(made: Made, truncation: TruncationSettings) -> bool:
         or told.plan.added
         or any(tool.is_deferred for tool in told.plan.declared)
         or (draft.parameters.thinking_budget and "budget" in draft.limits.thinking.kinds)
-        or (context.metadata.truncated and not (is_growing and 0 < level < _LEVELS))
+        or (context.metadata.truncated and not (is_growing and 0 < abs(level) < _LEVELS))
         or any(_is_of_this_call(row) for row in context.report.entries)
     )
 

@@ -15,12 +15,14 @@ class Truncation:
     """A history that fits.
 
     `entries` has one row for every message that was shortened or dropped. `level` is the checkpoint
-    the cut was made at: 0 means untouched; the same level means the same cut.
+    the cut was made at: 0 means untouched; the same level means the same cut. It holds until messages
+    behind it leave less than `spare_tokens` of the room: what it left is taken for so much more.
     """
 
     messages: tuple[Message, ...]
     entries: tuple[ReportEntry, ...] = ()
     level: int = 0
+    spare_tokens: int = 0
 
 
 class Truncate(Protocol):

@@ -1,18 +1,21 @@
-"""Where a history may be cut, so that between two cuts every payload only grows.
+"""Where a history is cut, so that between two cuts every payload only grows.
 
-A *level* is a place to cut that follows from the beginning of the history alone: messages that
-come later never move it. As long as one level fits, each step sends what the step before sent plus
-what is new, whichever process it runs in and whatever was computed before.
+A *checkpoint* is a place in the history where what is sent has to be cut, and that cut. Both follow
+from what stands before it: messages that come later never move it. Until the next one each step sends
+what the step before sent plus what is new, whichever process it runs in and whatever was computed
+before.
 """
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterable, Iterator
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
 from context_assembler.truncation.history import MeasuredHistory, Rules
 
-_SUBSTANTIAL_SHARE: Final = 0.5  # of a step: what a rewrite frees at the least
+_SUBSTANTIAL_SHARE: Final = 0.75  # of a step: what a cut frees at the least
+_LEAST_SHARE: Final = 0.5  # of what a cut could free, where the last exchange leaves no step
+_MOST_OF_FREE_SHARE: Final = 0.9  # what a cut frees where the last exchange leaves no step
 _INDEX_BITS: Final = 23  # two boundaries and a stage stay exact in a JSON number
 
 
@@ -20,9 +23,9 @@ _INDEX_BITS: Final = 23  # two boundaries and a stage stay exact in a JSON numbe
 class Cut:
     """Everything loose before `kept_from` is dropped, bulky results before `whole_from` are stubs.
 
-    `level` is the number of the checkpoint, `None` for a cut between the checkpoints; `stage` says
-    how far what is left had to be shortened; `drops_opening` that the opening, which the strategy
-    keeps, is not.
+    `level` is the number of the checkpoint, `None` for a cut that is made at none; `stage` says how
+    far what is left had to be shortened; `drops_opening` that the opening, which the strategy keeps,
+    is not.
     """
 
     kept_from: int
@@ -41,173 +44,187 @@ class Cut:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Grid:
-    """How far apart checkpoints lie, and how far ahead of the dropped zone results are shortened."""
+class Checkpoint:
+    """A cut, and how many exchanges there are when it is made first.
 
-    step_tokens: int
-    ahead_tokens: int
-
-
-def cuts_that_fit(
-    history: MeasuredHistory,
-    *,
-    rules: Rules,
-    grid: Grid,
-    room_tokens: int,
-    marker_tokens: int,
-    window_from: int = 0,
-) -> Iterator[Cut]:
-    """Yield cuts whose tokens fit, the one to prefer first.
-
-    First the checkpoints; where an exchange is too large for them, checkpoints that lie closer;
-    then, before the last but one exchange is dropped as well, stubs for everything but the last;
-    but never these where there is an opening to give up.
-
-    Args:
-        marker_tokens: What the line for left-out messages costs at most.
-        window_from: Everything loose before this boundary is dropped in any case.
+    Attributes:
+        cut: `None` where no cut is enough.
+        has_opening: Whether it is a cut of the history with its opening.
+        freed_tokens: What it frees at the least; the next checkpoint is where more has to go.
     """
-    excess_tokens = history.total_tokens - room_tokens
-    search = _Search(
-        history=history,
-        rules=rules,
-        step_tokens=grid.step_tokens,
-        marker_tokens=marker_tokens,
-        window_from=window_from,
-    )
-    if window_from and search.freed_tokens(window_from, 0) >= excess_tokens:
-        yield Cut(kept_from=window_from, whole_from=window_from)
-    coarse = list(search.checkpoints(grid.step_tokens, 0)) if grid.step_tokens > 1 else []
-    yield from search.levels(coarse, grid, excess_tokens=excess_tokens)
-    # Closer checkpoints matter only around what has to go; they start at a coarse one before it.
-    useful_from = bisect_left(history.loose, excess_tokens - grid.ahead_tokens)
-    start = max((c for c in coarse if c <= useful_from), default=0) if coarse else useful_from - 1
-    for finer in _finer_grids(grid):
-        yield from search.closer_cuts(finer, max(start, 0), excess_tokens=excess_tokens)
-    if not history.has_opening:
-        yield from search.stubs_before_last(excess_tokens)
 
-
-def _finer_grids(grid: Grid) -> Iterator[Grid]:
-    step_tokens, ahead_tokens = grid.step_tokens, grid.ahead_tokens
-    if step_tokens == 1:
-        yield grid
-    while step_tokens > 1 or ahead_tokens > 0:
-        step_tokens, ahead_tokens = max(1, step_tokens // 2), ahead_tokens // 2
-        yield Grid(step_tokens=step_tokens, ahead_tokens=ahead_tokens)
+    exchanges: int
+    cut: Cut | None
+    has_opening: bool
+    freed_tokens: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Search:
-    history: MeasuredHistory
+class Measures:
+    """What cuts go by.
+
+    Attributes:
+        step_tokens: What a cut frees beyond what has to go.
+        marker_tokens: What the line for left-out messages costs at most.
+    """
+
     rules: Rules
+    room_tokens: int
     step_tokens: int
     marker_tokens: int
-    window_from: int
 
-    def freed_tokens(self, kept_from: int, whole_from: int) -> int:
+
+def find_checkpoints(
+    whole: MeasuredHistory, opened: MeasuredHistory, measures: Measures
+) -> list[Checkpoint]:
+    """Return the checkpoints of a history, oldest first.
+
+    Args:
+        opened: The same history with its opening as anchors; `whole` where it has none. Once a cut
+            could free no step beside the opening, that is given up for good.
+    """
+    found: list[Checkpoint] = []
+    history, freed_tokens = opened, 0
+    while (
+        count := bisect_right(whole.ends, measures.room_tokens + freed_tokens, lo=_after(found))
+    ) < len(whole.ends):
+        cutter = Cutter(history=history, count=count, measures=measures)
+        if history.has_opening and not cutter.leaves_a_step:
+            history = whole
+            cutter = replace(cutter, history=whole)
+        cut = cutter.stepped(len(found) + 1)
+        if cut is not None:
+            freed_tokens = cutter.freed_tokens(cut)
+            cut = replace(cut, level=len(found) + 1, drops_opening=history is not opened)
+        found.append(
+            Checkpoint(
+                exchanges=count,
+                cut=cut,
+                has_opening=history.has_opening,
+                freed_tokens=freed_tokens,
+            )
+        )
+    return found
+
+
+def _after(found: Sequence[Checkpoint]) -> int:
+    return found[-1].exchanges + 1 if found else 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cutter:
+    """Cuts a history that ends behind its first `count` exchanges, and never the last of these."""
+
+    history: MeasuredHistory
+    count: int
+    measures: Measures
+
+    @property
+    def excess_tokens(self) -> int:
+        """What has to go."""
+        return self.history.ends[self.count] - self.measures.room_tokens
+
+    @property
+    def leaves_a_step(self) -> bool:
+        """Whether a step can be free beside what has to stay.
+
+        Where nothing may go yet the opening is not complete: what comes next may belong to it.
+        """
+        is_complete = self.history.loose[self.count] > 0
+        return is_complete and self._free_tokens >= self.measures.step_tokens
+
+    @property
+    def _free_tokens(self) -> int:
+        """What can be free beside the anchors, the user's last message and the last exchange."""
+        last = self.count - 1
+        return self._freed_tokens(last, last) - self.excess_tokens
+
+    def stepped(self, number: int) -> Cut | None:
+        """Return the cut that frees about a step, or most of what can be free.
+
+        It frees whole steps, counted from the start, so that there is at most one cut for each step
+        that has to go; after a cut that could not, it frees the more. `None` where nothing but
+        shortening the last exchange helps.
+
+        Args:
+            number: Of this cut, from 1.
+        """
+        excess_tokens, step_tokens = self.excess_tokens, self.measures.step_tokens
+        most_tokens = max(0, int(self._free_tokens * _MOST_OF_FREE_SHARE))
+        owed_tokens = max(number, -(-excess_tokens // step_tokens)) * step_tokens - excess_tokens
+        gain_tokens, share = max(step_tokens, min(owed_tokens, most_tokens)), _SUBSTANTIAL_SHARE
+        owed_tokens = min(owed_tokens, gain_tokens)
+        if not self.leaves_a_step:
+            gain_tokens, share, owed_tokens = most_tokens, _LEAST_SHARE, 0
+        while gain_tokens:
+            cut = self.freeing(excess_tokens + gain_tokens)
+            if cut is not None:
+                least_tokens = max(owed_tokens, int(min(gain_tokens, step_tokens) * share))
+                return self._smaller(cut, least_tokens=excess_tokens + least_tokens)
+            gain_tokens //= 2
+            owed_tokens = 0
+        return self.exact()
+
+    def exact(self) -> Cut | None:
+        """Return the cut that frees what has to go, and leaves stubs of a step at the most."""
+        loose, last = self.history.loose, self.count - 1
+        ahead_tokens = self.measures.step_tokens
+        while ahead_tokens:
+            ahead = bisect_right(loose, self.excess_tokens + ahead_tokens, hi=self.count + 1) - 1
+            cut = self._freeing(self.excess_tokens, whole_from=ahead) if ahead < last else None
+            if cut is not None:
+                return cut
+            ahead_tokens //= 2
+        return self._freeing(self.excess_tokens, whole_from=last)
+
+    def freeing(self, wanted_tokens: int) -> Cut | None:
+        """Return the cut that frees so much; half of what it leaves stays whole, or the last exchange."""
+        loose, last = self.history.loose, self.count - 1
+        left_tokens = loose[self.count] - wanted_tokens
+        whole_tokens = max(left_tokens // 2, loose[self.count] - loose[last])
+        whole_from = bisect_left(loose, loose[self.count] - whole_tokens, hi=last)
+        return self._freeing(wanted_tokens, whole_from=whole_from)
+
+    def _freeing(self, wanted_tokens: int, *, whole_from: int) -> Cut | None:
+        """Return the cut that keeps most: stubs before a boundary first, then the oldest go."""
+        if not self.measures.rules.shortens:
+            kept_from = self._kept_from(wanted_tokens, whole_from=0)
+            return None if kept_from is None else Cut(kept_from=kept_from, whole_from=kept_from)
+        savings = self.history.savings
+        if savings[whole_from] >= wanted_tokens:
+            return Cut(kept_from=0, whole_from=bisect_left(savings, wanted_tokens))
+        kept_from = self._kept_from(wanted_tokens, whole_from=whole_from)
+        if kept_from is None:
+            return None
+        return Cut(kept_from=kept_from, whole_from=max(kept_from, whole_from))
+
+    def freed_tokens(self, cut: Cut) -> int:
+        """Return what a cut frees at the least."""
+        return self._freed_tokens(cut.kept_from, cut.whole_from)
+
+    def _kept_from(self, wanted_tokens: int, *, whole_from: int) -> int | None:
+        last = self.count - 1
+        if last == 0 or self._freed_tokens(last, whole_from) < wanted_tokens:
+            return None
+        boundaries = range(last + 1)
+        return bisect_left(
+            boundaries, wanted_tokens, lo=1, key=lambda b: self._freed_tokens(b, whole_from)
+        )
+
+    def _freed_tokens(self, kept_from: int, whole_from: int) -> int:
         """Return what a cut frees at the least; never less for a later `kept_from` above 0."""
-        history = self.history
+        history, measures = self.history, self.measures
         freed = history.freed_by_dropping(kept_from)
         if whole_from > kept_from:
             freed += history.savings[whole_from] - history.savings[kept_from]
-        return freed - (self.marker_tokens if kept_from and self.rules.marks else 0)
+        return freed - (measures.marker_tokens if kept_from and measures.rules.marks else 0)
 
-    def levels(
-        self, checkpoints: Iterable[int], grid: Grid, *, excess_tokens: int
-    ) -> Iterator[Cut]:
-        """Yield the levels that free enough, lowest first; each frees substantially more."""
-        least_gain_tokens = grid.step_tokens * _SUBSTANTIAL_SHARE
-        freed_so_far = 0
-        for level, checkpoint in enumerate(checkpoints, start=1):
-            cut = self._cut_at(checkpoint, grid)
-            if cut is None:
-                return
-            freed = self.freed_tokens(cut.kept_from, cut.whole_from)
-            if freed < freed_so_far + least_gain_tokens:
-                continue
-            freed_so_far = freed
-            if freed >= excess_tokens:
-                yield cut if self.window_from else replace(cut, level=level)
-
-    def closer_cuts(self, grid: Grid, start: int, *, excess_tokens: int) -> Iterator[Cut]:
-        """Yield cuts between the checkpoints that free enough, keeping most first."""
-        for checkpoint in self.checkpoints(grid.step_tokens, start):
-            cut = self._cut_at(checkpoint, grid)
-            if cut is None:
-                return
-            if self.freed_tokens(cut.kept_from, cut.whole_from) >= excess_tokens:
-                yield from self._with_stubs_before(cut, excess_tokens=excess_tokens)
-                yield cut
-
-    def _with_stubs_before(self, cut: Cut, *, excess_tokens: int) -> Iterator[Cut]:
-        """Yield a cut that keeps, as stubs, the newest of what the cut would drop, if that fits.
-
-        How much follows from what lies before the cut alone, so that both last equally long: as
-        much as leaves a step of the room free.
-        """
-        history = self.history
-        room_tokens = history.loose[-1] - excess_tokens
-
-        def stubbed_tokens(boundary: int) -> int:
-            return history.loose[boundary] - history.savings[boundary]
-
-        kept_from = bisect_left(
-            range(cut.kept_from),
-            stubbed_tokens(cut.kept_from) - (room_tokens - self.step_tokens),
-            key=stubbed_tokens,
-        )
-        fuller = replace(cut, kept_from=max(kept_from, self.window_from))
-        if fuller.kept_from < cut.kept_from and (
-            self.freed_tokens(fuller.kept_from, fuller.whole_from) >= excess_tokens
-        ):
-            yield fuller
-
-    def stubs_before_last(self, excess_tokens: int) -> Iterator[Cut]:
-        """Yield cuts that shorten every bulky result before the last exchange, keeping most first."""
-        last = self.history.last
-        if self.rules.shortens and self.history.savings[last] >= excess_tokens:
-            yield Cut(kept_from=0, whole_from=last)
-        enough = bisect_left(
-            range(last + 1), excess_tokens, lo=1, key=lambda b: self.freed_tokens(b, last)
-        )
-        for boundary in range(max(enough, self.window_from), last + 1):
-            yield Cut(kept_from=boundary, whole_from=max(boundary, last))
-
-    def checkpoints(self, step_tokens: int, start: int) -> Iterator[int]:
-        """Yield boundaries a step apart, oldest first; before an exchange that dwarfs the step."""
-        loose, last = self.history.loose, self.history.last
-        before = start
-        while True:
-            behind = bisect_left(loose, loose[before] + step_tokens, lo=before + 1)
-            if behind > last + 1:
-                return
-            in_front = behind - 1
-            leap = loose[behind] - loose[in_front] > step_tokens * _SUBSTANTIAL_SHARE
-            advance = loose[in_front] - loose[before] >= step_tokens * _SUBSTANTIAL_SHARE
-            if leap and advance and in_front > before:
-                before = in_front
-            elif behind <= last:
-                before = behind
-            else:
-                return
-            yield before
-
-    def _cut_at(self, checkpoint: int, grid: Grid) -> Cut | None:
-        """Return the cut at a checkpoint; `None` where the history does not yet decide it."""
-        history = self.history
-        if not self.rules.shortens:
-            kept_from = max(checkpoint, self.window_from)
-            return Cut(kept_from=kept_from, whole_from=kept_from)
-        wanted_tokens = history.loose[checkpoint]
-        ahead_of = wanted_tokens + grid.ahead_tokens
-        if checkpoint == history.last or ahead_of >= history.loose[-1]:
-            return None
-        whole_from = bisect_right(history.loose, ahead_of) - 1
-        if history.savings[whole_from] >= wanted_tokens:
-            enough = bisect_left(history.savings, wanted_tokens)
-            return Cut(kept_from=0, whole_from=enough)
-        kept_from = bisect_left(
-            range(whole_from), wanted_tokens, lo=1, key=lambda b: self.freed_tokens(b, whole_from)
-        )
-        return Cut(kept_from=kept_from, whole_from=whole_from)
+    def _smaller(self, cut: Cut, *, least_tokens: int) -> Cut:
+        """Return the cut that spares one exchange more, if only as stubs, where that frees enough."""
+        if not cut.kept_from:
+            smaller = Cut(kept_from=0, whole_from=cut.whole_from - 1)
+        else:
+            kept_from = cut.kept_from - 1 if self.history.loose[cut.kept_from - 1] else 0
+            shortens = self.measures.rules.shortens
+            smaller = Cut(kept_from=kept_from, whole_from=cut.whole_from if shortens else kept_from)
+        return smaller if self.freed_tokens(smaller) >= least_tokens else cut

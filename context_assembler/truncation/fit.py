@@ -1,14 +1,20 @@
 """A history made to fit by a strategy's rules."""
 
-from collections.abc import Callable, Sequence
-from dataclasses import replace
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from functools import partial
-from typing import Final
+from typing import Final, Protocol, TypeAlias
 
 from context_assembler.ports import TokenCounter, Truncation
-from context_assembler.truncation.apply import Stubs, carry_out, marker_message
-from context_assembler.truncation.checkpoints import Cut, Grid, cuts_that_fit
-from context_assembler.truncation.fullest import Carry, Fitting, fullest
+from context_assembler.truncation.apply import CarriedOut, Stubs, carry_out, marker_message
+from context_assembler.truncation.checkpoints import (
+    Checkpoint,
+    Cut,
+    Cutter,
+    Measures,
+    find_checkpoints,
+)
+from context_assembler.truncation.fullest import Fitting, fullest
 from context_assembler.truncation.history import MeasuredHistory, Rules, is_user, measure
 from context_assembler.truncation.overflow import relieve
 from context_assembler.values.message_counts import count_each
@@ -16,6 +22,16 @@ from context_assembler.values.messages import Message
 from context_assembler.values.options import TruncationSettings
 
 _MANY_MESSAGES: Final = 9_999_999
+_SPARE_PARTS: Final = (32, 16, 8, 4)  # of the room, where a cut takes more than it should
+_Found: TypeAlias = tuple[MeasuredHistory, Fitting]
+
+
+class CarryOut(Protocol):
+    """Carries a cut of a history out."""
+
+    def __call__(self, history: MeasuredHistory, cut: Cut, /, *, window_from: int) -> CarriedOut:
+        """Return what the cut leaves."""
+        ...
 
 
 def fit_history(
@@ -48,9 +64,25 @@ def fit_history(
     whole = measured()
     opening_tokens = opening_tokens_of(whole, room_tokens, settings=settings, rules=rules)
     opened = measured(opening_tokens=opening_tokens) if opening_tokens else whole
-    cut = partial(_cut, room_tokens=room_tokens, counter=counter, settings=settings, rules=rules)
-    done, found = choose_cut(cut, whole, opened, is_stable=settings.cache_stable)
-    return Truncation(messages=done.messages, entries=done.sorted_entries, level=found.identity)
+    stubs: Stubs = {}
+    fitter = Fitter(
+        rules=rules,
+        room_tokens=room_tokens,
+        counter=counter,
+        settings=settings,
+        carry=partial(
+            carry_out, rules=rules, stub_tokens=settings.stub_tokens, counter=counter, stubs=stubs
+        ),
+    )
+    checkpoint = fitter.checkpoints(whole, opened)[-1]
+    done, cut = fitter.fit(whole, opened, checkpoint)
+    most_tokens = sum(message_tokens) - checkpoint.freed_tokens
+    return Truncation(
+        messages=done.messages,
+        entries=done.sorted_entries,
+        level=cut.identity,
+        spare_tokens=most_tokens - done.tokens if cut.level is not None else 0,
+    )
 
 
 def opening_tokens_of(
@@ -66,146 +98,127 @@ def opening_tokens_of(
     return max(0, int(share * (room_tokens - history.head_tokens)))
 
 
-def choose_cut(
-    cut: Callable[[MeasuredHistory], Fitting | None],
-    whole: MeasuredHistory,
-    opened: MeasuredHistory,
-    *,
-    is_stable: bool,
-) -> Fitting:
-    """Return the cut of a history that keeps the opening; without checkpoints the fuller cut.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fitter:
+    """Makes the beginnings of one session fit a room."""
 
-    Args:
-        opened: The same history with its opening as anchors, where it has one.
-    """
-    with_opening = cut(opened) if opened.has_opening else None
-    if with_opening is not None and is_stable:
-        return with_opening
-    without = cut(whole)
-    assert without is not None
-    if with_opening is not None and with_opening[0].kept_tokens >= without[0].kept_tokens:
-        return with_opening
-    return without[0], replace(without[1], drops_opening=opened.has_opening)
+    rules: Rules
+    room_tokens: int
+    counter: TokenCounter
+    settings: TruncationSettings
+    carry: CarryOut
 
+    def checkpoints(
+        self, whole: MeasuredHistory, opened: MeasuredHistory, *, spare_tokens: int = 0
+    ) -> list[Checkpoint]:
+        """Return the checkpoints of a history, oldest first.
 
-def _cut(
-    history: MeasuredHistory,
-    *,
-    room_tokens: int,
-    counter: TokenCounter,
-    settings: TruncationSettings,
-    rules: Rules,
-) -> Fitting | None:
-    window_from = window_start(history, settings.window_turns) if rules.has_window else 0
-    stubs: Stubs = {}
-    return fitting_cut(
-        history,
-        carry=partial(
-            carry_out,
-            history,
-            rules=rules,
-            stub_tokens=settings.stub_tokens,
-            counter=counter,
-            window_from=window_from,
-            stubs=stubs,
-        ),
-        rules=rules,
-        room_tokens=room_tokens,
-        window_from=window_from,
-        settings=settings,
-        counter=counter,
-    )
+        Args:
+            opened: The same history with its opening as anchors; `whole` where it has none.
+            spare_tokens: What they leave free of the room.
+        """
+        measures = self._measures(whole)
+        room_tokens = self.room_tokens - spare_tokens
+        return find_checkpoints(whole, opened, replace(measures, room_tokens=room_tokens))
 
+    def fit(
+        self, whole: MeasuredHistory, opened: MeasuredHistory, checkpoint: Checkpoint
+    ) -> Fitting:
+        """Return the cut to make of a history that does not fit, carried out.
 
-def fitting_cut(
-    history: MeasuredHistory,
-    *,
-    carry: Carry,
-    rules: Rules,
-    room_tokens: int,
-    window_from: int,
-    settings: TruncationSettings,
-    counter: TokenCounter,
-) -> Fitting | None:
-    """Return the cut to make of a history that does not fit, carried out.
+        Args:
+            opened: As for `checkpoints`.
+            checkpoint: The last one of the history.
 
-    `None` where a cut has to give up the opening that this history has.
+        Raises:
+            ContextOverflowError: What may not be dropped does not fit, even shortened.
+        """
+        found = self._at_checkpoint(whole, opened, checkpoint)
+        if not self.settings.cache_stable:
+            fuller = (self._fullest(one, found) for one in (opened, whole))
+            found = max(filter(None, fuller), key=lambda one: one[1][0].kept_tokens, default=None)
+        return self._relieved(whole) if found is None else found[1]
 
-    Args:
-        carry: Carries a cut of this history out.
+    def _measures(self, history: MeasuredHistory) -> Measures:
+        """Return what cuts go by: a step is a share of the room behind the head."""
+        behind_head_tokens = self.room_tokens - history.head_tokens
+        return Measures(
+            rules=self.rules,
+            room_tokens=self.room_tokens,
+            step_tokens=max(1, int(self.settings.step_share * behind_head_tokens)),
+            marker_tokens=self.counter.count_message(marker_message(_MANY_MESSAGES)),
+        )
 
-    Raises:
-        ContextOverflowError: What may not be dropped does not fit, even shortened.
-    """
-    first = partial(
-        _first_that_fits,
-        history,
-        carry=carry,
-        rules=rules,
-        room_tokens=room_tokens,
-        marker_tokens=counter.count_message(marker_message(_MANY_MESSAGES)),
-        window_from=window_from,
-    )
-    grid = _grid_of(history, room_tokens, settings)
-    found = first(grid=grid)
-    if not settings.cache_stable:
-        exact = first(grid=replace(grid, step_tokens=1))
-        found = fullest(
-            [candidate for candidate in (exact, found) if candidate is not None],
+    def _cutter(self, history: MeasuredHistory) -> Cutter:
+        count = len(history.exchanges)
+        return Cutter(history=history, count=count, measures=self._measures(history))
+
+    def _at_checkpoint(
+        self, whole: MeasuredHistory, opened: MeasuredHistory, checkpoint: Checkpoint
+    ) -> _Found | None:
+        """Return the first cut that fits: at the window, or at a checkpoint.
+
+        What a stub costs is counted anew, and a counter need not be additive to the token: where
+        the cut of the checkpoint takes more than it should, that of one which leaves some room free
+        is made.
+        """
+        window_from = self._window_from(whole)
+        if window_from and (at_window := self._fitting(whole, Cut(kept_from=0, whole_from=0))):
+            return whole, at_window
+        for spare_tokens in (0, *(self.room_tokens // part for part in _SPARE_PARTS)):
+            if spare_tokens:
+                checkpoint = self.checkpoints(whole, opened, spare_tokens=spare_tokens)[-1]
+            history, cut = opened if checkpoint.has_opening else whole, checkpoint.cut
+            if cut is not None:
+                cut = replace(cut, level=None) if spare_tokens else cut
+                found = self._fitting(history, cut)
+                if found is not None:
+                    return history, found
+        return None
+
+    def _fitting(self, history: MeasuredHistory, cut: Cut) -> Fitting | None:
+        """Return a cut carried out, if it fits; it drops what lies before the window as well."""
+        window_from = self._window_from(history)
+        if window_from > cut.kept_from:
+            whole_from = max(window_from, cut.whole_from)
+            cut = replace(cut, kept_from=window_from, whole_from=whole_from, level=None)
+        done = self.carry(history, cut, window_from=window_from)
+        return (done, cut) if done.tokens <= self.room_tokens else None
+
+    def _window_from(self, history: MeasuredHistory) -> int:
+        return window_start(history, self.settings.window_turns) if self.rules.has_window else 0
+
+    def _fullest(self, history: MeasuredHistory, found: _Found | None) -> _Found | None:
+        """Return the cut of a history that keeps most; `found` is a cut that fits."""
+        window_from = self._window_from(history)
+        exact = self._cutter(history).exact()
+        candidates = [
+            None if exact is None else self._fitting(history, exact),
+            found[1] if found is not None and found[0] is history else None,
+        ]
+        fitting = fullest(
+            filter(None, candidates),
             savings=history.savings,
-            carry=carry,
-            room_tokens=room_tokens,
+            carry=partial(self.carry, history, window_from=window_from),
+            room_tokens=self.room_tokens,
             window_from=window_from,
         )
-    if found is not None or history.has_opening:
-        return found
-    floor = Cut(kept_from=history.last, whole_from=history.last)
-    return relieve(
-        carry(floor),
-        history=history,
-        cut=floor,
-        room_tokens=room_tokens,
-        settings=settings,
-        counter=counter,
-    )
+        return None if fitting is None else (history, fitting)
 
-
-def _first_that_fits(
-    history: MeasuredHistory,
-    *,
-    carry: Carry,
-    rules: Rules,
-    grid: Grid,
-    room_tokens: int,
-    marker_tokens: int,
-    window_from: int,
-) -> Fitting | None:
-    # What a stub costs is counted anew: a counter need not be additive to the token.
-    for cut in cuts_that_fit(
-        history,
-        rules=rules,
-        grid=grid,
-        room_tokens=room_tokens,
-        marker_tokens=marker_tokens,
-        window_from=window_from,
-    ):
-        done = carry(cut)
-        if done.tokens <= room_tokens:
-            return done, cut
-    return None
-
-
-def _grid_of(history: MeasuredHistory, room_tokens: int, settings: TruncationSettings) -> Grid:
-    """Return checkpoints a share of the room behind the head apart.
-
-    Beside an opening there may be less than two such shares: then less is shortened ahead.
-    """
-    behind_head_tokens = room_tokens - history.head_tokens
-    share_tokens = int(settings.step_share * behind_head_tokens)
-    ahead_tokens = share_tokens
-    if history.has_opening:
-        ahead_tokens = min(ahead_tokens, behind_head_tokens - history.opening_tokens - share_tokens)
-    return Grid(step_tokens=max(1, share_tokens), ahead_tokens=max(0, ahead_tokens))
+    def _relieved(self, history: MeasuredHistory) -> Fitting:
+        floor = Cut(kept_from=history.last, whole_from=history.last)
+        window_from = self._window_from(history)
+        done = self.carry(history, floor, window_from=window_from)
+        if done.tokens <= self.room_tokens:
+            return done, floor
+        return relieve(
+            done,
+            history=history,
+            cut=floor,
+            room_tokens=self.room_tokens,
+            settings=self.settings,
+            counter=self.counter,
+        )
 
 
 def window_start(history: MeasuredHistory, window_turns: int) -> int:

@@ -1,22 +1,14 @@
 """A history made to fit at many places, each time as if it ended there, at the cost of what is new."""
 
-from bisect import bisect_left
+from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import partial
-from itertools import accumulate
 from typing import Final
 
 from context_assembler.ports import TokenCounter
 from context_assembler.truncation.apply import CarriedOut, Piece, Stubs, carry_out
-from context_assembler.truncation.checkpoints import Cut
-from context_assembler.truncation.fit import (
-    choose_cut,
-    fitting_cut,
-    opening_tokens_of,
-    window_start,
-)
-from context_assembler.truncation.fullest import Fitting
+from context_assembler.truncation.checkpoints import Checkpoint, Cut
+from context_assembler.truncation.fit import Fitter, opening_tokens_of
 from context_assembler.truncation.history import MeasuredHistory, Rules, measure
 from context_assembler.values.message_counts import count_each
 from context_assembler.values.messages import Message
@@ -61,11 +53,11 @@ class GrowingHistory:
         rules: Rules,
     ) -> None:
         self._tokens = count_each(messages, counter)
-        self._ends = [0, *accumulate(self._tokens)]
         self._messages = messages
         self._counter = counter
         self._settings = settings
         self._rules = rules
+        self._room_tokens = room_tokens
         self._whole = self._measured(len(messages))
         self._opening_tokens = opening_tokens_of(
             self._whole, room_tokens, settings=settings, rules=rules
@@ -75,9 +67,16 @@ class GrowingHistory:
             self._opened = self._measured(len(messages), opening_tokens=self._opening_tokens)
         exchanges = self._whole.exchanges
         self._summaries = [n for n, one in enumerate(exchanges) if one[0].kind == "summary"]
-        self._room_tokens = room_tokens
         self._stubs: Stubs = {}
         self._carried: dict[tuple[int, int, int, int, bool], _Carried] = {}
+        self._fitter = Fitter(
+            rules=rules,
+            room_tokens=room_tokens,
+            counter=counter,
+            settings=settings,
+            carry=self._carry,
+        )
+        self._checkpoints = self._fitter.checkpoints(self._whole, self._opened)
 
     def fit(self, length: int) -> GrownCut:
         """Return what is left of the first so many messages: what `Truncator` leaves of them.
@@ -88,14 +87,14 @@ class GrowingHistory:
         Raises:
             ContextOverflowError: What may not be dropped does not fit, even shortened.
         """
-        if self._ends[length] <= self._room_tokens:
+        number = bisect_left(self._whole.starts, length)
+        if self._whole.ends[number] <= self._room_tokens:
             return GrownCut(
                 messages=tuple(self._whole.messages[:length]),
                 message_tokens=tuple(self._tokens[:length]),
             )
-        whole = self._until(length, self._whole)
-        opened = self._until(length, self._opened) if self._opened.has_opening else whole
-        return _grown(*choose_cut(self._cut, whole, opened, is_stable=self._settings.cache_stable))
+        whole, opened, checkpoint = self._until(number)
+        return _grown(*self._fitter.fit(whole, opened, checkpoint))
 
     def _measured(self, length: int, *, opening_tokens: int = 0) -> MeasuredHistory:
         return measure(
@@ -107,45 +106,21 @@ class GrowingHistory:
             opening_tokens=opening_tokens,
         )
 
-    def _cut(self, history: MeasuredHistory) -> Fitting | None:
-        is_windowed = self._rules.has_window
-        window_from = window_start(history, self._settings.window_turns) if is_windowed else 0
-        return fitting_cut(
-            history,
-            carry=partial(self._carry, history, window_from=window_from),
-            rules=self._rules,
-            room_tokens=self._room_tokens,
-            window_from=window_from,
-            settings=self._settings,
-            counter=self._counter,
-        )
-
-    def _until(self, length: int, whole: MeasuredHistory) -> MeasuredHistory:
-        """Return the history as it was measured, had it ended here."""
-        number = bisect_left(whole.starts, length)
+    def _until(self, number: int) -> tuple[MeasuredHistory, MeasuredHistory, Checkpoint]:
+        """Return the history as it was measured, had it so many exchanges, and its checkpoint."""
         if self._summaries and self._summaries[-1] >= number:  # the latest is not there yet
-            return self._measured(
-                length, opening_tokens=self._opening_tokens if whole.has_opening else 0
-            )
-        opened_by = whole.opened_by
-        return replace(
-            whole,
-            messages=whole.messages[:length],
-            message_tokens=whole.message_tokens[:length],
-            total_tokens=self._ends[length],
-            exchanges=whole.exchanges[:number],
-            starts=whole.starts[: number + 1],
-            is_anchor=whole.is_anchor[:number],
-            lead=min(whole.lead, number),
-            task=whole.task if whole.task is not None and whole.task < number else None,
-            last_user=whole.last_user[: number + 1],
-            loose=whole.loose[: number + 1],
-            savings=whole.savings[: number + 1],
-            bulky=whole.bulky[:number],
-            opened_by=opened_by if opened_by is not None and opened_by[0] < number else None,
-        )
+            length = self._whole.starts[number]
+            whole = opened = self._measured(length)
+            if self._opening_tokens:
+                opened = self._measured(length, opening_tokens=self._opening_tokens)
+            return whole, opened, self._fitter.checkpoints(whole, opened)[-1]
+        whole = opened = _beginning(self._whole, number)
+        if self._opened.has_opening:
+            opened = _beginning(self._opened, number)
+        place = bisect_right(self._checkpoints, number, key=lambda one: one.exchanges)
+        return whole, opened, self._checkpoints[place - 1]
 
-    def _carry(self, history: MeasuredHistory, cut: Cut, *, window_from: int) -> CarriedOut:
+    def _carry(self, history: MeasuredHistory, cut: Cut, /, *, window_from: int) -> CarriedOut:
         """Carry a cut out; one that was carried out before gets what came in since."""
         length = len(history.exchanges)
         # The latest summary is an anchor; with it others are none any more.
@@ -180,6 +155,27 @@ class GrowingHistory:
             (index, self._whole.messages[index], self._tokens[index])
             for index in range(starts[number], starts[number + 1])
         ]
+
+
+def _beginning(history: MeasuredHistory, number: int) -> MeasuredHistory:
+    """Return the history as it was measured, had it ended behind so many exchanges."""
+    length, opened_by = history.starts[number], history.opened_by
+    return replace(
+        history,
+        messages=history.messages[:length],
+        message_tokens=history.message_tokens[:length],
+        exchanges=history.exchanges[:number],
+        starts=history.starts[: number + 1],
+        ends=history.ends[: number + 1],
+        is_anchor=history.is_anchor[:number],
+        lead=min(history.lead, number),
+        task=history.task if history.task is not None and history.task < number else None,
+        last_user=history.last_user[: number + 1],
+        loose=history.loose[: number + 1],
+        savings=history.savings[: number + 1],
+        bulky=history.bulky[:number],
+        opened_by=opened_by if opened_by is not None and opened_by[0] < number else None,
+    )
 
 
 def _grown(done: CarriedOut, cut: Cut) -> GrownCut:

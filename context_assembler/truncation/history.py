@@ -6,7 +6,7 @@ from itertools import accumulate, pairwise
 from typing import Final
 
 from context_assembler.ports import TokenCounter
-from context_assembler.truncation.shorten import result_tokens
+from context_assembler.truncation.shorten import result_tokens, smallest_stub_tokens
 from context_assembler.values.exchanges import Exchange, split_exchanges
 from context_assembler.values.messages import Message
 
@@ -44,6 +44,7 @@ class MeasuredHistory:
     Attributes:
         message_tokens: Tokens of each message.
         starts: Index of the first message of each exchange, and the number of messages.
+        ends: For each boundary, all tokens before it.
         is_anchor: For each exchange, whether it is kept in any case.
         lead: How many exchanges at the start are summaries and instructions.
         task: The exchange of the first user message; `None` where it is not an anchor.
@@ -58,9 +59,9 @@ class MeasuredHistory:
 
     messages: Sequence[Message]
     message_tokens: Sequence[int]
-    total_tokens: int
     exchanges: Sequence[Exchange]
     starts: Sequence[int]
+    ends: Sequence[int]
     is_anchor: Sequence[bool]
     lead: int
     task: int | None
@@ -144,17 +145,20 @@ def measure(
         anchors[number] = True
     freed = [0] * len(exchanges)
     if rules.shortens:
+        left_tokens = max(stub_tokens, smallest_stub_tokens(counter=counter))
         for number, exchange in enumerate(exchanges):
             if not anchors[number]:
                 of_messages = message_tokens[starts[number] : starts[number + 1]]
-                freed[number] = _saving(exchange, of_messages, stub_tokens, counter=counter)
+                freed[number] = _saving(
+                    exchange, of_messages, stub_tokens, left_tokens, counter=counter
+                )
     last_user = _last_users(exchanges)
     return MeasuredHistory(
         messages=messages,
         message_tokens=message_tokens,
-        total_tokens=sum(message_tokens),
         exchanges=exchanges,
         starts=starts,
+        ends=_running(tokens),
         is_anchor=anchors,
         lead=lead,
         task=task,
@@ -230,9 +234,18 @@ def _opened_by(
 
 
 def _saving(
-    exchange: Exchange, of_messages: Sequence[int], stub_tokens: int, *, counter: TokenCounter
+    exchange: Exchange,
+    of_messages: Sequence[int],
+    stub_tokens: int,
+    left_tokens: int,
+    *,
+    counter: TokenCounter,
 ) -> int:
-    """Return what shortening the exchange's bulky results to stubs frees at least."""
+    """Return what shortening the exchange's bulky results to stubs frees at least.
+
+    Args:
+        left_tokens: What a stub may cost.
+    """
     saving = 0
     for message, tokens in zip(exchange, of_messages, strict=True):
         if message.role == "tool" and is_bulky(tokens, stub_tokens=stub_tokens):
@@ -243,6 +256,8 @@ def _saving(
                 else [result_tokens(r, counter=counter) for r in results]
             )
             saving += sum(
-                size - stub_tokens for size in sizes if is_bulky(size, stub_tokens=stub_tokens)
+                max(0, size - left_tokens)
+                for size in sizes
+                if is_bulky(size, stub_tokens=stub_tokens)
             )
     return saving

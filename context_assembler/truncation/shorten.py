@@ -24,6 +24,7 @@ from context_assembler.values.texts.shortening import shorten_text
 PartLimit: TypeAlias = Callable[[Part], int | None]
 
 _ROUNDS: Final = 4
+_LARGER_NUMBER_TOKENS: Final = 6
 _SHORTEST_STRING_CHARS: Final = 40
 
 
@@ -61,6 +62,13 @@ def shorten_result(result: ToolResult, *, max_tokens: int, counter: TokenCounter
             break
         allowed_tokens = min(allowed_tokens, counter.count_text(spoken)) - over_tokens
     return shortened
+
+
+def smallest_stub_tokens(*, counter: TokenCounter) -> int:
+    """Return what is left at most of a result of which not even the marker fits its limit."""
+    result = ToolResult(call_id="c", content=(Text("9 " * 99),))
+    stub = shorten_result(result, max_tokens=1, counter=counter)
+    return result_tokens(stub, counter=counter) + _LARGER_NUMBER_TOKENS
 
 
 def _spoken(part: ResultPart) -> str:

@@ -119,8 +119,8 @@ class TruncationSettings:
         cache_stable: Whether cuts happen at checkpoints only.
         step_share: What a rewrite frees, as a share of the room for history; above 0, at most 1.
         opening_share: What `smart` keeps of the history's beginning behind the user's first
-            message, as a share of the room for history: it stays cached at every cut. It is given up
-            where too little else would fit, and is at most half of what a cut leaves. 0: nothing.
+            message, as a share of the room for history, so that it stays cached; at most half of
+            what a cut leaves, given up for good where it leaves no room for a step. 0: nothing.
         stub_tokens: What is left of a shortened tool result; at least 1.
         on_overflow: Whether text of the user may be shortened where nothing else helps.
         max_result_tokens: Longest text of one tool result, whatever else is sent; `None`: any.

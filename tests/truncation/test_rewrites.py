@@ -1,0 +1,194 @@
+"""Laws about when what was sent is rewritten, over sessions that grow exchange by exchange."""
+
+import random
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from itertools import pairwise
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from context_assembler.truncation import Truncator
+from context_assembler.truncation.growing import GrownCut
+from context_assembler.values.exchanges import split_exchanges
+from context_assembler.values.messages import Message
+from context_assembler.values.options import TruncationSettings
+from tests.truncation.conversations import (
+    WordCounter,
+    assistant,
+    calling,
+    numbered,
+    total,
+    user,
+    words,
+)
+
+COUNTER = WordCounter()
+USUAL = TruncationSettings()
+MARKER_TOKENS = 20
+shares = st.sampled_from([0.15, 0.25, USUAL.step_share, 0.5, 0.7])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Session:
+    """A session, and the room that it has to fit."""
+
+    talk: list[Message] = field(repr=False)
+    room_tokens: int
+
+    def step_tokens(self, step_share: float) -> float:
+        """Return a step: a share of the room behind the task."""
+        return step_share * (self.room_tokens - COUNTER.count_message(self.talk[0]))
+
+    def payloads(self, step_share: float = USUAL.step_share) -> list[GrownCut]:
+        """Return what is sent at each length."""
+        fitter = Truncator(TruncationSettings(step_share=step_share))
+        growing = fitter.grow(self.talk, room_tokens=self.room_tokens, counter=COUNTER)
+        return [growing.fit(length) for length in lengths(self.talk)]
+
+
+def lengths(talk: Sequence[Message]) -> Iterator[int]:
+    """Yield every length at which an exchange ends."""
+    length = 0
+    for exchange in split_exchanges(talk):
+        length += len(exchange)
+        yield length
+
+
+def drawn(seed: int, *, room_share: float, dwarfing: float = 0.0, pinned: float = 0.0) -> Session:
+    """Draw a session; so many of its exchanges are many times as large as the others, or pinned."""
+    draw = random.Random(seed)
+    mean_tokens = draw.choice([20, 60, 120])
+    talk = [user(words(draw.randint(1, 40)))]
+    for number in range(draw.randint(40, 120)):
+        size = 1 + int(draw.expovariate(1 / mean_tokens))
+        size = draw.randint(5, 30) * mean_tokens if draw.random() < dwarfing else size
+        is_pinned = draw.random() < pinned
+        talk += draw.choice(
+            [
+                calling((f"c{number}", words(size)), is_pinned=is_pinned),
+                calling((f"c{number}", words(size))),
+                [assistant(words(min(size, 8 * mean_tokens)))],
+                [user(words(min(size, 8 * mean_tokens)), is_pinned=is_pinned)],
+            ]
+        )
+    talk = numbered(talk)
+    room_tokens = max(int(room_share * total(talk, COUNTER)), 40 * mean_tokens)
+    return Session(talk=talk, room_tokens=room_tokens)
+
+
+def rewrites(payloads: Sequence[GrownCut]) -> int:
+    """Count the payloads that do not begin with the one before."""
+    return sum(
+        now.messages[: len(before.messages)] != before.messages
+        for before, now in pairwise(payloads)
+    )
+
+
+seeds = st.integers(0, 1 << 32)
+room_shares = st.sampled_from([0.1, 0.2, 0.35, 0.5, 0.8])
+sessions = st.builds(
+    drawn,
+    seeds,
+    room_share=room_shares,
+    dwarfing=st.sampled_from([0, 0.02, 0.08, 0.2]),
+    pinned=st.sampled_from([0, 0.03]),
+)
+
+
+def beyond_tokens(session: Session) -> int:
+    return max(0, total(session.talk, COUNTER) - session.room_tokens)
+
+
+def crowded(session: Session) -> int:
+    """Count the exchanges that leave no step beside the task, the pins and the user's last message."""
+    count, pins_tokens, asked_tokens = 0, 0, 0
+    least_tokens = COUNTER.count_message(session.talk[0]) + MARKER_TOKENS
+    for exchange in split_exchanges(session.talk)[1:]:
+        tokens = total(exchange, COUNTER)
+        pins_tokens += tokens if any(message.is_pinned for message in exchange) else 0
+        stay_tokens = least_tokens + pins_tokens + asked_tokens + tokens
+        count += stay_tokens + session.step_tokens(USUAL.step_share) > session.room_tokens
+        asked_tokens = tokens if exchange[0].is_from_user else asked_tokens
+    return count
+
+
+@pytest.mark.parametrize("dwarfing", [0, 0.02, 0.08, 0.2])
+@pytest.mark.parametrize("room_share", [0.1, 0.35, 0.8])
+def test_there_is_at_most_one_rewrite_and_one_for_each_step_beyond_the_room(
+    dwarfing: float, room_share: float
+) -> None:
+    for seed in range(12):
+        session = drawn(seed, room_share=room_share, dwarfing=dwarfing)
+
+        steps = beyond_tokens(session) / session.step_tokens(USUAL.step_share)
+
+        assert rewrites(session.payloads()) <= 1 + steps
+
+
+@given(session=sessions)
+@settings(max_examples=60)
+def test_only_what_leaves_no_step_beside_it_costs_a_rewrite_more(session: Session) -> None:
+    steps = beyond_tokens(session) / session.step_tokens(USUAL.step_share)
+
+    payloads = session.payloads()
+
+    assert rewrites(payloads) <= 1 + steps + crowded(session)
+
+
+@given(seed=seeds, room_share=room_shares, step_share=shares)
+@settings(max_examples=60)
+def test_at_every_length_rewrites_are_as_rare_where_exchanges_are_small(
+    seed: int, room_share: float, step_share: float
+) -> None:
+    session = drawn(seed, room_share=room_share)
+    step_tokens = session.step_tokens(step_share)
+
+    payloads = session.payloads(step_share)
+
+    for number, length in enumerate(lengths(session.talk), start=1):
+        beyond = max(0, total(session.talk[:length], COUNTER) - session.room_tokens)
+        assert rewrites(payloads[:number]) <= 1 + beyond / step_tokens
+
+
+@given(session=sessions, step_share=shares)
+@settings(max_examples=40)
+def test_a_rewrite_is_a_new_level_and_comes_where_something_has_to_go(
+    session: Session, step_share: float
+) -> None:
+    payloads = session.payloads(step_share)
+
+    for before, now in pairwise(payloads):
+        grows = now.messages[: len(before.messages)] == before.messages
+        assert grows or now.level != before.level
+    for payload, length in zip(payloads, lengths(session.talk), strict=True):
+        fits = total(session.talk[:length], COUNTER) <= session.room_tokens
+        assert fits == (payload.level == 0)
+
+
+@given(session=sessions)
+@settings(max_examples=40)
+def test_an_opening_that_is_given_up_does_not_come_back(session: Session) -> None:
+    levels = [payload.level for payload in session.payloads() if payload.level]
+
+    given_up = [level < 0 for level in levels]
+
+    assert given_up == sorted(given_up)
+
+
+@pytest.mark.parametrize("step_share", [0.15, 1 / 3, 0.7])
+@given(session=sessions)
+@settings(max_examples=8)
+def test_every_length_is_cut_anew_as_it_was_cut_while_it_grew(
+    step_share: float, session: Session
+) -> None:
+    fitter = Truncator(TruncationSettings(step_share=step_share))
+
+    payloads = session.payloads(step_share)
+
+    for payload, length in [*zip(payloads, lengths(session.talk), strict=True)][::5]:
+        anew = fitter.truncate(
+            session.talk[:length], room_tokens=session.room_tokens, counter=COUNTER
+        )
+        assert (anew.messages, anew.level) == (payload.messages, payload.level)
