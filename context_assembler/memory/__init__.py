@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Final
 
 from context_assembler.errors import ConfigurationError
+from context_assembler.memory.fading import forget_faded
 from context_assembler.memory.field_names import FieldNames
 from context_assembler.memory.files import export_memories, import_memories
 from context_assembler.memory.lancedb import open_lancedb, open_lancedb_table, open_lancedb_url
@@ -82,6 +83,7 @@ __all__ = [
     "ValueMetadata",
     "Vector",
     "export_memories",
+    "forget_faded",
     "import_memories",
     "open_lancedb",
     "open_lancedb_table",

@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterator
 from dataclasses import replace
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -16,6 +16,7 @@ from context_assembler.errors import (
     UnknownMemoryError,
     VectorModelError,
 )
+from context_assembler.memory import forget_faded
 from context_assembler.memory_assembler import MemoryAssembler
 from context_assembler.ports import MemorySource, MemoryStore
 from context_assembler.values.memories.metadata import CodeMetadata, ExperienceMetadata
@@ -337,6 +338,36 @@ async def test_retention_drops_the_oldest_and_spares_the_important(store: Memory
 
     assert (by_age, by_number) == (["b"], ["c"])
     assert sorted(hit.record.id for hit in await store.search("pear")) == ["a", "d", "e"]
+
+
+async def test_what_is_neither_important_nor_used_fades(store: MemoryStore) -> None:
+    day = timedelta(days=1)
+    await store.remember(
+        [
+            MemoryRecord(id="old", text="one", created_at=AT - 90 * day),
+            MemoryRecord(id="dear", text="two", created_at=AT - 90 * day, importance=1.0),
+            MemoryRecord(
+                id="used", text="three", created_at=AT - 90 * day, last_access_at=AT - day
+            ),
+            MemoryRecord(id="new", text="four", created_at=AT - day),
+            MemoryRecord(id="ahead", text="five", created_at=AT + 900 * day),
+            MemoryRecord(id="spared", text="six", created_at=AT - 90 * day, namespace="other"),
+        ]
+    )
+    mine = MemoryFilters(namespaces=("",))
+
+    gone = await forget_faded(store, half_life_days=30, now=AT, least_worth=0.1, filters=mine)
+
+    assert gone == ["old"]
+    assert sorted(r.id for r in await everything(store)) == [
+        *("ahead", "dear", "new", "spared", "used")
+    ]
+
+
+@pytest.mark.parametrize("half_life_days", [0, -1, float("nan")])
+async def test_a_half_life_is_positive(store: MemoryStore, half_life_days: float) -> None:
+    with pytest.raises(InvalidParameterError, match="half_life_days"):
+        await forget_faded(store, half_life_days=half_life_days, now=AT)
 
 
 async def test_a_store_tells_what_it_holds(store: MemoryStore) -> None:

@@ -1,0 +1,58 @@
+"""Letting go of what was not important, and was not used for long; over any store."""
+
+from datetime import datetime, timedelta
+from typing import Final
+
+from context_assembler.errors import InvalidParameterError
+from context_assembler.ports import MemoryStore
+from context_assembler.values.memories.records import (
+    NO_FILTERS,
+    MemoryFilters,
+    MemoryRecord,
+    check_zone,
+)
+
+LEAST_WORTH: Final = 0.05
+_DAY: Final = timedelta(days=1)
+
+
+def worth_of(record: MemoryRecord, *, half_life_days: float, now: datetime) -> float:
+    """Return a record's importance, halved for each half-life since it was made or last used."""
+    moments = [at for at in (record.created_at, record.last_access_at) if at is not None]
+    if not moments:
+        return record.importance
+    age_days = max((now - max(moments)) / _DAY, 0.0)
+    return float(record.importance * 0.5 ** (age_days / half_life_days))
+
+
+async def forget_faded(
+    store: MemoryStore,
+    *,
+    half_life_days: float,
+    now: datetime,
+    least_worth: float = LEAST_WORTH,
+    filters: MemoryFilters = NO_FILTERS,
+) -> list[str]:
+    """Forget what is worth less than the least, and return the ids, in the order of storing.
+
+    A record is worth its importance when it is made, and again when it is used (`touch`); half of
+    that after each half-life. What is made or used ahead of `now` has not faded.
+
+    Args:
+        filters: What may fade at all.
+
+    Raises:
+        InvalidParameterError: The half-life is not positive, or `now` has no time zone.
+        StoreError: The store cannot be read or written.
+    """
+    check_zone("now", now)
+    if not half_life_days > 0:
+        raise InvalidParameterError(
+            "half_life_days", half_life_days, rule="must be positive", remedy="Pass such as 30."
+        )
+    faded = [
+        record.id
+        async for record in store.export(filters=filters)
+        if worth_of(record, half_life_days=half_life_days, now=now) < least_worth
+    ]
+    return await store.forget(faded) if faded else []
