@@ -81,7 +81,7 @@ def fit_history(
         messages=done.messages,
         entries=done.sorted_entries,
         level=cut.identity,
-        spare_tokens=most_tokens - done.tokens if cut.level is not None else 0,
+        spare_tokens=max(0, most_tokens - done.tokens) if cut.level is not None else 0,
     )
 
 

@@ -192,3 +192,24 @@ def test_every_length_is_cut_anew_as_it_was_cut_while_it_grew(
             session.talk[:length], room_tokens=session.room_tokens, counter=COUNTER
         )
         assert (anew.messages, anew.level) == (payload.messages, payload.level)
+
+
+class FickleCounter(WordCounter):
+    """Counts more each time it is asked for the same message."""
+
+    def __init__(self) -> None:
+        self.asked: dict[str, int] = {}
+
+    def count_message(self, message: Message) -> int:
+        times = self.asked[message.id] = self.asked.get(message.id, 0) + 1
+        return super().count_message(message) + 3 * (times - 1)
+
+
+@pytest.mark.parametrize("room_tokens", [200, 500, 900])
+def test_a_counter_that_changes_its_mind_is_taken_at_its_first_word(room_tokens: int) -> None:
+    talk = numbered([user(words(20)), *(assistant(words(30)) for _ in range(60))])
+
+    fickle = Truncator().truncate(talk, room_tokens=room_tokens, counter=FickleCounter())
+
+    assert 0.4 * room_tokens < total(fickle.messages, COUNTER) <= room_tokens
+    assert (fickle.messages[0], fickle.messages[-1]) == (talk[0], talk[-1])
