@@ -8,7 +8,11 @@ from typing import Final
 
 from context_assembler.errors import ConfigurationError
 from context_assembler.ports import MemoryStore
-from context_assembler.values.memories.codec import read_memories, write_memories
+from context_assembler.values.memories.codec import (
+    read_memories,
+    says_something,
+    write_memories,
+)
 from context_assembler.values.memories.records import (
     NO_FILTERS,
     MemoryFilters,
@@ -24,6 +28,8 @@ async def export_memories(
 ) -> int:
     """Write the store's records to a file, one JSON object a line, and return how many.
 
+    Records that say nothing are left out: they are never recalled, and no import takes them.
+
     Raises:
         ConfigurationError: The file cannot be written.
         StoreError: The store cannot be read.
@@ -33,7 +39,8 @@ async def export_memories(
     target = _place(path)
     await asyncio.to_thread(_write, target, [], mode="wb")
     async for record in store.export(filters=filters):
-        waiting.append(record)
+        if says_something(record):
+            waiting.append(record)
         if len(waiting) == _RECORDS_PER_BATCH:
             await asyncio.to_thread(_write, target, waiting, mode="ab")
             written += len(waiting)

@@ -51,6 +51,17 @@ async def test_an_export_may_be_of_a_part_or_of_nothing(tmp_path: Path) -> None:
         assert await export_memories(store, path, filters=only_shop) == 1
 
 
+async def test_what_says_nothing_is_not_in_the_way_of_moving(tmp_path: Path) -> None:
+    async with SqliteMemoryStore(None) as store, SqliteMemoryStore(None) as other:
+        turns = [MemoryRecord(text=t, kind="events", session_id="s") for t in ("one", " ", "two")]
+        await store.remember(turns)
+
+        written = await export_memories(store, tmp_path / "out.jsonl")
+        moved = await import_memories(other, tmp_path / "out.jsonl")
+
+    assert written == len(moved) == 2
+
+
 async def test_one_bad_line_and_nothing_is_imported(tmp_path: Path) -> None:
     path = tmp_path / "memories.jsonl"
     path.write_bytes(b'{"text": "a"}\n' * 3_000 + b'{"txt": "b"}\n')

@@ -113,6 +113,11 @@ def decode_details(
     return _read_metadata(kind, known), extras
 
 
+def says_something(record: MemoryRecord) -> bool:
+    """Whether anything is left of the text once it is cleaned."""
+    return bool(clean_text(record.text).strip())
+
+
 def write_memories(records: Iterable[MemoryRecord]) -> Iterator[bytes]:
     """Yield the records as JSON Lines, each with its line feed.
 
@@ -157,7 +162,7 @@ def _read_line(line: bytes, name: str, number: int) -> MemoryRecord:
 
 
 def _saying_something(record: MemoryRecord, name: str, number: int) -> MemoryRecord:
-    if not clean_text(record.text).strip():
+    if not says_something(record):
         raise MemoryFormatError(
             where=name, line=number, reason="text: it says nothing", remedy=_CORRECT
         )
