@@ -8,6 +8,7 @@ from typing import Final
 from context_assembler.continuing.running_facts import RunningFacts, read_facts
 from context_assembler.gathered import Gathered
 from context_assembler.pipeline import ContextPipeline
+from context_assembler.ports.truncation import CHECKPOINT_LEVELS
 from context_assembler.shaped import Made
 from context_assembler.stages.forecast_cache import AnsweredCall, answered_calls
 from context_assembler.stages.hold_system import WAITING
@@ -23,9 +24,6 @@ from context_assembler.values.messages import Message
 from context_assembler.values.options import TruncationSettings
 from context_assembler.values.parts import Json
 from context_assembler.values.report import ReportEntry
-
-# A level of the checkpoints; the numbers of all other cuts are larger.
-_LEVELS: Final = 1 << 23
 
 _KEY: Final = "steps"
 _MAX_STEPS: Final = 4  # per session: models and agents in turn
@@ -153,7 +151,7 @@ def _is_settled(made: Made, truncation: TruncationSettings) -> bool:
         or told.plan.added
         or any(tool.is_deferred for tool in told.plan.declared)
         or (draft.parameters.thinking_budget and "budget" in draft.limits.thinking.kinds)
-        or (context.metadata.truncated and not (is_growing and 0 < abs(level) < _LEVELS))
+        or (context.metadata.truncated and not (is_growing and 0 < abs(level) < CHECKPOINT_LEVELS))
         or any(_is_of_this_call(row) for row in context.report.entries)
     )
 

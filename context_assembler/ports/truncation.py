@@ -2,21 +2,25 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Final, Protocol
 
 from context_assembler.ports.tokens import TokenCounter
 from context_assembler.values.messages import Message
 from context_assembler.values.options import TruncationSettings
 from context_assembler.values.report import ReportEntry
 
+CHECKPOINT_LEVELS: Final = 1 << 46
+"""Levels nearer to 0 are those of cuts at checkpoints."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Truncation:
     """A history that fits.
 
-    `entries` has one row for every message that was shortened or dropped. `level` is the checkpoint
-    the cut was made at: 0 means untouched; the same level means the same cut. It holds until messages
-    behind it leave less than `spare_tokens` of the room: what it left is taken for so much more.
+    `entries` has one row for every message that was shortened or dropped. `level` is a number for
+    the cut: 0 means untouched; the same level means the same cut. One at a checkpoint holds until
+    messages behind it leave less than `spare_tokens` of the room: what it left is taken for so much
+    more.
     """
 
     messages: tuple[Message, ...]

@@ -36,10 +36,12 @@ class Cut:
 
     @property
     def identity(self) -> int:
-        """The number that the same cut, and no other, has; below 0 without the opening."""
-        number = self.level
-        if number is None:
-            number = (self.stage << _INDEX_BITS | self.whole_from) << _INDEX_BITS | self.kept_from
+        """The number that the same cut, and no other, has; below 0 without the opening.
+
+        It does not go by the checkpoint alone: what belongs to the exchange there may still come.
+        """
+        stage = self.stage + 1 if self.level is None else 0
+        number = (stage << _INDEX_BITS | self.whole_from) << _INDEX_BITS | self.kept_from
         return -number if self.drops_opening else number
 
 

@@ -42,7 +42,7 @@ class ProviderFunctions:
 class ContextMetadata:
     """Facts about one assembled context.
 
-    `cut_level` names the checkpoint that the history is cut at: 0 means not at all. While it stays
+    `cut_level` is a number for how the history is cut: 0 means not at all. While it stays
     the same from step to step, each payload is the one before plus new messages.
     `skill_allowed_tools` holds, by active skill, the tools that its author wants approved in advance:
     a wish that the application may grant; nothing is limited by it here. `incarnation` tells the
