@@ -17,9 +17,7 @@ from context_assembler.recall.speakers import mentioned_speakers
 from context_assembler.values.memories.records import MemoryHit, MemoryRecord
 from context_assembler.values.recall import Candidate, Signals, SourceAnswer
 
-WORDS_WEIGHT: Final = 0.65
-WORDS_ALONE: Final = 0.8  # the least of what the words alone say that stays beside the meaning
-USUAL_DEVIATION: Final = 0.5  # from the mean likeness up to which likeness says nothing
+WORDS_WEIGHT: Final = 0.6
 UNSEEN_FACTOR: Final = 0.15  # of what a source found by words that the record itself does not show
 NEIGHBOUR_WEIGHTS: Final[Mapping[int, float]] = {1: 0.4, 2: 0.25}
 SESSION_WEIGHT: Final = 0.3
@@ -67,14 +65,6 @@ def score_answer(
     around = _around(answer, own)
     lifts = {key: lift_of(record, signals, speakers) for key, record in records.items()}
     relevances = _spread(_with_surroundings(records, own, around, lifts))
-    if words and meaning:
-        # What the words alone find well stays well found, whatever else is alike in meaning.
-        beside = _around(answer, words)
-        by_words = _spread(_with_surroundings(records, words, beside, lifts))
-        relevances = {
-            key: max(relevance, WORDS_ALONE * by_words[key])
-            for key, relevance in relevances.items()
-        }
     candidates = [
         _candidate(
             answer,
@@ -175,17 +165,15 @@ def _spread(values: Mapping[str, float]) -> dict[str, float]:
 
 
 def _above_usual(values: Mapping[str, float]) -> dict[str, float]:
-    """Return how far each value is above what is usual, in deviations, as parts of the farthest."""
+    """Return how far each value is above the mean, in deviations, as parts of the farthest."""
     if not values:
         return {}
     mean = sum(values.values()) / len(values)
     deviation = sqrt(sum((value - mean) ** 2 for value in values.values()) / len(values))
     if deviation < 1e-9:
         return {memory_id: max(value, 0.0) for memory_id, value in values.items()}
-    lifted = {
-        key: max((value - mean) / deviation - USUAL_DEVIATION, 0.0) for key, value in values.items()
-    }
-    best = max(lifted.values()) or 1.0
+    lifted = {key: max((value - mean) / deviation, 0.0) for key, value in values.items()}
+    best = max(lifted.values())
     return {memory_id: value / best for memory_id, value in lifted.items()}
 
 
@@ -234,7 +222,7 @@ def _around(answer: SourceAnswer, own: Mapping[str, float]) -> dict[str, float]:
         for neighbour in answer.neighbours.get(hit.record.id, ()):
             weight = NEIGHBOUR_WEIGHTS.get(abs(neighbour.distance), 0.0)
             key = neighbour.record.id
-            given[key] = given.get(key, 0.0) + weight * own.get(hit.record.id, 0.0)
+            given[key] = given.get(key, 0.0) + weight * own[hit.record.id]
     return given
 
 

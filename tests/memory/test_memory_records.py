@@ -18,6 +18,7 @@ from context_assembler.values.memories.codec import (
     decode_memory,
     encode_memory,
     read_memories,
+    says_something,
     write_memories,
 )
 from context_assembler.values.memories.kinds import KINDS, check_kind
@@ -126,7 +127,9 @@ def test_what_is_as_deep_as_a_reader_goes_comes_back() -> None:
 
 @given(records=st.lists(memories, max_size=4))
 def test_what_is_written_is_read(records: list[MemoryRecord]) -> None:
-    assert list(read_memories(write_memories(records))) == records
+    told = [record for record in records if says_something(record)]
+
+    assert list(read_memories(write_memories(told))) == told
 
 
 def test_fields_that_nobody_knows_come_back_where_they_were() -> None:

@@ -8,7 +8,7 @@ from context_assembler.recall.read_signals import read_signals
 from context_assembler.recall.score import (
     NEIGHBOUR_WEIGHTS,
     UNSEEN_FACTOR,
-    WORDS_ALONE,
+    WORDS_WEIGHT,
     is_relevant,
     recency_of,
     score_answer,
@@ -78,15 +78,7 @@ def test_meanings_that_are_all_alike_count_as_they_are() -> None:
 def test_both_sides_are_weighed_together() -> None:
     found = answer(hit(DOG, bm25=4.0, similarity=0.9), hit(CAT, bm25=4.0, similarity=0.1))
 
-    assert relevance(found, "dog cat")["a cat"] == pytest.approx(WORDS_ALONE)
-
-
-def test_what_is_alike_does_not_drown_what_the_words_find() -> None:
-    alike = [hit(record(f"zebra {at}"), similarity=0.9) for at in range(20)]
-
-    scores = relevance(answer(hit(DOG, bm25=1.0, similarity=0.0), *alike))
-
-    assert scores["a dog"] >= WORDS_ALONE
+    assert relevance(found, "dog cat")["a cat"] == pytest.approx(WORDS_WEIGHT)
 
 
 def test_what_was_listed_is_worth_the_same() -> None:
