@@ -262,7 +262,9 @@ def test_checks_and_violations_have_a_plain_json_form() -> None:
     ]
 
 
-@pytest.mark.parametrize("value", [object(), {1}, Text, print], ids=["object", "set", "class", "function"])
+@pytest.mark.parametrize(
+    "value", [object(), {1}, Text, print], ids=["object", "set", "class", "function"]
+)
 def test_what_is_no_value_of_ours_has_no_json_form(value: object) -> None:
     with pytest.raises(TypeError, match="has no JSON form"):
         to_json(value)
