@@ -118,12 +118,12 @@ class AssembledContext:
         """
         placed: list[tuple[Message, int]] = []
         place = 0
+        stored = [at for at, message in enumerate(self.draft.messages) if message.seq]
         for at, message in enumerate(self.draft.messages):
             place = max(place, message.seq)
             if not message.is_fresh_note:
                 continue
-            is_at_end = not any(later.seq for later in self.draft.messages[at + 1 :])
-            if is_at_end:
+            if not stored or at > stored[-1]:
                 placed.append((message, self.metadata.last_seq))
             elif message.note != CLOCK:
                 placed.append((message, place))

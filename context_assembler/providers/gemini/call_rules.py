@@ -37,7 +37,8 @@ def check_pairs(sent: Sent) -> Iterator[Violation]:
 
 def _answers_behind(contents: Sequence[SentContent], at: int) -> list[SentContent]:
     answers: list[SentContent] = []
-    for content in contents[at + 1 :]:
+    for place in range(at + 1, len(contents)):
+        content = contents[place]
         if content.role == "model" or not content.responses:
             break
         answers.append(content)

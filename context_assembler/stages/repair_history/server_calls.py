@@ -34,15 +34,15 @@ def pair_server_calls(
     """
     placed = zip(places, messages, strict=True)
     runs = [list(run) for _, run in groupby(placed, lambda pair: pair[1].role)]
+    last_said = max((at for at, run in enumerate(runs) if run[0][1].role != "system"), default=0)
     paired: list[Message] = []
     for number, run in enumerate(runs):
         replies = [message for _, message in run]
         if replies[0].role != "assistant":
             paired += replies
             continue
-        is_last = all(later[0][1].role == "system" for later in runs[number + 1 :])
         asked, answered = _asked(replies), _answered(replies)
-        resumed: set[str] = _asked(replies, of=provider) if is_last else set()
+        resumed: set[str] = _asked(replies, of=provider) if number == last_said else set()
         unanswered = asked - answered - resumed
         loose = (answered - asked) | unanswered
         for at, message in run:
