@@ -1,5 +1,7 @@
 """What the benchmarks beside other libraries make of what they measured."""
 
+import sys
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -135,7 +137,9 @@ def test_our_adapter_keeps_what_the_harness_pins_and_fits() -> None:
     assert len(kept) < len(talk)
 
 
-def test_our_steps_go_on_with_one_exchange_more() -> None:
+def test_our_steps_go_on_with_one_exchange_more(monkeypatch: pytest.MonkeyPatch) -> None:
+    # The harness counts the session that its budget is a share of.
+    monkeypatch.setitem(sys.modules, "tokens", SimpleNamespace(count=lambda _talk: 8_000))
     peer = Steps("steps", "")
     talk: list[dict[str, Any]] = [{"role": "user", "content": "go"}]
 
