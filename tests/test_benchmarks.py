@@ -137,9 +137,13 @@ def test_our_adapter_keeps_what_the_harness_pins_and_fits() -> None:
     assert len(kept) < len(talk)
 
 
+def count_8000(_talk: list[dict[str, Any]]) -> int:
+    return 8_000
+
+
 def test_our_steps_go_on_with_one_exchange_more(monkeypatch: pytest.MonkeyPatch) -> None:
     # The harness counts the session that its budget is a share of.
-    monkeypatch.setitem(sys.modules, "tokens", SimpleNamespace(count=lambda _talk: 8_000))
+    monkeypatch.setitem(sys.modules, "tokens", SimpleNamespace(count=count_8000))
     peer = Steps("steps", "")
     talk: list[dict[str, Any]] = [{"role": "user", "content": "go"}]
 
