@@ -63,7 +63,7 @@ def go_on(
     if grown is None:
         return None
     shaped = last.made.shaped
-    shaped = replace(shaped, history=history, messages=(*shaped.messages, *new))
+    shaped = replace(shaped, history=history, messages=shaped.messages + new)
     return replace(
         grown,
         asked=gathered,
@@ -123,7 +123,7 @@ def _put_behind(
     plan = context.draft.tool_plan
     if plan is not None:
         plan = replace(plan, after_seq=way.told_tools.plan.after_seq)
-    draft = replace(context.draft, messages=(*context.draft.messages, *new), tool_plan=plan)
+    draft = replace(context.draft, messages=context.draft.messages + new, tool_plan=plan)
     behind = Behind(last=last, way=way, draft=draft, new=new, tokens=sum(tokens))
     ledger, uncut = behind.ledger, behind.uncut
     if ledger is None or uncut is None or not behind.keeps_reasoning:
@@ -138,7 +138,7 @@ def _put_behind(
         made=replace(last.made, context=context, cut_tokens=cut_tokens),
         facts=facts,
         uncut=uncut,
-        message_tokens=(*last.message_tokens, *tokens),
+        message_tokens=last.message_tokens + tokens,
         row_count=last.row_count + len(new),
         has_usage=behind.has_usage,
     )
@@ -167,4 +167,5 @@ def _told(
 def _with_rows(last: LastStep, new: Iterable[ReportEntry]) -> tuple[ReportEntry, ...]:
     """Return the report's rows with those of new messages, before those of notes and markers."""
     rows = last.context.report.entries
-    return (*rows[: last.row_count], *new, *rows[last.row_count :])
+    behind = rows[last.row_count :]
+    return (rows[: last.row_count] if behind else rows) + (*new, *behind)

@@ -63,10 +63,10 @@ class History:
     def followed_by(self, later: "History") -> "History":
         """Return both as one; the later one is still open."""
         first, second, third, fourth, fifth = (
-            (*mine, *theirs) for mine, theirs in zip(self.rows, later.rows, strict=True)
+            mine + theirs for mine, theirs in zip(self.rows, later.rows, strict=True)
         )
         return History(
-            messages=(*self.messages, *later.messages),
+            messages=self.messages + later.messages,
             leading_system=self.leading_system,
             rows=(first, second, third, fourth, fifth),
             settled_count=len(self.messages),

@@ -85,7 +85,7 @@ class KeptEvents:
             return KeptLog(events=events[:shared], derived=kept.log.derived)
         if len(found.events) == 1:
             return kept.log
-        log = KeptLog(events=(*events, *found.events[1:]), derived=kept.log.derived)
+        log = KeptLog(events=events + found.events[1:], derived=kept.log.derived)
         return self._keep(session_id, found, log, size_bytes=kept.size_bytes)
 
     async def _read(self, session_id: str, *, after_seq: int, until_seq: int) -> EventBatch:

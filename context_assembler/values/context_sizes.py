@@ -4,8 +4,9 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 from context_assembler.values.context import AssembledContext
-from context_assembler.values.messages import Message
+from context_assembler.values.draft import Draft
 from context_assembler.values.parts import Base64Source, Document, Image, Part, ToolResult
+from context_assembler.values.spelled import knows_plain
 
 # Measured with sessions of 200 recorded messages: together about a half more than they took.
 _BYTES_PER_MESSAGE: Final = 2_000
@@ -19,11 +20,13 @@ def size_in_memory(context: AssembledContext) -> int:
     texts_bytes = _BYTES_PER_TOKEN * context.report.ledger.used_tokens
     values_bytes = _BYTES_PER_MESSAGE * len(messages) + _BYTES_PER_ROW * len(rows)
     others_bytes = sum(map(size_in_memory, context.others.values()))
-    return texts_bytes + values_bytes + sum(_media_bytes(messages)) + others_bytes
+    return texts_bytes + values_bytes + sum(_media_bytes(context.draft)) + others_bytes
 
 
-def _media_bytes(messages: Sequence[Message]) -> Iterator[int]:
-    for message in messages:
+def _media_bytes(draft: Draft) -> Iterator[int]:
+    if knows_plain(draft.messages, draft.spelled):  # a step looks at what is new alone
+        return
+    for message in draft.messages:
         for part in message.parts:
             held: Sequence[Part] = part.content if isinstance(part, ToolResult) else (part,)
             for one in held:
