@@ -73,10 +73,11 @@ def standing_events(
     Args:
         reads: Whether the blocks of such a compaction can be read; by default nobody can.
     """
+    events = [event for event in events if not _is_sealed_for(event, reads)]
     seqs = sorted(event.seq for event in events if event.seq > 0)
     covers = _find_covers(events, seqs, reads)
     if not covers:
-        return [event for event in events if not _is_sealed(event)]
+        return [*events]
     summaries = _place_summaries(covers)
     depths = _count_covers(events, covers, seqs)
     standing: list[SessionEvent | None] = []
@@ -112,8 +113,14 @@ class _Cover:
         return (covers_event or covers_range) and earlier.event.id not in self.excluded_ids
 
 
-def _is_sealed(event: SessionEvent) -> bool:
-    return isinstance(event.body, CompactionBody) and bool(event.body.native)
+def _is_sealed_for(event: SessionEvent, reads: ReadsCompaction) -> bool:
+    """Whether the event is a compaction that says nothing to those who do not read its blocks."""
+    body = event.body
+    return (
+        isinstance(body, CompactionBody)
+        and bool(body.native)
+        and not stands_for_events(body, reads)
+    )
 
 
 def _find_covers(

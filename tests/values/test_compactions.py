@@ -5,7 +5,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from context_assembler.stages.transform_messages import MessageTransformer, Transformed
@@ -216,6 +216,7 @@ def test_blocks_and_their_maker_are_stored() -> None:
 covers = st.tuples(st.booleans(), st.integers(1, 10), st.integers(1, 10))
 
 
+@example(log=[(True, 1, 1), (False, 1, 1), (False, 1, 1)])
 @given(log=st.lists(st.none() | covers, max_size=10))
 @settings(max_examples=100, deadline=None)
 def test_sealed_compactions_change_nothing_for_those_who_cannot_read_them(
