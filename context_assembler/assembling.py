@@ -12,6 +12,7 @@ from context_assembler.cache import AssemblyCache
 from context_assembler.continuing import find_step, keep_step, leave_step
 from context_assembler.errors import ConfigurationError, ContextOverflowError
 from context_assembler.gathered import Gathered
+from context_assembler.gathered_before import GatheredBefore
 from context_assembler.gathering import Gathering
 from context_assembler.history import KeptCounts
 from context_assembler.pipeline import ContextPipeline
@@ -53,6 +54,7 @@ class Assembling:
         self._kept = KeptEvents(sessions, max_bytes=max_kept_bytes)
         self._counts = CountsAtRest(sessions)
         self._gathering = gathering
+        self._before = GatheredBefore(sessions)
         self._pipeline = pipeline
         self._cache = cache
         self._remote = remote
@@ -249,8 +251,15 @@ class Assembling:
     async def _gather(
         self, session_id: str, agent_id: str | None, options: Mapping[str, Any]
     ) -> Gathered:
+        call = self._before.call(session_id, agent_id, options)
+        before = None if call is None else self._before.find(call)
+        if before is not None and self._gathering.still_holds(before):
+            return before
         head = await self._sessions.head(session_id)
-        return await self._gathering.gather(head, agent_id=agent_id, options=options)
+        gathered = await self._gathering.gather(head, agent_id=agent_id, options=options)
+        if call is not None:
+            self._before.keep(call, gathered)
+        return gathered
 
     def forget(self, session_id: str | None) -> None:
         """Let go of what is kept of the session's events, or of all."""

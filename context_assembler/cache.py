@@ -6,6 +6,7 @@ import time
 from collections.abc import Awaitable, Callable, Hashable
 from contextlib import suppress
 from dataclasses import dataclass, field
+from hashlib import blake2b
 from typing import Generic, TypeVar
 
 from cachetools import TTLCache
@@ -27,6 +28,19 @@ class CacheKey:
     last_seq: int
     agent_id: str | None
     fingerprint: str
+
+    @classmethod
+    def of(
+        cls, made_from: object, session_id: str, agent_id: str | None, *, last_seq: int
+    ) -> "CacheKey":
+        """Return the key of what is made from this: of things that differ when they are printed."""
+        printed = repr(made_from).encode("utf-8", "surrogatepass")
+        return cls(
+            session_id=session_id,
+            last_seq=last_seq,
+            agent_id=agent_id,
+            fingerprint=blake2b(printed, digest_size=16).hexdigest(),
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -3,7 +3,6 @@
 from collections.abc import Callable, Hashable, Iterable, Mapping, MutableMapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import date
-from hashlib import blake2b
 from typing import Any, TypeVar
 
 from context_assembler.cache import CacheKey
@@ -84,14 +83,20 @@ class Gathered:
     recalled: tuple[PromptSection, ...] = ()
     derived: MutableMapping[Hashable, Any] | None = None
     today: date
+    _key: CacheKey | None = field(default=None, init=False, repr=False, compare=False)
 
     @property
     def key(self) -> CacheKey:
-        """The key of everything that the context depends on.
+        """The key of everything that the context depends on, worked out once.
 
         A session's events are append-only, so the last sequence number stands for all of them; a
         session deleted and begun again is another incarnation.
         """
+        key = self._key or self._make_key()
+        object.__setattr__(self, "_key", key)
+        return key
+
+    def _make_key(self) -> CacheKey:
         made_from = (
             self.incarnation,
             self.settled,
@@ -105,13 +110,7 @@ class Gathered:
             self.recalled,
             self.today,
         )
-        fingerprint = blake2b(repr(made_from).encode("utf-8", "surrogatepass"), digest_size=16)
-        return CacheKey(
-            session_id=self.session_id,
-            last_seq=self.last_seq,
-            agent_id=self.agent_id,
-            fingerprint=fingerprint.hexdigest(),
-        )
+        return CacheKey.of(made_from, self.session_id, self.agent_id, last_seq=self.last_seq)
 
     @property
     def template_variables(self) -> Mapping[str, Json]:

@@ -93,11 +93,7 @@ class Gathering:
         self._calibrations = calibrations if config.calibrates_tokens else None
 
     async def gather(
-        self,
-        head: SessionHead,
-        *,
-        agent_id: str | None,
-        options: Mapping[str, Any],
+        self, head: SessionHead, *, agent_id: str | None, options: Mapping[str, Any]
     ) -> Gathered:
         """Return what holds for the next call of a session.
 
@@ -136,13 +132,25 @@ class Gathering:
             skills_text=told.text,
             active_skills=told.active,
             entries=(*told.entries, *recalled.entries),
-            warnings=(
-                *lifecycle_warnings(limits, today),
-                *told.warnings,
-                *recalled.warnings,
-            ),
+            warnings=(*lifecycle_warnings(limits, today), *told.warnings, *recalled.warnings),
             recalled=recalled.sections,
             today=today,
+        )
+
+    def still_holds(self, gathered: Gathered) -> bool:
+        """Whether the same would be gathered again for an unchanged session, told without asking.
+
+        Only what is known to stay counts: files, skills, memories and servers have to be asked.
+        """
+        options = gathered.settled.options
+        return (
+            self.loader is None
+            and self._collector.is_constant
+            and self._skills.is_constant
+            and options.query is None
+            and not options.additional_tools
+            and self._settler.still_knows(options, gathered.limits)
+            and gathered.today == self._now().date()
         )
 
     def name_tools(self, gathered: Gathered, events: Sequence[SessionEvent]) -> Gathered:

@@ -8,6 +8,7 @@ if TYPE_CHECKING:
     from context_assembler.ports.clock import Clock
     from context_assembler.ports.embeddings import Embed, EmbedPurpose
     from context_assembler.ports.memory import MemorySource, MemoryStore, OpenedMemoryStore
+    from context_assembler.ports.offers import is_offered
     from context_assembler.ports.providers import (
         CheckPayload,
         Provider,
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
         BatchStore,
         CalibrationStore,
         CountStore,
+        MarkedStore,
         SessionStore,
     )
     from context_assembler.ports.skills import SkillProvider
@@ -32,8 +34,9 @@ else:
             "clock": "Clock",
             "embeddings": "Embed EmbedPurpose",
             "memory": "MemorySource MemoryStore OpenedMemoryStore",
+            "offers": "is_offered",
             "providers": "CheckPayload Provider no_change_forms no_tool_search",
-            "sessions": "BatchStore CalibrationStore CountStore SessionStore",
+            "sessions": "BatchStore CalibrationStore CountStore MarkedStore SessionStore",
             "skills": "SkillProvider",
             "tokens": "TokenCounter",
             "tools": "ToolSource",
@@ -50,6 +53,7 @@ __all__ = [
     "CountStore",
     "Embed",
     "EmbedPurpose",
+    "MarkedStore",
     "MemorySource",
     "MemoryStore",
     "OpenedMemoryStore",
@@ -63,6 +67,7 @@ __all__ = [
     "TranscriptIssue",
     "Truncate",
     "Truncation",
+    "is_offered",
     "no_change_forms",
     "no_tool_search",
 ]

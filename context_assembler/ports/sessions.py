@@ -1,6 +1,6 @@
 """The sockets of session stores: what each offers, and what it may offer beside."""
 
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Hashable, Mapping, Sequence
 from typing import Protocol, runtime_checkable
 
 from context_assembler.values.calibration import Calibration, UsageObservation
@@ -71,6 +71,18 @@ class BatchStore(Protocol):
         self, session_id: str, *, after_seq: int = 0, until_seq: int | None = None
     ) -> EventBatch:
         """Return the events behind one number up to another, all of one incarnation."""
+        ...
+
+
+@runtime_checkable
+class MarkedStore(Protocol):
+    """Tells at once whether it was written to; session stores may offer it as well."""
+
+    def change_mark(self) -> Hashable | None:
+        """Return what stays the same while nobody writes; `None` where that is not known.
+
+        It waits for nothing. What was read between two equal marks would be read again.
+        """
         ...
 
 

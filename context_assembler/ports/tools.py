@@ -7,7 +7,11 @@ from context_assembler.values.tools import ToolSpec
 
 
 class ToolSource(Protocol):
-    """Somewhere tools come from."""
+    """Somewhere tools come from.
+
+    A class whose objects list the same tools for good may say so with `is_constant = True`: then a
+    call that changes nothing else is answered without asking them.
+    """
 
     name: str
 

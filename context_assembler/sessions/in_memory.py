@@ -57,6 +57,7 @@ class InMemoryStore:
         self._logs: dict[str, _Log] = {}
         self._lock = Lock()
         self._calibrations = InMemoryCalibrations()
+        self._writes = 0
 
     async def create(self, session: Session) -> None:
         """Keep a new session; replace the record of one that exists, its events untouched.
@@ -69,6 +70,7 @@ class InMemoryStore:
         kept = decode_session(encode_session(session), where=f"session {session.id!r}")
         with self._lock:
             self._logs.setdefault(session.id, _Log(kept)).session = kept
+            self._writes += 1
 
     async def append(
         self, session_id: str, events: Sequence[SessionEvent], *, expected_seq: int | None = None
@@ -101,6 +103,7 @@ class InMemoryStore:
             log.ids.update(event.id for event in numbered)
             if numbered:
                 self._logs[session_id] = log
+                self._writes += 1
         return [
             replace(given, id=kept.id, seq=kept.seq)
             for given, kept in zip(events, numbered, strict=True)
@@ -154,6 +157,7 @@ class InMemoryStore:
         self._log(session_id)
         with self._lock:
             self._logs.pop(session_id, None)
+            self._writes += 1
 
     async def calibrations(self) -> Sequence[Calibration]:
         """Return what reported usage taught, by provider, model and shape of request."""
@@ -161,7 +165,14 @@ class InMemoryStore:
 
     async def observe_usage(self, seen: UsageObservation) -> Calibration:
         """Learn from one call's usage, and return what is known since."""
-        return await self._calibrations.observe_usage(seen)
+        learnt = await self._calibrations.observe_usage(seen)
+        with self._lock:
+            self._writes += 1
+        return learnt
+
+    def change_mark(self) -> int:
+        """Return what stays the same while nobody writes."""
+        return self._writes
 
     async def find_counts(self, session_id: str, *, counter: str) -> Mapping[int, RestingCount]:
         """Return what is kept of a counter, by the number of the message's first event."""

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from threading import Lock
 from typing import Any, Final, TypeGuard
 
-from context_assembler.ports import BatchStore, SessionStore
+from context_assembler.ports import BatchStore, SessionStore, is_offered
 from context_assembler.values.events import EventBatch, SessionEvent
 
 MAX_KEPT_BYTES: Final = 512 * 1024 * 1024
@@ -139,10 +139,5 @@ def _is_longer(kept: _Entry | None, log: KeptLog) -> bool:
 
 
 def _hands_out_batches(store: SessionStore) -> TypeGuard[BatchStore]:
-    """Whether batches are what `load` yields: a class that replaces `load` alone means it for both."""
-    for defined in map(vars, type(store).__mro__):
-        if "read_batch" in defined:
-            return True
-        if "load" in defined or "head" in defined:
-            return False
-    return False
+    """Whether batches are what `load` yields."""
+    return is_offered(store, "read_batch", instead_of=("load", "head"))

@@ -1,7 +1,8 @@
 """Sessions in one SQLite file that several processes may use at once."""
 
 import asyncio
-from collections.abc import AsyncIterator, Mapping, Sequence
+import sqlite3
+from collections.abc import AsyncIterator, Hashable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Final, Self
@@ -11,6 +12,7 @@ from context_assembler.sessions.rules import check_event_ids, check_session_id
 from context_assembler.sessions.sqlite_calibrations import find_calibrations, observe_usage
 from context_assembler.sessions.sqlite_counts import find_counts, has_counts, keep_counts
 from context_assembler.sessions.sqlite_rows import (
+    StoredSession,
     append_events,
     decode_rows,
     delete_session,
@@ -21,6 +23,7 @@ from context_assembler.sessions.sqlite_rows import (
     save_session,
 )
 from context_assembler.sessions.sqlite_schema import SCHEMA
+from context_assembler.sqlite.glance import Glance
 from context_assembler.sqlite.worker import make_workers
 from context_assembler.values.calibration import Calibration, UsageObservation
 from context_assembler.values.events import EventBatch, Session, SessionEvent, SessionHead
@@ -55,6 +58,7 @@ class SqliteStore:
         self.path: Path = Path(path).expanduser().absolute()
         self._busy_seconds = busy_seconds
         self._writer, self._reader = make_workers(self.path, SCHEMA, busy_seconds=busy_seconds)
+        self._glance = Glance(self.path)
 
     async def create(self, session: Session) -> None:
         """Keep a new session; replace the record of one that exists, its events untouched.
@@ -139,7 +143,14 @@ class SqliteStore:
             StoreUnavailableError: The file cannot be used.
         """
         check_session_id(session_id)
-        return (await self._reader.run(partial(find_session, session_id=session_id))).head
+        return (await self._reader.run(partial(self._look_up, session_id=session_id))).head
+
+    def change_mark(self) -> Hashable | None:
+        """Return what stays the same while no connection of any process writes to the file.
+
+        `None` where that cannot be told at once: before the first look, while the file is locked.
+        """
+        return self._glance.mark()
 
     async def list_sessions(self) -> list[SessionHead]:
         """Return every session, most recently created last.
@@ -209,6 +220,7 @@ class SqliteStore:
 
     async def close(self) -> None:
         """Close the file and end both threads."""
+        self._glance.close()
         # The last connection to close folds the log into the file, and a reader may not.
         await self._reader.close()
         await self._writer.close()
@@ -218,3 +230,7 @@ class SqliteStore:
 
     async def __aexit__(self, *exception: object) -> None:
         await self.close()
+
+    def _look_up(self, connection: sqlite3.Connection, session_id: str) -> StoredSession:
+        self._glance.open()  # here, where waiting for a disk is no harm
+        return find_session(connection, session_id)

@@ -68,6 +68,11 @@ class SkillTeller:
         self._masks_secrets = masks_secrets
         self._told: deque[tuple[_Asked, ToldSkills]] = deque(maxlen=_KEPT_ANSWERS)
 
+    @property
+    def is_constant(self) -> bool:
+        """Whether there is nobody to ask, so that what is told of skills stays the same."""
+        return not self._providers
+
     async def tell(
         self, settled: Settled, *, counter: TokenCounter, skip_reason: str | None = None
     ) -> ToldSkills:

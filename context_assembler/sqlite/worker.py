@@ -1,7 +1,6 @@
 """A thread with a SQLite connection, so that the event loop never waits for a disk."""
 
 import asyncio
-import os
 import sqlite3
 import weakref
 from collections.abc import Callable
@@ -18,24 +17,10 @@ from context_assembler.sqlite.files import (
     open_for_writing,
     open_in_memory,
 )
+from context_assembler.sqlite.held import HeldConnection, identify_file
 from context_assembler.sqlite.schema import Schema
 
 _Result = TypeVar("_Result")
-
-
-class _Holder:
-    """What is open, and in which process; outlives its worker for as long as closing takes."""
-
-    def __init__(self) -> None:
-        self.process_id = os.getpid()
-        self.connection: sqlite3.Connection | None = None
-        self.file_identity: tuple[int, int] | None = None
-
-    def close(self) -> None:
-        # A connection that came here by fork belongs to the parent: closing it would drop its locks.
-        if self.connection is not None and self.process_id == os.getpid():
-            self.connection.close()
-            self.connection = None
 
 
 class SqliteWorker:
@@ -57,7 +42,7 @@ class SqliteWorker:
         self._open_connection = open_connection
         self._lock = Lock()
         self._executor: ThreadPoolExecutor | None = None
-        self._holder = _Holder()
+        self._holder = HeldConnection()
         weakref.finalize(self, self._holder.close)
 
     async def run(self, act: Callable[[sqlite3.Connection], _Result]) -> _Result:
@@ -80,38 +65,29 @@ class SqliteWorker:
             await loop.run_in_executor(executor, holder.close)
             executor.shutdown(wait=False)
 
-    def _in_this_process(self) -> tuple[ThreadPoolExecutor, _Holder]:
+    def _in_this_process(self) -> tuple[ThreadPoolExecutor, HeldConnection]:
         with self._lock:
-            if self._holder.process_id != os.getpid():
+            if not self._holder.is_ours:
                 # After a fork: the thread stayed in the parent, and so must the connection.
                 self._executor = None
-                self._holder = _Holder()
+                self._holder = HeldConnection()
                 weakref.finalize(self, self._holder.close)
             if self._executor is None:
                 name = self._schema.name
                 self._executor = ThreadPoolExecutor(max_workers=1, thread_name_prefix=name)
             return self._executor, self._holder
 
-    def _act(self, holder: _Holder, act: Callable[[sqlite3.Connection], _Result]) -> _Result:
+    def _act(self, holder: HeldConnection, act: Callable[[sqlite3.Connection], _Result]) -> _Result:
         with explained_errors(self._path, self._schema):
-            if holder.file_identity != self._file_identity():
+            if holder.file_identity != identify_file(self._path):
                 holder.close()  # replaced or deleted: SQLite would go on with the file of before
             if holder.connection is None:
                 holder.connection = self._open_connection()
-                holder.file_identity = self._file_identity()
+                holder.file_identity = identify_file(self._path)
             if holder.connection is None:
                 with closing(open_in_memory(self._schema)) as empty:
                     return act(empty)
             return act(holder.connection)
-
-    def _file_identity(self) -> tuple[int, int] | None:
-        if self._path is None:
-            return None
-        try:
-            found = self._path.stat()
-        except OSError:
-            return None
-        return found.st_dev, found.st_ino
 
 
 def make_workers(

@@ -29,6 +29,11 @@ class FunctionTools:
         """The functions that cannot be offered."""
         return self._entries().problems
 
+    @property
+    def is_constant(self) -> bool:
+        """That the same tools are listed for good."""
+        return True
+
     async def list_tools(self) -> Sequence[ToolSpec]:
         """Return one tool per function, in the order given."""
         return self._entries().specs

@@ -26,6 +26,11 @@ class ListedTools:
         self.notes = read.notes
         self._specs = read.specs
 
+    @property
+    def is_constant(self) -> bool:
+        """That the same tools are listed for good."""
+        return True
+
     async def list_tools(self) -> Sequence[ToolSpec]:
         """Return the tools in the order given."""
         return self._specs

@@ -18,7 +18,13 @@ from context_assembler.errors import (
     InvalidParameterError,
     UnknownSessionError,
 )
-from context_assembler.ports import BatchStore, CalibrationStore, CountStore, SessionStore
+from context_assembler.ports import (
+    BatchStore,
+    CalibrationStore,
+    CountStore,
+    MarkedStore,
+    SessionStore,
+)
 from context_assembler.sessions import SESSION_STORES, InMemoryStore, SqliteStore, open_store
 from context_assembler.values.calibration import UsageObservation, learn
 from context_assembler.values.events import (
@@ -436,6 +442,29 @@ def usage_seen(ratio: float = 1.2, *, model: str = "m", shape: Any = "text") -> 
         counted_tokens=1_000,
         reported_tokens=round(1_000 * ratio),
     )
+
+
+async def test_the_mark_moves_with_all_that_is_written(store: SessionStore) -> None:
+    assert isinstance(store, MarkedStore)
+    assert isinstance(store, CalibrationStore)
+    await store.append("trip", [user_event("hi")])
+    await store.head("trip")
+    marks = [store.change_mark()]
+    await store.head("trip")
+    await load(store, "trip")
+    assert store.change_mark() == marks[0]
+
+    for write in (
+        store.append("trip", [user_event("ho")]),
+        store.create(Session(id="trip", agent_id="a")),
+        store.observe_usage(usage_seen()),
+        store.delete("trip"),
+    ):
+        await write
+        marks.append(store.change_mark())
+
+    assert None not in marks
+    assert len(set(marks)) == len(marks)
 
 
 async def test_what_usage_teaches_is_kept_by_model_and_shape(store: SessionStore) -> None:

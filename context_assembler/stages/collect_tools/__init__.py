@@ -7,7 +7,7 @@ import asyncio
 from collections.abc import Iterable, Sequence
 
 from context_assembler.errors import AssemblyError
-from context_assembler.ports import ToolSource
+from context_assembler.ports import ToolSource, is_offered
 from context_assembler.stages.collect_tools.merging import (
     PRECEDENCE,
     CollectedTools,
@@ -50,6 +50,12 @@ class ToolCollector:
         self._on_conflict: ConflictPolicy = on_conflict
         self._timeout_seconds = timeout_seconds
         self._memo = ToolMemo()
+        self._is_constant = all(map(_is_constant, self._sources))
+
+    @property
+    def is_constant(self) -> bool:
+        """Whether every source says of itself that it lists the same tools for good."""
+        return self._is_constant
 
     async def collect(
         self,
@@ -123,6 +129,11 @@ class ToolCollector:
         return SourceAnswer(
             kind=kind, own_kind=own_kind, source=name, has_failed=True, warnings=(lost,)
         )
+
+
+def _is_constant(source: ToolSource) -> bool:
+    is_told = is_offered(source, "is_constant", instead_of=("list_tools",))
+    return is_told and getattr(source, "is_constant", False) is True
 
 
 def _is_being_cancelled() -> bool:

@@ -46,9 +46,10 @@ class CallSettler:
         The same question, to the letter, has the same answer while the model's limits stay the same.
         One with a tool in it, or anything else that may change by itself, is settled every time.
         """
-        question = _question(options, session, agent_id)
+        asked = ask_plainly(options)
+        question = None if asked is None else (asked, repr(session), agent_id)
         kept = self._kept.get(question)
-        if kept is not None and kept[1] is self._limits_of(kept[0].options):
+        if kept is not None and self.still_knows(kept[0].options, kept[1]):
             return kept
         settled = self._resolve(options, session, agent_id)
         limits = self._limits_of(settled.options)
@@ -60,15 +61,18 @@ class CallSettler:
             self._kept[question] = answer
         return answer
 
+    def still_knows(self, options: AssembleOptions, limits: ModelLimits) -> bool:
+        """Whether these are still the limits of the model that settled options name."""
+        return limits is self._limits_of(options)
+
     def _limits_of(self, options: AssembleOptions) -> ModelLimits:
         assert options.model is not None, "the resolver insists on one"
         assert options.unknown_model is not None, "the system layer gives one"
         return self._find_limits(options.model, unknown=options.unknown_model)
 
 
-def _question(
-    options: Mapping[str, Any], session: Mapping[str, Any] | None, agent_id: str | None
-) -> Hashable | None:
+def ask_plainly(options: Mapping[str, Any]) -> Hashable | None:
+    """Return options as what tells one question from another; `None` if one may change by itself."""
     if not all(type(value) in _PLAIN for value in options.values()):
         return None
-    return tuple((name, repr(value)) for name, value in options.items()), repr(session), agent_id
+    return tuple((name, repr(value)) for name, value in options.items())
