@@ -3,6 +3,7 @@
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
+from context_assembler.values.tool_forms import form_of
 from context_assembler.values.tools import ToolSpec
 
 
@@ -50,12 +51,11 @@ def defer_tools(
     Args:
         called: The names of these, and of the tool that must be called.
     """
+    can_search = rule.search is not None
     return tuple(
-        replace(
+        form_of(
             tool,
-            is_deferred=rule.search is not None
-            and tool.name not in called
-            and rule.asks_for(tool, among=tools),
+            is_deferred=can_search and tool.name not in called and rule.asks_for(tool, among=tools),
         )
         for tool in tools
     )

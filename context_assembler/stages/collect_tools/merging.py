@@ -8,7 +8,7 @@ that the model has learnt stays with its tool, whatever the precedence.
 
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Final, Literal, NamedTuple, TypeAlias
 
 from context_assembler.errors import InvalidToolError, ToolConflictError, nearest
@@ -20,6 +20,7 @@ from context_assembler.stages.collect_tools.learnt_names import (
 from context_assembler.stages.collect_tools.tool_memo import ToolOffer
 from context_assembler.stages.collect_tools.tool_sieve import ToolSieve
 from context_assembler.values.report import Decision, ReportEntry
+from context_assembler.values.tool_forms import form_of
 from context_assembler.values.tools import ToolSpec
 
 ConflictPolicy: TypeAlias = Literal["rename", "error"]
@@ -234,7 +235,7 @@ class _Merging:
         self._refuse_conflict(candidate)
         offer, source = candidate.offer, candidate.source
         own_name = None if name == candidate.name else candidate.name
-        spec = replace(offer.spec, name=name, own_name=own_name, source=source)
+        spec = form_of(offer.spec, name=name, own_name=own_name, source=source)
         if not rule and offer.repairs:
             rule, reason = "schema", "; ".join(offer.repairs)
         self.specs[name] = self.own_names[candidate.name] = spec
