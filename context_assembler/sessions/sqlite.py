@@ -24,6 +24,7 @@ from context_assembler.sessions.sqlite_rows import (
 )
 from context_assembler.sessions.sqlite_schema import SCHEMA
 from context_assembler.sqlite.glance import Glance
+from context_assembler.sqlite.held import FileIdentity, identify_file
 from context_assembler.sqlite.worker import make_workers
 from context_assembler.values.calibration import Calibration, UsageObservation
 from context_assembler.values.events import EventBatch, Session, SessionEvent, SessionHead
@@ -59,6 +60,7 @@ class SqliteStore:
         self._busy_seconds = busy_seconds
         self._writer, self._reader = make_workers(self.path, SCHEMA, busy_seconds=busy_seconds)
         self._glance = Glance(self.path)
+        self._file_with_counts: FileIdentity | None = None
 
     async def create(self, session: Session) -> None:
         """Keep a new session; replace the record of one that exists, its events untouched.
@@ -207,16 +209,20 @@ class SqliteStore:
         Raises:
             StoreUnavailableError: The file cannot be written, or somebody else is writing.
         """
-        if await self._reader.run(has_counts):
-            keep = partial(
-                keep_counts,
-                session_id=session_id,
-                counts=counts,
-                counter=counter,
-                incarnation=incarnation,
-                busy_seconds=self._busy_seconds,
-            )
-            await self._writer.run(keep)
+        file = identify_file(self.path)
+        if self._file_with_counts != file or file is None:
+            if not await self._reader.run(has_counts):
+                return
+            self._file_with_counts = file
+        keep = partial(
+            keep_counts,
+            session_id=session_id,
+            counts=counts,
+            counter=counter,
+            incarnation=incarnation,
+            busy_seconds=self._busy_seconds,
+        )
+        await self._writer.run(keep)
 
     async def close(self) -> None:
         """Close the file and end both threads."""

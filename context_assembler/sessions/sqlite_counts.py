@@ -40,8 +40,13 @@ def keep_counts(
     incarnation: str,
     busy_seconds: float,
 ) -> None:
-    """Insert counts of this very session, in place of older ones; without waiting for its lock."""
+    """Insert counts of this very session, in place of older ones, if the file has a place for them.
+
+    Without waiting: neither for the file's lock nor for the disk, since what a power cut takes is
+    counted again. What was written before keeps its order, and the next event is waited for again.
+    """
     connection.execute("PRAGMA busy_timeout = 0")
+    connection.execute("PRAGMA synchronous = NORMAL")
     try:
         with transaction(connection):
             row = connection.execute(
@@ -54,6 +59,7 @@ def keep_counts(
                     [(row[0], counter, seq, c.parts, c.tokens) for seq, c in counts.items()],
                 )
     finally:
+        connection.execute("PRAGMA synchronous = FULL")
         connection.execute(f"PRAGMA busy_timeout = {round(busy_seconds * 1_000)}")
 
 
