@@ -23,11 +23,17 @@ async def open_http(
     """Open the two streams of messages.
 
     Args:
-        at_answer: Told the status of every answer, in numbers and in words.
+        at_answer: Told the status of every answer to a message, in numbers and in words; not that a
+            GET is refused, which asks for a stream that few servers have, at any time.
+
+    Source:
+        https://modelcontextprotocol.io/specification/2025-11-25/basic/transports
+        #listening-for-messages-from-the-server (read 2026-11-28)
     """
 
     async def bound(response: Any) -> None:
-        at_answer(response.status_code, response.reason_phrase)
+        if response.request.method == "POST":
+            at_answer(response.status_code, response.reason_phrase)
         if not response.headers.get("content-type", "").lower().startswith("text/event-stream"):
             response.stream = _bounded(sdk, response.stream)
 

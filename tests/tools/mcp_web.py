@@ -4,7 +4,7 @@ import json
 from collections.abc import Generator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from threading import Thread
+from threading import Event, Thread
 from typing import Any
 
 
@@ -14,6 +14,7 @@ class OldWebServer(ThreadingHTTPServer):
     Attributes:
         refuses: The status that calls are answered with instead, if any.
         calls: The sessions of the calls that were run.
+        was_listened_to: Set once a stream of the server's own was asked for, and refused.
     """
 
     refuses = 0
@@ -22,6 +23,7 @@ class OldWebServer(ThreadingHTTPServer):
         super().__init__(("127.0.0.1", 0), _Endpoint)
         self.sessions: list[str] = []
         self.calls: list[str] = []
+        self.was_listened_to = Event()
         self.begun = 0
 
     @property
@@ -74,6 +76,7 @@ class _Endpoint(BaseHTTPRequestHandler):
 
     def do_GET(self) -> None:
         self._answer(405)
+        self.server.was_listened_to.set()
 
     def do_DELETE(self) -> None:
         self._answer(200)

@@ -14,6 +14,7 @@ from context_assembler import McpServerError, McpTools, ToolSpec
 from context_assembler.stages.collect_tools import ToolCollector
 from context_assembler.testing import ManualClock
 from context_assembler.tools import open_tool_sources
+from context_assembler.tools.mcp_line import McpLine
 from tests.tools.mcp_sources import launch, launch_listing
 from tests.tools.mcp_web import serve_old_web
 
@@ -300,6 +301,26 @@ async def test_a_call_that_finds_no_way_in_is_no_result(status: int) -> None:
         async with McpTools("web", url=web.url) as server:
             with pytest.raises(McpServerError, match=f"did not take a call.*HTTP {status}"):
                 await server.call_tool("a")
+
+
+async def test_what_a_server_says_of_its_own_stream_is_no_answer_to_a_call(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    noted: list[int] = []
+
+    def note(_line: McpLine, status: int, _words: str) -> None:
+        noted.append(status)
+
+    monkeypatch.setattr(McpLine, "_note_status", note)
+    with serve_old_web() as web:
+        async with McpTools("web", url=web.url) as server:
+            await server.list_tools()
+            await asyncio.to_thread(web.was_listened_to.wait)
+            for _ in range(5):  # while what it says is on its way
+                await server.call_tool("a")
+
+    assert noted[-1] == 200
+    assert 405 not in noted
 
 
 async def test_a_web_server_that_is_gone_is_told_of() -> None:
