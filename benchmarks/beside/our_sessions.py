@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from benchmarks.beside.harness import Harness
 from benchmarks.beside.long_sessions import due_for_reply, marked, prepare_session
-from benchmarks.beside.our_times import SESSION
+from benchmarks.beside.our_times import SESSION, UNSEEN, unseen
 from context_assembler.limits import get_model_limits
 from context_assembler.resources import bundled_path
 from context_assembler.sessions import SqliteStore
@@ -31,14 +31,17 @@ def time_ours(harness: Harness | None) -> dict[str, Any]:
     """Return milliseconds, each the median over processes of their own."""
     with tempfile.TemporaryDirectory() as folder:
         long, long_tokens = _stored(harness, LONG, Path(folder))
-        small, _ = _stored(harness, TYPICAL, Path(folder))
+        small, _ = _stored(harness, TYPICAL, Path(folder), copies=_PROCESSES * UNSEEN)
         # A quarter is what the harness keeps where it measures the least way.
         long_budget, small_budget = long_tokens // 4, _ENOUGH_TOKENS
         modules = json.dumps(_run("process", long, long_budget, told=_now())["modules"])
         firsts = [_run("first", long, long_budget, told=modules) for _ in range(_PROCESSES)]
         floor_ms = _floor(harness)
         processes = [_run("process", small, small_budget, told=_now()) for _ in range(_PROCESSES)]
-        typical = [_run("typical", small, small_budget) for _ in range(_PROCESSES)]
+        typical = [
+            _run("typical", small, small_budget, told=str(number * UNSEEN))
+            for number in range(_PROCESSES)
+        ]
     return {
         "sessions": "recorded" if harness else "sample",
         "first_ms": _median(firsts, "cold_ms"),
@@ -46,6 +49,7 @@ def time_ours(harness: Harness | None) -> dict[str, Any]:
         "floor_ms": floor_ms,
         "process_ms": _median(processes, "process_ms"),
         "typical_cold_ms": _median(typical, "cold_ms"),
+        "unseen_ms": _median(typical, "unseen_ms"),
         "cached_ms": _median(typical, "cached_ms"),
     }
 
@@ -85,14 +89,19 @@ def _floor(harness: Harness | None) -> float | None:
     return measured
 
 
-def _stored(harness: Harness | None, length: int, folder: Path) -> tuple[Path, int]:
-    """Return a database that holds a session, and the session's tokens."""
+def _stored(
+    harness: Harness | None, length: int, folder: Path, *, copies: int = 0
+) -> tuple[Path, int]:
+    """Return a database that holds a session and copies of it, and the session's tokens."""
     messages = _messages(harness, length)
     path = folder / f"session-{length}.db"
 
     async def fill() -> None:
         store = SqliteStore(path)
-        await store.append(SESSION, read_transcript(messages, format="openai_chat").events)
+        events = read_transcript(messages, format="openai_chat").events
+        await store.append(SESSION, events)
+        for number in range(copies):
+            await store.append(unseen(number), events)
         await store.close()
 
     asyncio.run(fill())

@@ -6,7 +6,8 @@
 
 `first` reads on stdin the names of modules to import before the clock starts, so that what is left
 is all that the first call does but for imports: opening the store, reading, counting, cutting.
-`process` reads when it was started, in seconds since the epoch. Prints one JSON object of
+`process` reads when it was started, in seconds since the epoch; `typical` the number of the first
+copy of the session that no run has read. Prints one JSON object of
 milliseconds; `modules` are those that were loaded in the end.
 """
 
@@ -24,6 +25,12 @@ SESSION: Final = "bench"
 _ASSEMBLERS: Final = 15
 _HITS: Final = 200
 _TOOLS: Final = 10
+UNSEEN: Final = 40  # sessions of one run that the assembler has never seen
+
+
+def unseen(number: int) -> str:
+    """Return the id of a copy of the session."""
+    return f"{SESSION}-{number}"
 
 
 def tool_specs() -> list[dict[str, Any]]:
@@ -73,14 +80,35 @@ async def process(database: str, *, budget_tokens: int) -> dict[str, Any]:
     return {"process_ms": (time.time() - started) * 1e3, "modules": list(sys.modules)}
 
 
+async def _time_unseen(database: str, budget_tokens: int, first_unseen: int) -> list[float]:
+    ours = importlib.import_module("context_assembler")
+    assembler = ours.ContextAssembler(sessions=f"sqlite:///{database}", tools=tool_specs())
+    await assembler.assemble(SESSION, model=MODEL, max_context_tokens=budget_tokens)
+    times: list[float] = []
+    for number in range(first_unseen, first_unseen + UNSEEN):
+        started = time.perf_counter()
+        context = await assembler.assemble(
+            unseen(number), model=MODEL, max_context_tokens=budget_tokens
+        )
+        context.to_openai_chat()
+        times.append((time.perf_counter() - started) * 1e3)
+    await assembler.close()
+    return times
+
+
 async def typical(database: str, *, budget_tokens: int) -> dict[str, Any]:
-    """Return what a small session with ten tools takes at first, and answered from our cache."""
+    """Return what a small session with ten tools takes at first, and answered from our cache.
+
+    At first by a new assembler, and by one that has served others but has never seen the session.
+    """
+    first_unseen = int(sys.stdin.read())
     rounds = [
         await time_calls(database, budget_tokens=budget_tokens, calls=1 + _HITS, tools=tool_specs())
         for _ in range(_ASSEMBLERS)
     ]
     return {
         "cold_ms": statistics.median(times[0] for times in rounds[1:]),
+        "unseen_ms": statistics.median(await _time_unseen(database, budget_tokens, first_unseen)),
         "cached_ms": statistics.median(statistics.median(times[1:]) for times in rounds),
     }
 

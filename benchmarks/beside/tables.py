@@ -179,6 +179,7 @@ def _ours(ours: Mapping[str, Any]) -> str:
             milliseconds(ours["process_ms"]),
         ],
         ["50 messages and 10 tools, by a new assembler", milliseconds(ours["typical_cold_ms"])],
+        ["… by one that has never seen the session", milliseconds(ours["unseen_ms"])],
         ["… answered from our cache", f"{ours['cached_ms'] * 1e3:.0f} µs"],
     ]
     return table(["", "ms"], rows)
