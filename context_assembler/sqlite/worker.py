@@ -1,11 +1,11 @@
 """A thread with a SQLite connection, so that the event loop never waits for a disk."""
 
 import asyncio
+import contextlib
 import sqlite3
 import weakref
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing
 from functools import partial
 from pathlib import Path
 from threading import Lock
@@ -42,8 +42,7 @@ class SqliteWorker:
         self._open_connection = open_connection
         self._lock = Lock()
         self._executor: ThreadPoolExecutor | None = None
-        self._holder = HeldConnection()
-        weakref.finalize(self, self._holder.close)
+        self._holder = self._begin()
 
     async def run(self, act: Callable[[sqlite3.Connection], _Result]) -> _Result:
         """Return the action's result.
@@ -51,31 +50,37 @@ class SqliteWorker:
         Raises:
             StoreError: SQLite refused.
         """
-        executor, holder = self._in_this_process()
-        loop = asyncio.get_running_loop()
-        return await loop.run_in_executor(executor, self._act, holder, act)
+        with self._lock:
+            executor, holder = self._in_this_process()
+            acting = executor.submit(self._act, holder, act)
+        return await asyncio.wrap_future(acting)
 
     async def close(self) -> None:
         """Close the connection behind the actions that wait, and end the thread."""
         with self._lock:
             executor, self._executor = self._executor, None
-            holder = self._holder
-        if executor is not None:
-            loop = asyncio.get_running_loop()
-            await loop.run_in_executor(executor, holder.close)
+            if executor is None:
+                return
+            closing = executor.submit(self._holder.close)
             executor.shutdown(wait=False)
+            # An action that comes meanwhile has a thread of its own, so a connection of its own too.
+            self._holder = self._begin()
+        await asyncio.wrap_future(closing)
+
+    def _begin(self) -> HeldConnection:
+        holder = HeldConnection()
+        weakref.finalize(self, holder.close)
+        return holder
 
     def _in_this_process(self) -> tuple[ThreadPoolExecutor, HeldConnection]:
-        with self._lock:
-            if not self._holder.is_ours:
-                # After a fork: the thread stayed in the parent, and so must the connection.
-                self._executor = None
-                self._holder = HeldConnection()
-                weakref.finalize(self, self._holder.close)
-            if self._executor is None:
-                name = self._schema.name
-                self._executor = ThreadPoolExecutor(max_workers=1, thread_name_prefix=name)
-            return self._executor, self._holder
+        if not self._holder.is_ours:
+            # After a fork: the thread stayed in the parent, and so must the connection.
+            self._executor = None
+            self._holder = self._begin()
+        if self._executor is None:
+            name = self._schema.name
+            self._executor = ThreadPoolExecutor(max_workers=1, thread_name_prefix=name)
+        return self._executor, self._holder
 
     def _act(self, holder: HeldConnection, act: Callable[[sqlite3.Connection], _Result]) -> _Result:
         with explained_errors(self._path, self._schema):
@@ -85,7 +90,7 @@ class SqliteWorker:
                 holder.connection = self._open_connection()
                 holder.file_identity = identify_file(self._path)
             if holder.connection is None:
-                with closing(open_in_memory(self._schema)) as empty:
+                with contextlib.closing(open_in_memory(self._schema)) as empty:
                     return act(empty)
             return act(holder.connection)
 

@@ -5,9 +5,12 @@ import gc
 import multiprocessing
 import os
 import sqlite3
+import threading
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -25,7 +28,7 @@ from context_assembler.sqlite.files import (
     retry_while_busy,
 )
 from context_assembler.sqlite.schema import USER_VERSION, Schema, migrate, transaction
-from context_assembler.sqlite.worker import SqliteWorker
+from context_assembler.sqlite.worker import SqliteWorker, make_workers
 from context_assembler.values.events import user_event
 from context_assembler.values.memories.records import MemoryRecord
 
@@ -272,3 +275,55 @@ def test_a_slash_too_many_is_asked_about_in_both_families(
 
     question = "Did you mean 'sqlite:no such folder/a.db', relative to the current folder?"
     assert caught.value.remedy.endswith(question)
+
+
+@pytest.mark.parametrize("place", ["file", "memory"])
+async def test_what_comes_while_it_closes_has_a_connection_of_its_own(
+    tmp_path: Path, place: str
+) -> None:
+    path = tmp_path / "agent.db" if place == "file" else None
+    _, worker = make_workers(path, SESSION_SCHEMA, busy_seconds=1)
+    seen: list[tuple[sqlite3.Connection, int]] = []
+    is_acting, may_end = threading.Event(), threading.Event()
+
+    def act(connection: sqlite3.Connection, *, waits: bool) -> None:
+        seen.append((connection, threading.get_ident()))
+        is_acting.set()
+        if waits:
+            may_end.wait()
+        connection.execute("SELECT * FROM sessions").fetchall()
+
+    if path is not None:
+        open_for_writing(path, SESSION_SCHEMA, busy_seconds=1).close()
+    first = asyncio.create_task(worker.run(partial(act, waits=True)))
+    await asyncio.to_thread(is_acting.wait)
+    closing = asyncio.create_task(worker.close())
+    await asyncio.sleep(0)
+    await worker.run(partial(act, waits=False))
+    may_end.set()
+    await asyncio.gather(first, closing)
+    await worker.run(partial(act, waits=False))
+    await worker.close()
+
+    (one, its_thread), (other, other_thread), (still, _) = seen
+    assert one is not other
+    assert its_thread != other_thread
+    assert still is other
+
+
+def test_threads_that_use_and_close_a_store_at_once_all_get_answers(tmp_path: Path) -> None:
+    store = SqliteStore(tmp_path / "agent.db")
+
+    async def say_and_close(number: int) -> int:
+        await store.append("trip", [user_event(f"{number}")])
+        closing = asyncio.create_task(store.close())
+        head = await store.head("trip")
+        await closing
+        return head.last_seq
+
+    with ThreadPoolExecutor(max_workers=4) as pool:
+        seen = list(pool.map(lambda number: asyncio.run(say_and_close(number)), range(40)))
+
+    assert len(seen) == 40
+    assert max(seen) == 40
+    asyncio.run(store.close())
