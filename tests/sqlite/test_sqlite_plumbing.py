@@ -322,7 +322,8 @@ def test_threads_that_use_and_close_a_store_at_once_all_get_answers(tmp_path: Pa
         return head.last_seq
 
     with ThreadPoolExecutor(max_workers=4) as pool:
-        seen = list(pool.map(asyncio.run, map(say_and_close, range(40))))
+        steps = [pool.submit(asyncio.run, say_and_close(number)) for number in range(40)]
+        seen: list[int] = [step.result() for step in steps]
 
     assert len(seen) == 40
     assert max(seen) == 40
