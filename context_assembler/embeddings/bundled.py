@@ -2,10 +2,12 @@
 
 import asyncio
 from collections.abc import Sequence
-from typing import Final
+from functools import lru_cache
+from typing import Any, Final
 
 from context_assembler.embeddings.extras import load_numpy
 from context_assembler.embeddings.latin_texts import is_mostly_latin
+from context_assembler.embeddings.passages import split_passages
 from context_assembler.embeddings.static_model import DIMENSION, MODEL_NAME, load_static_model
 from context_assembler.embeddings.vectors import pack_rows
 from context_assembler.errors import InvalidParameterError
@@ -14,6 +16,7 @@ from context_assembler.values.memories.vectors import Vector
 
 MAX_TEXT_CHARS: Final = 20_000
 _TEXTS_PER_BLOCK: Final = 1_024
+_KEPT_TEXTS: Final = 1_024  # of which the passages are known: ten kilobytes each
 
 
 class BundledEmbedder:
@@ -64,5 +67,34 @@ class BundledEmbedder:
             vectors += pack_rows(self.model, load_numpy().array(sums))
         return vectors
 
+    async def compare_passages(self, vector: Vector, texts: Sequence[str]) -> list[float | None]:
+        """Return for each text how alike its most alike passage is to a vector of this model.
+
+        It is a cosine; `None` for a text that says nothing, or is mostly not in Latin letters. Of a
+        very long text the beginning is read.
+
+        Raises:
+            MissingExtraError: numpy is not installed.
+        """
+        return await asyncio.to_thread(_most_alike, vector, texts)
+
     async def close(self) -> None:
         """There is nothing to let go of."""
+
+
+def _most_alike(vector: Vector, texts: Sequence[str]) -> list[float | None]:
+    numpy = load_numpy()
+    wanted = numpy.frombuffer(vector.codes, dtype=numpy.int8).astype(numpy.float64)
+    wanted /= numpy.sqrt(wanted @ wanted)
+    rows_by_text = [_passage_rows(text) for text in texts]
+    return [float((rows @ wanted).max()) if len(rows) else None for rows in rows_by_text]
+
+
+@lru_cache(_KEPT_TEXTS)
+def _passage_rows(text: str) -> Any:
+    """Return the directions of the text's passages, those left out that have none."""
+    numpy, model = load_numpy(), load_static_model()
+    passages = split_passages(text) if is_mostly_latin(text) else []
+    rows = numpy.array([model.sum_rows(passage) for passage in passages]).reshape(-1, DIMENSION)
+    lengths = numpy.sqrt((rows * rows).sum(axis=1))
+    return rows[lengths > 0] / lengths[lengths > 0, None]

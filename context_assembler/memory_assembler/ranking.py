@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from context_assembler.memory_assembler.asking import make_asks, place_query, walk_from
 from context_assembler.memory_assembler.deadlines import deadline_of
 from context_assembler.memory_assembler.recalling import Recalling
+from context_assembler.memory_assembler.rereading import read_again
 from context_assembler.ports import Embed, MemorySource
 from context_assembler.recall.ask_sources import Sleep, ask_sources
 from context_assembler.values.memories.kinds import MemoryKind
@@ -53,6 +54,7 @@ async def rank_memories(
             sleep=sleep,
             all_over=deadline.all_over,
         )
+        answers = await read_again(answers, embed, vector, deadline=deadline)
         ranked, below, states = recall.rank(answers)
         walk = (sources.values(), ranked, filters)
         related = await walk_from(*walk, depth=settings.depth, deadline=deadline)

@@ -8,7 +8,8 @@ on measured evidence recall; fusing by ranks (RRF) was worse than the words alon
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from math import sqrt
+from math import erfc, log, sqrt
+from sys import float_info
 from typing import Final
 
 from context_assembler.recall.lift import lift_of
@@ -29,6 +30,8 @@ SYNONYM: Final = 0.6
 """A likeness from which on two words say the same."""
 
 SEEN_HITS: Final = 20
+
+_ROOT_OF_TWO: Final = sqrt(2)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -165,16 +168,25 @@ def _spread(values: Mapping[str, float]) -> dict[str, float]:
 
 
 def _above_usual(values: Mapping[str, float]) -> dict[str, float]:
-    """Return how far each value is above the mean, in deviations, as parts of the farthest."""
+    """Return how surprising it is that each value is so far above the mean, as parts of the most.
+
+    The measure is that of the words' rarity, the logarithm of how seldom it happens by chance:
+    half of any records are more alike than the mean, and that they are says next to nothing.
+    """
     if not values:
         return {}
     mean = sum(values.values()) / len(values)
     deviation = sqrt(sum((value - mean) ** 2 for value in values.values()) / len(values))
     if deviation < 1e-9:
         return {memory_id: max(value, 0.0) for memory_id, value in values.items()}
-    lifted = {key: max((value - mean) / deviation, 0.0) for key, value in values.items()}
-    best = max(lifted.values())
-    return {memory_id: value / best for memory_id, value in lifted.items()}
+    surprises = {key: _surprise((value - mean) / deviation) for key, value in values.items()}
+    best = max(surprises.values())
+    return {memory_id: surprise / best for memory_id, surprise in surprises.items()}
+
+
+def _surprise(deviations: float) -> float:
+    """Return how seldom anything is so many deviations off the mean; 0 at and below the mean."""
+    return -log(max(erfc(deviations / _ROOT_OF_TWO), float_info.min)) if deviations > 0 else 0.0
 
 
 def _words(

@@ -21,6 +21,7 @@ from context_assembler.embeddings.static_model import (
 )
 from context_assembler.embeddings.vectors import pack_rows
 from context_assembler.errors import EmbeddingError, InvalidParameterError, MissingExtraError
+from context_assembler.memory.vector_scan import cosines
 from context_assembler.values.memories.vectors import Vector
 from tests.embeddings.meanings import NEARER
 
@@ -82,6 +83,28 @@ def test_of_a_long_text_the_beginning_counts() -> None:
 
     assert embedder.embed_now(["hello world"]) == embedder.embed_now(["hello"])
     assert BundledEmbedder().embed_now(["ab cd " * 170_000]) == [embedded("ab cd " * 3_333 + "ab")]
+
+
+async def test_a_long_text_is_as_alike_as_its_most_alike_passage() -> None:
+    told = "My grandmother's dog is called Archie and he barks at every cat."
+    around = (
+        "Quarterly revenue of all regions grew much faster than many a member of the whole board had expected it to. "
+        * 4
+    )
+    wanted = embedded("What is the name of the puppy?")
+
+    alike = await BundledEmbedder().compare_passages(wanted, [f"{around}{told} {around}", told])
+
+    assert alike[0] == pytest.approx(alike[1])
+    assert alike[0] is not None
+    assert alike[0] > cosines(wanted, [embedded(f"{around}{told} {around}")])[0] + 0.1
+
+
+@pytest.mark.parametrize("text", ["", " \n ", "小狗叫什么名字?" * 80])
+async def test_what_the_model_cannot_read_is_like_nothing(text: str) -> None:
+    wanted = embedded("What is the name of the puppy?")
+
+    assert await BundledEmbedder().compare_passages(wanted, [text]) == [None]
 
 
 def test_a_bound_of_nothing_is_refused() -> None:

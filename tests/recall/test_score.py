@@ -68,6 +68,22 @@ def test_meaning_counts_above_what_is_usual() -> None:
     assert scores == {"a dog": 1.0}
 
 
+def test_meanings_count_by_how_seldom_they_are_so_close_by_chance() -> None:
+    others = [hit(record(f"zebra {at}"), similarity=0.5 + at % 2 / 10) for at in range(40)]
+
+    scores = relevance(answer(hit(DOG, similarity=0.9), hit(CAT, similarity=0.7), *others))
+
+    assert scores["a dog"] == 1.0
+    assert scores["a cat"] < (0.7 - 0.55) / (0.9 - 0.55)  # less than in proportion
+    assert scores["zebra 1"] < scores["a cat"] / 4
+
+
+def test_meanings_beyond_all_measure_are_still_told() -> None:
+    others = [hit(record(f"zebra {at}"), similarity=0.0) for at in range(3_000)]
+
+    assert relevance(answer(hit(DOG, similarity=1.0), *others)) == {"a dog": 1.0}
+
+
 def test_meanings_that_are_all_alike_count_as_they_are() -> None:
     assert relevance(answer(hit(DOG, similarity=0.5), hit(CAT, similarity=0.5))) == {
         "a dog": 1,
