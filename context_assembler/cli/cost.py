@@ -20,6 +20,7 @@ from context_assembler.values.forecasts import CacheForecast
 from context_assembler.values.options import TruncationStrategy
 from context_assembler.values.parts import Json
 from context_assembler.values.simulations import CutPolicy, SimulatedRun, Simulation
+from context_assembler.whole_files import written_whole
 
 _MANNERS: Final[Sequence[tuple[TruncationStrategy, bool]]] = (
     ("smart", True),
@@ -37,7 +38,8 @@ def show_costs(
     policies = list(_policies(budgets))
     simulation = asyncio.run(_simulated(request, policies))
     if chart is not None:
-        chart.write_text(draw_costs(simulation), encoding="utf-8")
+        with written_whole(chart) as file:
+            file.write(draw_costs(simulation).encode())
         print_note(f"The chart is in {chart}.")
     if as_json:
         print_json(simulation_json(simulation))

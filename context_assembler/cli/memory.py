@@ -1,36 +1,35 @@
 """`memory`: keeping memories, finding them, and measuring how well they are found."""
 
 import asyncio
-from collections.abc import AsyncGenerator
-from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Annotated, Final
 
 import typer
 
 from context_assembler.cli.memory_eval import NO_EMBEDDER, EvalSettings, evaluate_file
+from context_assembler.cli.memory_files import export_file, import_file
+from context_assembler.cli.memory_options import Kinds, MemoryUrl, Namespace, opened_memory
 from context_assembler.cli.memory_view import (
+    check_answered,
     context_as_json,
     explanations_table,
     record_table,
+    source_notes,
     stats_as_json,
     stats_table,
 )
 from context_assembler.cli.opening import read_text
 from context_assembler.cli.request_options import JsonFlag
-from context_assembler.cli.screen import notes, people, print_json, print_note, printable
-from context_assembler.errors import ConfigurationError
-from context_assembler.memory import open_memory
-from context_assembler.memory.files import export_memories, import_memories
+from context_assembler.cli.screen import people, print_json, print_note, printable
 from context_assembler.memory_assembler import (
     DEFAULT_LIMIT,
     DEFAULT_MAX_TOKENS,
+    MAX_LIMIT,
     MemoryAssembler,
 )
-from context_assembler.memory_assembler.arguments import check_words
-from context_assembler.ports import OpenedMemoryStore
+from context_assembler.memory_assembler.arguments import check_number, check_words, checked_kinds
 from context_assembler.values.memories.codec import encode_memory
-from context_assembler.values.memories.kinds import KINDS, check_kind
+from context_assembler.values.memories.kinds import check_kind
 from context_assembler.values.memories.records import (
     NO_FILTERS,
     USUAL_IMPORTANCE,
@@ -43,22 +42,6 @@ from context_assembler.values.recall import FormattedContext
 
 app: Final = typer.Typer(add_completion=False)
 
-MemoryUrl = Annotated[
-    str | None,
-    typer.Option(
-        "--memory",
-        metavar="URL",
-        envvar="CONTEXT_ASSEMBLER_MEMORY",
-        help="The memory store, such as sqlite:memory.db.",
-    ),
-]
-Namespace = Annotated[
-    str | None, typer.Option("--namespace", metavar="NAME", help="The project it belongs to.")
-]
-Kinds = Annotated[
-    list[str] | None,
-    typer.Option("--kind", metavar="KIND", help=f"{', '.join(KINDS)}; may be repeated."),
-]
 MaxTokens = Annotated[int, typer.Option("--max-tokens", help="The most that the answer takes.")]
 
 
@@ -131,20 +114,28 @@ def search(
 ) -> None:
     """Print what fits a query, as a model would see it."""
     filters = NO_FILTERS if namespace is None else MemoryFilters(namespaces=(namespace,))
+    # What is wrong with the call comes before what is wrong with the store.
+    checked_kinds(kind, filters)
+    check_number("limit", limit, most=MAX_LIMIT)
+    check_number("max_tokens", max_tokens)
 
     async def recall() -> FormattedContext:
-        async with _opened(memory) as store, MemoryAssembler(store, preset=preset) as assembler:
+        async with (
+            opened_memory(memory) as store,
+            MemoryAssembler(store, preset=preset) as assembler,
+        ):
             return await assembler.assemble_context(
                 query, context_types=kind, limit=limit, max_tokens=max_tokens, filters=filters
             )
 
     context = asyncio.run(recall())
+    check_answered(context)
     if as_json:
         print_json(context_as_json(context, with_explanations=explain))
         return
     people().print(printable(context.markdown), soft_wrap=True)
-    for name, reason in context.source_notes.items():
-        print_note(f"{name}: {reason}.")
+    for note in source_notes(context):
+        print_note(note)
     if explain:
         people().print()
         people().print(explanations_table(context.explanations))
@@ -160,7 +151,7 @@ def show(
     """Print one memory with all that is known of it."""
 
     async def get() -> MemoryRecord:
-        async with _opened(memory) as store:
+        async with opened_memory(memory) as store:
             return await store.get(memory_id)
 
     record = asyncio.run(get())
@@ -171,57 +162,8 @@ def show(
     people().print(record_table(encoded))
 
 
-@app.command("import")
-def import_file(
-    *,
-    file: Annotated[Path, typer.Argument(metavar="FILE", help="JSON Lines, as export writes.")],
-    memory: MemoryUrl = None,
-    as_json: JsonFlag = False,
-) -> None:
-    """Remember every memory of a file."""
-
-    async def keep() -> list[Remembered]:
-        async with _opened(memory) as store:
-            with notes().status("Remembering …"):
-                return await import_memories(store, file)
-
-    outcomes = asyncio.run(keep())
-    counted = {
-        name: sum(outcome.outcome == name for outcome in outcomes)
-        for name in ("added", "replaced", "duplicate")
-    }
-    if as_json:
-        print_json({**counted, "ids": [outcome.id for outcome in outcomes]})
-        return
-    told = ", ".join(f"{count:,} {name}" for name, count in counted.items())
-    people().print(printable(f"{len(outcomes):,} memories read from {file}: {told}."))
-
-
-@app.command("export")
-def export_file(
-    *,
-    file: Annotated[Path, typer.Argument(metavar="FILE", help="Where to write JSON Lines.")],
-    memory: MemoryUrl = None,
-    kind: Kinds = None,
-    namespace: Namespace = None,
-    as_json: JsonFlag = False,
-) -> None:
-    """Write the memories of a store to a file."""
-    filters = MemoryFilters(
-        kinds=tuple(check_kind(name) for name in kind or ()),
-        namespaces=() if namespace is None else (namespace,),
-    )
-
-    async def write() -> int:
-        async with _opened(memory) as store:
-            with notes().status("Writing …"):
-                return await export_memories(store, file, filters=filters)
-
-    written = asyncio.run(write())
-    if as_json:
-        print_json({"written": written, "file": str(file)})
-        return
-    people().print(printable(f"{written:,} memories written to {file}."))
+app.command("import")(import_file)
+app.command("export")(export_file)
 
 
 @app.command()
@@ -229,7 +171,7 @@ def stats(*, memory: MemoryUrl = None, as_json: JsonFlag = False) -> None:
     """Say what a store holds."""
 
     async def read() -> MemoryStats:
-        async with _opened(memory) as store:
+        async with opened_memory(memory) as store:
             return await store.stats()
 
     found = asyncio.run(read())
@@ -268,6 +210,9 @@ def evaluate(
     as_json: JsonFlag = False,
 ) -> None:
     """Measure how much of the evidence that questions need is recalled within a budget."""
+    checked_kinds(kind, NO_FILTERS)
+    for tokens in budget or ():
+        check_number("budget", tokens)
     settings = EvalSettings(
         kinds=kind or (),
         budgets=budget or (),
@@ -277,23 +222,13 @@ def evaluate(
         categories=category or (),
     )
     asyncio.run(
-        evaluate_file(file, open_store=lambda: _opened(memory), settings=settings, as_json=as_json)
+        evaluate_file(
+            file, open_store=lambda: opened_memory(memory), settings=settings, as_json=as_json
+        )
     )
 
 
-@asynccontextmanager
-async def _opened(url: str | None) -> AsyncGenerator[OpenedMemoryStore, None]:
-    """Open the memory store of that URL, and close it again."""
-    if not url:
-        raise ConfigurationError(
-            "No memory store is given.",
-            remedy="Pass --memory sqlite:memory.db, or set CONTEXT_ASSEMBLER_MEMORY.",
-        )
-    async with open_memory(url) as store:
-        yield store
-
-
 async def _remember(url: str | None, record: MemoryRecord) -> Remembered:
-    async with _opened(url) as store:
+    async with opened_memory(url, creates=True) as store:
         [outcome] = await store.remember([record])
     return outcome

@@ -1,14 +1,19 @@
 """How memories, and what was recalled of them, are shown to people and programs."""
 
 from collections.abc import Mapping, Sequence
+from typing import Final
 
 from rich.table import Table
 
 from context_assembler.cli.screen import one_line, spelling
+from context_assembler.errors import AssemblyError
 from context_assembler.values.memories.codec import encode_memory
 from context_assembler.values.memories.records import MemoryStats
 from context_assembler.values.parts import Json
-from context_assembler.values.recall import FormattedContext, RecallExplanation
+from context_assembler.values.recall import FormattedContext, RecallExplanation, SourceState
+
+_MOST_NAMES: Final = 3
+_UNANSWERED: Final = frozenset[SourceState](("failed", "timed_out", "skipped"))
 
 
 def context_as_json(context: FormattedContext, *, with_explanations: bool) -> dict[str, Json]:
@@ -47,6 +52,34 @@ def context_as_json(context: FormattedContext, *, with_explanations: bool) -> di
             for row in context.explanations
         ]
     return shown
+
+
+def source_notes(context: FormattedContext) -> list[str]:
+    """Return a sentence for each reason for which sources gave no answer, or not all of it."""
+    names_by_reason: dict[str, list[str]] = {}
+    for name, reason in context.source_notes.items():
+        names_by_reason.setdefault(reason.rstrip("."), []).append(name)
+    return [f"{_listed(names)}: {reason}." for reason, names in names_by_reason.items()]
+
+
+def check_answered(context: FormattedContext) -> None:
+    """Refuse a context for which no source could be searched: that nothing fits is not known.
+
+    Raises:
+        AssemblyError: None could.
+    """
+    states = context.source_status.values()
+    if states and all(state in _UNANSWERED for state in states):
+        reasons = dict.fromkeys(reason.rstrip(".") for reason in context.source_notes.values())
+        raise AssemblyError(
+            f"Nothing could be searched: {'; '.join(reasons)}.",
+            remedy="Correct the store, or name another one with --memory.",
+        )
+
+
+def _listed(names: Sequence[str]) -> str:
+    left = len(names) - _MOST_NAMES
+    return ", ".join(names[:_MOST_NAMES]) + (f" and {left} more" if left > 0 else "")
 
 
 def explanations_table(rows: Sequence[RecallExplanation]) -> Table:

@@ -1,12 +1,12 @@
 """Memories from and to files of JSON Lines."""
 
 import asyncio
-from collections.abc import Iterator
-from itertools import islice
+from collections.abc import Generator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Final
+from typing import BinaryIO, Final, Literal
 
-from context_assembler.errors import ConfigurationError
+from context_assembler.errors import AssemblyError, ConfigurationError
 from context_assembler.ports import MemoryStore
 from context_assembler.values.memories.codec import (
     read_memories,
@@ -19,83 +19,87 @@ from context_assembler.values.memories.records import (
     MemoryRecord,
     Remembered,
 )
+from context_assembler.whole_files import settle, written_whole
 
 _RECORDS_PER_BATCH: Final = 2_000
 
 
 async def export_memories(
-    store: MemoryStore, path: str | Path, *, filters: MemoryFilters = NO_FILTERS
+    store: MemoryStore, file: str | Path | BinaryIO, *, filters: MemoryFilters = NO_FILTERS
 ) -> int:
     """Write the store's records to a file, one JSON object a line, and return how many.
 
     Records that say nothing are left out: they are never recalled, and no import takes them.
+    Unless all could be written, a file that was there stays as it was.
+
+    Args:
+        file: Its path, or an open stream of bytes, such as `sys.stdout.buffer`.
 
     Raises:
         ConfigurationError: The file cannot be written.
         StoreError: The store cannot be read.
     """
+    if not isinstance(file, str | Path):
+        return await _export(store, file, filters)
+    target = _place(file)
+    with _explained(target, "written"), written_whole(target) as opened:
+        written = await _export(store, opened, filters)
+        await asyncio.to_thread(settle, opened)
+    return written
+
+
+async def import_memories(store: MemoryStore, file: str | Path | BinaryIO) -> list[Remembered]:
+    """Keep the records of a file of JSON Lines, and return what became of each, in order.
+
+    Every line is kept, or none: all are read before the store is asked to keep them at once. What
+    it means to keep them at once is the store's own matter: Qdrant alone may end with a part.
+
+    Args:
+        file: Its path, or an open stream of bytes, such as `sys.stdin.buffer`; it is read once.
+
+    Raises:
+        MemoryFormatError: A line is no memory, or of a newer version; the error names it.
+        ConfigurationError: The file cannot be read.
+        StoreError: The store cannot keep one of them.
+    """
+    records = await asyncio.to_thread(_read, file)
+    return await store.remember(records)
+
+
+async def _export(store: MemoryStore, file: BinaryIO, filters: MemoryFilters) -> int:
     written = 0
     waiting: list[MemoryRecord] = []
-    target = _place(path)
-    await asyncio.to_thread(_write, target, [], mode="wb")
     async for record in store.export(filters=filters):
         if says_something(record):
             waiting.append(record)
         if len(waiting) == _RECORDS_PER_BATCH:
-            await asyncio.to_thread(_write, target, waiting, mode="ab")
+            await asyncio.to_thread(file.writelines, write_memories(waiting))
             written += len(waiting)
             waiting = []
-    await asyncio.to_thread(_write, target, waiting, mode="ab")
+    await asyncio.to_thread(file.writelines, write_memories(waiting))
     return written + len(waiting)
 
 
-async def import_memories(store: MemoryStore, path: str | Path) -> list[Remembered]:
-    """Keep the records of a file of JSON Lines, and return what became of each, in order.
-
-    Nothing is kept unless every line can be read.
-
-    Raises:
-        MemoryFormatError: A line is no memory, or of a newer version; the error names it.
-        InvalidContextTypeError: A line's kind does not exist.
-        ConfigurationError: The file cannot be read.
-        StoreError: The store cannot keep one of them; the batches before are kept.
-    """
-    source = _place(path)
-    await asyncio.to_thread(_check_all, source)
-    outcomes: list[Remembered] = []
-    records = _read(source)
-    while batch := await asyncio.to_thread(lambda: list(islice(records, _RECORDS_PER_BATCH))):
-        outcomes += await store.remember(batch)
-    return outcomes
+def _read(file: str | Path | BinaryIO) -> list[MemoryRecord]:
+    if not isinstance(file, str | Path):
+        return list(read_memories(file, name=getattr(file, "name", "The memories")))
+    source = _place(file)
+    with _explained(source, "read"), source.open("rb") as lines:
+        return list(read_memories(lines, name=str(source)))
 
 
 def _place(path: str | Path) -> Path:
     return Path(path).expanduser()
 
 
-def _check_all(path: Path) -> None:
-    for _ in _read(path):
-        pass
-
-
-def _read(path: Path) -> Iterator[MemoryRecord]:
+@contextmanager
+def _explained(path: Path, act: Literal["read", "written"]) -> Generator[None]:
     try:
-        with path.open("rb") as lines:
-            yield from read_memories(lines, name=str(path))
+        yield
+    except AssemblyError:
+        raise
     except OSError as error:
-        raise _unusable(path, "read", error) from error
-
-
-def _write(path: Path, records: list[MemoryRecord], *, mode: str) -> None:
-    try:
-        with path.open(mode) as file:
-            file.writelines(write_memories(records))
-    except OSError as error:
-        raise _unusable(path, "written", error) from error
-
-
-def _unusable(path: Path, act: str, error: OSError) -> ConfigurationError:
-    return ConfigurationError(
-        f"The file {str(path)!r} cannot be {act}: {error.strerror}.",
-        remedy="Check the path and its permissions.",
-    )
+        raise ConfigurationError(
+            f"The file {str(path)!r} cannot be {act}: {error.strerror or error}.",
+            remedy="Check the path and its permissions.",
+        ) from error

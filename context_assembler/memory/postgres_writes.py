@@ -24,6 +24,7 @@ from context_assembler.values.parts import Json
 if TYPE_CHECKING:
     from psycopg import AsyncConnection
 
+_ROWS_PER_STATEMENT: Final = 2_000  # a parameter holds less than a gigabyte
 _LAST_OF_LINES: Final = """
     SELECT given.line, last.key, last.text
     FROM unnest(%(lines)s::bigint[]) AS given (line) CROSS JOIN LATERAL (
@@ -245,5 +246,7 @@ async def _index(connection: "AsyncConnection[Any]", keys: Iterable[int]) -> Non
 async def _run_for_all(
     connection: "AsyncConnection[Any]", statement: str, rows: Sequence[Mapping[str, Json]]
 ) -> None:
-    dumped = dump_json(list(rows), where="A batch of memories").decode()
-    await run(connection, statement, {"rows": dumped})
+    for start in range(0, len(rows), _ROWS_PER_STATEMENT):
+        some = list(rows[start : start + _ROWS_PER_STATEMENT])
+        dumped = dump_json(some, where="A batch of memories").decode()
+        await run(connection, statement, {"rows": dumped})

@@ -5,7 +5,12 @@ from itertools import islice
 from typing import Any, Final
 
 from context_assembler.errors import MemoryUnavailableError
-from context_assembler.memory.qdrant_connection import QdrantConnection, explained, is_missing
+from context_assembler.memory.qdrant_connection import (
+    QdrantConnection,
+    counted,
+    explained,
+    is_missing,
+)
 from context_assembler.memory.qdrant_points import (
     DENSE,
     SPARSE,
@@ -104,7 +109,8 @@ class QdrantCollection:
             elif model is not None and model_of(state) is None:
                 self._add_vectors(client, model)
             points = [make_point(row) for row in rows]
-            for start in range(0, len(points), _POINTS_PER_CALL):
+        for start in range(0, len(points), _POINTS_PER_CALL):
+            with counted(start, len(points)), explained(self.location):
                 client.upsert(self._name, points[start : start + _POINTS_PER_CALL], wait=True)
 
     def remove(self, memory_ids: Sequence[str]) -> None:

@@ -106,6 +106,23 @@ def explained(location: str) -> Generator[None]:
         raise MemoryUnavailableError(location, reason=_first_line(error), remedy=_CHECK) from error
 
 
+@contextmanager
+def counted(kept: int, of: int) -> Generator[None]:
+    """Let who hears that records could not be kept know how many are kept in spite of it.
+
+    Raises:
+        MemoryUnavailableError: As inside, with the numbers.
+    """
+    try:
+        yield
+    except MemoryUnavailableError as error:
+        if not kept:
+            raise
+        reason = f"{error.reason}; {kept:,} of {of:,} records were kept before"
+        remedy = f"{error.remedy} Then keep all of them again: the same ids take their place."
+        raise MemoryUnavailableError(error.location, reason=reason, remedy=remedy) from error
+
+
 def is_missing(error: Exception) -> bool:
     """Whether there is no such collection."""
     return getattr(error, "status_code", None) == 404 or "not found" in str(error)

@@ -1,10 +1,10 @@
 """A task stack in a file, so that an agent goes on where it stopped."""
 
-import os
 from pathlib import Path
 
 from context_assembler.errors import ConfigurationError
 from context_assembler.values.task_stack import TaskStack
+from context_assembler.whole_files import written_whole
 
 
 def save_stack(stack: TaskStack, path: str | Path) -> None:
@@ -14,12 +14,10 @@ def save_stack(stack: TaskStack, path: str | Path) -> None:
         ConfigurationError: The file cannot be written.
     """
     target = Path(path).expanduser()
-    draft = target.with_name(f".{target.name}.{os.getpid()}")
     try:
-        draft.write_text(stack.dump(), encoding="utf-8")
-        draft.replace(target)
+        with written_whole(target) as file:
+            file.write(stack.dump().encode())
     except OSError as error:
-        draft.unlink(missing_ok=True)
         raise _unusable(target, "written", error) from error
 
 

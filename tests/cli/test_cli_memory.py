@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.running import Ran, run
+from tests.cli.running import Ran, run, run_process
 
 STORE = "sqlite:memory.db"
 
@@ -70,6 +70,38 @@ def test_memories_go_through_a_file() -> None:
     }
     assert "2 replaced" in memory("import", "all.jsonl").stdout
     assert memory("import", "code.jsonl", "--json").json["replaced"] == 1
+
+
+def test_memories_go_through_pipes() -> None:
+    line = b'{"id": "t", "text": "tea at noon"}\n'
+
+    imported = memory("import", "-", stdin=line)
+    exported = memory("export", "-")
+
+    assert "1 memories read from stdin: 1 added" in imported.stdout
+    assert json.loads(exported.stdout)["text"] == "tea at noon"
+    assert "1 memories written." in exported.stderr
+    assert memory("export", "-", "--json").exit_code == 2
+    piped = run_process("memory", "import", "/dev/stdin", "--memory", STORE, stdin=line)
+    assert "1 replaced" in piped.stdout
+
+
+def test_an_export_that_fails_leaves_the_file_as_it_was() -> None:
+    Path("memory.db").write_bytes(b"no database" * 100)
+    Path("backup.jsonl").write_text("precious")
+
+    assert memory("export", "backup.jsonl").exit_code == 2
+    assert Path("backup.jsonl").read_text() == "precious"
+
+
+def test_the_store_of_the_settings_is_used_where_none_is_given() -> None:
+    Path("context-assembler.toml").write_text('[memory]\nstore = "sqlite:mine.db"\n')
+
+    run("memory", "add", "tea at noon")
+
+    assert Path("mine.db").exists()
+    assert "tea at noon" in run("memory", "search", "tea").stdout
+    assert run("memory", "--json").json["records"] == 1
 
 
 def test_a_store_says_what_it_holds() -> None:
@@ -171,15 +203,6 @@ def test_all_that_is_asked_may_be_recalled() -> None:
     Path("q.jsonl").write_text(json.dumps(asked))
 
     assert "Not wholly recalled" not in memory("eval", "q.jsonl").stdout
-
-
-def test_a_source_that_was_searched_otherwise_is_noted() -> None:
-    Path("memory.db").write_bytes(b"no database" * 100)
-
-    failed = memory("search", "tea")
-
-    assert "Not available" in failed.stdout
-    assert "Note: memories" in failed.stderr
 
 
 BAD_CALLS = {

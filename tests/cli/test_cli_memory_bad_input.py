@@ -43,10 +43,45 @@ def test_bad_input_is_refused_with_what_to_do(words: tuple[str, ...], told: str)
     assert not Path("memory.db").exists()
 
 
-@pytest.mark.parametrize("words", [("stats",), ("search", "boat"), ("export", "out.jsonl")])
-def test_reading_alone_creates_no_store(words: tuple[str, ...]) -> None:
-    assert run("memory", *words, "--memory", STORE).exit_code == 0
+READING = {
+    "stats": ("stats",),
+    "search": ("search", "boat"),
+    "export": ("export", "out.jsonl"),
+    "show": ("show", "x"),
+    "eval": ("eval", "questions.jsonl"),
+}
+
+
+@pytest.mark.parametrize("words", READING.values(), ids=READING.keys())
+def test_reading_creates_no_store_and_says_that_there_is_none(words: tuple[str, ...]) -> None:
+    Path("questions.jsonl").write_text('{"question": "boat?", "evidence": ["x"]}\n')
+    Path("memori.db").touch()
+
+    ran = run("memory", *words, "--memory", STORE)
+
+    assert ran.exit_code == 2
+    assert "There is no file memory.db." in ran.stderr
+    assert "Did you mean 'sqlite:memori.db'?" in ran.stderr
     assert not Path("memory.db").exists()
+    assert not Path("out.jsonl").exists()
+
+
+def test_a_folder_that_is_not_there_is_told() -> None:
+    ran = run("memory", "stats", "--memory", "sqlite:no/memory.db")
+
+    assert ran.exit_code == 2
+    assert "no/memory.db" in ran.stderr
+
+
+@pytest.mark.parametrize("as_json", [(), ("--json",)])
+def test_a_store_that_cannot_be_searched_is_an_error_told_once(as_json: tuple[str, ...]) -> None:
+    Path("memory.db").write_bytes(b"no database" * 100)
+
+    ran = run("memory", "search", "boat", "--memory", STORE, *as_json)
+
+    assert ran.exit_code == 2
+    assert ran.stdout == ""
+    assert " ".join(ran.stderr.split()).count("not a SQLite database") == 1
 
 
 def test_a_store_of_another_version_says_so() -> None:

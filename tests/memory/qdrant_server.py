@@ -27,6 +27,7 @@ class QdrantServer:
         self.api_key = ""
         self.refusal = ""  # of what is asked about the names of vectors
         self.plain_answer = b""  # such as a proxy's, with 503
+        self.room_points: int | None = None  # which its disk has
         self.indexed: list[str] = []
         self._client = client
         self._models = models
@@ -89,7 +90,12 @@ class QdrantServer:
         return _done()
 
     def _upsert(self, collection: str, body: Any) -> Any:
-        self._client.upsert(collection, self._models.PointsList.model_validate(body).points)
+        points = self._models.PointsList.model_validate(body).points
+        if self.room_points is not None:
+            self.room_points -= len(points)
+            if self.room_points < 0:
+                raise ValueError("No space left on device")
+        self._client.upsert(collection, points)
         return _done()
 
     def _retrieve(self, collection: str, body: Any) -> Any:

@@ -1,14 +1,27 @@
 """Memories from and to files, the URLs of stores, and what is done to a record before it is kept."""
 
+import asyncio
+import json
+import os
 import re
+from base64 import b64encode
+from collections.abc import AsyncIterator
 from dataclasses import replace
+from io import BytesIO
 from pathlib import Path
 
 import pytest
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
-from context_assembler.errors import ConfigurationError, MemoryFormatError, MissingExtraError
+from context_assembler.errors import (
+    AssemblyError,
+    ConfigurationError,
+    MemoryFormatError,
+    MemoryUnavailableError,
+    MissingExtraError,
+    VectorModelError,
+)
 from context_assembler.memory import (
     SqliteMemoryStore,
     export_memories,
@@ -17,7 +30,8 @@ from context_assembler.memory import (
 )
 from context_assembler.memory.preparing import text_leaves
 from context_assembler.values.memories.metadata import CodeMetadata
-from context_assembler.values.memories.records import MemoryFilters, MemoryRecord
+from context_assembler.values.memories.records import NO_FILTERS, MemoryFilters, MemoryRecord
+from context_assembler.values.memories.vectors import Vector
 from context_assembler.values.texts.secret_masking import _patterns, mask_secrets
 from context_assembler.values.texts.secret_signs import may_hold_secret
 
@@ -70,6 +84,99 @@ async def test_one_bad_line_and_nothing_is_imported(tmp_path: Path) -> None:
             await import_memories(store, path)
 
         assert (await store.stats()).records == 0
+
+
+def spelled_vector(model: str) -> dict[str, str]:
+    vector = Vector.pack(model, [1.0, 0.5])
+    return {"model": vector.model, "codes": b64encode(vector.codes).decode()}
+
+
+BAD_ENDS: dict[str, tuple[dict[str, object], type[AssemblyError]]] = {
+    "a vector of another model": ({"vector": spelled_vector("m2")}, VectorModelError),
+    "a kind that does not exist": ({"kind": "dreams"}, MemoryFormatError),
+    "an endless id": ({"id": "x" * 600}, MemoryFormatError),
+    "a newer version": ({"version": 99}, MemoryFormatError),
+}
+
+
+@pytest.mark.parametrize(("wrong", "error"), BAD_ENDS.values(), ids=BAD_ENDS.keys())
+async def test_whatever_is_wrong_with_the_last_line_nothing_is_imported(
+    tmp_path: Path, wrong: dict[str, object], error: type[AssemblyError]
+) -> None:
+    rows: list[dict[str, object]] = [{"id": f"r{n}", "text": f"fact {n}"} for n in range(4_500)]
+    rows[0]["vector"] = spelled_vector("m1")
+    rows[-1] |= wrong
+    path = tmp_path / "memories.jsonl"
+    path.write_text("".join(f"{json.dumps(row)}\n" for row in rows))
+
+    async with SqliteMemoryStore(tmp_path / "m.db") as store:
+        with pytest.raises(error):
+            await import_memories(store, path)
+
+        assert (await store.stats()).records == 0
+
+
+async def test_a_stream_is_read_once(tmp_path: Path) -> None:
+    path = tmp_path / "pipe"
+    os.mkfifo(path)
+    writer = asyncio.create_task(asyncio.to_thread(path.write_bytes, b'{"text": "tea"}\n' * 3))
+    async with SqliteMemoryStore(None) as store:
+        piped = await import_memories(store, path)
+        streamed = await import_memories(store, BytesIO(b'{"text": "coffee"}\n'))
+        await writer
+
+    assert [row.outcome for row in (*piped, *streamed)] == [
+        "added",
+        "duplicate",
+        "duplicate",
+        "added",
+    ]
+
+
+async def test_a_stream_is_written_to(tmp_path: Path) -> None:
+    stream = BytesIO()
+    async with SqliteMemoryStore(None) as store:
+        await store.remember([MemoryRecord(text="tea")])
+
+        assert await export_memories(store, stream) == 1
+        assert await export_memories(store, "/dev/null") == 1
+
+    assert json.loads(stream.getvalue())["text"] == "tea"
+
+
+class Breaking(SqliteMemoryStore):
+    """A store whose rows can be read up to the third."""
+
+    def __init__(self, error: BaseException) -> None:
+        super().__init__(None)
+        self.error = error
+
+    async def export(self, *, filters: MemoryFilters = NO_FILTERS) -> AsyncIterator[MemoryRecord]:
+        del filters
+        for n in range(2):
+            yield MemoryRecord(text=f"fact {n}")
+        raise self.error
+
+
+FAILURES: dict[str, BaseException] = {
+    "the store": MemoryUnavailableError("m.db", reason="the disk is gone", remedy=""),
+    "the program": ZeroDivisionError(),
+    "who waits": asyncio.CancelledError(),
+}
+
+
+@pytest.mark.parametrize("error", FAILURES.values(), ids=FAILURES.keys())
+async def test_an_export_that_fails_leaves_what_was_there(
+    tmp_path: Path, error: BaseException
+) -> None:
+    path = tmp_path / "backup.jsonl"
+    path.write_text("precious")
+    async with Breaking(error) as store:
+        with pytest.raises(type(error)):
+            await export_memories(store, path)
+
+    assert path.read_text() == "precious"
+    assert os.listdir(tmp_path) == ["backup.jsonl"]  # noqa: PTH208 – pathlib's way is told to wait
 
 
 async def test_a_file_that_cannot_be_used_is_named(tmp_path: Path) -> None:

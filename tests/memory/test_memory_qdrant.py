@@ -260,3 +260,23 @@ def test_a_url_names_a_place_and_maybe_a_collection() -> None:
     assert open_qdrant_url(":memory:").name == "memory"
     with pytest.raises(ConfigurationError, match="names no server"):
         open_qdrant_url("")
+
+
+async def test_who_hears_that_records_were_not_kept_hears_how_many_were(
+    server: QdrantServer,
+) -> None:
+    server.room_points = 1_200
+    async with open_qdrant(server.url) as store:
+        with pytest.raises(MemoryUnavailableError, match="; 1,000 of 1,300 records were kept"):
+            await store.remember([MemoryRecord(id=f"r{n}", text=f"pear {n}") for n in range(1_300)])
+
+        assert (await store.stats()).records == 1_000
+
+
+async def test_a_refusal_before_anything_was_kept_speaks_of_no_rest(server: QdrantServer) -> None:
+    server.room_points = 0
+    async with open_qdrant(server.url) as store:
+        with pytest.raises(MemoryUnavailableError, match="No space left on device") as caught:
+            await store.remember([MemoryRecord(text="a pear")])
+
+    assert "kept before" not in str(caught.value)

@@ -1,0 +1,50 @@
+"""Writing a file as a whole: at every moment it holds what came, or what was there before."""
+
+import os
+import shutil
+from collections.abc import Generator
+from contextlib import contextmanager
+from pathlib import Path
+from secrets import token_hex
+from stat import S_ISREG
+from typing import BinaryIO, Final
+
+_TOKEN_BYTES: Final = 6
+
+
+@contextmanager
+def written_whole(path: Path) -> Generator[BinaryIO]:
+    """Lend a file whose bytes take the place of those at `path` when the block is through.
+
+    Where the block raises, what was there stays. A draft stands beside it meanwhile, and gets its
+    permissions; a symbolic link goes on leading to it. What is no file, such as a pipe, keeps
+    nothing that could be lost: it is written as the bytes come.
+
+    Raises:
+        OSError: It cannot be written.
+    """
+    target = Path(os.path.realpath(path))
+    if target.exists() and not target.is_file():
+        with target.open("wb") as file:
+            yield file
+        return
+    draft = target.with_name(f".context-assembler-{token_hex(_TOKEN_BYTES)}")
+    try:
+        with draft.open("xb") as file:
+            if target.exists():
+                shutil.copymode(target, draft)
+            yield file
+            settle(file)
+        draft.replace(target)
+    except BaseException as error:
+        draft.unlink(missing_ok=True)
+        if isinstance(error, OSError) and error.filename == str(draft):
+            raise OSError(error.errno, error.strerror, str(path)) from error
+        raise
+
+
+def settle(file: BinaryIO) -> None:
+    """Wait until the disk has what was written, where it goes to a disk."""
+    file.flush()
+    if S_ISREG(os.fstat(file.fileno()).st_mode):
+        os.fsync(file.fileno())
