@@ -19,6 +19,7 @@ from context_assembler.memory.postgres_rows import (
 from context_assembler.memory.postgres_schema import read_state
 from context_assembler.memory.postgres_vectors import VectorTerms, vector_terms
 from context_assembler.memory.postgres_words import WEIGHTS, to_tsqueries
+from context_assembler.values.memories.fusion import fuse
 from context_assembler.values.memories.records import (
     MemoryFilters,
     MemoryHit,
@@ -31,7 +32,6 @@ from context_assembler.values.memories.vectors import Vector
 if TYPE_CHECKING:
     from psycopg import AsyncConnection
 
-WORDS_WEIGHT: Final = 0.6  # of the words beside the vectors, where both have a say
 
 _ORDERS: Final[Mapping[MemoryOrder, str]] = {
     "newest": "r.created_at DESC, r.key DESC",
@@ -241,4 +241,4 @@ class _Ranking:
     def __call__(self, hit: MemoryHit) -> tuple[float, int]:
         words = (hit.bm25 or 0.0) / self._best if self._best else 0.0
         meaning = max(hit.similarity or 0.0, 0.0)
-        return -(WORDS_WEIGHT * words + (1 - WORDS_WEIGHT) * meaning), hit.order
+        return -fuse(words, meaning), hit.order

@@ -16,6 +16,7 @@ from context_assembler.memory.rows import (
     to_moment,
 )
 from context_assembler.memory.vector_scan import cosines
+from context_assembler.values.memories.fusion import fuse
 from context_assembler.values.memories.records import (
     MemoryFilters,
     MemoryHit,
@@ -25,7 +26,6 @@ from context_assembler.values.memories.records import (
 )
 from context_assembler.values.memories.vectors import Vector
 
-WORDS_WEIGHT: Final = 0.6  # of the words beside the vectors, where both have a say
 VALUES_PER_TEST: Final = 500
 
 _ORDERS: Final[Mapping[MemoryOrder, tuple[tuple[str, ...], bool]]] = {
@@ -226,8 +226,7 @@ def _ranking(hits: Sequence[MemoryHit]) -> Callable[[MemoryHit], tuple[float, in
     def rank(hit: MemoryHit) -> tuple[float, int, str]:
         words = (hit.bm25 or 0.0) / best if best else 0.0
         meaning = max(hit.similarity or 0.0, 0.0)
-        score = WORDS_WEIGHT * words + (1 - WORDS_WEIGHT) * meaning
-        return -score, hit.order, hit.record.id
+        return -fuse(words, meaning), hit.order, hit.record.id
 
     return rank
 

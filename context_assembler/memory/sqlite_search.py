@@ -18,6 +18,7 @@ from context_assembler.memory.sqlite_rows import (
 )
 from context_assembler.memory.sqlite_schema import read_state
 from context_assembler.memory.vector_scan import VectorScan
+from context_assembler.values.memories.fusion import fuse
 from context_assembler.values.memories.records import (
     MemoryFilters,
     MemoryHit,
@@ -29,7 +30,6 @@ from context_assembler.values.memories.vectors import Vector
 from context_assembler.values.memories.words import query_terms
 
 CONTEXT_WEIGHT: Final = 0.3  # of a word beside the record's own
-WORDS_WEIGHT: Final = 0.6  # of the words beside the vectors, where both have a say
 
 _SAYS_NOTHING: Final = 1e-6  # as bm25() weighs a word that more than half of the records have
 _RANK: Final = f"bm25(memory_words, 1.0, {CONTEXT_WEIGHT}, 0.0)"
@@ -251,7 +251,7 @@ def _best(
     def rank(key: int) -> tuple[float, int]:
         words = bm25_by_key.get(key, 0.0) / best
         meaning = max(similarities.get(key, 0.0), 0.0)
-        return -(WORDS_WEIGHT * words + (1 - WORDS_WEIGHT) * meaning), key
+        return -fuse(words, meaning), key
 
     return sorted(keys, key=rank)
 

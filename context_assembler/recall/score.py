@@ -15,10 +15,10 @@ from typing import Final
 from context_assembler.recall.lift import lift_of
 from context_assembler.recall.match_words import READ_CHARS, match_words
 from context_assembler.recall.speakers import mentioned_speakers
+from context_assembler.values.memories.fusion import fuse
 from context_assembler.values.memories.records import MemoryHit, MemoryRecord
 from context_assembler.values.recall import Candidate, Signals, SourceAnswer
 
-WORDS_WEIGHT: Final = 0.6
 UNSEEN_FACTOR: Final = 0.15  # of what a source found by words that the record itself does not show
 NEIGHBOUR_WEIGHTS: Final[Mapping[int, float]] = {1: 0.4, 2: 0.25}
 SESSION_WEIGHT: Final = 0.3
@@ -217,14 +217,13 @@ def _fuse(
     hits: Iterable[MemoryHit], words: Mapping[str, float], meaning: Mapping[str, float]
 ) -> dict[str, float]:
     """Return what each record is worth by itself: both sides, or the one that there is."""
-    weight = WORDS_WEIGHT if words and meaning else float(bool(words))
     if not words and not meaning:
         return dict.fromkeys((hit.record.id for hit in hits), 1.0)
     found = dict.fromkeys((*(hit.record.id for hit in hits), *words))
-    return {
-        memory_id: weight * words.get(memory_id, 0.0) + (1 - weight) * meaning.get(memory_id, 0.0)
-        for memory_id in found
-    }
+    if not (words and meaning):
+        only = words or meaning
+        return {memory_id: only.get(memory_id, 0.0) for memory_id in found}
+    return {key: fuse(words.get(key, 0.0), meaning.get(key, 0.0)) for key in found}
 
 
 def _around(answer: SourceAnswer, own: Mapping[str, float]) -> dict[str, float]:

@@ -8,11 +8,11 @@ from context_assembler.recall.read_signals import read_signals
 from context_assembler.recall.score import (
     NEIGHBOUR_WEIGHTS,
     UNSEEN_FACTOR,
-    WORDS_WEIGHT,
     is_relevant,
     recency_of,
     score_answer,
 )
+from context_assembler.values.memories.fusion import WORDS_WEIGHT
 from context_assembler.values.memories.metadata import EventMetadata
 from context_assembler.values.memories.records import MemoryRecord
 from context_assembler.values.recall import Neighbour, SourceAnswer
