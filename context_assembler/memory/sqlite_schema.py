@@ -60,8 +60,7 @@ def _create_index(connection: sqlite3.Connection) -> None:
     """Create the full-text index.
 
     It holds no texts, and no lengths: on short texts a ranking without them is as good, and
-    several times faster. Its pieces are merged by `merge_index` alone: left to itself, SQLite goes
-    on with what that began whenever something is written, and takes its own time.
+    several times faster.
     """
     connection.execute(
         """
@@ -71,12 +70,20 @@ def _create_index(connection: sqlite3.Connection) -> None:
         )
         """
     )
+
+
+def _leave_merging(connection: sqlite3.Connection) -> None:
+    """Version 2: let the pieces of the index be merged by `merge_index` alone.
+
+    Left to itself, SQLite goes on with what that began whenever something is written, and takes its
+    own time.
+    """
     connection.execute("INSERT INTO memory_words (memory_words, rank) VALUES ('automerge', 0)")
 
 
 SCHEMA: Final = Schema(
     name="memories",
-    migrations=(_create_tables,),
+    migrations=(_create_tables, _leave_merging),
     tables=("memory_records",),
     unavailable=MemoryUnavailableError,
 )

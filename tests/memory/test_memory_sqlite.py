@@ -215,7 +215,11 @@ def _other_program(path: Path) -> None:
 BAD_FILES: dict[str, tuple[Callable[[Path], None], str, str]] = {
     "not a database": (_not_a_database, "not a SQLite database", "another file"),
     "a folder": (_folder, "it is a folder", "a file in it"),
-    "a newer schema": (_newer_schema, "version 99, this package knows 1", "--upgrade"),
+    "a newer schema": (
+        _newer_schema,
+        f"version 99, this package knows {len(SCHEMA.migrations)}",
+        "--upgrade",
+    ),
     "a table of that name": (_foreign, "another program", "another file"),
     "another program's version": (_other_program, "another program", "another file"),
 }

@@ -33,6 +33,7 @@ from context_assembler.values.events import user_event
 from context_assembler.values.memories.records import MemoryRecord
 
 SCHEMAS = {"memories": SCHEMA, "sessions": SESSION_SCHEMA}
+NEWEST = len(SCHEMA.migrations)
 
 
 def _add_column(connection: sqlite3.Connection) -> None:
@@ -54,12 +55,12 @@ def test_an_older_file_comes_up_to_date_and_keeps_its_rows(tmp_path: Path) -> No
     newer = following(_add_column)
 
     with closing(open_for_reading(path, newer, busy_seconds=1) or open_in_memory(SCHEMA)) as old:
-        assert USER_VERSION.read(old) == 1
+        assert USER_VERSION.read(old) == NEWEST
     with closing(open_for_writing(path, newer, busy_seconds=1)) as connection:
         rows = connection.execute("SELECT text, extra FROM memory_records").fetchall()
 
     assert rows == [("a zebra", None)]
-    with pytest.raises(StoreError, match="version 2, this package knows 1"):
+    with pytest.raises(StoreError, match=f"version {NEWEST + 1}, this package knows {NEWEST}"):
         open_for_writing(path, SCHEMA, busy_seconds=1)
 
 
@@ -71,7 +72,7 @@ def test_a_migration_that_fails_leaves_the_file_as_it_was(tmp_path: Path) -> Non
         open_for_writing(path, following(_add_column, _fail), busy_seconds=1)
 
     with closing(open_for_writing(path, SCHEMA, busy_seconds=1)) as connection:
-        assert USER_VERSION.read(connection) == 1
+        assert USER_VERSION.read(connection) == NEWEST
         migrate(connection, SCHEMA)
 
 
@@ -156,7 +157,7 @@ def test_a_file_on_a_medium_without_room_for_companions_is_read_as_it_lies(
     opened = open_for_reading(path, SCHEMA, busy_seconds=1)
     assert opened is not None
     with closing(opened) as connection:
-        assert USER_VERSION.read(connection) == 1
+        assert USER_VERSION.read(connection) == NEWEST
     (tmp_path / "memory.db-journal").touch()
     with pytest.raises(sqlite3.OperationalError):
         open_for_reading(path, SCHEMA, busy_seconds=1)
@@ -210,7 +211,7 @@ async def test_a_worker_that_is_forgotten_open_closes_its_file(tmp_path: Path) -
         return opened[-1]
 
     worker = SqliteWorker(path, SCHEMA, open_it)
-    assert await worker.run(USER_VERSION.read) == 1
+    assert await worker.run(USER_VERSION.read) == NEWEST
     del worker
     gc.collect()
 
