@@ -135,6 +135,7 @@ class Recollection:
             given,
             settings=self._settings.recall,
             embed=embed,
+            merges_alike=self._settings.merges_alike,
             clock=lambda: now().timestamp(),
         )
         self._opened.push_async_callback(assembler.close)

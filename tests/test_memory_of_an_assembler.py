@@ -403,3 +403,12 @@ def test_what_recalls_is_loaded_by_those_who_have_memory_alone(
     found = json.loads(done.stdout)
     assert not {"numpy", "rapidfuzz"} & set(found)
     assert found == [] if not loaded else set(loaded) <= set(found)
+
+
+async def test_the_settings_say_what_counts_as_a_duplicate() -> None:
+    config = AssemblerConfig.model_validate({"memory": {"merges_alike": 0.9}})
+    async with ContextAssembler("memory:", memory="memory:", config=config) as assembler:
+        await assembler.remember("Ada wants invoices as PDF files.")
+        [near] = await assembler.remember("Ada wants her invoices as PDF files.")
+
+    assert near.outcome == "duplicate"

@@ -7,8 +7,15 @@ from typing import Annotated, Final
 import typer
 
 from context_assembler.cli.memory_eval import NO_EMBEDDER, EvalSettings, evaluate_file
+from context_assembler.cli.memory_fading import forget_faded_memories
 from context_assembler.cli.memory_files import export_file, import_file
-from context_assembler.cli.memory_options import Kinds, MemoryUrl, Namespace, opened_memory
+from context_assembler.cli.memory_options import (
+    Kinds,
+    MemoryUrl,
+    Namespace,
+    memory_settings,
+    opened_memory,
+)
 from context_assembler.cli.memory_view import (
     check_answered,
     context_as_json,
@@ -27,7 +34,12 @@ from context_assembler.memory_assembler import (
     MAX_LIMIT,
     MemoryAssembler,
 )
-from context_assembler.memory_assembler.arguments import check_number, check_words, checked_kinds
+from context_assembler.memory_assembler.arguments import (
+    check_likeness,
+    check_number,
+    check_words,
+    checked_kinds,
+)
 from context_assembler.values.memories.codec import encode_memory
 from context_assembler.values.memories.kinds import check_kind
 from context_assembler.values.memories.records import (
@@ -75,6 +87,14 @@ def add(
     importance: Annotated[float, typer.Option("--importance", help="From 0 to 1.")] = (
         USUAL_IMPORTANCE
     ),
+    merge_alike: Annotated[
+        float | None,
+        typer.Option(
+            "--merge-alike",
+            metavar="LIKENESS",
+            help="From where on it counts as a duplicate, such as 0.9; the settings' own by default.",
+        ),
+    ] = None,
     as_json: JsonFlag = False,
 ) -> None:
     """Remember one text."""
@@ -88,7 +108,8 @@ def add(
         session_id=session,
         importance=importance,
     )
-    outcome = asyncio.run(_remember(memory, record))
+    likeness = memory_settings().merges_alike if merge_alike is None else merge_alike
+    outcome = asyncio.run(_remember(memory, record, merges_alike=likeness))
     for notice in outcome.notices:
         print_note(notice)
     if as_json:
@@ -164,6 +185,7 @@ def show(
 
 app.command("import")(import_file)
 app.command("export")(export_file)
+app.command("fade")(forget_faded_memories)
 
 
 @app.command()
@@ -228,7 +250,11 @@ def evaluate(
     )
 
 
-async def _remember(url: str | None, record: MemoryRecord) -> Remembered:
+async def _remember(
+    url: str | None, record: MemoryRecord, *, merges_alike: float | None
+) -> Remembered:
+    if merges_alike is not None:
+        check_likeness("merge_alike", merges_alike)
     async with opened_memory(url, creates=True) as store:
-        [outcome] = await store.remember([record])
+        [outcome] = await MemoryAssembler(store, merges_alike=merges_alike).remember(record)
     return outcome

@@ -2,7 +2,7 @@
 
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -11,6 +11,9 @@ from context_assembler.errors import ConfigurationError
 from context_assembler.memory import open_memory
 from context_assembler.ports import OpenedMemoryStore
 from context_assembler.values.memories.kinds import KINDS
+
+if TYPE_CHECKING:
+    from context_assembler.config import MemorySettings
 
 MemoryUrl = Annotated[
     str | None,
@@ -42,7 +45,7 @@ async def opened_memory(
     Raises:
         ConfigurationError: No store is named, or its file is not there.
     """
-    named = url or _store_of_settings()
+    named = url or memory_settings().store
     if not named:
         raise ConfigurationError(
             "No memory store is given.",
@@ -55,8 +58,9 @@ async def opened_memory(
         yield store
 
 
-def _store_of_settings() -> str | None:
+def memory_settings() -> "MemorySettings":
+    """Return what the settings say of memory."""
     # pydantic is slow to import, and most calls name their store.
     from context_assembler.config import AssemblerConfig  # noqa: PLC0415
 
-    return AssemblerConfig().memory.store
+    return AssemblerConfig().memory

@@ -25,6 +25,11 @@ class MemorySettings(Table):
         preset: Settings for a kind of agent: see `RECALL_PRESETS`.
         strategy: In the place of the preset's.
         embedder: What finds memories by meaning as well: `bundled`, `minilm`, `openai:MODEL`.
+        merges_alike: From which likeness on (such as 0.9) what is remembered counts as a duplicate;
+            by default only the very same does.
+        fades_half_life_days: After how long unused a memory is worth half; `memory fade` forgets
+            what is worth too little. Nothing fades by itself.
+        fades_below: What a memory is worth at least that stays.
         seconds_per_source: How long one source may take to answer.
         seconds_in_all: How long all of them together may take.
     """
@@ -37,6 +42,9 @@ class MemorySettings(Table):
     preset: str = "general"
     strategy: Literal["balanced", "recent", "important"] | None = None
     embedder: str | None = None
+    merges_alike: float | None = Field(default=None, ge=0.5, le=1)
+    fades_half_life_days: float | None = Field(default=None, gt=0, allow_inf_nan=False)
+    fades_below: float = Field(default=0.05, ge=0, le=1)
     seconds_per_source: float = Field(default=2.0, gt=0)
     seconds_in_all: float = Field(default=5.0, gt=0)
 
