@@ -7,12 +7,13 @@ from typing import Final
 
 from context_assembler.embeddings.related_words import load_related_words
 from context_assembler.errors import AssemblyError
-from context_assembler.memory_assembler.deadlines import Deadline, tell_problem
+from context_assembler.memory_assembler.deadlines import Deadline
 from context_assembler.ports import Embed, MemorySource
 from context_assembler.recall.ask_relations import ask_relations
 from context_assembler.recall.ask_sources import Ask
 from context_assembler.recall.walk_relations import relate
-from context_assembler.values.memories.kinds import MemoryKind
+from context_assembler.values.foreign_errors import tell_problem
+from context_assembler.values.memories.kinds import KINDS, MemoryKind
 from context_assembler.values.memories.records import MemoryFilters, MemoryOrder
 from context_assembler.values.memories.vectors import Vector
 from context_assembler.values.recall import Candidate, Signals
@@ -36,7 +37,7 @@ def make_asks(
     order: MemoryOrder = "most_important" if settings.strategy == "important" else "newest"
     return [
         Ask(
-            name=kind if len(sources) == 1 else f"{name}/{kind}",
+            name=_answer_name(name, kind, sources),
             source=source,
             kind=kind,
             filters=filters,
@@ -47,6 +48,10 @@ def make_asks(
         for name, source in sources.items()
         for kind in kinds
     ]
+
+
+def _answer_name(name: str, kind: MemoryKind, sources: Mapping[str, MemorySource]) -> str:
+    return kind if len(sources) == 1 else f"{name}/{kind}"
 
 
 def relate_words(terms: Iterable[str]) -> Mapping[str, Mapping[str, float]]:
@@ -69,29 +74,41 @@ async def place_query(
 
 
 async def walk_from(
-    sources: Iterable[MemorySource],
+    sources: Mapping[str, MemorySource],
     ranked: Sequence[Candidate],
     filters: MemoryFilters,
     *,
     depth: int,
     deadline: Deadline,
 ) -> list[Candidate]:
-    """Return what is connected with the best entities; a source that fails or is late adds nothing."""
-    starts = [c for c in ranked if c.record.kind == "entities"][:_STARTS]
-    if not starts or not depth:
+    """Return what is connected with the best entities; a source that fails or is late adds nothing.
+
+    Relations name the ends by their ids in the same source.
+    """
+    starts = [c for c in ranked if c.record.kind == "entities"][:_STARTS] if depth else []
+    if not starts:
         return []
     wanted = replace(filters, kinds=("relations",))
-    ids = [start.record.id for start in starts]
+    own_starts = [_found_in(name, starts, sources) for name in sources]
     walks = await asyncio.gather(
         *(
-            deadline.wait_for(ask_relations(source, ids, depth=depth, filters=wanted))
-            for source in sources
+            deadline.wait_for(
+                ask_relations(source, [c.record.id for c in own], depth=depth, filters=wanted)
+            )
+            for source, own in zip(sources.values(), own_starts, strict=True)
         ),
         return_exceptions=True,
     )
     related: list[Candidate] = []
-    for walk in walks:
+    for name, walk in zip(sources, walks, strict=True):
         if not isinstance(walk, BaseException):
             reached, records = walk
-            related += relate(reached, records, ranked)
+            related += relate(reached, records, _found_in(name, ranked, sources))
     return related
+
+
+def _found_in(
+    name: str, ranked: Iterable[Candidate], sources: Mapping[str, MemorySource]
+) -> list[Candidate]:
+    names = {_answer_name(name, kind, sources) for kind in KINDS}
+    return [candidate for candidate in ranked if candidate.source in names]

@@ -4,14 +4,12 @@ import asyncio
 from collections.abc import AsyncGenerator, Coroutine
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from typing import Any, Final, TypeVar
+from typing import Any, TypeVar
 
 from context_assembler.recall.ask_sources import Sleep
 from context_assembler.values.recall_settings import RecallSettings
 
 T = TypeVar("T")
-
-_PROBLEM_CHARS: Final = 200
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,6 +29,7 @@ class Deadline:
 
         Raises:
             TimeoutError: It took too long, and was cancelled.
+            RuntimeError: It ended as cancelled by itself: whoever cancels the caller ends the wait.
         """
         working = asyncio.ensure_future(work)
         late = asyncio.ensure_future(self.sleep(self.seconds))
@@ -39,6 +38,8 @@ class Deadline:
             await asyncio.wait(ends, return_when=asyncio.FIRST_COMPLETED)
             if not working.done():
                 raise TimeoutError("it took too long")
+            if working.cancelled():
+                raise RuntimeError("its own work was cancelled")
             return working.result()
         finally:
             late.cancel()
@@ -54,11 +55,6 @@ async def deadline_of(settings: RecallSettings, *, sleep: Sleep) -> AsyncGenerat
         yield Deadline(seconds=settings.seconds_per_source, all_over=all_over, sleep=sleep)
     finally:
         all_over.cancel()
-
-
-def tell_problem(error: BaseException) -> str:
-    """Return a foreign error in one line."""
-    return " ".join(f"{type(error).__name__}: {error}".split())[:_PROBLEM_CHARS]
 
 
 def _let_go(working: asyncio.Future[Any]) -> None:

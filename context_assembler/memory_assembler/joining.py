@@ -39,13 +39,13 @@ def join_task_path(
 
 def with_compressed(context: FormattedContext, smaller: Compressed) -> FormattedContext:
     """Return the context with its items made smaller, and the explanations with them."""
-    gone = {shown.record.id for shown in smaller.left_out}
-    cut = set(smaller.shortened)
+    gone = {(shown.source, shown.record.id) for shown in smaller.left_out}
+    cut = {(shown.source, shown.record.id) for shown in smaller.shortened}
     explanations = tuple(
         _left_out(row, "it was left out to make the context smaller")
-        if row.memory_id in gone and row.outcome != "left_out"
+        if (row.source, row.memory_id) in gone and row.outcome != "left_out"
         else replace(row, outcome="shortened")
-        if row.memory_id in cut and row.outcome == "kept"
+        if (row.source, row.memory_id) in cut and row.outcome == "kept"
         else row
         for row in context.explanations
     )

@@ -6,16 +6,17 @@ from dataclasses import dataclass, field, replace
 from typing import Final, Protocol, runtime_checkable
 
 from context_assembler.memory_assembler.arguments import check_words
-from context_assembler.memory_assembler.deadlines import Deadline, deadline_of, tell_problem
+from context_assembler.memory_assembler.deadlines import Deadline, deadline_of
 from context_assembler.memory_assembler.joining import fit_premortem
 from context_assembler.ports import MemorySource
-from context_assembler.recall.ask_sources import Sleep, checked
+from context_assembler.recall.ask_sources import Sleep
 from context_assembler.recall.fit_budget import CountText
 from context_assembler.recall.premortem import PremortemContext, is_of_domain, premortem_lines
+from context_assembler.recall.sieve_answers import Sieved, sieve_hits, sieve_records
+from context_assembler.values.foreign_errors import tell_problem
 from context_assembler.values.memories.kinds import MemoryKind
 from context_assembler.values.memories.records import (
     MemoryFilters,
-    MemoryHit,
     MemoryOrder,
     MemoryRecord,
 )
@@ -24,6 +25,7 @@ from context_assembler.values.recall_settings import RecallSettings
 
 _LESSONS: Final = 1_000
 _LESSON_KINDS: Final[tuple[MemoryKind, ...]] = ("experiences", "values", "patterns")
+_WORST_FIRST: Final[tuple[SourceState, ...]] = ("failed", "timed_out", "ok", "empty")
 
 
 @runtime_checkable
@@ -35,11 +37,16 @@ class _Listing(Protocol):
 
 @dataclass(slots=True)
 class _Lessons:
-    """What a source taught so far: it is not lost when time runs out."""
+    """What a source taught of one kind so far: it is not lost when time runs out."""
 
     records: list[MemoryRecord] = field(default_factory=list[MemoryRecord])
     state: SourceState = "empty"
     note: str | None = None
+
+    def keep(self, sieved: Sieved[MemoryRecord]) -> None:
+        """Keep what can be used, and in mind what was left out."""
+        self.records += sieved.found
+        self.note = self.note or next(iter(sieved.notes), None)
 
 
 async def recall_premortem(
@@ -61,13 +68,12 @@ async def recall_premortem(
         InvalidParameterError: The domain says nothing.
     """
     check_words("domain", domain)
-    wanted = replace(filters, kinds=_LESSON_KINDS)
     async with deadline_of(settings, sleep=sleep) as deadline:
         groups = await asyncio.gather(
-            *(_ask(source, domain, wanted, deadline) for source in sources.values())
+            *(_ask(source, domain, filters, deadline) for source in sources.values())
         )
     by_name = dict(zip(sources, groups, strict=True))
-    records = {record.id: record for group in groups for record in group.records}.values()
+    records = {(r.id, r.text): r for group in groups for r in group.records}.values()
     known = [r for r in records if is_of_domain(r, domain=domain, strategy=strategy)]
     fitted = fit_premortem(
         premortem_lines(known),
@@ -86,6 +92,25 @@ async def recall_premortem(
 async def _ask(
     source: MemorySource, domain: str, filters: MemoryFilters, deadline: Deadline
 ) -> _Lessons:
+    """Return what the source teaches: each kind is asked for by itself, all at once."""
+    groups = await asyncio.gather(
+        *(
+            _ask_kind(source, domain, replace(filters, kinds=(kind,)), deadline)
+            for kind in _LESSON_KINDS
+        )
+    )
+    worst = min(groups, key=lambda group: _WORST_FIRST.index(group.state))
+    notes = dict.fromkeys(group.note for group in groups if group.note)
+    return _Lessons(
+        records=[record for group in groups for record in group.records],
+        state=worst.state,
+        note="; ".join(notes) or None,
+    )
+
+
+async def _ask_kind(
+    source: MemorySource, domain: str, filters: MemoryFilters, deadline: Deadline
+) -> _Lessons:
     lessons = _Lessons()
     try:
         await deadline.wait_for(_fill(lessons, source, domain, filters))
@@ -99,8 +124,8 @@ async def _ask(
 async def _fill(
     lessons: _Lessons, source: MemorySource, domain: str, filters: MemoryFilters
 ) -> None:
-    hits = await source.search(domain, limit=_LESSONS, filters=filters)
-    lessons.records += [hit.record for hit in checked(hits, MemoryHit)]
+    hits = sieve_hits(await source.search(domain, limit=_LESSONS, filters=filters), limit=_LESSONS)
+    lessons.keep(Sieved(found=tuple(hit.record for hit in hits.found), notes=hits.notes))
     if isinstance(source, _Listing):
         listed = await source.list_records(order="newest", limit=_LESSONS, filters=filters)
-        lessons.records += checked(listed, MemoryRecord)
+        lessons.keep(sieve_records(listed, limit=_LESSONS))

@@ -56,7 +56,7 @@ async def rank_memories(
         )
         answers = await read_again(answers, embed, vector, deadline=deadline)
         ranked, below, states = recall.rank(answers)
-        walk = (sources.values(), ranked, filters)
+        walk = (sources, ranked, filters)
         related = await walk_from(*walk, depth=settings.depth, deadline=deadline)
     notes |= {answer.source: answer.reason for answer in answers if answer.reason}
     return RankedMemories(

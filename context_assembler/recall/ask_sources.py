@@ -1,14 +1,16 @@
 """The step that asks every source at once, and waits for none longer than it may."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, Final, Protocol, TypeAlias, TypeVar, runtime_checkable
 
 from context_assembler.errors import MissingExtraError, VectorModelError
 from context_assembler.ports import MemorySource
+from context_assembler.recall.sieve_answers import Sieved, sieve_hits, sieve_records
 from context_assembler.recall.speakers import mentioned_speakers, without_names
+from context_assembler.values.foreign_errors import tell_problem
 from context_assembler.values.memories.kinds import MemoryKind
 from context_assembler.values.memories.records import (
     MemoryFilters,
@@ -23,10 +25,9 @@ REACH: Final = 2
 """How many places before and behind a hit are looked at."""
 
 _HITS_WITH_NEIGHBOURS: Final = 150
-_PROBLEM_CHARS: Final = 200
 _RELATED_WORDS: Final = 24
 
-T = TypeVar("T")
+S = TypeVar("S", MemoryHit, MemoryRecord)
 
 Sleep: TypeAlias = Callable[[float], Awaitable[object]]
 
@@ -71,7 +72,13 @@ class _Progress:
     neighbours: dict[str, tuple[Neighbour, ...]] = field(
         default_factory=dict[str, tuple[Neighbour, ...]]
     )
-    note: str | None = None
+    notes: list[str] = field(default_factory=list[str])
+    has_vectors: bool = True
+
+    def keep(self, sieved: Sieved[S]) -> tuple[S, ...]:
+        """Return what can be used, and keep in mind what was left out."""
+        self.notes += (note for note in sieved.notes if note not in self.notes)
+        return sieved.found
 
 
 async def ask_sources(
@@ -131,13 +138,14 @@ def _outcome(
     if not work.done():
         whose = "all sources together" if is_all_over else "the source"
         return "timed_out", f"the time of {whose} was over"
+    if work.cancelled():  # by itself: whoever cancels the recall ends the wait for it, not the work
+        return "failed", "its own work was cancelled"
     error = work.exception()
     if error is not None:
-        shown = " ".join(f"{type(error).__name__}: {error}".split())
-        return "failed", shown[:_PROBLEM_CHARS]
+        return "failed", tell_problem(error)
     if skipped := work.result():
         return "skipped", skipped
-    return ("ok" if progress.hits else "empty"), progress.note
+    return ("ok" if progress.hits else "empty"), "; ".join(progress.notes) or None
 
 
 def _let_go(work: asyncio.Future[str | None]) -> None:
@@ -152,7 +160,7 @@ async def _answer(ask: Ask, signals: Signals, progress: _Progress) -> str | None
         if not isinstance(ask.source, _Listing):
             return "it lists nothing, and there is no query"
         listed = await ask.source.list_records(order=ask.order, limit=ask.limit, filters=filters)
-        records = checked(listed, MemoryRecord)
+        records = progress.keep(sieve_records(listed, limit=ask.limit))
         progress.hits = tuple(MemoryHit(record=r, order=at) for at, r in enumerate(records))
         return None
     progress.hits = await _search(ask, signals.search_text, filters, progress)
@@ -161,7 +169,7 @@ async def _answer(ask: Ask, signals: Signals, progress: _Progress) -> str | None
     if names and nameless.strip():
         # Who speaks is known of every turn: the name's own words would only drown the others.
         progress.hits = await _search(ask, nameless, filters, progress) or progress.hits
-    progress.hits += await _search_related(ask, signals, names, filters, progress.hits)
+    progress.hits += await _search_related(ask, signals, names, filters, progress)
     if isinstance(ask.source, _Neighbourhood):
         await _ask_neighbours(ask.source, progress)
     return None
@@ -171,13 +179,14 @@ async def _search(
     ask: Ask, text: str, filters: MemoryFilters, progress: _Progress
 ) -> tuple[MemoryHit, ...]:
     search = partial(ask.source.search, text, limit=ask.limit, filters=filters)
-    if ask.vector is None or progress.note is not None:
-        return checked(await search(), MemoryHit)
-    try:
-        return checked(await search(vector=ask.vector), MemoryHit)
-    except (MissingExtraError, VectorModelError) as error:
-        progress.note = f"searched by words alone: {error.problem}"
-        return checked(await search(), MemoryHit)
+    if ask.vector is not None and progress.has_vectors:
+        try:
+            found = await search(vector=ask.vector)
+            return progress.keep(sieve_hits(found, limit=ask.limit))
+        except (MissingExtraError, VectorModelError) as error:
+            progress.has_vectors = False
+            progress.notes.append(f"searched by words alone: {error.problem}")
+    return progress.keep(sieve_hits(await search(), limit=ask.limit))
 
 
 async def _search_related(
@@ -185,7 +194,7 @@ async def _search_related(
     signals: Signals,
     names: Collection[str],
     filters: MemoryFilters,
-    hits: Sequence[MemoryHit],
+    progress: _Progress,
 ) -> tuple[MemoryHit, ...]:
     """Return what only has words of like meaning; sources without a rank by words know them."""
     likeness: dict[str, float] = {}
@@ -193,22 +202,13 @@ async def _search_related(
         for word, near in related.items() if term not in names else ():
             likeness[word] = max(likeness.get(word, 0.0), near)
     closest = sorted(likeness, key=lambda word: (-likeness[word], word))[:_RELATED_WORDS]
+    hits = progress.hits
     if not closest or (bool(hits) and all(hit.bm25 is None for hit in hits)):
         return ()
-    found = await ask.source.search(" ".join(closest), limit=ask.limit, filters=filters)
+    answered = await ask.source.search(" ".join(closest), limit=ask.limit, filters=filters)
+    found = progress.keep(sieve_hits(answered, limit=ask.limit))
     known = {hit.record.id for hit in hits}
-    return tuple(
-        replace(hit, bm25=0.0) for hit in checked(found, MemoryHit) if hit.record.id not in known
-    )
-
-
-def checked(answered: Iterable[T], kind: type[T]) -> tuple[T, ...]:
-    """Return what a source answered, unless it is something else than it may answer."""
-    found = tuple(answered)
-    for one in found:
-        if not isinstance(one, kind):
-            raise TypeError(f"it answered {type(one).__name__!r} in the place of {kind.__name__!r}")
-    return found
+    return tuple(replace(hit, bm25=0.0) for hit in found if hit.record.id not in known)
 
 
 async def _ask_neighbours(source: _Neighbourhood, progress: _Progress) -> None:
@@ -216,8 +216,8 @@ async def _ask_neighbours(source: _Neighbourhood, progress: _Progress) -> None:
     earlier = await source.neighbours(ids, before=REACH, after=0)
     later = await source.neighbours(ids, before=0, after=REACH)
     for memory_id in ids:
-        before = checked(earlier.get(memory_id, ()), MemoryRecord)
-        after = checked(later.get(memory_id, ()), MemoryRecord)
+        before = _beside(progress, tuple(earlier.get(memory_id, ()))[-REACH:])
+        after = _beside(progress, tuple(later.get(memory_id, ()))[:REACH])
         progress.neighbours[memory_id] = (
             *(
                 Neighbour(record=record, distance=at - len(before))
@@ -225,3 +225,7 @@ async def _ask_neighbours(source: _Neighbourhood, progress: _Progress) -> None:
             ),
             *(Neighbour(record=record, distance=at) for at, record in enumerate(after, 1)),
         )
+
+
+def _beside(progress: _Progress, told: Sequence[MemoryRecord]) -> tuple[MemoryRecord, ...]:
+    return progress.keep(sieve_records(told, limit=REACH))

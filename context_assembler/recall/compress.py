@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 from typing import Final, TypeAlias
 
 from context_assembler.recall.cutting import cut_text
+from context_assembler.values.memories.identities import reference_of
 from context_assembler.values.recall import Layout, RecalledMemory
 
 KEPT_SHARE: Final = 1 / 3
@@ -19,7 +20,7 @@ class Compressed:
     """Items of at most the wanted size, best first, what was shortened, and what was left out."""
 
     items: tuple[RecalledMemory, ...]
-    shortened: tuple[str, ...]
+    shortened: tuple[RecalledMemory, ...]
     left_out: tuple[RecalledMemory, ...]
     markdown: str
     token_count: int
@@ -39,7 +40,7 @@ async def compress_items(
         condense: Shortens a text; without it, and where it returns too much, it is cut.
     """
     kept = sorted(items, key=lambda shown: (-shown.score, shown.record.id))
-    shortened: list[str] = []
+    shortened: list[int] = []
     left_out: list[RecalledMemory] = []
     at = len(kept) - 1
     while (tokens := count_text(layout.write(kept))) > target_tokens and kept:
@@ -47,17 +48,16 @@ async def compress_items(
             shorter = await _shorter(kept[at], layout, count_text, condense)
             if shorter is not None:
                 kept[at] = shorter
-                shortened.append(shorter.record.id)
+                shortened.append(at)
             at -= 1
             continue
         left_out.append(kept.pop())
     markdown = layout.write(kept)
     if tokens > target_tokens:
         markdown, tokens = "", 0
-    kept_ids = {shown.record.id for shown in kept}
     return Compressed(
         items=tuple(kept),
-        shortened=tuple(memory_id for memory_id in shortened if memory_id in kept_ids),
+        shortened=tuple(kept[at] for at in shortened if at < len(kept)),
         left_out=tuple(left_out),
         markdown=markdown,
         token_count=tokens,
@@ -76,7 +76,7 @@ async def _shorter(
     text = "" if condense is None else (await condense(shown.text, most)).strip()
     if not text or entry_tokens(text) > most:
         text = cut_text(
-            shown.text, fits=lambda t: entry_tokens(t) <= most, reference=shown.record.id
+            shown.text, fits=lambda t: entry_tokens(t) <= most, reference=reference_of(shown.record)
         )
     if not text:
         return None

@@ -21,8 +21,9 @@ class Deduplicated:
 def dedupe(candidates: Sequence[Candidate], *, near_duplicate: float) -> Deduplicated:
     """Return the candidates without those that say what a better one says.
 
-    The same are: one record found twice, one piece of a file in two versions, and texts that are
-    nearly equal, in any script. The better score stays and is said to be found wherever any of
+    The same are: one record of a source found twice, one piece of a file in two versions, and texts
+    that are nearly equal, in any script. Ids of two sources say nothing about each other: sources
+    may number their records alike. The better score stays and is said to be found wherever any of
     them was. The order of the candidates makes no difference.
     """
     ranked = sorted(candidates, key=lambda candidate: candidate.rank)
@@ -48,7 +49,7 @@ def _same_records(ranked: Sequence[Candidate]) -> dict[int, tuple[int, str]]:
     first_by_key: dict[tuple[object, ...], int] = {}
     standing_for: dict[int, tuple[int, str]] = {}
     for at, candidate in enumerate(ranked):
-        keys = _keys_of(candidate.record)
+        keys = _keys_of(candidate)
         reason, better = next(
             ((why, first_by_key[key]) for why, key in keys if key in first_by_key), ("", None)
         )
@@ -60,10 +61,10 @@ def _same_records(ranked: Sequence[Candidate]) -> dict[int, tuple[int, str]]:
     return standing_for
 
 
-def _keys_of(record: MemoryRecord) -> list[tuple[str, tuple[object, ...]]]:
-    keys: list[tuple[str, tuple[object, ...]]] = []
+def _keys_of(candidate: Candidate) -> list[tuple[str, tuple[object, ...]]]:
+    record, keys = candidate.record, list[tuple[str, tuple[object, ...]]]()
     if record.id:
-        keys.append(("it is the same record", ("id", record.id)))
+        keys.append(("it is the same record", ("id", candidate.source, record.id)))
     metadata = record.metadata
     if isinstance(metadata, CodeMetadata) and metadata.path:
         place = (metadata.repository, metadata.path, metadata.symbol or metadata.start_line)
@@ -72,7 +73,9 @@ def _keys_of(record: MemoryRecord) -> list[tuple[str, tuple[object, ...]]]:
 
 
 def _may_be_same(left: MemoryRecord, right: MemoryRecord) -> bool:
-    """Whether equal texts are one thing: what two people say is not."""
+    """Whether equal texts are one thing: what two people say is not, unless it is one record."""
+    if left.id and left.id == right.id:
+        return True
     return left.author == right.author or left.author is None or right.author is None
 
 

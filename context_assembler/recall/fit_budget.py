@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from context_assembler.recall.cutting import cut_text
+from context_assembler.values.memories.identities import reference_of
 from context_assembler.values.memories.kinds import MemoryKind
 from context_assembler.values.recall import Candidate, Layout, RecalledMemory
 from context_assembler.values.recall_settings import share_of
@@ -199,7 +200,7 @@ class _Packing:
         text = cut_text(
             text,
             fits=lambda shorter: self._entry_tokens(candidate, shorter) <= cap,
-            reference=candidate.record.id,
+            reference=reference_of(candidate.record),
         )
         return text, self._entry_tokens(candidate, text) if text else 0
 

@@ -7,6 +7,7 @@ from typing import Final
 
 from context_assembler.ports import SkillProvider
 from context_assembler.skills.problems import SkillProblem
+from context_assembler.values.foreign_errors import said_by
 from context_assembler.values.json_bounds import shown
 from context_assembler.values.json_shapes import is_array
 from context_assembler.values.parts import Json
@@ -57,7 +58,7 @@ async def _ask(provider: SkillProvider, *, timeout_seconds: float) -> ListedSkil
         happened = (
             f"did not come within {timeout_seconds:g} s"
             if limit.expired()
-            else f"failed: {type(error).__name__}: {error}"
+            else f"failed: {type(error).__name__}: {said_by(error)}"
         )
         return ListedSkills(warnings=(f"Skills of {kind} {happened.rstrip('.')}.",))
     sound: list[Skill] = []

@@ -33,6 +33,21 @@ def test_the_better_one_stays_and_is_found_wherever_either_was() -> None:
     assert kept(worse, better) == [("x", ("one", "two"))]
 
 
+def test_records_of_two_sources_that_are_numbered_alike_are_two() -> None:
+    ferry = candidate(record("The ferry leaves at nine.", id="1"), source="wiki/chunks")
+    storm = candidate(record("Storms stop all boats.", id="1"), source="desk/chunks")
+
+    assert kept(ferry, storm) == [("1", ("desk/chunks",)), ("1", ("wiki/chunks",))]
+
+
+@pytest.mark.parametrize("text", [TEXT, f"{TEXT}!"])
+def test_one_id_and_one_text_are_one_record_whoever_is_said_to_say_it(text: str) -> None:
+    own = candidate(record(TEXT, id="x", author="Ann"), score=0.9, source="own")
+    copy = candidate(record(text, id="x", author="ann@example.org"), source="copy")
+
+    assert kept(own, copy) == [("x", ("own", "copy"))]
+
+
 NEAR = {
     "another mark": TEXT.replace(".", "!"),
     "another case and width": TEXT.upper().replace("F", "\uff26"),
@@ -87,7 +102,7 @@ def test_one_place_of_a_file_is_shown_once() -> None:
 def test_a_duplicate_of_a_duplicate_gives_its_sources_to_the_best() -> None:
     best = candidate(record(TEXT, id="a"), score=0.9, source="one")
     near = candidate(record(f"{TEXT}!", id="b"), score=0.8, source="two")
-    same = candidate(record("something else", id="b"), score=0.7, source="three")
+    same = candidate(record("something else", id="b"), score=0.7, source="two", found_in=("three",))
 
     assert kept(best, near, same) == [("a", ("one", "two", "three"))]
 

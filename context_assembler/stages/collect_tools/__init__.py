@@ -17,6 +17,7 @@ from context_assembler.stages.collect_tools.merging import (
 )
 from context_assembler.stages.collect_tools.tool_memo import ToolMemo
 from context_assembler.stages.collect_tools.tool_sieve import ToolSieve
+from context_assembler.values.foreign_errors import said_by
 from context_assembler.values.options import AssembleOptions
 from context_assembler.values.tools import ToolSpec
 
@@ -145,7 +146,8 @@ def _is_being_cancelled() -> bool:
 def _said_by(error: BaseException) -> str:
     if isinstance(error, AssemblyError):
         return str(error)  # which says by itself what it is
-    return f"{type(error).__name__}{f': {error}' if str(error) else ''}"
+    said = said_by(error)
+    return f"{type(error).__name__}{f': {said}' if said else ''}"
 
 
 def _name_of(source: ToolSource) -> str:
