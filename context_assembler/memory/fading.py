@@ -9,7 +9,7 @@ from context_assembler.values.memories.records import (
     NO_FILTERS,
     MemoryFilters,
     MemoryRecord,
-    check_zone,
+    check_moment,
 )
 
 LEAST_WORTH: Final = 0.05
@@ -45,7 +45,7 @@ async def forget_faded(
         InvalidParameterError: The half-life is not positive, or `now` has no time zone.
         StoreError: The store cannot be read or written.
     """
-    check_zone("now", now)
+    check_moment("now", now)
     if not half_life_days > 0:
         raise InvalidParameterError(
             "half_life_days", half_life_days, rule="must be positive", remedy="Pass such as 30."

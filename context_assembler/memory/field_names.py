@@ -22,6 +22,7 @@ from context_assembler.values.memories.records import (
     USUAL_IMPORTANCE,
     MemoryFilters,
     MemoryRecord,
+    check_moment,
 )
 from context_assembler.values.parts import Json
 
@@ -178,10 +179,15 @@ def _moment(given: Any, unit: str) -> datetime | None:
         case str():
             moment = datetime.fromisoformat(given)
         case int() | float() if unit in _MICROSECONDS_BY_UNIT:
-            return to_moment(round(given * _MICROSECONDS_BY_UNIT[unit]))
+            stamp = round(given * _MICROSECONDS_BY_UNIT[unit])
+            if to_stamp(moment := to_moment(stamp)) != stamp:
+                told = f"{given!r} {unit} since 1970 lie beyond the years 1 to 9999"
+                raise FieldError("created_at", f"{told}; is that its time_unit?")
         case _:
             raise FieldError("created_at", f"{given!r} is no time; what is its time_unit?")
-    return moment if moment.tzinfo is not None else moment.replace(tzinfo=UTC)
+    moment = moment if moment.tzinfo is not None else moment.replace(tzinfo=UTC)
+    check_moment("created_at", moment)
+    return moment
 
 
 def _plain(value: Any) -> Any:

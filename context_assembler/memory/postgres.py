@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final, Self
 
 from context_assembler.errors import UnknownMemoryError
 from context_assembler.memory.asked_counts import check_count
+from context_assembler.memory.asked_ids import asked_ids
 from context_assembler.memory.postgres_match import TermCounts
 from context_assembler.memory.postgres_pool import ConnectionPools
 from context_assembler.memory.postgres_schema import MIGRATIONS, migrate, read_version, writing
@@ -159,7 +160,7 @@ class PostgresMemoryStore:
             MemoryUnavailableError: The server cannot be used.
         """
         async with self._reading() as connection:
-            if connection is None:
+            if connection is None or not asked_ids([memory_id]):
                 raise UnknownMemoryError(memory_id)
             return await find_record(connection, memory_id)
 
@@ -196,7 +197,8 @@ class PostgresMemoryStore:
         async with self._reading() as connection:
             if connection is None:
                 return {}
-            return await find_neighbours(connection, memory_ids, before=before, after=after)
+            ids = asked_ids(memory_ids)
+            return await find_neighbours(connection, ids, before=before, after=after)
 
     async def forget(self, memory_ids: Sequence[str]) -> list[str]:
         """Remove the records, and return the ids of those that were there.
@@ -205,7 +207,7 @@ class PostgresMemoryStore:
             MemoryUnavailableError: The server cannot be used.
         """
         async with self._writing() as connection:
-            return await forget_records(connection, memory_ids)
+            return await forget_records(connection, asked_ids(memory_ids))
 
     async def touch(self, memory_ids: Sequence[str]) -> None:
         """Note that the records were used; ids that are not there are passed over.
@@ -215,7 +217,7 @@ class PostgresMemoryStore:
         """
         moment = self._now()
         async with self._writing() as connection:
-            await touch_records(connection, memory_ids, moment=moment)
+            await touch_records(connection, asked_ids(memory_ids), moment=moment)
 
     async def prune(self, retention: Retention) -> list[str]:
         """Remove what the bounds do not cover, and return the ids, the oldest first.

@@ -12,7 +12,7 @@ from context_assembler.values.leaf_codecs import FieldError
 from context_assembler.values.memories.codec import MEMORY_FORMAT_VERSION, decode_details
 from context_assembler.values.memories.kinds import KINDS, check_kind
 from context_assembler.values.memories.metadata import Metadata
-from context_assembler.values.memories.records import MemoryFilters, MemoryRecord
+from context_assembler.values.memories.records import MemoryFilters, MemoryRecord, can_be_kept
 from context_assembler.values.memories.vectors import Vector
 from context_assembler.values.parts import Json
 
@@ -136,14 +136,14 @@ def conditions_of(filters: MemoryFilters) -> tuple[str, dict[str, object]]:
     ):
         if wanted:
             parts.append(f"r.{column} = ANY(%({column}s)s)")
-            values[f"{column}s"] = storable(wanted)
+            values[f"{column}s"] = list(filter(can_be_kept, wanted))
     for column, unwanted in (
         ("id", filters.excluded_ids),
         ("session_id", filters.excluded_session_ids),
     ):
         if unwanted:
             parts.append(f"coalesce(r.{column}, '') <> ALL(%(no_{column}s)s)")
-            values[f"no_{column}s"] = storable(unwanted)
+            values[f"no_{column}s"] = list(filter(can_be_kept, unwanted))
     for test, name, bound in (
         ("r.created_at >=", "since", filters.since),
         ("r.created_at <", "until", filters.until),
@@ -153,15 +153,6 @@ def conditions_of(filters: MemoryFilters) -> tuple[str, dict[str, object]]:
             parts.append(f"{test} %({name})s")
             values[name] = bound
     return " AND ".join(parts) or "true", values
-
-
-def storable(names: tuple[str, ...] | list[str]) -> list[str]:
-    """Return those of the names that a database can hold; no record has any of the others."""
-    return [name for name in names if "\0" not in name and _is_unicode(name)]
-
-
-def _is_unicode(name: str) -> bool:
-    return not any("\ud800" <= character <= "\udfff" for character in name)
 
 
 def _read_details(

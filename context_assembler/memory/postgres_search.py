@@ -14,7 +14,6 @@ from context_assembler.memory.postgres_rows import (
     conditions_of,
     in_utc,
     read_record,
-    storable,
 )
 from context_assembler.memory.postgres_schema import read_state
 from context_assembler.memory.postgres_vectors import VectorTerms, vector_terms
@@ -113,7 +112,7 @@ async def find_record(connection: "AsyncConnection[Any]", memory_id: str) -> Mem
     cursor = await run(
         connection,
         f"SELECT {COLUMNS} FROM memory_records r WHERE r.id = ANY(%(ids)s)",  # noqa: S608 – our own words
-        {"ids": storable([memory_id])},
+        {"ids": [memory_id]},
     )
     row = await cursor.fetchone()
     if row is None:
@@ -141,8 +140,8 @@ async def find_neighbours(
     connection: "AsyncConnection[Any]", memory_ids: Sequence[str], *, before: int, after: int
 ) -> dict[str, tuple[MemoryRecord, ...]]:
     """Return by id what stands around each of the records, in order, themselves left out."""
-    ids = storable(list(memory_ids))
-    cursor = await run(connection, _NEIGHBOURS, {"ids": ids, "before": before, "after": after})
+    asked = {"ids": list(memory_ids), "before": before, "after": after}
+    cursor = await run(connection, _NEIGHBOURS, asked)
     rows_by_id: dict[str, list[Row]] = {}
     for memory_id, *row in await cursor.fetchall():
         beside = rows_by_id.setdefault(memory_id, [])

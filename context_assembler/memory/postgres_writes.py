@@ -12,7 +12,6 @@ from context_assembler.memory.postgres_rows import (
     UPDATE,
     conditions_of,
     given_row,
-    storable,
 )
 from context_assembler.memory.postgres_vectors import agree_on_model, keep_vectors
 from context_assembler.memory.postgres_words import to_tsvectors, wording_of
@@ -97,7 +96,7 @@ async def forget_records(
     connection: "AsyncConnection[Any]", memory_ids: Iterable[str]
 ) -> list[str]:
     """Remove the records, and return the ids of those that were there."""
-    wanted = list(dict.fromkeys(storable(list(memory_ids))))
+    wanted = list(dict.fromkeys(memory_ids))
     if not wanted:
         return []
     beside = await _keys_beside(connection, wanted)
@@ -115,7 +114,7 @@ async def touch_records(
     connection: "AsyncConnection[Any]", memory_ids: Iterable[str], *, moment: datetime
 ) -> None:
     """Note that the records were used; ids that are not there are passed over."""
-    counts = Counter(storable(list(memory_ids)))
+    counts = Counter(memory_ids)
     values = {"ids": list(counts), "times": list(counts.values()), "moment": moment}
     await run(connection, _TOUCH, values)
 

@@ -10,8 +10,9 @@ from functools import partial
 from threading import Lock
 from typing import Final, Self, TypeVar
 
-from context_assembler.errors import EmbeddingError
+from context_assembler.errors import EmbeddingError, UnknownMemoryError
 from context_assembler.memory.asked_counts import check_count
+from context_assembler.memory.asked_ids import asked_ids
 from context_assembler.memory.preparing import PreparedRecord, prepare_record
 from context_assembler.memory.row_search import (
     Bookmark,
@@ -137,6 +138,8 @@ class RowMemoryStore:
             UnknownMemoryError: There is none.
             MemoryUnavailableError: The engine cannot be used.
         """
+        if not asked_ids([memory_id]):
+            raise UnknownMemoryError(memory_id)
         return await self._read(partial(find_record, self._table, memory_id))
 
     async def list_records(
@@ -161,18 +164,17 @@ class RowMemoryStore:
         """
         check_count("before", before)
         check_count("after", after)
-        return await self._read(
-            partial(find_beside, self._table, memory_ids, before=before, after=after)
-        )
+        ids = asked_ids(memory_ids)
+        return await self._read(partial(find_beside, self._table, ids, before=before, after=after))
 
     async def forget(self, memory_ids: Sequence[str]) -> list[str]:
         """Remove the records, and return the ids of those that were there."""
-        return await self._write(partial(forget_rows, self._table, memory_ids))
+        return await self._write(partial(forget_rows, self._table, asked_ids(memory_ids)))
 
     async def touch(self, memory_ids: Sequence[str]) -> None:
         """Note that the records were used; ids that are not there are passed over."""
-        stamp = to_stamp(self._now())
-        await self._write(partial(touch_rows, self._table, memory_ids, stamp=stamp))
+        ids, stamp = asked_ids(memory_ids), to_stamp(self._now())
+        await self._write(partial(touch_rows, self._table, ids, stamp=stamp))
 
     async def prune(self, retention: Retention) -> list[str]:
         """Remove what the bounds do not cover, and return the ids, the oldest first."""

@@ -11,7 +11,14 @@ from context_assembler.memory.vector_scan import load_numpy
 from context_assembler.values.codec import load_json
 from context_assembler.values.json_shapes import is_object
 from context_assembler.values.memories.codec import MEMORY_FORMAT_VERSION, decode_memory
-from context_assembler.values.memories.records import MemoryFilters, MemoryRecord
+from context_assembler.values.memories.records import (
+    FIRST_MOMENT,
+    LAST_MOMENT,
+    MAX_ID_CHARS,
+    MemoryFilters,
+    MemoryRecord,
+    can_be_kept,
+)
 from context_assembler.values.memories.vectors import Vector
 from context_assembler.values.parts import Json
 
@@ -45,6 +52,7 @@ COLUMNS: Final = (*TEXT_COLUMNS, *WHOLE_COLUMNS, "importance")
 
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND: Final = timedelta(microseconds=1)
+_NOBODY: Final = "-" * (MAX_ID_CHARS + 1)
 _REPAIR: Final = "Forget this memory, or restore it from a backup."
 _SAME: Final = (
     "id",
@@ -102,7 +110,10 @@ def tests_of(filters: MemoryFilters) -> list[RowTest]:
 
 
 def plain_tests(filters: MemoryFilters) -> list[RowTest]:
-    """Return the tests that the filters amount to, with times as they are."""
+    """Return the tests that the filters amount to, with times as they are.
+
+    In the place of a name that no engine can be asked for stands one that no record has.
+    """
     lists: tuple[tuple[str, RowOperator, Sequence[str]], ...] = (
         ("kind", "in", filters.kinds),
         ("namespace", "in", filters.namespaces),
@@ -118,7 +129,11 @@ def plain_tests(filters: MemoryFilters) -> list[RowTest]:
         ("importance", ">=", filters.least_importance),
     )
     return [
-        *(RowTest(column, operator, list(values)) for column, operator, values in lists if values),
+        *(
+            RowTest(column, operator, [n if can_be_kept(n) else _NOBODY for n in names])
+            for column, operator, names in lists
+            if names
+        ),
         *(
             RowTest(column, operator, bound)
             for column, operator, bound in bounds
@@ -213,8 +228,11 @@ def to_stamp(moment: datetime) -> int:
 
 
 def to_moment(stamp: int) -> datetime:
-    """Return the time that `to_stamp` was given, in UTC."""
-    return _EPOCH + timedelta(microseconds=stamp)
+    """Return the time that `to_stamp` was given, in UTC, or the nearest that there is."""
+    try:
+        return _EPOCH + timedelta(microseconds=stamp)
+    except OverflowError:
+        return FIRST_MOMENT if stamp < 0 else LAST_MOMENT
 
 
 def _details_of(row: Row, where: str) -> dict[str, Json]:

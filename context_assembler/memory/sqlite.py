@@ -8,7 +8,9 @@ from functools import partial
 from pathlib import Path
 from typing import Final, Self
 
+from context_assembler.errors import UnknownMemoryError
 from context_assembler.memory.asked_counts import check_count
+from context_assembler.memory.asked_ids import asked_ids
 from context_assembler.memory.preparing import prepare_record
 from context_assembler.memory.sqlite_rows import to_stamp
 from context_assembler.memory.sqlite_schema import SCHEMA
@@ -136,6 +138,8 @@ class SqliteMemoryStore:
             UnknownMemoryError: There is none.
             MemoryUnavailableError: The file cannot be used.
         """
+        if not asked_ids([memory_id]):
+            raise UnknownMemoryError(memory_id)
         return await self._reader.run(partial(find_record, memory_id=memory_id))
 
     async def list_records(
@@ -167,8 +171,9 @@ class SqliteMemoryStore:
         """
         check_count("before", before)
         check_count("after", after)
+        ids = asked_ids(memory_ids)
         return await self._reader.run(
-            partial(find_neighbours, memory_ids=memory_ids, before=before, after=after)
+            partial(find_neighbours, memory_ids=ids, before=before, after=after)
         )
 
     async def forget(self, memory_ids: Sequence[str]) -> list[str]:
@@ -177,7 +182,8 @@ class SqliteMemoryStore:
         Raises:
             MemoryUnavailableError: The file cannot be used.
         """
-        return await self._writer.run(partial(forget_records, memory_ids=memory_ids))
+        ids = asked_ids(memory_ids)
+        return await self._writer.run(partial(forget_records, memory_ids=ids))
 
     async def touch(self, memory_ids: Sequence[str]) -> None:
         """Note that the records were used; ids that are not there are passed over.
@@ -185,8 +191,8 @@ class SqliteMemoryStore:
         Raises:
             MemoryUnavailableError: The file cannot be used.
         """
-        stamp = to_stamp(self._now())
-        await self._writer.run(partial(touch_records, memory_ids=memory_ids, stamp=stamp))
+        ids, stamp = asked_ids(memory_ids), to_stamp(self._now())
+        await self._writer.run(partial(touch_records, memory_ids=ids, stamp=stamp))
 
     async def prune(self, retention: Retention) -> list[str]:
         """Remove what the bounds do not cover, and return the ids, the oldest first.

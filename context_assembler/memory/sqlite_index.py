@@ -128,7 +128,7 @@ def context_words(text: str) -> str:
 
 def namespace_tag(namespace: str) -> str:
     """Return the word that stands for a namespace in the index."""
-    return f"n{blake2b(namespace.encode(), digest_size=6).hexdigest()}0"
+    return f"n{blake2b(namespace.encode(errors='surrogatepass'), digest_size=6).hexdigest()}0"
 
 
 def kind_tag(kind: str) -> str:

@@ -18,7 +18,13 @@ from context_assembler.values.memories.codec import (
 )
 from context_assembler.values.memories.kinds import KINDS, check_kind
 from context_assembler.values.memories.metadata import Metadata
-from context_assembler.values.memories.records import MemoryFilters, MemoryRecord
+from context_assembler.values.memories.records import (
+    FIRST_MOMENT,
+    LAST_MOMENT,
+    MemoryFilters,
+    MemoryRecord,
+    can_be_kept,
+)
 from context_assembler.values.memories.vectors import Vector
 from context_assembler.values.parts import Json
 
@@ -143,8 +149,11 @@ def to_stamp(moment: datetime) -> int:
 
 
 def to_moment(stamp: int) -> datetime:
-    """Return the time that `to_stamp` was given, in UTC."""
-    return _EPOCH + stamp * _MICROSECOND  # a third of the time that making a timedelta takes
+    """Return the time that `to_stamp` was given, in UTC, or the nearest that there is."""
+    try:
+        return _EPOCH + stamp * _MICROSECOND  # a third of the time that making a timedelta takes
+    except OverflowError:
+        return FIRST_MOMENT if stamp < 0 else LAST_MOMENT
 
 
 def conditions_of(filters: MemoryFilters) -> tuple[str, list[str | int | float]]:
@@ -160,14 +169,14 @@ def conditions_of(filters: MemoryFilters) -> tuple[str, list[str | int | float]]
     ):
         if wanted:
             parts.append(f"r.{column} IN {_GIVEN}")
-            values.append(dumps(wanted))
+            values.append(_listed(wanted))
     for column, unwanted in (
         ("id", filters.excluded_ids),
         ("session_id", filters.excluded_session_ids),
     ):
         if unwanted:
             parts.append(f"ifnull(r.{column}, '') NOT IN {_GIVEN}")
-            values.append(dumps(unwanted))
+            values.append(_listed(unwanted))
     for test, bound in (
         ("r.created_at >= ?", None if filters.since is None else to_stamp(filters.since)),
         ("r.created_at < ?", None if filters.until is None else to_stamp(filters.until)),
@@ -177,6 +186,11 @@ def conditions_of(filters: MemoryFilters) -> tuple[str, list[str | int | float]]
             parts.append(test)
             values.append(bound)
     return " AND ".join(parts) or "1", values
+
+
+def _listed(names: Iterable[str]) -> str:
+    """Return the names for `json_each`, which would end one at NUL; no record has such a name."""
+    return dumps(list(filter(can_be_kept, names)))
 
 
 def _values(prepared: PreparedRecord, *, created_at: datetime | None) -> Row:

@@ -20,7 +20,14 @@ from context_assembler.memory import forget_faded
 from context_assembler.memory_assembler import MemoryAssembler
 from context_assembler.ports import MemorySource, MemoryStore
 from context_assembler.values.memories.metadata import CodeMetadata, ExperienceMetadata
-from context_assembler.values.memories.records import MemoryFilters, MemoryRecord, Retention
+from context_assembler.values.memories.records import (
+    FIRST_MOMENT,
+    LAST_MOMENT,
+    MAX_COUNT,
+    MemoryFilters,
+    MemoryRecord,
+    Retention,
+)
 from context_assembler.values.memories.vectors import Vector
 from tests.contracts.memory_factories import (
     AT,
@@ -77,6 +84,53 @@ async def test_a_record_comes_back_with_everything_in_it(store: MemoryStore) -> 
     assert (kept.id, kept.outcome, kept.notices) == ("mine", "added", ())
     assert await store.get("mine") == record
     assert await everything(store) == [record]
+
+
+@pytest.mark.parametrize("moment", [FIRST_MOMENT, LAST_MOMENT])
+async def test_the_first_and_the_last_moment_that_there_are_can_be_kept(
+    store: MemoryStore, moment: datetime
+) -> None:
+    await store.remember([MemoryRecord(id="a", text="a pear", created_at=moment)])
+
+    hits = await MemoryAssembler(store).assemble_context("pear")
+    stats = await store.stats()
+
+    assert [record.created_at for record in await everything(store)] == [moment]
+    assert len(hits.items) == 1
+    assert stats.oldest_at == stats.newest_at == moment
+    before, since = MemoryFilters(until=AT), MemoryFilters(since=AT)
+    assert len(await store.search("pear", filters=before)) == (moment < AT)
+    assert len(await store.search("pear", filters=since)) == (moment > AT)
+
+
+async def test_the_largest_count_can_be_kept_and_counted_on(store: MemoryStore) -> None:
+    await store.remember([MemoryRecord(id="a", text="a", access_count=MAX_COUNT - 1)])
+    await store.touch(["a"])
+
+    assert (await store.get("a")).access_count == MAX_COUNT
+
+
+@pytest.mark.parametrize("no_name", ["bad\udcff", "\0", "\ud800"])
+async def test_ids_that_nothing_can_have_are_not_there(store: MemoryStore, no_name: str) -> None:
+    await store.remember(facts("The sky is blue."))
+
+    with pytest.raises(UnknownMemoryError):
+        await store.get(no_name)
+    assert await store.forget([no_name]) == []
+    assert await store.neighbours([no_name]) == {}
+    await store.touch([no_name])
+    for name in ("namespaces", "session_ids", "parent_ids", "authors"):
+        unheard_of = MemoryFilters(**{name: (no_name,)})  # type: ignore[arg-type]
+        assert await store.search("sky", filters=unheard_of) == []
+        assert await store.list_records(filters=unheard_of) == []
+    excluding = MemoryFilters(excluded_ids=(no_name,), excluded_session_ids=(no_name,))
+    assert len(await store.search("sky", filters=excluding)) == 1
+
+
+async def test_one_id_is_no_list_of_ids(store: MemoryStore) -> None:
+    for act in (store.forget, store.touch, store.neighbours):
+        with pytest.raises(InvalidParameterError, match="must be a list of ids"):
+            await act("mem_1")
 
 
 async def test_a_record_without_id_and_time_gets_both(store: MemoryStore) -> None:

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Callable
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta, timezone
 from typing import Any
 
 import pytest
@@ -34,6 +34,10 @@ from context_assembler.values.memories.words import (
 AT = datetime(2026, 5, 4, 9, 30, tzinfo=UTC)
 WRONG: Any = "dreams"
 SEVEN: Any = 7
+TEXT: Any = "shop"
+LIST: Any = [1, 2]
+END = datetime(9999, 12, 31, 23, 59, tzinfo=UTC)
+EAST_OF_UTC, WEST_OF_UTC = (timezone(timedelta(hours=hours)) for hours in (14, -14))
 NOTHING: Any = None
 
 
@@ -80,6 +84,39 @@ BAD_RECORDS: dict[str, tuple[Callable[[], object], str]] = {
     "a retention below nothing": (lambda: Retention(max_records=-1), "must not be negative"),
     "a retention without an age": (lambda: Retention(max_age_days=math.nan), "max_age_days must"),
     "a text that is none": (lambda: MemoryRecord(text=SEVEN), "text must be text"),
+    "a time before the first of UTC": (
+        lambda: MemoryRecord(text="x", created_at=datetime(1, 1, 1, tzinfo=EAST_OF_UTC)),
+        "created_at must lie in the years 1 to 9999 of UTC",
+    ),
+    "a use after the last of UTC": (
+        lambda: MemoryRecord(text="x", last_access_at=END.replace(tzinfo=WEST_OF_UTC)),
+        "last_access_at must lie in the years 1 to 9999 of UTC",
+    ),
+    "a filter beyond UTC": (
+        lambda: MemoryFilters(until=END.replace(tzinfo=WEST_OF_UTC)),
+        "until must lie",
+    ),
+    "a time as text": (lambda: MemoryRecord(text="x", created_at=TEXT), "must be datetime"),
+    "an importance as text": (lambda: MemoryRecord(text="x", importance=TEXT), "from 0 to 1"),
+    "a count without end": (lambda: MemoryRecord(text="x", access_count=10**20), "access_count"),
+    "a count below nothing": (lambda: MemoryRecord(text="x", access_count=-1), "access_count"),
+    "a count as text": (lambda: MemoryRecord(text="x", access_count=TEXT), "access_count"),
+    "a vector as numbers": (lambda: MemoryRecord(text="x", vector=LIST), "vector must be Vector"),
+    "extras as a list": (lambda: MemoryRecord(text="x", extras=LIST), "extras must be Mapping"),
+    "one name for several": (
+        lambda: MemoryFilters(namespaces=TEXT),
+        r"namespaces must be several texts; got 'shop'. Pass a tuple, such as \('shop',\).",
+    ),
+    "a kind for several": (lambda: MemoryFilters(kinds=TEXT), "kinds must be several texts"),
+    "an id for several": (lambda: MemoryFilters(excluded_ids=TEXT), "excluded_ids must be"),
+    "a number for several": (lambda: MemoryFilters(authors=SEVEN), "authors must be several"),
+    "names that are numbers": (lambda: MemoryFilters(session_ids=LIST), "session_ids must be str"),
+    "a filter as text": (lambda: MemoryFilters(since=TEXT), "since must be datetime"),
+    "least as text": (lambda: MemoryFilters(least_importance=TEXT), "must be a number"),
+    "an endless age": (lambda: Retention(max_age_days=math.inf), "Use None for no bound"),
+    "an age of eons": (lambda: Retention(max_age_days=1e18), "must be at most 700000"),
+    "an age as text": (lambda: Retention(max_age_days=TEXT), "max_age_days must be a number"),
+    "spared as text": (lambda: Retention(kept_importance=TEXT), "kept_importance must be a"),
 }
 
 
@@ -184,6 +221,16 @@ BAD_LINES = {
     "a wrong field": (b'{"text": "x", "metadata": {"tags": 3}}', "metadata: tags"),
     "a vector as a list": (b'{"text": "x", "vector": [1]}', "vector: not an object"),
     "a vector of what": (b'{"text": "x", "vector": {"model": "m", "codes": "?"}}', "not base64"),
+    "a count that no store can keep": (
+        b'{"text": "x", "access_count": 100000000000000000000}',
+        "access_count must be from 0 to",
+    ),
+    "a count of halves": (b'{"text": "x", "access_count": 1.5}', "1.5 is not a whole number"),
+    "a count beyond numbers": (b'{"text": "x", "access_count": 1e999}', "no JSON number"),
+    "a time that UTC cannot say": (
+        b'{"text": "x", "created_at": "0001-01-01T00:00:00+14:00"}',
+        "created_at must lie in the years 1 to 9999 of UTC",
+    ),
     "an empty vector": (b'{"text": "x", "vector": {"model": "m", "codes": ""}}', "direction"),
     "a nameless vector": (b'{"text": "x", "vector": {"model": "", "codes": "AQ=="}}', "a name"),
 }

@@ -21,7 +21,7 @@ from context_assembler.errors import (
     MissingExtraError,
     UnknownMemoryError,
 )
-from context_assembler.memory import SqliteMemoryStore
+from context_assembler.memory import SqliteMemoryStore, export_memories
 from context_assembler.memory.preparing import prepare_record
 from context_assembler.memory.sqlite_index import add_to_index
 from context_assembler.memory.sqlite_match import (
@@ -35,10 +35,13 @@ from context_assembler.memory.sqlite_schema import SCHEMA
 from context_assembler.memory.sqlite_search import Recollection, search_records
 from context_assembler.memory.sqlite_writes import forget_records, remember_records
 from context_assembler.memory.vector_scan import VectorScan
+from context_assembler.memory_assembler import MemoryAssembler
 from context_assembler.sessions import SqliteStore
 from context_assembler.sqlite.files import open_in_memory
 from context_assembler.values.events import user_event
 from context_assembler.values.memories.records import (
+    FIRST_MOMENT,
+    LAST_MOMENT,
     NO_FILTERS,
     MemoryFilters,
     MemoryRecord,
@@ -521,6 +524,30 @@ async def test_times_are_the_clocks(tmp_path: Path) -> None:
     assert found.created_at == to_moment(100_000_000)
     assert found.last_access_at == to_moment(200_000_000)
     assert found.access_count == 2
+
+
+@pytest.mark.parametrize("stamp", [-62_135_646_800_000_000, 2**62])
+async def test_a_file_with_a_time_beyond_all_years_is_read(tmp_path: Path, stamp: int) -> None:
+    path = tmp_path / "m.db"
+    async with SqliteMemoryStore(path) as store:
+        await store.remember([MemoryRecord(id="a", text="tea is old"), MemoryRecord(text="no")])
+    with closing(sqlite3.connect(path)) as connection, connection:
+        connection.execute(
+            "UPDATE memory_records SET created_at = ?, last_access_at = ? WHERE id = 'a'",
+            (stamp, stamp),
+        )
+    nearest = FIRST_MOMENT if stamp < 0 else LAST_MOMENT
+
+    async with SqliteMemoryStore(path) as store:
+        found = await store.get("a")
+        stats = await store.stats()
+        context = await MemoryAssembler(store).assemble_context("tea")
+        exported = await export_memories(store, tmp_path / "out.jsonl")
+
+    assert found.created_at == found.last_access_at == nearest
+    assert nearest in (stats.oldest_at, stats.newest_at)
+    assert [shown.record.id for shown in context.items] == ["a"]
+    assert exported == 2
 
 
 async def test_duplicates_are_kept_where_nobody_wants_them_found() -> None:

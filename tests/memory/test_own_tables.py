@@ -291,6 +291,16 @@ async def test_limits_are_kept_and_checked(tmp_path: Path) -> None:
 BAD_FIELDS: Mapping[str, tuple[dict[str, object], FieldNames, str]] = {
     "a time that is none": ({"when": "soon"}, FieldNames(created_at="when"), "soon"),
     "a number without a unit": ({"when": 12.5}, FieldNames(created_at="when"), "12.5 is no time"),
+    "a number of another unit": (
+        {"when": 1_780_000_000_000},
+        FieldNames(created_at="when", time_unit="seconds"),
+        "is that its time_unit",
+    ),
+    "a time that UTC cannot say": (
+        {"when": "0001-01-01T00:00:00+14:00"},
+        FieldNames(created_at="when"),
+        "years 1 to 9999 of UTC",
+    ),
     "a kind that is not there": ({"type": "dreams"}, FieldNames(kind="type"), "dreams"),
     "an importance beyond its bounds": (
         {"weight": 7.0},

@@ -185,7 +185,7 @@ def _decode(encoded: Json) -> MemoryRecord:
     if left.get("importance") is not None:
         found["importance"] = _number(left, "importance")
     if left.get("access_count") is not None:
-        found["access_count"] = int(_number(left, "access_count"))
+        found["access_count"] = _whole(left, "access_count")
     if left.get("vector") is not None:
         found["vector"] = _vector(left["vector"])
     rest = {n: v for n, v in left.items() if n == "metadata" or n not in _OWN_FIELDS}
@@ -223,6 +223,13 @@ def _number(encoded: Mapping[str, Json], name: str) -> float:
     if isinstance(value, bool) or not isinstance(value, (int, float)):
         raise FieldError(name, f"{shown(value)} is not a number")
     return value
+
+
+def _whole(encoded: Mapping[str, Json], name: str) -> int:
+    value = _number(encoded, name)
+    if isinstance(value, float) and not value.is_integer():
+        raise FieldError(name, f"{shown(value)} is not a whole number")
+    return int(value)
 
 
 def _vector(encoded: Json) -> Vector:

@@ -1,9 +1,9 @@
 """A memory, what is asked of a source of memories, and what it answers."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from datetime import datetime
-from typing import Final, Literal, NoReturn, TypeAlias
+from datetime import UTC, datetime
+from typing import Final, Literal, NoReturn, TypeAlias, TypeGuard, cast
 
 from context_assembler.errors import InvalidParameterError
 from context_assembler.values.memories.kinds import KINDS, MemoryKind, check_kind
@@ -14,19 +14,81 @@ from context_assembler.values.parts import JsonObject
 MAX_ID_CHARS: Final = 512
 USUAL_IMPORTANCE: Final = 0.5
 
+MAX_COUNT: Final = 2**53
+"""Up to here every whole number is exact in JSON, and every store can keep it."""
+
+MAX_AGE_DAYS: Final = 700_000
+"""Nineteen centuries."""
+
 _ID_REMEDY: Final = f"Use at most {MAX_ID_CHARS} characters, without NUL and unpaired surrogates."
+_COUNTED: Final = "Leave it out: the store counts."
+_VECTORS: Final = (Vector, type(None))
+_LISTS: Final = (
+    "kinds",
+    "namespaces",
+    "session_ids",
+    "parent_ids",
+    "authors",
+    "excluded_ids",
+    "excluded_session_ids",
+)
 _NAMES: Final = ("id", "namespace", "session_id", "parent_id", "author")
 _NEVER_NONE: Final = frozenset({"id", "namespace"})
 
 
-def check_zone(name: str, moment: datetime | None) -> None:
+FIRST_MOMENT: Final = datetime.min.replace(tzinfo=UTC)
+LAST_MOMENT: Final = datetime.max.replace(tzinfo=UTC)
+
+
+def check_moment(name: str, moment: datetime | None) -> None:
     """Refuse a time of which nobody can say when it is.
 
     Raises:
-        InvalidParameterError: It has no time zone.
+        InvalidParameterError: It has no time zone, or lies beyond the years 1 to 9999 of UTC.
     """
-    if moment is not None and moment.utcoffset() is None:
+    if moment is None:
+        return
+    if type(moment) is datetime and moment.tzinfo is UTC:
+        return
+    _check_type(name, moment, datetime, "Pass a datetime with a time zone, or None.")
+    if moment.utcoffset() is None:
         _refuse(name, moment, "must have a time zone", "Use datetime.now(UTC) or .astimezone().")
+    if not FIRST_MOMENT <= moment <= LAST_MOMENT:
+        _refuse(
+            name, moment, "must lie in the years 1 to 9999 of UTC", "Correct it, or leave it out."
+        )
+
+
+def _check_type(name: str, given: object, wanted: type, remedy: str) -> None:
+    if not isinstance(given, wanted):
+        _refuse(name, given, f"must be {wanted.__name__}", remedy)
+
+
+def can_be_kept(name: object) -> bool:
+    """Whether a store can keep the name of anything: every database keeps Unicode without NUL."""
+    return isinstance(name, str) and (
+        name.isprintable() or not any(c == "\0" or "\ud800" <= c <= "\udfff" for c in name)
+    )
+
+
+def _check_names(name: str, given: object) -> None:
+    if isinstance(given, str) or not isinstance(given, Iterable):
+        _refuse(name, given, "must be several texts", f"Pass a tuple, such as ({given!r},).")
+    for one in cast("Iterable[object]", given):
+        _check_type(name, one, str, "Pass strings.")
+
+
+def _check_bound(name: str, bound: object) -> None:
+    if bound is None:
+        return
+    if not _is_number(bound):
+        _refuse(name, bound, "must be a number", "Use None for no bound.")
+    if not bound >= 0:
+        _refuse(name, bound, "must not be negative", "Use None for no bound.")
+
+
+def _is_number(given: object) -> TypeGuard[float]:
+    return isinstance(given, (int, float))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,7 +96,7 @@ class MemoryRecord:
     """One thing that is remembered.
 
     Whoever holds a record may rely on its kind being known, its metadata being of that kind, and
-    its times having a zone.
+    its times having a zone and lying in the years 1 to 9999 of UTC.
 
     Attributes:
         id: Unique in its store; empty until the store gives one.
@@ -75,16 +137,22 @@ class MemoryRecord:
                 f"must be {wanted.__name__} for {self.kind!r}",
                 f"Pass {wanted.__name__}(…), or another kind.",
             )
-        if not 0 <= self.importance <= 1:
-            _refuse("importance", self.importance, "must be from 0 to 1", "Scale it to 0 … 1.")
+        # Records are made by the thousand, and nearly all are like this.
+        is_usual = type(self.importance) is float and 0 <= self.importance <= 1
+        is_usual = (
+            is_usual and type(self.access_count) is int and 0 <= self.access_count < MAX_COUNT
+        )
+        is_usual = is_usual and type(self.vector) in _VECTORS and type(self.extras) is dict
+        if not is_usual:
+            _check_values(self)
         for name in _NAMES:
             given = getattr(self, name)
             if given is None and name not in _NEVER_NONE:
                 continue
             if not (isinstance(given, str) and len(given) <= MAX_ID_CHARS and given.isprintable()):
                 _check_name(name, given)
-        check_zone("created_at", self.created_at)
-        check_zone("last_access_at", self.last_access_at)
+        check_moment("created_at", self.created_at)
+        check_moment("last_access_at", self.last_access_at)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -110,10 +178,15 @@ class MemoryFilters:
     excluded_session_ids: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
+        for name in _LISTS:
+            given = getattr(self, name)
+            if given:
+                _check_names(name, given)
         for kind in self.kinds:
             check_kind(kind)
-        check_zone("since", self.since)
-        check_zone("until", self.until)
+        check_moment("since", self.since)
+        check_moment("until", self.until)
+        _check_bound("least_importance", self.least_importance)
 
 
 NO_FILTERS: Final = MemoryFilters()
@@ -173,12 +246,11 @@ class Retention:
     filters: MemoryFilters = NO_FILTERS
 
     def __post_init__(self) -> None:
-        for name, bound in (
-            ("max_records", self.max_records),
-            ("max_age_days", self.max_age_days),
-        ):
-            if bound is not None and not bound >= 0:
-                _refuse(name, bound, "must not be negative", "Use None for no bound.")
+        for name in ("max_records", "max_age_days", "kept_importance"):
+            _check_bound(name, getattr(self, name))
+        if self.max_age_days is not None and self.max_age_days > MAX_AGE_DAYS:
+            rule = f"must be at most {MAX_AGE_DAYS}"
+            _refuse("max_age_days", self.max_age_days, rule, "Use None for no bound.")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -196,11 +268,23 @@ class MemoryStats:
     bytes: int
 
 
+def _check_values(record: MemoryRecord) -> None:
+    if not (_is_number(record.importance) and 0 <= record.importance <= 1):
+        _refuse("importance", record.importance, "must be from 0 to 1", "Scale it to 0 … 1.")
+    _check_type("access_count", record.access_count, int, _COUNTED)
+    if not 0 <= record.access_count <= MAX_COUNT:
+        rule = f"must be from 0 to {MAX_COUNT}"
+        _refuse("access_count", record.access_count, rule, _COUNTED)
+    if record.vector is not None:
+        _check_type("vector", record.vector, Vector, "Pass Vector.pack(model, numbers).")
+    _check_type("extras", record.extras, Mapping, "Pass a dict.")
+
+
 def _check_name(name: str, given: object) -> None:
     text = _check_text(name, given)
     if len(text) > MAX_ID_CHARS:
         _refuse(name, text, f"must not be longer than {MAX_ID_CHARS} characters", _ID_REMEDY)
-    if any(c == "\0" or "\ud800" <= c <= "\udfff" for c in text):
+    if not can_be_kept(text):
         _refuse(name, text, "must not hold NUL or unpaired surrogates", _ID_REMEDY)
 
 
