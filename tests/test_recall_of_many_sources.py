@@ -270,3 +270,42 @@ async def test_attempts_without_ids_or_numbered_alike_are_each_told() -> None:
     context = await recalling(*sources).get_premortem_context("tea")
 
     assert "- boil: 0 of 4 succeeded (0%)" in context.markdown
+
+
+# ---- what could not answer, and what had no room ----
+
+
+async def test_a_source_that_is_down_leaves_the_room_to_the_others() -> None:
+    own = Listing(record("Ada likes window seats."), record("Ada sits at seat 42 on the train."))
+    down = [Answering(ConnectionError("down"), name=f"wiki {at}") for at in range(9)]
+
+    for max_tokens in (50, 80, 300):
+        alone = await recalling(own).assemble_context("Ada seat", max_tokens=max_tokens)
+        beside = await recalling(own, *down).assemble_context("Ada seat", max_tokens=max_tokens)
+
+        assert [i.record.id for i in beside.items] == [i.record.id for i in alone.items]
+        assert len(alone.items) == 2
+        assert ("wiki 0 (failed)" in beside.markdown) == (max_tokens == 300)
+
+
+NEEDED = record("Ada must never be given penicillin, see the hospital's letter of 2019.", id="n")
+
+
+@pytest.mark.parametrize("max_tokens", range(1, 30))
+async def test_what_had_no_room_is_not_called_irrelevant(max_tokens: int) -> None:
+    context = await recalling(Listing(NEEDED)).assemble_context("Ada", max_tokens=max_tokens)
+
+    assert context.budget_exceeded or context.items
+    assert context.token_count <= max_tokens
+    assert "Nothing relevant" not in context.markdown
+    assert context.items or context.markdown in ("", "What was found in memory had no room.")
+
+
+async def test_a_context_without_room_for_its_items_does_not_call_them_irrelevant() -> None:
+    recall = recalling(Listing(NEEDED))
+    context = await recall.assemble_context("Ada")
+
+    smaller = await recall.compress(context, target_tokens=12)
+    updated = recall.update_context(context, "Ada sits.", max_tokens=12)
+
+    assert smaller.markdown == updated.markdown == "What was found in memory had no room."

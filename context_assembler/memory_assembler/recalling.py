@@ -28,6 +28,7 @@ from context_assembler.values.texts.cleaning import clean_text
 from context_assembler.values.texts.secret_masking import mask_secrets
 
 JUST_NOW: Final = "just now"
+MISSING_SHARE: Final = 0.1  # of the budget, for naming the sources that could not answer
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -164,8 +165,13 @@ class Recalling:
         return replace(updated, explanations=(*updated.explanations, *earlier))
 
     def _layout(self, states: Mapping[str, SourceState]) -> Layout:
+        most_tokens = self.max_tokens * MISSING_SHARE
         return make_layout(
-            now=self.now, order=self.settings.order, states=states, times=self.settings.times
+            now=self.now,
+            order=self.settings.order,
+            states=states,
+            times=self.settings.times,
+            fits=lambda sentence: self.count(sentence) <= most_tokens,
         )
 
     def _shown(self, candidate: Candidate) -> Candidate:

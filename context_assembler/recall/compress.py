@@ -43,7 +43,7 @@ async def compress_items(
     shortened: list[int] = []
     left_out: list[RecalledMemory] = []
     at = len(kept) - 1
-    while (tokens := count_text(layout.write(kept))) > target_tokens and kept:
+    while (tokens := count_text(layout.write(kept, had_more=bool(items)))) > target_tokens and kept:
         if at >= 0:
             shorter = await _shorter(kept[at], layout, count_text, condense)
             if shorter is not None:
@@ -52,7 +52,7 @@ async def compress_items(
             at -= 1
             continue
         left_out.append(kept.pop())
-    markdown = layout.write(kept)
+    markdown = layout.write(kept, had_more=bool(items))
     if tokens > target_tokens:
         markdown, tokens = "", 0
     return Compressed(

@@ -135,12 +135,12 @@ class _Packing:
         """Write what was taken, without the last ones where the whole takes more than its parts."""
         items = [self.taken[rank] for rank in sorted(self.taken)]
         ranks = sorted(self.taken)
-        markdown = self.layout.write(items)
+        markdown = self._written(items)
         token_count = self.count_text(markdown)
         while token_count > self.rules.max_tokens and items:
             self.reasons[ranks.pop()] = _NO_ROOM
             items.pop()
-            markdown = self.layout.write(items)
+            markdown = self._written(items)
             token_count = self.count_text(markdown)
         if token_count > self.rules.max_tokens:
             markdown, token_count = "", 0
@@ -155,6 +155,9 @@ class _Packing:
             markdown=markdown,
             token_count=token_count,
         )
+
+    def _written(self, items: Sequence[RecalledMemory]) -> str:
+        return self.layout.write(items, had_more=_NO_ROOM in self.reasons.values())
 
     def _cap(self, room_tokens: int) -> int:
         return int(room_tokens * self.rules.largest_share)

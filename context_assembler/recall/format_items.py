@@ -10,10 +10,12 @@ from datetime import datetime
 from typing import Final
 
 from context_assembler.recall.kind_formats import KIND_FORMATS
+from context_assembler.recall.tell_sources import tell_missing
 from context_assembler.recall.times import date_of, day_of, relative_time
 from context_assembler.values.memories.kinds import MemoryKind
 from context_assembler.values.memories.records import MemoryRecord
 from context_assembler.values.recall import (
+    NOTHING_HAD_ROOM,
     NOTHING_RELEVANT,
     RECALL_TAG,
     Layout,
@@ -41,10 +43,10 @@ KIND_HEADINGS: Final[Mapping[MemoryKind, str]] = {
     "observations": "Observations",
 }
 _BY_DAY: Final = frozenset[MemoryKind](("memories", "events", "observations"))
-_QUIET: Final = frozenset[SourceState](("ok", "empty", "below_floor"))
 _HEADING: Final = re.compile(r"(?m)^([ \t]*)(#{1,6}(?=\s)|>|(?:-{3,}|={3,}|\*{3,})[ \t]*$)")
 
 Clean = Callable[[str], str]
+Fits = Callable[[str], bool]
 
 
 def make_layout(
@@ -54,6 +56,7 @@ def make_layout(
     states: Mapping[str, SourceState],
     times: RecallTimes = "relative",
     clean: Clean = clean_text,
+    fits: Fits = lambda _: True,
 ) -> Layout:
     """Return how the items of one context are written.
 
@@ -62,8 +65,10 @@ def make_layout(
         states: What came of the sources; those that could not answer are named at the end.
         times: How it is said when something was.
         clean: What is done to a text before it is shown.
+        fits: Whether a sentence about sources that could not answer is short enough.
     """
     memo: dict[str, str] = {}
+    missing = tell_missing(states, fits=fits)
 
     def shown(text: str) -> str:
         if text not in memo:
@@ -82,8 +87,9 @@ def make_layout(
             return (heading, f"{date_of(record.created_at) or 'Undated'}:")
         return (heading, day_of(record.created_at, now=now))
 
-    def write(items: Sequence[RecalledMemory]) -> str:
-        return _write(items, headers, entry, order=order, closing=_closing(items, states))
+    def write(items: Sequence[RecalledMemory], /, *, had_more: bool = False) -> str:
+        told = (_closing(items, had_more=had_more), missing)
+        return _write(items, headers, entry, order=order, closing=" ".join(filter(None, told)))
 
     return Layout(headers=headers, entry=entry, write=write)
 
@@ -128,18 +134,12 @@ def _told_order(shown: RecalledMemory) -> tuple[str, float, int]:
     return (record.session_id or "", moment, 0)
 
 
-def _closing(items: Sequence[RecalledMemory], states: Mapping[str, SourceState]) -> str:
-    missing = ", ".join(
-        f"{name} ({state.replace('_', ' ')})"
-        for name, state in states.items()
-        if state not in _QUIET
-    )
-    unasked = f" Not available: {missing}." if missing else ""
+def _closing(items: Sequence[RecalledMemory], *, had_more: bool) -> str:
     if not items:
-        return NOTHING_RELEVANT + unasked
+        return NOTHING_HAD_ROOM if had_more else NOTHING_RELEVANT
     sources = len({shown.source for shown in items})
     counted = f"{len(items)} item{'s' * (len(items) != 1)}"
-    return f"{counted} from {sources} source{'s' * (sources != 1)}.{unasked}"
+    return f"{counted} from {sources} source{'s' * (sources != 1)}."
 
 
 def _harmless(text: str) -> str:

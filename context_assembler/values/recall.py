@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Final, Literal, TypeAlias
+from typing import Final, Literal, Protocol, TypeAlias
 
 from context_assembler.values.memories.kinds import MemoryKind
 from context_assembler.values.memories.records import MemoryHit, MemoryRecord
@@ -11,6 +11,7 @@ from context_assembler.values.texts.fences import fence
 
 RECALL_TAG: Final = "recalled-memory"
 NOTHING_RELEVANT: Final = "Nothing relevant was found in memory."
+NOTHING_HAD_ROOM: Final = "What was found in memory had no room."
 
 Intent: TypeAlias = Literal["question", "action", "fix", "explain"]
 SourceState: TypeAlias = Literal["ok", "empty", "below_floor", "timed_out", "failed", "skipped"]
@@ -176,13 +177,19 @@ class FormattedContext:
 
     @property
     def is_empty(self) -> bool:
-        """Whether nothing relevant was found."""
+        """Whether nothing is shown: nothing relevant was found, or nothing had room."""
         return not self.items
 
     @property
     def fenced(self) -> str:
         """The Markdown between tags that nothing in it can close."""
         return fence(RECALL_TAG, self.markdown)
+
+
+class WriteItems(Protocol):
+    """Writes items as Markdown; where there are none, why: had there been more, or not."""
+
+    def __call__(self, items: Sequence[RecalledMemory], /, *, had_more: bool = False) -> str: ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -197,4 +204,4 @@ class Layout:
 
     headers: Callable[[MemoryRecord], tuple[str, ...]]
     entry: Callable[[MemoryRecord, str], str]
-    write: Callable[[Sequence[RecalledMemory]], str]
+    write: WriteItems
