@@ -22,7 +22,8 @@ from context_assembler.memory_assembler import MemoryAssembler
 from context_assembler.ports import EmbedPurpose
 from context_assembler.values.memories.records import MemoryRecord
 from context_assembler.values.memories.vectors import Vector
-from context_assembler.values.recall import RECALL_TAG
+from context_assembler.values.recall import NOTHING_RELEVANT, RECALL_TAG
+from tests.memory.embedders import Compass
 
 AHEAD = datetime(2999, 1, 1, tzinfo=UTC)
 
@@ -189,3 +190,33 @@ async def test_reading_alone_creates_no_file(tmp_path: Path) -> None:
         assert await store.search("boat") == []
 
     assert files_in(tmp_path) == []
+
+
+WORDLESS = {"marks": "?!", "dots": "…", "a picture": "🚀", "a rule": "-----", "a line": "_"}
+
+
+@pytest.mark.parametrize("query", WORDLESS.values(), ids=WORDLESS.keys())
+@pytest.mark.parametrize("embed", [None, Compass()], ids=["words", "vectors"])
+async def test_a_query_without_a_word_finds_nothing_and_says_so(
+    query: str, embed: Compass | None
+) -> None:
+    async with SqliteMemoryStore(None) as store:
+        recall = MemoryAssembler(store, embed=embed)
+        await recall.remember(["a boat", "a ferry"])
+
+        context = await recall.assemble_context(query)
+
+    assert context.items == ()
+    assert context.markdown == NOTHING_RELEVANT
+    if embed is None:
+        assert set(context.source_status.values()) == {"empty"}
+        assert set(context.source_notes.values()) == {"the query has no word to look for"}
+
+
+async def test_without_a_query_there_is_nothing_to_miss() -> None:
+    async with SqliteMemoryStore(None) as store:
+        await store.remember([MemoryRecord(text="a boat")])
+
+        blank = await MemoryAssembler(store).assemble_context("  \n")
+
+    assert [shown.record.text for shown in blank.items] == ["a boat"]

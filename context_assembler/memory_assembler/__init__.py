@@ -97,7 +97,7 @@ class MemoryAssembler:
         """Return what fits the query as Markdown of at most `max_tokens`.
 
         The same question to the same records gets the same bytes, in whatever order the sources
-        answer. Without a query the strategy alone decides.
+        answer. Without a query the strategy alone decides; one without a word finds nothing.
 
         Args:
             context_types: The kinds to look for; by default all.

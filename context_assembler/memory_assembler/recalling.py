@@ -67,7 +67,10 @@ class Recalling:
             is_below = answer.state == "ok" and not weighed.candidates
             states[answer.source] = "below_floor" if is_below else answer.state
         ranked = rank_candidates(
-            found, settings=self.settings, has_query=bool(self.signals.terms), now=self.now
+            found,
+            settings=self.settings,
+            has_query=bool(self.signals.query.strip()),
+            now=self.now,
         )
         return ranked, below, states
 

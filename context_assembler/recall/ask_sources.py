@@ -26,6 +26,7 @@ REACH: Final = 2
 
 _HITS_WITH_NEIGHBOURS: Final = 150
 _RELATED_WORDS: Final = 24
+_NO_WORDS: Final = "the query has no word to look for"
 
 S = TypeVar("S", MemoryHit, MemoryRecord)
 
@@ -157,6 +158,9 @@ async def _answer(ask: Ask, signals: Signals, progress: _Progress) -> str | None
     """Fill in what the source says; return why it was not asked."""
     filters = replace(ask.filters, kinds=(ask.kind,))
     if not signals.terms and ask.vector is None:
+        if signals.query.strip():
+            progress.notes.append(_NO_WORDS)
+            return None
         if not isinstance(ask.source, _Listing):
             return "it lists nothing, and there is no query"
         listed = await ask.source.list_records(order=ask.order, limit=ask.limit, filters=filters)

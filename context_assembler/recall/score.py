@@ -118,7 +118,7 @@ def _part(candidates: Sequence[Candidate], *, is_any_relevant: bool) -> Weighed:
 
 def is_relevant(hits: Sequence[MemoryHit], signals: Signals, *, floor: float) -> bool:
     """Whether the hits have more in common with the query than a word by chance."""
-    if not signals.terms or not hits:
+    if not signals.query.strip() or not hits:
         return bool(hits)
     if any((hit.similarity or 0.0) >= ALIKE for hit in hits):
         return True
