@@ -95,9 +95,10 @@ class AssemblyCache(Generic[Value]):
         slot = (id(asyncio.get_running_loop()), key)
         while True:
             with self._lock:
-                if key in self._values:
+                with suppress(KeyError):  # one look: between two of them it may expire
+                    value = self._values[key]
                     self._hits += 1
-                    return self._values[key], True
+                    return value, True
                 pending = self._loading.get(slot)
                 if pending is None:
                     mine = asyncio.get_running_loop().create_future()

@@ -65,6 +65,7 @@ class Gathered:
     agent_id: str | None
     last_seq: int
     incarnation: str = ""
+    last_mark: str = ""
     settled: Settled
     parameters: Parameters
     limits: ModelLimits
@@ -87,11 +88,7 @@ class Gathered:
 
     @property
     def key(self) -> CacheKey:
-        """The key of everything that the context depends on, worked out once.
-
-        A session's events are append-only, so the last sequence number stands for all of them; a
-        session deleted and begun again is another incarnation.
-        """
+        """The key of all that the context depends on; a session grows: its last event says it all."""
         key = self._key or self._make_key()
         object.__setattr__(self, "_key", key)
         return key
@@ -99,6 +96,7 @@ class Gathered:
     def _make_key(self) -> CacheKey:
         made_from = (
             self.incarnation,
+            self.last_mark,
             self.settled,
             self.limits,
             self.token_factor,
@@ -208,6 +206,7 @@ class Gathered:
         return ContextMetadata(
             session_id=self.session_id,
             incarnation=self.incarnation,
+            last_mark=self.last_mark,
             model_id=self.limits.id,
             agent_id=self.agent_id,
             ledger=ledger,

@@ -42,7 +42,9 @@ class GatheredBefore:
         if self._store is None or (question := ask_plainly(options)) is None:
             return None
         mark = self._store.change_mark()
-        return None if mark is None else Call((session_id, agent_id, question), mark)
+        # Printed, since an id that is none may be no key either: whoever reads it says what is wrong.
+        asked = repr(session_id), repr(agent_id), question
+        return None if mark is None else Call(asked, mark)
 
     def find(self, call: Call) -> Gathered | None:
         """Return what was gathered for the same call, if the store was not written to since."""

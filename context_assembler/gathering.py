@@ -119,6 +119,7 @@ class Gathering:
         return Gathered(
             session_id=head.session.id,
             incarnation=head.incarnation,
+            last_mark=head.last_mark,
             last_seq=head.last_seq,
             agent_id=agent_id,
             settled=settled,

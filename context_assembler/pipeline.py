@@ -291,9 +291,8 @@ class ContextPipeline:
     def _check(
         self, gathered: Gathered, shaped: Shaped, *, is_explicit: bool = False
     ) -> CompactionCheck:
-        ledger = add_messages(shaped.ledger, shaped.messages, counter=gathered.counter)
         return self.detector.check(
-            gathered.anchored(ledger, shaped.system, shaped.messages),
+            shaped.uncut(gathered),
             history=read_history(shaped.messages, counter=gathered.counter),
             limits=gathered.limits,
             is_explicit=is_explicit,

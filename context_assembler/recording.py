@@ -6,7 +6,7 @@ from datetime import datetime
 from typing import Any, Final
 
 from context_assembler.errors import ConcurrentAppendError, InvalidParameterError
-from context_assembler.ports import Provider, SessionStore
+from context_assembler.ports import BatchStore, Provider, SessionStore
 from context_assembler.providers import provider_for_reply
 from context_assembler.stages.split_window import count_draft
 from context_assembler.tokens import CountingMode, counter_for
@@ -198,9 +198,16 @@ def read_answer(
         summary: The plain text of a compaction in the reply; by default what can be read of it.
 
     Raises:
-        InvalidParameterError: The context belongs to another session.
+        InvalidParameterError: The context is none, or belongs to another session.
         ReplyError: No bundled provider answers in that shape.
     """
+    if not isinstance(context, AssembledContext):  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise InvalidParameterError(
+            "context",
+            type(context).__name__,
+            rule="must be the AssembledContext that was sent",
+            remedy="Call record(session_id, reply, context), in this order.",
+        )
     if context.metadata.session_id != session_id:
         raise InvalidParameterError(
             "context",
@@ -240,7 +247,7 @@ async def store_answer(
         UnknownSessionError: There is no such session.
     """
     head = await store.head(session_id)
-    _check_still_there(head, answered.context)
+    await _check_still_there(store, head, answered.context)
     if answered.compacted is None:
         return await store.append(session_id, answered.events())
     while True:
@@ -254,17 +261,32 @@ async def store_answer(
             head = await store.head(session_id)
 
 
-def _check_still_there(head: SessionHead, context: AssembledContext) -> None:
+async def _check_still_there(
+    store: SessionStore, head: SessionHead, context: AssembledContext
+) -> None:
     """See that the session is the one that the context was made from, or has grown from it."""
     asked = context.metadata
     is_another = asked.incarnation and head.incarnation and asked.incarnation != head.incarnation
-    if is_another or head.last_seq < asked.last_seq:
+    is_behind = head.last_seq < asked.last_seq
+    if is_another or is_behind or await _has_forked(store, head, context):
         raise InvalidParameterError(
             "context",
             asked.session_id,
             rule="must be one of the session as it stands, which was deleted, or set back, meanwhile",
             remedy="Assemble the session again, and send that request.",
         )
+
+
+async def _has_forked(store: SessionStore, head: SessionHead, context: AssembledContext) -> bool:
+    """Whether another event has the number of the last one that the context was made from."""
+    asked = context.metadata
+    if not (asked.last_mark and head.last_mark) or asked.last_mark == head.last_mark:
+        return False
+    if head.last_seq == asked.last_seq or not isinstance(store, BatchStore):
+        return head.last_seq == asked.last_seq
+    seq = asked.last_seq
+    batch = await store.read_batch(asked.session_id, after_seq=seq - 1, until_seq=seq)
+    return bool(batch.first_mark) and batch.first_mark != asked.last_mark
 
 
 def _event_of_note(note: Message, place: int) -> SessionEvent:

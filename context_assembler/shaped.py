@@ -8,6 +8,7 @@ from context_assembler.history import History
 from context_assembler.providers import PROVIDERS, provider_for
 from context_assembler.stages.bind_reasoning import bind_reasoning
 from context_assembler.stages.hold_system import FittedPrompt
+from context_assembler.stages.split_window import add_messages
 from context_assembler.stages.tell_changes import count_rows
 from context_assembler.values.context import AssembledContext
 from context_assembler.values.draft import Draft
@@ -61,6 +62,11 @@ class Shaped:
         adapted, rows = provider.adapt(draft)
         counted = count_rows(rows, before=draft, after=adapted, counter=gathered.counter)
         return adapted, (*entries, *counted)
+
+    def uncut(self, gathered: Gathered) -> Ledger:
+        """Return the ledger with the whole history, anchored in the last call."""
+        ledger = add_messages(self.ledger, self.messages, counter=gathered.counter)
+        return gathered.anchored(ledger, self.system, self.messages)
 
     def is_left_whole(self, gathered: Gathered, *, reader: Reader) -> bool:
         """Whether it fits, or only reasoning that may not be sent any more is too much."""

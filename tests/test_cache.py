@@ -179,3 +179,27 @@ async def test_what_was_asked_for_longest_ago_makes_room(
 
 async def answer(value: int) -> int:
     return value
+
+
+class Times:
+    """A clock on which time passes while it is read."""
+
+    def __init__(self) -> None:
+        self.now = self.step = 0.0
+
+    def __call__(self) -> float:
+        self.now += self.step
+        return self.now
+
+
+async def test_an_entry_that_expires_while_it_is_read_is_made_again() -> None:
+    for passing in range(1, 40):
+        times = Times()
+        cache = AssemblyCache[int](ttl_seconds=10, clock=times)
+        load = Loads()
+        await cache.get_or_load(KEY, load)
+        times.now, times.step = 10 - passing / 4, 0.25  # it expires at one look or another
+
+        value, was_hit = await cache.get_or_load(KEY, load)
+
+        assert value == (1 if was_hit else 2)

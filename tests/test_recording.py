@@ -406,3 +406,12 @@ async def test_a_reply_does_not_go_into_a_session_that_was_set_back() -> None:
 
     with pytest.raises(InvalidParameterError, match="set back"):
         await assembler.record("s", answer(text("Three.")), context)
+
+
+async def test_a_reply_in_the_place_of_its_context_is_told() -> None:
+    assembler = ContextAssembler()
+    await assembler.add_user("trip", "Hello")
+    context: Any = await assembler.assemble("trip", model="gpt-4.1")
+
+    with pytest.raises(InvalidParameterError, match=r"record\(session_id, reply, context\)"):
+        await assembler.record("trip", context, {"object": "chat.completion"})  # type: ignore[arg-type]

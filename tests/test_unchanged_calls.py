@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from context_assembler import ContextAssembler, InMemoryStore, ModelRegistry, SqliteStore
+from context_assembler.errors import AssemblyError
 from context_assembler.limits import default_registry
 from context_assembler.ports import SessionStore
 from context_assembler.providers import provider_for
@@ -281,3 +282,16 @@ async def test_many_callers_at_once_get_what_holds(store: SessionStore) -> None:
     seen = await asyncio.gather(*map(step, range(20)))
 
     assert max(seen) == len((await assembler.assemble("trip", model=MODEL)).messages)
+
+
+@pytest.mark.parametrize("wrong", [["trip"], {"a": 1}, 7, b"trip"])
+@pytest.mark.parametrize("place", [0, 1])
+async def test_ids_that_are_no_text_are_refused_in_our_own_words(
+    store: SessionStore, wrong: Any, place: int
+) -> None:
+    assembler = await _begun(store)
+    ids: list[Any] = ["trip", None]
+    ids[place] = wrong
+
+    with pytest.raises(AssemblyError, match="must be text"):
+        await assembler.assemble(*ids, model=MODEL)

@@ -157,6 +157,7 @@ def _told(
             should_compact=check.needed,
             compaction_reason=check.reason,
             last_seq=way.last_seq,
+            last_mark=way.last_mark,
         ),
         report=replace(context.report, ledger=ledger),
         epoch=replace(context.epoch, tools_after_seq=way.told_tools.plan.after_seq),

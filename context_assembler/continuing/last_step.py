@@ -13,7 +13,6 @@ from context_assembler.shaped import Made
 from context_assembler.stages.forecast_cache import AnsweredCall, answered_calls
 from context_assembler.stages.hold_system import WAITING
 from context_assembler.stages.place_notes import last_told
-from context_assembler.stages.split_window import add_messages
 from context_assembler.values.context import AssembledContext
 from context_assembler.values.epochs import EPOCH
 from context_assembler.values.events import SessionEvent
@@ -121,7 +120,7 @@ def keep_step(
         last_event=events[-1],
         factors=way.factors(events),
         facts=read_facts(made.shaped.messages, count=way.counter.count_message),
-        uncut=add_messages(made.shaped.ledger, made.shaped.messages, counter=way.counter),
+        uncut=made.shaped.uncut(way),
         message_tokens=tuple(map(way.counter.count_message, context.messages)),
         row_count=row_count,
         clock=last_told(made.shaped.messages),

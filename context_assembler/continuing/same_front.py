@@ -49,6 +49,7 @@ def way_on(
     way = replace(
         way,
         last_seq=gathered.last_seq,
+        last_mark=gathered.last_mark,
         counter=CountOnce(calibrate(gathered.counter, factors)),
         token_factor=gathered.token_factor,
         told_tools=told,

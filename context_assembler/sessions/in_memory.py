@@ -50,7 +50,8 @@ class _Log:
 class InMemoryStore:
     """A session store without a file; usable from several threads.
 
-    It keeps copies: what a caller does later to the metadata of its events changes nothing here.
+    It keeps copies and `load` hands out copies: what is done to the metadata of those events changes
+    nothing here.
     """
 
     def __init__(self) -> None:
@@ -118,13 +119,15 @@ class InMemoryStore:
         events = self._log(session_id).events
         position = max(after_seq, 0)
         while position < len(events):
-            yield events[position]
+            yield _copy_of(events[position], f"event {position + 1} of {session_id!r}")
             position += 1
 
     async def read_batch(
         self, session_id: str, *, after_seq: int = 0, until_seq: int | None = None
     ) -> EventBatch:
         """Return the events behind `after_seq`, up to and including `until_seq`.
+
+        They are those that are kept, not copies: nothing of them may be changed.
 
         Raises:
             UnknownSessionError: There is no such session.

@@ -31,14 +31,16 @@ class KeptLog:
 class _Entry:
     log: KeptLog
     incarnation: str
+    last_mark: str
     size_bytes: int
 
 
 class KeptEvents:
     """The events of the sessions read last; usable from several threads and event loops.
 
-    What is kept is compared with the store at every reading, by the last event that both have: a
-    session begun anew, or a store that was restored from a backup, is read from its first event.
+    What is kept is compared with the store at every reading, by the last event that both have and its
+    mark: a session begun anew, or a store that was restored from a backup, is read from its first
+    event.
 
     Args:
         max_bytes: What all kept sessions may take, by a generous estimate; those read longest ago
@@ -81,6 +83,8 @@ class KeptEvents:
         found = await self._read(session_id, after_seq=last.seq - 1, until_seq=until_seq)
         if found.incarnation != kept.incarnation or found.events[:1] != (last,):
             return None
+        if shared == len(events) and found.first_mark != kept.last_mark:
+            return None
         if shared < len(events):  # somebody was faster, and has kept more already
             return KeptLog(events=events[:shared], derived=kept.log.derived)
         if len(found.events) == 1:
@@ -111,7 +115,12 @@ class KeptEvents:
     ) -> KeptLog:
         size_bytes += _BYTES_PER_STORED_BYTE * batch.stored_bytes
         size_bytes += _BYTES_PER_EVENT * len(batch.events)
-        entry = _Entry(log=log, incarnation=batch.incarnation, size_bytes=size_bytes)
+        entry = _Entry(
+            log=log,
+            incarnation=batch.incarnation,
+            last_mark=batch.last_mark,
+            size_bytes=size_bytes,
+        )
         if not batch.incarnation:
             return log
         with self._lock:

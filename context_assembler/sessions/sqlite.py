@@ -10,7 +10,7 @@ from typing import Final, Self
 from context_assembler.errors import InvalidParameterError
 from context_assembler.sessions.rules import check_event_ids, check_session_id
 from context_assembler.sessions.sqlite_calibrations import find_calibrations, observe_usage
-from context_assembler.sessions.sqlite_counts import find_counts, has_counts, keep_counts
+from context_assembler.sessions.sqlite_counts import find_counts, keep_counts
 from context_assembler.sessions.sqlite_rows import (
     StoredSession,
     append_events,
@@ -56,11 +56,15 @@ class SqliteStore:
                 rule="must name a file",
                 remedy="For sessions in memory use InMemoryStore(), or the URL 'memory:'.",
             )
+        if "\0" in str(path):
+            raise InvalidParameterError(
+                "path", path, rule="must name a file", remedy="No file's name holds a NUL."
+            )
         self.path: Path = Path(path).expanduser().absolute()
         self._busy_seconds = busy_seconds
         self._writer, self._reader = make_workers(self.path, SCHEMA, busy_seconds=busy_seconds)
         self._glance = Glance(self.path)
-        self._file_with_counts: FileIdentity | None = None
+        self._current_file: FileIdentity | None = None  # whose tables are the newest
 
     async def create(self, session: Session) -> None:
         """Keep a new session; replace the record of one that exists, its events untouched.
@@ -127,14 +131,16 @@ class SqliteStore:
             after_seq=min(after_seq, _LARGEST_INTEGER),
             until_seq=_LARGEST_INTEGER if until_seq is None else min(until_seq, _LARGEST_INTEGER),
         )
-        incarnation, rows = await self._reader.run(read)
-        decode = partial(decode_rows, rows, session_id=session_id)
+        found = await self._reader.run(read)
+        decode = partial(decode_rows, found.rows, session_id=session_id)
         # Neither the event loop nor other sessions' readers wait while a long history is decoded.
-        is_long = len(rows) > _ROWS_AT_ONCE
+        is_long = len(found.rows) > _ROWS_AT_ONCE
         return EventBatch(
             events=await asyncio.to_thread(decode) if is_long else decode(),
-            incarnation=incarnation,
-            stored_bytes=sum(len(body) for _, _, body in rows),
+            incarnation=found.incarnation,
+            stored_bytes=sum(len(body) for _, _, body in found.rows),
+            first_mark=found.first_mark,
+            last_mark=found.last_mark,
         )
 
     async def head(self, session_id: str) -> SessionHead:
@@ -210,10 +216,10 @@ class SqliteStore:
             StoreUnavailableError: The file cannot be written, or somebody else is writing.
         """
         file = identify_file(self.path)
-        if self._file_with_counts != file or file is None:
-            if not await self._reader.run(has_counts):
-                return
-            self._file_with_counts = file
+        if self._current_file != file or file is None:
+            if not await self._reader.run(SCHEMA.is_newest):
+                return  # the next event brings it up to date; to assemble changes no older file
+            self._current_file = file
         keep = partial(
             keep_counts,
             session_id=session_id,

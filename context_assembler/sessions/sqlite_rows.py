@@ -1,8 +1,10 @@
 """What a SQLite session store asks and tells its tables."""
 
+import re
 import sqlite3
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from secrets import token_urlsafe
 from typing import Final, NamedTuple, TypeAlias
 
 from context_assembler.errors import (
@@ -28,9 +30,22 @@ from context_assembler.values.codec import (
 from context_assembler.values.events import Session, SessionEvent, SessionHead
 
 _IDS_PER_QUERY: Final = 500
+_MARK_BYTES: Final = 9  # by chance alike once in 10**21 times
+_MARK: Final = re.compile(r"\b((?:last_)?mark)\b")
+
+_Parameters: TypeAlias = Sequence[str | int] | Mapping[str, str | int]
 
 
 EventRow: TypeAlias = tuple[int, str, bytes]  # number, id, what `dump_event` wrote
+
+
+class StoredRows(NamedTuple):
+    """Rows of events, the incarnation of their session, and the marks of the first and the last."""
+
+    incarnation: str
+    rows: Sequence[EventRow]
+    first_mark: str = ""
+    last_mark: str = ""
 
 
 class StoredSession(NamedTuple):
@@ -85,8 +100,10 @@ def find_session(connection: sqlite3.Connection, session_id: str) -> StoredSessi
     Raises:
         UnknownSessionError: There is none; the error names the nearest of the newest ids.
     """
-    row = connection.execute(
-        "SELECT key, id, incarnation, record, last_seq FROM sessions WHERE id = ?", (session_id,)
+    row = _execute_with_marks(
+        connection,
+        "SELECT key, id, incarnation, record, last_seq, last_mark FROM sessions WHERE id = ?",
+        (session_id,),
     ).fetchone()
     if row is not None:
         return _stored_session(row)
@@ -98,8 +115,9 @@ def find_session(connection: sqlite3.Connection, session_id: str) -> StoredSessi
 
 def find_sessions(connection: sqlite3.Connection) -> list[SessionHead]:
     """Return every session, most recently created last."""
-    rows = connection.execute(
-        "SELECT key, id, incarnation, record, last_seq FROM sessions ORDER BY key"
+    rows = _execute_with_marks(
+        connection,
+        "SELECT key, id, incarnation, record, last_seq, last_mark FROM sessions ORDER BY key",
     )
     return [_stored_session(row).head for row in rows]
 
@@ -123,24 +141,30 @@ def read_events(
 
 def read_rows(
     connection: sqlite3.Connection, session_id: str, *, after_seq: int, until_seq: int
-) -> tuple[str, Sequence[EventRow]]:
+) -> StoredRows:
     """Return the session's incarnation and the rows of a range of its events, both of one moment.
 
     Raises:
         UnknownSessionError: There is no such session.
     """
     # The session is found in the same statement: its events cannot be those of a later one.
-    rows = connection.execute(
+    rows = _execute_with_marks(
+        connection,
         """
-        SELECT incarnation, seq, events.id, body FROM sessions, events
+        SELECT incarnation, mark, seq, events.id, body FROM sessions, events
         WHERE sessions.id = :id AND session_id = :id AND seq > :after_seq AND seq <= :until_seq
         ORDER BY seq
         """,
         {"id": session_id, "after_seq": after_seq, "until_seq": until_seq},
     ).fetchall()
     if not rows:
-        return find_session(connection, session_id).head.incarnation, ()
-    return rows[0][0], [(seq, event_id, body) for _, seq, event_id, body in rows]
+        return StoredRows(find_session(connection, session_id).head.incarnation, ())
+    return StoredRows(
+        incarnation=rows[0][0],
+        rows=[(seq, event_id, body) for _, _, seq, event_id, body in rows],
+        first_mark=rows[0][1],
+        last_mark=rows[-1][1],
+    )
 
 
 def decode_rows(rows: Sequence[EventRow], *, session_id: str) -> tuple[SessionEvent, ...]:
@@ -167,6 +191,17 @@ def delete_session(connection: sqlite3.Connection, session_id: str) -> None:
         forget_counts(connection, session_key=find_session(connection, session_id).key)
         connection.execute("DELETE FROM events WHERE session_id = ?", (session_id,))
         connection.execute("DELETE FROM sessions WHERE id = ?", (session_id,))
+
+
+def _execute_with_marks(
+    connection: sqlite3.Connection, sql: str, parameters: _Parameters = ()
+) -> sqlite3.Cursor:
+    """Execute a statement that asks for marks; where an older file has none, they are empty."""
+    try:
+        return connection.execute(sql, parameters)
+    except sqlite3.OperationalError:
+        without = _MARK.sub(r"'' AS \1", sql)
+        return connection.execute(without, parameters)
 
 
 def _last_seq(connection: sqlite3.Connection, session_id: str) -> int | None:
@@ -232,10 +267,11 @@ def _insert_events(
     events: Sequence[SessionEvent],
     bodies: Sequence[bytes],
 ) -> None:
+    mark = token_urlsafe(_MARK_BYTES)
     connection.executemany(
         """
-        INSERT INTO events (session_id, seq, id, type, body, created_at, format_version)
-        VALUES (?, ?, ?, ?, ?, ?, ?)
+        INSERT INTO events (session_id, seq, id, type, body, created_at, format_version, mark)
+        VALUES (?, ?, ?, ?, ?, ?, ?, ?)
         """,
         (
             (
@@ -246,17 +282,19 @@ def _insert_events(
                 body,
                 None if event.created_at is None else event.created_at.isoformat(),
                 FORMAT_VERSION,
+                mark,
             )
             for event, body in zip(events, bodies, strict=True)
         ),
     )
-    connection.execute(
-        "UPDATE sessions SET last_seq = ? WHERE id = ?", (events[-1].seq, session_id)
-    )
+    told = "UPDATE sessions SET last_seq = ?, last_mark = ? WHERE id = ?"
+    connection.execute(told, (events[-1].seq, mark, session_id))
 
 
-def _stored_session(row: tuple[int, str, str, bytes, int]) -> StoredSession:
-    key, session_id, incarnation, record, last_seq = row
+def _stored_session(row: tuple[int, str, str, bytes, int, str]) -> StoredSession:
+    key, session_id, incarnation, record, last_seq, last_mark = row
     session = load_session(record, where=f"session {session_id!r}")
-    head = SessionHead(session=session, last_seq=last_seq, incarnation=incarnation)
+    head = SessionHead(
+        session=session, last_seq=last_seq, incarnation=incarnation, last_mark=last_mark
+    )
     return StoredSession(key, head)

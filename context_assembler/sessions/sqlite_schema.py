@@ -74,9 +74,15 @@ def _add_counts(connection: sqlite3.Connection) -> None:
     )
 
 
+def _add_marks(connection: sqlite3.Connection) -> None:
+    """Version 4. Every append has a mark of its own: by it two histories of one session differ."""
+    connection.execute("ALTER TABLE sessions ADD COLUMN last_mark TEXT NOT NULL DEFAULT ''")
+    connection.execute("ALTER TABLE events ADD COLUMN mark TEXT NOT NULL DEFAULT ''")
+
+
 SCHEMA: Final = Schema(
     name="sessions",
-    migrations=(_create_tables, _add_calibrations, _add_counts),
+    migrations=(_create_tables, _add_calibrations, _add_counts, _add_marks),
     tables=("sessions", "events"),
     unavailable=StoreUnavailableError,
     version=VersionTable("schema_version"),

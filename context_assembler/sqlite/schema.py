@@ -89,6 +89,10 @@ class Schema:
     unavailable: Unavailable
     version: VersionMark = USER_VERSION
 
+    def is_newest(self, connection: sqlite3.Connection) -> bool:
+        """Whether the file's tables are of the newest version."""
+        return self.version.read(connection) >= len(self.migrations)
+
 
 def has_table(connection: sqlite3.Connection, name: str) -> bool:
     """Whether the file has a table of that name."""
@@ -102,7 +106,7 @@ def migrate(connection: sqlite3.Connection, schema: Schema) -> None:
     Args:
         connection: One that begins no transactions by itself.
     """
-    if schema.version.read(connection) >= len(schema.migrations):
+    if schema.is_newest(connection):
         return
     with transaction(connection):
         # Read again: another process may have been here between the look and the lock.

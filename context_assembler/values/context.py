@@ -46,7 +46,8 @@ class ContextMetadata:
     the same from step to step, each payload is the one before plus new messages.
     `skill_allowed_tools` holds, by active skill, the tools that its author wants approved in advance:
     a wish that the application may grant; nothing is limited by it here. `incarnation` tells the
-    session from an earlier or later one of the same id, where its store does.
+    session from an earlier or later one of the same id, where its store does, and `last_mark` its last
+    event from one of the same number in another history of it.
     """
 
     session_id: str
@@ -63,6 +64,7 @@ class ContextMetadata:
     cache_hit: bool
     last_seq: int
     incarnation: str = ""
+    last_mark: str = ""
     skill_allowed_tools: Mapping[str, tuple[str, ...]] = field(
         default_factory=dict[str, tuple[str, ...]]
     )

@@ -212,11 +212,14 @@ class SessionHead:
 
     `incarnation` is the store's own; it differs from that of every earlier session of the same id.
     Where it is empty nothing of the session is kept between calls: it might be another one by then.
+    `last_mark` tells the last event from any that had its number in another history, before a backup
+    was restored; empty where the store has no marks.
     """
 
     session: Session
     last_seq: int
     incarnation: str = ""
+    last_mark: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -224,12 +227,15 @@ class EventBatch:
     """Events of one session as one reading found them, oldest first.
 
     `incarnation` is that of the session they belong to; `stored_bytes` is what they take beside what
-    the store holds in memory anyway.
+    the store holds in memory anyway; `first_mark` and `last_mark` are those of the first and the last
+    of them, as in `SessionHead`.
     """
 
     events: tuple[SessionEvent, ...]
     incarnation: str
     stored_bytes: int = 0
+    first_mark: str = ""
+    last_mark: str = ""
 
 
 Content: TypeAlias = str | Part | Sequence[Part]

@@ -366,3 +366,41 @@ def test_any_session_is_assembled_alike_at_every_step(
         "cache_stable": is_stable,
     }
     asyncio.run(check_every_step(batches, plainly, **asked))
+
+
+async def test_advice_on_compaction_is_that_of_a_context_made_anew() -> None:
+    store = InMemoryStore()
+    first = ContextAssembler(store)
+    bounds: dict[str, Any] = {"model": "gpt-4.1", "max_tokens": 500, "max_context_tokens": 3_000}
+    for _ in range(9):
+        await first.add_user("s", "one two three four five six seven eight nine ten " * 20)
+        context = await first.assemble("s", **bounds)
+        charged = round(context.report.ledger.used_tokens * 1.25)
+        await first.record("s", chat_reply(charged), context)
+    await first.add_user("s", "go on")
+    warm = ContextAssembler(store)
+    await warm.assemble("s", **bounds)  # in a new process, which sees what was charged
+    await warm.add_user("s", "are you there?")
+
+    going_on = await warm.assemble("s", **bounds)
+
+    anew = await ContextAssembler(store).assemble("s", **bounds)
+    check = await warm.check_compaction("s", **bounds)
+    assert going_on.report.ledger == anew.report.ledger
+    assert going_on.metadata.should_compact is anew.metadata.should_compact is check.needed is True
+
+
+def chat_reply(prompt_tokens: int) -> dict[str, Any]:
+    message = {"role": "assistant", "content": "ok"}
+    return {
+        "id": "c1",
+        "object": "chat.completion",
+        "created": 1,
+        "model": "gpt-4.1",
+        "choices": [{"index": 0, "finish_reason": "stop", "message": message}],
+        "usage": {
+            "prompt_tokens": prompt_tokens,
+            "completion_tokens": 5,
+            "total_tokens": prompt_tokens + 5,
+        },
+    }

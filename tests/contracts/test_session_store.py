@@ -516,3 +516,18 @@ async def test_counts_are_kept_by_counter_and_go_with_their_session(store: Sessi
     await store.delete("trip")
     await store.append("trip", [user_event("anew")])
     assert await store.find_counts("trip", counter="a") == {}
+
+
+async def test_what_is_done_to_loaded_events_changes_no_session(store: SessionStore) -> None:
+    call = ToolCall(call_id="c1", name="look", arguments={"path": "a", "deep": {"list": [1]}})
+    await store.append("trip", [assistant_event([call])])
+
+    async for event in store.load("trip"):
+        for loaded in event.tool_calls:
+            arguments: dict[str, Any] = dict(loaded.arguments)
+            arguments["deep"]["list"].append(2)
+            assert isinstance(loaded.arguments, dict)
+            loaded.arguments.pop("path")
+
+    [again] = await load(store, "trip")
+    assert again.tool_calls == (call,)

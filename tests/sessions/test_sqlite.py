@@ -20,6 +20,7 @@ import pytest
 from context_assembler.errors import (
     ConcurrentAppendError,
     EventFormatError,
+    InvalidParameterError,
     StoreUnavailableError,
     UnknownSessionError,
 )
@@ -291,7 +292,7 @@ def _foreign(path: Path) -> None:
 BAD_FILES: dict[str, tuple[Callable[[Path], None], str, str]] = {
     "not a database": (_not_a_database, "not a SQLite database", "another file"),
     "a folder": (_folder, "it is a folder", "a file in it"),
-    "a newer schema": (_newer_schema, "version 99, this package knows 3", "--upgrade"),
+    "a newer schema": (_newer_schema, "version 99, this package knows 4", "--upgrade"),
     "another program's database": (_foreign, "another program", "another file"),
     "another program's versions": (_other_versions, "another program", "another file"),
     "another program's sessions": (_other_sessions, "another program", "another file"),
@@ -462,6 +463,23 @@ OLDER_FILES = {
         INSERT INTO schema_version VALUES (2);
         """,
     ),
+    "version 3: and counts": (
+        3,
+        """
+        CREATE TABLE calibrations (
+            provider TEXT NOT NULL, model TEXT NOT NULL, shape TEXT NOT NULL, counter TEXT NOT NULL,
+            factor REAL NOT NULL, observations INTEGER NOT NULL, refused INTEGER NOT NULL,
+            recent TEXT NOT NULL, PRIMARY KEY (provider, model, shape)
+        );
+        CREATE TABLE message_counts (
+            session_key INTEGER NOT NULL, counter TEXT NOT NULL, seq INTEGER NOT NULL,
+            parts INTEGER NOT NULL, tokens INTEGER NOT NULL,
+            PRIMARY KEY (session_key, counter, seq)
+        ) WITHOUT ROWID;
+        INSERT INTO schema_version VALUES (2);
+        INSERT INTO schema_version VALUES (3);
+        """,
+    ),
 }
 FIRST_TABLES = """
     CREATE TABLE sessions (
@@ -512,18 +530,20 @@ async def test_an_older_file_is_read_as_it_lies_and_migrated_by_the_first_write(
 
     async with SqliteStore(path) as store:
         assert texts(await load(store)) == ["from before"]
+        assert texts(list((await store.read_batch("trip")).events)) == ["from before"]
+        assert [head.last_seq for head in await store.list_sessions()] == [1]
         before = noted_versions(path)
         await store.append("trip", [user_event("now")], expected_seq=1)
         assert texts(await load(store)) == ["from before", "now"]
 
     assert before == list(range(1, version + 1))
-    assert noted_versions(path) == [1, 2, 3]
+    assert noted_versions(path) == [1, 2, 3, 4]
 
 
 async def test_a_new_file_notes_every_version(tmp_path: Path) -> None:
     await (await filled(tmp_path / "agent.db")).close()
 
-    assert noted_versions(tmp_path / "agent.db") == [1, 2, 3]
+    assert noted_versions(tmp_path / "agent.db") == [1, 2, 3, 4]
 
 
 def test_an_older_file_comes_up_to_date_step_by_step() -> None:
@@ -536,7 +556,7 @@ def test_an_older_file_comes_up_to_date_step_by_step() -> None:
         migrate(connection, newer)
         migrate(connection, newer)
 
-        assert newer.version.read(connection) == 4
+        assert newer.version.read(connection) == 5
         connection.execute("SELECT note FROM events")
 
 
@@ -554,7 +574,7 @@ def test_a_step_that_fails_leaves_the_file_as_it_was() -> None:
         with pytest.raises(sqlite3.OperationalError):
             migrate(connection, replace(SCHEMA, migrations=(*SCHEMA.migrations, fail)))
 
-        assert SCHEMA.version.read(connection) == 3
+        assert SCHEMA.version.read(connection) == 4
         migrate(connection, replace(SCHEMA, migrations=(*SCHEMA.migrations, succeed)))
 
 
@@ -704,3 +724,8 @@ async def test_counts_go_with_their_session(tmp_path: Path) -> None:
 
     with closing(sqlite3.connect(path)) as connection:
         assert connection.execute("SELECT * FROM message_counts").fetchall() == []
+
+
+def test_a_path_that_no_file_can_have_is_refused_at_once() -> None:
+    with pytest.raises(InvalidParameterError, match="holds a NUL"):
+        SqliteStore("agent\0.db")

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Hashable, Mapping
 from typing import Any, Final, Protocol, TypeAlias
 
+from context_assembler.errors import InvalidParameterError
 from context_assembler.values.draft import Parameters
 from context_assembler.values.limits import ModelLimits
 from context_assembler.values.options import AssembleOptions, Settled, UnknownModelPolicy
@@ -45,7 +46,17 @@ class CallSettler:
 
         The same question, to the letter, has the same answer while the model's limits stay the same.
         One with a tool in it, or anything else that may change by itself, is settled every time.
+
+        Raises:
+            InvalidParameterError: The agent's id is no text.
         """
+        if agent_id is not None and not isinstance(agent_id, str):  # pyright: ignore[reportUnnecessaryIsInstance] - callers without types
+            raise InvalidParameterError(
+                "agent_id",
+                agent_id,
+                rule="must be text",
+                remedy="Pass the agent's name as a string.",
+            )
         asked = ask_plainly(options)
         question = None if asked is None else (asked, repr(session), agent_id)
         kept = self._kept.get(question)
