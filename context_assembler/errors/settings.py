@@ -9,6 +9,7 @@ from context_assembler.errors.base import (
     did_you_mean,
     nearest,
 )
+from context_assembler.errors.credentials import without_credentials
 
 
 class UnknownOptionError(ConfigurationError):
@@ -51,6 +52,7 @@ class UnknownStoreSchemeError(ConfigurationError):
     """A store URL whose scheme no bundled store answers to."""
 
     def __init__(self, url: str, *, known: Collection[str]) -> None:
+        url = without_credentials(url)
         scheme = url.partition(":")[0]
         listed = ", ".join(f"{name}:" for name in sorted(known))
         is_misspelt = ":" in url and bool(nearest(scheme, known))

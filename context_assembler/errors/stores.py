@@ -4,6 +4,7 @@ from collections.abc import Collection
 from typing import Literal
 
 from context_assembler.errors.base import AssemblyError, did_you_mean
+from context_assembler.errors.credentials import without_credentials
 
 
 class UnknownSessionError(AssemblyError, LookupError):
@@ -52,9 +53,13 @@ class DuplicateEventError(StoreError, ValueError):
 
 
 class StoreUnavailableError(StoreError, OSError):
-    """The store's file or server cannot be used."""
+    """The store's file or server cannot be used.
+
+    Neither `location` nor `reason` tells what a URL holds secret.
+    """
 
     def __init__(self, location: str, *, reason: str, remedy: str) -> None:
+        location, reason = without_credentials(location), without_credentials(reason)
         super().__init__(f"The session store {location!r} cannot be used: {reason}.", remedy=remedy)
         self.location = location
         self.reason = reason

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Final
 
 from context_assembler.errors import ConfigurationError
+from context_assembler.errors.credentials import without_credentials
 from context_assembler.memory.fading import forget_faded
 from context_assembler.memory.field_names import FieldNames
 from context_assembler.memory.files import export_memories, import_memories
@@ -115,7 +116,7 @@ def _open_sqlite(location: str) -> SqliteMemoryStore:
 def _open_postgres(location: str) -> PostgresMemoryStore:
     if not location.startswith("//"):
         raise ConfigurationError(
-            f"'postgresql:{location}' is no URL of a database.",
+            f"{without_credentials(f'postgresql:{location}')!r} is no URL of a database.",
             remedy="Write 'postgresql://user@host/database'.",
         )
     return PostgresMemoryStore(f"postgresql:{location}")
@@ -149,7 +150,7 @@ def open_memory(store: str | Path) -> OpenedMemoryStore:
     if opener is None:
         listed = " or ".join(f"'{name}:…'" for name in MEMORY_STORES)
         raise ConfigurationError(
-            f"No memory store opens {store!r}.",
+            f"No memory store opens {without_credentials(store)!r}.",
             remedy=f"Write {listed}, or pass a Path.",
         )
     return opener(location)

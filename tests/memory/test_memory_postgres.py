@@ -6,6 +6,7 @@ import subprocess
 import sys
 import threading
 from pathlib import Path
+from urllib.parse import quote
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -20,7 +21,12 @@ from context_assembler.errors import (
 )
 from context_assembler.memory import PostgresMemoryStore, open_memory
 from context_assembler.memory.postgres_words import CUT_NOTICE
-from context_assembler.values.memories.records import MemoryFilters, MemoryRecord
+from context_assembler.values.memories.records import (
+    FIRST_MOMENT,
+    LAST_MOMENT,
+    MemoryFilters,
+    MemoryRecord,
+)
 from context_assembler.values.memories.vectors import Vector
 from tests.postgres_server import PostgresServer
 
@@ -501,6 +507,22 @@ async def test_names_that_no_database_can_hold_are_nobodys(postgres_url: str) ->
         await store.touch(hostile)
         with pytest.raises(UnknownMemoryError):
             await store.get("\0")
+
+
+@pytest.mark.parametrize("zone", ["Asia/Tokyo", "America/New_York"])
+async def test_the_first_and_last_moments_are_read_in_whatever_zone_the_server_stands(
+    postgres_url: str, zone: str
+) -> None:
+    joint = "&" if "?" in postgres_url else "?"
+    async with store_at(
+        f"{postgres_url}{joint}options=-ctimezone%3D{quote(zone, safe='')}"
+    ) as store:
+        moments = (FIRST_MOMENT, LAST_MOMENT)
+        await store.remember([MemoryRecord(text=f"{m}", created_at=m) for m in moments])
+
+        found = [record.created_at async for record in store.export()]
+
+    assert found == [FIRST_MOMENT, LAST_MOMENT]
 
 
 async def test_common_words_are_only_looked_for_where_rare_ones_find_too_few(
