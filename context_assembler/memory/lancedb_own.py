@@ -10,6 +10,7 @@ from typing import Any, Final
 from context_assembler.errors import MemoryUnavailableError
 from context_assembler.memory.field_names import (
     FieldNames,
+    field_at,
     found_row,
     read_record,
     since_1970,
@@ -23,6 +24,7 @@ from context_assembler.memory.lancedb_connection import (
     rows_of,
     sql_of_test,
 )
+from context_assembler.memory.lancedb_scan import MOST_ROWS, sql_of_words, weigh_texts
 from context_assembler.memory.rows import Row, RowTest, unit_numbers
 from context_assembler.values.memories.vectors import Vector
 from context_assembler.values.memories.words import query_terms
@@ -79,11 +81,13 @@ class OwnLanceTable:
         self, query: str, tests: Sequence[RowTest], *, limit: int
     ) -> list[tuple[Row, float]]:
         """Return the rows that hold any of the words, by the table's own index where it has one."""
-        words = " ".join(term.removesuffix("*") for term in query_terms(query))
-        if not words:
+        terms = [term.removesuffix("*") for term in query_terms(query)]
+        if not terms:
             return []
         with explained(self.location):
-            match = load_lancedb("lancedb.query").MatchQuery(words, self._fields.text)
+            if not self._is_indexed():
+                return self._find_in_rows(terms, tests, limit=limit)
+            match = load_lancedb("lancedb.query").MatchQuery(" ".join(terms), self._fields.text)
             asked = self._table().search(match, query_type="fts")
             return self._read(asked, tests, limit=limit, score="_score", sign=1)
 
@@ -106,16 +110,39 @@ class OwnLanceTable:
             self._opened = None
             self._connection.close()
 
+    def _is_indexed(self) -> bool:
+        """Whether the table has an index of its texts' words, which may come at any time."""
+        return any(
+            index.index_type == "FTS" and self._fields.text in index.columns
+            for index in self._table().list_indices()
+        )
+
+    def _find_in_rows(
+        self, terms: Sequence[str], tests: Sequence[RowTest], *, limit: int
+    ) -> list[tuple[Row, float]]:
+        table = self._table()
+        conditions = [sql_of_words(terms, self._fields.text), *map(self._sql_of_test, tests)]
+        asked = table.search().where(" AND ".join(conditions), prefilter=True)
+        found = self._fetch(asked, limit=MOST_ROWS)
+        texts = [str(field_at(values, self._fields.text)) for values in found]
+        scores = weigh_texts(texts, terms, rows=table.count_rows())
+        scored = zip(found, scores, strict=True)
+        best = sorted(scored, key=lambda pair: (-pair[1], pair[0][_ROW]))
+        return [(self._row(values), score) for values, score in best[:limit] if score > 0]
+
     def _read(
         self, asked: Any, tests: Sequence[RowTest], *, limit: int, score: str, sign: int
     ) -> list[tuple[Row, float]]:
         if tests:
             condition = " AND ".join(self._sql_of_test(test) for test in tests)
             asked = asked.where(condition, prefilter=True)
+        found = self._fetch(asked, score, limit=limit)
+        return [(self._row(values), sign * values[score]) for values in found]
+
+    def _fetch(self, asked: Any, *more: str, limit: int) -> list[Row]:
         vector = self._fields.vector
-        columns = [*self._fields.columns, *([vector] if vector else []), score]
-        found = asked.with_row_id(True).select(columns).limit(limit).to_arrow()
-        return [(self._row(values), sign * values[score]) for values in rows_of(found)]
+        columns = [*self._fields.columns, *([vector] if vector else []), *more]
+        return rows_of(asked.with_row_id(True).select(columns).limit(limit).to_arrow())
 
     def _row(self, values: Row) -> Row:
         vector = self._fields.vector

@@ -224,6 +224,45 @@ async def test_a_table_with_an_index_of_its_own_is_searched_by_it(tmp_path: Path
     assert [hit.record.text for hit in hits] == ["Parsers parse."]
 
 
+PAGES = {
+    "Ferry tickets cost ten euros.": ("Ferry", "ferry", "FERRY", "TICKETS", "ferry?"),
+    "Die Fähre nach Rügen kostet zehn Euro.": ("Fähre", "fähre", "FÄHRE", "rügen", "rügen fähre"),
+    "parseToolCalls of the GmbH's iPhone": ("parsetoolcalls", "tool", "gmbh", "iphone", "IPHONE"),
+    "フェリーは九時に出ます": ("フェリー", "九時"),
+    "snake_case_name": ("snake", "name"),
+    "THE BUS LEAVES": ("bus", "leaves"),
+}
+
+
+@pytest.mark.parametrize(
+    ("query", "text"), [(query, text) for text, queries in PAGES.items() for query in queries]
+)
+async def test_a_table_without_an_index_finds_words_whatever_their_case(
+    tmp_path: Path, query: str, text: str
+) -> None:
+    lancedb.connect(tmp_path).create_table("docs", [{"text": page} for page in PAGES])
+    async with open_lancedb_table(tmp_path, table="docs") as source:
+        hits = await source.search(query)
+
+    assert [hit.record.text for hit in hits] == [text]
+
+
+async def test_without_an_index_rare_words_and_short_texts_come_first(tmp_path: Path) -> None:
+    texts = ["a ferry", "The ferry and the bus", "a ferry " + "and more " * 30, "Ferryman", "boat"]
+    table = lancedb.connect(tmp_path).create_table("docs", [{"text": text} for text in texts])
+    async with open_lancedb_table(tmp_path, table="docs", fields=FieldNames(of_kind="chunks")) as s:
+        hits = await s.search("ferry bus")
+        one = await s.search("ferry", limit=1, filters=MemoryFilters(kinds=("chunks",)))
+        none = await s.search("ferry", filters=MemoryFilters(excluded_ids=("0", "1", "2")))
+        table.create_index("text", config=lancedb.index.FTS())
+        indexed = await s.search("ferry")
+
+    assert [hit.record.text for hit in hits] == [texts[1], texts[0], texts[2]]
+    assert [hit.record.text for hit in one] == [texts[0]]
+    assert none == []
+    assert len(indexed) == 3
+
+
 async def test_a_model_gives_the_query_its_vector(tmp_path: Path) -> None:
     models = qdrant.models
     client = qdrant.QdrantClient(path=str(tmp_path))
