@@ -1,8 +1,9 @@
 """The step that settles each candidate's score: relevance, recency and importance by weights."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import datetime
+from functools import partial
 from math import isfinite
 from typing import Final
 
@@ -27,10 +28,8 @@ def rank_candidates(
     Raises:
         InvalidParameterError: The caller's own function returned no finite number.
     """
-    scored = [
-        replace(candidate, score=_score(candidate, settings, has_query=has_query, now=now))
-        for candidate in candidates
-    ]
+    score = _scoring(settings, has_query=has_query, now=now)
+    scored = [replace(candidate, score=score(candidate)) for candidate in candidates]
     return sorted(scored, key=lambda candidate: candidate.rank)
 
 
@@ -50,28 +49,30 @@ def query_weights(settings: RecallSettings) -> RecallWeights:
     )
 
 
-def _score(
-    candidate: Candidate, settings: RecallSettings, *, has_query: bool, now: datetime
-) -> float:
+def _scoring(
+    settings: RecallSettings, *, has_query: bool, now: datetime
+) -> Callable[[Candidate], float]:
+    """Return what scores a candidate."""
     if callable(settings.strategy):
-        return _own_score(candidate, settings)
-    relevance, recency, importance = (
-        candidate.scores[name] for name in ("relevance", "recency", "importance")
-    )
-    if has_query:
-        weights = query_weights(settings)
-    elif settings.weights is None:
-        return round(_without_query(candidate, settings, now=now), _DIGITS)
-    else:
-        weights = settings.weights
+        return partial(_own_score, settings=settings)
+    weights = query_weights(settings) if has_query else settings.weights
+    if weights is None:
+        return partial(_without_query, settings=settings, now=now)
+    return partial(_weighted, weights=weights)
+
+
+def _weighted(candidate: Candidate, *, weights: RecallWeights) -> float:
+    scores = candidate.scores
     total = weights.relevance + weights.recency + weights.importance
     score = (
-        weights.relevance * relevance + weights.recency * recency + weights.importance * importance
+        weights.relevance * scores["relevance"]
+        + weights.recency * scores["recency"]
+        + weights.importance * scores["importance"]
     )
     return round(score / total, _DIGITS)
 
 
-def _own_score(candidate: Candidate, settings: RecallSettings) -> float:
+def _own_score(candidate: Candidate, *, settings: RecallSettings) -> float:
     assert callable(settings.strategy)
     score = settings.strategy(candidate)
     if not isfinite(score):
@@ -88,11 +89,12 @@ def _without_query(candidate: Candidate, settings: RecallSettings, *, now: datet
     recency, importance = candidate.scores["recency"], candidate.scores["importance"]
     match settings.strategy:
         case "recent":
-            return recency + importance / 1_000_000
+            score = recency + importance / 1_000_000
         case "important":
-            return importance + recency / 1_000_000
+            score = importance + recency / 1_000_000
         case _:
-            return importance / (1 + _hours_since(candidate.record, now=now))
+            score = importance / (1 + _hours_since(candidate.record, now=now))
+    return round(score, _DIGITS)
 
 
 def _hours_since(record: MemoryRecord, *, now: datetime) -> float:
