@@ -1,6 +1,7 @@
 """Memory as an assembler is given it: objects, URLs, settings; opened, asked, written, closed."""
 
 import json
+import re
 import subprocess
 import sys
 from collections.abc import Callable
@@ -316,11 +317,24 @@ async def test_sources_that_are_only_searched_cannot_remember() -> None:
         await assembler.forget("seat")
 
 
-async def test_what_is_no_text_cannot_be_remembered() -> None:
-    unknown: Any = [7]
+UNKNOWN: dict[str, tuple[Any, str]] = {
+    "a number": (7, "7 cannot be remembered"),
+    "a number among others": (["tea", 7], "7 cannot be remembered"),
+    "nothing": (None, "None cannot be remembered"),
+    "bytes": (b"tea", "b'tea' cannot be remembered"),
+    "a dict": ({"text": "tea", "kind": "learnings"}, "{'kind': 'learnings', 'text': 'tea'} cannot"),
+    "dicts": ([{"text": "tea"}], "{'text': 'tea'} cannot be remembered"),
+}
+
+
+@pytest.mark.parametrize(("unknown", "told"), UNKNOWN.values(), ids=UNKNOWN.keys())
+async def test_what_is_no_text_cannot_be_remembered(unknown: Any, told: str) -> None:
     async with ContextAssembler(memory="memory:") as assembler:
-        with pytest.raises(ConfigurationError, match="7 cannot be remembered"):
+        with pytest.raises(ConfigurationError, match=re.escape(told)) as caught:
             await assembler.remember(unknown)
+
+        assert (await assembler.recall("tea")).is_empty
+    assert "MemoryRecord(text=…, kind=…)" in caught.value.remedy
 
 
 # ---- opening and closing ----

@@ -163,6 +163,7 @@ def read_stats(connection: sqlite3.Connection) -> MemoryStats:
         )
         (pages,) = connection.execute("PRAGMA page_count").fetchone()
         (page_bytes,) = connection.execute("PRAGMA page_size").fetchone()
+        (_, _, file) = connection.execute("PRAGMA database_list").fetchone()
         model = read_state(connection, "vector_model")
         dimension = read_state(connection, "vector_dimension")
     return MemoryStats(
@@ -174,7 +175,7 @@ def read_stats(connection: sqlite3.Connection) -> MemoryStats:
         vector_dimension=None if dimension is None else int(dimension),
         oldest_at=None if oldest is None else to_moment(oldest),
         newest_at=None if newest is None else to_moment(newest),
-        bytes=pages * page_bytes,
+        bytes=pages * page_bytes if file or records else 0,  # empty tables in memory are nobody's
     )
 
 

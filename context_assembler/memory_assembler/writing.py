@@ -1,14 +1,15 @@
 """Keeping and removing records in the sources of a memory assembler."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import Protocol, TypeAlias, runtime_checkable
+from typing import Protocol, TypeAlias, TypeGuard, runtime_checkable
 
 from context_assembler.errors import ConfigurationError
 from context_assembler.memory.preparing import may_hold_secret
 from context_assembler.memory_assembler.arguments import check_likeness
 from context_assembler.memory_assembler.merging import Alike, find_alike, tell_all
 from context_assembler.ports import Embed, MemorySource
+from context_assembler.values.json_bounds import shown
 from context_assembler.values.memories.records import MemoryRecord, Remembered
 from context_assembler.values.texts.secret_masking import mask_secrets
 
@@ -80,10 +81,13 @@ def _keeping(sources: Iterable[MemorySource]) -> list[_Keeping]:
     return stores
 
 
-def _listed(
-    given: Memorable,
-) -> Iterable[MemoryRecord | str]:
-    return [given] if isinstance(given, str | MemoryRecord) else given
+def _listed(given: object) -> Iterable[object]:
+    return given if _is_several(given) else [given]
+
+
+def _is_several(given: object) -> TypeGuard[Iterable[object]]:
+    # Who walks through a mapping, or through bytes, meets what nobody meant to be remembered.
+    return isinstance(given, Iterable) and not isinstance(given, str | bytes | Mapping)
 
 
 def _record(given: object) -> MemoryRecord:
@@ -92,7 +96,8 @@ def _record(given: object) -> MemoryRecord:
     if isinstance(given, MemoryRecord):
         return given
     raise ConfigurationError(
-        f"{given!r} cannot be remembered.", remedy="Pass a text, or a MemoryRecord."
+        f"{shown(given)} cannot be remembered.",
+        remedy="Pass a text, or MemoryRecord(text=…, kind=…), or several of these.",
     )
 
 

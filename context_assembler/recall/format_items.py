@@ -43,6 +43,7 @@ KIND_HEADINGS: Final[Mapping[MemoryKind, str]] = {
     "observations": "Observations",
 }
 _BY_DAY: Final = frozenset[MemoryKind](("memories", "events", "observations"))
+_BREAKS: Final = re.compile("\r\n?|[\v\f\x1c-\x1e\x85\u2028\u2029]")  # beside the line feed
 _HEADING: Final = re.compile(r"(?m)^([ \t]*)(#{1,6}(?=\s)|>|(?:-{3,}|={3,}|\*{3,})[ \t]*$)")
 
 Clean = Callable[[str], str]
@@ -144,4 +145,5 @@ def _closing(items: Sequence[RecalledMemory], *, had_more: bool) -> str:
 
 def _harmless(text: str) -> str:
     """Return the text so that nothing in it is taken for a heading, a rule or the end of a fence."""
-    return _HEADING.sub(r"\1\\\2", escape_tag(RECALL_TAG, text.strip()))
+    lines = _BREAKS.sub("\n", text.strip())
+    return _HEADING.sub(r"\1\\\2", escape_tag(RECALL_TAG, lines))

@@ -1,9 +1,9 @@
 """What recall can be told: weights, strategies, shares, and presets for kinds of agents."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from math import isfinite
-from typing import Final, Literal, NoReturn, TypeAlias
+from typing import Final, Literal, NoReturn, TypeAlias, get_args
 
 from context_assembler.errors import InvalidParameterError
 from context_assembler.errors.base import did_you_mean
@@ -28,6 +28,10 @@ DEFAULT_SHARES: Final[Mapping[MemoryKind, float]] = {
 """Every other kind has the weight 1."""
 
 
+def _is_finite(given: object) -> bool:
+    return isinstance(given, int | float) and isfinite(given)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecallWeights:
     """How much each side of a candidate counts; only their proportion matters."""
@@ -38,7 +42,7 @@ class RecallWeights:
 
     def __post_init__(self) -> None:
         given = (self.relevance, self.recency, self.importance)
-        if not all(isfinite(weight) and weight >= 0 for weight in given) or not sum(given):
+        if not all(_is_finite(weight) and weight >= 0 for weight in given) or not sum(given):
             _refuse("weights", given, "must be 0 or more, and not all 0", "Pass such as 0.8.")
 
 
@@ -47,6 +51,15 @@ STRATEGY_WEIGHTS: Final[Mapping[RecallStrategy, RecallWeights]] = {
     "recent": RecallWeights(relevance=0.85, recency=0.1, importance=0.05),
     "important": RecallWeights(relevance=0.6, recency=0.05, importance=0.35),
 }
+
+
+_BOUNDS: Final = (
+    ("largest_share", 0.01, 1),
+    ("floor", 0, 1),
+    ("near_duplicate", 0.5, 1),
+    ("depth", 0, 8),
+    ("whole_tokens", 0, 1_000_000),
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -87,25 +100,37 @@ class RecallSettings:
     seconds_in_all: float = 5.0
 
     def __post_init__(self) -> None:
-        if isinstance(self.strategy, str) and self.strategy not in STRATEGY_WEIGHTS:
-            remedy = did_you_mean(self.strategy, STRATEGY_WEIGHTS, otherwise="Use one of these.")
-            listed = ", ".join(STRATEGY_WEIGHTS)
-            _refuse("strategy", self.strategy, f"must be one of {listed}", remedy)
+        if not callable(self.strategy):
+            _check_choice("strategy", self.strategy, STRATEGY_WEIGHTS)
+        _check_choice("order", self.order, get_args(RecallOrder))
+        _check_choice("times", self.times, get_args(RecallTimes))
+        if self.weights is not None:
+            _check_type("weights", self.weights, RecallWeights, "Pass RecallWeights(…), or None.")
+        _check_type("shares", self.shares, Mapping, "Pass such as {'code': 4}.")
         for kind, share in self.shares.items():
             share_of(check_kind(kind), share)
-        for name, least, most in (
-            ("largest_share", 0.01, 1),
-            ("floor", 0, 1),
-            ("near_duplicate", 0.5, 1),
-            ("depth", 0, 8),
-            ("whole_tokens", 0, 1_000_000),
-        ):
-            if not least <= getattr(self, name) <= most:
+        for name, least, most in _BOUNDS:
+            given = getattr(self, name)
+            if not _is_finite(given) or not least <= given <= most:
                 rule = f"must be from {least} to {most}"
-                _refuse(name, getattr(self, name), rule, "Choose a value between.")
+                _refuse(name, given, rule, "Choose a value between.")
         for name in ("half_life_hours", "seconds_per_source", "seconds_in_all"):
-            if not getattr(self, name) > 0:
-                _refuse(name, getattr(self, name), "must be more than 0", "Choose a larger one.")
+            given = getattr(self, name)
+            if not isinstance(given, int | float) or not given > 0:
+                _refuse(name, given, "must be more than 0", "Choose a larger one.")
+        for name in ("depth", "whole_tokens"):
+            _check_type(name, getattr(self, name), int, "Pass a whole number.")
+
+
+def _check_type(name: str, given: object, wanted: type, remedy: str) -> None:
+    if not isinstance(given, wanted):
+        _refuse(name, given, f"must be {wanted.__name__}", remedy)
+
+
+def _check_choice(name: str, given: object, choices: Collection[str]) -> None:
+    if not isinstance(given, str) or given not in choices:
+        remedy = did_you_mean(str(given), choices, otherwise="Use one of these.")
+        _refuse(name, given, f"must be one of {', '.join(choices)}", remedy)
 
 
 def share_of(kind: MemoryKind, share: float | str) -> tuple[float, float]:

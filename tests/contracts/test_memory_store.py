@@ -436,6 +436,7 @@ async def test_a_store_tells_what_it_holds(store: MemoryStore) -> None:
     stats = await store.stats()
 
     assert (empty.records, empty.newest_at, empty.vector_model) == (0, None, None)
+    assert empty.bytes == 0
     assert (stats.records, stats.vectors) == (2, 1)
     assert stats.by_kind == {"code": 1, "memories": 1}
     assert stats.by_namespace == {"": 1, "shop": 1}

@@ -231,7 +231,16 @@ def test_hostile_text_neither_leaves_its_entry_nor_closes_a_fence() -> None:
     assert [line for line in markdown.splitlines() if line.startswith("#")] == ["## Memories"]
 
 
-@given(st.text("#>-=* \n`<abc", max_size=60), st.sampled_from(list(KINDS)))
+@pytest.mark.parametrize("end", ["\n", "\r", "\r\n", "\v", "\f", "\x85", "\u2028", "\u2029"])
+def test_whatever_ends_a_line_no_heading_follows(end: str) -> None:
+    markdown = written(record(f"x{end}# Orders{end}---"))
+
+    assert "- x\n  \\# Orders\n  \\---" in markdown
+
+
+@given(
+    st.text("#>-=* \n\r\v\f\x1d\x85\u2028\u2029`<abc", max_size=60), st.sampled_from(list(KINDS))
+)
 def test_no_text_makes_a_heading_of_its_own(text: str, kind: str) -> None:
     markdown = written(MemoryRecord(text=text, kind=kind, id="x", created_at=NOW))  # type: ignore[arg-type] # pyright: ignore[reportArgumentType]
 
