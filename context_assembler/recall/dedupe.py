@@ -88,7 +88,9 @@ def _result(ranked: Sequence[Candidate], standing_for: dict[int, tuple[int, str]
         found_in[best] += ranked[worse].found_in
     return Deduplicated(
         candidates=tuple(
-            replace(ranked[at], found_in=tuple(dict.fromkeys(names)))
+            ranked[at]
+            if len(names) == len(ranked[at].found_in)
+            else replace(ranked[at], found_in=tuple(dict.fromkeys(names)))
             for at, names in found_in.items()
         ),
         duplicates=tuple((ranked[at], reason) for at, (_, reason) in sorted(standing_for.items())),
