@@ -28,6 +28,7 @@ class _Settled:
         change_seqs: The numbers of its notes of tool changes, left out or not.
         known_messages: Those of the last step that may come again, to be the same objects then.
         lineage: One object for all that grew from one beginning.
+        leaves_open: Whether a private key that was masked at its end may go on behind it.
         earlier: Shorter ones that this grew from, the newest last, to go back to.
     """
 
@@ -40,6 +41,7 @@ class _Settled:
     change_seqs: tuple[int, ...] = ()
     known_messages: tuple[Message, ...] = ()
     lineage: object = field(default_factory=object)
+    leaves_open: bool = False
     earlier: tuple["_Settled", ...] = ()
 
     @property
@@ -99,6 +101,7 @@ class _Settled:
             event_count=self.event_count + len(events),
             last_event=events[-1],
             change_seqs=(*self.change_seqs, *(m.seq for m in worked.messages if is_change(m))),
+            leaves_open=worked.leaves_open,
             earlier=self._with_this_among_earlier(),
         )
 
@@ -183,7 +186,9 @@ def _go_on(
         return replace(
             settled.history, settled_count=len(settled.history.messages), lineage=settled.lineage
         )
-    worked = work_out(rest, settled.way, is_beginning=not settled.event_count)
+    worked = work_out(
+        rest, settled.way, is_beginning=not settled.event_count, is_open=settled.leaves_open
+    )
     if not settled.is_paired_without(worked.messages):
         return None
     open_part = _reuse(worked.history, settled)
@@ -199,7 +204,13 @@ def _settle_more(settled: _Settled, events: Sequence[SessionEvent], *, keeps_ope
     if not place:
         return settled
     is_beginning = not settled.event_count
-    worked = work_out(rest[:place], settled.way, is_beginning=is_beginning, is_end=False)
+    worked = work_out(
+        rest[:place],
+        settled.way,
+        is_beginning=is_beginning,
+        is_end=False,
+        is_open=settled.leaves_open,
+    )
     history = _reuse(worked.history, settled)
     is_due = ends_due(history.messages if is_beginning else (BEFORE, *history.messages))
     if not is_due or not settled.is_paired_without(worked.messages):

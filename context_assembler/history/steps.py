@@ -90,10 +90,14 @@ class History:
 
 
 class Worked(NamedTuple):
-    """What the steps made of events: the history, and the messages before they were repaired."""
+    """What the steps made of events: the history, and the messages before they were repaired.
+
+    `leaves_open`: whether a private key that was masked at the end may go on in what follows.
+    """
 
     history: History
     messages: tuple[Message, ...]
+    leaves_open: bool = False
 
 
 def work_out(
@@ -102,6 +106,7 @@ def work_out(
     *,
     is_beginning: bool = True,
     is_end: bool = True,
+    is_open: bool = False,
 ) -> Worked:
     """Take every step from events to a valid history.
 
@@ -109,6 +114,7 @@ def work_out(
         is_beginning: Whether the session begins with these events; else they follow others, behind
             which an answer is due.
         is_end: Whether it ends with them; else nothing is done about how they end.
+        is_open: Whether a private key that was masked before them may go on in them.
     """
     reader = way.reader
     transformer = MessageTransformer(
@@ -116,23 +122,24 @@ def work_out(
     )
     transformed = transformer.transform(events)
     current, left_out = way.tools.leave_out_old(transformed.messages)
-    masked, masked_rows = way.masker.mask_messages(current)
     before = () if is_beginning else (BEFORE,)
     behind = () if is_end else (_BEHIND,)
     repaired = repair_history(
-        (*before, *masked, *behind),
+        (*before, *current, *behind),
         accepts_prefill=reader.limits.supports("prefill"),
         provider=reader.provider,
     )
     end = len(repaired.messages) - len(behind)
+    # Behind the repair: what hides a secret is cleaned away there, and what it was cut into joined.
+    masked = way.masker.mask_messages(repaired.messages[len(before) : end], is_open=is_open)
     capped, capped_rows = cap_entries(
-        repaired.messages[len(before) : end],
+        masked.messages,
         caps=way.caps,
         count_text=counter_for(reader.limits).count_text,
     )
     history = History(
         messages=capped,
         leading_system=transformed.leading_system,
-        rows=(transformed.entries, left_out, masked_rows, repaired.entries, capped_rows),
+        rows=(transformed.entries, left_out, repaired.entries, masked.rows, capped_rows),
     )
-    return Worked(history, transformed.messages)
+    return Worked(history, transformed.messages, masked.leaves_open)

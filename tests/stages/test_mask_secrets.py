@@ -43,7 +43,7 @@ def test_secrets_are_masked_in_the_chosen_places_alone(
 ) -> None:
     messages = [asked(), call(), result("nothing", f"found {KEY} and {KEY}")]
 
-    masked, rows = SecretMasker(places).mask_messages(messages)
+    masked, rows, _ = SecretMasker(places).mask_messages(messages)
 
     assert [row.id for row in rows] == masked_ids
     for before, after in zip(messages, masked, strict=True):
@@ -52,7 +52,7 @@ def test_secrets_are_masked_in_the_chosen_places_alone(
 
 
 def test_the_row_says_how_many_and_of_what_kind() -> None:
-    _, [row] = SecretMasker(["tool_results"]).mask_messages([result(f"{KEY} {KEY}")])
+    _, [row], _ = SecretMasker(["tool_results"]).mask_messages([result(f"{KEY} {KEY}")])
 
     assert (row.decision, row.rule) == ("repaired", "secrets.masked")
     assert row.reason == "2 secrets were masked (AWS Access Key)."

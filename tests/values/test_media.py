@@ -34,6 +34,10 @@ NAMES: dict[str, tuple[MediaSource, str]] = {
     "a URL on two lines": (UrlSource(url="https://x/\n y"), "https://x/ y"),
     "a file": (FileIdSource(provider="openai", file_id="file-1"), "openai file file-1"),
     "nothing": (UrlSource(url=" "), "unnamed"),
+    "an address with a password": (
+        UrlSource(url="https://me:pw@12@example.com/@a.png"),
+        "https://example.com/@a.png",
+    ),
 }
 
 INLINE: dict[str, tuple[MediaSource, tuple[str, str]]] = {

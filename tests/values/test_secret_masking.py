@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from context_assembler.errors import MissingExtraError
 from context_assembler.values.texts import secret_masking
 from context_assembler.values.texts.secret_masking import find_secrets, mask_secrets
+from context_assembler.values.texts.secret_signs import may_hold_secret
 
 # Put together here, so that nobody takes this file for a leak.
 SECRETS = {
@@ -52,6 +53,21 @@ def test_a_secret_is_masked_whole_wherever_it_stands(kind: str, secret: str, aro
 )
 def test_the_secret_goes_and_what_it_belongs_to_stays(text: str, expected: str) -> None:
     assert mask_secrets(text).text == expected
+
+
+@pytest.mark.parametrize(("kind", "secret"), SECRETS.items(), ids=SECRETS)
+def test_what_cleaning_takes_away_hides_no_secret(kind: str, secret: str) -> None:
+    hidden = f"use {secret[:8]}\0{secret[8:]} today"
+    wide = secret.encode("utf-16-le").decode()
+
+    assert mask_secrets(hidden).text == f"use [masked: {kind}] today"
+    assert mask_secrets(wide).text == f"[masked: {kind}]"
+    assert may_hold_secret(hidden)
+    assert may_hold_secret(wide)
+
+
+def test_a_text_without_secrets_is_not_cleaned() -> None:
+    assert mask_secrets("a\0b\ud800").text == "a\0b\ud800"
 
 
 def test_a_private_key_is_masked_from_its_first_line_to_its_last() -> None:

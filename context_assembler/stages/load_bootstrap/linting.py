@@ -13,6 +13,7 @@ from context_assembler.stages.load_bootstrap.file_opening import read_source
 from context_assembler.stages.load_bootstrap.templates import render_bootstrap
 from context_assembler.values.parts import Json
 from context_assembler.values.prompt import BootstrapFile
+from context_assembler.values.texts.cleaning import clean_text
 from context_assembler.values.texts.secret_masking import find_secrets
 from context_assembler.values.texts.suspicious_text import find_suspicions
 
@@ -186,7 +187,7 @@ def _lint_text(text: str, where: str) -> Iterator[Finding]:
             line=suspicion.line,
         )
     try:
-        secrets = find_secrets(text)
+        secrets = find_secrets(clean_text(text))
     except MissingExtraError as error:
         message = f"secrets were not looked for: {error.remedy}"
         yield Finding(level="note", rule="text.secret", message=message)

@@ -1,5 +1,6 @@
 """Images and documents as providers take them: types, limits, and words for what is left out."""
 
+import re
 from dataclasses import dataclass
 from typing import Final, assert_never
 
@@ -25,6 +26,7 @@ from context_assembler.values.texts.cleaning import clean_text
 
 _FETCHED: Final = ("https", "http")
 _MAX_NAME_CHARS: Final = 80
+_LOGIN: Final = re.compile(r"(?<=://)[^/?#\s]*@")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -204,12 +206,12 @@ def left_out(kind: str, source: MediaSource, *, reason: str) -> str:
 
 
 def name_source(source: MediaSource) -> str:
-    """Return a short name of where bytes come from, never the bytes."""
+    """Return a short name of where bytes come from, never the bytes, nor who may fetch them."""
     match source:
         case Base64Source(media_type=media_type):
             name = media_type
         case UrlSource(url=url):
-            name = url
+            name = _LOGIN.sub("", url)
         case FileIdSource(provider=provider, file_id=file_id):
             name = f"{provider} file {file_id}"
         case _:

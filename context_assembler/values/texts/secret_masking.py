@@ -7,6 +7,7 @@ from functools import cache
 from typing import Any, Final
 
 from context_assembler.errors import MissingExtraError
+from context_assembler.values.texts.cleaning import clean_text
 from context_assembler.values.texts.secret_settings import SETTING_KIND, find_given_secrets
 from context_assembler.values.texts.secret_signs import KINDS_WITH_SIGN, kinds_to_seek
 
@@ -28,16 +29,19 @@ _DETECTORS: Final = (
     "Telegram Bot Token",
     "Twilio API Key",
 )
-# Their groups hold a kind of token, not the secret.
 _LINE: Final = "[masked: "
-_MOST_PASSES: Final = 4
+MOST_PASSES: Final = 4
+"""How often a text is searched: one secret may have hidden where the next one begins."""
 
+PRIVATE_KEY: Final = "Private Key"
+
+# Their groups hold a kind of token, not the secret.
 _WHOLE_MATCHES: Final = frozenset({"GitHub Token", "GitLab Token"})
 
 # What detect-secrets 1.5 does not know, or finds only a part of. The last group is the secret.
 _OWN_PATTERNS: Final[tuple[tuple[str, str], ...]] = (
     (
-        "Private Key",
+        PRIVATE_KEY,
         r"""(?x) -----BEGIN[ ](?:[A-Z0-9]+[ ]){0,4}PRIVATE[ ]KEY(?:[ ]BLOCK)?-----
         [^-]{0,20000} (?:-----END[ ][A-Z0-9 ]{0,40}-----)?""",
     ),
@@ -108,20 +112,23 @@ def find_secrets(text: str) -> list[Secret]:
 def mask_secrets(text: str) -> MaskedText:
     """Return the text with a line of its kind in place of every secret; twice is as once.
 
+    What cleaning takes away hides nothing: a text with secrets is returned clean.
+
     Raises:
         MissingExtraError: detect-secrets is not installed.
     """
-    kinds: list[str] = []
-    for _ in range(_MOST_PASSES):  # one secret may have hidden where the next one begins
-        secrets = find_secrets(text)
+    told, kinds = clean_text(text), list[str]()
+    for _ in range(MOST_PASSES):
+        secrets = find_secrets(told)
         if not secrets:
             break
-        text = _put_lines(text, secrets)
+        told = put_lines(told, secrets)
         kinds += (secret.kind for secret in secrets)
-    return MaskedText(text=text, kinds=tuple(kinds))
+    return MaskedText(text=told if kinds else text, kinds=tuple(kinds))
 
 
-def _put_lines(text: str, secrets: Iterable[Secret]) -> str:
+def put_lines(text: str, secrets: Iterable[Secret]) -> str:
+    """Return the text with a line in place of each of these secrets, which stand in order."""
     pieces: list[str] = []
     done = 0
     for secret in secrets:

@@ -11,6 +11,7 @@ from importlib import import_module
 from string import ascii_letters, digits
 from typing import Final
 
+from context_assembler.values.texts.cleaning import clean_text
 from context_assembler.values.texts.secret_settings import SETTING_KIND, may_give_secret
 
 SIGNS_BY_KIND: Final[Mapping[str, tuple[str, ...]]] = {
@@ -84,6 +85,7 @@ _KNOWN_VERSIONS: Final = frozenset({"1.5.0"})
 
 def may_hold_secret(text: str) -> bool:
     """Whether it is worth looking for secrets, which takes several times as long as this."""
+    text = clean_text(text)
     folded = text.casefold()
     if _holds_any(folded, _SIGNS_WITHOUT_RUN) or may_give_secret(folded):
         return True
