@@ -10,6 +10,7 @@ import shlex
 import subprocess
 import sys
 import tomllib
+from codeop import CommandCompiler
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -25,6 +26,7 @@ ROOT = Path(__file__).parents[1]
 PAGES = sorted(
     [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), *(ROOT / "tests" / "samples").glob("*.md")]
 )
+TUTORIALS = [page for page in PAGES if page.name.startswith("tutorial")]
 TEXT_LANGUAGES = ("", "text", "markdown", "diff", "jinja2")
 CHECKS: dict[str, Callable[[str], object]] = {
     "json": json.loads,
@@ -104,6 +106,21 @@ def test_python_blocks_run(page: Path, provider: ProviderServer) -> None:
     run_blocks(page)
 
     assert not provider.refusals
+
+
+@pytest.mark.parametrize("page", TUTORIALS, ids=[page.name for page in TUTORIALS])
+def test_the_blocks_of_a_tutorial_can_be_pasted_into_a_prompt(page: Path) -> None:
+    """The prompt of `python -m asyncio` takes a blank line for the end of what is indented."""
+    compile_command = CommandCompiler()
+    compile_command.compiler.flags |= TOP_LEVEL_AWAIT
+    waiting: list[str] = []
+    for block in blocks_of(page):
+        for line in f"{block.text}\n".split("\n") if block.language == "python" else ():
+            waiting.append(line)
+            if compile_command("\n".join(waiting), str(page)) is not None:
+                waiting.clear()
+
+    assert waiting == []
 
 
 @every_page("console")
