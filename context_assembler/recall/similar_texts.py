@@ -20,6 +20,9 @@ _MOST_IN_BAND: Final = 64  # of more texts that share a band, each is paired wit
 _PAIRS_AT_ONCE: Final = 20_000
 _LEAST_SHARE: Final = 0.05
 
+_MOST_KNOWN: Final = 4_096  # signatures of a kilobyte each
+_KNOWN: Final[dict[str, Any]] = {}
+
 _SHINGLE_CHARS: Final = 5
 _SAMPLED: Final = 8  # one shingle of so many
 _CROWD: Final = 400  # a shingle in more texts says nothing
@@ -57,7 +60,7 @@ def _pairs_that_look_alike(texts: Sequence[str], *, least: float) -> Iterator[tu
 
 def signed_pairs(numpy: Any, texts: Sequence[str], *, least: float) -> Iterator[tuple[int, int]]:
     """Yield the pairs whose signatures have a band in common and are not too different."""
-    signatures = sign_texts(numpy, texts)
+    signatures = _signatures_of(numpy, texts)
     lefts, rights = _pairs_in_bands(numpy, signatures)
     bound = _least_share(least)
     for start in range(0, len(lefts), _PAIRS_AT_ONCE):
@@ -65,6 +68,20 @@ def signed_pairs(numpy: Any, texts: Sequence[str], *, least: float) -> Iterator[
         shares = shares_in_common(numpy, signatures[left], signatures[right])
         chosen = shares >= bound
         yield from zip(left[chosen].tolist(), right[chosen].tolist(), strict=True)
+
+
+def _signatures_of(numpy: Any, texts: Sequence[str]) -> Any:
+    """Return a row for each text; what one recall compares the next one often compares again."""
+    if len(texts) > _MOST_KNOWN:
+        return sign_texts(numpy, texts)
+    row_by_text = {text: row for text in texts if (row := _KNOWN.get(text)) is not None}
+    unknown = [text for text in dict.fromkeys(texts) if text not in row_by_text]
+    found = dict(zip(unknown, sign_texts(numpy, unknown), strict=True))
+    if len(_KNOWN) + len(found) > _MOST_KNOWN:
+        _KNOWN.clear()
+    _KNOWN.update(found)
+    row_by_text |= found
+    return numpy.stack([row_by_text[text] for text in texts])
 
 
 def _least_share(least: float) -> float:

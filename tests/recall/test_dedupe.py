@@ -205,6 +205,20 @@ def test_hardly_a_pair_is_missed_and_none_is_wrong(letters: str, chars: int) -> 
     assert len(found) >= 0.97 * len(exact)
 
 
+def test_what_was_compared_before_makes_no_difference(monkeypatch: pytest.MonkeyPatch) -> None:
+    chance = random.Random(3)
+    texts = ["".join(chance.choices(string.ascii_lowercase + " ", k=200)) for _ in range(150)]
+    texts += [changed(chance, text, 3, string.ascii_lowercase) for text in texts[:50]]
+    other = chance.sample(texts, len(texts))
+    expected = similar_pairs(texts, least=0.9)
+    assert len(expected) >= 49
+
+    for most in (4_096, 150, 210):  # all are known, too many at once, some are let go
+        monkeypatch.setattr(similar_texts, "_MOST_KNOWN", most)
+        similar_pairs(other[:120], least=0.9)
+        assert similar_pairs(texts, least=0.9) == expected
+
+
 def test_of_a_crowd_that_says_one_thing_one_stays() -> None:
     crowd = [candidate(record(f"{TEXT} ({at:03})", id=str(at)), score=at) for at in range(400)]
 
