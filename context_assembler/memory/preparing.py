@@ -2,7 +2,7 @@
 
 import unicodedata
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import lru_cache
 from hashlib import blake2b, sha256
@@ -12,7 +12,7 @@ from context_assembler.values.codec import dump_json
 from context_assembler.values.json_shapes import is_array, is_object
 from context_assembler.values.memories.codec import encode_details
 from context_assembler.values.memories.kinds import KINDS
-from context_assembler.values.memories.records import MemoryRecord
+from context_assembler.values.memories.records import MAX_ID_CHARS, MemoryRecord
 from context_assembler.values.parts import Json
 from context_assembler.values.texts.cleaning import clean_object, clean_text
 from context_assembler.values.texts.secret_masking import MaskedText, mask_secrets
@@ -30,7 +30,8 @@ class PreparedRecord:
     """A record as it is kept.
 
     Attributes:
-        record: As it was given: `memory_id`, `text` and `details` are what is kept of it.
+        record: As it was given, its author apart: `memory_id`, `text` and `details` are what is
+            kept of it.
         line: What it stands in a row in; `None` where in nothing.
         digest: Equal where two records say the same; `None` where that does not matter.
     """
@@ -60,6 +61,7 @@ def prepare_record(
     is_cleaned = text is not record.text
     if masks_secrets:
         text = _mask_text(text, kinds)
+        record = _mask_author(record, kinds)
     details: dict[str, Json] = encode_details(record, where=where)
     if details:
         cleaned = clean_object(details)
@@ -105,6 +107,12 @@ def _mask_text(text: str, kinds: list[str]) -> str:
     masked = mask_secrets(text)
     kinds += masked.kinds
     return masked.text
+
+
+def _mask_author(record: MemoryRecord, kinds: list[str]) -> MemoryRecord:
+    if not record.author or not may_hold_secret(record.author):
+        return record
+    return replace(record, author=_mask_text(record.author, kinds)[:MAX_ID_CHARS])
 
 
 def _mask_value(value: Json, kinds: list[str]) -> Json:

@@ -14,6 +14,7 @@ from context_assembler.memory_assembler.opening import OpenSources, SourcesArgum
 from context_assembler.memory_assembler.premortems import recall_premortem
 from context_assembler.memory_assembler.ranking import RankedMemories, rank_memories
 from context_assembler.memory_assembler.recalling import Recalling
+from context_assembler.memory_assembler.task_above import compress_below, tell_task, update_below
 from context_assembler.memory_assembler.writing import Memorable, forget_memories, remember_records
 from context_assembler.ports import Clock, Embed, TokenCounter
 from context_assembler.recall.ask_sources import Sleep
@@ -21,7 +22,6 @@ from context_assembler.recall.compress import Condense
 from context_assembler.recall.fit_budget import CountText
 from context_assembler.recall.premortem import PremortemContext
 from context_assembler.recall.read_signals import read_signals
-from context_assembler.recall.task_path import write_task_path
 from context_assembler.tokens.bpe import count_bpe
 from context_assembler.values.memories.records import (
     NO_FILTERS,
@@ -118,7 +118,7 @@ class MemoryAssembler:
             settings=settings,
             counter=counter,
         )
-        return ranked.within(max_tokens)[0]
+        return (await ranked.within(max_tokens))[0]
 
     async def rank(
         self,
@@ -164,15 +164,9 @@ class MemoryAssembler:
         """
         check_number("max_tokens", max_tokens)
         await self._open.enter()
+        recall = self._recalling(None, limit=MAX_LIMIT, max_tokens=max_tokens)
         return await recall_premortem(
-            self._sources,
-            domain,
-            strategy,
-            filters,
-            settings=self.settings,
-            sleep=self._sleep,
-            max_tokens=max_tokens,
-            count_text=self._count,
+            recall, self._sources, domain, strategy, filters, sleep=self._sleep
         )
 
     async def assemble_stack(
@@ -194,12 +188,13 @@ class MemoryAssembler:
             InvalidParameterError: A number is out of its range.
         """
         check_number("max_tokens", max_tokens)
-        task = write_task_path(stack, max_tokens=max_tokens, count_text=self._count)
+        recall = self._recalling(None, limit=limit, max_tokens=max_tokens)
+        task, room_tokens = tell_task(recall, stack)
         recalled = await self.assemble_context(
             "" if stack.current is None else stack.current.goal,
             context_types=context_types,
             limit=limit,
-            max_tokens=max(max_tokens - self._count(f"{task.markdown}\n\n"), 1),
+            max_tokens=room_tokens,
             filters=filters,
         )
         return join_task_path(task, recalled, max_tokens=max_tokens, count_text=self._count)
@@ -215,7 +210,7 @@ class MemoryAssembler:
         """Return the context with something that just happened; no source is asked again.
 
         What happened is ranked by the words it shares with the context's query, and takes the place
-        of what ranks lower where there is no room for both.
+        of what ranks lower where there is no room for both. The way to the current goal stays.
 
         Args:
             event: A record, or the text of an event.
@@ -225,9 +220,8 @@ class MemoryAssembler:
         """
         check_number("limit", limit, most=MAX_LIMIT)
         check_number("max_tokens", max_tokens)
-        return self._recalling(context.signals, limit=limit, max_tokens=max_tokens).update(
-            context, event
-        )
+        recall = self._recalling(context.signals, limit=limit, max_tokens=max_tokens)
+        return update_below(recall, context, event)
 
     async def compress(
         self,
@@ -238,6 +232,8 @@ class MemoryAssembler:
     ) -> FormattedContext:
         """Return the context in at most so many tokens: the lowest scores are cut to a third first.
 
+        Above them, the way to the current goal stays as long as it fits.
+
         Args:
             summarizer: Says a text in at most so many tokens; without it texts are cut.
 
@@ -246,7 +242,7 @@ class MemoryAssembler:
         """
         check_number("target_tokens", target_tokens)
         recall = self._recalling(context.signals, limit=MAX_LIMIT, max_tokens=target_tokens)
-        return await recall.compress(context, condense=summarizer)
+        return await compress_below(recall, context, condense=summarizer)
 
     async def remember(self, records: Memorable) -> list[Remembered]:
         """Keep records, or texts, in the first source that keeps any; return what became of each.

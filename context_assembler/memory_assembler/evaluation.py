@@ -47,7 +47,7 @@ async def evaluate_recall(
             limit=MAX_LIMIT,
             filters=NO_FILTERS if namespace is None else MemoryFilters(namespaces=(namespace,)),
         )
-        return ranked.within(*budgets)
+        return await ranked.within(*budgets)
 
     for budget in budgets_tokens:
         check_number("budgets_tokens", budget)

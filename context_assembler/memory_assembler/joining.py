@@ -16,13 +16,13 @@ def join_task_path(
     task: TaskPath, recalled: FormattedContext, *, max_tokens: int, count_text: CountText
 ) -> FormattedContext:
     """Return where the agent stands above what was recalled; alone where both do not fit."""
-    pieces = [piece for piece in (task.markdown.rstrip(), recalled.markdown) if piece]
-    joined = "\n\n".join(pieces)
+    alone = task.markdown.rstrip()
+    joined = "\n\n".join(piece for piece in (alone, recalled.markdown) if piece)
     token_count = count_text(joined)
+    recalled = replace(recalled, task_path=alone)
     ran_out = recalled.budget_exceeded or task.left_out > 0
     if token_count <= max_tokens:
         return replace(recalled, markdown=joined, token_count=token_count, budget_exceeded=ran_out)
-    alone = task.markdown.rstrip()
     return replace(
         recalled,
         markdown=alone,

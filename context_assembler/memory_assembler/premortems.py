@@ -8,9 +8,10 @@ from typing import Final, Protocol, runtime_checkable
 from context_assembler.memory_assembler.arguments import check_words
 from context_assembler.memory_assembler.deadlines import Deadline, deadline_of
 from context_assembler.memory_assembler.joining import fit_premortem
+from context_assembler.memory_assembler.recalling import Recalling
+from context_assembler.memory_assembler.showing import show_records, show_text
 from context_assembler.ports import MemorySource
 from context_assembler.recall.ask_sources import Sleep
-from context_assembler.recall.fit_budget import CountText
 from context_assembler.recall.premortem import PremortemContext, is_of_domain, premortem_lines
 from context_assembler.recall.sieve_answers import Sieved, sieve_hits, sieve_records
 from context_assembler.values.foreign_errors import tell_problem
@@ -21,7 +22,6 @@ from context_assembler.values.memories.records import (
     MemoryRecord,
 )
 from context_assembler.values.recall import SourceState
-from context_assembler.values.recall_settings import RecallSettings
 
 _LESSONS: Final = 1_000
 _LESSON_KINDS: Final[tuple[MemoryKind, ...]] = ("experiences", "values", "patterns")
@@ -50,15 +50,13 @@ class _Lessons:
 
 
 async def recall_premortem(
+    recall: Recalling,
     sources: Mapping[str, MemorySource],
     domain: str,
     strategy: str | None,
     filters: MemoryFilters,
     *,
-    settings: RecallSettings,
     sleep: Sleep,
-    max_tokens: int,
-    count_text: CountText,
 ) -> PremortemContext:
     """Return what the sources teach of a domain; one that fails or is late costs its part alone.
 
@@ -68,24 +66,25 @@ async def recall_premortem(
         InvalidParameterError: The domain says nothing.
     """
     check_words("domain", domain)
-    async with deadline_of(settings, sleep=sleep) as deadline:
+    async with deadline_of(recall.settings, sleep=sleep) as deadline:
         groups = await asyncio.gather(
             *(_ask(source, domain, filters, deadline) for source in sources.values())
         )
     by_name = dict(zip(sources, groups, strict=True))
     records = {(r.id, r.text): r for group in groups for r in group.records}.values()
     known = [r for r in records if is_of_domain(r, domain=domain, strategy=strategy)]
+    shown, notes = show_records(known, masks_secrets=recall.masks_secrets)
     fitted = fit_premortem(
-        premortem_lines(known),
-        domain=domain,
-        strategy=strategy,
-        max_tokens=max_tokens,
-        count_text=count_text,
+        premortem_lines(shown),
+        domain=show_text(domain, masks_secrets=recall.masks_secrets),
+        strategy=strategy and show_text(strategy, masks_secrets=recall.masks_secrets),
+        max_tokens=recall.max_tokens,
+        count_text=recall.count,
     )
     return replace(
         fitted,
         source_status={name: group.state for name, group in by_name.items()},
-        source_notes={name: group.note for name, group in by_name.items() if group.note},
+        source_notes=notes | {name: group.note for name, group in by_name.items() if group.note},
     )
 
 

@@ -2,11 +2,13 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
 from context_assembler.memory_assembler.asking import make_asks, place_query, walk_from
 from context_assembler.memory_assembler.deadlines import deadline_of
 from context_assembler.memory_assembler.recalling import Recalling
 from context_assembler.memory_assembler.rereading import read_again
+from context_assembler.memory_assembler.thinking import chars_of, think
 from context_assembler.ports import Embed, MemorySource
 from context_assembler.recall.ask_sources import Sleep, ask_sources
 from context_assembler.values.memories.kinds import MemoryKind
@@ -24,11 +26,13 @@ class RankedMemories:
     states: Mapping[str, SourceState]
     notes: Mapping[str, str]
 
-    def within(self, *budgets_tokens: int) -> list[FormattedContext]:
+    async def within(self, *budgets_tokens: int) -> list[FormattedContext]:
         """Return what is shown of them in each of the budgets."""
-        once = self.recall.told_once(self.candidates)
+        show = partial(self.recall.show, self.candidates, max_tokens=max(budgets_tokens, default=1))
+        shown = await think(show, chars=chars_of(c.record for c in self.candidates))
+        below, states, notes = self.below, self.states, self.notes
         return [
-            replace(self.recall, max_tokens=budget).shape(once, self.below, self.states, self.notes)
+            replace(self.recall, max_tokens=budget).shape(shown, below, states, notes)
             for budget in budgets_tokens
         ]
 
@@ -55,7 +59,8 @@ async def rank_memories(
             all_over=deadline.all_over,
         )
         answers = await read_again(answers, embed, vector, deadline=deadline)
-        ranked, below, states = recall.rank(answers)
+        records = (hit.record for answer in answers for hit in answer.hits)
+        ranked, below, states = await think(partial(recall.rank, answers), chars=chars_of(records))
         walk = (sources, ranked, filters)
         related = await walk_from(*walk, depth=settings.depth, deadline=deadline)
     notes |= {answer.source: answer.reason for answer in answers if answer.reason}

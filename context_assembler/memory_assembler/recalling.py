@@ -5,15 +5,15 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Final
 
-from context_assembler.memory.preparing import may_hold_secret
 from context_assembler.memory_assembler.joining import with_compressed
+from context_assembler.memory_assembler.showing import Shown, chars_within, show_once
 from context_assembler.recall.compress import Condense, compress_items
-from context_assembler.recall.dedupe import Deduplicated, dedupe
 from context_assembler.recall.explain import explain_recall
 from context_assembler.recall.fit_budget import BudgetRules, CountText, fit_budget
 from context_assembler.recall.format_items import make_layout
 from context_assembler.recall.rank import rank_candidates
 from context_assembler.recall.score import score_answer
+from context_assembler.values.memories.identities import identified
 from context_assembler.values.memories.records import MemoryRecord
 from context_assembler.values.recall import (
     Candidate,
@@ -24,8 +24,6 @@ from context_assembler.values.recall import (
     SourceState,
 )
 from context_assembler.values.recall_settings import RecallSettings
-from context_assembler.values.texts.cleaning import clean_text
-from context_assembler.values.texts.secret_masking import mask_secrets
 
 JUST_NOW: Final = "just now"
 MISSING_SHARE: Final = 0.1  # of the budget, for naming the sources that could not answer
@@ -74,16 +72,18 @@ class Recalling:
         )
         return ranked, below, states
 
-    def told_once(self, candidates: Sequence[Candidate]) -> Deduplicated:
-        """Return the candidates as they may be shown, each thing once."""
-        return dedupe(
-            [self._shown(candidate) for candidate in candidates],
+    def show(self, candidates: Sequence[Candidate], *, max_tokens: int) -> Shown:
+        """Return the candidates as they may be shown within budgets of at most so many tokens."""
+        return show_once(
+            candidates,
             near_duplicate=self.settings.near_duplicate,
+            masks_secrets=self.masks_secrets,
+            most_chars=chars_within(max_tokens),
         )
 
     def shape(
         self,
-        once: Deduplicated,
+        choice: Shown,
         below: Sequence[Candidate],
         states: Mapping[str, SourceState],
         notes: Mapping[str, str],
@@ -97,7 +97,8 @@ class Recalling:
             largest_share=self.settings.largest_share,
             whole_tokens=self.settings.whole_tokens,
         )
-        fitted = fit_budget(once.candidates, rules=rules, layout=layout, count_text=self.count)
+        candidates = choice.once.candidates
+        fitted = fit_budget(candidates, rules=rules, layout=layout, count_text=self.count)
         low = [(candidate, "it is below the floor of relevance") for candidate in below]
         return FormattedContext(
             markdown=fitted.markdown,
@@ -105,11 +106,11 @@ class Recalling:
             token_count=fitted.token_count,
             sources_used=tuple(dict.fromkeys(shown.source for shown in fitted.items)),
             source_status=dict(states),
-            source_notes=dict(notes),
+            source_notes={**notes, **choice.notes},
             budget_exceeded=fitted.ran_out_of_room,
             truncated_items=tuple(shown.record.id for shown in fitted.items if shown.is_truncated),
             explanations=explain_recall(
-                once.candidates, fitted.items, [*once.duplicates, *fitted.left_out, *low]
+                candidates, fitted.items, [*choice.left_out, *fitted.left_out, *low]
             ),
             signals=self.signals,
         )
@@ -135,6 +136,7 @@ class Recalling:
         record = event
         if isinstance(record, str):
             record = MemoryRecord(text=record, kind="events", created_at=self.now)
+        record = identified(record)
         had = [
             Candidate(
                 record=shown.record,
@@ -143,6 +145,7 @@ class Recalling:
                 score=shown.score,
                 scores=shown.scores,
                 found_in=shown.found_in,
+                is_beginning=shown.is_beginning,
             )
             for at, shown in enumerate(context.items)
         ]
@@ -161,8 +164,8 @@ class Recalling:
         [ranked] = rank_candidates(
             [fresh], settings=self.settings, has_query=bool(terms), now=self.now
         )
-        once = self.told_once([*had, ranked])
-        updated = self.shape(once, (), context.source_status, context.source_notes)
+        choice = self.show([*had, ranked], max_tokens=self.max_tokens)
+        updated = self.shape(choice, (), context.source_status, context.source_notes)
         known = {(row.source, row.memory_id) for row in updated.explanations}
         earlier = (row for row in context.explanations if (row.source, row.memory_id) not in known)
         return replace(updated, explanations=(*updated.explanations, *earlier))
@@ -176,12 +179,3 @@ class Recalling:
             times=self.settings.times,
             fits=lambda sentence: self.count(sentence) <= most_tokens,
         )
-
-    def _shown(self, candidate: Candidate) -> Candidate:
-        """Return the candidate with a text that may be shown."""
-        text = clean_text(candidate.record.text)
-        if self.masks_secrets and may_hold_secret(text):
-            text = mask_secrets(text).text
-        if text == candidate.record.text:
-            return candidate
-        return replace(candidate, record=replace(candidate.record, text=text))

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Final
 
 from context_assembler.recall.cutting import cut_text
 from context_assembler.values.memories.identities import reference_of
@@ -10,6 +11,9 @@ from context_assembler.values.recall import Candidate, Layout, RecalledMemory
 from context_assembler.values.recall_settings import share_of
 
 CountText = Callable[[str], int]
+
+CHARS_PER_TOKEN: Final = 16
+"""So many characters are in no token of a text, on the average."""
 
 _OVER_LIMIT = "the limit of items was reached"
 _BLANK = "it says nothing"
@@ -107,6 +111,7 @@ class _Packing:
     open_headers: set[str] = field(default_factory=set[str])
     header_tokens: dict[str, int] = field(default_factory=dict[str, int])
     whole_tokens: dict[int, int] = field(default_factory=dict[int, int])  # by rank, as told once
+    cut: dict[int, tuple[str, int]] = field(default_factory=dict[int, tuple[str, int]])
 
     def take_within(
         self, ranked: Sequence[Candidate], rooms: Mapping[MemoryKind, int]
@@ -190,22 +195,27 @@ class _Packing:
             scores=candidate.scores,
             found_in=candidate.found_in,
             is_truncated=text != record.text,
+            is_beginning=candidate.is_beginning,
         )
         return above + tokens
 
     def _within(self, cap: int, rank: int, candidate: Candidate) -> tuple[str, int]:
         """Return the text, cut to the cap where it takes more, and its tokens; empty for neither."""
         text = candidate.record.text
-        if rank not in self.whole_tokens:
-            self.whole_tokens[rank] = self._entry_tokens(candidate, text)
-        if self.whole_tokens[rank] <= max(cap, self.rules.whole_tokens):
-            return text, self.whole_tokens[rank]
-        text = cut_text(
-            text,
-            fits=lambda shorter: self._entry_tokens(candidate, shorter) <= cap,
-            reference=reference_of(candidate.record),
-        )
-        return text, self._entry_tokens(candidate, text) if text else 0
+        most_tokens = max(cap, self.rules.whole_tokens)
+        if not candidate.is_beginning and len(text) <= most_tokens * CHARS_PER_TOKEN:
+            if rank not in self.whole_tokens:
+                self.whole_tokens[rank] = self._entry_tokens(candidate, text)
+            if self.whole_tokens[rank] <= most_tokens:
+                return text, self.whole_tokens[rank]
+        if rank not in self.cut:
+            text = cut_text(
+                text,
+                fits=lambda shorter: self._entry_tokens(candidate, shorter) <= cap,
+                reference=reference_of(candidate.record),
+            )
+            self.cut[rank] = (text, self._entry_tokens(candidate, text) if text else 0)
+        return self.cut[rank]
 
     def _entry_tokens(self, candidate: Candidate, text: str) -> int:
         return self.count_text(f"{self.layout.entry(candidate.record, text)}\n")

@@ -15,6 +15,7 @@ PATH_SHARE: Final = 0.15
 SIBLINGS_SHARE: Final = 0.10
 
 CountText = Callable[[str], int]
+Clean = Callable[[str], str]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,19 +27,24 @@ class TaskPath:
     left_out: int
 
 
-def write_task_path(stack: TaskStack, *, max_tokens: int, count_text: CountText) -> TaskPath:
+def write_task_path(
+    stack: TaskStack, *, max_tokens: int, count_text: CountText, clean: Clean = clean_text
+) -> TaskPath:
     """Return the first goal, the way to the current one, and what was finished beside it.
 
     Each has its share of `max_tokens`; together they take less than a third. The nearest goals and
     the latest results come first where not all fit.
+
+    Args:
+        clean: What is done to what a frame tells before it is shown.
     """
     path = stack.path
     parts = (
-        ("Root goal", [_told(frame) for frame in path[:1]], ROOT_SHARE),
-        ("Path", [_told(frame) for frame in reversed(path[1:])], PATH_SHARE),
+        ("Root goal", [_told(frame, clean) for frame in path[:1]], ROOT_SHARE),
+        ("Path", [_told(frame, clean) for frame in reversed(path[1:])], PATH_SHARE),
         (
             "Finished nearby",
-            [_told(frame) for frame in reversed(stack.finished_siblings)],
+            [_told(frame, clean) for frame in reversed(stack.finished_siblings)],
             SIBLINGS_SHARE,
         ),
     )
@@ -78,8 +84,8 @@ def _fitting(
     return fitting
 
 
-def _told(frame: TaskFrame) -> str:
+def _told(frame: TaskFrame, clean: Clean) -> str:
     state = {"open": "", "done": " – done", "failed": " – failed"}[frame.state]
     result = f": {frame.result}" if frame.result else ""
-    text = " ".join(clean_text(f"{frame.goal}{state}{result}").split())
+    text = " ".join(clean(f"{frame.goal}{state}{result}").split())
     return f"- {escape_tag(RECALL_TAG, text)}"

@@ -40,7 +40,9 @@ def _names(states: Mapping[str, SourceState]) -> Iterator[str]:
     for name, state in states.items():
         by_source.setdefault(name.rpartition("/")[0], {})[name] = state
     for source, asked in by_source.items():
-        missing = {name: state for name, state in asked.items() if state not in _QUIET}
+        missing: dict[str, SourceState] = {
+            name: state for name, state in asked.items() if state not in _QUIET
+        }
         if 1 < len(asked) == len(missing):
             yield f"{_shown(source or _ONLY_SOURCE)} ({_told(missing)})"
         elif source and len(missing) > 1:

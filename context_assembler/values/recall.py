@@ -97,6 +97,7 @@ class Candidate:
         scores: What the score is made of, by name.
         found_in: Every source that had it or a duplicate, the best first.
         reason: How it came in.
+        is_beginning: Whether its source keeps more of the text than the record has here.
     """
 
     record: MemoryRecord
@@ -106,6 +107,7 @@ class Candidate:
     scores: Mapping[str, float]
     found_in: tuple[str, ...]
     reason: str = "it fits the query"
+    is_beginning: bool = False
 
     @property
     def rank(self) -> tuple[float, str, str, int, str]:
@@ -120,6 +122,7 @@ class RecalledMemory:
     Attributes:
         text: Its text, shortened where it was too long.
         tokens: What it takes, without the headers above it.
+        is_beginning: Whether its source keeps more of the text than the record has here.
     """
 
     record: MemoryRecord
@@ -130,6 +133,7 @@ class RecalledMemory:
     scores: Mapping[str, float]
     found_in: tuple[str, ...]
     is_truncated: bool = False
+    is_beginning: bool = False
 
     @property
     def kind(self) -> MemoryKind:
@@ -162,6 +166,7 @@ class FormattedContext:
         budget_exceeded: Whether something that fits the query was cut or left out for want of room.
         truncated_items: Ids of the records that are shown shortened.
         explanations: One for every candidate, in the order of their rank.
+        task_path: Where an agent stands, as the Markdown tells it above what was recalled.
     """
 
     markdown: str
@@ -174,6 +179,7 @@ class FormattedContext:
     truncated_items: tuple[str, ...] = ()
     explanations: tuple[RecallExplanation, ...] = ()
     signals: Signals | None = None
+    task_path: str = ""
 
     @property
     def is_empty(self) -> bool:

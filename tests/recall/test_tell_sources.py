@@ -27,7 +27,7 @@ TOLD: dict[str, tuple[dict[str, SourceState], str]] = {
         "Not available: web/memories (timed out).",
     ),
     "in different ways": (
-        of_source("a/b/", "timed_out") | {"a/b/code": "failed"},
+        {**of_source("a/b/", "timed_out"), "a/b/code": "failed"},
         "Not available: a/b (timed out or failed).",
     ),
     "a crowd": (
