@@ -6,7 +6,8 @@ from typing import Annotated, Final
 
 import typer
 
-from context_assembler.cli.memory_eval import NO_EMBEDDER, EvalSettings, evaluate_file
+from context_assembler.cli.memory_eval import evaluate_file
+from context_assembler.cli.memory_eval_remarks import NO_EMBEDDER, EvalSettings
 from context_assembler.cli.memory_fading import forget_faded_memories
 from context_assembler.cli.memory_files import export_file, import_file
 from context_assembler.cli.memory_options import (
@@ -19,7 +20,7 @@ from context_assembler.cli.memory_options import (
 from context_assembler.cli.memory_view import (
     check_answered,
     context_as_json,
-    explanations_table,
+    explanations_text,
     record_table,
     source_notes,
     stats_as_json,
@@ -27,7 +28,8 @@ from context_assembler.cli.memory_view import (
 )
 from context_assembler.cli.opening import read_text
 from context_assembler.cli.request_options import JsonFlag
-from context_assembler.cli.screen import people, print_json, print_note, printable
+from context_assembler.cli.screen import counted, people, print_json, print_note, printable
+from context_assembler.errors import UnknownMemoryError
 from context_assembler.memory_assembler import (
     DEFAULT_LIMIT,
     DEFAULT_MAX_TOKENS,
@@ -159,7 +161,7 @@ def search(
         print_note(note)
     if explain:
         people().print()
-        people().print(explanations_table(context.explanations))
+        people().print(printable(explanations_text(context.explanations)), soft_wrap=True)
 
 
 @app.command()
@@ -181,6 +183,31 @@ def show(
         print_json(encoded)
         return
     people().print(record_table(encoded))
+
+
+@app.command()
+def forget(
+    *,
+    memory_ids: Annotated[list[str], typer.Argument(metavar="ID", help="The memories' ids.")],
+    memory: MemoryUrl = None,
+    as_json: JsonFlag = False,
+) -> None:
+    """Remove memories from the store."""
+
+    async def remove() -> list[str]:
+        async with opened_memory(memory) as store:
+            return await store.forget(memory_ids)
+
+    gone = asyncio.run(remove())
+    unknown = [memory_id for memory_id in dict.fromkeys(memory_ids) if memory_id not in gone]
+    if not gone:
+        raise UnknownMemoryError(unknown[0])
+    for memory_id in unknown:
+        print_note(f"There is no memory {memory_id!r}.")
+    if as_json:
+        print_json({"forgotten": [*gone], "unknown": [*unknown]})
+        return
+    people().print(f"{counted(len(gone), 'memory', 'memories')} forgotten.")
 
 
 app.command("import")(import_file)

@@ -3,15 +3,17 @@
 import json
 from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
 from rich.progress import Progress
 from rich.table import Table
 
+from context_assembler.cli.memory_eval_remarks import NO_EMBEDDER, EvalSettings, remarks_on
 from context_assembler.cli.opening import read_text
 from context_assembler.cli.screen import (
+    counted,
     notes,
     one_line,
     people,
@@ -24,7 +26,7 @@ from context_assembler.errors import ConfigurationError, UnknownOptionError
 from context_assembler.memory.sqlite import SqliteMemoryStore
 from context_assembler.memory_assembler import MemoryAssembler
 from context_assembler.memory_assembler.evaluation import evaluate_recall
-from context_assembler.ports import Embed, MemorySource
+from context_assembler.ports import Embed, OpenedMemoryStore
 from context_assembler.recall.evaluate import (
     DEFAULT_BUDGETS_TOKENS,
     Conversations,
@@ -37,30 +39,10 @@ from context_assembler.recall.read_locomo import WITHOUT_ANSWER, is_locomo, read
 from context_assembler.values.memories.records import MemoryRecord
 from context_assembler.values.parts import Json
 
-NO_EMBEDDER: Final = "none"
-
 _SHOWN_MISSED: Final = 10
 _BATCH: Final = 500
 
-OpenStore = Callable[[], AbstractAsyncContextManager[MemorySource]]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class EvalSettings:
-    """How recall is measured.
-
-    Attributes:
-        embedder: What places texts by meaning; `none` for words alone.
-        with_facts: Whether the facts of a file of conversations are a second source.
-        categories: Of the questions; by default all that have an answer.
-    """
-
-    kinds: Sequence[str] = ()
-    budgets: Sequence[int] = ()
-    preset: str = "general"
-    embedder: str = NO_EMBEDDER
-    with_facts: bool = False
-    categories: Sequence[str] = ()
+OpenStore = Callable[[], AbstractAsyncContextManager[OpenedMemoryStore]]
 
 
 async def evaluate_file(
@@ -73,13 +55,14 @@ async def evaluate_file(
     asked = _read(file)
     questions = _chosen(asked.questions, settings.categories, file)
     embed = None if settings.embedder == NO_EMBEDDER else open_embedder(settings.embedder)
-    for remark in asked.remarks:
-        print_note(f"{file}: {remark}.")
     opened = _filled(asked, embed, settings) if asked.turns else open_store()
     async with (
         opened as store,
         MemoryAssembler(store, preset=settings.preset, embed=embed) as assembler,
     ):
+        remarks = [*asked.remarks, *await remarks_on(asked, questions, store, embed, settings)]
+        for remark in remarks:
+            print_note(f"{file}: {remark}.")
         with Progress(console=notes(), transient=True) as progress:
             task = progress.add_task("Asking", total=len(questions))
             result = await evaluate_recall(
@@ -91,11 +74,12 @@ async def evaluate_file(
                 on_answer=lambda: progress.advance(task),
             )
     if as_json:
-        print_json(_as_json(result) | {"remarks": [*asked.remarks]})
+        print_json(_as_json(result) | {"remarks": remarks})
         return
     people().print(_grades(result))
     if result.missed:
-        print_heading(people(), f"Not wholly recalled: {len(result.missed):,} questions")
+        missed = counted(len(result.missed), "question")
+        print_heading(people(), f"Not wholly recalled: {missed}")
         for question in result.missed[:_SHOWN_MISSED]:
             people().print(f"  {one_line(question.question, max_chars=90)}")
 
@@ -123,8 +107,8 @@ def _chosen(questions: Sequence[Question], categories: Sequence[str], file: Path
     if not categories and WITHOUT_ANSWER in known and len(known) > 1:
         left_out = sum(question.category == WITHOUT_ANSWER for question in questions)
         print_note(
-            f"{left_out:,} questions that nothing answers are left out; "
-            f"--category {WITHOUT_ANSWER} asks them."
+            f"Left out: {counted(left_out, 'question')} that nothing answers; "
+            f"--category {WITHOUT_ANSWER} asks for such."
         )
         categories = [category for category in known if category != WITHOUT_ANSWER]
     return [q for q in questions if not categories or q.category in categories]

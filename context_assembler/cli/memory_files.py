@@ -9,7 +9,7 @@ import typer
 
 from context_assembler.cli.memory_options import Kinds, MemoryUrl, Namespace, opened_memory
 from context_assembler.cli.request_options import JsonFlag
-from context_assembler.cli.screen import notes, people, print_json, print_note, printable
+from context_assembler.cli.screen import counted, notes, people, print_json, print_note, printable
 from context_assembler.errors import ConfigurationError
 from context_assembler.memory.files import export_memories, import_memories
 from context_assembler.values.memories.kinds import check_kind
@@ -34,16 +34,16 @@ def import_file(
                 return await import_memories(store, sys.stdin.buffer if file == _STANDARD else file)
 
     outcomes = asyncio.run(keep())
-    counted = {
+    by_outcome = {
         name: sum(outcome.outcome == name for outcome in outcomes)
         for name in ("added", "replaced", "duplicate")
     }
     if as_json:
-        print_json({**counted, "ids": [outcome.id for outcome in outcomes]})
+        print_json({**by_outcome, "ids": [outcome.id for outcome in outcomes]})
         return
-    told = ", ".join(f"{count:,} {name}" for name, count in counted.items())
+    told = ", ".join(f"{count:,} {name}" for name, count in by_outcome.items())
     read_from = "stdin" if file == _STANDARD else file
-    people().print(printable(f"{len(outcomes):,} memories read from {read_from}: {told}."))
+    people().print(printable(f"{_memories(len(outcomes))} read from {read_from}: {told}."))
 
 
 def export_file(
@@ -79,6 +79,10 @@ def export_file(
         print_json({"written": written, "file": str(file)})
         return
     if file == _STANDARD:
-        print_note(f"{written:,} memories written.")
+        print_note(f"{_memories(written)} written.")
         return
-    people().print(printable(f"{written:,} memories written to {file}."))
+    people().print(printable(f"{_memories(written)} written to {file}."))
+
+
+def _memories(count: int) -> str:
+    return counted(count, "memory", "memories")

@@ -82,22 +82,17 @@ def _listed(names: Sequence[str]) -> str:
     return ", ".join(names[:_MOST_NAMES]) + (f" and {left} more" if left > 0 else "")
 
 
-def explanations_table(rows: Sequence[RecallExplanation]) -> Table:
-    """Return a row for each candidate: in or not, why, and what its score is made of."""
-    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
-    for heading in ("score", "outcome", "memory", "source", "reason", "made of"):
-        table.add_column(heading, justify="right" if heading == "score" else "left")
+def explanations_text(rows: Sequence[RecallExplanation]) -> str:
+    """Return for each candidate whether it is in, with its whole id; below that why."""
+    lines: list[str] = []
     for row in rows:
+        outcome = row.outcome.replace("_", " ")
+        lines.append(f"{row.score:.3f}  {outcome}  {' '.join(row.memory_id.split())}")
         parts = ", ".join(f"{name} {value:.2f}" for name, value in row.scores.items() if value)
-        table.add_row(
-            f"{row.score:.3f}",
-            row.outcome.replace("_", " "),
-            one_line(row.memory_id, max_chars=24),
-            one_line(row.source, max_chars=30),
-            row.reason,
-            parts,
-        )
-    return table
+        made_of = f" ({parts})" if parts else ""
+        source = one_line(row.source, max_chars=30)
+        lines.append(f"       {source}: {one_line(row.reason, max_chars=300)}{made_of}")
+    return "\n".join(lines)
 
 
 def record_table(encoded: Mapping[str, Json]) -> Table:

@@ -99,6 +99,15 @@ def one_line(text: str, *, max_chars: int) -> str:
     return flat if len(flat) <= max_chars else f"{flat[: max_chars - 1].rstrip()}…"
 
 
+def counted(count: int, one: str, many: str = "") -> str:
+    """Return how many there are of something, such as `1 question`.
+
+    Args:
+        many: What several are called; by default with an s.
+    """
+    return f"{count:,} {one if count == 1 else many or f'{one}s'}"
+
+
 def print_heading(console: Console, heading: str) -> None:
     """Write a heading with an empty line before it."""
     console.print()

@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import Final
+from typing import Final, NamedTuple
 
 from context_assembler.errors import MemoryFormatError
 from context_assembler.recall.evaluate import Conversations, Question
@@ -30,6 +30,38 @@ _SESSION: Final = re.compile(r"session_(\d+)")
 _TURN_ID: Final = re.compile(r"D\s*:?\s*(\d+)\s*:\s*(\d+)")
 _DATE: Final = "%I:%M %p on %d %B, %Y"
 _REMEDY: Final = "Pass the file as it is published: a list of samples with 'conversation' and 'qa'."
+
+
+class _Remark(NamedTuple):
+    """What was wrong with several things of a kind, and with one."""
+
+    many: str
+    one: str
+
+
+_BAD_TURN: Final = _Remark(
+    "turns were left out: they have no text, or no id of their own",
+    "turn was left out: it has no text, or no id of its own",
+)
+_BAD_FACT: Final = _Remark(
+    "observations were left out: no turn is said to say them",
+    "observation was left out: no turn is said to say it",
+)
+_NO_EVIDENCE: Final = _Remark(
+    "questions were left out: no turn is their evidence",
+    "question was left out: no turn is its evidence",
+)
+_REPAIRED: Final = _Remark(
+    "questions have evidence whose ids were repaired",
+    "question has evidence whose ids were repaired",
+)
+_LEFT_OUT: Final = _Remark(
+    "questions name evidence that no turn is, which was left out",
+    "question names evidence that no turn is, which was left out",
+)
+_NO_DATE: Final = _Remark(
+    "sessions have no date that can be read", "session has no date that can be read"
+)
 
 
 def is_locomo(read: Json) -> bool:
@@ -64,7 +96,7 @@ class _Reading:
     facts: dict[str, MemoryRecord] = field(default_factory=dict[str, MemoryRecord])
     turns_by_fact: dict[str, tuple[str, ...]] = field(default_factory=dict[str, tuple[str, ...]])
     questions: list[Question] = field(default_factory=list[Question])
-    wrong: Counter[str] = field(default_factory=Counter[str])
+    wrong: Counter[_Remark] = field(default_factory=Counter[_Remark])
 
     def add(self, sample: Json, number: int) -> None:
         conversation = sample.get("conversation") if is_object(sample) else None
@@ -90,7 +122,10 @@ class _Reading:
             facts=tuple(self.facts.values()),
             turns_by_fact=self.turns_by_fact,
             questions=tuple(self.questions),
-            remarks=tuple(f"{count:,} {what}" for what, count in sorted(self.wrong.items())),
+            remarks=tuple(
+                f"{count:,} {remark.one if count == 1 else remark.many}"
+                for remark, count in sorted(self.wrong.items())
+            ),
         )
 
     def _add_turn(
@@ -101,7 +136,7 @@ class _Reading:
         caption = str(turn.get("blip_caption") or "").strip()
         text = " ".join((said, *([f"[image: {caption}]"] if caption else ()))).strip()
         if len(ids) != 1 or not text or ids[0] in self.turns:
-            self.wrong["turns were left out: they have no text, or no id of their own"] += 1
+            self.wrong[_BAD_TURN] += 1
             return
         speaker = str(turn.get("speaker") or "").strip()
         self.turns[ids[0]] = MemoryRecord(
@@ -122,7 +157,7 @@ class _Reading:
                     text, said_in = fact if is_array(fact) and len(fact) == 2 else (None, None)
                     ids = [found for found in _turn_ids(said_in, namespace) if found in self.turns]
                     if not isinstance(text, str) or not text.strip() or not ids:
-                        self.wrong["observations were left out: no turn is said to say them"] += 1
+                        self.wrong[_BAD_FACT] += 1
                         continue
                     fact_id = f"{namespace}/fact-{session}-{speaker}-{number}"
                     self.turns_by_fact[fact_id] = tuple(ids)
@@ -143,12 +178,12 @@ class _Reading:
         known = [found for found in ids if found in self.turns]
         question = str(asked.get("question") or "").strip()
         if not question or not known:
-            self.wrong["questions were left out: no turn is their evidence"] += 1
+            self.wrong[_NO_EVIDENCE] += 1
             return
         if [f"{namespace}/{one}" for one in spelled] != ids:
-            self.wrong["questions have evidence whose ids were repaired"] += 1
+            self.wrong[_REPAIRED] += 1
         if known != ids:
-            self.wrong["questions name evidence that no turn is, which was left out"] += 1
+            self.wrong[_LEFT_OUT] += 1
         category = asked.get("category")
         self.questions.append(
             Question(
@@ -165,7 +200,7 @@ class _Reading:
         try:
             return datetime.strptime(text, _DATE).replace(tzinfo=UTC)
         except ValueError:
-            self.wrong["sessions have no date that can be read"] += 1
+            self.wrong[_NO_DATE] += 1
             return None
 
 

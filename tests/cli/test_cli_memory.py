@@ -51,6 +51,63 @@ def test_a_search_is_explained() -> None:
     assert "explanations" not in memory("search", "race", "--json").json
 
 
+def test_an_explanation_shows_ids_that_can_be_used(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    ids = [add(f"tea number {number}") for number in range(3)]
+    long_id = "x" * 200
+    Path("long.jsonl").write_text(json.dumps({"id": long_id, "text": "tea of a long name"}))
+    memory("import", "long.jsonl")
+
+    shown = memory("search", "tea", "--explain").stdout
+
+    for memory_id in (*ids, long_id):
+        assert memory_id in shown.split()
+
+
+def test_a_memory_is_forgotten() -> None:
+    tea, coffee = add("tea at noon"), add("coffee at nine")
+
+    told = memory("forget", tea, "nobody")
+
+    assert told.stdout == "1 memory forgotten.\n"
+    assert "There is no memory 'nobody'" in told.stderr
+    assert memory("show", tea).exit_code == 2
+    assert memory("forget", coffee, coffee, "--json").json == {
+        "forgotten": [coffee],
+        "unknown": [],
+    }
+    assert memory("forget", coffee).exit_code == 2
+
+
+def test_what_keeps_grades_from_their_meaning_is_told() -> None:
+    asked = [
+        {"question": "When is tea?", "evidence": [add("tea at noon"), "nobody"]},
+        *({"question": "Who?", "evidence": [f"no-{n}"]} for n in range(7)),
+    ]
+    Path("q.jsonl").write_text("\n".join(map(json.dumps, asked)))
+
+    ran = memory("eval", "q.jsonl", "--facts", "--embedder", "bundled", "--json")
+
+    assert ran.json["remarks"] == [
+        "8 ids of evidence are in no memory: nobody, no-0, no-1, no-2, no-3 and 3 more",
+        "--facts changes nothing: the file holds no observations",
+        "--embedder changes nothing: the store keeps no vectors",
+    ]
+    assert "q.jsonl: --facts changes nothing" in ran.stderr
+
+
+def test_an_embedder_of_other_vectors_is_told() -> None:
+    vector = {"model": "m", "codes": "fwA="}
+    Path("v.jsonl").write_text(json.dumps({"text": "tea", "id": "t", "vector": vector}))
+    memory("import", "v.jsonl")
+    Path("q.jsonl").write_text(json.dumps({"question": "When is tea?", "evidence": ["t"]}))
+
+    [remark] = memory("eval", "q.jsonl", "--embedder", "bundled", "--json").json["remarks"]
+
+    assert remark.startswith("--embedder changes nothing: the store keeps vectors of 'm', not of")
+    assert memory("eval", "q.jsonl", "--json").json["remarks"] == []
+
+
 def test_one_memory_is_shown_whole() -> None:
     memory_id = add("tea at noon", "--importance", "0.9")
 
@@ -78,9 +135,9 @@ def test_memories_go_through_pipes() -> None:
     imported = memory("import", "-", stdin=line)
     exported = memory("export", "-")
 
-    assert "1 memories read from stdin: 1 added" in imported.stdout
+    assert "1 memory read from stdin: 1 added" in imported.stdout
     assert json.loads(exported.stdout)["text"] == "tea at noon"
-    assert "1 memories written." in exported.stderr
+    assert "1 memory written." in exported.stderr
     assert memory("export", "-", "--json").exit_code == 2
     piped = run_process("memory", "import", "/dev/stdin", "--memory", STORE, stdin=line)
     assert "1 replaced" in piped.stdout
@@ -176,7 +233,7 @@ def test_a_file_of_conversations_brings_what_is_searched() -> None:
     assert told.json["overall"]["whole_evidence"] == {"200": 1.0}
     assert told.json["by_category"].keys() == {"single-hop"}
     assert "--category adversarial" in told.stderr
-    assert told.json["remarks"] == ["1 questions were left out: no turn is their evidence"]
+    assert told.json["remarks"] == ["1 question was left out: no turn is its evidence"]
 
 
 def test_facts_stand_for_the_turns_that_say_them() -> None:

@@ -6,6 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from context_assembler.cli.memory_view import source_notes
+from context_assembler.values.recall import FormattedContext
 from tests.cli.running import run
 
 STORE = "sqlite:memory.db"
@@ -48,6 +50,7 @@ READING = {
     "search": ("search", "boat"),
     "export": ("export", "out.jsonl"),
     "show": ("show", "x"),
+    "forget": ("forget", "x"),
     "eval": ("eval", "questions.jsonl"),
 }
 
@@ -64,6 +67,29 @@ def test_reading_creates_no_store_and_says_that_there_is_none(words: tuple[str, 
     assert "Did you mean 'sqlite:memori.db'?" in ran.stderr
     assert not Path("memory.db").exists()
     assert not Path("out.jsonl").exists()
+
+
+NOBODYS = ["bad\udcff", "\0", "\ud800"]
+
+
+@pytest.mark.parametrize("no_id", NOBODYS)
+@pytest.mark.parametrize("command", ["show", "forget"])
+def test_an_id_that_nothing_can_have_is_not_there(command: str, no_id: str) -> None:
+    run("memory", "add", "the boat leaves at nine", "--memory", STORE)
+
+    ran = run("memory", command, no_id, "--memory", STORE)
+
+    assert ran.exit_code == 2
+    assert "There is no memory" in ran.stderr
+
+
+def test_sources_that_failed_for_one_reason_are_told_in_one_note() -> None:
+    asleep = ["memories", "code", "values", "events"]
+    notes = {**dict.fromkeys(asleep, "it is asleep."), "chunks": "it is late"}
+
+    told = source_notes(FormattedContext(markdown="", source_notes=notes))
+
+    assert told == ["memories, code, values and 1 more: it is asleep.", "chunks: it is late."]
 
 
 def test_a_folder_that_is_not_there_is_told() -> None:

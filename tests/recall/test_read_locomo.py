@@ -72,10 +72,10 @@ def test_evidence_is_repaired_or_left_out() -> None:
 def test_what_was_repaired_or_left_out_is_told() -> None:
     assert read_locomo([sample()]).remarks == (
         "2 observations were left out: no turn is said to say them",
-        "1 questions have evidence whose ids were repaired",
-        "1 questions name evidence that no turn is, which was left out",
+        "1 question has evidence whose ids were repaired",
+        "1 question names evidence that no turn is, which was left out",
         "2 questions were left out: no turn is their evidence",
-        "1 sessions have no date that can be read",
+        "1 session has no date that can be read",
         "2 turns were left out: they have no text, or no id of their own",
     )
 
