@@ -17,18 +17,20 @@ from context_assembler.gathering import Gathering
 from context_assembler.history import KeptCounts
 from context_assembler.pipeline import ContextPipeline
 from context_assembler.ports import SessionStore
-from context_assembler.providers import PROVIDERS, other_protocols
+from context_assembler.providers import other_protocols
 from context_assembler.sessions import CountsAtRest, KeptEvents
 from context_assembler.shaped import Made
-from context_assembler.stages.forecast_cache import AnsweredCall, CacheOutlook, answered_calls
+from context_assembler.stages.forecast_cache import CacheOutlook, answered_calls
 from context_assembler.tokens import CountingMode
 from context_assembler.values.context import AssembledContext
 from context_assembler.values.events import SessionEvent
 from context_assembler.values.factors import TokenFactors
-from context_assembler.values.readers import has_spoken, route_of
+from context_assembler.values.readers import has_spoken
 from context_assembler.values.report import CompactionCheck, Report
+from context_assembler.values.summaries import is_sealed
 
 if TYPE_CHECKING:
+    from context_assembler.respelling.remade import Remake
     from context_assembler.tokens import RemoteCounter
     from context_assembler.values.simulations import CutPolicy, Simulation
 
@@ -171,8 +173,11 @@ class Assembling:
         leave_step(gathered, step)
         return self._finish(
             step.context,
-            outlook=self._outlook(step.made, message_tokens=step.message_tokens, calls=step.calls),
+            outlook=step.made.outlook(
+                step.message_tokens, step.calls, account=self._pipeline.account
+            ),
             corrections=(TokenFactors(), step.factors),
+            remake=partial(self._remake, gathered, events, 1.0) if step.is_sealed else None,
         )
 
     def _build(
@@ -200,6 +205,7 @@ class Assembling:
             except ContextOverflowError as error:
                 warnings.append(f"Over {protocol} no reasoning is sent either: {error.problem}")
         context = made.context
+        remakes = partial(self._remake, asked, events, factor)
         return self._finish(
             replace(
                 context,
@@ -208,7 +214,16 @@ class Assembling:
             ),
             outlook=self._outlook_over(made, events),
             corrections=(TokenFactors(current=factor), gathered.factors(events)),
+            remake=remakes if is_sealed(context.messages) else None,
         )
+
+    def _remake(
+        self, asked: Gathered, events: Sequence[SessionEvent], factor: float, protocol: str
+    ) -> AssembledContext:
+        """Return the context for a provider that is sent what only another one could read."""
+        named = self._gathering.name_tools(replace(asked, derived=None), events)
+        gathered = self._gathering.over(named, protocol).scaled(factor)
+        return gathered.make_room(partial(self._pipeline.make, events=events)).context
 
     def _build_other(self, gathered: Gathered, events: Sequence[SessionEvent]) -> AssembledContext:
         made = gathered.make_room(partial(self._pipeline.make, events=events))
@@ -221,32 +236,20 @@ class Assembling:
         *,
         outlook: CacheOutlook,
         corrections: tuple[TokenFactors, TokenFactors],
+        remake: "Remake | None",
     ) -> AssembledContext:
-        respells = partial(_respell, mode=self._gathering.counting_mode, corrections=corrections)
+        spell = partial(_respell, mode=self._gathering.counting_mode, corrections=corrections)
         report = replace(context.report, outlook=outlook)
-        return replace(context, report=report, respell=respells)
+        context = replace(context, report=report, respell=spell)
+        if remake is None:
+            return context
+        from context_assembler.respelling.remade import Remade  # noqa: PLC0415 - seldom needed
+
+        return replace(context, respell=Remade(context.provider, spell=spell, remake=remake))
 
     def _outlook_over(self, made: Made, events: Sequence[SessionEvent]) -> CacheOutlook:
-        tokens = map(made.way.counter.count_message, made.context.messages)
-        return self._outlook(made, message_tokens=tuple(tokens), calls=answered_calls(events))
-
-    def _outlook(
-        self, made: Made, *, message_tokens: Sequence[int], calls: Sequence[AnsweredCall]
-    ) -> CacheOutlook:
-        context, way = made.context, made.way
-        return CacheOutlook(
-            draft=context.draft,
-            protocol=context.provider,
-            message_tokens=message_tokens,
-            total_tokens=context.report.ledger.used_tokens,
-            fingerprints=PROVIDERS[context.provider].fingerprints,
-            calls=calls,
-            account=route_of(way.limits, account=self._pipeline.account),
-            epoch=context.epoch,
-            epoch_before=context.epoch_before,
-            entries=context.report.entries,
-            today=way.today,
-        )
+        tokens = tuple(map(made.way.counter.count_message, made.context.messages))
+        return made.outlook(tokens, answered_calls(events), account=self._pipeline.account)
 
     async def _gather(
         self, session_id: str, agent_id: str | None, options: Mapping[str, Any]

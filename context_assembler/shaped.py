@@ -7,6 +7,7 @@ from context_assembler.gathered import Gathered
 from context_assembler.history import History
 from context_assembler.providers import PROVIDERS, provider_for
 from context_assembler.stages.bind_reasoning import bind_reasoning
+from context_assembler.stages.forecast_cache import AnsweredCall, CacheOutlook
 from context_assembler.stages.hold_system import FittedPrompt
 from context_assembler.stages.split_window import add_messages
 from context_assembler.stages.tell_changes import count_rows
@@ -16,7 +17,7 @@ from context_assembler.values.ledger import Ledger
 from context_assembler.values.message_counts import count_each
 from context_assembler.values.messages import Message
 from context_assembler.values.prompt import BootstrapFile, PromptSection, SystemPrompt
-from context_assembler.values.readers import Reader
+from context_assembler.values.readers import Reader, route_of
 from context_assembler.values.report import ReportEntry
 
 
@@ -94,3 +95,28 @@ class Made:
     way: Gathered
     shaped: Shaped
     cut_tokens: int
+
+    def outlook(
+        self, message_tokens: Sequence[int], calls: Sequence[AnsweredCall], *, account: str | None
+    ) -> CacheOutlook:
+        """Return what the forecast of the call depends on.
+
+        Args:
+            message_tokens: Of each message that is sent.
+            calls: The session's answered calls, the last one last.
+            account: The caller's tag for the account or route in use.
+        """
+        context = self.context
+        return CacheOutlook(
+            draft=context.draft,
+            protocol=context.provider,
+            message_tokens=message_tokens,
+            total_tokens=context.report.ledger.used_tokens,
+            fingerprints=PROVIDERS[context.provider].fingerprints,
+            calls=calls,
+            account=route_of(self.way.limits, account=account),
+            epoch=context.epoch,
+            epoch_before=context.epoch_before,
+            entries=context.report.entries,
+            today=self.way.today,
+        )

@@ -23,6 +23,7 @@ from context_assembler.values.messages import Message
 from context_assembler.values.options import TruncationSettings
 from context_assembler.values.parts import Json
 from context_assembler.values.report import ReportEntry
+from context_assembler.values.summaries import is_sealed
 
 _KEY: Final = "steps"
 _MAX_STEPS: Final = 4  # per session: models and agents in turn
@@ -44,6 +45,7 @@ class LastStep:
         calls: The session's answered calls, the last one last.
         epoch_id: Of the last reply that recorded what stood in front of the conversation.
         has_usage: Whether a provider has reported what a call of it was charged.
+        is_sealed: Whether it holds a summary that its own provider alone can read.
     """
 
     asked: Gathered
@@ -59,6 +61,7 @@ class LastStep:
     calls: tuple[AnsweredCall, ...]
     epoch_id: Json
     has_usage: bool
+    is_sealed: bool
 
     @property
     def context(self) -> AssembledContext:
@@ -127,6 +130,7 @@ def keep_step(
         calls=answered_calls(events),
         epoch_id=last_epoch_id(events),
         has_usage=any(m.made_by and m.made_by.usage for m in made.shaped.messages),
+        is_sealed=is_sealed(context.messages),
     )
 
 

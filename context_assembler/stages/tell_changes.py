@@ -51,7 +51,7 @@ def warn_of_losses(rows: Collection[ReportEntry]) -> Iterator[str]:
         for row in rows
         if row.kind == "message"
         and row.decision in ("dropped", "shortened")
-        and row.rule.startswith(("media.", "content."))
+        and row.rule.startswith(("media.", "content.", "compaction.lost"))
     )
     for reason, number in lost.items():
         yield reason if number == 1 else f"{reason} (in {number} messages)"

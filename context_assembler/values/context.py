@@ -13,6 +13,7 @@ from context_assembler.values.messages import CLOCK, Message
 from context_assembler.values.offered_tools import callable_tools
 from context_assembler.values.parts import Json
 from context_assembler.values.report import Report, Violation
+from context_assembler.values.summaries import is_sealed
 from context_assembler.values.tools import ToolSpec
 
 Payload: TypeAlias = dict[str, Json]
@@ -165,6 +166,7 @@ class AssembledContext:
         Raises:
             UnsupportedRequestError: No bundled provider renders for it, or its API cannot
                 express this request.
+            ContextOverflowError: As for `for_provider`.
 
         Warns:
             PayloadWarning: The provider will refuse the payload: a fault of the assembler.
@@ -187,11 +189,15 @@ class AssembledContext:
         Where the model speaks that protocol beside its usual one, and replies of this session came
         over it, their reasoning is sent there, and the history is cut for it. For every other provider
         it is this request as that one takes it: a row of the report for each thing that is not
-        sent there or in other words, and a ledger of what is sent. The way there makes no difference:
-        of a context for another provider it is the one that this was spelled from that counts.
+        sent there or in other words, and a ledger of what is sent. Where it holds a compaction that
+        its own provider sealed, without a plain text, others are sent what that covers: for them the
+        request is made anew from the session, as it was when this one was made. The way there makes no
+        difference: of a context for another provider it is the one that this was spelled from that
+        counts.
 
         Raises:
             UnsupportedRequestError: No provider of that name is bundled.
+            ContextOverflowError: It is made anew, and what may not be dropped does not fit.
         """
         self._functions(provider)
         origin = self._origin
@@ -218,6 +224,8 @@ class AssembledContext:
         if provider in (None, self.provider):
             return self.draft
         origin = self._origin
+        if provider not in origin.others and is_sealed(origin.draft.messages):
+            return self.for_provider(provider or "").draft
         return origin.others.get(provider or "", origin).draft
 
     def _warn_of_refusal(self, broken: list[Violation], *, provider: str | None) -> None:

@@ -3,11 +3,22 @@
 from collections.abc import Iterable
 from dataclasses import replace
 
+from context_assembler.values.compactions import is_compaction
 from context_assembler.values.messages import Message
 from context_assembler.values.native.response_items import PROVIDER as RESPONSES
 from context_assembler.values.native.response_texts import describe_entry
 from context_assembler.values.parts import Opaque, Part, Text
 from context_assembler.values.report import ReportEntry
+
+
+def is_sealed(messages: Iterable[Message]) -> bool:
+    """Whether only the provider that wrote one of the summaries can read it: it has no plain text."""
+    return any(
+        message.kind == "summary"
+        and not message.text.strip()
+        and any(map(is_compaction, message.parts))
+        for message in messages
+    )
 
 
 def settle_summaries(
@@ -25,17 +36,31 @@ def settle_summaries(
             settled.append(message)
             continue
         settled.append(replace(message, parts=parts))
-        reason = "A compaction of another provider cannot be read here; its text stands in for it."
-        rows.append(
-            ReportEntry(
-                kind="message",
-                id=message.id or message.kind,
-                decision="repaired",
-                reason=reason,
-                rule="compaction.twin",
-            )
-        )
+        rows.append(_row(message))
     return tuple(settled), rows
+
+
+def _row(message: Message) -> ReportEntry:
+    if is_sealed([message]) and not any(map(_is_told, message.parts)):
+        return ReportEntry(
+            kind="message",
+            id=message.id or message.kind,
+            decision="shortened",
+            reason="A compaction of another provider cannot be read here, and has no plain text: what "
+            "it covers is not sent. Assemble the session for a model of this provider.",
+            rule="compaction.lost",
+        )
+    return ReportEntry(
+        kind="message",
+        id=message.id or message.kind,
+        decision="repaired",
+        reason="A compaction of another provider cannot be read here; its text stands in for it.",
+        rule="compaction.twin",
+    )
+
+
+def _is_told(part: Part) -> bool:
+    return isinstance(part, Opaque) and is_compaction(part) and bool(part.text.strip())
 
 
 def _settle(message: Message, provider: str) -> tuple[Part, ...]:

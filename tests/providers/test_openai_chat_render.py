@@ -527,25 +527,30 @@ def test_a_forced_tool_stays_among_too_many() -> None:
 COMPACTION = Opaque(
     provider="openai_responses", block={"type": "compaction", "encrypted_content": "gAAAA"}
 )
-SUMMARIES: dict[str, tuple[tuple[Part, ...], str]] = {
-    "with a text beside it": ((Text("Told."), COMPACTION), "Told."),
-    "that brings its own text": ((replace(COMPACTION, text="Told."),), "Told."),
+SUMMARIES: dict[str, tuple[tuple[Part, ...], str, str]] = {
+    "with a text beside it": ((Text("Told."), COMPACTION), "Told.", "compaction.twin"),
+    "that brings its own text": (
+        (replace(COMPACTION, text="Told."),),
+        "Told.",
+        "compaction.twin",
+    ),
     "that nobody else can read": (
         (COMPACTION,),
         "[The conversation before this point was compacted by OpenAI; only it can read it.]",
+        "compaction.lost",
     ),
 }
 
 
-@pytest.mark.parametrize(("parts", "told"), SUMMARIES.values(), ids=SUMMARIES.keys())
-def test_a_compaction_of_another_api_is_told(parts: tuple[Part, ...], told: str) -> None:
+@pytest.mark.parametrize(("parts", "told", "rule"), SUMMARIES.values(), ids=SUMMARIES.keys())
+def test_a_compaction_of_another_api_is_told(parts: tuple[Part, ...], told: str, rule: str) -> None:
     made = draft(
         [Message(role="user", kind="summary", parts=parts), user("ok")], limits=GPT_4O, system=""
     )
 
     adapted, rows = OPENAI_CHAT.adapt(made)
 
-    assert [row.rule for row in rows] == ["compaction.twin"]
+    assert [row.rule for row in rows] == [rule]
     assert OPENAI_CHAT.adapt(adapted) == (adapted, ())
     assert render(made)["messages"][0]["content"] == f"<summary>\n{told}\n</summary>"
 
