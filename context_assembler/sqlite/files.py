@@ -10,6 +10,7 @@ from typing import Final, NamedTuple
 from context_assembler.sqlite.schema import Schema, has_table, migrate
 
 _RETRY_SECONDS: Final = 0.02
+_CACHE_KIBIBYTES: Final = 16_000  # of whoever writes; it grows with what is written
 _PRIMARY_CODE: Final = 0xFF  # an extended result code carries the primary one in its low byte
 
 
@@ -78,6 +79,8 @@ def open_for_writing(path: Path, schema: Schema, *, busy_seconds: float) -> sqli
         )
         # FULL, not WAL's usual NORMAL: what was acknowledged must survive a power cut.
         connection.execute("PRAGMA synchronous = FULL")
+        # Two megabytes, as it is by default, do not hold what ids and digests are looked up in.
+        connection.execute(f"PRAGMA cache_size = -{_CACHE_KIBIBYTES}")
         migrate(connection, schema)
     except BaseException:
         connection.close()
