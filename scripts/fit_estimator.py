@@ -32,6 +32,7 @@ from context_assembler.tokens.estimate import (
     WEIGHTS_FILE,
     pair_codes,
 )
+from context_assembler.tokens.set_apart import set_apart
 from scripts.fit_texts import Sample, gather_samples
 
 ALWAYS_GROUPS: Final = ("pairs", "script_patterns", "scripts")
@@ -80,20 +81,25 @@ class Table(NamedTuple):
     counts: Any
 
 
-def truths(samples: list[Sample]) -> dict[str, list[int]]:
-    """Return, by family, the true tokens of each text."""
+def truths(samples: list[Sample]) -> dict[str, list[float]]:
+    """Return, by family, the true tokens of each text, without those of what is counted apart."""
     counters: dict[str, Callable[[str], int]] = {
         "o200k": partial(count_bpe, encoding="o200k_base"),
         "cl100k": partial(count_bpe, encoding="cl100k_base"),
     }
     for family, (version, frame) in CLAUDE.items():
-        counters[family] = partial(_count_claude, version=version, frame=frame)
+        counters[family] = partial(count_claude, version=version, frame=frame)
     return {
-        family: [count(sample.text) for sample in samples] for family, count in counters.items()
+        family: [
+            max(1, count(sample.text) - set_apart(sample.text, family=family)[1])
+            for sample in samples
+        ]
+        for family, count in counters.items()
     }
 
 
-def _count_claude(text: str, *, version: str, frame: int) -> int:
+def count_claude(text: str, *, version: str, frame: int) -> int:
+    """Return what `ctok` counts, without the frame of a message."""
     counted: int = import_module("ctok").token_count(text, version)
     return counted - frame
 
@@ -114,7 +120,7 @@ def tabulate(samples: list[Sample], content: dict[str, Any]) -> Table:
 def _count(text: str, features: list[tuple[str, str]], content: dict[str, Any]) -> list[int]:
     """Return how often each feature is in the text."""
     prefixes = {script["name"]: script["prefixes"] for script in content["scripts"]}
-    raw = text.encode("utf-8", "surrogatepass")
+    raw, _ = set_apart(text, family="o200k")  # what is left is the same for all
     first_bytes = raw.translate(None, CONTINUATION_BYTES)
     classes = first_bytes.translate(content["classes"].encode("latin-1"))
     kinds = bytes(int(kind, PAIR_KINDS) for kind in content["pair_kinds"])

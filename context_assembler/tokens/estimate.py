@@ -4,6 +4,8 @@ A character costs by its kind and the kind of the one before it: sixteen kinds, 
 has a weight (`pair_codes`). Beside the pairs a few short patterns are counted at C speed, in the
 bytes themselves and in the letters of their classes (`a` lower case, `A` upper case, `0` digit,
 `p` punctuation, one letter per script …). The weights of each tokenizer family are in weights.json.
+What is far from prose and code is counted apart, before (`set_apart`). Every tokenizer here falls
+back on bytes, so no text has more tokens than bytes.
 """
 
 import json
@@ -15,6 +17,7 @@ from pathlib import Path
 from string import ascii_letters
 from typing import Any, Final
 
+from context_assembler.tokens.set_apart import set_apart
 from context_assembler.values.token_count import CountMethod, TokenCount
 
 WEIGHTS_FILE: Final = Path(__file__).parent / "weights.json"
@@ -32,6 +35,8 @@ SLICE_CHARS: Final = 512
 _MARGINS: Final = ((20, 0.16), (5, 0.21), (0, 0.40))
 _SPARE_TOKENS: Final = 4  # a text of a few words may be off by as many
 
+LONGEST_CHARS: Final = 16  # of a token, in the mean of a text without long runs
+
 CONTINUATION_BYTES: Final = bytes(range(0x80, 0xC0))  # a character counts once: by its first byte
 
 _Weighted = tuple[tuple[bytes, float], ...]
@@ -47,6 +52,7 @@ class _Family:
     classes that name it, and UTF-8 prefixes.
     """
 
+    name: str
     pair_kinds: bytes
     pair_steps: bytes
     classes: bytes
@@ -56,7 +62,7 @@ class _Family:
 
 
 def estimate_text(text: str, *, family: str) -> int:
-    """Return about how many tokens the text has; 0 only for empty text.
+    """Return about how many tokens the text has; 0 only for empty text, never more than its bytes.
 
     Beyond `SAMPLED_ABOVE_CHARS` evenly spaced slices stand for the whole; still, the same text has
     the same estimate always.
@@ -69,7 +75,8 @@ def estimate_text(text: str, *, family: str) -> int:
     step = (len(text) - SLICE_CHARS) / (SLICES - 1)
     starts = (int(index * step) for index in range(SLICES))
     sampled = sum(max(0.0, _score(text[start : start + SLICE_CHARS], weights)) for start in starts)
-    return max(1, round(sampled * len(text) / (SLICES * SLICE_CHARS)))
+    whole = round(sampled * len(text) / (SLICES * SLICE_CHARS))
+    return max(1, min(whole, len(text.encode("utf-8", "surrogatepass"))))
 
 
 def bound_text(text: str, *, family: str) -> TokenCount:
@@ -94,22 +101,33 @@ def bound_estimate(tokens: int, *, texts: int, method: CountMethod = "fitted") -
 
 
 def _score(text: str, family: _Family) -> float:
-    raw = text.encode("utf-8", "surrogatepass")
-    is_ascii = text.isascii()
+    """Return the tokens of the text: of what is counted apart, and of the rest by the weights."""
+    rest, tokens = set_apart(text, family=family.name)
+    return tokens + _score_rest(rest, family)
+
+
+def _score_rest(raw: bytes, family: _Family) -> float:
+    """Return the tokens of text, in UTF-8, without long runs and symbols."""
+    is_ascii = raw.isascii()
     first_bytes = raw if is_ascii else raw.translate(None, CONTINUATION_BYTES)
     classes = first_bytes.translate(family.classes)
     score = _weigh(classes, family.any_classes) + _weigh(raw, family.any_bytes)
-    least = 0
+    least = _least_by_length(first_bytes)
     if family.pair_steps:
         codes = pair_codes(first_bytes, family.pair_kinds)
         score += PAIR_STEP * sum(codes.translate(family.pair_steps))
-        least = _least_tokens(first_bytes, codes, family.pair_kinds)
+        least = max(least, _least_tokens(first_bytes, codes, family.pair_kinds))
     if is_ascii:
-        return max(score, least)
+        return min(max(score, least), len(raw))
     for marker, patterns, prefixes in family.scripts:
         if marker in classes:
             score += _weigh(classes, patterns) + _weigh(raw, prefixes)
-    return max(score, least)
+    return min(max(score, least), len(raw))
+
+
+def _least_by_length(first_bytes: bytes) -> int:
+    """Return the tokens of so many characters where each is the longest that is likely."""
+    return (len(first_bytes) - first_bytes.count(b" ")) // LONGEST_CHARS
 
 
 def _least_tokens(first_bytes: bytes, codes: bytes, kinds: bytes) -> int:
@@ -177,6 +195,7 @@ def _family(name: str) -> _Family:
     weights = content["weights"][name]
     rows = " ".join(weights.get("pairs", ()))
     return _Family(
+        name=name,
         pair_kinds=bytes(int(kind, PAIR_KINDS) for kind in content["pair_kinds"]),
         pair_steps=bytes(map(int, rows.split())),
         classes=content["classes"].encode("latin-1"),

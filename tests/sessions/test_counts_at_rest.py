@@ -179,6 +179,7 @@ def test_the_version_goes_up_when_counts_change() -> None:
         Message(role="user", parts=(Text("Wie spät ist es? 現在何時ですか?"), picture)),
         Message(role="assistant", parts=(Text("I will look."), call)),
         Message(role="tool", parts=(result, result)),
+        Message(role="user", parts=(Text("│ aaaa ████ │\n" * 9),)),
     ]
     models = {
         MODEL: GPT_4O,
@@ -203,5 +204,9 @@ def test_the_version_goes_up_when_counts_change() -> None:
         for name, limits in models.items()
     }
 
-    assert COUNTING_VERSION == 1
-    assert counts == {"gpt-4o": [1618, 34, 50], "claude": [1622, 83, 120], "gemini": [1611, 18, 12]}
+    assert COUNTING_VERSION == 2
+    assert counts == {
+        "gpt-4o": [1618, 34, 50, 76],
+        "claude": [1622, 83, 120, 87],
+        "gemini": [1611, 16, 16, 68],
+    }

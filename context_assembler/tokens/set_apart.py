@@ -1,0 +1,261 @@
+"""What an estimate counts apart from prose and code: long runs, symbols, far scripts.
+
+Weights of pairs and patterns are fitted to text as people write it. A run of one character, a frame
+of box characters or a gene is far from it, and there the same weights give more tokens than bytes,
+or a token for thirty letters. So each such run is taken out and counted by itself, by what the
+tokenizers of a family make of it (set_apart.json): no fewer tokens than their longest pieces leave,
+and no more than bytes. One character stays in its place, so that what stands beside the run is
+weighed as before. Text without any is left as it is.
+"""
+
+import json
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from string import digits, punctuation
+from typing import Any, Final
+
+RATES_FILE: Final = Path(__file__).parent / "set_apart.json"
+
+# From so many on, a run is longer than what the weights were fitted to.
+_LEAST_REPEATS: Final = 4
+_LEAST_MARKS: Final = 8  # `====` and `----` are as usual as words
+_LEAST_BLANKS: Final = 33
+_LEAST_LETTERS: Final = 24  # of one case, without anything between
+_LEAST_MIXED_MARKS: Final = 10
+
+_BLANKS: Final = b" \n\t\r"
+_LONG_BLANKS: Final = re.compile(rb"([%b])\1{%d,}" % (_BLANKS, _LEAST_BLANKS - 1))
+_EXEMPT: Final = _BLANKS + digits.encode()  # of digits any number is weighed well
+_IS_EXEMPT: Final = bytes(byte in _EXEMPT for byte in range(256))
+_MARKS: Final = punctuation.encode()
+_ONE_BLANK: Final = tuple(bytes((blank,)) * _LEAST_BLANKS for blank in _BLANKS)
+# By the bytes of a character: what stands where each of so many is as the one before it.
+_ALIKE: Final = {width: bytes(width * (_LEAST_REPEATS - 1)) for width in (1, 2, 3, 4)}
+_FINDS_ALIKE: Final = {n: re.compile(rb"\0{%d,}" % len(zeros)) for n, zeros in _ALIKE.items()}
+_ASCII: Final = bytes(range(128))
+_CONTINUED: Final = re.compile(rb"[\x80-\xbf]*")
+
+_ESCAPE: Final = re.compile(rb'\\+(?=["\\])')  # as in JSON that is told as a string of JSON
+
+# First bytes of symbols and far scripts: from U+0240, U+1000, U+A000, U+E000, U+40000 on. Two more
+# are shared with what the weights know: the punctuation below U+2040, and emoji.
+_SYMBOL_STARTS: Final = (*range(0xC9, 0xCE), 0xE1, 0xEA, 0xEE, *range(0xF1, 0xF5))
+_SHARED_STARTS: Final = ((b"\xe2", b"\xe2\x80"), (b"\xf0", b"\xf0\x9f"))
+_NO_SYMBOL_STARTS: Final = bytes(byte for byte in range(256) if byte not in _SYMBOL_STARTS)
+
+_UNBROKEN: Final[Mapping[str, re.Pattern[bytes]]] = {
+    "lower": re.compile(rb"[a-z]{%d,}" % _LEAST_LETTERS),
+    "upper": re.compile(rb"[A-Z]{%d,}" % _LEAST_LETTERS),
+    "Cyrillic": re.compile(rb"(?:[\xd0\xd1][\x80-\xbf]){%d,}" % _LEAST_LETTERS),
+    "marks": re.compile(rb"[%b]{%d,}" % (re.escape(_MARKS), _LEAST_MIXED_MARKS)),
+}
+_KIND_OF_BYTE: Final = {
+    **dict.fromkeys(range(ord("a"), ord("z") + 1), b"a"),
+    **dict.fromkeys(range(ord("A"), ord("Z") + 1), b"A"),
+    **dict.fromkeys(_MARKS, b"p"),
+    **dict.fromkeys((0xD0, 0xD1, *range(0x80, 0xC0)), b"C"),
+}
+_KINDS: Final = b"".join(_KIND_OF_BYTE.get(byte, b" ") for byte in range(256))
+_SIGNS: Final[Mapping[str, bytes]] = {  # without it among the kinds, there is no such run
+    "lower": b"a" * _LEAST_LETTERS,
+    "upper": b"A" * _LEAST_LETTERS,
+    "Cyrillic": b"C" * (2 * _LEAST_LETTERS),
+    "marks": b"p" * _LEAST_MIXED_MARKS,
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Rates:
+    """Tokens per character, as a family's tokenizer has them.
+
+    `repeated` is of every further one in a run of the same character, `symbols` of one by itself,
+    `unbroken` of letters of one case, or of marks, with nothing between, `escape` of a backslash
+    that escapes a quotation mark or another backslash.
+    """
+
+    repeated: Mapping[str, float]
+    symbols: Mapping[str, float]
+    unbroken: Mapping[str, float]
+    escape: float
+
+
+def set_apart(text: str, *, family: str) -> tuple[bytes, float]:
+    """Return the text in UTF-8 without what is far from prose, and the tokens of what was left out.
+
+    They are never more than the bytes left out.
+    """
+    rates = _rates(family)
+    raw = text.encode("utf-8", "surrogatepass")
+    raw, escapes = _without_escapes(raw, rates)
+    raw, repeats = _without_repeats(raw, rates)
+    raw, symbols = _without_symbols(raw, rates)
+    raw, unbroken = _without_unbroken(raw, rates)
+    return raw, escapes + repeats + symbols + unbroken
+
+
+def _without_escapes(raw: bytes, rates: _Rates) -> tuple[bytes, float]:
+    if b"\\" not in raw:
+        return raw, 0.0
+    rest = _ESCAPE.sub(b"", raw)
+    return rest, rates.escape * (len(raw) - len(rest))
+
+
+def _without_repeats(raw: bytes, rates: _Rates) -> tuple[bytes, float]:
+    """Leave one of each character that stands too often in a row."""
+    tokens = 0.0
+    spans: list[tuple[int, int]] = []
+    for start, end, width in _repeats(raw):
+        character = raw[start : start + width].decode("utf-8", "surrogatepass")
+        tokens += ((end - start) // width - 1) * _rate_of_repeats(character, rates)
+        spans.append((start + width, end))
+    return _cut(raw, spans), tokens
+
+
+def _cut(raw: bytes, spans: Iterable[tuple[int, int]]) -> bytes:
+    """Return the bytes without those of the spans, which do not overlap."""
+    kept: list[bytes] = []
+    at = 0
+    for start, end in sorted(spans):
+        kept.append(raw[at:start])
+        at = end
+    return b"".join((*kept, raw[at:])) if kept else raw
+
+
+def _repeats(raw: bytes) -> Iterator[tuple[int, int, int]]:
+    """Yield where one character stands too often in a row, and the bytes of the character."""
+    if any(blanks in raw for blanks in _ONE_BLANK):
+        for found in _LONG_BLANKS.finditer(raw):
+            yield *found.span(), 1
+    exempt = int.from_bytes(raw.translate(_IS_EXEMPT), "big")
+    yield from _repeats_of(raw, width=1, exempt=exempt)
+    beyond = raw.translate(None, _ASCII)
+    number = int.from_bytes(beyond, "big")
+    for width in (2, 3, 4) if beyond else ():
+        if _ALIKE[width] in _changes(number, width=width, size_bytes=len(beyond)):
+            yield from _repeats_of(raw, width=width, exempt=exempt)
+
+
+def _repeats_of(raw: bytes, *, width: int, exempt: int) -> Iterator[tuple[int, int, int]]:
+    """Yield those of characters of so many bytes that are no blanks or digits."""
+    number = int.from_bytes(raw, "big")
+    changes = _changes(number, width=width, size_bytes=len(raw), exempt=exempt)
+    if _ALIKE[width] in changes:
+        for found in _FINDS_ALIKE[width].finditer(changes):
+            yield from _repeat_at(raw, found.start(), found.end(), width)
+
+
+def _changes(number: int, *, width: int, size_bytes: int, exempt: int = 0) -> bytes:
+    """Return zero for each byte that is as the one so many before it.
+
+    All are compared at once: the text as one long number with itself, shifted.
+    """
+    return (number ^ number >> 8 * width | exempt).to_bytes(size_bytes, "big")
+
+
+def _repeat_at(raw: bytes, start: int, end: int, width: int) -> Iterator[tuple[int, int, int]]:
+    """Yield the run of characters of so many bytes, each byte of which is as that so many before."""
+    bounds = _CONTINUED.match(raw, start)
+    first = max(width, bounds.end() if bounds else start)
+    repeats = (end - first) // width + 1
+    least = _LEAST_MARKS if raw[first - width] in _MARKS else _LEAST_REPEATS
+    if repeats >= least and _bytes_of_character(raw[first - width]) == width:
+        yield first - width, first + (repeats - 1) * width, width
+
+
+def _bytes_of_character(first_byte: int) -> int:
+    return 1 + (first_byte >= 0xC0) + (first_byte >= 0xE0) + (first_byte >= 0xF0)
+
+
+def _rate_of_repeats(character: str, rates: _Rates) -> float:
+    known = rates.repeated.get(character)
+    if known is not None:
+        return known
+    kind = _kind_of(character)
+    return rates.symbols[kind] if kind else 1.0
+
+
+def _without_symbols(raw: bytes, rates: _Rates) -> tuple[bytes, float]:
+    """Leave a colon for each run of symbols: a token, as most of them are at least."""
+    if not _may_hold_symbols(raw):
+        return raw, 0.0
+    alone, symbols = _symbols()
+    runs: list[str] = []
+
+    def colon(found: re.Match[str]) -> str:
+        run = found[0]
+        if run in alone:
+            return run
+        runs.append(run)
+        return ":"
+
+    rest = symbols.sub(colon, raw.decode("utf-8", "surrogatepass"))
+    if not runs:
+        return raw, 0.0
+    each = Counter("".join(runs))
+    tokens = sum(number * rates.symbols[_kind_of(symbol)] for symbol, number in each.items())
+    return rest.encode("utf-8", "surrogatepass"), max(0.0, tokens - len(runs))
+
+
+def _may_hold_symbols(raw: bytes) -> bool:
+    if raw.isascii():
+        return False
+    if any(raw.count(start) > raw.count(known) for start, known in _SHARED_STARTS):
+        return True
+    return bool(raw.translate(None, _NO_SYMBOL_STARTS))
+
+
+def _without_unbroken(raw: bytes, rates: _Rates) -> tuple[bytes, float]:
+    """Leave the first of many letters of one case, or marks, with nothing between."""
+    kinds = raw.translate(_KINDS)
+    tokens = 0.0
+    spans: list[tuple[int, int]] = []
+    for name, pattern in _UNBROKEN.items():
+        if _SIGNS[name] in kinds:
+            width = 2 if name == "Cyrillic" else 1
+            found = [(run.start() + width, run.end()) for run in pattern.finditer(raw)]
+            tokens += rates.unbroken[name] * sum(end - start for start, end in found) / width
+            spans += found
+    return _cut(raw, spans), tokens
+
+
+@cache
+def _content() -> Any:
+    return json.loads(RATES_FILE.read_text("utf-8"))
+
+
+@cache
+def _rates(family: str) -> _Rates:
+    row = _content()["rates"][family]
+    return _Rates(
+        repeated={c: float(rate) for rate, these in row["repeated"].items() for c in these},
+        symbols=row["symbols"],
+        unbroken=row["unbroken"],
+        escape=row["escape"],
+    )
+
+
+@cache
+def _symbols() -> tuple[frozenset[str], re.Pattern[str]]:
+    """Return the symbols that the weights know, where one stands alone, and what finds runs of any.
+
+    What a variation selector makes an emoji is none: those the weights know too.
+    """
+    kinds = _content()["symbols"]
+    each = f"[{''.join(kinds.values())}]"
+    return frozenset(kinds["alone"]), re.compile(rf"{each}+(?!\ufe0f)")
+
+
+@cache
+def _kinds() -> tuple[tuple[str, re.Pattern[str]], ...]:
+    kinds = _content()["symbols"].items()
+    return tuple((name, re.compile(f"[{characters}]")) for name, characters in kinds)
+
+
+@cache
+def _kind_of(character: str) -> str:
+    """Return the kind of a symbol, the first that has it; nothing where it is none."""
+    return next((name for name, pattern in _kinds() if pattern.match(character)), "")
