@@ -1,5 +1,6 @@
 """What a memory store tells a table of rows; each function is one change of the table."""
 
+from bisect import bisect_left
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from datetime import timedelta
@@ -186,17 +187,17 @@ class _Lines:
 
     def put_in(self, row: Row) -> None:
         if _is_turn(row):
+            own = (row["place"], row["id"])
             line = self._lines.setdefault(row["line"], [])
-            line.append((row["place"], row["id"]))
-            line.sort()
-            self._note(row["line"], line.index((row["place"], row["id"])))
+            at = bisect_left(line, own)
+            line.insert(at, own)
+            self._note(row["line"], at)
 
     def take_out(self, row: Row) -> None:
-        own = (row["place"], row["id"])
-        if _is_turn(row) and own in (line := self._lines.get(row["line"], [])):
-            at = line.index(own)
+        at = self._place_of(row)
+        if at is not None:
             self._note(row["line"], at)
-            line.remove(own)
+            del self._lines[row["line"]][at]
 
     def changed_ids(self) -> list[str]:
         """Return whose neighbours are others than before."""
@@ -224,12 +225,18 @@ class _Lines:
             row["context"] = stems
 
     def _beside(self, row: Row) -> list[str]:
+        at = self._place_of(row)
+        if at is None:
+            return []
+        line = self._lines[row["line"]]
+        return [memory_id for _, memory_id in (*line[max(at - 1, 0) : at], *line[at + 1 : at + 2])]
+
+    def _place_of(self, row: Row) -> int | None:
+        """Return where in its line the row stands; `None` where it stands in none."""
         own = (row["place"], row["id"])
         line = self._lines.get(row["line"], []) if _is_turn(row) else []
-        if own not in line:
-            return []
-        at = line.index(own)
-        return [memory_id for _, memory_id in (*line[max(at - 1, 0) : at], *line[at + 1 : at + 2])]
+        at = bisect_left(line, own)
+        return at if line[at : at + 1] == [own] else None
 
     def _note(self, line: int, at: int) -> None:
         around = self._lines[line][max(at - 1, 0) : at + 2]
