@@ -149,6 +149,11 @@ def _digest_of(record: MemoryRecord, text: str, details: Mapping[str, Json]) -> 
 
 
 def _id_of(record: MemoryRecord, text: str, created_at: datetime) -> str:
+    """Return an id of what the record says, behind the second it is of.
+
+    Indexes of ids so grow at one end; where each new id falls anywhere, all their pages are written
+    again and again.
+    """
     told = (
         record.namespace,
         record.kind,
@@ -159,7 +164,8 @@ def _id_of(record: MemoryRecord, text: str, created_at: datetime) -> str:
         text,
     )
     joined = _SEPARATOR.join(told).encode()
-    return f"mem_{blake2b(joined, digest_size=10).hexdigest()}"
+    seconds = max(int(created_at.timestamp()), 0)
+    return f"mem_{seconds:010x}{blake2b(joined, digest_size=8).hexdigest()}"
 
 
 @lru_cache(1_024)
