@@ -20,8 +20,9 @@ from context_assembler.ports import SessionStore
 from context_assembler.providers import other_protocols
 from context_assembler.sessions import CountsAtRest, KeptEvents
 from context_assembler.shaped import Made
-from context_assembler.stages.forecast_cache import CacheOutlook, answered_calls
+from context_assembler.stages.forecast_cache import CacheOutlook
 from context_assembler.tokens import CountingMode
+from context_assembler.values.answered_calls import answered_calls
 from context_assembler.values.context import AssembledContext
 from context_assembler.values.events import SessionEvent
 from context_assembler.values.factors import TokenFactors

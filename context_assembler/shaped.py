@@ -7,10 +7,11 @@ from context_assembler.gathered import Gathered
 from context_assembler.history import History
 from context_assembler.providers import PROVIDERS, provider_for
 from context_assembler.stages.bind_reasoning import bind_reasoning
-from context_assembler.stages.forecast_cache import AnsweredCall, CacheOutlook
+from context_assembler.stages.forecast_cache import CacheOutlook
 from context_assembler.stages.hold_system import FittedPrompt
 from context_assembler.stages.split_window import add_messages
 from context_assembler.stages.tell_changes import count_rows
+from context_assembler.values.answered_calls import AnsweredCall
 from context_assembler.values.context import AssembledContext
 from context_assembler.values.draft import Draft
 from context_assembler.values.ledger import Ledger

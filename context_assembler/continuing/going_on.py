@@ -11,9 +11,9 @@ from context_assembler.history import HistoryWay, shape_history
 from context_assembler.pipeline import ContextPipeline
 from context_assembler.providers import PROVIDERS, provider_for
 from context_assembler.stages.bind_reasoning import bind_reasoning
-from context_assembler.stages.forecast_cache import answered_calls
 from context_assembler.stages.place_notes import place_clock
 from context_assembler.stages.write_report import rows_of_kept
+from context_assembler.values.answered_calls import answered_calls
 from context_assembler.values.context import AssembledContext
 from context_assembler.values.events import SessionEvent
 from context_assembler.values.ledger import Ledger

@@ -10,9 +10,9 @@ from context_assembler.gathered import Gathered
 from context_assembler.pipeline import ContextPipeline
 from context_assembler.ports.truncation import CHECKPOINT_LEVELS
 from context_assembler.shaped import Made
-from context_assembler.stages.forecast_cache import AnsweredCall, answered_calls
 from context_assembler.stages.hold_system import WAITING
 from context_assembler.stages.place_notes import last_told
+from context_assembler.values.answered_calls import AnsweredCall, answered_calls
 from context_assembler.values.context import AssembledContext
 from context_assembler.values.epochs import EPOCH
 from context_assembler.values.events import SessionEvent

@@ -2,14 +2,14 @@
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import UTC, date, datetime
+from datetime import date, datetime
 from itertools import accumulate
 from typing import Final, TypeVar
 
 from context_assembler.limits import price_at
+from context_assembler.values.answered_calls import AnsweredCall, with_zone
 from context_assembler.values.draft import Draft
 from context_assembler.values.epochs import Epoch, SentEpoch
-from context_assembler.values.events import AssistantBody, CompactionBody, Provenance, SessionEvent
 from context_assembler.values.forecasts import BrokenPiece, CacheForecast, PrefixBreak
 from context_assembler.values.limits import ModelLimits
 from context_assembler.values.messages import Message
@@ -27,30 +27,11 @@ from context_assembler.values.tool_changes import is_told_alike
 from context_assembler.values.tools import ToolSpec
 
 _NO_REASON: Final = "It did not stand at this place in the last call."
+_COMPACTED: Final = "It stands in for what the last call was sent before it."
 _UNNAMED: Final = "the end"
 _STRIPPED: Final = frozenset({"reasoning.prefix", "reasoning.chain"})
 
 _Named = TypeVar("_Named", PromptSection, ToolSpec)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AnsweredCall:
-    """A call of the session that was answered: the reply's event, and what that says of it."""
-
-    event_id: str
-    made_by: Provenance
-    at: datetime | None
-
-
-def answered_calls(events: Iterable[SessionEvent]) -> tuple[AnsweredCall, ...]:
-    """Return the calls whose prefix was recorded, in the order of the store."""
-    return tuple(
-        AnsweredCall(event_id=event.id, made_by=event.body.made_by, at=_with_zone(event.created_at))
-        for event in events
-        if isinstance(event.body, AssistantBody | CompactionBody)
-        and event.body.made_by is not None
-        and event.body.made_by.prefix_fingerprint is not None
-    )
 
 
 def forecast_cache(
@@ -111,7 +92,7 @@ class CacheOutlook:
 
     def at(self, now: datetime) -> "CacheOutlook":
         """Return the same for a call that is made at this time."""
-        return replace(self, now=_with_zone(now), today=now.date())
+        return replace(self, now=with_zone(now), today=now.date())
 
     def forecast(self) -> CacheForecast:
         """Return what the provider will read, write and charge."""
@@ -205,7 +186,7 @@ class CacheOutlook:
                 where += f" under the account {made_by.account!r}"
             reason = f"The last call went to {where}; each has a cache of its own."
             return PrefixBreak(piece="model", id=self.draft.limits.id, reason=reason)
-        if last.made_by.prefix_fingerprint in prints:
+        if last.fingerprint in prints:
             return None
         sent = self.epoch_before
         if sent is not None and sent.made_by == last.made_by and (head := self._changed_head(sent)):
@@ -223,6 +204,8 @@ class CacheOutlook:
         }
         dropped = next((row for row in rows.values() if row.decision == "dropped"), None)
         behind = self.draft.messages[at:]
+        if behind and behind[0].kind == "summary":
+            return PrefixBreak(piece="message", id=_name_of(behind[0]), reason=_COMPACTED)
         for message in behind:
             row = dropped if message.kind == "marker" else rows.get(message.id)
             if row is not None:
@@ -253,7 +236,7 @@ def _shared_boundaries(
     places = {fingerprint: at for at, fingerprint in enumerate(prints)}
     found: dict[int, datetime | None] = {}
     for call in calls:
-        at = places.get(call.made_by.prefix_fingerprint or "")
+        at = places.get(call.fingerprint)
         if at is not None:
             found[at] = call.at
     return found
@@ -287,10 +270,3 @@ def _later(one: datetime | None, other: datetime | None) -> datetime | None:
     if one is None or other is None:
         return one or other
     return max(one, other)
-
-
-def _with_zone(moment: datetime | None) -> datetime | None:
-    """Return a moment that can be compared with any other; one without a zone is taken for UTC."""
-    if moment is None or moment.tzinfo is not None:
-        return moment
-    return moment.replace(tzinfo=UTC)

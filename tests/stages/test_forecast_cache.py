@@ -10,8 +10,9 @@ import pytest
 
 from context_assembler import ContextAssembler
 from context_assembler.limits import get_model_limits
-from context_assembler.stages.forecast_cache import answered_calls, forecast_cache
+from context_assembler.stages.forecast_cache import forecast_cache
 from context_assembler.testing import ScriptedReply, event_log, serve_providers
+from context_assembler.values.answered_calls import answered_calls
 from context_assembler.values.events import AssistantBody, Provenance, SessionEvent, assistant_event
 from context_assembler.values.forecasts import CacheForecast
 from context_assembler.values.prompt_caches import CallSize, KnownPrefix
