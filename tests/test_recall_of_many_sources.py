@@ -309,3 +309,19 @@ async def test_a_context_without_room_for_its_items_does_not_call_them_irrelevan
     updated = recall.update_context(context, "Ada sits.", max_tokens=12)
 
     assert smaller.markdown == updated.markdown == "What was found in memory had no room."
+
+
+@pytest.mark.parametrize("end", [{"id": "zoe"}, None, "zoe"])
+async def test_relations_to_what_cannot_be_used_are_not_walked(end: Any) -> None:
+    way = RelationMetadata(source_id="acme", target_id="zoe", relation="knows")
+    acme = record("Acme", id="acme", kind="entities", metadata=EntityMetadata(name="Acme"))
+
+    class Graph(Listing):
+        async def get(self, memory_id: str) -> Any:  # noqa: ARG002 - the port
+            return end
+
+    context = await recalling(
+        Graph(acme, record("acme knows zoe", id="r", kind="relations", metadata=way))
+    ).assemble_context("acme", context_types="entities")
+
+    assert [item.record.id for item in context.items] == ["acme"]

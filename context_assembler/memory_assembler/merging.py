@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 
 from context_assembler.memory.preparing import normal_text
 from context_assembler.ports import MemorySource
-from context_assembler.recall.similar_texts import similar_pairs
+from context_assembler.recall.similar_texts import find_twins
 from context_assembler.values.memories.kinds import KINDS
 from context_assembler.values.memories.records import MemoryFilters, MemoryRecord, Remembered
 from context_assembler.values.texts.likeness import load_likeness
@@ -42,14 +42,13 @@ async def find_alike(
         if twin is not None:
             kept[at] = twin
     rest = [at for at in open_places if at not in kept]
-    first: dict[int, int] = {}
     texts = [normal_text(records[at].text) for at in rest]
-    for left, right in similar_pairs(texts, least=least):
-        earlier, later = rest[left], rest[right]
-        is_open = earlier not in first and later not in first
-        if is_open and _identity(records[earlier]) == _identity(records[later]):
-            first[later] = earlier
-    return Alike(kept=kept, first=first)
+
+    def may_be_twins(left: int, right: int) -> bool:
+        return _identity(records[rest[left]]) == _identity(records[rest[right]])
+
+    twins = find_twins(texts, least=least, may_be_twins=may_be_twins)
+    return Alike(kept=kept, first={rest[later]: rest[first] for later, first in twins.items()})
 
 
 def tell_all(alike: Alike, remembered: Sequence[Remembered], *, count: int) -> list[Remembered]:

@@ -6,6 +6,7 @@ from typing import Protocol, runtime_checkable
 
 from context_assembler.errors import AssemblyError
 from context_assembler.ports import MemorySource
+from context_assembler.recall.sieve_answers import sieve_hits, usable_record
 from context_assembler.recall.walk_relations import Reached, walk_relations
 from context_assembler.values.memories.metadata import RelationMetadata
 from context_assembler.values.memories.records import MemoryFilters, MemoryRecord
@@ -49,10 +50,10 @@ async def ask_relations(
 async def _relations_of(
     source: MemorySource, place: str, filters: MemoryFilters
 ) -> list[MemoryRecord]:
-    hits = await source.search(place, limit=_RELATIONS_PER_PLACE, filters=filters)
+    answered = await source.search(place, limit=_RELATIONS_PER_PLACE, filters=filters)
     return [
         hit.record
-        for hit in hits
+        for hit in sieve_hits(answered, limit=_RELATIONS_PER_PLACE).found
         if isinstance(hit.record.metadata, RelationMetadata)
         and place in (hit.record.metadata.source_id, hit.record.metadata.target_id)
     ]
@@ -60,6 +61,6 @@ async def _relations_of(
 
 async def _get(source: _Lookup, memory_id: str) -> MemoryRecord | None:
     try:
-        return await source.get(memory_id)
-    except AssemblyError:  # an end that is not kept any more
+        return usable_record(await source.get(memory_id))
+    except (AssemblyError, TypeError):  # an end that is not kept any more, or cannot be used
         return None

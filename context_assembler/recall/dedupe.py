@@ -4,7 +4,7 @@ import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from context_assembler.recall.similar_texts import similar_pairs
+from context_assembler.recall.similar_texts import find_twins
 from context_assembler.values.memories.metadata import CodeMetadata
 from context_assembler.values.memories.records import MemoryRecord
 from context_assembler.values.recall import Candidate
@@ -30,12 +30,13 @@ def dedupe(candidates: Sequence[Candidate], *, near_duplicate: float) -> Dedupli
     standing_for = _same_records(ranked)
     rest = [at for at in range(len(ranked)) if at not in standing_for]
     texts = [normal(ranked[at].record.text) for at in rest]
-    for left, right in similar_pairs(texts, least=near_duplicate):
-        better, worse = rest[left], rest[right]
-        # What is a duplicate itself stands for nobody: likeness is no chain.
-        is_open = worse not in standing_for and better not in standing_for
-        if is_open and _may_be_same(ranked[better].record, ranked[worse].record):
-            standing_for[worse] = (better, "it says nearly what a better one says")
+
+    def may_be_twins(left: int, right: int) -> bool:
+        return _may_be_same(ranked[rest[left]].record, ranked[rest[right]].record)
+
+    twins = find_twins(texts, least=near_duplicate, may_be_twins=may_be_twins)
+    for worse, better in twins.items():
+        standing_for[rest[worse]] = (rest[better], "it says nearly what a better one says")
     return _result(ranked, standing_for)
 
 

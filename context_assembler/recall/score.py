@@ -30,6 +30,8 @@ SYNONYM: Final = 0.6
 """A likeness from which on two words say the same."""
 
 SEEN_HITS: Final = 20
+FLOOR_CHARS: Final = 200_000
+"""Of a record, looked through for words of the query."""
 
 _ROOT_OF_TWO: Final = sqrt(2)
 
@@ -127,7 +129,8 @@ def is_relevant(hits: Sequence[MemoryHit], signals: Signals, *, floor: float) ->
     spellings = [_spellings(term, signals) for term in signals.terms]
     wanted = min(floor * len(spellings), ENOUGH_WORDS)
     for hit in hits[:SEEN_HITS]:
-        said = f"{hit.record.text} {hit.record.author or ''} {hit.record.metadata or ''}".lower()
+        text = hit.record.text[:FLOOR_CHARS]
+        said = f"{text} {hit.record.author or ''} {hit.record.metadata or ''}".lower()
         shared = sum(any(spelling in said for spelling in given) for given in spellings)
         if shared >= wanted or hit.bm25 is None:
             return True

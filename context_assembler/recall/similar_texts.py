@@ -4,12 +4,12 @@ Only texts that are worth it are compared: those whose signatures have a band in
 numpy those that share one of a sample of their pieces. Neither changes what a likeness is.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from itertools import chain
 from typing import Any, Final
 from zlib import crc32
 
-from context_assembler.values.texts.likeness import alike_pairs
+from context_assembler.values.texts.likeness import alike_pairs, load_comparison
 from context_assembler.values.texts.text_signatures import band_keys, shares_in_common, sign_texts
 
 MAX_EXACT: Final = 60
@@ -34,11 +34,33 @@ def similar_pairs(texts: Sequence[str], *, least: float) -> list[tuple[int, int]
     Above `MAX_EXACT` texts a pair in two hundred may be missed. Of a crowd of texts that are all
     alike each is paired with the first, and with some of the others.
     """
+    return sorted(set(alike_pairs(texts, _pairs_worth_it(texts, least=least), least=least)))
+
+
+def find_twins(
+    texts: Sequence[str], *, least: float, may_be_twins: Callable[[int, int], bool]
+) -> dict[int, int]:
+    """Return by the place of a text that of the first one that says nearly the same.
+
+    Pairs are those of `similar_pairs`. A text that has a twin before it is no other one's: likeness
+    is no chain, and a crowd that says one thing is compared with its first alone.
+
+    Args:
+        may_be_twins: Whether the texts of two places are one thing if they are alike.
+    """
+    are_alike = load_comparison(texts, least=least)
+    twin_by_place: dict[int, int] = {}
+    for left, right in sorted(set(_pairs_worth_it(texts, least=least))):
+        is_open = left not in twin_by_place and right not in twin_by_place
+        if is_open and may_be_twins(left, right) and are_alike(left, right):
+            twin_by_place[right] = left
+    return twin_by_place
+
+
+def _pairs_worth_it(texts: Sequence[str], *, least: float) -> Iterator[tuple[int, int]]:
     if len(texts) <= MAX_EXACT:
-        pairs = _pairs_of_like_sizes(texts, least=least)
-    else:
-        pairs = chain(_pairs_of_equals(texts), _pairs_that_look_alike(texts, least=least))
-    return sorted(set(alike_pairs(texts, pairs, least=least)))
+        return _pairs_of_like_sizes(texts, least=least)
+    return chain(_pairs_of_equals(texts), _pairs_that_look_alike(texts, least=least))
 
 
 def _pairs_of_equals(texts: Sequence[str]) -> Iterator[tuple[int, int]]:

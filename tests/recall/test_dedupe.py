@@ -12,7 +12,12 @@ from hypothesis import strategies as st
 
 from context_assembler.recall import similar_texts
 from context_assembler.recall.dedupe import dedupe
-from context_assembler.recall.similar_texts import MAX_EXACT, sampled_pairs, similar_pairs
+from context_assembler.recall.similar_texts import (
+    MAX_EXACT,
+    find_twins,
+    sampled_pairs,
+    similar_pairs,
+)
 from context_assembler.values.memories.metadata import CodeMetadata
 from context_assembler.values.recall import Candidate
 from context_assembler.values.texts.likeness import alike_pairs, load_likeness, plain_likeness
@@ -257,3 +262,35 @@ def test_of_long_texts_both_ends_are_compared() -> None:
     middle = "m" * 50_000
 
     assert similar_pairs([f"a{middle}b" * 2, f"a{middle}c" * 2], least=0.9) == [(0, 1)]
+
+
+crowds = st.lists(st.text("ab", max_size=9), max_size=12)
+
+
+@pytest.mark.parametrize("copies", [1, 8], ids=["each pair", "by signatures"])
+@given(given_texts=crowds, apart=st.integers(1, 3))
+def test_a_twin_is_the_first_that_nobody_stands_for(
+    copies: int, given_texts: list[str], apart: int
+) -> None:
+    texts = given_texts * copies
+    expected: dict[int, int] = {}
+    for left, right in similar_pairs(texts, least=0.8):
+        if left not in expected and right not in expected and (right - left) % apart == 0:
+            expected[right] = left
+
+    twins = find_twins(texts, least=0.8, may_be_twins=lambda one, two: (two - one) % apart == 0)
+
+    assert twins == expected
+
+
+def test_a_crowd_is_compared_with_its_first_alone() -> None:
+    asked: list[tuple[int, int]] = []
+
+    def note(left: int, right: int) -> bool:
+        asked.append((left, right))
+        return True
+
+    twins = find_twins(["the same"] * MAX_EXACT, least=0.9, may_be_twins=note)
+
+    assert set(twins.values()) == {0}
+    assert len(asked) == len(twins) == MAX_EXACT - 1

@@ -323,9 +323,15 @@ class Raising:
         raise self._error
 
 
+class SilentError(Exception):
+    def __str__(self) -> str:
+        raise RuntimeError
+
+
 OWN_ERRORS: dict[str, tuple[BaseException, str]] = {
     "its own cancellation": (asyncio.CancelledError(), "failed: CancelledError."),
     "its own time-out": (TimeoutError("socket, 1 s"), "failed: TimeoutError: socket, 1 s."),
+    "an error that cannot be told": (SilentError(), "failed: SilentError."),
 }
 
 

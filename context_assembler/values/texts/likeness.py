@@ -18,15 +18,23 @@ def alike_pairs(
     texts: Sequence[str], pairs: Iterable[tuple[int, int]], *, least: float
 ) -> Iterator[tuple[int, int]]:
     """Yield those of the pairs of places whose texts are at least so alike, in order."""
+    are_alike = load_comparison(texts, least=least)
+    return (pair for pair in pairs if are_alike(*pair))
+
+
+def load_comparison(texts: Sequence[str], *, least: float) -> Callable[[int, int], bool]:
+    """Return what says of two places whether their texts are at least so alike."""
     likeness = load_likeness()
     ends = [_ends(text) for text in texts]
     sizes = [len(text) for text in texts]
-    for left, right in pairs:
+
+    def are_alike(left: int, right: int) -> bool:
         # No text can have more in common with another than all of the shorter one.
         if 2 * min(sizes[left], sizes[right]) < least * (sizes[left] + sizes[right]):
-            continue
-        if likeness(ends[left], ends[right], least) >= least:
-            yield left, right
+            return False
+        return likeness(ends[left], ends[right], least) >= least
+
+    return are_alike
 
 
 def load_likeness() -> Likeness:
