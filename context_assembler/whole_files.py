@@ -23,11 +23,11 @@ def written_whole(path: Path) -> Generator[BinaryIO]:
     Raises:
         OSError: It cannot be written.
     """
-    target = Path(os.path.realpath(path))
-    if target.exists() and not target.is_file():
-        with target.open("wb") as file:
+    if path.exists() and not path.is_file():
+        with path.open("wb") as file:
             yield file
         return
+    target = Path(os.path.realpath(path))
     draft = target.with_name(f".context-assembler-{token_hex(_TOKEN_BYTES)}")
     try:
         with draft.open("xb") as file:

@@ -64,6 +64,16 @@ def test_what_keeps_nothing_is_written_as_it_is(tmp_path: Path) -> None:
         write(tmp_path)
 
 
+def test_a_pipe_is_written_to_by_its_name() -> None:
+    reading, writing = os.pipe()
+
+    write(Path(f"/dev/fd/{writing}"))
+
+    assert os.read(reading, 9) == b"new"
+    os.close(reading)
+    os.close(writing)
+
+
 def test_the_file_that_was_asked_for_is_named(tmp_path: Path) -> None:
     path = tmp_path / "no" / "file"
 

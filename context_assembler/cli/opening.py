@@ -13,6 +13,8 @@ from context_assembler.sessions import SqliteStore, open_store
 from context_assembler.values.events import SessionEvent
 from context_assembler.values.parts import Json
 
+_IN_MEMORY = ":memory:"
+_IN_FOLDERS = frozenset({"lancedb", "qdrant"})
 _BYTE_ORDER_MARKS = {
     b"\xef\xbb\xbf": "utf-8-sig",
     b"\xff\xfe": "utf-16",
@@ -34,7 +36,10 @@ async def opened_store(
     """
     store = open_store(_required(url))
     if not creates and isinstance(store, SqliteStore):
-        _check_exists(store.path, url=_required(url))
+        place = _required(url).partition(":")[2]
+        _check_exists(
+            store.path, url=_required(url), place=place, filled_by="import FILE --sessions"
+        )
     try:
         yield store
     finally:
@@ -57,28 +62,37 @@ def _required(url: str | None) -> str:
 
 
 def check_memory_exists(url: str) -> None:
-    """Refuse a memory store whose file is not there; it would be empty.
+    """Refuse a memory store whose file or folder is not there; it would be empty.
 
     Raises:
-        ConfigurationError: The file is not there.
+        ConfigurationError: It is not there.
     """
     scheme, _, location = url.partition(":")
-    if scheme.lower() == "sqlite" and location:
-        path = Path(location.removeprefix("//")).expanduser()
-        _check_exists(path, url=url, filled_by="memory import FILE --memory")
+    place = location if scheme.lower() == "sqlite" else location.partition("#")[0]
+    is_folder = scheme.lower() in _IN_FOLDERS and "://" not in place
+    if place not in {"", _IN_MEMORY} and (is_folder or scheme.lower() == "sqlite"):
+        path = Path(place.removeprefix("//")).expanduser()
+        filled_by = "memory import FILE --memory"
+        _check_exists(path, url=url, place=place, filled_by=filled_by, is_folder=is_folder)
 
 
-def _check_exists(path: Path, *, url: str, filled_by: str = "import FILE --sessions") -> None:
+def _check_exists(
+    path: Path, *, url: str, place: str, filled_by: str, is_folder: bool = False
+) -> None:
+    """Refuse a path that is not there.
+
+    Args:
+        place: What names it in the URL.
+        filled_by: The command that would make it.
+    """
     if path.exists() or not path.parent.is_dir():  # the store itself tells of a missing folder
         return
-    scheme, _, location = url.partition(":")
-    near = nearest(
-        path.name, [other.name for other in path.parent.iterdir() if other.is_file()], count=1
-    )
-    meant = [str(Path(location).with_name(name)) for name in near]
+    beside = [other.name for other in path.parent.iterdir() if other.is_dir() == is_folder]
+    near = nearest(path.name, beside, count=1)
+    meant = [url.replace(place, str(Path(place).with_name(name))) for name in near]
     raise ConfigurationError(
-        f"There is no file {location}.",
-        remedy=f"Did you mean {f'{scheme}:{meant[0]}'!r}?"
+        f"There is no {'folder' if is_folder else 'file'} {place}.",
+        remedy=f"Did you mean {meant[0]!r}?"
         if meant
         else f"Correct its name, or fill it first: context-assembler {filled_by} {url}",
     )

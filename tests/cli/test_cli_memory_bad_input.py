@@ -69,6 +69,31 @@ def test_reading_creates_no_store_and_says_that_there_is_none(words: tuple[str, 
     assert not Path("out.jsonl").exists()
 
 
+FOLDERS = {
+    "lancedb:store/memories": ("folder store/memories", "lancedb:store/memory"),
+    "lancedb:memories#facts": ("folder memories", "lancedb:memory#facts"),
+    "qdrant:memories#facts": ("folder memories", "qdrant:memory#facts"),
+}
+
+
+@pytest.mark.parametrize(("url", "told"), FOLDERS.items(), ids=FOLDERS.keys())
+def test_a_mistyped_folder_is_told_with_the_one_beside(url: str, told: tuple[str, str]) -> None:
+    for folder in ("memory", "store/memory"):
+        Path(folder).mkdir(parents=True)
+    missing, meant = told
+
+    ran = run("memory", "stats", "--memory", url)
+
+    assert ran.exit_code == 2
+    assert f"There is no {missing}." in ran.stderr
+    assert f"Did you mean {meant!r}?" in ran.stderr
+
+
+@pytest.mark.parametrize("url", ["sqlite::memory:", "memory:"])
+def test_a_store_in_memory_is_there_and_empty(url: str) -> None:
+    assert run("memory", "stats", "--memory", url, "--json").json["records"] == 0
+
+
 NOBODYS = ["bad\udcff", "\0", "\ud800"]
 
 

@@ -513,10 +513,8 @@ async def test_names_that_no_database_can_hold_are_nobodys(postgres_url: str) ->
 async def test_the_first_and_last_moments_are_read_in_whatever_zone_the_server_stands(
     postgres_url: str, zone: str
 ) -> None:
-    joint = "&" if "?" in postgres_url else "?"
-    async with store_at(
-        f"{postgres_url}{joint}options=-ctimezone%3D{quote(zone, safe='')}"
-    ) as store:
+    more = quote(f" -ctimezone={zone}", safe="")  # behind the options that the URL ends in
+    async with store_at(f"{postgres_url}{more}") as store:
         moments = (FIRST_MOMENT, LAST_MOMENT)
         await store.remember([MemoryRecord(text=f"{m}", created_at=m) for m in moments])
 
