@@ -28,7 +28,7 @@ from context_assembler.memory.postgres_writes import (
     remember_records,
     touch_records,
 )
-from context_assembler.memory.preparing import prepare_record
+from context_assembler.memory.preparing import prepare_records
 from context_assembler.ports import Clock
 from context_assembler.values.memories.records import (
     NO_FILTERS,
@@ -109,15 +109,12 @@ class PostgresMemoryStore:
             return []
         now = self._now()
         # Made ready before the lock is taken: other writers wait for the server only.
-        prepared = [
-            prepare_record(
-                record,
-                now=now,
-                masks_secrets=self._masks_secrets,
-                finds_duplicates=self._finds_duplicates,
-            )
-            for record in records
-        ]
+        prepared = prepare_records(
+            records,
+            now=now,
+            masks_secrets=self._masks_secrets,
+            finds_duplicates=self._finds_duplicates,
+        )
         async with self._writing() as connection:
             return await remember_records(connection, prepared, location=self.location)
 

@@ -1,14 +1,16 @@
 """Making a record ready to be kept: cleaned, without secrets, with a time and an id."""
 
 import unicodedata
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import lru_cache
 from hashlib import blake2b, sha256
-from typing import Final
+from typing import Final, NoReturn, cast
 
+from context_assembler.errors import ConfigurationError
 from context_assembler.values.codec import dump_json
+from context_assembler.values.json_bounds import shown
 from context_assembler.values.json_shapes import is_array, is_object
 from context_assembler.values.memories.codec import encode_details
 from context_assembler.values.memories.kinds import KINDS
@@ -18,7 +20,14 @@ from context_assembler.values.texts.cleaning import clean_object, clean_text
 from context_assembler.values.texts.secret_masking import MaskedText, mask_secrets
 from context_assembler.values.texts.secret_signs import may_hold_secret
 
-__all__ = ["PreparedRecord", "may_hold_secret", "normal_text", "prepare_record", "text_leaves"]
+__all__ = [
+    "PreparedRecord",
+    "may_hold_secret",
+    "normal_text",
+    "prepare_record",
+    "prepare_records",
+    "text_leaves",
+]
 
 _CLEANED: Final = "Characters that no text may hold (NUL, lone surrogates) were taken out."
 _HASH_BYTES: Final = 8
@@ -44,6 +53,40 @@ class PreparedRecord:
     line: int | None
     digest: int | None
     notices: tuple[str, ...]
+
+
+def prepare_records(
+    records: Iterable[MemoryRecord], *, now: datetime, masks_secrets: bool, finds_duplicates: bool
+) -> list[PreparedRecord]:
+    """Return the records as they are to be kept.
+
+    Raises:
+        ConfigurationError: Something among them is no record.
+        MemoryFormatError: One holds something that JSON cannot say.
+        MissingExtraError: Secrets are to be masked, and detect-secrets is not installed.
+    """
+    return [
+        prepare_record(
+            record, now=now, masks_secrets=masks_secrets, finds_duplicates=finds_duplicates
+        )
+        for record in _checked(records)
+    ]
+
+
+def _checked(given: object) -> Iterator[MemoryRecord]:
+    if isinstance(given, str) or not isinstance(given, Iterable):
+        _refuse(given)
+    for one in cast("Iterable[object]", given):
+        if not isinstance(one, MemoryRecord):
+            _refuse(one)
+        yield one
+
+
+def _refuse(given: object) -> NoReturn:
+    raise ConfigurationError(
+        f"{shown(given)} cannot be remembered.",
+        remedy="Pass a list of MemoryRecord(text=…, kind=…); a MemoryAssembler takes texts as well.",
+    )
 
 
 def prepare_record(

@@ -13,7 +13,7 @@ from typing import Final, Self, TypeVar
 from context_assembler.errors import EmbeddingError, UnknownMemoryError
 from context_assembler.memory.asked_counts import check_count
 from context_assembler.memory.asked_ids import asked_ids
-from context_assembler.memory.preparing import PreparedRecord, prepare_record
+from context_assembler.memory.preparing import PreparedRecord, prepare_records
 from context_assembler.memory.row_search import (
     Bookmark,
     find_beside,
@@ -224,15 +224,12 @@ class RowMemoryStore:
 
     def _prepare(self, records: Sequence[MemoryRecord]) -> list[PreparedRecord]:
         now = self._now()
-        return [
-            prepare_record(
-                record,
-                now=now,
-                masks_secrets=self._masks_secrets,
-                finds_duplicates=self._finds_duplicates,
-            )
-            for record in records
-        ]
+        return prepare_records(
+            records,
+            now=now,
+            masks_secrets=self._masks_secrets,
+            finds_duplicates=self._finds_duplicates,
+        )
 
     async def _with_vectors(self, prepared: Sequence[PreparedRecord]) -> list[PreparedRecord]:
         """Embed what has no vector; the model sees no text whose secrets are not masked yet."""

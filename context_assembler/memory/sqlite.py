@@ -11,7 +11,7 @@ from typing import Final, Self
 from context_assembler.errors import UnknownMemoryError
 from context_assembler.memory.asked_counts import check_count
 from context_assembler.memory.asked_ids import asked_ids
-from context_assembler.memory.preparing import prepare_record
+from context_assembler.memory.preparing import prepare_records
 from context_assembler.memory.sqlite_rows import to_stamp
 from context_assembler.memory.sqlite_schema import SCHEMA
 from context_assembler.memory.sqlite_search import (
@@ -251,15 +251,12 @@ class SqliteMemoryStore:
     ) -> list[Remembered]:
         now = self._now()
         # Made ready before the lock is taken: other writers wait for the disk only.
-        prepared = [
-            prepare_record(
-                record,
-                now=now,
-                masks_secrets=self._masks_secrets,
-                finds_duplicates=self._finds_duplicates,
-            )
-            for record in records
-        ]
+        prepared = prepare_records(
+            records,
+            now=now,
+            masks_secrets=self._masks_secrets,
+            finds_duplicates=self._finds_duplicates,
+        )
         return remember_records(connection, prepared)
 
     def _now(self) -> datetime:

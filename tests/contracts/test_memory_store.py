@@ -5,12 +5,14 @@ from collections.abc import AsyncIterator
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from context_assembler.errors import (
+    ConfigurationError,
     InvalidParameterError,
     MemoryFormatError,
     UnknownMemoryError,
@@ -125,6 +127,18 @@ async def test_ids_that_nothing_can_have_are_not_there(store: MemoryStore, no_na
         assert await store.list_records(filters=unheard_of) == []
     excluding = MemoryFilters(excluded_ids=(no_name,), excluded_session_ids=(no_name,))
     assert len(await store.search("sky", filters=excluding)) == 1
+
+
+@pytest.mark.parametrize(
+    "given", ["tea", {"text": "tea"}, [{"text": "tea"}], [MemoryRecord(text="tea"), "tea"], 7]
+)
+async def test_what_is_no_record_is_refused_and_nothing_kept(
+    store: MemoryStore, given: Any
+) -> None:
+    with pytest.raises(ConfigurationError, match="cannot be remembered"):
+        await store.remember(given)
+
+    assert await everything(store) == []
 
 
 async def test_one_id_is_no_list_of_ids(store: MemoryStore) -> None:
