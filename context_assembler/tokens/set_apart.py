@@ -22,7 +22,8 @@ RATES_FILE: Final = Path(__file__).parent / "set_apart.json"
 
 # From so many on, a run is longer than what the weights were fitted to.
 _LEAST_REPEATS: Final = 4
-_LEAST_MARKS: Final = 8  # `====` and `----` are as usual as words
+_LEAST_CELLS: Final = 3  # `,,,` is empty cells
+_LEAST_RULE: Final = 8  # `====` and `----` are as usual as words
 _LEAST_BLANKS: Final = 33
 _LEAST_LETTERS: Final = 24  # of one case, without anything between
 _LEAST_MIXED_MARKS: Final = 10
@@ -32,9 +33,11 @@ _LONG_BLANKS: Final = re.compile(rb"([%b])\1{%d,}" % (_BLANKS, _LEAST_BLANKS - 1
 _EXEMPT: Final = _BLANKS + digits.encode()  # of digits any number is weighed well
 _IS_EXEMPT: Final = bytes(byte in _EXEMPT for byte in range(256))
 _MARKS: Final = punctuation.encode()
+_CELLS: Final = b",;|"
+_RULES: Final = b"-=_*#.~+/`\"'"
 _ONE_BLANK: Final = tuple(bytes((blank,)) * _LEAST_BLANKS for blank in _BLANKS)
 # By the bytes of a character: what stands where each of so many is as the one before it.
-_ALIKE: Final = {width: bytes(width * (_LEAST_REPEATS - 1)) for width in (1, 2, 3, 4)}
+_ALIKE: Final = {width: bytes(width * (_LEAST_CELLS - 1)) for width in (1, 2, 3, 4)}
 _FINDS_ALIKE: Final = {n: re.compile(rb"\0{%d,}" % len(zeros)) for n, zeros in _ALIKE.items()}
 _ASCII: Final = bytes(range(128))
 _CONTINUED: Final = re.compile(rb"[\x80-\xbf]*")
@@ -106,9 +109,12 @@ def _without_escapes(raw: bytes, rates: _Rates) -> tuple[bytes, float]:
 
 def _without_repeats(raw: bytes, rates: _Rates) -> tuple[bytes, float]:
     """Leave one of each character that stands too often in a row."""
+    found = list(_repeats(raw))
+    if not found:
+        return raw, 0.0
     tokens = 0.0
     spans: list[tuple[int, int]] = []
-    for start, end, width in _repeats(raw):
+    for start, end, width in found:
         character = raw[start : start + width].decode("utf-8", "surrogatepass")
         tokens += ((end - start) // width - 1) * _rate_of_repeats(character, rates)
         spans.append((start + width, end))
@@ -122,7 +128,7 @@ def _cut(raw: bytes, spans: Iterable[tuple[int, int]]) -> bytes:
     for start, end in sorted(spans):
         kept.append(raw[at:start])
         at = end
-    return b"".join((*kept, raw[at:])) if kept else raw
+    return b"".join((*kept, raw[at:]))
 
 
 def _repeats(raw: bytes) -> Iterator[tuple[int, int, int]]:
@@ -161,9 +167,17 @@ def _repeat_at(raw: bytes, start: int, end: int, width: int) -> Iterator[tuple[i
     bounds = _CONTINUED.match(raw, start)
     first = max(width, bounds.end() if bounds else start)
     repeats = (end - first) // width + 1
-    least = _LEAST_MARKS if raw[first - width] in _MARKS else _LEAST_REPEATS
-    if repeats >= least and _bytes_of_character(raw[first - width]) == width:
+    if (
+        repeats >= _least_repeats(raw[first - width])
+        and _bytes_of_character(raw[first - width]) == width
+    ):
         yield first - width, first + (repeats - 1) * width, width
+
+
+def _least_repeats(first_byte: int) -> int:
+    if first_byte in _RULES:
+        return _LEAST_RULE
+    return _LEAST_CELLS if first_byte in _CELLS else _LEAST_REPEATS
 
 
 def _bytes_of_character(first_byte: int) -> int:
@@ -219,7 +233,7 @@ def _without_unbroken(raw: bytes, rates: _Rates) -> tuple[bytes, float]:
             found = [(run.start() + width, run.end()) for run in pattern.finditer(raw)]
             tokens += rates.unbroken[name] * sum(end - start for start, end in found) / width
             spans += found
-    return _cut(raw, spans), tokens
+    return (_cut(raw, spans) if spans else raw), tokens
 
 
 @cache

@@ -19,7 +19,7 @@ _PLAUSIBLE_RATIO: Final = 3.0  # beyond it (or its inverse) the two are not abou
 _WINDOW: Final = 9  # the latest ratios, whose median is what the factor moves to
 _STEP: Final = 0.3  # of the way there
 _DIGITS: Final = 3
-_FORMULA: Final = 4  # raised whenever the formula or its figures change: what was learned is void
+_FORMULA: Final = 5  # raised whenever the formula or its figures change: what was learned is void
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

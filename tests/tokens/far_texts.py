@@ -19,6 +19,8 @@ FAR_TEXTS = {
     "rule": ("=" * 80 + "\n" + "-" * 80 + "\n") * 20,
     "dots": "." * 200 + "\n" + "," * 200 + "\n" + "!" * 200,
     "lines": "one\n" + "\n" * 500 + "two" + " " * 500 + "three\n",
+    "columns": ",,,,,,1,,,2,,,\n" * 30,
+    "colours": "\x1b[32mok\x1b[0m \x1b[1;31mfail\x1b[0m\n" * 40,
     "brackets": "[" * 200 + "]" * 200,
     "arrows": "→" * 1_000,
     "stars": "★" * 500,
