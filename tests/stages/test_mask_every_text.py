@@ -165,6 +165,21 @@ async def test_a_key_in_three_parts_reaches_no_provider() -> None:
     assert not any(LINE in text for text in spelled.values())
 
 
+def test_a_key_in_a_providers_blocks_is_masked_in_each() -> None:
+    said_there = (f"- {BEGIN[:9]}", BEGIN[9:], f"{LINE}\n{END}")
+    blocks = tuple(
+        Opaque(provider="anthropic", block={"type": "text", "text": text}, text=text)
+        for text in said_there
+    )
+
+    [masked], _, _ = MASKER.mask_messages([Message(role="user", parts=blocks)])
+
+    assert [(LINE in str(part), "[masked: " in str(part)) for part in masked.parts] == [
+        (False, True)
+    ] * 3
+    assert all(part.block["text"] == part.text for part in masked.parts if isinstance(part, Opaque))
+
+
 def result(call_id: str, *texts: str) -> ToolResult:
     return ToolResult(call_id=call_id, content=tuple(map(Text, texts)))
 
@@ -176,6 +191,19 @@ def test_a_key_that_was_read_in_two_calls_is_masked_in_both() -> None:
 
     assert [LINE in one.text for one in masked.tool_results] == [False, False, True]
     assert "Private Key" in row.reason
+
+
+def test_a_key_that_was_read_in_two_steps_is_masked_in_both() -> None:
+    first = Message(role="tool", parts=(result("c1", f"{BEGIN}\n{LINE}"),))
+    asked = Message(role="assistant", parts=(ToolCall(call_id="c2", name="read"),))
+    rest = Message(role="tool", parts=(result("c2", f"{LINE}\n{END}"),))
+
+    masked, rows, _ = MASKER.mask_messages([first, asked, rest])
+
+    assert [message.tool_results[0].text for message in (masked[0], masked[2])] == [
+        "[masked: Private Key]"
+    ] * 2
+    assert len(rows) == 2
 
 
 def said(text: str, role: Any = "user") -> Message:
@@ -217,6 +245,17 @@ async def test_a_summary_is_masked_as_what_it_stands_for() -> None:
     assert [row.rule for row in context.report.of("repaired")] == ["secrets.masked"]
 
 
+def test_a_summary_keeps_the_block_that_a_provider_wrote() -> None:
+    block = {"type": "compaction", "content": f"They use {TOKEN}."}
+    told = f"They use {TOKEN}."
+    parts = (Text(told), Opaque(provider="anthropic", block=block, text=told))
+
+    [masked], _, _ = MASKER.mask_messages([Message(role="user", kind="summary", parts=parts)])
+
+    hidden = "They use [masked: GitHub Token]."
+    assert masked.parts == (Text(hidden), Opaque(provider="anthropic", block=block, text=hidden))
+
+
 async def test_arguments_that_are_told_in_a_result_are_masked_there() -> None:
     assembler = ContextAssembler("memory:", config=CONFIG)
     await assembler.add_user("s", "Go.")
@@ -229,7 +268,7 @@ async def test_arguments_that_are_told_in_a_result_are_masked_there() -> None:
 
 
 def test_what_a_server_returned_is_masked_for_others_and_goes_back_as_it_came() -> None:
-    ran = {"type": "bash_code_execution_tool_result", "content": {"stdout": TOKEN}}
+    ran = {"type": "bash_code_execution_tool_result", "content": {"stdout": f"[ran: {TOKEN}]"}}
     block = Opaque(provider="anthropic", block=ran, text=f"[ran: {TOKEN}]")
     said_itself = Opaque(provider="anthropic", block={"type": "text", "text": TOKEN}, text=TOKEN)
     message = Message(role="assistant", parts=(block, said_itself, Text(TOKEN)), id="e2")

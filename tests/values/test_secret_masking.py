@@ -77,6 +77,38 @@ def test_a_private_key_is_masked_from_its_first_line_to_its_last() -> None:
     assert mask_secrets(f"a\n{head}\nMIIE\nabcd").text == "a\n[masked: Private Key]"
 
 
+KEY_LINE = "MIIEvQIBADANBgkqhkiG9w0BAQEFAASCBKcwggSjAgEAAoIBAQC7AAECAwQFBgcI"
+KEY_END = "-----END RSA PRIVATE" + " KEY-----"
+KEY_ENDS = {
+    "its last lines": (f"{KEY_LINE}\n{KEY_LINE}\nAAEC=\n{KEY_END}\n", "[masked: Private Key]\n"),
+    "behind words": (
+        f"The rest: {KEY_LINE}\n{KEY_END} and so on",
+        "The rest: [masked: Private Key] and so on",
+    ),
+    "numbered lines": (
+        f" 8→{KEY_LINE}\n 9→{KEY_LINE}==\n10→{KEY_END}",
+        " 8→[masked: Private Key]",
+    ),
+    "two of them": (
+        f"{KEY_LINE}\n{KEY_END}\n{KEY_LINE}\n{KEY_END}",
+        "[masked: Private Key]\n[masked: Private Key]",
+    ),
+    "its last line alone": (f"That is all.\n{KEY_END}", f"That is all.\n{KEY_END}"),
+    "of what is public": (
+        f"{KEY_LINE}\n-----END CERTIFICATE-----",
+        f"{KEY_LINE}\n-----END CERTIFICATE-----",
+    ),
+}
+
+
+@pytest.mark.parametrize(("text", "expected"), KEY_ENDS.values(), ids=KEY_ENDS.keys())
+def test_the_rest_of_a_private_key_is_masked_without_its_beginning(
+    text: str, expected: str
+) -> None:
+    assert mask_secrets(text).text == expected
+    assert may_hold_secret(text) or text == expected
+
+
 @pytest.mark.parametrize(
     "text",
     [

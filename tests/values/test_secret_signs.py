@@ -9,7 +9,13 @@ from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
 from context_assembler.values.texts import secret_masking
-from context_assembler.values.texts.secret_masking import Secret, _patterns, find_secrets
+from context_assembler.values.texts.key_ends import find_key_ends
+from context_assembler.values.texts.secret_masking import (
+    PRIVATE_KEY,
+    Secret,
+    _patterns,
+    find_secrets,
+)
 from context_assembler.values.texts.secret_settings import find_given_secrets
 from context_assembler.values.texts.secret_signs import (
     KINDS_WITH_SIGN,
@@ -21,7 +27,12 @@ from tests.values.test_secret_masking import SECRETS
 from tests.values.test_secret_settings import GIVEN, LEFT_ALONE
 
 ORDINARY = [text.replace("«", "").replace("»", "") for text in (*GIVEN, *LEFT_ALONE)]
-SAMPLES = [*ORDINARY, *SECRETS.values(), "xoxb-1-a", "eyJa.b.", "https://user:pw123@host"]
+KEY_END = f"{'Ab1+' * 16}\n-----END PRIVATE" + " KEY-----"
+SAMPLES = [
+    *ORDINARY,
+    *SECRETS.values(),
+    *("xoxb-1-a", "eyJa.b.", "https://user:pw123@host", KEY_END),
+]
 # Ignoring case makes one of a letter and these; folding does so for the first two only.
 LOOKALIKES = str.maketrans({"s": "ſ", "k": "\u212a"})  # noqa: RUF001 – the point of it
 DOTLESS = str.maketrans({"i": "ı", "I": "İ"})  # noqa: RUF001 – the point of it
@@ -42,6 +53,7 @@ def secrets_by_every_pattern(text: str) -> list[Secret]:
         Secret(kind=kind, start=start, end=end)
         for kind, start, end in find_given_secrets(text, f"{text} {everything} key=")
     ]
+    found += [Secret(kind=PRIVATE_KEY, start=start, end=end) for start, end in find_key_ends(text)]
     return found
 
 

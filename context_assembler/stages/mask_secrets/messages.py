@@ -55,7 +55,7 @@ class MessageMasker:
             case "assistant", _ if "tool_results" in self.places:
                 return tuple(self._mask_told(part, kinds) for part in message.parts)
             case _, "summary":  # of what users wrote and tools returned
-                return self._mask_in_a_row(message.parts, kinds)[0]
+                return self._mask_in_a_row(message.parts, kinds, keeps_blocks=True)[0]
             case _:
                 return message.parts
 
@@ -69,7 +69,12 @@ class MessageMasker:
         return tuple(masked)
 
     def _mask_in_a_row(
-        self, parts: Sequence[Part], kinds: list[str], *, is_open: bool = False
+        self,
+        parts: Sequence[Part],
+        kinds: list[str],
+        *,
+        is_open: bool = False,
+        keeps_blocks: bool = False,
     ) -> tuple[tuple[Part, ...], bool]:
         """Return the parts with what is masked in their texts, read in a row, laid back into each."""
         texts: list[str] = []
@@ -85,7 +90,10 @@ class MessageMasker:
             return tuple(parts), leaves_open
         kinds += masked.kinds
         told = iter(masked.texts)
-        return tuple(change_text(part, lambda _: next(told)) for part in parts), leaves_open
+        changed = (
+            change_text(part, lambda _: next(told), keeps_blocks=keeps_blocks) for part in parts
+        )
+        return tuple(changed), leaves_open
 
     def _mask_fields(self, parts: Sequence[Part], kinds: list[str]) -> tuple[Part, ...]:
         def mask(text: str) -> str:
@@ -104,7 +112,7 @@ class MessageMasker:
         """
         if not isinstance(part, Opaque) or part.block.get("type") in _SAID:
             return part
-        return self._mask_in_a_row([part], kinds)[0][0]
+        return self._mask_in_a_row([part], kinds, keeps_blocks=True)[0][0]
 
 
 def _row(message: Message, kinds: Sequence[str]) -> ReportEntry:

@@ -31,14 +31,20 @@ Change: TypeAlias = Callable[[str], str]
 _TEXT: Final = "text/"
 
 
-def change_text(part: Part, change: Change) -> Part:
+def change_text(part: Part, change: Change, *, keeps_blocks: bool = False) -> Part:
     """Return the part with another text; the same object where it has none, or the same.
 
     Of a result it is the text of each part in it. A text that is another one bears no signature.
+
+    Args:
+        keeps_blocks: Whether a provider's own block stays what it is even if it says just that text.
     """
     match part:
         case ToolResult():
             return _with_content(part, lambda inner: _change_text(inner, change))
+        case Opaque(text=text) if keeps_blocks:
+            told = change(text)
+            return part if told == text else replace(part, text=told)
         case Text() | Image() | Document() | Opaque():
             return _change_text(part, change)
         case Thinking() | ToolCall():
@@ -82,13 +88,23 @@ def _change_text(part: ResultPart, change: Change) -> ResultPart:
         case Document(text=str(text), source=source):
             told = change(text)
             return part if told == text else replace(part, text=told, source=_of(source, told))
-        case Opaque(text=text):
-            told = change(text)
-            return part if told == text else replace(part, text=told)
+        case Opaque():
+            return _change_opaque(part, change)
         case Image() | Document():
             return part
         case _:
             assert_never(part)
+
+
+def _change_opaque(part: Opaque, change: Change) -> Opaque:
+    """Return the block with another text, in it as well where it says just that."""
+    text = part.text
+    told = change(text)
+    if told == text:
+        return part
+    block = change_object(part.block, lambda held: told if held == text else held)
+    block = part.block if block is part.block else unsigned_block(block)
+    return replace(part, text=told, block=block)
 
 
 def _change_fields(part: ResultPart, change: Change) -> ResultPart:

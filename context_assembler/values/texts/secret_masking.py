@@ -8,6 +8,7 @@ from typing import Any, Final
 
 from context_assembler.errors import MissingExtraError
 from context_assembler.values.texts.cleaning import clean_text
+from context_assembler.values.texts.key_ends import find_key_ends
 from context_assembler.values.texts.secret_settings import SETTING_KIND, find_given_secrets
 from context_assembler.values.texts.secret_signs import KINDS_WITH_SIGN, kinds_to_seek
 
@@ -149,6 +150,8 @@ def _matches(text: str) -> Iterator[Secret]:
             yield Secret(kind=kind, start=start, end=end)
     for kind, start, end in find_given_secrets(text, folded):
         yield Secret(kind=kind, start=start, end=end)
+    for start, end in find_key_ends(text):
+        yield Secret(kind=PRIVATE_KEY, start=start, end=end)
 
 
 @cache

@@ -56,7 +56,7 @@ _RUN: Final = b"x" * 20
 _SIGNS_WITHOUT_RUN: Final = ("bearer", "eyj", "aiza")
 # The character is found much faster than the rest.
 _SIGNS_BY_CHAR: Final = (
-    ("-", ("sk-ant-", "sk-proj-", "sk-svcacct-", "sk-admin-", "xox", "-----begin ")),
+    ("-", ("sk-ant-", "sk-proj-", "sk-svcacct-", "sk-admin-", "xox", "-----begin ", "-----end ")),
     ("_", ("github_pat_",)),
     ("/", ("hooks.slack.com",)),
     ("\\", ("sq0csp-",)),

@@ -7,6 +7,7 @@ from itertools import accumulate
 from typing import Final
 
 from context_assembler.values.texts.cleaning import clean_text
+from context_assembler.values.texts.key_ends import KEY_FRONT
 from context_assembler.values.texts.secret_masking import (
     MOST_PASSES,
     PRIVATE_KEY,
@@ -19,16 +20,14 @@ from context_assembler.values.texts.secret_masking import (
 # How providers and models read texts that follow each other: on lines of their own, or in a row.
 _SEAMS: Final = ("\n", "")
 
-# A key that is begun and not ended; lines that go on with it, whatever is put in front of each of
-# them; and how it ends. Nothing goes back, so that no text takes long.
+# A key that is begun and not ended, lines that go on with it, and how it ends. Nothing goes back, so that no text takes long.
 _BEGUN: Final = re.compile(
     r"-----BEGIN[ ](?:[A-Z0-9]+[ ]){0,4}PRIVATE[ ]KEY(?:[ ]BLOCK)?-----[^-]{0,20000}\Z"
 )
-_FRONT: Final = r"[^A-Za-z0-9+/=-]{0,20}+ (?:\d{1,6}[^A-Za-z0-9+/=-]{1,20}+)?"
 _END: Final = r"-----END[ ][A-Z0-9 ]{0,40}-----"
 _REST: Final = re.compile(
-    rf"""(?x) (?: {_FRONT} [A-Za-z0-9+/]{{32,}}+ ={{0,2}}+ )*+
-    (?: (?: {_FRONT} [A-Za-z0-9+/=]{{1,80}}+ )? {_FRONT} {_END} )?"""
+    rf"""(?x) (?: {KEY_FRONT} [A-Za-z0-9+/]{{32,}}+ ={{0,2}}+ )*+
+    (?: (?: {KEY_FRONT} [A-Za-z0-9+/=]{{1,80}}+ )? {KEY_FRONT} {_END} )?"""
 )
 _ENDED: Final = re.compile(rf"{_END}\Z")
 
