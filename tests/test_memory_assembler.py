@@ -257,6 +257,7 @@ BAD_ARGUMENTS: dict[str, tuple[dict[str, Any], type[Exception], str]] = {
     "a fraction": ({"limit": 2.5}, InvalidParameterError, "limit"),
     "too many": ({"limit": 10**6}, InvalidParameterError, "at most 10000"),
     "no text": ({"query": None}, InvalidParameterError, "must be text"),
+    "filters as a dict": ({"filters": {"kinds": ("code",)}}, InvalidParameterError, "filters must"),
 }
 
 

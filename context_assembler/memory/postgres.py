@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final, Self
 
 from context_assembler.errors import UnknownMemoryError
-from context_assembler.memory.asked_counts import check_count
+from context_assembler.memory.asked_counts import check_count, check_order
 from context_assembler.memory.asked_ids import asked_ids
 from context_assembler.memory.postgres_match import TermCounts
 from context_assembler.memory.postgres_pool import ConnectionPools
@@ -174,6 +174,7 @@ class PostgresMemoryStore:
             MemoryUnavailableError: The server cannot be used.
         """
         check_count("limit", limit)
+        check_order(order)
         async with self._reading() as connection:
             if connection is None:
                 return []

@@ -11,7 +11,7 @@ from threading import Lock
 from typing import Final, Self, TypeVar
 
 from context_assembler.errors import EmbeddingError, UnknownMemoryError
-from context_assembler.memory.asked_counts import check_count
+from context_assembler.memory.asked_counts import check_count, check_order
 from context_assembler.memory.asked_ids import asked_ids
 from context_assembler.memory.preparing import PreparedRecord, prepare_records
 from context_assembler.memory.row_search import (
@@ -151,6 +151,7 @@ class RowMemoryStore:
     ) -> list[MemoryRecord]:
         """Return at most `limit` records in that order; `last_accessed` leaves out the others."""
         check_count("limit", limit)
+        check_order(order)
         return await self._read(
             partial(list_rows, self._table, order=order, limit=limit, filters=filters)
         )

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Final, Self
 
 from context_assembler.errors import UnknownMemoryError
-from context_assembler.memory.asked_counts import check_count
+from context_assembler.memory.asked_counts import check_count, check_order
 from context_assembler.memory.asked_ids import asked_ids
 from context_assembler.memory.preparing import prepare_records
 from context_assembler.memory.sqlite_rows import to_stamp
@@ -155,6 +155,7 @@ class SqliteMemoryStore:
             MemoryUnavailableError: The file cannot be used.
         """
         check_count("limit", limit)
+        check_order(order)
         return await self._reader.run(
             partial(list_records, order=order, limit=limit, filters=filters)
         )

@@ -14,11 +14,20 @@ def checked_kinds(
 
     Raises:
         InvalidContextTypeError: There is no such kind.
+        InvalidParameterError: The filters are none.
     """
+    _check_filters(filters)
     if context_types is None:
         return filters.kinds or tuple(KINDS)
     given = [context_types] if isinstance(context_types, str) else context_types
     return tuple(dict.fromkeys(check_kind(kind) for kind in given))
+
+
+def _check_filters(given: object) -> None:
+    if not isinstance(given, MemoryFilters):
+        raise InvalidParameterError(
+            "filters", given, rule="must be MemoryFilters", remedy="Pass MemoryFilters(kinds=(…))."
+        )
 
 
 def check_number(name: str, given: object, *, most: int | None = None) -> None:

@@ -16,6 +16,7 @@ from context_assembler.errors import (
     InvalidParameterError,
     MemoryFormatError,
     UnknownMemoryError,
+    UnknownOptionError,
     VectorModelError,
 )
 from context_assembler.memory import forget_faded
@@ -315,6 +316,20 @@ async def test_filters_hold_for_lists_and_exports(
 
     assert [record.id for record in listed] == expected
     assert exported == expected
+
+
+@pytest.mark.parametrize("count", ["5", 2.5, None])
+async def test_counts_are_whole_numbers(store: MemoryStore, count: Any) -> None:
+    with pytest.raises(InvalidParameterError, match="limit must be from 0"):
+        await store.search("pear", limit=count)
+
+
+async def test_an_order_that_there_is_not_is_told_with_those_that_there_are(
+    store: MemoryStore,
+) -> None:
+    order: Any = "newset"
+    with pytest.raises(UnknownOptionError, match="Did you mean 'newest'"):
+        await store.list_records(order=order)
 
 
 async def test_counts_that_are_out_of_range_are_refused(store: MemoryStore) -> None:
