@@ -10,6 +10,7 @@ import pytest
 from context_assembler import ContextAssembler, MemoryAssembler, SqliteMemoryStore, TaskStack
 from context_assembler.memory_assembler.showing import chars_within
 from context_assembler.memory_assembler.thinking import think
+from context_assembler.testing import WordCounter
 from context_assembler.values.memories.kinds import KINDS, MemoryKind
 from context_assembler.values.memories.metadata import ChunkMetadata, ExperienceMetadata
 from context_assembler.values.memories.records import MemoryRecord
@@ -253,3 +254,30 @@ async def test_long_work_holds_nobody_up() -> None:
     short, long = [await think(threading.get_ident, chars=chars) for chars in (10, 10**6)]
 
     assert short == threading.get_ident() != long
+
+
+async def test_others_go_on_while_much_is_read() -> None:
+    loop_thread = threading.get_ident()
+    counted_in: set[int] = set()
+
+    class Counter(WordCounter):
+        def count_text(self, text: str) -> int:
+            counted_in.add(threading.get_ident())
+            return super().count_text(text)
+
+    lesson = ExperienceMetadata(domain="alpha", succeeded=False)
+    records = [
+        record(
+            f"alpha {at} " + f"page{at} " * 4_000, id=f"{at}", kind="experiences", metadata=lesson
+        )
+        for at in range(30)
+    ]
+    recall = recalling(Listing(*records), counter=Counter())
+
+    context = await recall.assemble_context("alpha")
+    premortem = await recall.get_premortem_context("alpha")
+
+    assert context.items
+    assert premortem.lines
+    assert counted_in
+    assert loop_thread not in counted_in

@@ -51,7 +51,8 @@ class MemoryAssembler:
         settings: In the place of a preset's.
         embed: What finds a query's place among the vectors that the sources keep, and gives
             remembered records theirs.
-        counter: What `max_tokens` is counted with; by default exactly, with OpenAI's o200k.
+        counter: What `max_tokens` is counted with, maybe in a thread; by default exactly, with
+            OpenAI's o200k.
         masks_secrets: Whether secrets in records are masked before they are shown.
         merges_alike: From which likeness on (such as 0.9) what is remembered counts as a duplicate.
         clock: Seconds since 1970: what is recent, and what relative times are told from.

@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Final, Protocol, runtime_checkable
 
 from context_assembler.memory_assembler.arguments import check_words
@@ -10,6 +11,7 @@ from context_assembler.memory_assembler.deadlines import Deadline, deadline_of
 from context_assembler.memory_assembler.joining import fit_premortem
 from context_assembler.memory_assembler.recalling import Recalling
 from context_assembler.memory_assembler.showing import show_records, show_text
+from context_assembler.memory_assembler.thinking import chars_of, think
 from context_assembler.ports import MemorySource
 from context_assembler.recall.ask_sources import Sleep
 from context_assembler.recall.premortem import PremortemContext, is_of_domain, premortem_lines
@@ -71,8 +73,21 @@ async def recall_premortem(
             *(_ask(source, domain, filters, deadline) for source in sources.values())
         )
     by_name = dict(zip(sources, groups, strict=True))
-    records = {(r.id, r.text): r for group in groups for r in group.records}.values()
-    known = [r for r in records if is_of_domain(r, domain=domain, strategy=strategy)]
+    records = [record for group in groups for record in group.records]
+    told = await think(partial(_tell, recall, records, domain, strategy), chars=chars_of(records))
+    notes = {name: group.note for name, group in by_name.items() if group.note}
+    return replace(
+        told,
+        source_status={name: group.state for name, group in by_name.items()},
+        source_notes={**told.source_notes, **notes},
+    )
+
+
+def _tell(
+    recall: Recalling, records: Sequence[MemoryRecord], domain: str, strategy: str | None
+) -> PremortemContext:
+    distinct = {(record.id, record.text): record for record in records}.values()
+    known = [r for r in distinct if is_of_domain(r, domain=domain, strategy=strategy)]
     shown, notes = show_records(known, masks_secrets=recall.masks_secrets)
     fitted = fit_premortem(
         premortem_lines(shown),
@@ -81,11 +96,7 @@ async def recall_premortem(
         max_tokens=recall.max_tokens,
         count_text=recall.count,
     )
-    return replace(
-        fitted,
-        source_status={name: group.state for name, group in by_name.items()},
-        source_notes=notes | {name: group.note for name, group in by_name.items() if group.note},
-    )
+    return replace(fitted, source_notes=notes)
 
 
 async def _ask(

@@ -28,8 +28,11 @@ class RankedMemories:
 
     async def within(self, *budgets_tokens: int) -> list[FormattedContext]:
         """Return what is shown of them in each of the budgets."""
-        show = partial(self.recall.show, self.candidates, max_tokens=max(budgets_tokens, default=1))
-        shown = await think(show, chars=chars_of(c.record for c in self.candidates))
+        chars = chars_of(candidate.record for candidate in self.candidates)
+        return await think(partial(self._shape, budgets_tokens), chars=chars)
+
+    def _shape(self, budgets_tokens: Sequence[int]) -> list[FormattedContext]:
+        shown = self.recall.show(self.candidates, max_tokens=max(budgets_tokens, default=1))
         below, states, notes = self.below, self.states, self.notes
         return [
             replace(self.recall, max_tokens=budget).shape(shown, below, states, notes)

@@ -54,14 +54,14 @@ def show_once(
     shown: list[Candidate] = []
     withheld: list[tuple[Candidate, str]] = []
     for candidate in candidates:
-        text = candidate.record.text[: most_chars + _SLACK_CHARS]
         is_beginning = candidate.is_beginning or len(candidate.record.text) > most_chars
         try:
-            record = show_record(replace_text(candidate.record, text), masks_secrets=masks_secrets)
+            record = show_record(
+                candidate.record, masks_secrets=masks_secrets, most_chars=most_chars
+            )
         except MissingExtraError as error:
             withheld.append((candidate, _reason(error)))
             continue
-        record = replace_text(record, record.text[:most_chars])
         if record is not candidate.record:
             candidate = replace(candidate, record=record, is_beginning=is_beginning)  # noqa: PLW2901
         shown.append(candidate)
@@ -76,25 +76,32 @@ def show_records(
     reasons: list[str] = []
     for record in records:
         try:
-            shown.append(show_record(record, masks_secrets=masks_secrets))
+            shown.append(show_record(record, masks_secrets=masks_secrets, most_chars=_LEAST_CHARS))
         except MissingExtraError as error:
             reasons.append(_reason(error))
     return shown, _notes(reasons)
 
 
-def show_record(record: MemoryRecord, *, masks_secrets: bool) -> MemoryRecord:
+def show_record(record: MemoryRecord, *, masks_secrets: bool, most_chars: int) -> MemoryRecord:
     """Return the record with everything that is told of it clean, and without secrets.
+
+    Args:
+        most_chars: Of a longer text the rest is not read.
 
     Raises:
         MissingExtraError: It may hold a secret, and what masks it is not installed.
     """
-    show = _masked if masks_secrets else clean_text
-    author = record.author if record.author is None else show(record.author)[:MAX_ID_CHARS]
+    clean = _masked if masks_secrets else clean_text
+
+    def show(text: str, most: int = _LEAST_CHARS) -> str:
+        return clean(text[: most + _SLACK_CHARS])[:most]
+
+    author = record.author if record.author is None else show(record.author, MAX_ID_CHARS)
     metadata = record.metadata if record.metadata is None else _show_fields(record.metadata, show)
-    record = replace_text(record, show(record.text))
-    if author is record.author and metadata is record.metadata:
+    text = show(record.text, most_chars)
+    if text == record.text and author == record.author and metadata is record.metadata:
         return record
-    return replace(record, author=author, metadata=metadata)
+    return replace(record, text=text, author=author, metadata=metadata)
 
 
 def show_text(text: str, *, masks_secrets: bool) -> str:
@@ -103,11 +110,6 @@ def show_text(text: str, *, masks_secrets: bool) -> str:
         return _masked(text) if masks_secrets else clean_text(text)
     except MissingExtraError:
         return WITHHELD_TEXT
-
-
-def replace_text(record: MemoryRecord, text: str) -> MemoryRecord:
-    """Return the record with the text; the record itself where it has that already."""
-    return record if text == record.text else replace(record, text=text)
 
 
 def _reason(error: MissingExtraError) -> str:

@@ -112,7 +112,7 @@ def _said(record: MemoryRecord) -> str:
         for field in fields(record.metadata):
             value: str | tuple[object, ...] | None = getattr(record.metadata, field.name)
             told = value if isinstance(value, tuple) else (value,)
-            pieces += [piece for piece in told if isinstance(piece, str)]
+            pieces += [piece[:READ_CHARS] for piece in told if isinstance(piece, str)]
     return " ".join(pieces)
 
 

@@ -129,8 +129,8 @@ def is_relevant(hits: Sequence[MemoryHit], signals: Signals, *, floor: float) ->
     spellings = [_spellings(term, signals) for term in signals.terms]
     wanted = min(floor * len(spellings), ENOUGH_WORDS)
     for hit in hits[:SEEN_HITS]:
-        text = hit.record.text[:FLOOR_CHARS]
-        said = f"{text} {hit.record.author or ''} {hit.record.metadata or ''}".lower()
+        text, known = hit.record.text[:FLOOR_CHARS], f"{hit.record.metadata or ''}"[:FLOOR_CHARS]
+        said = f"{text} {hit.record.author or ''} {known}".lower()
         shared = sum(any(spelling in said for spelling in given) for given in spellings)
         if shared >= wanted or hit.bm25 is None:
             return True
