@@ -29,16 +29,15 @@ _LEAST_LETTERS: Final = 24  # of one case, without anything between
 _LEAST_MIXED_MARKS: Final = 10
 
 _BLANKS: Final = b" \n\t\r"
-_LONG_BLANKS: Final = re.compile(rb"([%b])\1{%d,}" % (_BLANKS, _LEAST_BLANKS - 1))
-_EXEMPT: Final = _BLANKS + digits.encode()  # of digits any number is weighed well
-_IS_EXEMPT: Final = bytes(byte in _EXEMPT for byte in range(256))
 _MARKS: Final = punctuation.encode()
 _CELLS: Final = b",;|"
 _RULES: Final = b"-=_*#.~+/`\"'"
 _ONE_BLANK: Final = tuple(bytes((blank,)) * _LEAST_BLANKS for blank in _BLANKS)
+_LONG_BLANKS: Final = {blanks: re.compile(blanks + blanks[:1] + b"*") for blanks in _ONE_BLANK}
+_IS_EXEMPT: Final = bytes(byte in _BLANKS + digits.encode() for byte in range(256))
 # By the bytes of a character: what stands where each of so many is as the one before it.
 _ALIKE: Final = {width: bytes(width * (_LEAST_CELLS - 1)) for width in (1, 2, 3, 4)}
-_FINDS_ALIKE: Final = {n: re.compile(rb"\0{%d,}" % len(zeros)) for n, zeros in _ALIKE.items()}
+_ZEROS: Final = re.compile(rb"\0+")
 _ASCII: Final = bytes(range(128))
 _CONTINUED: Final = re.compile(rb"[\x80-\xbf]*")
 
@@ -133,33 +132,37 @@ def _cut(raw: bytes, spans: Iterable[tuple[int, int]]) -> bytes:
 
 def _repeats(raw: bytes) -> Iterator[tuple[int, int, int]]:
     """Yield where one character stands too often in a row, and the bytes of the character."""
-    if any(blanks in raw for blanks in _ONE_BLANK):
-        for found in _LONG_BLANKS.finditer(raw):
-            yield *found.span(), 1
-    exempt = int.from_bytes(raw.translate(_IS_EXEMPT), "big")
-    yield from _repeats_of(raw, width=1, exempt=exempt)
+    for blanks in _ONE_BLANK:
+        if blanks in raw:
+            yield from ((*found.span(), 1) for found in _LONG_BLANKS[blanks].finditer(raw))
+    yield from _repeats_of(raw, width=1)
+    if raw.isascii():
+        return
     beyond = raw.translate(None, _ASCII)
-    number = int.from_bytes(beyond, "big")
-    for width in (2, 3, 4) if beyond else ():
-        if _ALIKE[width] in _changes(number, width=width, size_bytes=len(beyond)):
-            yield from _repeats_of(raw, width=width, exempt=exempt)
+    for width in (2, 3, 4):
+        if _ALIKE[width] in _changes(beyond, width=width):
+            yield from _repeats_of(raw, width=width)
 
 
-def _repeats_of(raw: bytes, *, width: int, exempt: int) -> Iterator[tuple[int, int, int]]:
+def _repeats_of(raw: bytes, *, width: int) -> Iterator[tuple[int, int, int]]:
     """Yield those of characters of so many bytes that are no blanks or digits."""
-    number = int.from_bytes(raw, "big")
-    changes = _changes(number, width=width, size_bytes=len(raw), exempt=exempt)
-    if _ALIKE[width] in changes:
-        for found in _FINDS_ALIKE[width].finditer(changes):
-            yield from _repeat_at(raw, found.start(), found.end(), width)
+    changes = _changes(raw, width=width)
+    start = changes.find(_ALIKE[width])
+    while start >= 0:
+        alike = _ZEROS.match(changes, start)
+        end = alike.end() if alike else len(raw)
+        yield from _repeat_at(raw, start, end, width)
+        start = changes.find(_ALIKE[width], end)
 
 
-def _changes(number: int, *, width: int, size_bytes: int, exempt: int = 0) -> bytes:
-    """Return zero for each byte that is as the one so many before it.
+def _changes(raw: bytes, *, width: int) -> bytes:
+    """Return zero for each byte that is as the one so many before it, and is no blank or digit.
 
     All are compared at once: the text as one long number with itself, shifted.
     """
-    return (number ^ number >> 8 * width | exempt).to_bytes(size_bytes, "big")
+    number = int.from_bytes(raw, "big")
+    exempt = int.from_bytes(raw.translate(_IS_EXEMPT), "big")
+    return (number ^ number >> 8 * width | exempt).to_bytes(len(raw), "big")
 
 
 def _repeat_at(raw: bytes, start: int, end: int, width: int) -> Iterator[tuple[int, int, int]]:
@@ -224,13 +227,15 @@ def _may_hold_symbols(raw: bytes) -> bool:
 
 def _without_unbroken(raw: bytes, rates: _Rates) -> tuple[bytes, float]:
     """Leave the first of many letters of one case, or marks, with nothing between."""
+    if len(raw) < _LEAST_MIXED_MARKS:
+        return raw, 0.0
     kinds = raw.translate(_KINDS)
     tokens = 0.0
     spans: list[tuple[int, int]] = []
-    for name, pattern in _UNBROKEN.items():
-        if _SIGNS[name] in kinds:
+    for name, sign in _SIGNS.items():
+        if sign in kinds:
             width = 2 if name == "Cyrillic" else 1
-            found = [(run.start() + width, run.end()) for run in pattern.finditer(raw)]
+            found = [(run.start() + width, run.end()) for run in _UNBROKEN[name].finditer(raw)]
             tokens += rates.unbroken[name] * sum(end - start for start, end in found) / width
             spans += found
     return (_cut(raw, spans) if spans else raw), tokens
