@@ -7,7 +7,13 @@ from typing import Any, get_type_hints
 
 import pytest
 
-from context_assembler import ContextAssembler, MemoryAssembler, SqliteMemoryStore, TaskStack
+from context_assembler import (
+    ContextAssembler,
+    InvalidParameterError,
+    MemoryAssembler,
+    SqliteMemoryStore,
+    TaskStack,
+)
 from context_assembler.memory_assembler.showing import chars_within
 from context_assembler.memory_assembler.thinking import think
 from context_assembler.testing import WordCounter
@@ -210,6 +216,21 @@ async def test_a_context_that_is_made_smaller_keeps_its_goals_to_the_last() -> N
         for changed in (smaller, updated):
             assert changed.token_count <= target
             assert changed.markdown.startswith(context.task_path[:14]) or target < 12
+
+
+EVENTS: dict[str, Any] = {
+    "a dictionary": {"text": "tea"},
+    "nothing": None,
+    "odd metadata": record("x", kind="chunks", metadata=ChunkMetadata(heading=["x"])),  # type: ignore[arg-type]
+}
+
+
+@pytest.mark.parametrize("event", EVENTS.values(), ids=EVENTS.keys())
+async def test_what_is_no_event_is_refused(event: Any) -> None:
+    recall, context = await at_work()
+
+    with pytest.raises(InvalidParameterError, match="event must be a record or a text"):
+        recall.update_context(context, event)
 
 
 # ---- long records ----

@@ -217,7 +217,7 @@ class MemoryAssembler:
             event: A record, or the text of an event.
 
         Raises:
-            InvalidParameterError: A number is out of its range.
+            InvalidParameterError: A number is out of its range, or the event is neither.
         """
         check_number("limit", limit, most=MAX_LIMIT)
         check_number("max_tokens", max_tokens)

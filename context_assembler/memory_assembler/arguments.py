@@ -1,10 +1,12 @@
 """What a memory assembler is given, checked at the edge."""
 
 from collections.abc import Sequence
+from datetime import datetime
 
 from context_assembler.errors import InvalidParameterError
+from context_assembler.recall.sieve_answers import usable_record
 from context_assembler.values.memories.kinds import KINDS, MemoryKind, check_kind
-from context_assembler.values.memories.records import MemoryFilters
+from context_assembler.values.memories.records import MemoryFilters, MemoryRecord
 
 
 def checked_kinds(
@@ -69,6 +71,25 @@ def check_text(name: str, given: object) -> None:
         raise InvalidParameterError(
             name, given, rule="must be text", remedy="Pass a string; '' for nothing."
         )
+
+
+def checked_event(event: object, *, now: datetime) -> MemoryRecord:
+    """Return what just happened as a record with an id: a record, or the text of an event.
+
+    Raises:
+        InvalidParameterError: It is neither, or its metadata holds something of another type.
+    """
+    if isinstance(event, str):
+        event = MemoryRecord(text=event, kind="events", created_at=now)
+    try:
+        return usable_record(event)
+    except TypeError as error:
+        raise InvalidParameterError(
+            "event",
+            type(event).__name__,
+            rule=f"must be a record or a text: {error}",
+            remedy="Pass a string, or MemoryRecord(text=…, kind=…).",
+        ) from None
 
 
 def check_likeness(name: str, given: object) -> None:

@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Final
 
+from context_assembler.memory_assembler.arguments import checked_event
 from context_assembler.memory_assembler.joining import with_compressed
 from context_assembler.memory_assembler.showing import Shown, chars_within, show_once
 from context_assembler.recall.compress import Condense, compress_items
@@ -13,7 +14,6 @@ from context_assembler.recall.fit_budget import BudgetRules, CountText, fit_budg
 from context_assembler.recall.format_items import make_layout
 from context_assembler.recall.rank import rank_candidates
 from context_assembler.recall.score import score_answer
-from context_assembler.values.memories.identities import identified
 from context_assembler.values.memories.records import MemoryRecord
 from context_assembler.values.recall import (
     Candidate,
@@ -132,11 +132,11 @@ class Recalling:
         """Return the context with one more record, ranked by the words it shares with the query.
 
         What the context had keeps its score.
+
+        Raises:
+            InvalidParameterError: The event is neither a record nor a text.
         """
-        record = event
-        if isinstance(record, str):
-            record = MemoryRecord(text=record, kind="events", created_at=self.now)
-        record = identified(record)
+        record = checked_event(event, now=self.now)
         had = [
             Candidate(
                 record=shown.record,
