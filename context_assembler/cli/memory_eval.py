@@ -145,7 +145,7 @@ async def _placed(records: Sequence[MemoryRecord], embed: Embed | None) -> list[
 
 def _grades(result: Evaluation) -> Table:
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
-    table.add_column("questions")
+    table.add_column("questions", min_width=len("questions"))
     table.add_column("n", justify="right")
     for budget in result.overall.whole:
         table.add_column(f"whole @{budget:,}", justify="right")

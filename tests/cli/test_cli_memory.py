@@ -96,6 +96,13 @@ def test_what_keeps_grades_from_their_meaning_is_told() -> None:
     assert "q.jsonl: --facts changes nothing" in ran.stderr
 
 
+def test_grades_are_headed_in_any_width(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    Path("q.jsonl").write_text(json.dumps({"question": "Tea?", "evidence": [add("tea")]}))
+
+    assert "questions" in memory("eval", "q.jsonl").stdout
+
+
 def test_an_embedder_of_other_vectors_is_told() -> None:
     vector = {"model": "m", "codes": "fwA="}
     Path("v.jsonl").write_text(json.dumps({"text": "tea", "id": "t", "vector": vector}))
