@@ -1,5 +1,6 @@
 """Writing a file as a whole: at every moment it holds what came, or what was there before."""
 
+import errno
 import os
 import shutil
 from collections.abc import Generator
@@ -10,6 +11,7 @@ from stat import S_ISREG
 from typing import BinaryIO, Final
 
 _TOKEN_BYTES: Final = 6
+_DATABASE: Final = b"SQLite format 3\0"
 
 
 @contextmanager
@@ -21,13 +23,16 @@ def written_whole(path: Path) -> Generator[BinaryIO]:
     nothing that could be lost: it is written as the bytes come.
 
     Raises:
-        OSError: It cannot be written.
+        OSError: It cannot be written, or a database is there, which is nothing that a name mistyped
+            should take the place of.
     """
     if path.exists() and not path.is_file():
         with path.open("wb") as file:
             yield file
         return
     target = Path(os.path.realpath(path))
+    if _holds_database(target):
+        raise FileExistsError(errno.EEXIST, "a database is there", str(path))
     draft = target.with_name(f".context-assembler-{token_hex(_TOKEN_BYTES)}")
     try:
         with draft.open("xb") as file:
@@ -41,6 +46,18 @@ def written_whole(path: Path) -> Generator[BinaryIO]:
         if isinstance(error, OSError) and error.filename == str(draft):
             raise OSError(error.errno, error.strerror, str(path)) from error
         raise
+
+
+def _holds_database(path: Path) -> bool:
+    """Whether the file is one of SQLite's.
+
+    Source:
+        https://www.sqlite.org/fileformat2.html#magic_header_string (read 2026-11-28)
+    """
+    if not path.exists():
+        return False
+    with path.open("rb") as file:
+        return file.read(len(_DATABASE)) == _DATABASE
 
 
 def settle(file: BinaryIO) -> None:

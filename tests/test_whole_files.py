@@ -5,6 +5,8 @@ from pathlib import Path
 
 import pytest
 
+from context_assembler.errors import ConfigurationError
+from context_assembler.memory import MemoryRecord, SqliteMemoryStore, export_memories
 from context_assembler.whole_files import written_whole
 
 
@@ -81,3 +83,17 @@ def test_the_file_that_was_asked_for_is_named(tmp_path: Path) -> None:
         write(path)
 
     assert caught.value.filename == str(path)
+
+
+async def test_no_database_is_written_over(tmp_path: Path) -> None:
+    path, link = tmp_path / "memory.db", tmp_path / "link.jsonl"
+    async with SqliteMemoryStore(path) as store:
+        await store.remember([MemoryRecord(text="a zebra")])
+        link.symlink_to(path)
+
+        for target in (path, link):
+            with pytest.raises(ConfigurationError, match="a database is there"):
+                await export_memories(store, target)
+
+        assert [record.text async for record in store.export()] == ["a zebra"]
+    assert path.read_bytes().startswith(b"SQLite format 3")
