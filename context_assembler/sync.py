@@ -1,4 +1,4 @@
-"""Asynchronous work, done for callers without an event loop."""
+"""Asynchronous work: done for callers without an event loop, and called off by its caller."""
 
 import asyncio
 from collections.abc import Coroutine
@@ -6,6 +6,12 @@ from threading import Thread
 from typing import Any, TypeVar
 
 T = TypeVar("T")
+
+
+def is_being_cancelled() -> bool:
+    """Whether somebody cancels this very task, rather than that what it awaits ended so by itself."""
+    task = asyncio.current_task()
+    return task is not None and task.cancelling() > 0
 
 
 def run_sync(work: Coroutine[Any, Any, T]) -> T:

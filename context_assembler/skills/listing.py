@@ -7,7 +7,8 @@ from typing import Final
 
 from context_assembler.ports import SkillProvider
 from context_assembler.skills.problems import SkillProblem
-from context_assembler.values.foreign_errors import said_by
+from context_assembler.sync import is_being_cancelled
+from context_assembler.values.foreign_errors import tell_problem
 from context_assembler.values.json_bounds import shown
 from context_assembler.values.json_shapes import is_array
 from context_assembler.values.parts import Json
@@ -54,11 +55,13 @@ async def _ask(provider: SkillProvider, *, timeout_seconds: float) -> ListedSkil
             given: list[Json] = list(await provider.list_skills())
         problems = [_problem_of(one, kind) for one in getattr(provider, "problems", ())]
         notes = [f"{one}." for one in getattr(provider, "notes", ())]
-    except Exception as error:  # noqa: BLE001 - foreign code: whatever it raises, the rest goes on
+    except (Exception, asyncio.CancelledError) as error:  # foreign code: the rest goes on
+        if is_being_cancelled():
+            raise
         happened = (
             f"did not come within {timeout_seconds:g} s"
             if limit.expired()
-            else f"failed: {type(error).__name__}: {said_by(error)}"
+            else f"failed: {tell_problem(error)}"
         )
         return ListedSkills(warnings=(f"Skills of {kind} {happened.rstrip('.')}.",))
     sound: list[Skill] = []

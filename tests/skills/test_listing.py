@@ -51,6 +51,23 @@ async def test_a_provider_that_does_not_answer_is_named() -> None:
     assert listed.warnings == ("Skills of Endless did not come within 0.01 s.",)
 
 
+class GivenUp:
+    """A provider whose own work was cancelled by somebody else."""
+
+    async def list_skills(self) -> list[Skill]:
+        work = asyncio.create_task(asyncio.sleep(60))
+        work.cancel()
+        await work
+        return []
+
+
+async def test_a_provider_whose_own_work_was_cancelled_is_named() -> None:
+    listed = await list_skills([GivenUp(), Given(GOOD)])
+
+    assert listed.skills == (GOOD,)
+    assert listed.warnings == ("Skills of GivenUp failed: CancelledError.",)
+
+
 async def test_who_cancels_is_obeyed() -> None:
     task = asyncio.create_task(list_skills([Endless()]))
     await asyncio.sleep(0)

@@ -17,6 +17,7 @@ from context_assembler.stages.collect_tools.merging import (
 )
 from context_assembler.stages.collect_tools.tool_memo import ToolMemo
 from context_assembler.stages.collect_tools.tool_sieve import ToolSieve
+from context_assembler.sync import is_being_cancelled
 from context_assembler.values.foreign_errors import said_by
 from context_assembler.values.options import AssembleOptions
 from context_assembler.values.tools import ToolSpec
@@ -119,7 +120,7 @@ class ToolCollector:
                 warnings=tuple(getattr(source, "notes", ())),
             )
         except (Exception, asyncio.CancelledError) as error:  # foreign code: the rest goes on
-            if _is_being_cancelled():
+            if is_being_cancelled():
                 raise
             happened = (
                 f"did not answer within {self._timeout_seconds:g} s"
@@ -135,12 +136,6 @@ class ToolCollector:
 def _is_constant(source: ToolSource) -> bool:
     is_told = is_offered(source, "is_constant", instead_of=("list_tools",))
     return is_told and getattr(source, "is_constant", False) is True
-
-
-def _is_being_cancelled() -> bool:
-    """Whether somebody cancels this very task, rather than that a source raised on its own."""
-    task = asyncio.current_task()
-    return task is not None and task.cancelling() > 0
 
 
 def _said_by(error: BaseException) -> str:
