@@ -15,7 +15,13 @@ from context_assembler.truncation.checkpoints import (
     find_checkpoints,
 )
 from context_assembler.truncation.fullest import Fitting, fullest
-from context_assembler.truncation.history import MeasuredHistory, Rules, is_user, measure
+from context_assembler.truncation.history import (
+    MeasuredHistory,
+    Rules,
+    is_user,
+    measure,
+    with_opening,
+)
 from context_assembler.truncation.overflow import relieve
 from context_assembler.values.message_counts import count_each
 from context_assembler.values.messages import Message
@@ -53,17 +59,11 @@ def fit_history(
     message_tokens = count_each(messages, counter)
     if not messages or sum(message_tokens) <= room_tokens:
         return Truncation(messages=tuple(messages))
-    measured = partial(
-        measure,
-        messages,
-        message_tokens,
-        rules=rules,
-        stub_tokens=settings.stub_tokens,
-        counter=counter,
+    whole = measure(
+        messages, message_tokens, rules=rules, stub_tokens=settings.stub_tokens, counter=counter
     )
-    whole = measured()
     opening_tokens = opening_tokens_of(whole, room_tokens, settings=settings, rules=rules)
-    opened = measured(opening_tokens=opening_tokens) if opening_tokens else whole
+    opened = with_opening(whole, most_tokens=opening_tokens)
     stubs: Stubs = {}
     fitter = Fitter(
         rules=rules,

@@ -9,7 +9,7 @@ from context_assembler.ports import TokenCounter
 from context_assembler.truncation.apply import CarriedOut, Piece, Stubs, carry_out
 from context_assembler.truncation.checkpoints import Checkpoint, Cut
 from context_assembler.truncation.fit import Fitter, opening_tokens_of
-from context_assembler.truncation.history import MeasuredHistory, Rules, measure
+from context_assembler.truncation.history import MeasuredHistory, Rules, measure, with_opening
 from context_assembler.values.message_counts import count_each
 from context_assembler.values.messages import Message
 from context_assembler.values.options import TruncationSettings
@@ -62,9 +62,7 @@ class GrowingHistory:
         self._opening_tokens = opening_tokens_of(
             self._whole, room_tokens, settings=settings, rules=rules
         )
-        self._opened = self._whole
-        if self._opening_tokens:
-            self._opened = self._measured(len(messages), opening_tokens=self._opening_tokens)
+        self._opened = with_opening(self._whole, most_tokens=self._opening_tokens)
         exchanges = self._whole.exchanges
         self._summaries = [n for n, one in enumerate(exchanges) if one[0].kind == "summary"]
         self._stubs: Stubs = {}
@@ -96,23 +94,21 @@ class GrowingHistory:
         whole, opened, checkpoint = self._until(number)
         return _grown(*self._fitter.fit(whole, opened, checkpoint))
 
-    def _measured(self, length: int, *, opening_tokens: int = 0) -> MeasuredHistory:
+    def _measured(self, length: int) -> MeasuredHistory:
         return measure(
             self._messages[:length],
             self._tokens[:length],
             rules=self._rules,
             stub_tokens=self._settings.stub_tokens,
             counter=self._counter,
-            opening_tokens=opening_tokens,
         )
 
     def _until(self, number: int) -> tuple[MeasuredHistory, MeasuredHistory, Checkpoint]:
         """Return the history as it was measured, had it so many exchanges, and its checkpoint."""
         if self._summaries and self._summaries[-1] >= number:  # the latest is not there yet
             length = self._whole.starts[number]
-            whole = opened = self._measured(length)
-            if self._opening_tokens:
-                opened = self._measured(length, opening_tokens=self._opening_tokens)
+            whole = self._measured(length)
+            opened = with_opening(whole, most_tokens=self._opening_tokens)
             return whole, opened, self._fitter.checkpoints(whole, opened)[-1]
         whole = opened = _beginning(self._whole, number)
         if self._opened.has_opening:

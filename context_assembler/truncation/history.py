@@ -1,7 +1,7 @@
 """A history measured once: what each exchange costs, what may go, what its shortening would free."""
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import accumulate, pairwise
 from typing import Final
 
@@ -127,31 +127,23 @@ def measure(
     rules: Rules,
     stub_tokens: int,
     counter: TokenCounter,
-    opening_tokens: int = 0,
 ) -> MeasuredHistory:
-    """Measure a history that has at least one message.
-
-    Args:
-        opening_tokens: What the opening may take: the first exchanges that are no anchors yet.
-    """
+    """Measure a history that has at least one message; it has no opening."""
     exchanges = split_exchanges(messages)
     starts = [0, *accumulate(map(len, exchanges))]
     lead = _lead(exchanges)
     task = _first_user(exchanges) if rules.keeps_task else None
     anchors = _anchors(exchanges, lead=lead, task=task)
     tokens = [sum(message_tokens[a:b]) for a, b in pairwise(starts)]
-    opening = _opening(anchors, tokens, most_tokens=opening_tokens)
-    for number in opening:
-        anchors[number] = True
     freed = [0] * len(exchanges)
     if rules.shortens:
-        left_tokens = max(stub_tokens, smallest_stub_tokens(counter=counter))
-        for number, exchange in enumerate(exchanges):
-            if not anchors[number]:
-                of_messages = message_tokens[starts[number] : starts[number + 1]]
-                freed[number] = _saving(
-                    exchange, of_messages, stub_tokens, left_tokens, counter=counter
-                )
+        sizes = [
+            [] if is_anchor else _bulky_sizes(exchange, message_tokens[a:b], stub_tokens, counter)
+            for exchange, is_anchor, (a, b) in zip(
+                exchanges, anchors, pairwise(starts), strict=True
+            )
+        ]
+        freed = _savings(sizes, stub_tokens, counter)
     last_user = _last_users(exchanges)
     return MeasuredHistory(
         messages=messages,
@@ -162,12 +154,42 @@ def measure(
         is_anchor=anchors,
         lead=lead,
         task=task,
-        opening_tokens=sum(tokens[number] for number in opening),
+        opening_tokens=0,
         last_user=last_user,
         loose=_running(0 if a else t for a, t in zip(anchors, tokens, strict=True)),
         savings=_running(freed),
         bulky=[saving > 0 for saving in freed],
         opened_by=_opened_by(exchanges, anchors=anchors, lead=lead, last_user=last_user),
+    )
+
+
+def with_opening(history: MeasuredHistory, *, most_tokens: int) -> MeasuredHistory:
+    """Return the history with its opening as anchors: the first exchanges that are none yet.
+
+    Args:
+        most_tokens: What they may take together; the history stays the same where few have that room.
+    """
+    anchors = list(history.is_anchor)
+    tokens = [b - a for a, b in pairwise(history.ends)]
+    opening = _opening(anchors, tokens, most_tokens=most_tokens) if most_tokens else []
+    if not opening:
+        return history
+    for number in opening:
+        anchors[number] = True
+    freed = [
+        0 if is_anchor else b - a
+        for is_anchor, (a, b) in zip(anchors, pairwise(history.savings), strict=True)
+    ]
+    return replace(
+        history,
+        is_anchor=anchors,
+        opening_tokens=sum(tokens[number] for number in opening),
+        loose=_running(0 if a else t for a, t in zip(anchors, tokens, strict=True)),
+        savings=_running(freed),
+        bulky=[saving > 0 for saving in freed],
+        opened_by=_opened_by(
+            history.exchanges, anchors=anchors, lead=history.lead, last_user=history.last_user
+        ),
     )
 
 
@@ -233,20 +255,11 @@ def _opened_by(
     return first, last_user[first]
 
 
-def _saving(
-    exchange: Exchange,
-    of_messages: Sequence[int],
-    stub_tokens: int,
-    left_tokens: int,
-    *,
-    counter: TokenCounter,
-) -> int:
-    """Return what shortening the exchange's bulky results to stubs frees at least.
-
-    Args:
-        left_tokens: What a stub may cost.
-    """
-    saving = 0
+def _bulky_sizes(
+    exchange: Exchange, of_messages: Sequence[int], stub_tokens: int, counter: TokenCounter
+) -> list[int]:
+    """Return the tokens of each result of the exchange that shortening is worth it for."""
+    bulky: list[int] = []
     for message, tokens in zip(exchange, of_messages, strict=True):
         if message.role == "tool" and is_bulky(tokens, stub_tokens=stub_tokens):
             results = message.tool_results
@@ -255,9 +268,13 @@ def _saving(
                 if len(results) == 1
                 else [result_tokens(r, counter=counter) for r in results]
             )
-            saving += sum(
-                max(0, size - left_tokens)
-                for size in sizes
-                if is_bulky(size, stub_tokens=stub_tokens)
-            )
-    return saving
+            bulky += [size for size in sizes if is_bulky(size, stub_tokens=stub_tokens)]
+    return bulky
+
+
+def _savings(sizes: Sequence[Sequence[int]], stub_tokens: int, counter: TokenCounter) -> list[int]:
+    """Return what shortening the bulky results of each exchange to stubs frees at least."""
+    if not any(sizes):
+        return [0] * len(sizes)
+    left_tokens = max(stub_tokens, smallest_stub_tokens(counter=counter))
+    return [sum(max(0, size - left_tokens) for size in of_exchange) for of_exchange in sizes]

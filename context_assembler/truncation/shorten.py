@@ -66,8 +66,8 @@ def shorten_result(result: ToolResult, *, max_tokens: int, counter: TokenCounter
 
 def smallest_stub_tokens(*, counter: TokenCounter) -> int:
     """Return what is left at most of a result of which not even the marker fits its limit."""
-    result = ToolResult(call_id="c", content=(Text("9 " * 99),))
-    stub = shorten_result(result, max_tokens=1, counter=counter)
+    marker = shorten_text("9 " * 99, max_tokens=1, count_text=counter.count_text)
+    stub = ToolResult(call_id="c", content=(Text(marker),))
     return result_tokens(stub, counter=counter) + _LARGER_NUMBER_TOKENS
 
 
