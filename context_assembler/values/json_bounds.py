@@ -31,14 +31,19 @@ def broken_bound(value: Json, *, max_depth: int = MAX_JSON_DEPTH) -> str | None:
     level: list[Json] = [value]
     depth = 0
     while level:
+        inside: list[Json] = []
         for held in level:
-            if depth == max_depth and (is_object(held) or is_array(held)):
-                return f"it is nested deeper than {max_depth} levels"
-            if isinstance(held, int) and not is_short_integer(held):
+            if isinstance(held, str):  # as most values are
+                continue
+            if is_object(held) or is_array(held):
+                if depth == max_depth:
+                    return f"it is nested deeper than {max_depth} levels"
+                inside.extend(held.values() if is_object(held) else held)
+            elif isinstance(held, int) and not is_short_integer(held):
                 return f"an integer has more than {MAX_INTEGER_DIGITS} digits"
-            if isinstance(held, float) and not math.isfinite(held):
+            elif isinstance(held, float) and not math.isfinite(held):
                 return f"{held} is no JSON number"
-        level = [inner for held in level for inner in _inside(held)]
+        level = inside
         depth += 1
     return None
 
@@ -97,12 +102,6 @@ class _Show(Repr):
 
 
 _SHOW: Final = _Show()
-
-
-def _inside(value: Json) -> list[Json]:
-    if is_object(value):
-        return list(value.values())
-    return list(value) if is_array(value) else []
 
 
 def _refuse_constant(constant: str) -> None:

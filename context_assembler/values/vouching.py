@@ -58,9 +58,10 @@ def is_approved(
 ) -> bool:
     """Whether the payload is known to break no rule that it would be refused for.
 
-    Only what is new is held against the rules. It is parted in front of a reply, where no call waits
-    and no turn goes on: what the rules say of both parts is what they say of the whole, but for
-    what they limit over all of it, or look for further back. Where that may matter the answer is *no*.
+    Only what is not approved yet is held against the rules. It is parted in front of a reply, where no
+    call waits and no turn goes on: what the rules say of both parts is what they say of the whole, but
+    for what they limit over all of it, or look for further back. Where that may matter the answer is
+    *no*.
     """
     kept, payload = draft.spelled, spelled.payload
     entries = payload[spelled.key]
@@ -76,10 +77,9 @@ def is_approved(
     rest = entries[spelled.before + len(spelled.settled) :]
     if chars + count_text_chars([settings, head, rest]) > _MOST_CHARS:
         return False
-    parts = [[*head, spelled.opening, *rest]]
-    if new:
-        parts.append([*head, *([spelled.opening] if known.count else ()), *new])
-    if any(_is_refused(check({**settings, spelled.key: part})) for part in parts):
+    opening = [spelled.opening] if known.count else []
+    unknown = [*head, *opening, *entries[spelled.before + known.count :]]
+    if _is_refused(check({**settings, spelled.key: unknown})):
         return False
     if new:
         kept.approved[provider] = _Approved(

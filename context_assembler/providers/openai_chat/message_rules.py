@@ -75,7 +75,7 @@ def check_content(sent: Sent) -> Iterator[Violation]:
             yield breach("C10", where, "is missing")
         elif content == "":
             yield breach("C10", where, "is empty", level="avoid")
-        for place, part in message.parts():
+        for place, part in message.parts:
             if part.get("type") == "text" and not as_text(part.get("text")):
                 yield breach("C10", f"{place}.text", "is empty", level="avoid")
 
@@ -85,7 +85,7 @@ def check_media(sent: Sent) -> Iterator[Violation]:
     yield from _check_images(sent)
     sees = sent.limits is None or sent.limits.features.get("vision") is not False
     for message in sent.messages:
-        for where, part in message.parts():
+        for where, part in message.parts:
             kind = part.get("type")
             if kind == "image_url":
                 yield from _check_image(sent, message, part, where=where)
@@ -98,7 +98,7 @@ def check_media(sent: Sent) -> Iterator[Violation]:
 
 
 def _check_images(sent: Sent) -> Iterator[Violation]:
-    parts = (part for message in sent.messages for _, part in message.parts())
+    parts = (part for message in sent.messages for _, part in message.parts)
     images = [part.get("image_url") for part in parts if part.get("type") == "image_url"]
     yield from breaches("C14", image_count_flaws(len(images), where="messages"))
     if any(len(as_text(as_object(image).get("url"))) > MAX_IMAGE_CHARS for image in images):

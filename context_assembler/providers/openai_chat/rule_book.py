@@ -1,7 +1,7 @@
 """Where each rule of Chat Completions is written, and payloads as the rules look at them."""
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import date
 from typing import Final
@@ -57,23 +57,32 @@ breaches: Final = _BOOK.breaches
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SentMessage:
-    """A message and where it stands; a message that is no object has no fields."""
+    """A message and where it stands; a message that is no object has no fields.
+
+    Attributes:
+        calls: What stands in `tool_calls`.
+        parts: The content parts with their places; text by itself is none.
+    """
 
     where: str
     fields: dict[str, Json]
+    role: str
+    calls: list[Json]
+    parts: list[tuple[str, dict[str, Json]]]
 
-    @property
-    def role(self) -> str:
-        return as_text(self.fields.get("role"))
 
-    @property
-    def calls(self) -> list[Json]:
-        return as_array(self.fields.get("tool_calls"))
-
-    def parts(self) -> Iterator[tuple[str, dict[str, Json]]]:
-        """Yield the content parts with their places."""
-        for index, part in enumerate(as_array(self.fields.get("content"))):
-            yield f"{self.where}.content[{index}]", as_object(part)
+def _sent_message(entry: Json, *, where: str) -> SentMessage:
+    fields = as_object(entry)
+    return SentMessage(
+        where=where,
+        fields=fields,
+        role=as_text(fields.get("role")),
+        calls=as_array(fields.get("tool_calls")),
+        parts=[
+            (f"{where}.content[{index}]", as_object(part))
+            for index, part in enumerate(as_array(fields.get("content")))
+        ],
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -108,7 +117,7 @@ def open_payload(
     return Sent(
         payload=merged,
         messages=tuple(
-            SentMessage(where=f"messages[{index}]", fields=as_object(entry))
+            _sent_message(entry, where=f"messages[{index}]")
             for index, entry in enumerate(as_array(merged.get("messages")))
         ),
         limits=limits,

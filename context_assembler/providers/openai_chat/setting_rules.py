@@ -115,7 +115,7 @@ def check_cache(sent: Sent) -> Iterator[Violation]:
         sent.payload,
         model=sent.model,
         is_openai=sent.is_openai,
-        pieces=(part for message in sent.messages for _, part in message.parts()),
+        pieces=(part for message in sent.messages for _, part in message.parts),
         where="messages",
     )
     yield from breaches("C15", flaws)
@@ -129,5 +129,5 @@ def check_dates(sent: Sent) -> Iterator[Violation]:
 
 def _mentions_json(sent: Sent) -> bool:
     texts = [as_text(message.fields.get("content")) for message in sent.messages]
-    texts += [as_text(part.get("text")) for message in sent.messages for _, part in message.parts()]
+    texts += [as_text(part.get("text")) for message in sent.messages for _, part in message.parts]
     return any("json" in text.lower() for text in texts)
