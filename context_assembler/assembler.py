@@ -2,17 +2,16 @@
 
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import AsyncExitStack
-from datetime import UTC, datetime
-from functools import partial
+from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
+from context_assembler import opened_parts
 from context_assembler.appending import append_said, append_to_known
 from context_assembler.assembling import Assembling
 from context_assembler.cache import CacheStats
 from context_assembler.gathering import Gathering
-from context_assembler.limits import ModelRegistry, default_registry
-from context_assembler.opened_parts import open_cache, open_remote, read_settings
+from context_assembler.limits import ModelRegistry
 from context_assembler.pipeline import ContextPipeline
 from context_assembler.ports import SessionStore
 from context_assembler.recollection import MemoryArgument
@@ -20,6 +19,7 @@ from context_assembler.sessions import calibrations_of, open_store
 from context_assembler.sync import run_sync
 from context_assembler.values.context import AssembledContext
 from context_assembler.values.events import Content, ResultContent, SessionEvent, tool_result_event
+from context_assembler.values.given import check_type
 from context_assembler.values.prompt import PromptSection
 from context_assembler.values.report import CompactionCheck, Report
 
@@ -70,13 +70,13 @@ class ContextAssembler:
         clients: Mapping[str, Any] | Iterable[Any] | None = None,
         now: Callable[[], datetime] | None = None,
     ) -> None:
-        config = config or read_settings()
-        registry = registry or default_registry()
+        config = opened_parts.read_settings(config)
+        registry = opened_parts.open_registry(registry)
         self.sessions = open_store(sessions)
         self._owns_store = isinstance(sessions, str | Path)
         self._account = config.account
-        self._now = now or partial(datetime.now, UTC)
-        sections = tuple(prompt_sections)
+        self._now = opened_parts.open_clock(now)
+        sections = opened_parts.listed_sections(prompt_sections)
         pipeline = ContextPipeline.from_config(config, registry=registry, prompt_sections=sections)
         self._gathering = Gathering(
             bootstrap=bootstrap,
@@ -89,14 +89,14 @@ class ContextAssembler:
             calibrations=calibrations_of(self.sessions),
             section_names=[section.name for section in sections],
         )
-        self._cache = open_cache(config.cache)
+        self._cache = opened_parts.open_cache(config.cache)
         self._assembling = Assembling(
             sessions=self.sessions,
             gathering=self._gathering,
             pipeline=pipeline,
             cache=self._cache,
             max_kept_bytes=config.cache.events_bytes,
-            remote=open_remote(clients),
+            remote=opened_parts.open_remote(clients),
             now=self._now,
         )
         self._open = AsyncExitStack()
@@ -267,6 +267,9 @@ class ContextAssembler:
         What was kept of the sessions' events is forgotten as well, and when all are, what was read of
         instruction files.
         """
+        check_type(
+            "session_id", session_id, str, type(None), such_as="the session's id, or nothing"
+        )
         self._assembling.forget(session_id)
         if session_id is None:
             self._gathering.forget_files()

@@ -125,9 +125,9 @@ class Assembling:
         """Return what every call of a session would have cost, under each policy."""
         gathered, events = await self._load(await self._gather(session_id, agent_id, options))
         gathered = self._gathering.name_tools(gathered, events)
-        from context_assembler.simulation import simulate  # noqa: PLC0415 - no request needs it
+        from context_assembler.simulation import checked_policies, simulate  # noqa: PLC0415 - no request needs it
 
-        given = None if policies is None else tuple(policies)
+        given = checked_policies(policies)
         return await asyncio.to_thread(simulate, self._pipeline, gathered, events, given)
 
     async def _make(self, gathered: Gathered, events: Sequence[SessionEvent]) -> AssembledContext:

@@ -1,18 +1,23 @@
 """What an assembler of requests is given, made usable: files, tools, options, room to keep things."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
+from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from context_assembler.cache import AssemblyCache
 from context_assembler.errors import ConfigurationError
+from context_assembler.limits import ModelRegistry, default_registry
 from context_assembler.ports import ToolSource
 from context_assembler.tools import open_tool_sources
 from context_assembler.values.context import AssembledContext
 from context_assembler.values.context_sizes import size_in_memory
+from context_assembler.values.given import check_callable, check_type, listed
 from context_assembler.values.options import AssembleOptions, Settled
 from context_assembler.values.parts import Json
+from context_assembler.values.prompt import PromptSection
 
 if TYPE_CHECKING:
     from context_assembler.config import AssemblerConfig
@@ -21,11 +26,52 @@ if TYPE_CHECKING:
     from context_assembler.tokens import RemoteCounter
 
 
-def read_settings() -> "AssemblerConfig":
-    """Return the settings of the environment and the configuration files."""
+def read_settings(given: "AssemblerConfig | None" = None) -> "AssemblerConfig":
+    """Return what is given, or the settings of the environment and the configuration files.
+
+    Raises:
+        InvalidParameterError: What is given is no settings.
+    """
     from context_assembler.config import AssemblerConfig  # noqa: PLC0415 - slow to import
 
-    return AssemblerConfig()
+    if given is None:
+        return AssemblerConfig()
+    check_type("config", given, AssemblerConfig, such_as="AssemblerConfig(…), or leave it out")
+    return given
+
+
+def open_registry(given: ModelRegistry | None) -> ModelRegistry:
+    """Return what is known about models; the default registry where none is given.
+
+    Raises:
+        InvalidParameterError: What is given is no registry.
+    """
+    if given is None:
+        return default_registry()
+    check_type("registry", given, ModelRegistry, such_as="ModelRegistry(…), or leave it out")
+    return given
+
+
+def open_clock(given: Callable[[], datetime] | None) -> Callable[[], datetime]:
+    """Return what tells the time; the system's clock where none is given.
+
+    Raises:
+        InvalidParameterError: What is given cannot be called.
+    """
+    if given is None:
+        return partial(datetime.now, UTC)
+    check_callable("now", given, such_as="a function that returns a datetime with a time zone")
+    return given
+
+
+def listed_sections(given: Iterable[PromptSection]) -> tuple[PromptSection, ...]:
+    """Return the application's own sections of the system prompt.
+
+    Raises:
+        InvalidParameterError: Something among them is none.
+    """
+    such_as = "[PromptSection(name='…', content='…'), …]"
+    return listed("prompt_sections", given, PromptSection, such_as=such_as)
 
 
 def open_cache(settings: "CacheSettings") -> AssemblyCache[AssembledContext]:

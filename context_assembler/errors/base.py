@@ -1,6 +1,9 @@
 """What every error of this library is."""
 
 from collections.abc import Collection
+from typing import Final
+
+_MOST_SHOWN_CHARS: Final = 200
 
 
 def nearest(word: str, known: Collection[str], *, count: int = 3) -> list[str]:
@@ -24,6 +27,15 @@ def did_you_mean(word: str, known: Collection[str], *, otherwise: str) -> str:
     """Return a question that names the nearest known names, or the other sentence."""
     near = nearest(word, known)
     return f"Did you mean {' or '.join(repr(name) for name in near)}?" if near else otherwise
+
+
+def brief(value: object) -> str:
+    """Return what a value looks like, as far as anybody reads."""
+    try:
+        text = repr(value)
+    except Exception:  # noqa: BLE001 - what was given is shown, never asked to be sound
+        return f"a {type(value).__name__}"
+    return text if len(text) <= _MOST_SHOWN_CHARS else f"{text[:_MOST_SHOWN_CHARS]}…"
 
 
 class AssemblyError(Exception):

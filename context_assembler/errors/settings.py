@@ -6,6 +6,7 @@ from json import dumps
 from context_assembler.errors.base import (
     AssemblyError,
     ConfigurationError,
+    brief,
     did_you_mean,
     nearest,
 )
@@ -15,11 +16,12 @@ from context_assembler.errors.credentials import without_credentials
 class UnknownOptionError(ConfigurationError):
     """An option, or a value of an option with a closed set of values, does not exist."""
 
-    def __init__(self, name: str, *, kind: str, known: Collection[str]) -> None:
+    def __init__(self, name: object, *, kind: str, known: Collection[str]) -> None:
         listed = ", ".join(sorted(known))
+        word = name if isinstance(name, str) else ""
         super().__init__(
-            f"Unknown {kind} {name!r}.",
-            remedy=did_you_mean(name, known, otherwise=f"Known: {listed}."),
+            f"Unknown {kind} {brief(name)}.",
+            remedy=did_you_mean(word, known, otherwise=f"Known: {listed}."),
         )
         self.name = name
         self.kind = kind
@@ -32,7 +34,7 @@ class InvalidParameterError(ConfigurationError):
         self, name: str, value: object, *, rule: str, remedy: str, model: str | None = None
     ) -> None:
         suffix = f" for {model}" if model else ""
-        super().__init__(f"{name} {rule}{suffix}; got {value!r}.", remedy=remedy)
+        super().__init__(f"{name} {rule}{suffix}; got {brief(value)}.", remedy=remedy)
         self.name = name
         self.value = value
         self.model = model

@@ -9,7 +9,7 @@ from typing import Final
 
 from context_assembler.errors import ConfigurationError
 from context_assembler.errors.credentials import without_credentials
-from context_assembler.memory.fading import forget_faded
+from context_assembler.memory.fading import find_faded, forget_faded
 from context_assembler.memory.field_names import FieldNames
 from context_assembler.memory.files import export_memories, import_memories
 from context_assembler.memory.lancedb import open_lancedb, open_lancedb_table, open_lancedb_url
@@ -23,6 +23,7 @@ from context_assembler.memory.row_store import RowMemoryStore
 from context_assembler.memory.sqlite import SqliteMemoryStore
 from context_assembler.memory.table_source import TableSource
 from context_assembler.ports import OpenedMemoryStore
+from context_assembler.values.given import check_type
 from context_assembler.values.memories.kinds import KINDS, KindSpec, MemoryKind
 from context_assembler.values.memories.metadata import (
     ChangedFunctionMetadata,
@@ -84,6 +85,7 @@ __all__ = [
     "ValueMetadata",
     "Vector",
     "export_memories",
+    "find_faded",
     "forget_faded",
     "import_memories",
     "open_lancedb",
@@ -145,6 +147,7 @@ def open_memory(store: str | Path) -> OpenedMemoryStore:
     """
     if isinstance(store, Path):
         return SqliteMemoryStore(store)
+    check_type("store", store, str, Path, such_as="'sqlite:memory.db', or a Path")
     scheme, colon, location = store.partition(":")
     opener = MEMORY_STORES.get(scheme.lower()) if colon else None
     if opener is None:

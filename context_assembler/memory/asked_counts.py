@@ -2,10 +2,37 @@
 
 from typing import Final, get_args
 
-from context_assembler.errors import InvalidParameterError, UnknownOptionError
+from context_assembler.errors import InvalidParameterError
+from context_assembler.memory.asked_bounds import check_filters
+from context_assembler.values.given import check_known, check_type
 from context_assembler.values.memories.records import MemoryOrder
+from context_assembler.values.memories.vectors import Vector
 
 MAX_LIMIT: Final = 10_000
+
+
+def check_search(query: object, *, limit: object, filters: object, vector: object) -> None:
+    """Refuse to search for what is no text, for no number of records, or by no filters.
+
+    Raises:
+        InvalidParameterError: One of them is none.
+    """
+    check_type("query", query, str, such_as="a string; '' finds nothing")
+    check_count("limit", limit)
+    check_filters(filters)
+    check_type("vector", vector, Vector, type(None), such_as="Vector.pack('model', [0.1, …])")
+
+
+def check_listing(*, order: object, limit: object, filters: object) -> None:
+    """Refuse to list in no order, no number of records, or by no filters.
+
+    Raises:
+        InvalidParameterError: The number, or the filters, are none.
+        UnknownOptionError: The order is none of `MemoryOrder`.
+    """
+    check_count("limit", limit)
+    check_known(order, get_args(MemoryOrder), kind="order")
+    check_filters(filters)
 
 
 def check_count(name: str, given: object) -> None:
@@ -18,13 +45,3 @@ def check_count(name: str, given: object) -> None:
         raise InvalidParameterError(
             name, given, rule=f"must be from 0 to {MAX_LIMIT}", remedy="Ask for fewer, or for any."
         )
-
-
-def check_order(order: str) -> None:
-    """Refuse an order that no store knows.
-
-    Raises:
-        UnknownOptionError: It is none of `MemoryOrder`.
-    """
-    if order not in (known := get_args(MemoryOrder)):
-        raise UnknownOptionError(order, kind="order", known=known)

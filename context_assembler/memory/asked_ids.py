@@ -3,6 +3,7 @@
 from collections.abc import Iterable
 
 from context_assembler.errors import InvalidParameterError
+from context_assembler.values.given import check_type
 from context_assembler.values.memories.records import can_be_kept
 
 
@@ -10,10 +11,11 @@ def asked_ids(given: Iterable[str]) -> list[str]:
     """Return those of the ids that a record can have, in order; no store has any of the others.
 
     Raises:
-        InvalidParameterError: It is one text, not several.
+        InvalidParameterError: It is one text, or otherwise not several.
     """
     if isinstance(given, str):
         raise InvalidParameterError(
             "memory_ids", given, rule="must be a list of ids", remedy=f"Pass [{given!r}]."
         )
+    check_type("memory_ids", given, Iterable, such_as="a list of ids")
     return [memory_id for memory_id in given if can_be_kept(memory_id)]

@@ -4,7 +4,9 @@ from datetime import datetime, timedelta
 from typing import Final
 
 from context_assembler.errors import InvalidParameterError
+from context_assembler.memory.asked_bounds import check_filters
 from context_assembler.ports import MemoryStore
+from context_assembler.values.given import check_method, check_type
 from context_assembler.values.memories.records import (
     NO_FILTERS,
     MemoryFilters,
@@ -25,6 +27,39 @@ def worth_of(record: MemoryRecord, *, half_life_days: float, now: datetime) -> f
     return float(record.importance * 0.5 ** (age_days / half_life_days))
 
 
+async def find_faded(
+    store: MemoryStore,
+    *,
+    half_life_days: float,
+    now: datetime,
+    least_worth: float = LEAST_WORTH,
+    filters: MemoryFilters = NO_FILTERS,
+) -> list[MemoryRecord]:
+    """Return the records that `forget_faded` would forget, in the order of storing.
+
+    Raises:
+        InvalidParameterError: The half-life is not positive, or `now` has no time zone.
+        StoreError: The store cannot be read.
+    """
+    check_method(
+        "store", store, "export", such_as="a memory store, such as open_memory('sqlite:…')"
+    )
+    check_type("half_life_days", half_life_days, int, float, such_as="a number of days, such as 30")
+    check_type("now", now, datetime, such_as="datetime.now(UTC)")
+    check_moment("now", now)
+    check_type("least_worth", least_worth, int, float, such_as="a worth, such as 0.05")
+    check_filters(filters)
+    if not half_life_days > 0:
+        raise InvalidParameterError(
+            "half_life_days", half_life_days, rule="must be positive", remedy="Pass such as 30."
+        )
+    return [
+        record
+        async for record in store.export(filters=filters)
+        if worth_of(record, half_life_days=half_life_days, now=now) < least_worth
+    ]
+
+
 async def forget_faded(
     store: MemoryStore,
     *,
@@ -32,6 +67,7 @@ async def forget_faded(
     now: datetime,
     least_worth: float = LEAST_WORTH,
     filters: MemoryFilters = NO_FILTERS,
+    is_dry_run: bool = False,
 ) -> list[str]:
     """Forget what is worth less than the least, and return the ids, in the order of storing.
 
@@ -40,19 +76,14 @@ async def forget_faded(
 
     Args:
         filters: What may fade at all.
+        is_dry_run: Whether nothing is forgotten: the ids are those that would be.
 
     Raises:
         InvalidParameterError: The half-life is not positive, or `now` has no time zone.
         StoreError: The store cannot be read or written.
     """
-    check_moment("now", now)
-    if not half_life_days > 0:
-        raise InvalidParameterError(
-            "half_life_days", half_life_days, rule="must be positive", remedy="Pass such as 30."
-        )
-    faded = [
-        record.id
-        async for record in store.export(filters=filters)
-        if worth_of(record, half_life_days=half_life_days, now=now) < least_worth
-    ]
-    return await store.forget(faded) if faded else []
+    faded = await find_faded(
+        store, half_life_days=half_life_days, now=now, least_worth=least_worth, filters=filters
+    )
+    ids = [record.id for record in faded]
+    return ids if is_dry_run or not ids else await store.forget(ids)

@@ -7,7 +7,9 @@ from pathlib import Path
 from typing import BinaryIO, Final, Literal
 
 from context_assembler.errors import AssemblyError, ConfigurationError
+from context_assembler.memory.asked_bounds import check_filters
 from context_assembler.ports import MemoryStore
+from context_assembler.values.given import check_method
 from context_assembler.values.memories.codec import (
     read_memories,
     says_something,
@@ -39,7 +41,12 @@ async def export_memories(
         ConfigurationError: The file cannot be written.
         StoreError: The store cannot be read.
     """
+    check_method(
+        "store", store, "export", such_as="a memory store, such as open_memory('sqlite:…')"
+    )
+    check_filters(filters)
     if not isinstance(file, str | Path):
+        check_method("file", file, "writelines", such_as="a path, or a stream of bytes")
         return await _export(store, file, filters)
     target = _place(file)
     with _explained(target, "written"), written_whole(target) as opened:
@@ -62,6 +69,11 @@ async def import_memories(store: MemoryStore, file: str | Path | BinaryIO) -> li
         ConfigurationError: The file cannot be read.
         StoreError: The store cannot keep one of them.
     """
+    check_method(
+        "store", store, "remember", such_as="a memory store, such as open_memory('sqlite:…')"
+    )
+    if not isinstance(file, str | Path):
+        check_method("file", file, "readline", such_as="a path, or a stream of bytes")
     records = await asyncio.to_thread(_read, file)
     return await store.remember(records)
 

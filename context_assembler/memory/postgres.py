@@ -7,7 +7,8 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final, Self
 
 from context_assembler.errors import UnknownMemoryError
-from context_assembler.memory.asked_counts import check_count, check_order
+from context_assembler.memory.asked_bounds import check_filters, check_retention
+from context_assembler.memory.asked_counts import check_count, check_listing, check_search
 from context_assembler.memory.asked_ids import asked_ids
 from context_assembler.memory.postgres_match import TermCounts
 from context_assembler.memory.postgres_pool import ConnectionPools
@@ -136,7 +137,7 @@ class PostgresMemoryStore:
             MissingExtraError: psycopg is not installed.
             MemoryUnavailableError: The server cannot be used.
         """
-        check_count("limit", limit)
+        check_search(query, limit=limit, filters=filters, vector=vector)
         async with self._reading() as connection:
             if connection is None:
                 return []
@@ -173,8 +174,7 @@ class PostgresMemoryStore:
         Raises:
             MemoryUnavailableError: The server cannot be used.
         """
-        check_count("limit", limit)
-        check_order(order)
+        check_listing(order=order, limit=limit, filters=filters)
         async with self._reading() as connection:
             if connection is None:
                 return []
@@ -223,6 +223,7 @@ class PostgresMemoryStore:
         Raises:
             MemoryUnavailableError: The server cannot be used.
         """
+        check_retention(retention)
         now = self._now()
         async with self._writing() as connection:
             return await prune_records(connection, retention, now=now)
@@ -243,6 +244,7 @@ class PostgresMemoryStore:
             MemoryFormatError: A row is damaged, or of a newer version.
             MemoryUnavailableError: The server cannot be used.
         """
+        check_filters(filters)
         after_key = 0
         while True:
             async with self._reading() as connection:

@@ -11,6 +11,7 @@ from weakref import WeakKeyDictionary
 
 from context_assembler.errors import MemoryUnavailableError, MissingExtraError
 from context_assembler.memory.postgres_errors import explained
+from context_assembler.values.given import check_type
 
 if TYPE_CHECKING:
     from psycopg import AsyncConnection, AsyncCursor
@@ -33,6 +34,7 @@ class ConnectionPools:
     """
 
     def __init__(self, url: str, *, busy_seconds: float, most: int) -> None:
+        check_type("url", url, str, such_as="'postgresql://user@host/database'")
         self.location = location_of(url)
         self._url = url
         self._busy_seconds = busy_seconds

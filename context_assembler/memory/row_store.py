@@ -11,7 +11,8 @@ from threading import Lock
 from typing import Final, Self, TypeVar
 
 from context_assembler.errors import EmbeddingError, UnknownMemoryError
-from context_assembler.memory.asked_counts import check_count, check_order
+from context_assembler.memory.asked_bounds import check_filters, check_retention
+from context_assembler.memory.asked_counts import check_count, check_listing, check_search
 from context_assembler.memory.asked_ids import asked_ids
 from context_assembler.memory.preparing import PreparedRecord, prepare_records
 from context_assembler.memory.row_search import (
@@ -124,7 +125,7 @@ class RowMemoryStore:
             MissingExtraError: A package that is needed is not installed.
             MemoryUnavailableError: The engine cannot be used.
         """
-        check_count("limit", limit)
+        check_search(query, limit=limit, filters=filters, vector=vector)
         if vector is None and self._embed is not None and query.strip():
             [vector] = await self._embed.embed([query], purpose="query")
         return await self._read(
@@ -150,8 +151,7 @@ class RowMemoryStore:
         filters: MemoryFilters = NO_FILTERS,
     ) -> list[MemoryRecord]:
         """Return at most `limit` records in that order; `last_accessed` leaves out the others."""
-        check_count("limit", limit)
-        check_order(order)
+        check_listing(order=order, limit=limit, filters=filters)
         return await self._read(
             partial(list_rows, self._table, order=order, limit=limit, filters=filters)
         )
@@ -179,6 +179,7 @@ class RowMemoryStore:
 
     async def prune(self, retention: Retention) -> list[str]:
         """Remove what the bounds do not cover, and return the ids, the oldest first."""
+        check_retention(retention)
         now_stamp = to_stamp(self._now())
         return await self._write(partial(prune_rows, self._table, retention, now_stamp=now_stamp))
 
@@ -192,6 +193,7 @@ class RowMemoryStore:
         Raises:
             MemoryFormatError: A row is damaged, or of a newer version.
         """
+        check_filters(filters)
         after = Bookmark()
         read_next = partial(read_page, self._table, count=_RECORDS_PER_PAGE, filters=filters)
         while True:

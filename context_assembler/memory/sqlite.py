@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import Final, Self
 
 from context_assembler.errors import UnknownMemoryError
-from context_assembler.memory.asked_counts import check_count, check_order
+from context_assembler.memory.asked_bounds import check_filters, check_retention
+from context_assembler.memory.asked_counts import check_count, check_listing, check_search
 from context_assembler.memory.asked_ids import asked_ids
 from context_assembler.memory.preparing import prepare_records
 from context_assembler.memory.sqlite_rows import to_stamp
@@ -32,6 +33,7 @@ from context_assembler.memory.sqlite_writes import (
 )
 from context_assembler.ports import Clock
 from context_assembler.sqlite.worker import make_workers
+from context_assembler.values.given import check_callable, check_path, check_type
 from context_assembler.values.memories.records import (
     NO_FILTERS,
     MemoryFilters,
@@ -75,8 +77,12 @@ class SqliteMemoryStore:
         clock: Clock = time.time,
         busy_seconds: float = 10.0,
     ) -> None:
-        if str(path) == ":memory:":
+        if path is None or str(path) == ":memory:":
             path = None
+        else:
+            check_path("path", path, such_as="a path such as 'memory.db', or None to keep no file")
+        check_callable("clock", clock, such_as="a function that returns seconds since 1970")
+        check_type("busy_seconds", busy_seconds, int, float, such_as="a number of seconds")
         self.name = name
         self.path = None if path is None else Path(path).expanduser().absolute()
         self._masks_secrets = masks_secrets
@@ -119,7 +125,7 @@ class SqliteMemoryStore:
             MissingExtraError: There is a vector, and numpy is not installed.
             MemoryUnavailableError: The file cannot be used.
         """
-        check_count("limit", limit)
+        check_search(query, limit=limit, filters=filters, vector=vector)
         return await self._reader.run(
             partial(
                 search_records,
@@ -154,8 +160,7 @@ class SqliteMemoryStore:
         Raises:
             MemoryUnavailableError: The file cannot be used.
         """
-        check_count("limit", limit)
-        check_order(order)
+        check_listing(order=order, limit=limit, filters=filters)
         return await self._reader.run(
             partial(list_records, order=order, limit=limit, filters=filters)
         )
@@ -201,6 +206,7 @@ class SqliteMemoryStore:
         Raises:
             MemoryUnavailableError: The file cannot be used.
         """
+        check_retention(retention)
         now_stamp = to_stamp(self._now())
         return await self._writer.run(
             partial(prune_records, retention=retention, now_stamp=now_stamp)
@@ -221,6 +227,7 @@ class SqliteMemoryStore:
             MemoryFormatError: A row is damaged, or of a newer version.
             MemoryUnavailableError: The file cannot be used.
         """
+        check_filters(filters)
         after_key = 0
         read_next = partial(read_page, count=_RECORDS_PER_PAGE, filters=filters)
         while page := await self._reader.run(partial(read_next, after_key=after_key)):

@@ -8,7 +8,7 @@ from threading import Lock
 from typing import Any, Final, Protocol, Self
 
 from context_assembler.errors import ConfigurationError
-from context_assembler.memory.asked_counts import check_count
+from context_assembler.memory.asked_counts import check_search
 from context_assembler.memory.field_names import FieldNames, tests_on
 from context_assembler.memory.row_search import rank_rows
 from context_assembler.memory.row_tables import take_first
@@ -104,7 +104,7 @@ class TableSource:
             MissingExtraError: A package that is needed is not installed.
             MemoryUnavailableError: The engine cannot be used.
         """
-        check_count("limit", limit)
+        check_search(query, limit=limit, filters=filters, vector=vector)
         if vector is None and self._embed is not None and query.strip():
             [vector] = await self._embed.embed([query], purpose="query")
         tests = tests_on(filters, self._fields)

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from functools import partial
 from typing import Final, Self
 
-from context_assembler.memory_assembler.arguments import check_number, check_text, checked_kinds
+from context_assembler.memory_assembler import arguments
 from context_assembler.memory_assembler.asking import relate_words
 from context_assembler.memory_assembler.joining import join_task_path
 from context_assembler.memory_assembler.opening import OpenSources, SourcesArgument
@@ -19,7 +19,6 @@ from context_assembler.memory_assembler.writing import Memorable, forget_memorie
 from context_assembler.ports import Clock, Embed, TokenCounter
 from context_assembler.recall.ask_sources import Sleep
 from context_assembler.recall.compress import Condense
-from context_assembler.recall.fit_budget import CountText
 from context_assembler.recall.premortem import PremortemContext
 from context_assembler.recall.read_signals import read_signals
 from context_assembler.tokens.bpe import count_bpe
@@ -74,9 +73,10 @@ class MemoryAssembler:
     ) -> None:
         self._open = OpenSources(sources)
         self._sources = self._open.by_name
-        self.settings = recall_preset(preset) if settings is None else settings
+        arguments.check_parts(embed=embed, clock=clock, sleep=sleep)
+        self.settings = arguments.settled_by(settings, recall_preset(preset))
         self._embed = embed
-        self._count: CountText = counter.count_text if counter else _COUNT
+        self._count = arguments.counted_by(counter, _COUNT)
         self._masks_secrets = masks_secrets
         self._remember = partial(
             remember_records, embed=embed, masks_secrets=masks_secrets, merges_alike=merges_alike
@@ -110,7 +110,7 @@ class MemoryAssembler:
             InvalidContextTypeError: There is no such kind.
             InvalidParameterError: A number is out of its range, or the query no text.
         """
-        check_number("max_tokens", max_tokens)
+        arguments.check_number("max_tokens", max_tokens)
         ranked = await self.rank(
             query,
             context_types=context_types,
@@ -132,9 +132,9 @@ class MemoryAssembler:
         counter: TokenCounter | None = None,
     ) -> RankedMemories:
         """Return what `assemble_context` chooses from; `within` then takes budgets of any size."""
-        kinds = checked_kinds(context_types, filters)
-        check_number("limit", limit, most=MAX_LIMIT)
-        check_text("query", query)
+        kinds = arguments.checked_kinds(context_types, filters)
+        arguments.check_number("limit", limit, most=MAX_LIMIT)
+        arguments.check_text("query", query)
         signals = read_signals(query, now=self._now(), relate=relate_words)
         await self._open.enter()
         recall = self._recalling(
@@ -163,7 +163,7 @@ class MemoryAssembler:
         Raises:
             InvalidParameterError: `max_tokens` is out of its range, or the domain says nothing.
         """
-        check_number("max_tokens", max_tokens)
+        arguments.check_number("max_tokens", max_tokens)
         await self._open.enter()
         recall = self._recalling(None, limit=MAX_LIMIT, max_tokens=max_tokens)
         return await recall_premortem(
@@ -188,7 +188,7 @@ class MemoryAssembler:
             InvalidContextTypeError: There is no such kind.
             InvalidParameterError: A number is out of its range.
         """
-        check_number("max_tokens", max_tokens)
+        arguments.check_number("max_tokens", max_tokens)
         recall = self._recalling(None, limit=limit, max_tokens=max_tokens)
         task, room_tokens = tell_task(recall, stack)
         recalled = await self.assemble_context(
@@ -219,8 +219,9 @@ class MemoryAssembler:
         Raises:
             InvalidParameterError: A number is out of its range, or the event is neither.
         """
-        check_number("limit", limit, most=MAX_LIMIT)
-        check_number("max_tokens", max_tokens)
+        arguments.check_context(context)
+        arguments.check_number("limit", limit, most=MAX_LIMIT)
+        arguments.check_number("max_tokens", max_tokens)
         recall = self._recalling(context.signals, limit=limit, max_tokens=max_tokens)
         return update_below(recall, context, event)
 
@@ -241,7 +242,8 @@ class MemoryAssembler:
         Raises:
             InvalidParameterError: `target_tokens` is out of its range.
         """
-        check_number("target_tokens", target_tokens)
+        arguments.check_context(context)
+        arguments.check_number("target_tokens", target_tokens)
         recall = self._recalling(context.signals, limit=MAX_LIMIT, max_tokens=target_tokens)
         return await compress_below(recall, context, condense=summarizer)
 
@@ -288,10 +290,10 @@ class MemoryAssembler:
     ) -> Recalling:
         return Recalling(
             signals=signals or read_signals(""),
-            settings=settings or self.settings,
+            settings=arguments.settled_by(settings, self.settings),
             now=self._now(),
             limit=limit,
             max_tokens=max_tokens,
-            count=self._count if counter is None else counter.count_text,
+            count=arguments.counted_by(counter, self._count),
             masks_secrets=self._masks_secrets,
         )

@@ -1,12 +1,18 @@
 """What a memory assembler is given, checked at the edge."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from datetime import datetime
 
 from context_assembler.errors import InvalidParameterError
+from context_assembler.memory.asked_bounds import check_filters
+from context_assembler.ports import TokenCounter
+from context_assembler.recall.fit_budget import CountText
 from context_assembler.recall.sieve_answers import usable_record
+from context_assembler.values.given import check_callable, check_method, check_type
 from context_assembler.values.memories.kinds import KINDS, MemoryKind, check_kind
 from context_assembler.values.memories.records import MemoryFilters, MemoryRecord
+from context_assembler.values.recall import FormattedContext
+from context_assembler.values.recall_settings import RecallSettings
 
 
 def checked_kinds(
@@ -18,18 +24,57 @@ def checked_kinds(
         InvalidContextTypeError: There is no such kind.
         InvalidParameterError: The filters are none.
     """
-    _check_filters(filters)
+    check_filters(filters)
     if context_types is None:
         return filters.kinds or tuple(KINDS)
     given = [context_types] if isinstance(context_types, str) else context_types
+    check_type("context_types", given, Iterable, such_as="the name of a kind, or several")
     return tuple(dict.fromkeys(check_kind(kind) for kind in given))
 
 
-def _check_filters(given: object) -> None:
-    if not isinstance(given, MemoryFilters):
-        raise InvalidParameterError(
-            "filters", given, rule="must be MemoryFilters", remedy="Pass MemoryFilters(kinds=(…))."
-        )
+def settled_by(given: RecallSettings | None, otherwise: RecallSettings) -> RecallSettings:
+    """Return the settings that are given, or the others where none are.
+
+    Raises:
+        InvalidParameterError: What is given is no settings.
+    """
+    if given is None:
+        return otherwise
+    check_type("settings", given, RecallSettings, such_as="RecallSettings(…), or None")
+    return given
+
+
+def counted_by(given: TokenCounter | None, otherwise: CountText) -> CountText:
+    """Return how the counter that is given counts a text, or the other way where none is.
+
+    Raises:
+        InvalidParameterError: What is given does not count.
+    """
+    if given is None:
+        return otherwise
+    check_method("counter", given, "count_text", such_as="TokenCounter(…), or None")
+    return given.count_text
+
+
+def check_parts(*, embed: object, clock: object, sleep: object) -> None:
+    """Refuse what does not embed, tells no time, or does not wait.
+
+    Raises:
+        InvalidParameterError: One of them does not.
+    """
+    if embed is not None:
+        check_method("embed", embed, "embed", such_as="an embedder, or None to go by words alone")
+    check_callable("clock", clock, such_as="a function that returns seconds since 1970")
+    check_callable("sleep", sleep, such_as="a function such as asyncio.sleep")
+
+
+def check_context(given: object) -> None:
+    """Refuse what was not recalled.
+
+    Raises:
+        InvalidParameterError: It is no `FormattedContext`.
+    """
+    check_type("context", given, FormattedContext, such_as="what assemble_context() returned")
 
 
 def check_number(name: str, given: object, *, most: int | None = None) -> None:
@@ -67,10 +112,7 @@ def check_text(name: str, given: object) -> None:
     Raises:
         InvalidParameterError: It is none.
     """
-    if not isinstance(given, str):
-        raise InvalidParameterError(
-            name, given, rule="must be text", remedy="Pass a string; '' for nothing."
-        )
+    check_type(name, given, str, such_as="a string; '' for nothing")
 
 
 def checked_event(event: object, *, now: datetime) -> MemoryRecord:

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Final, Protocol, runtime_checkable
 
+from context_assembler.memory.asked_bounds import check_filters
 from context_assembler.memory_assembler.arguments import check_words
 from context_assembler.memory_assembler.deadlines import Deadline, deadline_of
 from context_assembler.memory_assembler.joining import fit_premortem
@@ -17,6 +18,7 @@ from context_assembler.recall.ask_sources import Sleep
 from context_assembler.recall.premortem import PremortemContext, is_of_domain, premortem_lines
 from context_assembler.recall.sieve_answers import Sieved, sieve_hits, sieve_records
 from context_assembler.values.foreign_errors import tell_problem
+from context_assembler.values.given import check_type
 from context_assembler.values.memories.kinds import MemoryKind
 from context_assembler.values.memories.records import (
     MemoryFilters,
@@ -68,6 +70,8 @@ async def recall_premortem(
         InvalidParameterError: The domain says nothing.
     """
     check_words("domain", domain)
+    check_type("strategy", strategy, str, type(None), such_as="the strategy's name, or None")
+    check_filters(filters)
     async with deadline_of(recall.settings, sleep=sleep) as deadline:
         groups = await asyncio.gather(
             *(_ask(source, domain, filters, deadline) for source in sources.values())

@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
+from context_assembler.memory_assembler.arguments import check_number
 from context_assembler.memory_assembler.asking import make_asks, place_query, walk_from
 from context_assembler.memory_assembler.deadlines import deadline_of
 from context_assembler.memory_assembler.recalling import Recalling
@@ -28,6 +29,8 @@ class RankedMemories:
 
     async def within(self, *budgets_tokens: int) -> list[FormattedContext]:
         """Return what is shown of them in each of the budgets."""
+        for budget in budgets_tokens:
+            check_number("budgets_tokens", budget)
         chars = chars_of(candidate.record for candidate in self.candidates)
         return await think(partial(self._shape, budgets_tokens), chars=chars)
 

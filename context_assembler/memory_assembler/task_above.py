@@ -9,6 +9,7 @@ from context_assembler.memory_assembler.showing import show_text
 from context_assembler.recall.compress import Condense
 from context_assembler.recall.cutting import cut_text
 from context_assembler.recall.task_path import TaskPath, write_task_path
+from context_assembler.values.given import check_type
 from context_assembler.values.memories.records import MemoryRecord
 from context_assembler.values.recall import FormattedContext
 from context_assembler.values.task_stack import TaskStack
@@ -16,6 +17,7 @@ from context_assembler.values.task_stack import TaskStack
 
 def tell_task(recall: Recalling, stack: TaskStack) -> tuple[TaskPath, int]:
     """Return where the agent stands, without secrets, and how many tokens are left below it."""
+    check_type("stack", stack, TaskStack, such_as="TaskStack().push('…')")
     clean = partial(show_text, masks_secrets=recall.masks_secrets)
     task = write_task_path(
         stack, max_tokens=recall.max_tokens, count_text=recall.count, clean=clean

@@ -5,6 +5,7 @@ from dataclasses import replace
 from typing import Protocol, TypeAlias, TypeGuard, runtime_checkable
 
 from context_assembler.errors import ConfigurationError
+from context_assembler.memory.asked_ids import asked_ids
 from context_assembler.memory.preparing import may_hold_secret
 from context_assembler.memory_assembler.arguments import check_likeness
 from context_assembler.memory_assembler.merging import Alike, find_alike, tell_all
@@ -66,7 +67,7 @@ async def forget_memories(
     Raises:
         ConfigurationError: No source keeps records.
     """
-    ids = [memory_ids] if isinstance(memory_ids, str) else list(memory_ids)
+    ids = asked_ids([memory_ids] if isinstance(memory_ids, str) else memory_ids)
     gone = [memory_id for store in _keeping(sources) for memory_id in await store.forget(ids)]
     return list(dict.fromkeys(gone))
 

@@ -10,10 +10,11 @@ from context_assembler.simulation.calls import split_segments
 from context_assembler.simulation.payloads import Payloads
 from context_assembler.simulation.steps import simulate_steps
 from context_assembler.values.events import SessionEvent
+from context_assembler.values.given import listed
 from context_assembler.values.simulations import CutPolicy, SimulatedRun, Simulation
 from context_assembler.values.standing import in_order, with_numbers
 
-__all__ = ["EVERYTHING", "simulate"]
+__all__ = ["EVERYTHING", "checked_policies", "simulate"]
 
 EVERYTHING: Final = "everything"
 
@@ -55,6 +56,17 @@ def simulate(
         everything=everything,
         runs=tuple(runs),
     )
+
+
+def checked_policies(given: Iterable[CutPolicy] | None) -> Sequence[CutPolicy] | None:
+    """Return the policies, `None` where none are given.
+
+    Raises:
+        InvalidParameterError: Something among them is none.
+    """
+    if given is None:
+        return None
+    return listed("policies", given, CutPolicy, such_as="[CutPolicy(strategy='sliding'), …]")
 
 
 def _apply(gathered: Gathered, policy: CutPolicy, *, session_tokens: int) -> Gathered:

@@ -13,6 +13,7 @@ from context_assembler.errors import ConfigurationError, RemoteCountError
 from context_assembler.tokens.memo import BoundedMemo
 from context_assembler.tokens.remote_calls import REMOTE_CALLS, RemoteCall
 from context_assembler.values.context import AssembledContext, Payload
+from context_assembler.values.given import check_type
 from context_assembler.values.json_shapes import is_object
 from context_assembler.values.token_count import TokenCount
 
@@ -183,6 +184,7 @@ def _by_vendor(clients: Mapping[str, Any] | Iterable[Any]) -> dict[str, Any]:
     vendors = {call.vendor for call in REMOTE_CALLS.values()}
     if is_object(clients):
         return dict(clients)
+    check_type("clients", clients, Iterable, such_as="[client, …], or {'anthropic': client, …}")
     found: dict[str, Any] = {}
     for client in clients:
         module = type(client).__module__

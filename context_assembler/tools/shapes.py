@@ -53,6 +53,8 @@ def read_shape(spec: JsonObject) -> ReadShape:
     Raises:
         InvalidToolError: It has none of these shapes, or no name.
     """
+    if not all(isinstance(key, str) for key in spec):  # pyright: ignore[reportUnnecessaryIsInstance] - hand-made dicts
+        raise InvalidToolError("(unnamed)", reason="its keys are no text")
     for matches, read in _SHAPES:
         if matches(spec):
             return read(spec)

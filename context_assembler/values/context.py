@@ -200,6 +200,7 @@ class AssembledContext:
             ContextOverflowError: It is made anew, and what may not be dropped does not fit.
         """
         self._functions(provider)
+        provider = provider or self.provider
         origin = self._origin
         if provider in (self.provider, origin.provider):
             return self if provider == self.provider else origin
@@ -241,7 +242,7 @@ class AssembledContext:
 
     def _functions(self, provider: str | None) -> ProviderFunctions:
         name = provider or self.provider
-        if name not in self.functions:
+        if not isinstance(name, str) or name not in self.functions:  # pyright: ignore[reportUnnecessaryIsInstance] - callers without types
             listed = ", ".join(sorted(self.functions))
             raise UnsupportedRequestError(
                 "no renderer of that name is bundled",

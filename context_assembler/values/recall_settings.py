@@ -185,11 +185,10 @@ def recall_preset(name: str) -> RecallSettings:
     Raises:
         InvalidParameterError: There are none.
     """
-    found = RECALL_PRESETS.get(name)
-    if found is None:
-        remedy = did_you_mean(name, RECALL_PRESETS, otherwise="Use one of these.")
+    if not isinstance(name, str) or name not in RECALL_PRESETS:  # pyright: ignore[reportUnnecessaryIsInstance] - callers without types
+        remedy = did_you_mean(str(name), RECALL_PRESETS, otherwise="Use one of these.")
         _refuse("preset", name, f"must be one of {', '.join(RECALL_PRESETS)}", remedy)
-    return found
+    return RECALL_PRESETS[name]
 
 
 def _refuse(name: str, value: object, rule: str, remedy: str) -> NoReturn:

@@ -206,8 +206,8 @@ class BootstrapLoader:
 
 def _checked(folder: str | Path) -> Path:
     try:
-        is_possible = b"\0" not in os.fsencode(folder)
-    except ValueError:  # half a character
+        is_possible = not isinstance(folder, bytes) and b"\0" not in os.fsencode(folder)
+    except (TypeError, ValueError):  # no path, or half a character
         is_possible = False
     if is_possible:
         return Path(folder)
