@@ -1,6 +1,7 @@
 """`memory fade`: letting go of what was not important, and was not used for long."""
 
 import asyncio
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Annotated
 
@@ -14,11 +15,14 @@ from context_assembler.cli.memory_options import (
     opened_memory,
 )
 from context_assembler.cli.request_options import JsonFlag
-from context_assembler.cli.screen import people, print_json
+from context_assembler.cli.screen import counted, one_line, people, print_json
 from context_assembler.errors import ConfigurationError
-from context_assembler.memory import forget_faded
+from context_assembler.memory import find_faded
+from context_assembler.memory.fading import worth_of
+from context_assembler.ports import MemoryStore
 from context_assembler.values.memories.kinds import check_kind
-from context_assembler.values.memories.records import MemoryFilters
+from context_assembler.values.memories.records import MemoryFilters, MemoryRecord
+from context_assembler.values.parts import Json
 
 
 def forget_faded_memories(
@@ -44,6 +48,10 @@ def forget_faded_memories(
             help="What is worth less is forgotten; the settings' own by default.",
         ),
     ] = None,
+    is_dry_run: Annotated[
+        bool,
+        typer.Option("--dry-run", help="Show what would be forgotten, and forget nothing."),
+    ] = False,
     as_json: JsonFlag = False,
 ) -> None:
     """Forget what is worth too little: its importance, halved for each half-life unused."""
@@ -60,18 +68,38 @@ def forget_faded_memories(
         namespaces=() if namespace is None else (namespace,),
     )
 
-    async def forget() -> list[str]:
+    now = datetime.now(UTC)
+
+    async def forget() -> list[MemoryRecord]:
         async with opened_memory(memory) as store:
-            return await forget_faded(
-                store,
-                half_life_days=days,
-                now=datetime.now(UTC),
-                least_worth=least_worth,
-                filters=filters,
+            faded = await find_faded(
+                store, half_life_days=days, now=now, least_worth=least_worth, filters=filters
             )
+            gone = faded if is_dry_run else await _forget(store, faded)
+            return list(gone)
 
     gone = asyncio.run(forget())
     if as_json:
-        print_json({"forgotten": [*gone]})
+        ids: list[Json] = [record.id for record in gone]
+        print_json({"forgotten": [], "would_forget": ids} if is_dry_run else {"forgotten": ids})
         return
-    people().print(f"{len(gone):,} memories forgotten.")
+    if is_dry_run:
+        _show(gone, half_life_days=days, now=now)
+        return
+    people().print(f"{counted(len(gone), 'memory', 'memories')} forgotten.")
+
+
+async def _forget(store: MemoryStore, faded: Sequence[MemoryRecord]) -> list[MemoryRecord]:
+    forgotten = set(await store.forget([record.id for record in faded])) if faded else set[str]()
+    return [record for record in faded if record.id in forgotten]
+
+
+def _show(faded: Sequence[MemoryRecord], *, half_life_days: float, now: datetime) -> None:
+    console = people()
+    console.print(f"{counted(len(faded), 'memory', 'memories')} would be forgotten.")
+    for record in faded:
+        worth = worth_of(record, half_life_days=half_life_days, now=now)
+        text = one_line(record.text, max_chars=60)
+        console.print(
+            f"  {one_line(record.id, max_chars=40)}  worth {worth:.3f}  {record.kind}: {text}"
+        )

@@ -54,8 +54,22 @@ def test_what_faded_is_forgotten_and_nothing_else() -> None:
     remember_old("of no weight", importance=0.2)
     memory("add", "of today")
 
-    assert "1 memories forgotten." in memory("fade", "--half-life-days", "30").stdout
+    assert "1 memory forgotten." in memory("fade", "--half-life-days", "30").stdout
     assert kept() == {"of today"}
+
+
+def test_a_dry_run_says_what_would_be_forgotten_and_forgets_nothing() -> None:
+    remember_old("of no weight", importance=0.2)
+    memory("add", "of today")
+
+    told = memory("fade", "--half-life-days", "30", "--dry-run").stdout
+    listed = memory("fade", "--half-life-days", "30", "--dry-run", "--json").json
+
+    assert told.startswith("1 memory would be forgotten.")
+    assert "worth 0.000  memories: of no weight" in told
+    assert listed["forgotten"] == []
+    assert [one in told for one in listed["would_forget"]] == [True]
+    assert kept() == {"of no weight", "of today"}
 
 
 def test_the_settings_say_how_fast_memories_fade() -> None:

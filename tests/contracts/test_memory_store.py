@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import AsyncIterator
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -439,9 +440,11 @@ async def test_what_is_neither_important_nor_used_fades(store: MemoryStore) -> N
     )
     mine = MemoryFilters(namespaces=("",))
 
-    gone = await forget_faded(store, half_life_days=30, now=AT, least_worth=0.1, filters=mine)
+    fading = partial(forget_faded, store, half_life_days=30, now=AT, least_worth=0.1, filters=mine)
+    told = await fading(is_dry_run=True)
+    gone = await fading()
 
-    assert gone == ["old"]
+    assert told == gone == ["old"]
     assert sorted(r.id for r in await everything(store)) == [
         *("ahead", "dear", "new", "spared", "used")
     ]
