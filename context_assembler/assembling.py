@@ -3,7 +3,6 @@
 import asyncio
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
@@ -23,6 +22,7 @@ from context_assembler.shaped import Made
 from context_assembler.stages.forecast_cache import CacheOutlook
 from context_assembler.tokens import CountingMode
 from context_assembler.values.answered_calls import answered_calls
+from context_assembler.values.changing import changed
 from context_assembler.values.context import AssembledContext
 from context_assembler.values.events import SessionEvent
 from context_assembler.values.factors import TokenFactors
@@ -57,7 +57,7 @@ class Assembling:
         self._kept = KeptEvents(sessions, max_bytes=max_kept_bytes)
         self._counts = CountsAtRest(sessions)
         self._gathering = gathering
-        self._before = GatheredBefore(sessions)
+        self._before = GatheredBefore(sessions, gathering)
         self._pipeline = pipeline
         self._cache = cache
         self._remote = remote
@@ -73,7 +73,7 @@ class Assembling:
     ) -> AssembledContext:
         """Return the next request of a session; see `ContextAssembler.assemble`."""
         started = time.perf_counter()
-        gathered = await self._gather(session_id, agent_id, options)
+        gathered = await self._before.gather(session_id, agent_id, options)
         gathered_at = time.perf_counter()
 
         async def make() -> AssembledContext:
@@ -93,12 +93,12 @@ class Assembling:
             context, was_hit = await make(), False
         done = time.perf_counter()
         timings = {"gather": (gathered_at - started) * 1e3, "build": (done - gathered_at) * 1e3}
-        return replace(
+        return changed(
             context,
-            metadata=replace(
+            metadata=changed(
                 context.metadata, assembly_ms=(done - started) * 1e3, cache_hit=was_hit
             ),
-            report=replace(_at(context.report, self._now()), timings_ms=timings),
+            report=changed(_at(context.report, self._now()), timings_ms=timings),
         )
 
     async def check_compaction(
@@ -110,7 +110,9 @@ class Assembling:
         is_explicit: bool,
     ) -> CompactionCheck:
         """Return whether a session should be compacted before its next call."""
-        gathered, events = await self._load(await self._gather(session_id, agent_id, options))
+        gathered, events = await self._load(
+            await self._before.gather(session_id, agent_id, options)
+        )
         gathered = self._gathering.name_tools(gathered, events)
         return self._pipeline.check_compaction(gathered, events, is_explicit=is_explicit)
 
@@ -123,7 +125,9 @@ class Assembling:
         policies: "Iterable[CutPolicy] | None",
     ) -> "Simulation":
         """Return what every call of a session would have cost, under each policy."""
-        gathered, events = await self._load(await self._gather(session_id, agent_id, options))
+        gathered, events = await self._load(
+            await self._before.gather(session_id, agent_id, options)
+        )
         gathered = self._gathering.name_tools(gathered, events)
         from context_assembler.simulation import checked_policies, simulate  # noqa: PLC0415 - no request needs it
 
@@ -151,11 +155,11 @@ class Assembling:
         fit = await fit_exactly(build, remote=self._remote)
         context = fit.context
         counted = None if fit.counted is None else fit.counted.tokens
-        ledger = replace(context.metadata.ledger, counted_tokens=counted)
-        return replace(
+        ledger = changed(context.metadata.ledger, counted_tokens=counted)
+        return changed(
             context,
-            metadata=replace(context.metadata, ledger=ledger),
-            report=replace(
+            metadata=changed(context.metadata, ledger=ledger),
+            report=changed(
                 context.report,
                 ledger=ledger,
                 warnings=(*context.report.warnings, *fit.warnings),
@@ -208,9 +212,9 @@ class Assembling:
         context = made.context
         remakes = partial(self._remake, asked, events, factor)
         return self._finish(
-            replace(
+            changed(
                 context,
-                report=replace(context.report, warnings=tuple(warnings)),
+                report=changed(context.report, warnings=tuple(warnings)),
                 others=others,
             ),
             outlook=self._outlook_over(made, events),
@@ -222,14 +226,14 @@ class Assembling:
         self, asked: Gathered, events: Sequence[SessionEvent], factor: float, protocol: str
     ) -> AssembledContext:
         """Return the context for a provider that is sent what only another one could read."""
-        named = self._gathering.name_tools(replace(asked, derived=None), events)
+        named = self._gathering.name_tools(changed(asked, derived=None), events)
         gathered = self._gathering.over(named, protocol).scaled(factor)
         return gathered.make_room(partial(self._pipeline.make, events=events)).context
 
     def _build_other(self, gathered: Gathered, events: Sequence[SessionEvent]) -> AssembledContext:
         made = gathered.make_room(partial(self._pipeline.make, events=events))
         outlook = self._outlook_over(made, events)
-        return replace(made.context, report=replace(made.context.report, outlook=outlook))
+        return changed(made.context, report=changed(made.context.report, outlook=outlook))
 
     def _finish(
         self,
@@ -240,30 +244,17 @@ class Assembling:
         remake: "Remake | None",
     ) -> AssembledContext:
         spell = partial(_respell, mode=self._gathering.counting_mode, corrections=corrections)
-        report = replace(context.report, outlook=outlook)
-        context = replace(context, report=report, respell=spell)
+        report = changed(context.report, outlook=outlook)
+        context = changed(context, report=report, respell=spell)
         if remake is None:
             return context
         from context_assembler.respelling.remade import Remade  # noqa: PLC0415 - seldom needed
 
-        return replace(context, respell=Remade(context.provider, spell=spell, remake=remake))
+        return changed(context, respell=Remade(context.provider, spell=spell, remake=remake))
 
     def _outlook_over(self, made: Made, events: Sequence[SessionEvent]) -> CacheOutlook:
         tokens = tuple(map(made.way.counter.count_message, made.context.messages))
         return made.outlook(tokens, answered_calls(events), account=self._pipeline.account)
-
-    async def _gather(
-        self, session_id: str, agent_id: str | None, options: Mapping[str, Any]
-    ) -> Gathered:
-        call = self._before.call(session_id, agent_id, options)
-        before = None if call is None else self._before.find(call)
-        if before is not None and self._gathering.still_holds(before):
-            return before
-        head = await self._sessions.head(session_id)
-        gathered = await self._gathering.gather(head, agent_id=agent_id, options=options)
-        if call is not None:
-            self._before.keep(call, gathered)
-        return gathered
 
     def forget(self, session_id: str | None) -> None:
         """Let go of what is kept of the session's events, or of all."""
@@ -279,7 +270,7 @@ class Assembling:
             events=log.events,
         )
         counter = KeptCounts(gathered.counter, derived=log.derived, event_count=len(log.events))
-        return replace(gathered, counter=counter, derived=log.derived), log.events
+        return changed(gathered, counter=counter, derived=log.derived), log.events
 
 
 def _respell(
@@ -297,4 +288,4 @@ def _respell(
 
 def _at(report: Report, now: datetime) -> Report:
     """Return the report of a call that is made at this time."""
-    return report if report.outlook is None else replace(report, outlook=report.outlook.at(now))
+    return report if report.outlook is None else changed(report, outlook=report.outlook.at(now))

@@ -29,18 +29,11 @@ class CacheKey:
     agent_id: str | None
     fingerprint: str
 
-    @classmethod
-    def of(
-        cls, made_from: object, session_id: str, agent_id: str | None, *, last_seq: int
-    ) -> "CacheKey":
-        """Return the key of what is made from this: of things that differ when they are printed."""
-        printed = repr(made_from).encode("utf-8", "surrogatepass")
-        return cls(
-            session_id=session_id,
-            last_seq=last_seq,
-            agent_id=agent_id,
-            fingerprint=blake2b(printed, digest_size=16).hexdigest(),
-        )
+
+def digest_of(made_from: object) -> str:
+    """Return a digest of things that differ when they are printed."""
+    printed = repr(made_from).encode("utf-8", "surrogatepass")
+    return blake2b(printed, digest_size=16).hexdigest()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

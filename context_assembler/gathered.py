@@ -5,10 +5,10 @@ from dataclasses import dataclass, field, replace
 from datetime import date
 from typing import Any, TypeVar
 
-from context_assembler.cache import CacheKey
+from context_assembler.cache import CacheKey, digest_of
 from context_assembler.errors import ContextOverflowError
 from context_assembler.fitting import fit_prompt
-from context_assembler.ports import TokenCounter, Truncation
+from context_assembler.ports import TokenCounter
 from context_assembler.providers import PROVIDERS, provider_for
 from context_assembler.stages.build_system_prompt import BuiltPrompt
 from context_assembler.stages.collect_tools import OfferedTools
@@ -31,10 +31,10 @@ from context_assembler.stages.settle_tools import (
 from context_assembler.stages.split_window import anchor, measure_window
 from context_assembler.stages.tell_changes import overlay_rows
 from context_assembler.tokens import CountOnce, calibrate
-from context_assembler.values.context import ContextMetadata
+from context_assembler.values.changing import changed
 from context_assembler.values.draft import Draft, Parameters
 from context_assembler.values.epochs import Epoch, last_epoch
-from context_assembler.values.events import SessionEvent
+from context_assembler.values.events import SessionEvent, SessionHead
 from context_assembler.values.factors import TokenFactors, read_factors
 from context_assembler.values.ledger import Ledger
 from context_assembler.values.limits import ModelLimits
@@ -43,14 +43,14 @@ from context_assembler.values.options import Settled
 from context_assembler.values.parts import Json
 from context_assembler.values.prompt import BootstrapFile, PromptSection, Skill, SystemPrompt
 from context_assembler.values.recalled_notes import NO_ROOM
-from context_assembler.values.report import CompactionCheck, Report, ReportEntry
+from context_assembler.values.report import Report, ReportEntry
 from context_assembler.values.spelled import spelled_of
 from context_assembler.values.tools import ToolSpec
 
 T = TypeVar("T")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class Gathered:
     """Everything a context is made from, besides the session's events.
 
@@ -84,31 +84,47 @@ class Gathered:
     recalled: tuple[PromptSection, ...] = ()
     derived: MutableMapping[Hashable, Any] | None = None
     today: date
-    _key: CacheKey | None = field(default=None, init=False, repr=False, compare=False)
+    _ground: str = field(default="", init=False, repr=False, compare=False)
 
     @property
     def key(self) -> CacheKey:
         """The key of all that the context depends on; a session grows: its last event says it all."""
-        key = self._key or self._make_key()
-        object.__setattr__(self, "_key", key)
-        return key
-
-    def _make_key(self) -> CacheKey:
-        made_from = (
-            self.incarnation,
-            self.last_mark,
-            self.settled,
-            self.limits,
-            self.token_factor,
-            [(file.path, file.state, file.fingerprint, file.warnings) for file in self.files],
-            self.offered.key,
-            self.skills_text,
-            self.entries,
-            self.warnings,
-            self.recalled,
-            self.today,
+        return CacheKey(
+            session_id=self.session_id,
+            last_seq=self.last_seq,
+            agent_id=self.agent_id,
+            fingerprint=" ".join(
+                (self.ground, self.incarnation, self.last_mark, repr(self.token_factor))
+            ),
         )
-        return CacheKey.of(made_from, self.session_id, self.agent_id, last_seq=self.last_seq)
+
+    @property
+    def ground(self) -> str:
+        """A digest of all that the context depends on besides how far its session has come."""
+        if not self._ground:
+            made_from = (
+                self.settled,
+                self.limits,
+                [(file.path, file.state, file.fingerprint, file.warnings) for file in self.files],
+                self.offered.key,
+                self.skills_text,
+                self.entries,
+                self.warnings,
+                self.recalled,
+                self.today,
+            )
+            object.__setattr__(self, "_ground", digest_of(made_from))
+        return self._ground
+
+    def further(self, head: SessionHead, *, token_factor: float) -> "Gathered":
+        """Return the same for its session as it has grown meanwhile."""
+        return changed(
+            self,
+            incarnation=head.incarnation,
+            last_mark=head.last_mark,
+            last_seq=head.last_seq,
+            token_factor=token_factor,
+        )
 
     @property
     def template_variables(self) -> Mapping[str, Json]:
@@ -198,32 +214,6 @@ class Gathered:
             others = (row for row in self.entries if row.kind != "memory")
             return make(replace(self, recalled=(), entries=(*others, NO_ROOM)))
 
-    def metadata(
-        self, ledger: Ledger, *, cut: Truncation, check: CompactionCheck
-    ) -> ContextMetadata:
-        """Return the facts about the context that was made."""
-        active = (skill for skill in self.skills if skill.name in self.active_skills)
-        return ContextMetadata(
-            session_id=self.session_id,
-            incarnation=self.incarnation,
-            last_mark=self.last_mark,
-            model_id=self.limits.id,
-            agent_id=self.agent_id,
-            ledger=ledger,
-            truncated=bool(cut.entries),
-            truncated_by=self.settled.options.truncation_strategy if cut.entries else None,
-            cut_level=cut.level,
-            should_compact=check.needed,
-            compaction_reason=check.reason,
-            active_skills=self.active_skills,
-            assembly_ms=0.0,
-            cache_hit=False,
-            last_seq=self.last_seq,
-            skill_allowed_tools={
-                one.name: one.allowed_tools for one in active if one.allowed_tools
-            },
-        )
-
     def measure(self, system: SystemPrompt) -> Ledger:
         """Return the ledger of the fixed part."""
         options = self.settled.options
@@ -283,7 +273,7 @@ class Gathered:
             counter=self.counter,
         )
 
-    def draft(self, system: SystemPrompt, messages: tuple[Message, ...]) -> Draft:
+    def draft(self, system: SystemPrompt, messages: Sequence[Message]) -> Draft:
         """Return the request with this system prompt and these messages."""
         return Draft(
             limits=self.limits,

@@ -1,4 +1,4 @@
-"""What was gathered for a call before, for as long as nothing that it came from has changed."""
+"""What was gathered for a call before, as far as nothing that it came from has changed."""
 
 from collections import OrderedDict
 from collections.abc import Hashable, Mapping
@@ -6,59 +6,80 @@ from threading import Lock
 from typing import Any, Final, NamedTuple
 
 from context_assembler.gathered import Gathered
+from context_assembler.gathering import Gathering
 from context_assembler.ports import MarkedStore, SessionStore, is_offered
 from context_assembler.stages.resolve_defaults.settling import ask_plainly
+from context_assembler.values.events import SessionHead
 
 _MAX_KEPT: Final = 256
 
 
-class Call(NamedTuple):
-    """A call as it was asked for, and the store's mark before anything was read for it."""
+class Before(NamedTuple):
+    """What was gathered for a call, for the session as this head tells of it, behind this mark."""
 
-    question: Hashable
-    mark: Hashable
+    mark: Hashable | None
+    head: SessionHead
+    gathered: Gathered
 
 
 class GatheredBefore:
-    """Remembers what was gathered, so that the same call of an unchanged session asks nobody.
+    """Gathers for calls, and asks nobody twice who would say the same.
 
-    Known only for stores that tell at once whether they were written to, and for options that
-    cannot change by themselves; usable from several threads.
+    Where nothing was written since the same call was made, nobody is asked at all: that is known of
+    stores that tell it at once. Where the session has grown, the store alone is asked. Options that may
+    change by themselves are gathered for every time. Usable from several threads.
     """
 
-    def __init__(self, store: SessionStore) -> None:
-        self._store: MarkedStore | None = None
+    def __init__(self, store: SessionStore, gathering: Gathering) -> None:
+        self._store = store
+        self._gathering = gathering
+        self._marked: MarkedStore | None = None
         if isinstance(store, MarkedStore) and is_offered(
             store, "change_mark", instead_of=("head", "calibrations")
         ):
-            self._store = store
-        self._kept: OrderedDict[Hashable, tuple[Hashable, Gathered]] = OrderedDict()
+            self._marked = store
+        self._kept: OrderedDict[Hashable, Before] = OrderedDict()
         self._lock = Lock()
 
-    def call(
+    async def gather(
         self, session_id: str, agent_id: str | None, options: Mapping[str, Any]
-    ) -> Call | None:
-        """Return the call, before anything is read for it; `None`: it has to be gathered anew."""
-        if self._store is None or (question := ask_plainly(options)) is None:
-            return None
-        mark = self._store.change_mark()
-        # Printed, since an id that is none may be no key either: whoever reads it says what is wrong.
-        asked = repr(session_id), repr(agent_id), question
-        return None if mark is None else Call(asked, mark)
+    ) -> Gathered:
+        """Return what holds for the session's next call; see `Gathering.gather`."""
+        question = _ask(session_id, agent_id, options)
+        before = self._find(question)
+        # Before anything is read: what is written meanwhile has another mark.
+        mark = None if self._marked is None or question is None else self._marked.change_mark()
+        if before is not None and mark is not None and before.mark == mark:
+            return before.gathered
+        head = await self._store.head(session_id)
+        if before is not None and before.head.session == head.session:
+            gathered = await self._gathering.further(before.gathered, head)
+        else:
+            gathered = await self._gathering.gather(head, agent_id=agent_id, options=options)
+        if question is not None:
+            self._keep(question, Before(mark, head, gathered))
+        return gathered
 
-    def find(self, call: Call) -> Gathered | None:
-        """Return what was gathered for the same call, if the store was not written to since."""
+    def _find(self, question: Hashable | None) -> Before | None:
         with self._lock:
-            mark, gathered = self._kept.get(call.question, (None, None))
-            if gathered is None or mark != call.mark:
+            before = self._kept.get(question)
+            if before is None or not self._gathering.still_holds(before.gathered):
                 return None
-            self._kept.move_to_end(call.question)
-            return gathered
+            self._kept.move_to_end(question)
+            return before
 
-    def keep(self, call: Call, gathered: Gathered) -> None:
-        """Remember what was gathered behind the call's mark."""
+    def _keep(self, question: Hashable, before: Before) -> None:
         with self._lock:
-            self._kept[call.question] = call.mark, gathered
-            self._kept.move_to_end(call.question)
+            self._kept[question] = before
+            self._kept.move_to_end(question)
             if len(self._kept) > _MAX_KEPT:
                 self._kept.popitem(last=False)
+
+
+def _ask(
+    session_id: str, agent_id: str | None, options: Mapping[str, Any]
+) -> tuple[str, str, Hashable] | None:
+    """Return what tells one call from another; `None`: it has to be gathered for every time."""
+    plain = ask_plainly(options)
+    # Printed, since an id that is none may be no key either: whoever reads it says what is wrong.
+    return None if plain is None else (repr(session_id), repr(agent_id), plain)

@@ -24,7 +24,6 @@ from context_assembler.stages.resolve_defaults import (
 )
 from context_assembler.stages.resolve_defaults.settling import CallSettler
 from context_assembler.stages.settle_tools import ToolSettler, learnt_tools
-from context_assembler.stages.split_window import input_budget
 from context_assembler.tokens import CountingMode, counter_for
 from context_assembler.tokens.bpe import load_early
 from context_assembler.tools import open_skill_tools, open_tool_sources
@@ -34,12 +33,10 @@ from context_assembler.values.calibration import (
     counter_id,
     factor_for,
 )
-from context_assembler.values.draft import Parameters
 from context_assembler.values.events import SessionEvent, SessionHead
 from context_assembler.values.limits import ModelLimits
-from context_assembler.values.options import AssembleOptions, Settled
+from context_assembler.values.options import Settled
 from context_assembler.values.prompt import BootstrapFile
-from context_assembler.values.recalled_notes import RecalledNote
 
 if TYPE_CHECKING:
     from context_assembler.config import AssemblerConfig
@@ -113,7 +110,7 @@ class Gathering:
             self._load_files(agent_id, counter),
             self._collect(settled, additional, agent_id=agent_id, counter=counter),
             self._load_calibrations(),
-            self._recall(settled.options, limits, parameters, counter=counter),
+            self.recollection.note_for(settled.options, limits, parameters, counter=counter),
         )
         today = self._now().date()
         return Gathered(
@@ -139,7 +136,7 @@ class Gathering:
         )
 
     def still_holds(self, gathered: Gathered) -> bool:
-        """Whether the same would be gathered again for an unchanged session, told without asking.
+        """Whether the same would be gathered again but for the session, told without asking.
 
         Only what is known to stay counts: files, skills, memories and servers have to be asked.
         """
@@ -153,6 +150,16 @@ class Gathering:
             and self._settler.still_knows(options, gathered.limits)
             and gathered.today == self._now().date()
         )
+
+    async def further(self, gathered: Gathered, head: SessionHead) -> Gathered:
+        """Return the same for a session that has grown, where all that was asked still holds."""
+        factor = _factor(
+            await self._load_calibrations(),
+            gathered.limits,
+            gathered.counter,
+            offered=gathered.offered,
+        )
+        return gathered.further(head, token_factor=factor)
 
     def name_tools(self, gathered: Gathered, events: Sequence[SessionEvent]) -> Gathered:
         """Return the same with its tools, by the names that the model knows them by.
@@ -256,24 +263,6 @@ class Gathering:
             settled.options, additional=additional, skills=open_skill_tools(told.with_tools)
         )
         return told, offered
-
-    async def _recall(
-        self,
-        options: AssembleOptions,
-        limits: ModelLimits,
-        parameters: Parameters,
-        *,
-        counter: TokenCounter,
-    ) -> RecalledNote:
-        """Recall for the call's query; a note of a quarter of what may be sent is long enough."""
-        budget_tokens = input_budget(
-            limits,
-            max_tokens=parameters.max_tokens,
-            max_context_tokens=options.max_context_tokens,
-            reserve_tokens=options.reserve_tokens,
-        )
-        most_tokens = min(options.recall_tokens or 0, budget_tokens // 4)
-        return await self.recollection.note(options.query, max_tokens=most_tokens, counter=counter)
 
     async def _load_files(self, agent_id: str | None, counter: TokenCounter) -> list[BootstrapFile]:
         if self.loader is None:

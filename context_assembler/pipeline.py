@@ -12,7 +12,7 @@ from context_assembler.history import HistoryWay, shape_history
 from context_assembler.limits import ModelRegistry
 from context_assembler.ports import Truncation
 from context_assembler.providers import PROVIDER_FUNCTIONS, PROVIDERS, other_protocols, provider_for
-from context_assembler.shaped import Made, Shaped
+from context_assembler.shaped import Made, Shaped, tell_facts
 from context_assembler.stages.bind_reasoning import bind_reasoning
 from context_assembler.stages.build_system_prompt import (
     BuiltPrompt,
@@ -162,7 +162,7 @@ class ContextPipeline:
         )
         context = AssembledContext(
             draft=draft,
-            metadata=gathered.metadata(ledger, cut=cut, check=self._check(gathered, shaped)),
+            metadata=tell_facts(gathered, ledger, cut=cut, check=self._check(gathered, shaped)),
             report=report,
             provider=provider_for(gathered.limits),
             functions=PROVIDER_FUNCTIONS,
@@ -257,7 +257,7 @@ class ContextPipeline:
         )
 
     def draft(
-        self, gathered: Gathered, shaped: Shaped, kept: tuple[Message, ...]
+        self, gathered: Gathered, shaped: Shaped, kept: Sequence[Message]
     ) -> tuple[Draft, tuple[ReportEntry, ...]]:
         """Return the draft as the model's provider can take it, with a row for every change."""
         return shaped.draft(gathered, kept, reader=self.reader_of(gathered.limits))
@@ -265,7 +265,7 @@ class ContextPipeline:
     def cut(self, gathered: Gathered, shaped: Shaped) -> tuple[Shaped, Truncation]:
         """Make the history fit; a note that is wanted and was cut is given once more, at the end."""
         if shaped.is_left_whole(gathered, reader=self.reader_of(gathered.limits)):
-            return shaped, Truncation(messages=shaped.messages)
+            return shaped, Truncation(messages=tuple(shaped.messages))
         from context_assembler.truncation import Truncator  # noqa: PLC0415 - most histories fit
 
         truncator = Truncator(self.truncation.asked(gathered.settled.options))

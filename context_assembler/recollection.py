@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Final, TypeAlias, Union
 
 from context_assembler.errors import AssemblyError, ConfigurationError
 from context_assembler.ports import TokenCounter
-from context_assembler.values.recalled_notes import (
-    MEMORY_NOTE,
-    NOTHING_RECALLED,
-    RecalledNote,
-)
+from context_assembler.stages.split_window import input_budget
+from context_assembler.values.draft import Parameters
+from context_assembler.values.limits import ModelLimits
+from context_assembler.values.options import AssembleOptions
+from context_assembler.values.recalled_notes import MEMORY_NOTE, NOTHING_RECALLED, RecalledNote
 
 if TYPE_CHECKING:
     from context_assembler.config import AssemblerConfig
@@ -79,6 +79,24 @@ class Recollection:
                 remedy="Pass ContextAssembler(memory='sqlite:memory.db'), or set [memory] store.",
             )
         return self._assembler
+
+    async def note_for(
+        self,
+        options: AssembleOptions,
+        limits: ModelLimits,
+        parameters: Parameters,
+        *,
+        counter: TokenCounter,
+    ) -> RecalledNote:
+        """Recall for the call's query; a note of a quarter of what may be sent is long enough."""
+        budget_tokens = input_budget(
+            limits,
+            max_tokens=parameters.max_tokens,
+            max_context_tokens=options.max_context_tokens,
+            reserve_tokens=options.reserve_tokens,
+        )
+        most_tokens = min(options.recall_tokens or 0, budget_tokens // 4)
+        return await self.note(options.query, max_tokens=most_tokens, counter=counter)
 
     async def note(
         self, query: str | None, *, max_tokens: int, counter: TokenCounter

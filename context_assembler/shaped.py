@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 
 from context_assembler.gathered import Gathered
 from context_assembler.history import History
+from context_assembler.ports import Truncation
 from context_assembler.providers import PROVIDERS, provider_for
 from context_assembler.stages.bind_reasoning import bind_reasoning
 from context_assembler.stages.forecast_cache import CacheOutlook
@@ -12,23 +13,23 @@ from context_assembler.stages.hold_system import FittedPrompt
 from context_assembler.stages.split_window import add_messages
 from context_assembler.stages.tell_changes import count_rows
 from context_assembler.values.answered_calls import AnsweredCall
-from context_assembler.values.context import AssembledContext
+from context_assembler.values.context import AssembledContext, ContextMetadata
 from context_assembler.values.draft import Draft
 from context_assembler.values.ledger import Ledger
 from context_assembler.values.message_counts import count_each
 from context_assembler.values.messages import Message
 from context_assembler.values.prompt import BootstrapFile, PromptSection, SystemPrompt
 from context_assembler.values.readers import Reader, route_of
-from context_assembler.values.report import ReportEntry
+from context_assembler.values.report import CompactionCheck, ReportEntry
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class Shaped:
     """The request before anything is cut; `history` is what its messages were made from."""
 
     history: History
     prompt: FittedPrompt
-    messages: tuple[Message, ...]
+    messages: Sequence[Message]
     notes: tuple[PromptSection, ...]  # wanted behind the history
     ledger: Ledger  # of the fixed part
     repairs: tuple[ReportEntry, ...]
@@ -48,7 +49,7 @@ class Shaped:
         return replace(self, messages=adapted.messages, repairs=(*self.repairs, *repairs))
 
     def draft(
-        self, gathered: Gathered, kept: tuple[Message, ...], *, reader: Reader
+        self, gathered: Gathered, kept: Sequence[Message], *, reader: Reader
     ) -> tuple[Draft, tuple[ReportEntry, ...]]:
         """Return the draft as the model's provider can take it, with a row for every change.
 
@@ -82,7 +83,32 @@ class Shaped:
         return bool(stale) and sum(count_each(draft.messages, gathered.counter)) <= room_tokens
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+def tell_facts(
+    way: Gathered, ledger: Ledger, *, cut: Truncation, check: CompactionCheck
+) -> ContextMetadata:
+    """Return the facts about a context that was made."""
+    active = (skill for skill in way.skills if skill.name in way.active_skills)
+    return ContextMetadata(
+        session_id=way.session_id,
+        incarnation=way.incarnation,
+        last_mark=way.last_mark,
+        model_id=way.limits.id,
+        agent_id=way.agent_id,
+        ledger=ledger,
+        truncated=bool(cut.entries),
+        truncated_by=way.settled.options.truncation_strategy if cut.entries else None,
+        cut_level=cut.level,
+        should_compact=check.needed,
+        compaction_reason=check.reason,
+        active_skills=way.active_skills,
+        assembly_ms=0.0,
+        cache_hit=False,
+        last_seq=way.last_seq,
+        skill_allowed_tools={one.name: one.allowed_tools for one in active if one.allowed_tools},
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
 class Made:
     """A context, and the way that led to it: what a later step of the session can go on from.
 

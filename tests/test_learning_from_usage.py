@@ -165,7 +165,7 @@ async def test_replaying_any_step_gives_the_payload_that_was_sent(
 ) -> None:
     contexts = [await step(assembler, turn, ratio=r, **WINDOW) for turn, r in enumerate(WILD)]
     events = await events_of(assembler)
-    gathered = await assembler._assembling._gather("trip", None, {"model": MODEL, **WINDOW})
+    gathered = await assembler._assembling._before.gather("trip", None, {"model": MODEL, **WINDOW})
 
     for context in contexts:
         last_seq = context.metadata.last_seq

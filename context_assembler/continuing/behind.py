@@ -1,13 +1,14 @@
 """New messages behind a request: what they cost, and whether their signed reasoning holds there."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 
 from context_assembler.continuing.last_step import LastStep
 from context_assembler.gathered import Gathered
 from context_assembler.providers import PROVIDERS, provider_for
 from context_assembler.stages.split_window import anchor
+from context_assembler.values.changing import changed
 from context_assembler.values.draft import Draft
 from context_assembler.values.ledger import Ledger
 from context_assembler.values.messages import Message
@@ -69,16 +70,16 @@ class Behind:
             is_sent: Whether it is of what calls are sent: no reply is the answer to anything else.
         """
         rows = tuple(
-            replace(row, tokens=row.tokens + self.tokens) if row.kind == "history" else row
+            changed(row, tokens=row.tokens + self.tokens) if row.kind == "history" else row
             for row in before.rows
         )
-        ledger = replace(before, rows=rows, factor=self.way.token_factor)
+        ledger = changed(before, rows=rows, factor=self.way.token_factor)
         if not (self.has_usage and _is_anchored(ledger)):
             return ledger
         if not (self.last.has_usage and _is_anchored(before)):
             return None
         if before.anchored_tokens is not None:
-            ledger = replace(ledger, anchored_tokens=before.anchored_tokens + self.tokens)
+            ledger = changed(ledger, anchored_tokens=before.anchored_tokens + self.tokens)
         if not (is_sent and any(one.made_by and one.made_by.usage for one in self.new)):
             return ledger
         return anchor(

@@ -1,7 +1,6 @@
 """One step further: the last context with the new messages behind it, or a plain no."""
 
-from collections.abc import Iterable, Sequence
-from dataclasses import replace
+from collections.abc import Sequence
 
 from context_assembler.continuing.behind import Behind
 from context_assembler.continuing.last_step import LastStep
@@ -14,12 +13,13 @@ from context_assembler.stages.bind_reasoning import bind_reasoning
 from context_assembler.stages.place_notes import place_clock
 from context_assembler.stages.write_report import rows_of_kept
 from context_assembler.values.answered_calls import answered_calls
+from context_assembler.values.changing import changed
 from context_assembler.values.context import AssembledContext
 from context_assembler.values.events import SessionEvent
+from context_assembler.values.growing import begin
 from context_assembler.values.ledger import Ledger
 from context_assembler.values.messages import Message
 from context_assembler.values.parts import Part, Text, Thinking, ToolCall, ToolResult
-from context_assembler.values.report import CompactionCheck, ReportEntry
 
 
 def go_on(
@@ -63,15 +63,15 @@ def go_on(
     if grown is None:
         return None
     shaped = last.made.shaped
-    shaped = replace(shaped, history=history, messages=shaped.messages + new)
-    return replace(
+    shaped = changed(shaped, history=history, messages=begin(shaped.messages).followed_by(new))
+    return changed(
         grown,
         asked=gathered,
-        made=replace(grown.made, way=way, shaped=shaped),
+        made=changed(grown.made, way=way, shaped=shaped),
         event_count=len(events),
         last_event=events[-1],
         factors=factors,
-        calls=(*last.calls, *answered_calls(later)),
+        calls=last.calls.followed_by(answered_calls(later)),
     )
 
 
@@ -103,13 +103,13 @@ def _has_no_bytes(part: Part) -> bool:
 
 def _is_taken(new: Sequence[Message], last: LastStep, way: Gathered) -> bool:
     """Whether the provider takes the messages as they are."""
-    draft = replace(last.context.draft, messages=tuple(new), tools=(), tool_plan=None)
+    draft = changed(last.context.draft, messages=tuple(new), tools=(), tool_plan=None)
     adapted, rows = PROVIDERS[provider_for(way.limits)].adapt(draft)
     return adapted.messages == draft.messages and not any(row.kind == "message" for row in rows)
 
 
 def _put_behind(
-    last: LastStep, way: Gathered, new: tuple[Message, ...], pipeline: ContextPipeline
+    last: LastStep, way: Gathered, new: Sequence[Message], pipeline: ContextPipeline
 ) -> LastStep | None:
     """Return the step with messages behind its history; `None` where that has to be cut or bound anew."""
     context, counter = last.context, way.counter
@@ -122,51 +122,43 @@ def _put_behind(
         return None
     plan = context.draft.tool_plan
     if plan is not None:
-        plan = replace(plan, after_seq=way.told_tools.plan.after_seq)
-    draft = replace(context.draft, messages=context.draft.messages + new, tool_plan=plan)
+        plan = changed(plan, after_seq=way.told_tools.plan.after_seq)
+    messages = begin(context.draft.messages).followed_by(new)
+    draft = changed(context.draft, messages=messages, tool_plan=plan)
     behind = Behind(last=last, way=way, draft=draft, new=new, tokens=sum(tokens))
     ledger, uncut = behind.ledger, behind.uncut
     if ledger is None or uncut is None or not behind.keeps_reasoning:
         return None
-    check = pipeline.detector.check(uncut, history=facts.facts, limits=way.limits)
-    context = _told(last, way, ledger, check)
-    rows = _with_rows(last, rows_of_kept(new, counter=counter))
-    report = replace(context.report, entries=rows)
-    context = replace(context, draft=draft, report=report)
-    return replace(
+    reason = pipeline.detector.find_reason(uncut, history=facts.facts, limits=way.limits)
+    context = _told(last, way, ledger, reason)
+    rows = last.rows.followed_by(rows_of_kept(new, counter=counter))
+    report = changed(context.report, entries=rows)
+    context = changed(context, draft=draft, report=report)
+    return changed(
         last,
-        made=replace(last.made, context=context, cut_tokens=cut_tokens),
+        made=changed(last.made, context=context, cut_tokens=cut_tokens),
         facts=facts,
         uncut=uncut,
-        message_tokens=last.message_tokens + tokens,
-        row_count=last.row_count + len(new),
+        message_tokens=last.message_tokens.followed_by(tokens),
+        rows=rows,
         has_usage=behind.has_usage,
     )
 
 
-def _told(
-    last: LastStep, way: Gathered, ledger: Ledger, check: CompactionCheck
-) -> AssembledContext:
-    """Return the last context with this step's figures."""
+def _told(last: LastStep, way: Gathered, ledger: Ledger, reason: str | None) -> AssembledContext:
+    """Return the last context with this step's figures, and why to compact the session."""
     context = last.context
-    return replace(
+    return changed(
         context,
-        metadata=replace(
+        metadata=changed(
             context.metadata,
             ledger=ledger,
-            should_compact=check.needed,
-            compaction_reason=check.reason,
+            should_compact=reason is not None,
+            compaction_reason=reason,
             last_seq=way.last_seq,
             last_mark=way.last_mark,
         ),
-        report=replace(context.report, ledger=ledger),
-        epoch=replace(context.epoch, tools_after_seq=way.told_tools.plan.after_seq),
+        report=changed(context.report, ledger=ledger),
+        epoch=changed(context.epoch, tools_after_seq=way.told_tools.plan.after_seq),
         epoch_before=way.last_call.sent,
     )
-
-
-def _with_rows(last: LastStep, new: Iterable[ReportEntry]) -> tuple[ReportEntry, ...]:
-    """Return the report's rows with those of new messages, before those of notes and markers."""
-    rows = last.context.report.entries
-    behind = rows[last.row_count :]
-    return (rows[: last.row_count] if behind else rows) + (*new, *behind)

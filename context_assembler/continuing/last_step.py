@@ -17,6 +17,7 @@ from context_assembler.values.context import AssembledContext
 from context_assembler.values.epochs import EPOCH
 from context_assembler.values.events import SessionEvent
 from context_assembler.values.factors import TokenFactors
+from context_assembler.values.growing import Growing
 from context_assembler.values.json_shapes import is_object
 from context_assembler.values.ledger import Ledger
 from context_assembler.values.messages import Message
@@ -29,7 +30,7 @@ _KEY: Final = "steps"
 _MAX_STEPS: Final = 4  # per session: models and agents in turn
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class LastStep:
     """A context, and what it takes to put new messages behind it.
 
@@ -40,7 +41,7 @@ class LastStep:
         factors: What corrected the counts of its messages.
         facts: Of its history before it was cut; `uncut` is the ledger with all of that.
         message_tokens: Of each message that is sent.
-        row_count: How many of the report's rows stand before those of notes and markers.
+        rows: Of the report; those of new messages go before those of notes and markers.
         clock: The time of its last clock note.
         calls: The session's answered calls, the last one last.
         epoch_id: Of the last reply that recorded what stood in front of the conversation.
@@ -55,10 +56,10 @@ class LastStep:
     factors: TokenFactors
     facts: RunningFacts
     uncut: Ledger
-    message_tokens: tuple[int, ...]
-    row_count: int
+    message_tokens: Growing[int]
+    rows: Growing[ReportEntry]
     clock: datetime | None
-    calls: tuple[AnsweredCall, ...]
+    calls: Growing[AnsweredCall]
     epoch_id: Json
     has_usage: bool
     is_sealed: bool
@@ -116,6 +117,7 @@ def keep_step(
     row_count = _rows_before_notes(context, history[-1])
     if row_count is None:
         return None
+    rows = context.report.entries
     return LastStep(
         asked=asked,
         made=made,
@@ -124,10 +126,10 @@ def keep_step(
         factors=way.factors(events),
         facts=read_facts(made.shaped.messages, count=way.counter.count_message),
         uncut=made.shaped.uncut(way),
-        message_tokens=tuple(map(way.counter.count_message, context.messages)),
-        row_count=row_count,
+        message_tokens=Growing(map(way.counter.count_message, context.messages)),
+        rows=Growing(rows[:row_count], ending=rows[row_count:]),
         clock=last_told(made.shaped.messages),
-        calls=answered_calls(events),
+        calls=Growing(answered_calls(events)),
         epoch_id=last_epoch_id(events),
         has_usage=any(m.made_by and m.made_by.usage for m in made.shaped.messages),
         is_sealed=is_sealed(context.messages),

@@ -1,17 +1,18 @@
 """What the compaction detector asks of a history, kept up while the history grows."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TypeAlias
 
 from context_assembler.stages.detect_compaction import HistoryFacts
+from context_assembler.values.changing import changed
 from context_assembler.values.exchanges import Exchange, split_exchanges
 from context_assembler.values.messages import Message
 
 CountMessage: TypeAlias = Callable[[Message], int]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class RunningFacts:
     """The facts of a history, and what it takes to go on from them.
 
@@ -57,7 +58,7 @@ class RunningFacts:
         if last is not None:
             is_loose = not last.is_pinned and any(last is m for one in finished for m in one)
             asked = last, count(last) if is_loose else 0
-        return replace(
+        return changed(
             self,
             messages=self.messages + sum(m.kind not in ("note", "marker") for m in messages),
             tool_calls=self.tool_calls + sum(len(m.tool_calls) for m in messages),

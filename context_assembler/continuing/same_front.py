@@ -1,12 +1,12 @@
 """Whether a step stands on the same ground as the one before: settings, instructions, tools, counts."""
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import replace
 
 from context_assembler.continuing.last_step import LastStep
 from context_assembler.gathered import Gathered
 from context_assembler.providers import other_protocols
 from context_assembler.tokens import CountOnce, calibrate
+from context_assembler.values.changing import changed
 from context_assembler.values.epochs import EPOCH, SentEpoch
 from context_assembler.values.events import (
     AssistantBody,
@@ -43,17 +43,17 @@ def way_on(
         return None
     sent = _sent_since(last, later)
     way = last.made.way
-    told = replace(way.told_tools, sent=sent)
+    told = changed(way.told_tools, sent=sent)
     if sent is None:  # tools are declared as in a first call, behind all that came before it
-        told = replace(told, plan=replace(told.plan, after_seq=gathered.last_seq))
-    way = replace(
+        told = changed(told, plan=changed(told.plan, after_seq=gathered.last_seq))
+    way = changed(
         way,
         last_seq=gathered.last_seq,
         last_mark=gathered.last_mark,
         counter=CountOnce(calibrate(gathered.counter, factors)),
         token_factor=gathered.token_factor,
         told_tools=told,
-        last_call=replace(way.last_call, sent=sent),
+        last_call=changed(way.last_call, sent=sent),
         derived=gathered.derived,
     )
     return way, factors
@@ -61,24 +61,12 @@ def way_on(
 
 def asks_alike(one: Gathered, other: Gathered) -> bool:
     """Whether two steps were asked for alike, and found the same files, tools and skills."""
-    return one is other or _asked(one) == _asked(other)
-
-
-def _asked(gathered: Gathered) -> tuple[object, ...]:
-    return (
-        gathered.incarnation,
-        gathered.agent_id,
-        gathered.settled,
-        gathered.parameters,
-        gathered.limits,
-        gathered.today,
-        gathered.skills_text,
-        gathered.active_skills,
-        gathered.entries,
-        gathered.warnings,
-        gathered.recalled,
-        gathered.offered.key,
-        [(file.path, file.state, file.fingerprint, file.warnings) for file in gathered.files],
+    return one is other or (
+        one.incarnation == other.incarnation
+        and one.agent_id == other.agent_id
+        and one.ground == other.ground
+        and one.parameters == other.parameters
+        and one.active_skills == other.active_skills
     )
 
 
@@ -122,7 +110,7 @@ def _sent_since(last: LastStep, later: Sequence[SessionEvent]) -> SentEpoch | No
     sent = last.context.epoch_before
     for event, made_by, _ in _recorded(later):
         assert sent is not None, "a first record makes the whole anew"
-        sent = replace(sent, made_by=made_by, answers_seq=event.answers_seq)
+        sent = changed(sent, made_by=made_by, answers_seq=event.answers_seq)
     return sent
 
 
@@ -134,7 +122,7 @@ def _factors_since(
     stored = read_factors(later, model=gathered.limits.id, current=now)
     factors = before.followed_by(stored)
     answered = stored.seqs[-1] if stored.seqs else 0
-    has_notes = len(last.context.report.entries) > last.row_count
+    has_notes = last.rows.has_ending
     keeps_current = now == before.current or (answered >= last.last_event.seq and not has_notes)
     is_same = factors.first == before.first and set(stored.stored) <= {before.current}
     return factors if keeps_current and is_same and not stored.places else None

@@ -1,11 +1,12 @@
 """The part of a history that no later event can change."""
 
 from collections.abc import Hashable, Iterator, Mapping, MutableMapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any, Final
 
 from context_assembler.history.parting import ends_due, follow, ids_in, may_begin, places_to_part
 from context_assembler.history.steps import BEFORE, History, HistoryWay, Worked, work_out
+from context_assembler.values.changing import changed
 from context_assembler.values.events import SessionEvent
 from context_assembler.values.messages import Message
 from context_assembler.values.tool_changes import is_change
@@ -17,7 +18,7 @@ _EVENTS_APART: Final = 12  # what is read before the end is usually read just be
 _KEY: Final = "history"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class _Settled:
     """The settled part of a session, worked out in one way.
 
@@ -95,7 +96,7 @@ class _Settled:
         for call_id, seq in waiting.items():
             self.unclear.setdefault(call_id, seq)
         grown = self.history.followed_by(worked.history) if self.event_count else worked.history
-        return replace(
+        return changed(
             self,
             history=grown,
             event_count=self.event_count + len(events),
@@ -112,7 +113,7 @@ class _Settled:
             before = self.earlier[place]
             count = len(before.history.messages)
             known = (*self.history.messages[count:], *self.known_messages)
-            yield replace(
+            yield changed(
                 before,
                 way=self.way,
                 known_messages=known,
@@ -130,7 +131,7 @@ class _Settled:
         last = self.earlier[-1].event_count if self.earlier else 0
         if self.event_count < last + _EVENTS_APART:
             return self.earlier
-        shorter = replace(self, known_messages=(), earlier=())
+        shorter = changed(self, known_messages=(), earlier=())
         return (*self.earlier[1 - _MOST_EARLIER :], shorter)
 
     def _left_out(self, way: HistoryWay) -> list[int]:
@@ -182,8 +183,8 @@ def _go_on(
         settled = _settle_more(settled, events, keeps_open=max_open_events // 6)
     rest = events[settled.event_count :]
     if not rest:
-        _keep(derived, replace(settled, known_messages=()))
-        return replace(
+        _keep(derived, changed(settled, known_messages=()))
+        return changed(
             settled.history, settled_count=len(settled.history.messages), lineage=settled.lineage
         )
     worked = work_out(
@@ -192,9 +193,9 @@ def _go_on(
     if not settled.is_paired_without(worked.messages):
         return None
     open_part = _reuse(worked.history, settled)
-    _keep(derived, replace(settled, known_messages=open_part.messages))
+    _keep(derived, changed(settled, known_messages=open_part.messages))
     whole = settled.history.followed_by(open_part) if settled.event_count else open_part
-    return replace(whole, lineage=settled.lineage)
+    return changed(whole, lineage=settled.lineage)
 
 
 def _settle_more(settled: _Settled, events: Sequence[SessionEvent], *, keeps_open: int) -> _Settled:
@@ -224,7 +225,7 @@ def _settle_more(settled: _Settled, events: Sequence[SessionEvent], *, keeps_ope
 def _find(derived: MutableMapping[Hashable, Any], way: HistoryWay) -> _Settled:
     kept: tuple[_Settled, ...] = derived.get(_KEY, ())
     found = next((one for one in kept if one.would_be_the_same(way)), _Settled(way=way))
-    return replace(found, way=way)
+    return changed(found, way=way)
 
 
 def _keep(derived: MutableMapping[Hashable, Any], settled: _Settled) -> None:
@@ -243,4 +244,4 @@ def _reuse(history: History, settled: _Settled) -> History:
         same if (same := known.get(message.seq)) is not None and same == message else message
         for message in history.messages
     )
-    return replace(history, messages=messages)
+    return changed(history, messages=messages)

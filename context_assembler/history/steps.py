@@ -1,6 +1,6 @@
 """Every step from a session's events to a valid history, in their order."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
 from operator import is_
@@ -13,6 +13,7 @@ from context_assembler.stages.settle_tools import UNSETTLED, SettledTools
 from context_assembler.stages.transform_messages import MessageTransformer
 from context_assembler.tokens import counter_for
 from context_assembler.values.events import SessionEvent
+from context_assembler.values.growing import begin
 from context_assembler.values.messages import Message
 from context_assembler.values.options import TruncationSettings
 from context_assembler.values.parts import Text
@@ -41,7 +42,7 @@ class HistoryWay:
     caps: TruncationSettings = field(default_factory=TruncationSettings)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class History:
     """A valid history, oldest message first, and the session's own system prompt.
 
@@ -49,7 +50,7 @@ class History:
     the same in every later history of the session that has the same `lineage`.
     """
 
-    messages: tuple[Message, ...] = ()
+    messages: Sequence[Message] = ()
     leading_system: tuple[str, ...] = ()
     rows: tuple[Rows, Rows, Rows, Rows, Rows] = ((), (), (), (), ())
     settled_count: int = 0
@@ -66,7 +67,7 @@ class History:
             mine + theirs for mine, theirs in zip(self.rows, later.rows, strict=True)
         )
         return History(
-            messages=self.messages + later.messages,
+            messages=begin(self.messages).followed_by(later.messages),
             leading_system=self.leading_system,
             rows=(first, second, third, fourth, fifth),
             settled_count=len(self.messages),

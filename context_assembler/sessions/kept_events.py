@@ -9,6 +9,7 @@ from typing import Any, Final, TypeGuard
 
 from context_assembler.ports import BatchStore, SessionStore, is_offered
 from context_assembler.values.events import EventBatch, SessionEvent
+from context_assembler.values.growing import Growing
 
 MAX_KEPT_BYTES: Final = 512 * 1024 * 1024
 _BYTES_PER_EVENT: Final = 2_000  # of objects around the texts, and of what is derived from them
@@ -23,7 +24,7 @@ class KeptLog:
     all of them: what is kept there is forgotten with the events.
     """
 
-    events: tuple[SessionEvent, ...] = ()
+    events: Growing[SessionEvent] = field(default_factory=Growing[SessionEvent])
     derived: MutableMapping[Hashable, Any] = field(default_factory=dict[Hashable, Any])
 
 
@@ -65,7 +66,7 @@ class KeptEvents:
         if log is not None:
             return log
         batch = await self._read(session_id, after_seq=0, until_seq=until_seq)
-        return self._keep(session_id, batch, KeptLog(events=batch.events))
+        return self._keep(session_id, batch, KeptLog(events=Growing(batch.events)))
 
     def forget(self, session_id: str | None = None) -> None:
         """Let go of the session's events, or of all."""
@@ -76,7 +77,9 @@ class KeptEvents:
     async def _go_on(self, session_id: str, kept: _Entry, *, until_seq: int) -> KeptLog | None:
         """Return the log, brought up to date; `None` where the store tells another story."""
         events = kept.log.events
-        shared = bisect_right(events, until_seq, key=lambda event: event.seq)
+        shared = len(events)
+        if events and events[-1].seq > until_seq:
+            shared = bisect_right(events, until_seq, key=lambda event: event.seq)
         if not shared:
             return None
         last = events[shared - 1]
@@ -86,10 +89,10 @@ class KeptEvents:
         if shared == len(events) and found.first_mark != kept.last_mark:
             return None
         if shared < len(events):  # somebody was faster, and has kept more already
-            return KeptLog(events=events[:shared], derived=kept.log.derived)
+            return KeptLog(events=events.first(shared), derived=kept.log.derived)
         if len(found.events) == 1:
             return kept.log
-        log = KeptLog(events=events + found.events[1:], derived=kept.log.derived)
+        log = KeptLog(events=events.followed_by(found.events[1:]), derived=kept.log.derived)
         return self._keep(session_id, found, log, size_bytes=kept.size_bytes)
 
     async def _read(self, session_id: str, *, after_seq: int, until_seq: int) -> EventBatch:

@@ -2,7 +2,7 @@
 
 import asyncio
 import sqlite3
-from collections.abc import AsyncIterator, Hashable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Hashable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Final, Self
@@ -12,17 +12,17 @@ from context_assembler.sessions.rules import check_event_ids, check_session_id
 from context_assembler.sessions.sqlite_calibrations import find_calibrations, observe_usage
 from context_assembler.sessions.sqlite_counts import find_counts, keep_counts
 from context_assembler.sessions.sqlite_rows import (
+    Span,
     StoredSession,
-    append_events,
     decode_rows,
-    delete_session,
     find_session,
     find_sessions,
     read_events,
+    read_few_rows,
     read_rows,
-    save_session,
 )
 from context_assembler.sessions.sqlite_schema import SCHEMA
+from context_assembler.sessions.sqlite_writes import append_events, delete_session, save_session
 from context_assembler.sqlite.glance import Glance
 from context_assembler.sqlite.held import FileIdentity, identify_file
 from context_assembler.sqlite.worker import make_workers
@@ -125,13 +125,14 @@ class SqliteStore:
             StoreUnavailableError: The file cannot be used.
         """
         check_session_id(session_id)
-        read = partial(
-            read_rows,
-            session_id=session_id,
+        asked = Span(
+            session_id,
             after_seq=min(after_seq, _LARGEST_INTEGER),
             until_seq=_LARGEST_INTEGER if until_seq is None else min(until_seq, _LARGEST_INTEGER),
         )
-        found = await self._reader.run(read)
+        found = self._glance.read(partial(read_few_rows, asked=asked))
+        if found is None:
+            found = await self._reader.run(partial(read_rows, asked=asked))
         decode = partial(decode_rows, found.rows, session_id=session_id)
         # Neither the event loop nor other sessions' readers wait while a long history is decoded.
         is_long = len(found.rows) > _ROWS_AT_ONCE
@@ -151,7 +152,11 @@ class SqliteStore:
             StoreUnavailableError: The file cannot be used.
         """
         check_session_id(session_id)
-        return (await self._reader.run(partial(self._look_up, session_id=session_id))).head
+        find = partial(find_session, session_id=session_id)
+        found = self._glance.read(find)
+        if found is None:
+            found = await self._reader.run(partial(self._first, find))
+        return found.head
 
     def change_mark(self) -> Hashable | None:
         """Return what stays the same while no connection of any process writes to the file.
@@ -184,7 +189,8 @@ class SqliteStore:
         Raises:
             StoreUnavailableError: The file cannot be used.
         """
-        return await self._reader.run(find_calibrations)
+        found = self._glance.read(find_calibrations)
+        return await self._reader.run(find_calibrations) if found is None else found
 
     async def observe_usage(self, seen: UsageObservation) -> Calibration:
         """Learn from one call's usage, and return what is known since.
@@ -243,6 +249,9 @@ class SqliteStore:
     async def __aexit__(self, *exception: object) -> None:
         await self.close()
 
-    def _look_up(self, connection: sqlite3.Connection, session_id: str) -> StoredSession:
-        self._glance.open()  # here, where waiting for a disk is no harm
-        return find_session(connection, session_id)
+    def _first(
+        self, find: Callable[[sqlite3.Connection], StoredSession], connection: sqlite3.Connection
+    ) -> StoredSession:
+        """Find a session where waiting for a disk is no harm; later ones are found at a glance."""
+        self._glance.open()
+        return find(connection)

@@ -1,36 +1,17 @@
-"""What a SQLite session store asks and tells its tables."""
+"""What a SQLite session store asks its tables."""
 
 import re
 import sqlite3
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
-from secrets import token_urlsafe
 from typing import Final, NamedTuple, TypeAlias
 
-from context_assembler.errors import (
-    ConcurrentAppendError,
-    DuplicateEventError,
-    UnknownSessionError,
-)
-from context_assembler.sessions.rules import (
-    MAX_NEAREST_IDS,
-    generated_id,
-    number_events,
-    place_of,
-)
-from context_assembler.sessions.sqlite_counts import forget_counts
-from context_assembler.sqlite.schema import transaction
-from context_assembler.values.codec import (
-    FORMAT_VERSION,
-    dump_event,
-    dump_session,
-    load_event,
-    load_session,
-)
-from context_assembler.values.events import Session, SessionEvent, SessionHead
+from context_assembler.errors import UnknownSessionError
+from context_assembler.sessions.rules import MAX_NEAREST_IDS
+from context_assembler.values.codec import load_event, load_session
+from context_assembler.values.events import SessionEvent, SessionHead
 
-_IDS_PER_QUERY: Final = 500
-_MARK_BYTES: Final = 9  # by chance alike once in 10**21 times
+_FEW_ROWS: Final = 64
+_FEW_BYTES: Final = 256 * 1024
 _MARK: Final = re.compile(r"\b((?:last_)?mark)\b")
 
 _Parameters: TypeAlias = Sequence[str | int] | Mapping[str, str | int]
@@ -48,50 +29,19 @@ class StoredRows(NamedTuple):
     last_mark: str = ""
 
 
+class Span(NamedTuple):
+    """Events of a session, behind one number up to and including another."""
+
+    session_id: str
+    after_seq: int
+    until_seq: int
+
+
 class StoredSession(NamedTuple):
     """A row of `sessions`: `key` tells apart two sessions that had one id after each other."""
 
     key: int
     head: SessionHead
-
-
-def save_session(connection: sqlite3.Connection, session: Session) -> None:
-    """Insert the session, or replace the record of one that exists."""
-    with transaction(connection):
-        _insert_session(connection, session)
-
-
-def append_events(
-    connection: sqlite3.Connection,
-    session_id: str,
-    events: Sequence[SessionEvent],
-    *,
-    expected_seq: int | None,
-) -> list[SessionEvent]:
-    """Number and insert the events in one transaction, and return them.
-
-    Raises:
-        ConcurrentAppendError: `expected_seq` is given and is not the last sequence number.
-        DuplicateEventError: The session has an event of one of these ids.
-    """
-    # Encoded before the lock is taken: other writers wait for the disk only.
-    bodies = [
-        dump_event(replace(event, id="", seq=0), where=place_of(session_id, events, index))
-        for index, event in enumerate(events)
-    ]
-    with transaction(connection):
-        last_seq = _last_seq(connection, session_id)
-        if expected_seq is not None and expected_seq != (last_seq or 0):
-            raise ConcurrentAppendError(
-                session_id, expected_seq=expected_seq, actual_seq=last_seq or 0
-            )
-        if not events:
-            return []
-        if last_seq is None:
-            _insert_session(connection, Session(id=session_id))
-        numbered = _number(connection, session_id, events, last_seq=last_seq or 0)
-        _insert_events(connection, session_id, numbered, bodies)
-    return numbered
 
 
 def find_session(connection: sqlite3.Connection, session_id: str) -> StoredSession:
@@ -139,10 +89,8 @@ def read_events(
     return list(decode_rows(rows, session_id=session_id))
 
 
-def read_rows(
-    connection: sqlite3.Connection, session_id: str, *, after_seq: int, until_seq: int
-) -> StoredRows:
-    """Return the session's incarnation and the rows of a range of its events, both of one moment.
+def read_rows(connection: sqlite3.Connection, asked: Span) -> StoredRows:
+    """Return the session's incarnation and the rows of its events, both of one moment.
 
     Raises:
         UnknownSessionError: There is no such session.
@@ -155,16 +103,29 @@ def read_rows(
         WHERE sessions.id = :id AND session_id = :id AND seq > :after_seq AND seq <= :until_seq
         ORDER BY seq
         """,
-        {"id": session_id, "after_seq": after_seq, "until_seq": until_seq},
+        {"id": asked.session_id, "after_seq": asked.after_seq, "until_seq": asked.until_seq},
     ).fetchall()
     if not rows:
-        return StoredRows(find_session(connection, session_id).head.incarnation, ())
+        return StoredRows(find_session(connection, asked.session_id).head.incarnation, ())
     return StoredRows(
         incarnation=rows[0][0],
         rows=[(seq, event_id, body) for _, _, seq, event_id, body in rows],
         first_mark=rows[0][1],
         last_mark=rows[-1][1],
     )
+
+
+def read_few_rows(connection: sqlite3.Connection, asked: Span) -> StoredRows | None:
+    """Return what `read_rows` does where that takes microseconds; `None`: there may be much to read."""
+    if asked.until_seq - asked.after_seq > _FEW_ROWS:
+        return None
+    (size_bytes,) = connection.execute(  # told by the rows' heads: no body is read for it
+        "SELECT sum(length(body)) FROM events WHERE session_id = ? AND seq > ? AND seq <= ?",
+        asked,
+    ).fetchone()
+    if not size_bytes or size_bytes > _FEW_BYTES:
+        return None
+    return read_rows(connection, asked)
 
 
 def decode_rows(rows: Sequence[EventRow], *, session_id: str) -> tuple[SessionEvent, ...]:
@@ -181,18 +142,6 @@ def decode_rows(rows: Sequence[EventRow], *, session_id: str) -> tuple[SessionEv
     )
 
 
-def delete_session(connection: sqlite3.Connection, session_id: str) -> None:
-    """Remove the session with its events.
-
-    Raises:
-        UnknownSessionError: There is no such session.
-    """
-    with transaction(connection):
-        forget_counts(connection, session_key=find_session(connection, session_id).key)
-        connection.execute("DELETE FROM events WHERE session_id = ?", (session_id,))
-        connection.execute("DELETE FROM sessions WHERE id = ?", (session_id,))
-
-
 def _execute_with_marks(
     connection: sqlite3.Connection, sql: str, parameters: _Parameters = ()
 ) -> sqlite3.Cursor:
@@ -202,93 +151,6 @@ def _execute_with_marks(
     except sqlite3.OperationalError:
         without = _MARK.sub(r"'' AS \1", sql)
         return connection.execute(without, parameters)
-
-
-def _last_seq(connection: sqlite3.Connection, session_id: str) -> int | None:
-    row = connection.execute("SELECT last_seq FROM sessions WHERE id = ?", (session_id,)).fetchone()
-    return None if row is None else int(row[0])
-
-
-def _insert_session(connection: sqlite3.Connection, session: Session) -> None:
-    connection.execute(
-        """
-        INSERT INTO sessions (id, last_seq, record, created_at, format_version)
-        VALUES (?, 0, ?, ?, ?)
-        ON CONFLICT (id) DO UPDATE SET
-            record = excluded.record,
-            created_at = excluded.created_at,
-            format_version = excluded.format_version
-        """,
-        (
-            session.id,
-            dump_session(session),
-            None if session.created_at is None else session.created_at.isoformat(),
-            FORMAT_VERSION,
-        ),
-    )
-
-
-def _number(
-    connection: sqlite3.Connection,
-    session_id: str,
-    events: Sequence[SessionEvent],
-    *,
-    last_seq: int,
-) -> list[SessionEvent]:
-    given = [event.id for event in events if event.id]
-    wanted = [generated_id(last_seq + i) for i, event in enumerate(events, start=1) if not event.id]
-    if repeated := _taken(connection, session_id, given):
-        raise DuplicateEventError(session_id, event_id=min(repeated))
-    taken = _taken(connection, session_id, wanted)
-    while True:
-        numbered = number_events(events, last_seq=last_seq, taken_ids=taken)
-        clashes = _taken(connection, session_id, [event.id for event in numbered])
-        if not clashes:
-            return numbered
-        taken |= clashes
-
-
-def _taken(connection: sqlite3.Connection, session_id: str, event_ids: Sequence[str]) -> set[str]:
-    taken: set[str] = set()
-    for start in range(0, len(event_ids), _IDS_PER_QUERY):
-        batch = event_ids[start : start + _IDS_PER_QUERY]
-        marks = ", ".join("?" * len(batch))
-        rows = connection.execute(
-            f"SELECT id FROM events WHERE session_id = ? AND id IN ({marks})",  # noqa: S608 – question marks only
-            (session_id, *batch),
-        )
-        taken.update(event_id for (event_id,) in rows)
-    return taken
-
-
-def _insert_events(
-    connection: sqlite3.Connection,
-    session_id: str,
-    events: Sequence[SessionEvent],
-    bodies: Sequence[bytes],
-) -> None:
-    mark = token_urlsafe(_MARK_BYTES)
-    connection.executemany(
-        """
-        INSERT INTO events (session_id, seq, id, type, body, created_at, format_version, mark)
-        VALUES (?, ?, ?, ?, ?, ?, ?, ?)
-        """,
-        (
-            (
-                session_id,
-                event.seq,
-                event.id,
-                event.type,
-                body,
-                None if event.created_at is None else event.created_at.isoformat(),
-                FORMAT_VERSION,
-                mark,
-            )
-            for event, body in zip(events, bodies, strict=True)
-        ),
-    )
-    told = "UPDATE sessions SET last_seq = ?, last_mark = ? WHERE id = ?"
-    connection.execute(told, (events[-1].seq, mark, session_id))
 
 
 def _stored_session(row: tuple[int, str, str, bytes, int, str]) -> StoredSession:

@@ -34,7 +34,7 @@ _LOOKING_AHEAD: Final = frozenset(
 class Payload:
     """What one call sends; `change` says in words what a cut did."""
 
-    messages: tuple[Message, ...]
+    messages: Sequence[Message]
     message_tokens: tuple[int, ...]
     head_tokens: int
     budget_tokens: int

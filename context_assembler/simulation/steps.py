@@ -23,7 +23,7 @@ _CHANGED = "What stands for a message of the last call is another one."
 class _Sent:
     """A call that was made; `ends`: behind how many of its messages it and those before it ended."""
 
-    messages: tuple[Message, ...]
+    messages: Sequence[Message]
     ends: tuple[int, ...]
     answered_at: datetime | None
 

@@ -1,25 +1,29 @@
-"""A glance at a SQLite file: whether anything was written to it, told in microseconds."""
+"""A glance at a SQLite file: what is told in microseconds, without a thread to wait for."""
 
 import sqlite3
 import weakref
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from threading import Lock
-from typing import Final, TypeAlias
+from typing import Final, TypeAlias, TypeVar
 
-from context_assembler.sqlite.held import HeldConnection, identify_file
+from context_assembler.sqlite.held import FileIdentity, HeldConnection, identify_file
 
 _VERSION: Final = "PRAGMA data_version"
 
 # Which connection, its data version, and when the file was last written, of which size.
 FileMark: TypeAlias = tuple[int, int, int, int]
 
+_Result = TypeVar("_Result")
+
 
 class Glance:
-    """Tells whether a file has changed, on a connection of its own that reads nothing else.
+    """Tells whether a file has changed, and reads what is small, on a connection of its own.
 
-    Short enough for the event loop itself: the file's identity, and a number that SQLite keeps in
-    memory that all connections share. It waits for nobody; where it would have to, nothing is known.
+    Short enough for the event loop itself: the file's identity, a number that SQLite keeps in memory
+    that all connections share, a few pages that were written just now. It waits for no lock; where it
+    would have to, nothing is known.
 
     Source:
         https://www.sqlite.org/pragma.html#pragma_data_version: two answers of one connection differ
@@ -61,19 +65,40 @@ class Glance:
         finally:
             self._lock.release()
 
+    def read(self, act: Callable[[sqlite3.Connection], _Result | None]) -> _Result | None:
+        """Return what an action reads at once; `None` where somebody has to be waited for.
+
+        Args:
+            act: Reads a few rows; whatever SQLite refuses is left to whoever may wait and explain.
+        """
+        if not self._lock.acquire(blocking=False):
+            return None
+        try:
+            found = self._path.stat()
+            connection = self._connection_to((found.st_dev, found.st_ino))
+            return None if connection is None else act(connection)
+        except (OSError, sqlite3.Error):
+            return None
+        finally:
+            self._lock.release()
+
     def close(self) -> None:
         """Let go of the file; `open` opens it again."""
         with self._lock:
             self._let_go()
 
     def _look(self) -> FileMark | None:
-        held, found = self._held, self._path.stat()
-        if held.connection is None or not held.is_ours:
+        found = self._path.stat()
+        connection = self._connection_to((found.st_dev, found.st_ino))
+        if connection is None:
             return None
-        if held.file_identity != (found.st_dev, found.st_ino):
-            return None
-        (version,) = held.connection.execute(_VERSION).fetchone()
+        (version,) = connection.execute(_VERSION).fetchone()
         return self._opened, version, found.st_mtime_ns, found.st_size
+
+    def _connection_to(self, file: FileIdentity) -> sqlite3.Connection | None:
+        """Return what is open, if it is open to this very file and in this process."""
+        held = self._held
+        return held.connection if held.file_identity == file and held.is_ours else None
 
     def _let_go(self) -> None:
         self._held.close()

@@ -57,6 +57,15 @@ class CompactionDetector:
     def __init__(self, settings: CompactionSettings | None = None) -> None:
         self._settings = settings or CompactionSettings()
 
+    def find_reason(
+        self, ledger: Ledger, *, history: HistoryFacts, limits: ModelLimits | None = None
+    ) -> str | None:
+        """Return why to compact, as `check` says it, without its figures; `None`: it is not needed."""
+        reason, threshold = self._reason(ledger, history, limits)
+        if reason is None or ledger.fixed_tokens >= threshold:
+            return None
+        return reason if self._declined(ledger, history) is None else None
+
     def check(
         self,
         ledger: Ledger,

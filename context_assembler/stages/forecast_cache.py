@@ -8,6 +8,7 @@ from typing import Final, TypeVar
 
 from context_assembler.limits import price_at
 from context_assembler.values.answered_calls import AnsweredCall, with_zone
+from context_assembler.values.changing import changed
 from context_assembler.values.draft import Draft
 from context_assembler.values.epochs import Epoch, SentEpoch
 from context_assembler.values.forecasts import BrokenPiece, CacheForecast, PrefixBreak
@@ -62,7 +63,7 @@ def forecast_cache(
     return CacheForecast(split=split, price=price_input(split, price, model=limits.id))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class CacheOutlook:
     """Everything that the forecast of one call depends on.
 
@@ -92,7 +93,7 @@ class CacheOutlook:
 
     def at(self, now: datetime) -> "CacheOutlook":
         """Return the same for a call that is made at this time."""
-        return replace(self, now=with_zone(now), today=now.date())
+        return changed(self, now=with_zone(now), today=now.date())
 
     def forecast(self) -> CacheForecast:
         """Return what the provider will read, write and charge."""

@@ -39,7 +39,7 @@ class ProviderFunctions:
         return payload, self.check(payload, draft)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class ContextMetadata:
     """Facts about one assembled context.
 
@@ -71,7 +71,7 @@ class ContextMetadata:
     )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class AssembledContext:
     """One request, ready for any provider's SDK, with the report of how it came about.
 
@@ -105,7 +105,7 @@ class AssembledContext:
     @property
     def messages(self) -> tuple[Message, ...]:
         """The kept history and this call's notes, oldest first."""
-        return self.draft.messages
+        return tuple(self.draft.messages)
 
     @property
     def notes(self) -> tuple[Message, ...]:

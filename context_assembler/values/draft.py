@@ -1,5 +1,6 @@
 """A finished request, before a provider spells it."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from math import isfinite
 from typing import Final
@@ -43,7 +44,7 @@ class Parameters:
                 )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class Draft:
     """What a provider renders: `messages` are the kept history, then the notes of this call.
 
@@ -56,7 +57,7 @@ class Draft:
     limits: ModelLimits
     parameters: Parameters
     system: SystemPrompt = field(default_factory=SystemPrompt)
-    messages: tuple[Message, ...] = ()
+    messages: Sequence[Message] = ()
     tools: tuple[ToolSpec, ...] = ()
     session_id: str = ""
     cache: CachePolicy = "auto"

@@ -58,7 +58,7 @@ _IDS: Final = {"sections": "system_id", "tools": "tools_id", "pieces": "pieces_i
 _Value = TypeVar("_Value", PromptSection, PromptPiece, ToolSpec)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class Epoch:
     """The system prompt and the tools of one call.
 
@@ -82,7 +82,7 @@ class Epoch:
     told: Mapping[str, str] = field(default_factory=dict[str, str])
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class SentEpoch:
     """The epoch of a call that was answered.
 

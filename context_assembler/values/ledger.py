@@ -8,7 +8,7 @@ from typing import Literal, TypeAlias
 LedgerKind: TypeAlias = Literal["system", "tools", "history", "notes", "overhead"]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class LedgerRow:
     """One user of the window."""
 
@@ -17,7 +17,7 @@ class LedgerRow:
     tokens: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class Ledger:
     """The one table of the window's tokens.
 

@@ -1,6 +1,6 @@
 """What was kept, cut, repaired, and why."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final, Literal, TypeAlias
 
@@ -59,14 +59,14 @@ class ResolvedParameter:
     layer: Layer
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class Report:
     """Everything that was considered for one payload, in order of appearance.
 
     `outlook` knows what the prompt cache will have of it: its `forecast` is worked out when asked for.
     """
 
-    entries: tuple[ReportEntry, ...] = ()
+    entries: Sequence[ReportEntry] = ()
     ledger: Ledger
     parameters: tuple[ResolvedParameter, ...] = ()
     warnings: tuple[str, ...] = ()

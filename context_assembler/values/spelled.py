@@ -11,6 +11,7 @@ from collections.abc import Callable, Hashable, Iterable, Iterator, MutableMappi
 from dataclasses import dataclass
 from typing import Any, Final, Generic, Protocol, TypeVar
 
+from context_assembler.values.growing import first_of
 from context_assembler.values.messages import Message
 from context_assembler.values.names import NameRule, spell_call_ids
 from context_assembler.values.parts import ToolCall, ToolResult
@@ -72,7 +73,7 @@ class _CallIds:
 class Settled(Generic[T]):
     """The beginning of a history, and what was made of it; nobody else holds that, or changes it."""
 
-    messages: tuple[Message, ...] = ()
+    messages: Sequence[Message] = ()
     surroundings: tuple[object, ...] = ()
     ids: _CallIds = _CallIds()
     made: tuple[T, ...] = ()
@@ -86,7 +87,7 @@ class SpelledSession:
 
     def __init__(self) -> None:
         self._settled: dict[str, tuple[Settled[Any], ...]] = {}
-        self._facts: tuple[tuple[Message, ...], Facts] = ((), NO_FACTS)
+        self._facts: tuple[Sequence[Message], Facts] = ((), NO_FACTS)
         self._features: dict[str, Features] = {}
         self.approved: dict[str, Any] = {}
 
@@ -143,7 +144,7 @@ class SpelledSession:
         until = max(len(messages) - _NEWEST, len(known))
         settled = facts.with_messages(messages[len(known) : until])
         if until > len(known):
-            self._facts = tuple(messages[:until]), settled
+            self._facts = first_of(messages, until), settled
         return settled.with_messages(messages[until:])
 
 
@@ -210,7 +211,7 @@ def _go_on(
     if not place:
         return Spelled(settled=start.made, rest=speller.add(start.made, units))
     more = Settled(
-        messages=tuple(messages[: len(start.messages) + place]),
+        messages=first_of(messages, len(start.messages) + place),
         surroundings=speller.surroundings,
         ids=_CallIds(
             given=start.ids.given.union(_ids_given(rest[:place])),

@@ -2,10 +2,10 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from operator import is_
 from typing import Final
 
 from context_assembler.values.adapting import is_plain
+from context_assembler.values.growing import begins_alike
 from context_assembler.values.messages import Message
 from context_assembler.values.parts import Part, Text, Thinking, ToolCall, ToolResult
 
@@ -69,7 +69,7 @@ def begins_with(messages: Sequence[Message], beginning: Sequence[Message]) -> bo
     """
     if len(beginning) > len(messages):
         return False
-    return all(map(is_, beginning, messages)) or all(map(_is_same, beginning, messages))
+    return begins_alike(messages, beginning) or all(map(_is_same, beginning, messages))
 
 
 def _is_same(message: Message, other: Message) -> bool:

@@ -49,7 +49,7 @@ class ChangeForms:
 NO_CHANGES: Final = ChangeForms()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class ToolPlan:
     """How one provider is told which tools there are.
 

@@ -3,7 +3,7 @@
 import gc
 import shutil
 import tracemalloc
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -69,7 +69,7 @@ async def fill(store: SessionStore, session_id: str, *texts: str) -> None:
     await store.append(session_id, [user_event(text) for text in texts])
 
 
-def texts(events: tuple[SessionEvent, ...]) -> list[str]:
+def texts(events: Sequence[SessionEvent]) -> list[str]:
     return [event.text for event in events]
 
 

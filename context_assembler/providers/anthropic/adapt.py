@@ -1,5 +1,6 @@
 """A draft as the Messages API can take it."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Final
 
@@ -119,7 +120,7 @@ def adapt(draft: Draft) -> tuple[Draft, tuple[ReportEntry, ...]]:
     )
 
 
-def _adapt_messages(draft: Draft) -> tuple[tuple[Message, ...], list[ReportEntry]]:
+def _adapt_messages(draft: Draft) -> tuple[Sequence[Message], list[ReportEntry]]:
     if knows_plain(draft.messages, draft.spelled):
         has_thoughts = facts_of(draft.messages, draft.spelled).has_thoughts
         return leave_thoughts(draft.messages) if has_thoughts else (draft.messages, [])

@@ -1,5 +1,6 @@
 """A draft as `generate_content` can take it."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Final
 
@@ -104,7 +105,7 @@ def adapt(draft: Draft) -> tuple[Draft, tuple[ReportEntry, ...]]:
     return adapted, (*foreign_rows, *schema_rows, *strict_rows, *rows, *parameter_rows)
 
 
-def _adapt_messages(draft: Draft) -> tuple[tuple[Message, ...], list[ReportEntry]]:
+def _adapt_messages(draft: Draft) -> tuple[Sequence[Message], list[ReportEntry]]:
     is_vertex = is_on_vertex(draft.limits)
     messages, rows = draft.messages, list[ReportEntry]()
     if not knows_plain(messages, draft.spelled):

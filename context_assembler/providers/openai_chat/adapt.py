@@ -71,7 +71,7 @@ def adapt(draft: Draft) -> tuple[Draft, tuple[ReportEntry, ...]]:
 
 def _adapt_messages(
     draft: Draft, dialect: Dialect
-) -> tuple[tuple[Message, ...], list[ReportEntry]]:
+) -> tuple[Sequence[Message], list[ReportEntry]]:
     if knows_plain(draft.messages, draft.spelled):
         return draft.messages, []
     rules = media_rules(dialect)

@@ -1,5 +1,6 @@
 """A draft as Responses can take it."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Final
 
@@ -76,7 +77,7 @@ def adapt(draft: Draft) -> tuple[Draft, tuple[ReportEntry, ...]]:
     return adapted, (*tool_rows, *rows)
 
 
-def _adapt_messages(draft: Draft) -> tuple[tuple[Message, ...], list[ReportEntry]]:
+def _adapt_messages(draft: Draft) -> tuple[Sequence[Message], list[ReportEntry]]:
     if knows_plain(draft.messages, draft.spelled):
         return draft.messages, []
     rules = media_rules(draft.limits)

@@ -70,7 +70,7 @@ def fingerprint_choice(options: AssembleOptions, *, agent_id: str | None) -> str
     return digest_json([agent_id, options.skip_skills, *skills])
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class LastCall:
     """The call that another one follows.
 

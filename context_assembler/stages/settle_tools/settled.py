@@ -20,7 +20,7 @@ from context_assembler.values.tool_changes import (
 from context_assembler.values.tools import ToolSpec
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class SettledTools:
     """How the tools are told in one call.
 
