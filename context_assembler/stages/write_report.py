@@ -66,11 +66,7 @@ def write_report(
         *_file_entries(files, counter=counter),
         *size_pieces(pieces, ledger),
         *_message_entries(history, repairs=repairs, cuts=cuts, sent=sent, counter=counter),
-        *(
-            _kept("note", note.note or note.kind, counter.count_message(note))
-            for note in sent
-            if note.is_fresh_note or note.kind == "marker"
-        ),
+        *_note_entries(sent, counter=counter),
     ]
     return Report(
         entries=tuple(entries),
@@ -84,10 +80,17 @@ def write_report(
     )
 
 
-def _kept(kind: PieceKind, name: str, tokens: int) -> ReportEntry:
+def _kept(kind: PieceKind, name: str, tokens: int, *, tokens_after: int) -> ReportEntry:
     return ReportEntry(
-        kind=kind, id=name, decision="kept", tokens_before=tokens, tokens_after=tokens
+        kind=kind, id=name, decision="kept", tokens_before=tokens, tokens_after=tokens_after
     )
+
+
+def _with_tokens(row: ReportEntry, *, before: int, after: int) -> ReportEntry:
+    """Return the row with these tokens; the row itself where it has them already."""
+    if row.tokens_before == before and row.tokens_after == after:
+        return row
+    return replace(row, tokens_before=before, tokens_after=after)
 
 
 def size_pieces(pieces: Iterable[ReportEntry], ledger: Ledger) -> Iterator[ReportEntry]:
@@ -108,8 +111,7 @@ def size_pieces(pieces: Iterable[ReportEntry], ledger: Ledger) -> Iterator[Repor
         elif piece.kind == "tool":
             is_bearer = bearers[piece.kind, piece.id] == at
             tokens = tokens_by_piece.get(("tools", piece.id), 0) if is_bearer else 0
-            before = max(piece.tokens_before, tokens)
-            yield replace(piece, tokens_before=before, tokens_after=tokens)
+            yield _with_tokens(piece, before=max(piece.tokens_before, tokens), after=tokens)
         elif piece.decision in OFFERED:
             yield _sized(piece, tokens_by_piece.get((_LEDGER_KINDS.get(piece.kind), piece.id), 0))
         else:
@@ -120,7 +122,7 @@ def _sized(piece: ReportEntry, tokens: int) -> ReportEntry:
     if not tokens:
         return piece
     was = piece.tokens_before if piece.decision == "shortened" else tokens
-    return replace(piece, tokens_before=max(was, tokens), tokens_after=tokens)
+    return _with_tokens(piece, before=max(was, tokens), after=tokens)
 
 
 def _divide_among_skills(pieces: Iterable[ReportEntry], whole_tokens: int) -> dict[str, int]:
@@ -171,12 +173,17 @@ def _message_entries(
         elif final is None:
             entries += rows
         else:
-            kept = _kept("message", _name_of(message), counter.count_message(message))
-            entries += [*rows, replace(kept, tokens_after=tokens)]
+            before = tokens if final is message else counter.count_message(message)
+            kept = _kept("message", _name_of(message), before, tokens_after=tokens)
+            entries += [*rows, kept]
     # What repair dropped is no longer in the history; it comes first, so that nobody overlooks it.
     # Notes of this call have rows of their own, which bear what they take.
     gone, unplaced = (
-        [replace(row, tokens_after=0) for left in rows_by_id.values() for row in left]
+        [
+            _with_tokens(row, before=row.tokens_before, after=0)
+            for left in rows_by_id.values()
+            for row in left
+        ]
         for rows_by_id in (repairs_by_id, cuts_by_id)
     )
     return [*gone, *entries, *unplaced]
@@ -185,7 +192,17 @@ def _message_entries(
 def rows_of_kept(messages: Iterable[Message], *, counter: TokenCounter) -> Iterator[ReportEntry]:
     """Yield the entries of messages that are sent as they are."""
     for message in messages:
-        yield _kept("message", _name_of(message), counter.count_message(message))
+        tokens = counter.count_message(message)
+        yield _kept("message", _name_of(message), tokens, tokens_after=tokens)
+
+
+def _note_entries(sent: Iterable[Message], *, counter: TokenCounter) -> Iterator[ReportEntry]:
+    """Yield the entries of this call's notes and of the markers."""
+    for message in sent:
+        if message.is_fresh_note or message.kind == "marker":
+            tokens = counter.count_message(message)
+            name = message.note or message.kind
+            yield _kept("note", name, tokens, tokens_after=tokens)
 
 
 def _by_id(rows: Iterable[ReportEntry]) -> defaultdict[str, list[ReportEntry]]:
@@ -236,8 +253,8 @@ def _borne_by_one(rows: Sequence[ReportEntry], tokens: int) -> list[ReportEntry]
     """Return a message's rows, the last one that has a size with what the message takes."""
     *others, bearer = sorted(rows, key=lambda row: row.tokens_before > 0)
     before = max(row.tokens_before for row in rows)
-    unsized = (replace(row, tokens_before=0, tokens_after=0) for row in others)
-    return [*unsized, replace(bearer, tokens_before=before, tokens_after=tokens)]
+    unsized = (_with_tokens(row, before=0, after=0) for row in others)
+    return [*unsized, _with_tokens(bearer, before=before, after=tokens)]
 
 
 def _parameters(settled: Settled) -> tuple[ResolvedParameter, ...]:
