@@ -31,14 +31,15 @@ class DeferralRule:
     above: int | None = None
     search: ToolSearch | None = None
 
-    def asks_for(self, tool: ToolSpec, *, among: Sequence[ToolSpec]) -> bool:
-        """Whether a tool should be deferred, leaving aside whether it can be."""
-        if tool.native_specs:
-            return False
-        if tool.is_deferred is not None:
-            return tool.is_deferred
-        plain = sum(not other.native_specs for other in among)
-        return self.above is not None and plain > self.above
+    def asking(self, tools: Iterable[ToolSpec]) -> frozenset[str]:
+        """Return the names of the tools that should be deferred, leaving aside whether they can be."""
+        plain = [tool for tool in tools if not tool.native_specs]
+        are_many = self.above is not None and len(plain) > self.above
+        return frozenset(
+            tool.name
+            for tool in plain
+            if (are_many if tool.is_deferred is None else tool.is_deferred)
+        )
 
 
 def defer_tools(
@@ -51,14 +52,8 @@ def defer_tools(
     Args:
         called: The names of these, and of the tool that must be called.
     """
-    can_search = rule.search is not None
-    return tuple(
-        form_of(
-            tool,
-            is_deferred=can_search and tool.name not in called and rule.asks_for(tool, among=tools),
-        )
-        for tool in tools
-    )
+    deferred = rule.asking(tools).difference(called) if rule.search is not None else ()
+    return tuple(form_of(tool, is_deferred=tool.name in deferred) for tool in tools)
 
 
 def is_held_back(tool: ToolSpec) -> bool:

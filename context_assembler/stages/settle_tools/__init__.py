@@ -5,7 +5,7 @@ went since is told behind the history, or beside it, where the model's provider 
 anywhere else the tools are declared anew, which is a rewrite point.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal, TypeAlias
 
@@ -20,7 +20,7 @@ from context_assembler.values.draft import Draft, Parameters
 from context_assembler.values.epochs import SentEpoch, last_epoch
 from context_assembler.values.events import SessionEvent
 from context_assembler.values.limits import ModelLimits
-from context_assembler.values.parts import Opaque
+from context_assembler.values.parts import Opaque, Part, ToolCall
 from context_assembler.values.reading import as_text, walk_objects
 from context_assembler.values.tool_changes import (
     NO_CHANGES,
@@ -150,19 +150,19 @@ class _Call:
             before: What the model was told of until then.
             why: Why this call does not add to it.
         """
-        loaded = set(self._called())
-        if self.choice is not None and self.choice.name is not None:
-            loaded.add(self.choice.name)
+        parts = [part for event in self.events for part in event.parts]
+        called = frozenset(part.name for part in parts if isinstance(part, ToolCall))
+        chosen = [] if self.choice is None or self.choice.name is None else [self.choice.name]
         return SettledTools(
             plan=ToolPlan(
                 provider=self.provider,
-                declared=defer_tools(self.wanted, rule=self.deferral, called=loaded),
+                declared=defer_tools(self.wanted, rule=self.deferral, called=called.union(chosen)),
                 offered=self.wanted,
                 after_seq=max((event.seq for event in self.events), default=0),
                 forms=self.forms,
             ),
             deferral=self.deferral,
-            found=frozenset(self._found()),
+            found=called.union(_shown_by_searches(parts)),
             sent=sent,
             before=tuple(before),
             why=why,
@@ -209,18 +209,12 @@ class _Call:
         change = find_change(before, self.wanted)
         return replace(change, removed=()) if self.forms.withdraws == "choice" else change
 
-    def _called(self) -> Iterator[str]:
-        return (call.name for event in self.events for call in event.tool_calls)
 
-    def _found(self) -> Iterator[str]:
-        """Yield the names of the tools that the model has called, or was shown by a search."""
-        yield from self._called()
-        for event in self.events:
-            for part in event.parts:
-                if isinstance(part, Opaque) and as_text(part.block.get("type")).startswith(
-                    "tool_search"
-                ):
-                    yield from _references(part)
+def _shown_by_searches(parts: Iterable[Part]) -> Iterator[str]:
+    """Yield the names of the tools that a search has shown to the model."""
+    for part in parts:
+        if isinstance(part, Opaque) and as_text(part.block.get("type")).startswith("tool_search"):
+            yield from _references(part)
 
 
 def _references(part: Opaque) -> Iterator[str]:

@@ -58,9 +58,9 @@ def _deferred_rows(settled: SettledTools, counter: TokenCounter) -> Iterator[Rep
 
 def _undeferred_rows(settled: SettledTools) -> Iterator[ReportEntry]:
     """Yield a row where tools should be deferred and the model cannot search for them."""
-    offered, rule = settled.plan.offered, settled.deferral
-    asking = sum(rule.asks_for(tool, among=offered) for tool in offered)
-    if asking and rule.search is None:
+    rule = settled.deferral
+    asking = len(rule.asking(settled.plan.offered)) if rule.search is None else 0
+    if asking:
         yield ReportEntry(
             kind="note",
             id="deferral",
