@@ -129,7 +129,7 @@ def _is_link(part: Part) -> bool:
 
 def _objection(at: int, message: Message, target: _Target) -> str | None:
     """Return the key of the reason why the message's signed parts cannot be sent."""
-    signed = [part for part in message.parts if _is_signed(part)]
+    signed = [part for part in message.parts if isinstance(part, Thinking) and part.is_signed]
     if not signed and not _is_signed_by_part(message, target):
         return None
     made_by = message.made_by
@@ -139,7 +139,7 @@ def _objection(at: int, message: Message, target: _Target) -> str | None:
         return "protocol" if is_sent_there else "unsupported"
     if made_by is None:
         return "origin"
-    makers = {made_by.provider, *(part.provider for part in signed if isinstance(part, Thinking))}
+    makers = {made_by.provider, *(part.provider for part in signed)}
     if makers != {target.reader.provider}:
         return "provider"
     if not target.reader.is_model(made_by.model):
@@ -221,10 +221,6 @@ def _is_compaction(part: Part) -> bool:
     return part.block.get("type") == "compaction"
 
 
-def _is_signed(part: Part) -> bool:
-    return isinstance(part, Thinking) and part.is_signed
-
-
 class _Tally:
     """How many parts were left out for each reason, and the newest message of each."""
 
@@ -268,8 +264,9 @@ class _Tally:
 
 def _strip(message: Message, signed_reason: str | None, tally: _Tally) -> Message:
     """Return the message without unsigned thinking, and without signed for the reason given."""
-    signed_count = sum(map(_is_signed, message.parts)) if signed_reason else 0
-    unsigned_count = sum(isinstance(p, Thinking) and not p.is_signed for p in message.parts)
+    thoughts = [part for part in message.parts if isinstance(part, Thinking)]
+    unsigned_count = sum(not part.is_signed for part in thoughts)
+    signed_count = len(thoughts) - unsigned_count if signed_reason else 0
     if not signed_count and not unsigned_count:
         return message
     tally.add("unsigned", message, unsigned_count)

@@ -78,7 +78,7 @@ def _capped(
         return part
 
     parts = tuple(map(shorten, message.parts))
-    if all(new is old for new, old in zip(parts, message.parts, strict=True)):
+    if all(map(is_, parts, message.parts)):
         return message
     before, after = (sum(map(count_text, _texts(held))) for held in (message.parts, parts))
     if before != after:
@@ -122,8 +122,7 @@ def _shorten_content(
         text = shorten_text(part.text, max_tokens=max(left, 0), count_text=count_text)
         left -= count_text(text)
         kept.append(part if text == part.text else replace(part, text=text))
-    is_same = all(new is old for new, old in zip(kept, content, strict=True))
-    return content if is_same else tuple(kept)
+    return content if all(map(is_, kept, content)) else tuple(kept)
 
 
 def _scale_images(

@@ -2,6 +2,8 @@
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import chain
+from operator import attrgetter
 from typing import Final, TypeAlias, assert_never
 
 from context_assembler.values.compactions import ReadsCompaction, reads_no_compaction, told_blocks
@@ -33,6 +35,7 @@ _ROLES: Final[dict[type, Role]] = {
     SystemBody: "system",
 }
 _SETTINGS_OF_SYSTEM: Final = ("clear_at", "output_config")
+_IS_PINNED: Final = attrgetter("is_pinned")
 _MADE: Final = (AssistantBody, ToolCallBody, CompactionBody)
 
 
@@ -164,14 +167,14 @@ def _message_of(group: _Group, reads: ReadsCompaction) -> Message:
     first = group[0]
     return Message(
         role=_ROLES[type(first.body)],
-        parts=tuple(part for event in group for part in _parts_of(event, reads)),
+        parts=tuple(chain.from_iterable(_parts_of(event, reads) for event in group)),
         kind=_kind_of(first),
         id=first.id,
         seq=first.seq,
         created_at=first.created_at,
         made_by=_provenance_of(group),
         origin=first.origin,
-        is_pinned=any(event.is_pinned for event in group),
+        is_pinned=any(map(_IS_PINNED, group)),
         note=_note_of(first),
     )
 

@@ -92,6 +92,7 @@ class ModelTokenCounter:
         self._limits = limits
         self._frame = frame_of(limits, protocol=protocol)
         self.request_overhead_tokens = self._frame.request
+        self._reads_signatures = reads_signatures(limits)
         self._texts = BoundedMemo[str](max_weight=_MEMO_MAX_CHARS)
         self.rest_key: str | None = None  # of its counts in a store; `None`: they are not kept
         self.counts_key = object()  # its counts on messages, never those of another counter
@@ -120,15 +121,15 @@ class ModelTokenCounter:
     def _count_parts(self, message: Message) -> int:
         tokens = frame_tokens(message, frame=self._frame, limits=self._limits)
         tokens += sum(map(self._count_part, escaped(message)))
-        calls, results = message.tool_calls, message.tool_results
-        if not any(self._frame.parallel):
-            return tokens
-        if len(calls) > 1:
-            spare = self._frame.names - 1
-            tokens -= spare * sum(self.count_text(call.name) for call in calls)
-        if len(results) > 1:
-            tokens += sum(map(self._quoting_tokens, results))
+        if len(message.parts) > 1 and any(self._frame.parallel):
+            tokens += self._parallel_tokens(message.tool_calls, message.tool_results)
         return tokens
+
+    def _parallel_tokens(self, calls: Sequence[ToolCall], results: Sequence[ToolResult]) -> int:
+        """Return what several calls, or several results, cost more than one by one."""
+        names = sum(self.count_text(call.name) for call in calls) if len(calls) > 1 else 0
+        quotes = sum(map(self._quoting_tokens, results)) if len(results) > 1 else 0
+        return quotes - (self._frame.names - 1) * names
 
     def _quoting_tokens(self, result: ToolResult) -> int:
         """Return what a result's text costs more as a JSON string."""
@@ -228,7 +229,7 @@ class ModelTokenCounter:
 
     def _count_signature(self, part: Text | ToolCall) -> int:
         """Count what a signature keeps; only Gemini is ever sent one."""
-        if not reads_signatures(self._limits):
+        if not self._reads_signatures:
             return 0
         return signature_tokens(part.signature, host=self._limits.host)
 

@@ -29,7 +29,8 @@ def frame_of(limits: ModelLimits, *, protocol: str | None = None) -> Frame:
 
 def frame_tokens(message: Message, *, frame: Frame, limits: ModelLimits) -> int:
     """Return the tokens around the parts: each result, and each call, has a frame of its own."""
-    calls, results = len(message.tool_calls), len(message.tool_results)
+    asked = message.tool_calls
+    calls, results = len(asked), len(message.tool_results)
     says_more = len(message.parts) > calls + results or not message.parts
     tokens = results * (frame.message + frame.result)
     if says_more:
@@ -39,7 +40,7 @@ def frame_tokens(message: Message, *, frame: Frame, limits: ModelLimits) -> int:
     tokens += max(0, len(message.parts) - calls - results - 1) * joint
     if message.kind == "summary" or _is_fenced(message, limits):
         tokens += FENCE_TOKENS
-    return tokens + _call_tokens(message.tool_calls, frame)
+    return tokens + _call_tokens(asked, frame) if asked else tokens
 
 
 def _call_tokens(calls: Sequence[ToolCall], frame: Frame) -> int:
@@ -55,9 +56,9 @@ def _call_tokens(calls: Sequence[ToolCall], frame: Frame) -> int:
 
 def escaped(message: Message) -> Sequence[Part]:
     """Return the parts as they are sent where the text stands between tags, which it cannot close."""
-    tag = SUMMARY_TAG if message.kind == "summary" else REMINDER_TAG
     if message.kind != "summary" and message.role != "system":
         return message.parts
+    tag = SUMMARY_TAG if message.kind == "summary" else REMINDER_TAG
     blocks = [part for part in message.parts if isinstance(part, Opaque)]
     if blocks and message.kind == "summary":
         return blocks  # one of the two is sent: the blocks, or the text, which counts with them

@@ -39,12 +39,12 @@ class Message(Countable):
     @property
     def tool_calls(self) -> tuple[ToolCall, ...]:
         """The calls asked for, in order."""
-        return tuple(part for part in self.parts if isinstance(part, ToolCall))
+        return tuple([part for part in self.parts if isinstance(part, ToolCall)])
 
     @property
     def tool_results(self) -> tuple[ToolResult, ...]:
         """The results held, in order."""
-        return tuple(part for part in self.parts if isinstance(part, ToolResult))
+        return tuple([part for part in self.parts if isinstance(part, ToolResult)])
 
     @property
     def text(self) -> str:
@@ -59,7 +59,7 @@ class Message(Countable):
     @property
     def is_signed(self) -> bool:
         """Whether the message carries reasoning that a provider can verify."""
-        return any(isinstance(part, Thinking) and part.is_signed for part in self.parts)
+        return any(part.is_signed for part in self.parts if isinstance(part, Thinking))
 
     @property
     def is_fresh_note(self) -> bool:

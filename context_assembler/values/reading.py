@@ -1,6 +1,6 @@
 """Looking into JSON of unknown shape: every function takes any value and none raises."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from context_assembler.values.json_shapes import is_array, is_object
 from context_assembler.values.parts import Json
@@ -47,13 +47,14 @@ def walk_objects(value: Json) -> Iterator[dict[str, Json]]:
 
 def count_text_chars(value: Json) -> int:
     """Return the characters of all text inside the value."""
-    total, waiting = 0, [value]
+    total = 0
+    waiting: list[Iterable[Json]] = [[value]]
     while waiting:
-        current = waiting.pop()
-        if isinstance(current, str):
-            total += len(current)
-        elif is_object(current):
-            waiting.extend(current.values())
-        elif is_array(current):
-            waiting.extend(current)
+        for held in waiting.pop():
+            if isinstance(held, str):
+                total += len(held)
+            elif is_object(held):
+                waiting.append(held.values())
+            elif is_array(held):
+                waiting.append(held)
     return total

@@ -86,7 +86,7 @@ def _pair_calls(messages: Sequence[Message], log: RepairLog) -> tuple[list[Messa
 
     Each comes with the place of the message that it was, or that its calls were, in the history.
     """
-    standing = list(accumulate((_stands(message) for message in messages), initial=0))
+    standing = list(accumulate(map(_stands, messages), initial=0))
     history = _History(
         messages=messages, pairing=pair_results(messages), standing=standing, log=log
     )
@@ -99,14 +99,14 @@ def _pair_calls(messages: Sequence[Message], log: RepairLog) -> tuple[list[Messa
         spoken = _with_distinct_ids(at, _without_results(at, message, log), log)
         if spoken.parts:
             paired.append(spoken)
-        if spoken.tool_calls:
-            paired.append(_results_behind(history, at, spoken.tool_calls))
+        if calls := spoken.tool_calls:
+            paired.append(_results_behind(history, at, calls))
         places += [at] * (len(paired) - len(places))
     return paired, places
 
 
 def _stands(message: Message) -> bool:
-    return message.role != "tool" and any(not isinstance(p, ToolResult) for p in message.parts)
+    return message.role != "tool" and len(message.tool_results) < len(message.parts)
 
 
 def _report_left_over(history: _History) -> None:
@@ -123,9 +123,9 @@ def _report_left_over(history: _History) -> None:
 
 
 def _without_results(at: int, message: Message, log: RepairLog) -> Message:
-    kept = tuple(part for part in message.parts if not isinstance(part, ToolResult))
-    if len(kept) == len(message.parts):
+    if not message.tool_results:
         return message
+    kept = tuple(part for part in message.parts if not isinstance(part, ToolResult))
     reason = f"Tool results were taken out of a message of role {message.role}."
     log.add(at, message, "repaired", "misplaced", reason)
     return replace(message, parts=kept)

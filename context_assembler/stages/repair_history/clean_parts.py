@@ -52,9 +52,8 @@ def _clean_thinking(part: Thinking) -> Thinking:
 def _clean_content(part: ResultPart) -> ResultPart:
     match part:
         case Text(text):
-            if is_clean(text):
-                return part
-            return replace(part, text=clean_text(text), signature=None)
+            cleaned = clean_text(text)
+            return part if cleaned is text else replace(part, text=cleaned, signature=None)
         case Image(source=source):
             clean_source = _clean_source(source)
             return part if clean_source is source else replace(part, source=clean_source)

@@ -72,8 +72,8 @@ def _fits(message: Message) -> bool:
     for part in message.parts:
         if _is_blank(part) or not _belongs(part, message.role) or clean_part(part) is not part:
             return False
-    call_ids = [part.call_id for part in message.parts if isinstance(part, ToolCall)]
-    return bool(message.parts) and len(set(call_ids)) == len(call_ids)
+    calls = message.tool_calls
+    return bool(message.parts) and len({call.call_id for call in calls}) == len(calls)
 
 
 def _belongs(part: Part, role: Role) -> bool:

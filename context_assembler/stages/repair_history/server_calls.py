@@ -32,6 +32,8 @@ def pair_server_calls(
     Args:
         places: Where each of the messages stood in the history.
     """
+    if not any(isinstance(part, Opaque) for message in messages for part in message.parts):
+        return list(messages)
     placed = zip(places, messages, strict=True)
     runs = [list(run) for _, run in groupby(placed, lambda pair: pair[1].role)]
     last_said = max((at for at, run in enumerate(runs) if run[0][1].role != "system"), default=0)
