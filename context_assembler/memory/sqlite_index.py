@@ -28,8 +28,8 @@ CONTEXT_CHARS: Final = 2_000  # of a neighbour; changing this, or any word below
 # (read 2026-11-28)
 _FILLER: Final = " ".join(["f0"] * 12)
 
-_MERGED_EVERY: Final = 64  # records, which take about ten pages
-_MERGED_PAGES: Final = 32  # each is merged once for every fourfold growth of the store
+_MERGED_EVERY: Final = 8  # records: where they come one by one, each is a piece of its own
+_MERGED_PAGES: Final = 32  # as many as these are of, each time the store grows fourfold
 
 _TURN_LIKE: Final = frozenset(kind for kind, spec in KINDS.items() if spec.is_turn_like)
 _SELECT: Final = "SELECT kind, namespace, author, text, details, line FROM memory_records"
@@ -134,6 +134,11 @@ def namespace_tag(namespace: str) -> str:
 def kind_tag(kind: str) -> str:
     """Return the word that stands for a kind in the index."""
     return f"k{kind.replace('_', '')}0"
+
+
+def may_be_tag(term: str) -> bool:
+    """Whether a word of a query, however the index cuts it, may be one of those among the tags."""
+    return "0" in term  # in which each of them ends
 
 
 @lru_cache(1_024)

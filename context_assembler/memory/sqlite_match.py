@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Final
 
-from context_assembler.memory.sqlite_index import kind_tag, namespace_tag
+from context_assembler.memory.sqlite_index import kind_tag, may_be_tag, namespace_tag
 from context_assembler.values.memories.records import NO_FILTERS, MemoryFilters
 
 FLOOR_ROWS: Final = 1_000
@@ -92,7 +92,9 @@ def match_expression(
         chosen += [added] if added is not None else []
     if not chosen:
         return None
-    words = f"{{text context}} : ({' OR '.join(chosen)})"
+    words = f"({' OR '.join(chosen)})"
+    if any(map(may_be_tag, terms)):  # to look at columns takes time for every record
+        words = f"{{text context}} : {words}"
     return " AND ".join((*tags, words))
 
 

@@ -209,7 +209,9 @@ def _rank(
     # index's own rank all that match would be sorted, to the last: twice the time.
     best = f"SELECT memory_words.rowid, {_RANK} AS score FROM {{}} WHERE memory_words MATCH ?"  # noqa: S608 – our own words
     order = "ORDER BY score, memory_words.rowid LIMIT ?"
-    if meets_filters(match, filters):  # a look at the rows that are found is enough
+    if not values:
+        rows = connection.execute(f"{best.format(source)} {order}", (match, limit))
+    elif meets_filters(match, filters):  # a look at the rows that are found is enough
         statement = (
             f"SELECT key, score FROM ({best.format('memory_words')} {order}) "  # noqa: S608 – our own words
             f"CROSS JOIN memory_records r ON r.key = rowid WHERE {condition}"

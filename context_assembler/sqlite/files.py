@@ -10,7 +10,9 @@ from typing import Final, NamedTuple
 from context_assembler.sqlite.schema import Schema, has_table, migrate
 
 _RETRY_SECONDS: Final = 0.02
-_CACHE_KIBIBYTES: Final = 16_000  # of whoever writes; it grows with what is written
+# Two megabytes, as it is by default, do not hold what ids and digests are looked up in, nor the rows
+# that searches read. It grows with what is used.
+_CACHE_KIBIBYTES: Final = 16_000
 _PRIMARY_CODE: Final = 0xFF  # an extended result code carries the primary one in its low byte
 
 
@@ -79,8 +81,7 @@ def open_for_writing(path: Path, schema: Schema, *, busy_seconds: float) -> sqli
         )
         # FULL, not WAL's usual NORMAL: what was acknowledged must survive a power cut.
         connection.execute("PRAGMA synchronous = FULL")
-        # Two megabytes, as it is by default, do not hold what ids and digests are looked up in.
-        connection.execute(f"PRAGMA cache_size = -{_CACHE_KIBIBYTES}")
+        _enlarge_cache(connection)
         migrate(connection, schema)
     except BaseException:
         connection.close()
@@ -150,6 +151,7 @@ def _may_be_read_as_it_lies(path: Path, error: sqlite3.OperationalError) -> bool
 def _ready(path: Path, schema: Schema, connection: sqlite3.Connection) -> sqlite3.Connection | None:
     try:
         version = _check_version(path, schema, connection)
+        _enlarge_cache(connection)
     except BaseException:
         connection.close()
         raise
@@ -157,6 +159,10 @@ def _ready(path: Path, schema: Schema, connection: sqlite3.Connection) -> sqlite
         return connection
     connection.close()
     return None
+
+
+def _enlarge_cache(connection: sqlite3.Connection) -> None:
+    connection.execute(f"PRAGMA cache_size = -{_CACHE_KIBIBYTES}")
 
 
 def _connect(path: Path, query: str, *, busy_seconds: float) -> sqlite3.Connection:

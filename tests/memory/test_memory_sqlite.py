@@ -23,7 +23,7 @@ from context_assembler.errors import (
 )
 from context_assembler.memory import SqliteMemoryStore, export_memories
 from context_assembler.memory.preparing import prepare_record
-from context_assembler.memory.sqlite_index import add_to_index
+from context_assembler.memory.sqlite_index import add_to_index, namespace_tag
 from context_assembler.memory.sqlite_match import (
     FLOOR_ROWS,
     TermCounts,
@@ -44,11 +44,14 @@ from context_assembler.values.memories.records import (
     LAST_MOMENT,
     NO_FILTERS,
     MemoryFilters,
+    MemoryHit,
     MemoryRecord,
 )
 from context_assembler.values.memories.vectors import Vector
+from context_assembler.values.memories.words import query_terms
 
 REPOSITORY = Path(__file__).parents[2]
+FEW_WORDS = ["pear", "pears", "apple", "Kiwi", "f1", "memories", "梨", "梨子"]
 NOON = to_moment(1_780_000_000_000_000)
 
 
@@ -60,6 +63,25 @@ def start(*arguments: object) -> subprocess.Popen[str]:
         stderr=subprocess.PIPE,
         text=True,
     )
+
+
+def search(connection: sqlite3.Connection, query: str) -> list[MemoryHit]:
+    return search_records(
+        connection,
+        query,
+        limit=20,
+        filters=NO_FILTERS,
+        vector=None,
+        recollection=Recollection(),
+    )
+
+
+def ranked(connection: sqlite3.Connection, match: str) -> list[tuple[int, float]]:
+    return connection.execute(
+        "SELECT rowid, bm25(memory_words, 1.0, 0.3, 0.0) FROM memory_words "
+        "WHERE memory_words MATCH ? ORDER BY rowid",
+        (match,),
+    ).fetchall()
 
 
 async def everything(store: SqliteMemoryStore) -> list[MemoryRecord]:
@@ -321,9 +343,9 @@ def test_common_words_are_only_looked_for_where_rare_ones_find_too_few() -> None
             return match_expression(connection, terms, filters, TermCounts())
 
         assert expression("nothing") is None
-        assert expression("common", "number7") == '{text context} : ("number7" OR "common")'
-        assert expression("common", "half1", "third2") == '{text context} : ("third2")'
-        assert expression("half1", "common") == '{text context} : ("half1")'
+        assert expression("common", "number7") == '("number7" OR "common")'
+        assert expression("common", "half1", "third2") == '("third2")'
+        assert expression("half1", "common") == '("half1")'
         few = expression("number7", filters=MemoryFilters(namespaces=("elsewhere",)))
         assert few is not None
         assert few.startswith("tags : ")
@@ -331,7 +353,50 @@ def test_common_words_are_only_looked_for_where_rare_ones_find_too_few() -> None
         assert there is not None
         assert there.endswith('("third2" OR "common")')
         every = expression("number7", filters=MemoryFilters(kinds=("memories",)))
-        assert every == '{text context} : ("number7")'
+        assert every == '("number7")'
+
+
+WORDS_OF_TAGS = {
+    "the filler": ("f0", "F0", "f0s", "\u1e1e0"),
+    "a kind": ("kmemories0", "kchunks0", "kmemories"),
+    "a project": (namespace_tag("here"), namespace_tag(""), namespace_tag("here").upper()),
+}
+
+
+@pytest.mark.parametrize("words", WORDS_OF_TAGS.values(), ids=WORDS_OF_TAGS.keys())
+def test_nothing_is_found_by_the_words_that_stand_for_its_project_or_kind(
+    words: tuple[str, ...],
+) -> None:
+    with closing(open_in_memory(SCHEMA)) as connection:
+        remember(connection, [MemoryRecord(text="pear", namespace="here")])
+
+        found = [search(connection, word) for word in words]
+
+        assert found == [[]] * len(words)
+
+
+@settings(max_examples=60)
+@given(
+    texts=st.lists(st.lists(st.sampled_from(FEW_WORDS), max_size=5), min_size=1, max_size=12),
+    query=st.lists(st.sampled_from(FEW_WORDS), min_size=1, max_size=5),
+)
+def test_a_search_finds_the_same_whether_it_looks_at_columns_or_not(
+    texts: list[list[str]], query: list[str]
+) -> None:
+    with closing(open_in_memory(SCHEMA)) as connection:
+        remember(
+            connection,
+            [
+                MemoryRecord(text=" ".join(words) or "-", kind="events", session_id="one")
+                for words in texts
+            ],
+        )
+        terms = query_terms(" ".join(query))
+        match = match_expression(connection, terms, NO_FILTERS, TermCounts()) or '"nothing"'
+
+        found = ranked(connection, match)
+
+        assert found == ranked(connection, f"{{text context}} : {match}")
 
 
 def test_counts_are_remembered_until_something_is_written(monkeypatch: pytest.MonkeyPatch) -> None:
