@@ -66,6 +66,7 @@ class AssemblyCache(Generic[Value]):
     max_bytes: int = 128 * 1024 * 1024
     size_of: Callable[[Value], int] = _no_size
     _values: TTLCache[CacheKey, Value] = field(init=False)
+    _keys: dict[str, list[CacheKey]] = field(init=False)  # by session
     _loading: dict[Hashable, asyncio.Future[None]] = field(init=False)
     _lock: threading.Lock = field(init=False)
     _hits: int = field(init=False, default=0)
@@ -75,6 +76,7 @@ class AssemblyCache(Generic[Value]):
         self._values = TTLCache(
             self.max_bytes, self.ttl_seconds, timer=self.clock, getsizeof=self.size_of
         )
+        self._keys = {}
         self._loading = {}
         self._lock = threading.Lock()
 
@@ -118,9 +120,17 @@ class AssemblyCache(Generic[Value]):
 
     def _drop_overtaken(self, key: CacheKey) -> None:
         """Let go of what was made from fewer events: a session only grows, so nobody asks for it."""
-        for other in list(self._values):
-            if other.session_id == key.session_id and other.last_seq < key.last_seq:
+        current: list[CacheKey] = [key]
+        for other in self._keys.get(key.session_id, ()):
+            if other.last_seq < key.last_seq:
                 self._values.pop(other, None)
+            elif other != key and other in self._values:
+                current.append(other)
+        if len(self._keys) > 2 * self.max_entries:  # most sessions have nothing here any more
+            self._keys = {}
+            for one in self._values:
+                self._keys.setdefault(one.session_id, []).append(one)
+        self._keys[key.session_id] = current
 
     def invalidate(self, session_id: str | None = None) -> int:
         """Forget the session's contexts, or all of them; return how many there were."""

@@ -28,14 +28,13 @@ from context_assembler.stages.split_window import add_messages, check_feasible
 from context_assembler.stages.tell_changes import overlay_rows, warn_of_losses
 from context_assembler.stages.write_report import write_report
 from context_assembler.values.context import AssembledContext
-from context_assembler.values.draft import Draft
 from context_assembler.values.events import SessionEvent
 from context_assembler.values.limits import ModelLimits
 from context_assembler.values.messages import Message
 from context_assembler.values.options import ClockSettings, TruncationSettings
 from context_assembler.values.prompt import BootstrapFile, PromptSection
 from context_assembler.values.readers import Reader, route_of
-from context_assembler.values.report import CompactionCheck, ReportEntry
+from context_assembler.values.report import CompactionCheck
 
 if TYPE_CHECKING:
     from context_assembler.config import AssemblerConfig
@@ -66,6 +65,7 @@ class ContextPipeline:
     checks_payloads: bool = True
     tool_settler: ToolSettler = field(default_factory=ToolSettler)
     lets_edits_wait: bool = False
+    _reader: Reader | None = field(default=None, init=False, repr=False, compare=False)
 
     @classmethod
     def from_config(
@@ -138,7 +138,7 @@ class ContextPipeline:
         check_feasible(shaped.ledger, gathered.tools)
         shaped = shaped.adapted(gathered)
         shaped, cut = self.cut(gathered, shaped)
-        draft, late_entries = self.draft(gathered, shaped, cut.messages)
+        draft, late_entries = shaped.draft(gathered, cut.messages, self.reader_of(gathered.limits))
         changed = [entry for entry in late_entries if entry.kind == "message"]
         others = [entry for entry in late_entries if entry.kind != "message"]
         ledger = add_messages(shaped.ledger, draft.messages, counter=gathered.counter)
@@ -256,12 +256,6 @@ class ContextPipeline:
             count_text=gathered.counter.count_text,
         )
 
-    def draft(
-        self, gathered: Gathered, shaped: Shaped, kept: Sequence[Message]
-    ) -> tuple[Draft, tuple[ReportEntry, ...]]:
-        """Return the draft as the model's provider can take it, with a row for every change."""
-        return shaped.draft(gathered, kept, reader=self.reader_of(gathered.limits))
-
     def cut(self, gathered: Gathered, shaped: Shaped) -> tuple[Shaped, Truncation]:
         """Make the history fit; a note that is wanted and was cut is given once more, at the end."""
         if shaped.is_left_whole(gathered, reader=self.reader_of(gathered.limits)):
@@ -279,14 +273,18 @@ class ContextPipeline:
         return replace(shaped, messages=renewed), cut_to_fit(renewed)
 
     def reader_of(self, limits: ModelLimits) -> Reader:
-        """Return who a request for the model goes to."""
-        return Reader(
-            provider=provider_for(limits),
-            limits=limits,
-            account=route_of(limits, account=self.account),
-            resolve_model=self.resolve_model,
-            other_protocols=other_protocols(limits),
-        )
+        """Return who a request for the model goes to: the same object for as long as it is asked for."""
+        reader = self._reader
+        if reader is None or reader.limits is not limits:
+            reader = Reader(
+                provider=provider_for(limits),
+                limits=limits,
+                account=route_of(limits, account=self.account),
+                resolve_model=self.resolve_model,
+                other_protocols=other_protocols(limits),
+            )
+            object.__setattr__(self, "_reader", reader)
+        return reader
 
     def _check(
         self, gathered: Gathered, shaped: Shaped, *, is_explicit: bool = False

@@ -49,7 +49,7 @@ class Shaped:
         return replace(self, messages=adapted.messages, repairs=(*self.repairs, *repairs))
 
     def draft(
-        self, gathered: Gathered, kept: Sequence[Message], *, reader: Reader
+        self, gathered: Gathered, kept: Sequence[Message], reader: Reader
     ) -> tuple[Draft, tuple[ReportEntry, ...]]:
         """Return the draft as the model's provider can take it, with a row for every change.
 
@@ -79,7 +79,7 @@ class Shaped:
         has_signed = any(message.is_signed for message in self.messages)
         if not (has_signed and gathered.limits.thinking.is_prefix_bound):
             return False  # what is adapted already is not changed once more
-        draft, stale = self.draft(gathered, self.messages, reader=reader)
+        draft, stale = self.draft(gathered, self.messages, reader)
         return bool(stale) and sum(count_each(draft.messages, gathered.counter)) <= room_tokens
 
 

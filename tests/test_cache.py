@@ -118,6 +118,26 @@ async def test_the_cache_is_bounded() -> None:
     assert cache.stats().entries == 2
 
 
+async def test_what_was_made_from_fewer_events_is_let_go_of_among_many_sessions() -> None:
+    cache = AssemblyCache[int](max_entries=3)
+    for last_seq in range(1, 6):
+        for session_id in map(str, range(9)):
+            for fingerprint in "fg":
+                key = replace(
+                    KEY, session_id=session_id, last_seq=last_seq, fingerprint=fingerprint
+                )
+                await cache.get_or_load(key, Loads())
+    shorter, longer = (
+        replace(KEY, session_id="8", last_seq=last_seq, fingerprint="f") for last_seq in (5, 6)
+    )
+    assert (await cache.get_or_load(shorter, Loads()))[1]
+
+    await cache.get_or_load(longer, Loads())
+
+    assert cache.stats().entries == 2  # the new one, and one of another session
+    assert not (await cache.get_or_load(shorter, Loads()))[1]
+
+
 async def test_invalidation_forgets_one_session_or_all() -> None:
     cache = AssemblyCache[int]()
     other = CacheKey(session_id="t", last_seq=1, agent_id=None, fingerprint="f")

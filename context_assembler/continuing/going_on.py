@@ -8,7 +8,7 @@ from context_assembler.continuing.same_front import way_on
 from context_assembler.gathered import Gathered
 from context_assembler.history import HistoryWay, shape_history
 from context_assembler.pipeline import ContextPipeline
-from context_assembler.providers import PROVIDERS, provider_for
+from context_assembler.providers import PROVIDERS
 from context_assembler.stages.bind_reasoning import bind_reasoning
 from context_assembler.stages.place_notes import place_clock
 from context_assembler.stages.write_report import rows_of_kept
@@ -20,6 +20,7 @@ from context_assembler.values.growing import begin
 from context_assembler.values.ledger import Ledger
 from context_assembler.values.messages import Message
 from context_assembler.values.parts import Part, Text, Thinking, ToolCall, ToolResult
+from context_assembler.values.readers import Reader
 
 
 def go_on(
@@ -57,7 +58,7 @@ def go_on(
     if not history.goes_on_from(before):
         return None
     new = history.messages[len(before.messages) :]
-    if not (new and _is_plain(new, last, way, pipeline)):
+    if not (new and _is_plain(new, last, reader, pipeline)):
         return None
     grown = _put_behind(last, way, new, pipeline)
     if grown is None:
@@ -76,16 +77,16 @@ def go_on(
 
 
 def _is_plain(
-    new: Sequence[Message], last: LastStep, way: Gathered, pipeline: ContextPipeline
+    new: Sequence[Message], last: LastStep, reader: Reader, pipeline: ContextPipeline
 ) -> bool:
     """Whether new messages are sent as they are, and change nothing about those before them."""
     draft = last.context.draft
     return (
         draft.messages[-1].role != "system"
         and all(map(_is_said, new))
-        and not bind_reasoning(new, reader=pipeline.reader_of(way.limits))[1]
+        and not bind_reasoning(new, reader=reader)[1]
         and place_clock(new, settings=pipeline.clock, last=last.clock) == new
-        and _is_taken(new, last, way)
+        and _is_taken(new, last, reader.provider)
     )
 
 
@@ -101,10 +102,10 @@ def _has_no_bytes(part: Part) -> bool:
     return isinstance(part, Text | Thinking | ToolCall)
 
 
-def _is_taken(new: Sequence[Message], last: LastStep, way: Gathered) -> bool:
+def _is_taken(new: Sequence[Message], last: LastStep, provider: str) -> bool:
     """Whether the provider takes the messages as they are."""
     draft = changed(last.context.draft, messages=tuple(new), tools=(), tool_plan=None)
-    adapted, rows = PROVIDERS[provider_for(way.limits)].adapt(draft)
+    adapted, rows = PROVIDERS[provider].adapt(draft)
     return adapted.messages == draft.messages and not any(row.kind == "message" for row in rows)
 
 

@@ -53,7 +53,7 @@ class _Settled:
         """Whether another way makes the same of these events."""
         mine = self.way
         return (
-            mine.reader == way.reader
+            (mine.reader is way.reader or mine.reader == way.reader)
             and mine.masker is way.masker
             and mine.caps == way.caps
             and self._left_out(mine) == self._left_out(way)

@@ -150,7 +150,8 @@ class Payloads:
         if self.is_bounded:
             shaped, cut = self.pipeline.cut(gathered, shaped)
             messages, level, entries = cut.messages, cut.level, cut.entries
-        draft, _ = self.pipeline.draft(gathered, shaped, messages)
+        reader = self.pipeline.reader_of(gathered.limits)
+        draft, _ = shaped.draft(gathered, messages, reader)
         decisions = [entry.decision for entry in entries]
         return Payload(
             messages=draft.messages,

@@ -115,7 +115,7 @@ class Growing(Sequence[T_co]):
 def begins_alike(items: Sequence[object], beginning: Sequence[object]) -> bool:
     """Whether these are the very same objects as far as the beginning goes."""
     if isinstance(items, Growing):
-        return cast("Growing[object]", items).begins_with(beginning)
+        return items.begins_with(beginning)
     return len(beginning) <= len(items) and all(map(is_, beginning, items))
 
 

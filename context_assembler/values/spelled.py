@@ -11,7 +11,7 @@ from collections.abc import Callable, Hashable, Iterable, Iterator, MutableMappi
 from dataclasses import dataclass
 from typing import Any, Final, Generic, Protocol, TypeVar
 
-from context_assembler.values.growing import first_of
+from context_assembler.values.growing import Growing, first_of
 from context_assembler.values.messages import Message
 from context_assembler.values.names import NameRule, spell_call_ids
 from context_assembler.values.parts import ToolCall, ToolResult
@@ -141,7 +141,8 @@ class SpelledSession:
         known, facts = self._facts
         if not begins_with(messages, known):
             known, facts = (), NO_FACTS
-        until = max(len(messages) - _NEWEST, len(known))
+        open_end = 0 if isinstance(messages, Growing) else _NEWEST  # what grows stays as it is
+        until = max(len(messages) - open_end, len(known))
         settled = facts.with_messages(messages[len(known) : until])
         if until > len(known):
             self._facts = first_of(messages, until), settled
