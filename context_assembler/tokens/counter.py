@@ -209,15 +209,16 @@ class ModelTokenCounter:
 
     def _count_call(self, call: ToolCall) -> int:
         """Count the longer spelling: some providers get the model's own, some the arguments."""
-        arguments = 0
-        if call.arguments or call.arguments_json is None:
-            arguments = self._count_arguments(call.arguments)
-        if call.arguments_json is not None and not (
-            call.arguments and (self._frame.argument or self._frame.reads_words)
-        ):
-            arguments = max(arguments, self.count_text(call.arguments_json))
         names = self._frame.names * self.count_text(call.name)
-        return names + arguments + self._count_signature(call)
+        return names + self._count_call_arguments(call) + self._count_signature(call)
+
+    def _count_call_arguments(self, call: ToolCall) -> int:
+        own = call.arguments_json
+        if own is None or (call.arguments and (self._frame.argument or self._frame.reads_words)):
+            return self._count_arguments(call.arguments)
+        spelled = _compact(call.arguments) if call.arguments else own
+        tokens = self.count_text(own)
+        return tokens if spelled == own else max(tokens, self.count_text(spelled))
 
     def _count_arguments(self, arguments: JsonObject) -> int:
         if self._frame.reads_words:
