@@ -26,8 +26,7 @@ def fit_prompt(
         measure: Returns the ledger of the fixed part with a prompt.
     """
 
-    def fit(system: SystemPrompt) -> tuple[SystemPrompt, tuple[ReportEntry, ...]]:
-        whole = measure(system)
+    def fit(system: SystemPrompt, whole: Ledger) -> tuple[SystemPrompt, tuple[ReportEntry, ...]]:
         fitted = fit_system(
             system.sections,
             counter=counter,
@@ -36,17 +35,21 @@ def fit_prompt(
         )
         return join_sections(fitted.sections), fitted.entries
 
-    fitted, cuts = fit(built.system)
+    whole = measure(built.system)
+    fitted, cuts = fit(built.system, whole)
     fresh = FreshPrompt(
         built=built.system,
         fitted=fitted,
         built_rows=built.entries,
         fitted_rows=overlay_rows(built.entries, cuts),
         pieces=pieces_of(built.system.sections, files),
-        budget_tokens=measure(built.system).budget_tokens,
+        budget_tokens=whole.budget_tokens,
         count_text=counter.count_text,
         files=files,
     )
     held = last_call.held
-    before = fit(join_sections(held.sections))[0] if held else None
+    before: SystemPrompt | None = None
+    if held is not None:
+        system = join_sections(held.sections)
+        before, _ = fit(system, measure(system))
     return last_call.choose(fresh, before)
