@@ -130,10 +130,10 @@ def spell_call_ids(
 def with_call_ids(
     message: Message, own_ids: Sequence[str]
 ) -> Iterator[tuple[ToolCall | ToolResult, str]]:
-    """Yield the calls and results of a message with their ids as they go over the wire.
+    """Return the calls and results of a message with their ids as they go over the wire.
 
     Args:
         own_ids: Those of this message, as `spell_call_ids` gives them.
     """
-    parts = (part for part in message.parts if isinstance(part, ToolCall | ToolResult))
-    yield from zip(parts, own_ids, strict=True)
+    parts = [part for part in message.parts if isinstance(part, ToolCall | ToolResult)]
+    return zip(parts, own_ids, strict=True)

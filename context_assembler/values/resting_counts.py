@@ -1,8 +1,9 @@
 """Token counts of messages as a session store keeps them beside its events."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Final
+from operator import is_
+from typing import Final, NamedTuple
 
 from context_assembler.values.events import (
     CompactionBody,
@@ -17,8 +18,7 @@ from context_assembler.values.parts import Part
 _MOST_EVENTS: Final = 64  # that one message is made of
 
 
-@dataclass(frozen=True, slots=True)
-class RestingCount:
+class RestingCount(NamedTuple):
     """The tokens of a message with so many parts: those of its first event, and of some that follow."""
 
     parts: int
@@ -68,12 +68,18 @@ class Resting:
         place = self._places.get(message.seq)
         if place is None or message.kind != "said":
             return False
-        stored = self._parts_from(place)
-        return all(part is next(stored, None) for part in message.parts)
+        parts = message.parts
+        stored = self._parts_from(place, least=len(parts))
+        return len(stored) >= len(parts) and all(map(is_, parts, stored))
 
-    def _parts_from(self, place: int) -> Iterator[Part]:
+    def _parts_from(self, place: int, *, least: int) -> list[Part]:
+        """Return the parts of an event, with those of the next ones until there are so many."""
+        stored: list[Part] = []
         for event in self._events[place : place + _MOST_EVENTS]:
-            yield from _parts_of(event.body)
+            stored += _parts_of(event.body)
+            if len(stored) >= least:
+                break
+        return stored
 
 
 def _parts_of(body: EventBody) -> tuple[Part, ...]:
