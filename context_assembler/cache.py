@@ -12,6 +12,7 @@ from typing import Generic, TypeVar
 from cachetools import TTLCache
 
 from context_assembler.ports import Clock
+from context_assembler.values.given import check_callable, check_count, check_type
 
 Value = TypeVar("Value")
 
@@ -73,6 +74,11 @@ class AssemblyCache(Generic[Value]):
     _misses: int = field(init=False, default=0)
 
     def __post_init__(self) -> None:
+        check_type("ttl_seconds", self.ttl_seconds, int, float, such_as="a number of seconds")
+        for name in ("max_entries", "max_bytes"):
+            check_count(name, getattr(self, name))
+        check_callable("clock", self.clock, such_as="a function such as time.monotonic")
+        check_callable("size_of", self.size_of, such_as="a function from a value to its bytes")
         self._values = TTLCache(
             self.max_bytes, self.ttl_seconds, timer=self.clock, getsizeof=self.size_of
         )
@@ -87,6 +93,7 @@ class AssemblyCache(Generic[Value]):
 
         A load that fails or is cancelled leaves nothing behind: whoever waited for it loads again.
         """
+        check_type("key", key, CacheKey, such_as="CacheKey.of(…)")
         slot = (id(asyncio.get_running_loop()), key)
         while True:
             with self._lock:
@@ -134,6 +141,9 @@ class AssemblyCache(Generic[Value]):
 
     def invalidate(self, session_id: str | None = None) -> int:
         """Forget the session's contexts, or all of them; return how many there were."""
+        check_type(
+            "session_id", session_id, str, type(None), such_as="the session's id, or nothing"
+        )
         with self._lock:
             gone = [key for key in self._values if session_id in (None, key.session_id)]
             for key in gone:

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
-from typing import Final, Unpack
+from typing import Final, Unpack, get_args
 
 from context_assembler.errors import RegistryError, UnknownModelError, nearest
 from context_assembler.limits.assumed import assume_limits, may_be_related
@@ -24,6 +24,7 @@ from context_assembler.limits.places import override_paths, read_registry_text
 from context_assembler.limits.rows import read_row
 from context_assembler.limits.schema import KNOWN_FEATURES, Row
 from context_assembler.resources import bundled_path
+from context_assembler.values.given import check_known, check_type
 from context_assembler.values.limits import ModelLimits
 from context_assembler.values.options import UnknownModelPolicy
 from context_assembler.values.parts import Json, JsonObject
@@ -92,6 +93,8 @@ class ModelRegistry:
             UnknownModelError: No row answers to the id, and `unknown` is `error`.
             RegistryError: The row breaks the schema.
         """
+        check_type("model_id", model_id, str, such_as="a model's id, such as 'gpt-4.1'")
+        check_known(unknown, get_args(UnknownModelPolicy), kind="policy for unknown models")
         with self._lock:
             answer = self._answers.get((model_id, unknown)) or self._find(model_id)
             if answer is None and unknown == "conservative" and model_id.strip():
@@ -110,6 +113,7 @@ class ModelRegistry:
         Raises:
             UnknownModelError: No row answers to the id.
         """
+        check_type("feature", feature, str, such_as="a feature, such as 'tools'")
         return self.get(model_id).supports(FEATURE_SYNONYMS.get(feature, feature))
 
     def ids(self) -> tuple[str, ...]:
@@ -157,6 +161,7 @@ class ModelRegistry:
         Raises:
             RegistryError: The result breaks the schema; nothing is registered then.
         """
+        check_type("model_id", model_id, str, such_as="the id of the model")
         change = row_from_fields(fields)
         with self._lock:
             before = dict(self._registered.rows)

@@ -7,6 +7,7 @@ from typing import Final, TypedDict
 
 from context_assembler.errors import RegistryError
 from context_assembler.limits.yaml_text import WHOLE_FILE, load_yaml
+from context_assembler.values.given import check_known, check_type, listed
 from context_assembler.values.json_shapes import is_array, is_object
 from context_assembler.values.parts import Json, JsonObject
 
@@ -137,7 +138,17 @@ def merge_rows(
 
 
 def row_from_fields(fields: ModelFields) -> dict[str, Json]:
-    """Return the row that these fields spell; what `row` deletes stays in it as `None`."""
+    """Return the row that these fields spell; what `row` deletes stays in it as `None`.
+
+    Raises:
+        UnknownOptionError: There is no field of that name.
+        InvalidParameterError: A field is of another type.
+    """
+    for name in fields:
+        check_known(name, ModelFields.__annotations__, kind="field of a model")
+    check_type("features", fields.get("features", {}), Mapping, such_as="such as {'tools': True}")
+    check_type("row", fields.get("row", {}), Mapping, such_as="a row as in model_limits.yaml")
+    aliases = listed("aliases", fields.get("aliases", ()), str, such_as="a list of other ids")
     limits = {
         "window": fields.get("window_tokens"),
         "output": fields.get("output_tokens"),
@@ -146,7 +157,7 @@ def row_from_fields(fields: ModelFields) -> dict[str, Json]:
     named: dict[str, Json] = {
         "provider": fields.get("provider"),
         "extends": fields.get("extends"),
-        "aliases": list(fields.get("aliases", ())),
+        "aliases": [*aliases],
         "features": dict(fields.get("features", {})),
         "limits": {name: tokens for name, tokens in limits.items() if tokens is not None},
     }

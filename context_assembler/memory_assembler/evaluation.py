@@ -12,6 +12,7 @@ from context_assembler.recall.evaluate import (
     evaluate,
     read_questions,
 )
+from context_assembler.values.given import check_callable, check_type, listed
 from context_assembler.values.memories.records import NO_FILTERS, MemoryFilters
 from context_assembler.values.recall import FormattedContext
 
@@ -49,6 +50,11 @@ async def evaluate_recall(
         )
         return await ranked.within(*budgets)
 
+    check_type("assembler", assembler, MemoryAssembler, such_as="MemoryAssembler(…)")
+    questions = listed("questions", questions, Question, such_as="what read_questions() returned")
+    budgets_tokens = listed("budgets_tokens", budgets_tokens, int, such_as="such as (500, 2000)")
+    check_type("stands_for", stands_for, Mapping, such_as="a mapping of ids to ids")
+    check_callable("on_answer", on_answer, such_as="a function without arguments")
     for budget in budgets_tokens:
         check_number("budgets_tokens", budget)
     return await evaluate(

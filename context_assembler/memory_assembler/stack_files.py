@@ -3,6 +3,7 @@
 from pathlib import Path
 
 from context_assembler.errors import ConfigurationError
+from context_assembler.values.given import check_path, check_type
 from context_assembler.values.task_stack import TaskStack
 from context_assembler.whole_files import written_whole
 
@@ -13,6 +14,8 @@ def save_stack(stack: TaskStack, path: str | Path) -> None:
     Raises:
         ConfigurationError: The file cannot be written.
     """
+    check_type("stack", stack, TaskStack, such_as="TaskStack().push('…')")
+    check_path("path", path, such_as="the path of a file, such as 'stack.json'")
     target = Path(path).expanduser()
     try:
         with written_whole(target) as file:
@@ -28,6 +31,7 @@ def load_stack(path: str | Path) -> TaskStack:
         MemoryFormatError: The file holds no stack, or one of a newer version.
         ConfigurationError: The file cannot be read.
     """
+    check_path("path", path, such_as="the path of a file, such as 'stack.json'")
     source = Path(path).expanduser()
     try:
         dumped = source.read_text(encoding="utf-8", errors="replace")

@@ -7,6 +7,7 @@ from types import MappingProxyType
 from typing import Final, TypeAlias
 
 from context_assembler.errors import MemoryFormatError
+from context_assembler.values.given import listed
 from context_assembler.values.json_shapes import is_array, is_object
 from context_assembler.values.memories.records import MemoryRecord
 from context_assembler.values.parts import Json
@@ -143,6 +144,7 @@ def read_questions(lines: Iterable[str], *, name: str = "The questions") -> list
     Raises:
         MemoryFormatError: A line is no question; the error names it.
     """
+    lines = listed("lines", lines, str, such_as="the lines of a file, each a string")
     questions: list[Question] = []
     for number, line in enumerate(lines, 1):
         if line.strip():

@@ -5,6 +5,7 @@ from threading import Lock
 
 from context_assembler.ports import CalibrationStore, SessionStore
 from context_assembler.values.calibration import Calibration, UsageObservation, learn
+from context_assembler.values.given import check_type
 
 
 class InMemoryCalibrations:
@@ -21,6 +22,7 @@ class InMemoryCalibrations:
 
     async def observe_usage(self, seen: UsageObservation) -> Calibration:
         """Learn from one call, and return what is known since."""
+        check_type("seen", seen, UsageObservation, such_as="UsageObservation(…)")
         key = (seen.provider, seen.model, seen.shape)
         with self._lock:
             self._known[key] = learn(self._known.get(key), seen)

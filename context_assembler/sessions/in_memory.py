@@ -15,7 +15,9 @@ from context_assembler.sessions.calibrations import InMemoryCalibrations
 from context_assembler.sessions.rules import (
     MAX_NEAREST_IDS,
     check_event_ids,
+    check_session,
     check_session_id,
+    check_span,
     number_events,
     place_of,
 )
@@ -27,6 +29,7 @@ from context_assembler.values.codec import (
     encode_session,
 )
 from context_assembler.values.events import EventBatch, Session, SessionEvent, SessionHead
+from context_assembler.values.given import check_type
 from context_assembler.values.resting_counts import RestingCount
 
 
@@ -67,7 +70,7 @@ class InMemoryStore:
             InvalidParameterError: The session's id cannot be kept.
             EventFormatError: The record holds something that JSON cannot say.
         """
-        check_session_id(session.id)
+        check_session(session)
         kept = decode_session(encode_session(session), where=f"session {session.id!r}")
         with self._lock:
             self._logs.setdefault(session.id, _Log(kept)).session = kept
@@ -116,6 +119,7 @@ class InMemoryStore:
         Raises:
             UnknownSessionError: There is no such session.
         """
+        check_span(session_id, after_seq=after_seq)
         events = self._log(session_id).events
         position = max(after_seq, 0)
         while position < len(events):
@@ -132,6 +136,7 @@ class InMemoryStore:
         Raises:
             UnknownSessionError: There is no such session.
         """
+        check_span(session_id, after_seq=after_seq, until_seq=until_seq)
         log = self._log(session_id)
         until = len(log.events) if until_seq is None else max(until_seq, 0)
         events = tuple(log.events[max(after_seq, 0) : until])
@@ -179,6 +184,8 @@ class InMemoryStore:
 
     async def find_counts(self, session_id: str, *, counter: str) -> Mapping[int, RestingCount]:
         """Return what is kept of a counter, by the number of the message's first event."""
+        check_session_id(session_id)
+        check_type("counter", counter, str, such_as="the counter's name")
         with self._lock:
             log = self._logs.get(session_id)
             return {} if log is None else dict(log.counts.get(counter, {}))
@@ -192,6 +199,9 @@ class InMemoryStore:
         incarnation: str,
     ) -> None:
         """Keep counts of this very incarnation of a session; nothing where it is not there."""
+        check_session_id(session_id)
+        check_type("counter", counter, str, such_as="the counter's name")
+        check_type("counts", counts, Mapping, such_as="counts by the number of an event")
         with self._lock:
             log = self._logs.get(session_id)
             if log is not None and log.incarnation == incarnation:

@@ -5,13 +5,35 @@ from dataclasses import replace
 from typing import Final
 
 from context_assembler.errors import DuplicateEventError, InvalidParameterError
-from context_assembler.values.events import SessionEvent
+from context_assembler.values.events import Session, SessionEvent
 from context_assembler.values.field_codecs import kind_of
+from context_assembler.values.given import check_type, listed
 
 MAX_ID_CHARS: Final = 512
 MAX_NEAREST_IDS: Final = 2_000  # how many existing ids an unknown one is compared with
 
 _ID_REMEDY: Final = f"Use 1 to {MAX_ID_CHARS} characters, without NUL and unpaired surrogates."
+
+
+def check_session(session: Session) -> None:
+    """Refuse what is no session, or has an id that not every store can keep.
+
+    Raises:
+        InvalidParameterError: It is none, or has.
+    """
+    check_type("session", session, Session, such_as="Session(id='…')")
+    check_session_id(session.id)
+
+
+def check_span(session_id: str, *, after_seq: object, until_seq: object = None) -> None:
+    """Refuse to read events from no session, or between no numbers.
+
+    Raises:
+        InvalidParameterError: The id can be nobody's, or a number is none.
+    """
+    check_session_id(session_id)
+    check_type("after_seq", after_seq, int, such_as="a sequence number; 0 for all")
+    check_type("until_seq", until_seq, int, type(None), such_as="a sequence number, or None")
 
 
 def check_session_id(session_id: str) -> None:
@@ -24,12 +46,14 @@ def check_session_id(session_id: str) -> None:
 
 
 def check_event_ids(session_id: str, events: Sequence[SessionEvent]) -> None:
-    """Refuse given event ids that cannot be kept, or that come twice; an empty id is none yet.
+    """Refuse what are no events, ids that cannot be kept, or that come twice; an empty id is none yet.
 
     Raises:
-        InvalidParameterError: An id has characters that not every store can keep.
+        InvalidParameterError: Something is no event, or an id has characters that not every store can keep.
         DuplicateEventError: Two of the events have the same id.
     """
+    check_type("events", events, Sequence, such_as="a list of events, such as [user_event('…')]")
+    listed("events", events, SessionEvent, such_as="a list of events, such as [user_event('…')]")
     seen: set[str] = set()
     for event in events:
         if not event.id:

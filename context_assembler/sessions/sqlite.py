@@ -8,7 +8,12 @@ from pathlib import Path
 from typing import Final, Self
 
 from context_assembler.errors import InvalidParameterError
-from context_assembler.sessions.rules import check_event_ids, check_session_id
+from context_assembler.sessions.rules import (
+    check_event_ids,
+    check_session,
+    check_session_id,
+    check_span,
+)
 from context_assembler.sessions.sqlite_calibrations import find_calibrations, observe_usage
 from context_assembler.sessions.sqlite_counts import find_counts, keep_counts
 from context_assembler.sessions.sqlite_rows import (
@@ -28,6 +33,7 @@ from context_assembler.sqlite.held import FileIdentity, identify_file
 from context_assembler.sqlite.worker import make_workers
 from context_assembler.values.calibration import Calibration, UsageObservation
 from context_assembler.values.events import EventBatch, Session, SessionEvent, SessionHead
+from context_assembler.values.given import check_path
 from context_assembler.values.resting_counts import RestingCount
 
 _EVENTS_PER_BATCH: Final = 200
@@ -60,6 +66,7 @@ class SqliteStore:
             raise InvalidParameterError(
                 "path", path, rule="must name a file", remedy="No file's name holds a NUL."
             )
+        check_path("path", path, such_as="a path, such as 'agent.db'")
         self.path: Path = Path(path).expanduser().absolute()
         self._busy_seconds = busy_seconds
         self._writer, self._reader = make_workers(self.path, SCHEMA, busy_seconds=busy_seconds)
@@ -74,7 +81,7 @@ class SqliteStore:
             EventFormatError: The record holds something that JSON cannot say.
             StoreUnavailableError: The file cannot be used.
         """
-        check_session_id(session.id)
+        check_session(session)
         await self._writer.run(partial(save_session, session=session))
 
     async def append(
@@ -105,7 +112,7 @@ class SqliteStore:
             EventFormatError: An event cannot be decoded.
             StoreUnavailableError: The file cannot be used.
         """
-        check_session_id(session_id)
+        check_span(session_id, after_seq=after_seq)
         session = await self._reader.run(partial(find_session, session_id=session_id))
         read_next = partial(read_events, session=session, count=_EVENTS_PER_BATCH)
         after_seq = min(after_seq, _LARGEST_INTEGER)
@@ -124,7 +131,7 @@ class SqliteStore:
             EventFormatError: An event cannot be decoded.
             StoreUnavailableError: The file cannot be used.
         """
-        check_session_id(session_id)
+        check_span(session_id, after_seq=after_seq, until_seq=until_seq)
         asked = Span(
             session_id,
             after_seq=min(after_seq, _LARGEST_INTEGER),

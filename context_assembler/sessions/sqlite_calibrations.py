@@ -6,6 +6,7 @@ from typing import TypeAlias
 
 from context_assembler.sqlite.schema import has_table, transaction
 from context_assembler.values.calibration import Calibration, UsageObservation, learn
+from context_assembler.values.given import check_type
 from context_assembler.values.json_shapes import is_array
 
 _Row: TypeAlias = tuple[str, str, str, str, float, int, int, str]
@@ -26,6 +27,7 @@ def find_calibrations(connection: sqlite3.Connection) -> list[Calibration]:
 
 def observe_usage(connection: sqlite3.Connection, seen: UsageObservation) -> Calibration:
     """Learn from one call in one transaction, and return what is known since."""
+    check_type("seen", seen, UsageObservation, such_as="UsageObservation(…)")
     with transaction(connection):
         row = connection.execute(
             f"{_SELECT} WHERE provider = ? AND model = ? AND shape = ?",

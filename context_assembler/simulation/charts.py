@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 
+from context_assembler.values.given import check_type
 from context_assembler.values.line_charts import LineChart, Series, draw_charts
 from context_assembler.values.simulations import SimulatedRun, Simulation
 
@@ -11,6 +12,7 @@ def draw_costs(simulation: Simulation) -> str:
 
     A dot marks a call that does not begin with all that the call before sent.
     """
+    check_type("simulation", simulation, Simulation, such_as="what simulate() returned")
     runs = simulation.distinct_runs
     tokens = LineChart(
         title=f"Input tokens of each call, for {simulation.model}",

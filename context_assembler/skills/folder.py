@@ -23,6 +23,7 @@ from context_assembler.skills.folder_walk import TOO_MANY, FolderWalk, is_inside
 from context_assembler.skills.problems import SkillProblem
 from context_assembler.skills.skill_file import ParsedSkill, parse_skill
 from context_assembler.skills.tool_files import ToolFile, read_tool_file
+from context_assembler.values.given import check_callable, check_path, check_type
 from context_assembler.values.prompt import Skill
 
 MAX_READ_BYTES: Final = 16_000_000
@@ -62,6 +63,10 @@ class FolderSkills:
         priority: int = 0,
         now_ns: Callable[[], int] = time.time_ns,
     ) -> None:
+        for folder in folders:
+            check_path("the folder of skills", folder, such_as="a path, such as 'skills'")
+        check_type("priority", priority, int, such_as="a whole number, such as 0")
+        check_callable("now_ns", now_ns, such_as="a function such as time.time_ns")
         self.folders = tuple(Path(folder) for folder in folders)
         self.priority = priority
         self.problems: tuple[SkillProblem, ...] = ()

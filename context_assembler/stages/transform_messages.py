@@ -17,6 +17,7 @@ from context_assembler.values.events import (
     ToolResultBody,
     UserBody,
 )
+from context_assembler.values.given import listed
 from context_assembler.values.messages import Message, MessageKind, Role
 from context_assembler.values.parts import Part, Text
 from context_assembler.values.reading import as_object
@@ -78,7 +79,7 @@ class MessageTransformer:
         session's own system prompt is never covered by a compaction. A summary that a provider wrote
         holds its plain text and, for those who can read them, its blocks.
         """
-        ordered = in_order(events)
+        ordered = in_order(listed("events", events, SessionEvent, such_as="a list of events"))
         lead = count_leading_system(ordered) if self._takes_leading_system else 0
         texts = [_text_of(event) for event in ordered[:lead]]
         standing = standing_events(ordered[lead:], reads=self._reads)

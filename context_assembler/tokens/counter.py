@@ -80,8 +80,8 @@ class ModelTokenCounter:
             ConfigurationError: `exact` is asked for and the model's vocabulary is not public.
             UnknownOptionError: There is no such mode.
         """
-        tokenizer = TOKEN_COUNTERS.get(limits.encoding, OTHER_TOKENIZER)
         vocabulary = chosen_vocabulary(limits, mode=mode)
+        tokenizer = TOKEN_COUNTERS.get(limits.encoding, OTHER_TOKENIZER)
         self.name = vocabulary or f"~{tokenizer.family}"
         self.is_exact = vocabulary is not None
         self._count: Callable[[str], int] = (

@@ -4,7 +4,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final, Literal, TypeAlias, get_args
 
-from context_assembler.errors import ConfigurationError, UnknownOptionError
+from context_assembler.errors import ConfigurationError
+from context_assembler.values.given import check_known, check_type
 from context_assembler.values.limits import ModelLimits
 
 CountingMode: TypeAlias = Literal["auto", "exact", "estimate"]
@@ -43,11 +44,12 @@ def chosen_vocabulary(limits: ModelLimits, *, mode: CountingMode) -> str | None:
     """Return the vocabulary to count with, `None` where texts are estimated.
 
     Raises:
+        InvalidParameterError: The limits are none.
         ConfigurationError: `exact` is asked for and the model's vocabulary is not public.
         UnknownOptionError: There is no such mode.
     """
-    if mode not in get_args(CountingMode):
-        raise UnknownOptionError(mode, kind="counting mode", known=get_args(CountingMode))
+    check_type("limits", limits, ModelLimits, such_as="get_model_limits('…')")
+    check_known(mode, get_args(CountingMode), kind="counting mode")
     vocabulary = TOKEN_COUNTERS.get(limits.encoding, OTHER_TOKENIZER).exact
     if mode == "exact" and vocabulary is None:
         raise ConfigurationError(

@@ -20,7 +20,9 @@ from context_assembler.tools.mcp_servers import (
     StdioServer,
     read_mcp_file,
     read_mcp_servers,
+    texts_by_name,
 )
+from context_assembler.values.given import check_type, listed
 from context_assembler.values.parts import JsonObject, ToolCall, ToolResult
 from context_assembler.values.tools import ToolSpec
 
@@ -226,6 +228,9 @@ async def call_mcp_tool(
     Raises:
         McpServerError: The server cannot be reached, ended, or did not answer in time.
     """
+    check_type("call", call, ToolCall, such_as="one of the reply's tool_calls")
+    offered = listed("offered", offered, ToolSpec, such_as="context.tools")
+    servers = listed("servers", servers, McpTools, such_as="[McpTools(…), …]")
     tool = next((tool for tool in offered if tool.name == call.name), None)
     server = next((one for one in servers if tool is not None and one.name == tool.source), None)
     if tool is None or server is None:
@@ -244,10 +249,14 @@ def _address(
     headers: Mapping[str, str] | None,
     auth: Any,
 ) -> McpServerAddress:
+    check_type("name", name, str, such_as="what to call the server")
     if command is not None and url is None:
-        return StdioServer(command=command, args=tuple(args), env=dict(env or {}), cwd=cwd)
+        check_type("command", command, str, such_as="a program, such as 'npx'")
+        words = listed("args", args, str, such_as="a list of strings")
+        return StdioServer(command=command, args=words, env=texts_by_name("env", env), cwd=cwd)
     if url is not None and command is None:
-        return HttpServer(url=url, headers=dict(headers or {}), auth=auth)
+        check_type("url", url, str, such_as="an address, such as 'https://…'")
+        return HttpServer(url=url, headers=texts_by_name("headers", headers), auth=auth)
     raise ConfigurationError(
         f"MCP server {name!r} needs either a command or a url.",
         remedy="Pass command='npx', args=[…] for a program, or url='https://…' for a server.",

@@ -5,9 +5,10 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Final, TypeAlias
+from typing import Any, Final, TypeAlias, cast
 
-from context_assembler.errors import ConfigurationError
+from context_assembler.errors import ConfigurationError, InvalidParameterError
+from context_assembler.values.given import check_path, check_type
 from context_assembler.values.json_bounds import load_bounded_json
 from context_assembler.values.json_shapes import is_array, is_object
 from context_assembler.values.parts import Json, JsonObject
@@ -60,6 +61,7 @@ def read_mcp_servers(
     Raises:
         ConfigurationError: It has another shape, or a variable that is not set.
     """
+    check_type("config", config, Mapping, such_as=f"a mapping like {_SHAPE}")
     servers = next((config[key] for key in SERVERS_KEYS if is_object(config.get(key))), None)
     if servers is None:
         raise ConfigurationError(
@@ -79,6 +81,7 @@ def read_mcp_file(path: str | Path) -> dict[str, McpServerAddress]:
     Raises:
         ConfigurationError: The file cannot be read, or is not of that shape.
     """
+    check_path("path", path, such_as="the path of a file, such as '.mcp.json'")
     try:
         config = load_bounded_json(Path(path).expanduser().read_bytes())
     except (OSError, ValueError) as error:
@@ -87,6 +90,30 @@ def read_mcp_file(path: str | Path) -> dict[str, McpServerAddress]:
             remedy="Correct the path or the JSON of the file.",
         ) from error
     return read_mcp_servers(config if is_object(config) else {})
+
+
+def texts_by_name(name: str, given: object) -> dict[str, str]:
+    """Return texts by their names, such as variables of the environment, or headers.
+
+    Raises:
+        InvalidParameterError: It is no such mapping; no value is shown, for they may be secret.
+    """
+    if given is None:
+        return {}
+    texts = _mapped(given)
+    words: list[object] = [None] if texts is None else [*texts, *texts.values()]
+    if texts is None or not all(isinstance(word, str) for word in words):
+        raise InvalidParameterError(
+            name,
+            type(given).__name__,
+            rule="must be a mapping of texts to texts",
+            remedy="Pass such as {'NAME': 'value'}.",
+        )
+    return texts
+
+
+def _mapped(given: object) -> dict[str, str] | None:
+    return dict(cast("Mapping[str, str]", given)) if isinstance(given, Mapping) else None
 
 
 def _is_off(entry: Json) -> bool:

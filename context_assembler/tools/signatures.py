@@ -2,13 +2,14 @@
 
 import inspect
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import partial
 from typing import Any, Final, TypeVar, get_args, get_origin, get_type_hints, overload
 
 from context_assembler.errors import InvalidToolError
 from context_assembler.tools.docstrings import ReadDocstring, read_docstring
 from context_assembler.tools.typed_dicts import readable
+from context_assembler.values.given import check_callable, check_known
 from context_assembler.values.json_shapes import is_object
 from context_assembler.values.parts import Json, JsonObject
 from context_assembler.values.tools import ToolSpec
@@ -53,10 +54,19 @@ def tool(function: F | None = None, /, **settings: Any) -> F | Callable[[F], F]:
             the provider should enforce the schema; `deferred`, whether the model finds it by
             searching, where its provider can search.
     """
+    for name in settings:
+        check_known(name, [one.name for one in fields(ToolSettings)], kind="setting of a tool")
+    if function is not None:
+        check_callable("function", function, such_as="a function, or use @tool(name='…')")
     chosen = ToolSettings(**settings)
 
     def mark(marked: F) -> F:
-        setattr(marked, _SETTINGS, chosen)
+        try:
+            setattr(marked, _SETTINGS, chosen)
+        except AttributeError:  # a method of an object, a function written in C
+            name = getattr(marked, "__name__", type(marked).__name__)
+            reason = "nothing can be kept on it; wrap it in a function of your own"
+            raise InvalidToolError(name, reason=reason) from None
         return marked
 
     return mark if function is None else mark(function)

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final
 
-from context_assembler.errors import TranscriptError, UnknownOptionError
+from context_assembler.errors import TranscriptError
 from context_assembler.ports import ReadTranscript, Transcript
 from context_assembler.transcripts.anthropic import AnthropicTranscript
 from context_assembler.transcripts.claude_code import ClaudeCodeTranscript
@@ -14,6 +14,7 @@ from context_assembler.transcripts.openai_chat import OpenAIChatTranscript
 from context_assembler.transcripts.openai_responses import OpenAIResponsesTranscript
 from context_assembler.transcripts.parsing import parse_source
 from context_assembler.transcripts.session_files import split_sessions
+from context_assembler.values.given import check_known
 
 __all__ = ["TRANSCRIPTS", "detect_transcript", "read_sessions", "read_transcript"]
 
@@ -96,8 +97,7 @@ def _each_session(
 def _reader(content: Any, *, format: str | None, name: str) -> Transcript:  # noqa: A002
     if format is None:
         return detect_transcript(content, name=name)
-    if format not in TRANSCRIPTS:
-        raise UnknownOptionError(format, kind="transcript format", known=TRANSCRIPTS)
+    check_known(format, TRANSCRIPTS, kind="transcript format")
     return TRANSCRIPTS[format]
 
 

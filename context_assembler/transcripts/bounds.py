@@ -28,6 +28,27 @@ def keep_in_bounds(value: Json, log: IssueLog, spot: Spot) -> Json:
     return value if broken_bound(value) is None else _rebuild(value, log, spot, 0)
 
 
+def find_key_without_text(value: Json) -> str | None:
+    """Return how a key looks that no JSON object has; `None` where all are texts."""
+    waiting: list[Json] = [value]
+    seen: set[int] = set()
+    while waiting:
+        held = waiting.pop()
+        if id(held) in seen:
+            continue
+        if is_object(held):
+            for key in held:
+                if not isinstance(key, str):  # pyright: ignore[reportUnnecessaryIsInstance] - hand-made dicts
+                    return shown(key)
+            waiting.extend(held.values())
+        elif is_array(held):
+            waiting.extend(held)
+        else:
+            continue
+        seen.add(id(held))
+    return None
+
+
 def _rebuild(value: Json, log: IssueLog, spot: Spot, depth: int) -> Json:
     if isinstance(value, float) and not math.isfinite(value):
         log.note(spot, f"{value} is not JSON; read as null")

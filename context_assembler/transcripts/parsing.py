@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from context_assembler.errors import TranscriptError
-from context_assembler.transcripts.bounds import TOO_LONG, keep_in_bounds
+from context_assembler.transcripts.bounds import TOO_LONG, find_key_without_text, keep_in_bounds
 from context_assembler.transcripts.issues import IssueLog, Spot
 from context_assembler.values.json_bounds import MAX_INTEGER_DIGITS
 from context_assembler.values.json_shapes import is_array, is_object
@@ -51,6 +51,8 @@ def parse_source(source: Any, *, name: str, log: IssueLog) -> Rows:
         source = decoded.text
     if not isinstance(source, str):
         if is_object(source) or is_array(source):
+            if (stranger := find_key_without_text(source)) is not None:
+                raise _unreadable(name, f"its key {stranger} is no text")
             return Rows((Row(None, keep_in_bounds(source, log, Spot())),), has_lines=False)
         reason = f"a {type(source).__name__} is no transcript"
         raise _unreadable(name, reason)

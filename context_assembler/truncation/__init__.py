@@ -3,7 +3,6 @@
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from context_assembler.errors import UnknownOptionError
 from context_assembler.ports import TokenCounter, Truncate, Truncation
 from context_assembler.truncation.growing import GrowingHistory
 from context_assembler.truncation.history import Rules
@@ -13,6 +12,7 @@ from context_assembler.truncation.sliding import RULES as SLIDING_RULES
 from context_assembler.truncation.sliding import sliding
 from context_assembler.truncation.smart import RULES as SMART_RULES
 from context_assembler.truncation.smart import smart
+from context_assembler.values.given import check_known, check_method, check_type, listed
 from context_assembler.values.messages import Message
 from context_assembler.values.options import TruncationSettings
 
@@ -41,18 +41,21 @@ class Truncator:
         Raises:
             UnknownOptionError: There is no such strategy.
         """
+        check_type(
+            "settings", settings, TruncationSettings, type(None), such_as="TruncationSettings(…)"
+        )
         self._settings = settings or TruncationSettings()
         strategy = self._settings.strategy
-        if strategy not in TRUNCATIONS:
-            raise UnknownOptionError(strategy, kind="truncation strategy", known=TRUNCATIONS)
+        check_known(strategy, TRUNCATIONS, kind="truncation strategy")
         self._truncate = TRUNCATIONS[strategy]
 
     def grow(
         self, messages: Sequence[Message], *, room_tokens: int, counter: TokenCounter
     ) -> GrowingHistory:
         """Return a history that is made to fit again and again while it grows to these messages."""
+        _check(room_tokens=room_tokens, counter=counter)
         return GrowingHistory(
-            messages,
+            listed("messages", messages, Message, such_as="a list of Message(…)"),
             room_tokens=room_tokens,
             counter=counter,
             settings=self._settings,
@@ -74,6 +77,13 @@ class Truncator:
         Raises:
             ContextOverflowError: What may not be dropped does not fit, even shortened.
         """
+        _check(room_tokens=room_tokens, counter=counter)
+        messages = listed("messages", messages, Message, such_as="a list of Message(…)")
         return self._truncate(
             messages, room_tokens=room_tokens, counter=counter, settings=self._settings
         )
+
+
+def _check(*, room_tokens: object, counter: object) -> None:
+    check_type("room_tokens", room_tokens, int, such_as="a number of tokens, such as 100_000")
+    check_method("counter", counter, "count_message", such_as="TokenCounter(…)")

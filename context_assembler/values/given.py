@@ -1,6 +1,6 @@
 """What callers without types pass, refused at the edge by its name."""
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Final, TypeVar, cast
 
 from context_assembler.errors import InvalidParameterError, UnknownOptionError
@@ -12,6 +12,9 @@ _WORDS_BY_TYPE: Final[Mapping[type, str]] = {
     int: "a whole number",
     float: "a number",
     type(None): "None",
+    Iterable: "several",
+    Mapping: "a mapping",
+    Sequence: "a list",
 }
 
 
@@ -27,6 +30,17 @@ def check_type(name: str, given: object, *kinds: type, such_as: str) -> None:
     if not isinstance(given, kinds) or (isinstance(given, bool) and bool not in kinds):
         named = " or ".join(_WORDS_BY_TYPE.get(kind, kind.__name__) for kind in kinds)
         raise _refusal(name, given, rule=f"must be {named}", such_as=such_as)
+
+
+def check_count(name: str, given: object) -> None:
+    """Refuse what is no number of things, none included.
+
+    Raises:
+        InvalidParameterError: It is no whole number, or negative.
+    """
+    check_type(name, given, int, such_as="a whole number")
+    if isinstance(given, int) and given < 0:
+        raise _refusal(name, given, rule="must not be negative", such_as="0 or more")
 
 
 def check_method(name: str, given: object, method: str, *, such_as: str) -> None:

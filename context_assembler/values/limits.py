@@ -5,6 +5,8 @@ from dataclasses import dataclass, field
 from datetime import date
 from typing import Literal, TypeAlias
 
+from context_assembler.values.given import check_type
+
 ModelStatus: TypeAlias = Literal["active", "legacy", "deprecated", "retired"]
 WindowKind: TypeAlias = Literal["shared", "separate"]
 ThinkingKind: TypeAlias = Literal["adaptive", "budget", "effort", "toggle"]
@@ -139,4 +141,5 @@ class ModelLimits:
 
     def supports(self, feature: str) -> bool:
         """Whether the model is known to have the feature."""
+        check_type("feature", feature, str, such_as="a feature, such as 'tools'")
         return self.features.get(feature, False)

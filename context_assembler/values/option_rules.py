@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from typing import Final, TypeAlias, get_args
 
 from context_assembler.errors import ConfigurationError, InvalidParameterError, UnknownOptionError
+from context_assembler.values.given import check_type
 from context_assembler.values.json_shapes import is_array, is_object
 from context_assembler.values.options import (
     OPTION_NAMES,
@@ -42,6 +43,7 @@ def parse_options(given: Mapping[str, Json]) -> AssembleOptions:
         UnknownOptionError: An option, or a value from a closed set, does not exist.
         InvalidParameterError: A value has the wrong type or is out of range.
     """
+    check_type("options", given, Mapping, such_as="a mapping, such as {'model': '…'}")
     return AssembleOptions(
         **{name: parse_option(name, value) for name, value in given.items() if value is not None}
     )
@@ -53,6 +55,7 @@ def parse_options_leniently(given: Mapping[str, Json]) -> tuple[AssembleOptions,
     Returns:
         What could be read, and a sentence for every option that could not.
     """
+    check_type("options", given, Mapping, such_as="a mapping, such as {'model': '…'}")
     values: dict[str, Json] = {}
     problems: list[str] = []
     for name, value in given.items():

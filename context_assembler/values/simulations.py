@@ -6,6 +6,7 @@ from typing import get_args
 
 from context_assembler.errors import InvalidParameterError
 from context_assembler.values.forecasts import CacheForecast
+from context_assembler.values.given import check_type
 from context_assembler.values.options import TruncationStrategy
 
 
@@ -35,6 +36,8 @@ class CutPolicy:
                 rule=f"must be one of {known}",
                 remedy="Name one of them.",
             )
+        for name, kinds in (("budget_tokens", (int,)), ("budget_share", (int, float))):
+            check_type(name, getattr(self, name), *kinds, type(None), such_as="a number, or None")
         if self.budget_tokens is not None and self.budget_tokens < 1:
             raise InvalidParameterError(
                 "budget_tokens",
@@ -181,9 +184,11 @@ class Simulation:
 
     def relative_usd(self, run: SimulatedRun) -> float | None:
         """Return what a run costs, sending everything being 1; `None` where that is not known."""
+        check_type("run", run, SimulatedRun, such_as="one of the simulation's runs")
         whole, usd = self.everything.usd, run.usd
         return usd / whole if usd is not None and whole else None
 
     def relative_tokens(self, run: SimulatedRun) -> float:
         """Return the input of a run, sending everything being 1."""
+        check_type("run", run, SimulatedRun, such_as="one of the simulation's runs")
         return run.tokens / self.everything.tokens if self.everything.tokens else 1.0

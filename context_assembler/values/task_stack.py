@@ -5,6 +5,7 @@ from dataclasses import asdict, dataclass, fields, replace
 from typing import Final, Literal, TypeAlias
 
 from context_assembler.errors import InvalidParameterError, MemoryFormatError
+from context_assembler.values.given import check_type, listed
 from context_assembler.values.json_shapes import is_array, is_object
 from context_assembler.values.parts import Json
 
@@ -43,6 +44,7 @@ class TaskStack:
     frames: tuple[TaskFrame, ...] = ()
 
     def __post_init__(self) -> None:
+        listed("frames", self.frames, TaskFrame, such_as=_REMEDY)
         open_numbers = [frame.number for frame in self.frames if frame.state == "open"]
         parents = [frame.parent for frame in self.frames if frame.state == "open"]
         is_numbered = all(at == frame.number for at, frame in enumerate(self.frames))
@@ -78,7 +80,7 @@ class TaskStack:
         Raises:
             InvalidParameterError: The goal says nothing, or lies too deep.
         """
-        if not goal.strip():
+        if not isinstance(goal, str) or not goal.strip():  # pyright: ignore[reportUnnecessaryIsInstance] - callers without types
             raise InvalidParameterError(
                 "goal", goal, rule="must say something", remedy="Name what is to be reached."
             )
@@ -106,6 +108,7 @@ class TaskStack:
             raise InvalidParameterError(
                 "result", result, rule="needs an open goal", remedy="Push a goal first."
             )
+        check_type("result", result, str, such_as="what came of it; '' for nothing")
         closed = replace(current, state="failed" if failed else "done", result=result)
         return TaskStack(
             frames=(
@@ -129,6 +132,7 @@ class TaskStack:
         Raises:
             MemoryFormatError: It is no stack, or of a newer version.
         """
+        check_type("dumped", dumped, str, such_as="what TaskStack.dump() returned")
         try:
             read: Json = json.loads(dumped)
         except (ValueError, RecursionError) as error:

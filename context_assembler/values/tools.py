@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
+from context_assembler.errors import InvalidParameterError
 from context_assembler.values.message_counts import Countable
 from context_assembler.values.parts import Json, JsonObject
 
@@ -55,4 +56,9 @@ class ToolChoice:
 
     def __post_init__(self) -> None:
         if (self.mode == "tool") != (self.name is not None):
-            raise ValueError("a tool choice has a name exactly when its mode is 'tool'")
+            raise InvalidParameterError(
+                "name",
+                self.name,
+                rule="must be given exactly when the mode is 'tool'",
+                remedy="Pass ToolChoice(mode='tool', name='…'), or leave the name out.",
+            )

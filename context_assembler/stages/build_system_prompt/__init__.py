@@ -1,22 +1,26 @@
 """`SystemPromptBuilder`: sections by priority → one prompt."""
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import Final, NamedTuple, get_args
+from typing import Final, NamedTuple
 
-from context_assembler.errors import ConfigurationError, UnknownOptionError
 from context_assembler.stages.build_system_prompt.section_budgets import (
     Candidate,
     CountText,
     cap_candidates,
 )
-from context_assembler.values.json_bounds import shown
-from context_assembler.values.messages import CLOCK
-from context_assembler.values.parts import Origin
+from context_assembler.stages.build_system_prompt.section_rules import (
+    by_section,
+    check_texts,
+    is_in_system,
+    names_by_agent,
+    refuse_sections,
+    refuse_unknown,
+)
+from context_assembler.values.given import check_type, listed
 from context_assembler.values.prompt import (
     SECTION_SEPARATOR,
     BootstrapFile,
-    Placement,
     PromptSection,
     SystemPrompt,
 )
@@ -42,8 +46,7 @@ PRIORITIES: Final[Mapping[str, int]] = {
     "additional": 300,
     "datetime": 100,
 }
-# Whose text may tell the model what to do. The developer's own instruction files are the developer's.
-_WITH_AUTHORITY: Final[frozenset[Origin]] = frozenset({"developer", "assembler"})
+_NAMES: Final = "names of sections, such as ['agent']"
 # What the session and the call bring themselves is nobody's heritage.
 _NEVER_INHERITED: Final = frozenset({"session", "additional"})
 
@@ -84,22 +87,20 @@ class SystemPromptBuilder:
         inherits: Mapping[str, Iterable[str]] | None = None,
         max_tokens: Mapping[str, int] | None = None,
     ) -> None:
-        self._required = frozenset((*required, "session"))
-        self._priorities = {**PRIORITIES, **(priorities or {})}
-        self._sections = tuple(sections)
-        self._inherits = {agent: frozenset(names) for agent, names in (inherits or {}).items()}
-        self._max_tokens = dict(max_tokens or {})
-        _refuse_unknown((*self._priorities, *self._required), known=PRIORITIES)
+        self._required = frozenset((*listed("required", required, str, such_as=_NAMES), "session"))
+        self._priorities = {**PRIORITIES, **by_section("priorities", priorities)}
+        self._sections = listed("sections", sections, PromptSection, such_as="[PromptSection(…)]")
+        self._inherits = names_by_agent(inherits)
+        self._max_tokens = by_section("max_tokens", max_tokens)
+        refuse_unknown((*self._priorities, *self._required), known=PRIORITIES)
         known = (*PRIORITIES, *(section.name for section in self._sections))
         named = (name for names in self._inherits.values() for name in sorted(names))
-        _refuse_unknown((*named, *self._max_tokens), known=known)
-        for section in self._sections:
-            _refuse_malformed(section)
-        _refuse_shared_names(self._sections)
-        _refuse_required_without_authority(self._sections)
+        refuse_unknown((*named, *self._max_tokens), known=known)
+        refuse_sections(self._sections, standard=PRIORITIES)
 
     def sections_of(self, agent_id: str | None) -> frozenset[str] | None:
         """Return the names of the only sections that an agent's prompt has; `None`: it has all."""
+        check_type("agent_id", agent_id, str, type(None), such_as="the agent's name")
         return self._inherits.get(agent_id or "")
 
     def build(
@@ -126,8 +127,11 @@ class SystemPromptBuilder:
             agent_id: Whose prompt it is, for `inherits`.
             count_text: Counts tokens, for `max_tokens`; without it no section is shortened.
         """
+        check_texts(skills_text, tools_summary, additional or "", datetime_text)
+        session_system = listed("session_system", session_system, str, such_as="a list of texts")
+        check_type("agent_id", agent_id, str, type(None), such_as="the agent's name")
         given = [
-            *self._of_files(files),
+            *self._of_files(listed("files", files, BootstrapFile, such_as="what a loader loaded")),
             self._standard("session", "\n\n".join(session_system)),
             self._standard("skills", skills_text),
             self._standard("tools", tools_summary),
@@ -186,8 +190,8 @@ class SystemPromptBuilder:
 
 def _built(candidates: Iterable[Candidate], rows: Iterable[ReportEntry]) -> BuiltPrompt:
     ordered = sorted(candidates, key=lambda candidate: -candidate.section.priority)
-    system = [candidate for candidate in ordered if _is_in_system(candidate.section)]
-    notes = [candidate for candidate in ordered if not _is_in_system(candidate.section)]
+    system = [candidate for candidate in ordered if is_in_system(candidate.section)]
+    notes = [candidate for candidate in ordered if not is_in_system(candidate.section)]
     behind = [candidate.section for candidate in notes if candidate.section.content]
     return BuiltPrompt(
         system=join_sections(one.section for one in system if one.section.content),
@@ -204,55 +208,11 @@ def _stripped(candidate: Candidate) -> Candidate:
     content = candidate.section.content
     is_own = candidate.group == "session"
     section = replace(candidate.section, content=content if is_own else content.strip())
-    if not _is_in_system(section):
+    if not is_in_system(section):
         return replace(candidate, section=section)
     sealed = seal_text(section.content)
     section = replace(section, content=sealed.text)
     return replace(candidate, section=section, remarks=sealed.changes)
-
-
-def _is_in_system(section: PromptSection) -> bool:
-    return section.placement == "system" and section.origin in _WITH_AUTHORITY
-
-
-def _refuse_unknown(names: Iterable[str], *, known: Collection[str]) -> None:
-    for name in names:
-        if name not in known:
-            raise UnknownOptionError(name, kind="prompt section", known=known)
-
-
-def _refuse_malformed(section: PromptSection) -> None:
-    has_texts = {type(section.name), type(section.content)} == {str}
-    if not has_texts or not section.name.strip():
-        raise ConfigurationError(
-            f"A section needs a name and text; got {shown(section)}.",
-            remedy="Give both as strings; a content that is empty leaves the section out.",
-        )
-    if section.placement not in get_args(Placement):
-        raise UnknownOptionError(section.placement, kind="placement", known=get_args(Placement))
-    if section.origin not in get_args(Origin):
-        raise UnknownOptionError(section.origin, kind="origin", known=get_args(Origin))
-
-
-def _refuse_shared_names(sections: Iterable[PromptSection]) -> None:
-    taken = {*PRIORITIES, CLOCK}
-    for section in sections:
-        if section.name in taken:
-            raise ConfigurationError(
-                f"The name {section.name!r} belongs to another section of the prompt.",
-                remedy="Give the section a name of its own: settings and reports go by it.",
-            )
-        taken.add(section.name)
-
-
-def _refuse_required_without_authority(sections: Iterable[PromptSection]) -> None:
-    for section in sections:
-        if section.is_required and section.placement == "system" and not _is_in_system(section):
-            raise ConfigurationError(
-                f"The section {section.name!r} comes from {section.origin!r} and is required in the "
-                "system prompt, where only the developer's own text has a place.",
-                remedy="Give it placement='note', or is_required=False to have it placed so.",
-            )
 
 
 def join_sections(sections: Iterable[PromptSection]) -> SystemPrompt:

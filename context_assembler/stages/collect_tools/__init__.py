@@ -5,6 +5,7 @@ A source tells its kind, and with it its precedence, by an attribute `kind`, wha
 
 import asyncio
 from collections.abc import Iterable, Sequence
+from typing import cast
 
 from context_assembler.errors import AssemblyError
 from context_assembler.ports import ToolSource, is_offered
@@ -19,6 +20,7 @@ from context_assembler.stages.collect_tools.tool_memo import ToolMemo
 from context_assembler.stages.collect_tools.tool_sieve import ToolSieve
 from context_assembler.sync import is_being_cancelled
 from context_assembler.values.foreign_errors import said_by
+from context_assembler.values.given import check_method, check_type, listed
 from context_assembler.values.options import AssembleOptions
 from context_assembler.values.tools import ToolSpec
 
@@ -46,9 +48,13 @@ class ToolCollector:
         on_conflict: ConflictPolicy = "rename",
         timeout_seconds: float = 30.0,
     ) -> None:
-        self._sources = tuple(sources)
-        self._include = tuple(include)
-        self._exclude = tuple(exclude)
+        self._sources = _listed("sources", sources)
+        self._include = listed(
+            "include", include, str, such_as="globs over names, such as ['fs_*']"
+        )
+        self._exclude = listed(
+            "exclude", exclude, str, such_as="globs over names, such as ['fs_*']"
+        )
         self._on_conflict: ConflictPolicy = on_conflict
         self._timeout_seconds = timeout_seconds
         self._memo = ToolMemo()
@@ -91,8 +97,9 @@ class ToolCollector:
         skills: Iterable[ToolSource] = (),
     ) -> OfferedTools:
         """Return what all sources offer, before it is merged; the arguments are those of `collect`."""
-        asked = [(source, "additional") for source in additional]
-        asked += [(source, "") for source in (*self._sources, *skills)]
+        check_type("options", options, AssembleOptions, type(None), such_as="AssembleOptions(…)")
+        asked = [(source, "additional") for source in _listed("additional", additional)]
+        asked += [(source, "") for source in (*self._sources, *_listed("skills", skills))]
         answers = await asyncio.gather(*(self._ask(source, kind=kind) for source, kind in asked))
         sieve = ToolSieve(
             options=options or AssembleOptions(), include=self._include, exclude=self._exclude
@@ -131,6 +138,13 @@ class ToolCollector:
         return SourceAnswer(
             kind=kind, own_kind=own_kind, source=name, has_failed=True, warnings=(lost,)
         )
+
+
+def _listed(name: str, given: Iterable[ToolSource]) -> tuple[ToolSource, ...]:
+    sources = listed(name, given, object, such_as="[FunctionTools(…), …]")
+    for source in sources:
+        check_method(f"each of {name}", source, "list_tools", such_as="sources of tools")
+    return cast("tuple[ToolSource, ...]", sources)
 
 
 def _is_constant(source: ToolSource) -> bool:

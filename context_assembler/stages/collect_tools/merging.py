@@ -19,6 +19,7 @@ from context_assembler.stages.collect_tools.learnt_names import (
 )
 from context_assembler.stages.collect_tools.tool_memo import ToolOffer
 from context_assembler.stages.collect_tools.tool_sieve import ToolSieve
+from context_assembler.values.given import listed
 from context_assembler.values.report import Decision, ReportEntry
 from context_assembler.values.tool_forms import form_of
 from context_assembler.values.tools import ToolSpec
@@ -103,7 +104,7 @@ class OfferedTools:
         Raises:
             ToolConflictError: Two tools differ under one name, and `on_conflict` is `error`.
         """
-        known = tuple(learnt)
+        known = listed("learnt", learnt, ToolSpec, such_as="[ToolSpec(…), …]")
         collected = self._merge(known)
         there = {tool.name for tool in collected.tools}
         left = [tool for tool in known if tool.name in there]

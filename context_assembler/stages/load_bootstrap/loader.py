@@ -15,7 +15,12 @@ from typing import Final, TypeAlias
 
 from cachetools import TTLCache
 
-from context_assembler.errors import InvalidParameterError, UnsafePathError
+from context_assembler.stages.load_bootstrap.arguments import (
+    check_agent_id,
+    check_clocks,
+    checked_folder,
+    checked_names,
+)
 from context_assembler.stages.load_bootstrap.bootstrap_text import mask_file
 from context_assembler.stages.load_bootstrap.capping import FileCaps, cap_files
 from context_assembler.stages.load_bootstrap.cut_text import CountText
@@ -23,6 +28,7 @@ from context_assembler.stages.load_bootstrap.file_opening import Identity, ident
 from context_assembler.stages.load_bootstrap.file_reading import FileReading
 from context_assembler.stages.load_bootstrap.file_text import with_text
 from context_assembler.stages.load_bootstrap.linting import Lint, lint_files
+from context_assembler.values.given import check_callable
 from context_assembler.values.parts import Json
 from context_assembler.values.prompt import BootstrapFile
 
@@ -31,7 +37,6 @@ STANDARD_NAMES: Final[Mapping[str, tuple[str, ...]]] = {
     "soul": ("SOUL.md",),
     "context": ("CONTEXT.md",),
 }
-_MAX_AGENT_ID_CHARS: Final = 100
 # A file that changed this recently may change again without its time stamps telling.
 _UNSETTLED_NS: Final = 2_000_000_000
 
@@ -73,9 +78,10 @@ class BootstrapLoader:
         clock: Callable[[], float] = time.monotonic,
         now_ns: Callable[[], int] = time.time_ns,
     ) -> None:
-        self.folder = _checked(folder)
-        self._root = None if root is None else Path(root)
-        self._names = {**STANDARD_NAMES, "agent": tuple(agent_names)}
+        check_clocks(ttl_seconds=ttl_seconds, clock=clock, now_ns=now_ns)
+        self.folder = checked_folder(folder)
+        self._root = None if root is None else checked_folder(root, name="root")
+        self._names = {**STANDARD_NAMES, "agent": checked_names(agent_names)}
         self._searches_upward = searches_upward
         self._caps = FileCaps(max_file_tokens=max_file_tokens, max_total_tokens=max_total_tokens)
         self._masks_secrets = masks_secrets
@@ -98,7 +104,9 @@ class BootstrapLoader:
             InvalidParameterError: The agent id is no text.
         """
         if agent_id is not None:
-            _check_agent_id(agent_id, folder=self.folder)
+            check_agent_id(agent_id, folder=self.folder)
+        if count_text is not None:
+            check_callable("count_text", count_text, such_as="TokenCounter(…).count_text, or None")
         with self._lock:
             kept = self._kept.get((agent_id, count_text))
         if kept is not None and await asyncio.to_thread(self._is_current, kept):
@@ -125,7 +133,8 @@ class BootstrapLoader:
             UnsafePathError: The agent id is no plain name.
         """
         if agent_id is not None:
-            _check_agent_id(agent_id, folder=self.folder)
+            check_agent_id(agent_id, folder=self.folder)
+        check_callable("count_text", count_text, such_as="TokenCounter(…).count_text")
         return await asyncio.to_thread(self._lint, agent_id, count_text, variables or {})
 
     def invalidate(self) -> None:
@@ -202,32 +211,6 @@ class BootstrapLoader:
         file = reading.read_section("agent", parent, self._names["agent"])
         if file.state != "missing":
             yield file
-
-
-def _checked(folder: str | Path) -> Path:
-    try:
-        is_possible = not isinstance(folder, bytes) and b"\0" not in os.fsencode(folder)
-    except (TypeError, ValueError):  # no path, or half a character
-        is_possible = False
-    if is_possible:
-        return Path(folder)
-    raise InvalidParameterError(
-        "the bootstrap folder",
-        folder,
-        rule="must be a path",
-        remedy="Name a folder that can exist.",
-    )
-
-
-def _check_agent_id(agent_id: object, *, folder: Path) -> None:
-    if not isinstance(agent_id, str):
-        raise InvalidParameterError(
-            "agent_id", agent_id, rule="must be text", remedy="Pass the agent's name as a string."
-        )
-    is_plain = all(char.isalnum() or char in "._-" for char in agent_id)
-    if is_plain and 0 < len(agent_id) <= _MAX_AGENT_ID_CHARS and not agent_id.startswith("."):
-        return
-    raise UnsafePathError(agent_id, root=str(folder), what="The agent id")
 
 
 def _with_agent(names: Sequence[str], agent_id: str | None) -> list[str]:

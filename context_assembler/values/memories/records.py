@@ -179,9 +179,7 @@ class MemoryFilters:
 
     def __post_init__(self) -> None:
         for name in _LISTS:
-            given = getattr(self, name)
-            if given:
-                _check_names(name, given)
+            _check_names(name, getattr(self, name))
         for kind in self.kinds:
             check_kind(kind)
         check_moment("since", self.since)
