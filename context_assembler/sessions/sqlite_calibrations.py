@@ -19,9 +19,12 @@ _SELECT = """
 
 def find_calibrations(connection: sqlite3.Connection) -> list[Calibration]:
     """Return all that is known, by provider, model and shape; nothing in a file of before."""
-    if not has_table(connection, "calibrations"):
+    try:
+        rows = connection.execute(f"{_SELECT} ORDER BY provider, model, shape")
+    except sqlite3.OperationalError:
+        if has_table(connection, "calibrations"):
+            raise
         return []
-    rows = connection.execute(f"{_SELECT} ORDER BY provider, model, shape")
     return [_calibration(row) for row in rows]
 
 

@@ -11,7 +11,8 @@ from context_assembler.values.codec import load_event, load_session
 from context_assembler.values.events import SessionEvent, SessionHead
 
 _FEW_ROWS: Final = 64
-_FEW_BYTES: Final = 256 * 1024
+_SHORT_BYTES: Final = 16 * 1024
+_ANY_BYTES: Final = 2**62
 _MARK: Final = re.compile(r"\b((?:last_)?mark)\b")
 
 _Parameters: TypeAlias = Sequence[str | int] | Mapping[str, str | int]
@@ -89,8 +90,13 @@ def read_events(
     return list(decode_rows(rows, session_id=session_id))
 
 
-def read_rows(connection: sqlite3.Connection, asked: Span) -> StoredRows:
+def read_rows(
+    connection: sqlite3.Connection, asked: Span, *, most_bytes: int = _ANY_BYTES
+) -> StoredRows:
     """Return the session's incarnation and the rows of its events, both of one moment.
+
+    Args:
+        most_bytes: Bodies above that are not read: `None` stands for each of them.
 
     Raises:
         UnknownSessionError: There is no such session.
@@ -99,11 +105,18 @@ def read_rows(connection: sqlite3.Connection, asked: Span) -> StoredRows:
     rows = _execute_with_marks(
         connection,
         """
-        SELECT incarnation, mark, seq, events.id, body FROM sessions, events
+        SELECT incarnation, mark, seq, events.id,
+            CASE WHEN length(body) <= :most_bytes THEN body END
+        FROM sessions, events
         WHERE sessions.id = :id AND session_id = :id AND seq > :after_seq AND seq <= :until_seq
         ORDER BY seq
         """,
-        {"id": asked.session_id, "after_seq": asked.after_seq, "until_seq": asked.until_seq},
+        {
+            "id": asked.session_id,
+            "after_seq": asked.after_seq,
+            "until_seq": asked.until_seq,
+            "most_bytes": most_bytes,
+        },
     ).fetchall()
     if not rows:
         return StoredRows(find_session(connection, asked.session_id).head.incarnation, ())
@@ -119,13 +132,9 @@ def read_few_rows(connection: sqlite3.Connection, asked: Span) -> StoredRows | N
     """Return what `read_rows` does where that takes microseconds; `None`: there may be much to read."""
     if asked.until_seq - asked.after_seq > _FEW_ROWS:
         return None
-    (size_bytes,) = connection.execute(  # told by the rows' heads: no body is read for it
-        "SELECT sum(length(body)) FROM events WHERE session_id = ? AND seq > ? AND seq <= ?",
-        asked,
-    ).fetchone()
-    if not size_bytes or size_bytes > _FEW_BYTES:
-        return None
-    return read_rows(connection, asked)
+    found = read_rows(connection, asked, most_bytes=_SHORT_BYTES)
+    is_whole = all(body is not None for _, _, body in found.rows)
+    return found if found.rows and is_whole else None
 
 
 def decode_rows(rows: Sequence[EventRow], *, session_id: str) -> tuple[SessionEvent, ...]:

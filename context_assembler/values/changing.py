@@ -11,9 +11,9 @@ def changed(value: Value, **changes: object) -> Value:
     For classes without slots. Nothing is checked or computed anew: all that the value holds is taken
     over as it is, so what one field says of another has to hold for the changes too.
     """
+    held = vars(value)
+    fields = held | changes
+    assert len(fields) == len(held), f"no fields: {changes.keys() - held.keys()}"
     other = object.__new__(type(value))
-    fields = vars(other)
-    fields.update(vars(value))
-    assert changes.keys() <= fields.keys(), f"no fields: {changes.keys() - fields.keys()}"
-    fields.update(changes)
+    object.__setattr__(other, "__dict__", fields)
     return other

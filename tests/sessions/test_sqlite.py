@@ -729,3 +729,23 @@ async def test_counts_go_with_their_session(tmp_path: Path) -> None:
 def test_a_path_that_no_file_can_have_is_refused_at_once() -> None:
     with pytest.raises(InvalidParameterError, match="holds a NUL"):
         SqliteStore("agent\0.db")
+
+
+@pytest.mark.parametrize(
+    "sizes",
+    [[1] * 3, [1] * 100, [1, 20_000, 1], [20_000] * 70, [16_000] * 64],
+    ids=["few", "many", "a long one", "many long ones", "as much as is read at once"],
+)
+async def test_what_is_read_at_a_glance_is_what_a_thread_reads(
+    tmp_path: Path, sizes: list[int]
+) -> None:
+    async with SqliteStore(tmp_path / "s.db") as store, SqliteStore(tmp_path / "s.db") as other:
+        await store.append("trip", [user_event("x" * size) for size in sizes])
+        waiting = await other.read_batch("trip")  # nothing was looked at yet
+        await store.head("trip")
+
+        for after_seq in (0, 1, len(sizes) - 1):
+            found = await store.read_batch("trip", after_seq=after_seq, until_seq=len(sizes))
+            assert found.events == waiting.events[after_seq:]
+            assert found.incarnation == waiting.incarnation
+            assert {found.first_mark, found.last_mark} == {waiting.last_mark}

@@ -132,6 +132,47 @@ def test_what_somebody_has_for_himself_is_not_waited_for(tmp_path: Path) -> None
     assert again is not None
 
 
+def _texts(connection: sqlite3.Connection) -> list[str]:
+    return [text for (text,) in connection.execute("SELECT text FROM said")]
+
+
+def test_what_was_written_is_read_at_once(glance: Glance, writer: sqlite3.Connection) -> None:
+    empty = glance.read(_texts)
+    writer.execute("INSERT INTO said VALUES ('here')")
+    writer.execute("BEGIN IMMEDIATE")
+    writer.execute("INSERT INTO said VALUES ('not yet')")
+    beside_a_writer = glance.read(_texts)
+    writer.execute("ROLLBACK")
+
+    assert empty == []
+    assert beside_a_writer == ["here"]
+
+
+def test_nothing_is_read_where_somebody_has_to_be_waited_for(glance: Glance, path: Path) -> None:
+    def read_within(connection: sqlite3.Connection) -> list[object]:
+        return [_texts(connection), glance.read(_texts), glance.mark()]
+
+    assert glance.read(read_within) == [[], None, None]
+    assert glance.read(_texts) == []
+
+    path.rename(path.with_suffix(".moved"))
+    assert glance.read(_texts) is None
+
+
+def test_what_sqlite_refuses_is_left_to_others_and_what_is_wrong_is_told(glance: Glance) -> None:
+    def look_for_nothing(connection: sqlite3.Connection) -> list[str]:
+        connection.execute("SELECT * FROM nowhere")
+        return []
+
+    def find_nobody(_: sqlite3.Connection) -> list[str]:
+        raise LookupError("nobody")
+
+    assert glance.read(look_for_nothing) is None
+    with pytest.raises(LookupError):
+        glance.read(find_nobody)
+    assert glance.read(_texts) == []
+
+
 def test_a_fork_looks_for_itself(glance: Glance) -> None:
     before = glance.mark()
     reading, writing = os.pipe()
