@@ -83,6 +83,10 @@ class KeptEvents:
         if not shared:
             return None
         last = events[shared - 1]
+        if shared == len(events) and last.seq < until_seq and kept.last_mark:
+            log = await self._follow(session_id, kept, until_seq=until_seq)
+            if log is not None:
+                return log
         found = await self._read(session_id, after_seq=last.seq - 1, until_seq=until_seq)
         if found.incarnation != kept.incarnation or found.events[:1] != (last,):
             return None
@@ -93,6 +97,15 @@ class KeptEvents:
         if len(found.events) == 1:
             return kept.log
         log = KeptLog(events=events.followed_by(found.events[1:]), derived=kept.log.derived)
+        return self._keep(session_id, found, log, size_bytes=kept.size_bytes)
+
+    async def _follow(self, session_id: str, kept: _Entry, *, until_seq: int) -> KeptLog | None:
+        """Return the log with what stands behind it; `None` where its end has not that very mark."""
+        events = kept.log.events
+        found = await self._read(session_id, after_seq=events[-1].seq, until_seq=until_seq)
+        if found.mark_before != kept.last_mark or found.incarnation != kept.incarnation:
+            return None
+        log = KeptLog(events=events.followed_by(found.events), derived=kept.log.derived)
         return self._keep(session_id, found, log, size_bytes=kept.size_bytes)
 
     async def _read(self, session_id: str, *, after_seq: int, until_seq: int) -> EventBatch:

@@ -149,6 +149,7 @@ class SqliteStore:
             stored_bytes=sum(len(body) for _, _, body in found.rows),
             first_mark=found.first_mark,
             last_mark=found.last_mark,
+            mark_before=found.mark_before,
         )
 
     async def head(self, session_id: str) -> SessionHead:

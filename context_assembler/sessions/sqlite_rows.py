@@ -22,12 +22,13 @@ EventRow: TypeAlias = tuple[int, str, bytes]  # number, id, what `dump_event` wr
 
 
 class StoredRows(NamedTuple):
-    """Rows of events, the incarnation of their session, and the marks of the first and the last."""
+    """Rows of events, the incarnation of their session, and marks: of the first, the last, and before."""
 
     incarnation: str
     rows: Sequence[EventRow]
     first_mark: str = ""
     last_mark: str = ""
+    mark_before: str = ""
 
 
 class Span(NamedTuple):
@@ -106,7 +107,8 @@ def read_rows(
         connection,
         """
         SELECT incarnation, mark, seq, events.id,
-            CASE WHEN length(body) <= :most_bytes THEN body END
+            CASE WHEN length(body) <= :most_bytes THEN body END,
+            (SELECT mark FROM events WHERE session_id = :id AND seq = :after_seq)
         FROM sessions, events
         WHERE sessions.id = :id AND session_id = :id AND seq > :after_seq AND seq <= :until_seq
         ORDER BY seq
@@ -122,9 +124,10 @@ def read_rows(
         return StoredRows(find_session(connection, asked.session_id).head.incarnation, ())
     return StoredRows(
         incarnation=rows[0][0],
-        rows=[(seq, event_id, body) for _, _, seq, event_id, body in rows],
+        rows=[(seq, event_id, body) for _, _, seq, event_id, body, _ in rows],
         first_mark=rows[0][1],
         last_mark=rows[-1][1],
+        mark_before=rows[0][5] or "",
     )
 
 

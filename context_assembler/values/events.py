@@ -228,7 +228,8 @@ class EventBatch:
 
     `incarnation` is that of the session they belong to; `stored_bytes` is what they take beside what
     the store holds in memory anyway; `first_mark` and `last_mark` are those of the first and the last
-    of them, as in `SessionHead`.
+    of them, as in `SessionHead`, and `mark_before` that of the event that they were asked behind: where
+    it is known, they are behind that very event.
     """
 
     events: tuple[SessionEvent, ...]
@@ -236,6 +237,7 @@ class EventBatch:
     stored_bytes: int = 0
     first_mark: str = ""
     last_mark: str = ""
+    mark_before: str = ""
 
 
 Content: TypeAlias = str | Part | Sequence[Part]

@@ -139,6 +139,7 @@ async def test_events_of_one_append_share_a_mark_that_no_other_append_has(
         assert isinstance(branching.mine, BatchStore)
         batch = await branching.mine.read_batch("s", after_seq=seq - 1, until_seq=seq)
         assert batch.first_mark == batch.last_mark
+        assert batch.mark_before == (marks[-1] if marks else "")
         marks.append(batch.first_mark)
 
     assert marks[1] == marks[2] != marks[0]
