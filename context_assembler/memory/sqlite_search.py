@@ -4,13 +4,13 @@ import sqlite3
 from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from json import dumps
 from typing import Final
 
 from context_assembler.errors import UnknownMemoryError
 from context_assembler.memory.sqlite_match import TermCounts, match_expression, meets_filters
 from context_assembler.memory.sqlite_rows import (
     COLUMNS,
-    Row,
     RowReader,
     conditions_of,
     find_rows,
@@ -120,15 +120,15 @@ def find_neighbours(
 ) -> dict[str, tuple[MemoryRecord, ...]]:
     """Return by id what stands around each of the records, in order, themselves left out."""
     with _one_moment(connection):
-        rows_by_id = {
-            row[1]: _rows_beside(connection, row[0], before=before, after=after)
-            for row in find_rows(connection, "id", memory_ids)
-        }
+        keys_by_id = _keys_beside(connection, memory_ids, before=before, after=after)
+        wanted = {key for keys in keys_by_id.values() for key in keys}
+        rows = list(find_rows(connection, "key", sorted(wanted)))
         reader = RowReader(connection)
+    record_by_key = {row[0]: reader.read(row) for row in rows}
     return {
-        memory_id: tuple(map(reader.read, rows_by_id[memory_id]))
+        memory_id: tuple(record_by_key[key] for key in keys_by_id[memory_id])
         for memory_id in memory_ids
-        if memory_id in rows_by_id
+        if memory_id in keys_by_id
     }
 
 
@@ -259,18 +259,24 @@ def _best(
     return sorted(keys, key=rank)
 
 
-def _rows_beside(connection: sqlite3.Connection, key: int, *, before: int, after: int) -> list[Row]:
-    select = (
-        f"SELECT {COLUMNS} FROM memory_records r JOIN memory_records o "  # noqa: S608 – our own words
-        "ON o.line = r.line AND o.kind = r.kind WHERE o.key = ?"
+def _keys_beside(
+    connection: sqlite3.Connection, memory_ids: Sequence[str], *, before: int, after: int
+) -> dict[str, list[int]]:
+    """Return by id, of those that are there, the keys of what stands around, in order."""
+    sides = ", ".join(
+        f"(SELECT group_concat(key) FROM (SELECT n.key FROM memory_records n "  # noqa: S608 – our own words
+        f"WHERE n.line = r.line AND n.kind = r.kind AND n.key {side} LIMIT ?))"
+        for side in ("< r.key ORDER BY n.key DESC", "> r.key ORDER BY n.key")
     )
-    earlier = connection.execute(
-        f"{select} AND r.key < o.key ORDER BY r.key DESC LIMIT ?", (key, before)
-    ).fetchall()
-    later = connection.execute(
-        f"{select} AND r.key > o.key ORDER BY r.key LIMIT ?", (key, after)
-    ).fetchall()
-    return [*reversed(earlier), *later]
+    rows = connection.execute(
+        f"SELECT r.id, {sides} FROM memory_records r "  # noqa: S608 – our own words
+        "WHERE r.id IN (SELECT value FROM json_each(?))",
+        (before, after, dumps(memory_ids)),
+    )
+    return {
+        memory_id: sorted(int(key) for side in around if side for key in side.split(","))
+        for memory_id, *around in rows
+    }
 
 
 @contextmanager

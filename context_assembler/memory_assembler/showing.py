@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, fields, replace
+from functools import lru_cache
 from typing import Any, Final
 
 from context_assembler.errors import MissingExtraError
@@ -18,6 +19,8 @@ from context_assembler.values.texts.secret_signs import may_hold_secret
 WITHHELD_TEXT: Final = "[left out: it may hold a secret]"
 _LEAST_CHARS: Final = 20_000
 _SLACK_CHARS: Final = 4_000  # read behind the end, so that no secret is cut in two
+_REMEMBERED_TEXTS: Final = 8_192
+_REMEMBERED_CHARS: Final = 2_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -121,8 +124,16 @@ def _notes(reasons: Sequence[str]) -> dict[str, str]:
 
 
 def _masked(text: str) -> str:
+    if len(text) <= _REMEMBERED_CHARS and _is_harmless(text):
+        return text
     text = clean_text(text)
     return mask_secrets(text).text if may_hold_secret(text) else text
+
+
+@lru_cache(_REMEMBERED_TEXTS)  # one recall finds much of what the one before it found
+def _is_harmless(text: str) -> bool:
+    """Whether the text can be shown as it is."""
+    return clean_text(text) == text and not may_hold_secret(text)
 
 
 def _show_fields(metadata: Metadata, show: Callable[[str], str]) -> Metadata:

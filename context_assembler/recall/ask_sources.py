@@ -212,7 +212,11 @@ async def _search_related(
     answered = await ask.source.search(" ".join(closest), limit=ask.limit, filters=filters)
     found = progress.keep(sieve_hits(answered, limit=ask.limit))
     known = {hit.record.id for hit in hits}
-    return tuple(replace(hit, bm25=0.0) for hit in found if hit.record.id not in known)
+    return tuple(
+        MemoryHit(record=hit.record, order=hit.order, bm25=0.0, similarity=hit.similarity)
+        for hit in found
+        if hit.record.id not in known
+    )
 
 
 async def _ask_neighbours(source: _Neighbourhood, progress: _Progress) -> None:

@@ -42,7 +42,9 @@ def dedupe(candidates: Sequence[Candidate], *, near_duplicate: float) -> Dedupli
 
 def normal(text: str) -> str:
     """Return the text without what makes no difference: case, width, white space."""
-    return " ".join(unicodedata.normalize("NFKC", text).casefold().split())
+    if not text.isascii():
+        text = unicodedata.normalize("NFKC", text)
+    return " ".join(text.casefold().split())
 
 
 def _same_records(ranked: Sequence[Candidate]) -> dict[int, tuple[int, str]]:

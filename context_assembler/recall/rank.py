@@ -1,7 +1,6 @@
 """The step that settles each candidate's score: relevance, recency and importance by weights."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from datetime import datetime
 from functools import partial
 from math import isfinite
@@ -29,7 +28,7 @@ def rank_candidates(
         InvalidParameterError: The caller's own function returned no finite number.
     """
     score = _scoring(settings, has_query=has_query, now=now)
-    scored = [replace(candidate, score=score(candidate)) for candidate in candidates]
+    scored = [_with_score(candidate, score(candidate)) for candidate in candidates]
     return sorted(scored, key=lambda candidate: candidate.rank)
 
 
@@ -46,6 +45,20 @@ def query_weights(settings: RecallSettings) -> RecallWeights:
         relevance=given.relevance / rest * (1 - recency),
         recency=recency,
         importance=given.importance / rest * (1 - recency),
+    )
+
+
+def _with_score(candidate: Candidate, score: float) -> Candidate:
+    """Return the candidate with that score; `replace` takes several times as long."""
+    return Candidate(
+        record=candidate.record,
+        source=candidate.source,
+        order=candidate.order,
+        score=score,
+        scores=candidate.scores,
+        found_in=candidate.found_in,
+        reason=candidate.reason,
+        is_beginning=candidate.is_beginning,
     )
 
 

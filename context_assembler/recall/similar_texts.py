@@ -19,6 +19,7 @@ _STEP: Final = 2  # places from one band to the next
 _MOST_IN_BAND: Final = 64  # of more texts that share a band, each is paired with so many
 _PAIRS_AT_ONCE: Final = 20_000
 _LEAST_SHARE: Final = 0.05
+_NO_KEY: Final = 0xFFFF_FFFF_FFFF_FFFF
 
 _MOST_KNOWN: Final = 4_096  # signatures of a kilobyte each
 _KNOWN: Final[dict[str, Any]] = {}
@@ -83,7 +84,7 @@ def _pairs_that_look_alike(texts: Sequence[str], *, least: float) -> Iterator[tu
 def signed_pairs(numpy: Any, texts: Sequence[str], *, least: float) -> Iterator[tuple[int, int]]:
     """Yield the pairs whose signatures have a band in common and are not too different."""
     signatures = _signatures_of(numpy, texts)
-    lefts, rights = _pairs_in_bands(numpy, signatures)
+    lefts, rights = _of_like_sizes(numpy, texts, *_pairs_in_bands(numpy, signatures), least=least)
     bound = _least_share(least)
     for start in range(0, len(lefts), _PAIRS_AT_ONCE):
         left, right = (side[start : start + _PAIRS_AT_ONCE] for side in (lefts, rights))
@@ -115,6 +116,17 @@ def _least_share(least: float) -> float:
     return max(unchanged / (2 - unchanged) / 2, _LEAST_SHARE)
 
 
+def _of_like_sizes(
+    numpy: Any, texts: Sequence[str], lefts: Any, rights: Any, *, least: float
+) -> tuple[Any, Any]:
+    """Return those of the pairs in which the longer text may say all of the shorter one."""
+    sizes = numpy.array([len(text) for text in texts], dtype=numpy.int64)
+    left_sizes, right_sizes = sizes[lefts], sizes[rights]
+    shorter = numpy.minimum(left_sizes, right_sizes)
+    chosen = 2 * shorter >= least * (left_sizes + right_sizes)
+    return lefts[chosen], rights[chosen]
+
+
 def _pairs_in_bands(numpy: Any, signatures: Any) -> tuple[Any, Any]:
     """Return the places of the texts that share a band: two arrays, each pair once."""
     count = len(signatures)
@@ -122,20 +134,29 @@ def _pairs_in_bands(numpy: Any, signatures: Any) -> tuple[Any, Any]:
     place_bits = numpy.uint64(count.bit_length())
     place_mask = (numpy.uint64(1) << place_bits) - numpy.uint64(1)
     # A place in the low bits of its key: sorting numbers is much faster than finding their order.
-    marked = (keys & ~place_mask) | numpy.arange(count, dtype=numpy.uint64)[:, None]
-    found = [numpy.zeros(0, dtype=numpy.int64)]
-    for row, chosen in zip(marked.T, says_enough.T, strict=True):
-        ordered = numpy.sort(row[chosen])
-        places = (ordered & place_mask).astype(numpy.int64)
-        for left, right in _equal_neighbours(numpy, ordered >> place_bits):
-            found.append(places[left] * count + places[right])
-    pairs = numpy.unique(numpy.concatenate(found))
+    # What says too little stands at the end of its band, and what follows is another one's.
+    marked = numpy.full((keys.shape[1], count + 1), _NO_KEY, dtype=numpy.uint64)
+    rows = (keys & ~place_mask) | numpy.arange(count, dtype=numpy.uint64)[:, None]
+    numpy.copyto(marked[:, :count], rows.T, where=says_enough.T)
+    marked.sort(axis=1)
+    ordered = marked.reshape(-1)
+    ends = numpy.uint64(_NO_KEY) >> place_bits
+    places = (ordered & place_mask).astype(numpy.int64)
+    found = [
+        places[left] * count + places[right]
+        for left, right in _equal_neighbours(numpy, ordered >> place_bits, ends=ends)
+    ]
+    pairs = numpy.unique(numpy.concatenate([numpy.zeros(0, dtype=numpy.int64), *found]))
     return pairs // count, pairs % count
 
 
-def _equal_neighbours(numpy: Any, keys: Any) -> Iterator[tuple[Any, Any]]:
-    """Yield the positions of equal keys in a sorted row: next to each other, then further apart."""
-    left = numpy.flatnonzero(keys[1:] == keys[:-1])
+def _equal_neighbours(numpy: Any, keys: Any, *, ends: Any) -> Iterator[tuple[Any, Any]]:
+    """Yield the positions of equal keys in sorted rows: next to each other, then further apart.
+
+    Args:
+        ends: What stands at the end of each row, and is no key.
+    """
+    left = numpy.flatnonzero((keys[1:] == keys[:-1]) & (keys[1:] != ends))
     for distance in range(1, _MOST_IN_BAND + 1):
         if not len(left):
             return
@@ -143,7 +164,8 @@ def _equal_neighbours(numpy: Any, keys: Any) -> Iterator[tuple[Any, Any]]:
         left = left[left + distance + 1 < len(keys)]
         left = left[keys[left] == keys[left + distance + 1]]
     right = numpy.unique(left + _MOST_IN_BAND + 1)  # each of a crowd with its first
-    yield numpy.searchsorted(keys, keys[right]), right
+    firsts = numpy.flatnonzero(numpy.concatenate([[True], keys[1:] != keys[:-1]]))
+    yield firsts[numpy.searchsorted(firsts, right, side="right") - 1], right
 
 
 def _pairs_of_like_sizes(texts: Sequence[str], *, least: float) -> Iterator[tuple[int, int]]:

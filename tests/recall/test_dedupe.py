@@ -5,7 +5,9 @@ import itertools
 import random
 import string
 from collections.abc import Sequence
+from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
@@ -16,11 +18,13 @@ from context_assembler.recall.similar_texts import (
     MAX_EXACT,
     find_twins,
     sampled_pairs,
+    signed_pairs,
     similar_pairs,
 )
 from context_assembler.values.memories.metadata import CodeMetadata
 from context_assembler.values.recall import Candidate
 from context_assembler.values.texts.likeness import alike_pairs, load_likeness, plain_likeness
+from context_assembler.values.texts.text_signatures import band_keys, shares_in_common, sign_texts
 from tests.recall.building import candidate, record
 
 TEXT = "The deployment runs every Friday at noon, after the nightly tests have passed."
@@ -294,3 +298,49 @@ def test_a_crowd_is_compared_with_its_first_alone() -> None:
 
     assert set(twins.values()) == {0}
     assert len(asked) == len(twins) == MAX_EXACT - 1
+
+
+WORDS = ["ferry", "harbour", "noon", "storm", "boat", "梨子", "a"]
+LEAST_SHARE = 0.2001
+BRIEF = st.lists(st.sampled_from(WORDS), max_size=6).map(" ".join)
+
+
+@settings(max_examples=30)
+@given(
+    given_texts=st.lists(st.one_of(BRIEF, st.just(TEXT)), min_size=2, max_size=90),
+    most=st.sampled_from([1, 3, 64]),
+)
+def test_the_pairs_that_are_compared_share_a_band(given_texts: list[str], most: int) -> None:
+    signatures = sign_texts(np, given_texts)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(similar_texts, "_MOST_IN_BAND", most)
+        patch.setattr(similar_texts, "_LEAST_SHARE", LEAST_SHARE)
+
+        found = set(signed_pairs(np, given_texts, least=0.75))
+
+    assert found == {
+        (left, right)
+        for left, right in pairs_in_bands(signatures, most=most)
+        if may_be_alike(given_texts[left], given_texts[right])
+        and shares_in_common(np, signatures[[left]], signatures[[right]])[0] >= LEAST_SHARE
+    }
+
+
+def pairs_in_bands(signatures: Any, *, most: int) -> set[tuple[int, int]]:
+    """Return which share a band: in a crowd each with the first, and with some behind it."""
+    pairs: set[tuple[int, int]] = set()
+    keys, says_enough = band_keys(np, signatures, step=2)
+    for band in range(keys.shape[1]):
+        places_by_key: dict[int, list[int]] = {}
+        for place in np.flatnonzero(says_enough[:, band]).tolist():
+            places_by_key.setdefault(int(keys[place, band]), []).append(place)
+        for places in places_by_key.values():
+            for at, right in enumerate(places):
+                pairs.update((left, right) for left in {*places[max(at - most, 0) : at]})
+                if at > most:
+                    pairs.add((places[0], right))
+    return pairs
+
+
+def may_be_alike(left: str, right: str) -> bool:
+    return 2 * min(len(left), len(right)) >= 0.75 * (len(left) + len(right))
