@@ -1,7 +1,7 @@
 """Where settings are read from besides code: the environment and TOML files."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, Final
 
@@ -36,7 +36,10 @@ class Environment(EnvSettingsSource):
         return super().decode_complex_value(field_name, field, value)
 
     def __call__(self) -> dict[str, Any]:
-        self._refuse_misspelt()
+        own = [variable for variable in self.env_vars if variable.upper().startswith(ENV_PREFIX)]
+        if not own:
+            return {}  # without looking for every setting there is
+        self._refuse_misspelt(own)
         found = super().__call__()
         if is_object(defaults := found.get("defaults")):
             found["defaults"] = _from_text(defaults)
@@ -47,11 +50,9 @@ class Environment(EnvSettingsSource):
             }
         return found
 
-    def _refuse_misspelt(self) -> None:
+    def _refuse_misspelt(self, variables: Iterable[str]) -> None:
         known = list(self.settings_cls.model_fields)
-        for variable in self.env_vars:
-            if not variable.upper().startswith(ENV_PREFIX):
-                continue
+        for variable in variables:
             name = variable[len(ENV_PREFIX) :].lower().split("__")[0]
             if is_misspelt(name, known):
                 raise UnknownOptionError(name, kind=f"setting in {variable.upper()}", known=known)
