@@ -5,7 +5,7 @@ A source tells its kind, and with it its precedence, by an attribute `kind`, wha
 
 import asyncio
 from collections.abc import Iterable, Sequence
-from typing import cast
+from typing import Final, cast
 
 from context_assembler.errors import AssemblyError
 from context_assembler.ports import ToolSource, is_offered
@@ -16,7 +16,7 @@ from context_assembler.stages.collect_tools.merging import (
     OfferedTools,
     SourceAnswer,
 )
-from context_assembler.stages.collect_tools.tool_memo import ToolMemo
+from context_assembler.stages.collect_tools.tool_memo import ToolMemo, ToolOffer
 from context_assembler.stages.collect_tools.tool_sieve import ToolSieve
 from context_assembler.sync import is_being_cancelled
 from context_assembler.values.foreign_errors import said_by
@@ -25,6 +25,9 @@ from context_assembler.values.options import AssembleOptions
 from context_assembler.values.tools import ToolSpec
 
 __all__ = ["PRECEDENCE", "CollectedTools", "ConflictPolicy", "OfferedTools", "ToolCollector"]
+
+
+_OFFERS: Final[dict[str, ToolOffer]] = {}  # of this process, by all that a spec says
 
 
 class ToolCollector:
@@ -57,7 +60,7 @@ class ToolCollector:
         )
         self._on_conflict: ConflictPolicy = on_conflict
         self._timeout_seconds = timeout_seconds
-        self._memo = ToolMemo()
+        self._memo = ToolMemo(by_text=_OFFERS)
         self._is_constant = all(map(_is_constant, self._sources))
 
     @property

@@ -24,19 +24,25 @@ class ToolOffer:
 
 
 class ToolMemo:
-    """Remembers each spec's canonical schema, since most sources list the same tools every time."""
+    """Remembers each spec's canonical schema, since most sources list the same tools every time.
 
-    def __init__(self, *, max_entries: int = 4096) -> None:
+    Args:
+        by_text: Where offers are kept by all that their specs say; memos may share it.
+    """
+
+    def __init__(
+        self, *, max_entries: int = 4096, by_text: dict[str, ToolOffer] | None = None
+    ) -> None:
         self._max_entries = max_entries
         self._by_id: dict[int, tuple[ToolSpec, ToolOffer]] = {}
-        self._by_text: dict[str, ToolOffer] = {}
+        self._by_text: dict[str, ToolOffer] = {} if by_text is None else by_text
 
     def offer_of(self, spec: ToolSpec) -> ToolOffer:
         """Return the offer; a spec that cannot be offered carries its problem."""
         known = self._by_id.get(id(spec))
         if known is not None and known[0] is spec:
             return known[1]
-        if len(self._by_id) >= self._max_entries:
+        if max(len(self._by_id), len(self._by_text)) >= self._max_entries:
             self._by_id.clear()
             self._by_text.clear()
         raw = repr(spec)
