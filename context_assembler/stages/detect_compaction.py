@@ -41,7 +41,7 @@ def read_history(messages: Sequence[Message], *, counter: TokenCounter) -> Histo
     exchanges = split_exchanges(messages)
     asked = next((m for m in reversed(messages) if m.is_from_user), None)
     finished = [message for exchange in exchanges[:-1] for message in exchange]
-    loose = [m for m in finished if m not in (summary, asked) and not m.is_pinned]
+    loose = [m for m in finished if m is not summary and m is not asked and not m.is_pinned]
     arrived = [m for m in messages if summary and (m.seq > summary.seq or m.seq == 0)]
     return HistoryFacts(
         messages=sum(m.kind not in ("note", "marker") for m in messages),

@@ -95,7 +95,8 @@ class Growing(Sequence[T_co]):
         return chain(islice(self._items, self._count), self._ending)
 
     def __reversed__(self) -> Iterator[T_co]:
-        return (self[at] for at in range(len(self) - 1, -1, -1))
+        backwards = map(self._items.__getitem__, range(self._count - 1, -1, -1))
+        return chain(reversed(self._ending), backwards)
 
     def __eq__(self, other: object) -> bool:
         if isinstance(other, Growing):

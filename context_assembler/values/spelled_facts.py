@@ -32,13 +32,13 @@ class Facts:
         if not messages:
             return self
         parts = [part for message in messages for part in message.parts]
-        called = {part.name for part in parts if isinstance(part, ToolCall)}
+        asked = [part for part in parts if isinstance(part, ToolCall | ToolResult)]
+        called = {part.name for part in asked if isinstance(part, ToolCall)}
         has_summary = any(message.kind == "summary" for message in messages)
         return Facts(
             called=self.called if called <= self.called else self.called | called,
             is_plain=self.is_plain and not has_summary and all(map(is_plain, parts)),
-            is_bare=self.is_bare
-            and not any(p.extras for p in parts if isinstance(p, ToolCall | ToolResult)),
+            is_bare=self.is_bare and not any(part.extras for part in asked),
             has_thoughts=self.has_thoughts or any(isinstance(part, Thinking) for part in parts),
         )
 
