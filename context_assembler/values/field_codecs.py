@@ -51,6 +51,8 @@ _KIND_BY_CLASS: Final[Mapping[type, str]] = {
     **EVENT_TYPES,
 }
 
+_TEXT_HINTS: Final = (str, str | None)
+
 _Value = TypeVar("_Value")
 
 
@@ -61,9 +63,10 @@ class _FieldCodec(NamedTuple):
 
 
 class _Reading(NamedTuple):
-    """How the fields of a class are read, and which of them have no default."""
+    """How the fields of a class are read, which of them are text, and which have no default."""
 
     decoders: Mapping[str, Decode]
+    texts: frozenset[str]
     required: tuple[str, ...]
 
 
@@ -90,11 +93,14 @@ def decode_fields(wanted: type[_Value], encoded: Json, *, tag: str | None = None
     Raises:
         FieldError: A field is missing, unknown, or of the wrong type.
     """
-    reading = _reading(_any(wanted))
+    decoders, texts, required = _reading(_any(wanted))
     found: dict[str, Any] = {}
     unknown: list[str] = []
     for name, held in checked_object(encoded).items():
-        decode = reading.decoders.get(name)
+        if type(held) is str and name in texts:  # most fields are, and need no call to be read
+            found[name] = held
+            continue
+        decode = decoders.get(name)
         if decode is None:
             unknown += [name] if name != tag else []
             continue
@@ -102,7 +108,7 @@ def decode_fields(wanted: type[_Value], encoded: Json, *, tag: str | None = None
             found[name] = decode(held)
         except FieldError as error:
             raise error.below(name) from None
-    for name in reading.required:
+    for name in required:
         if name not in found:
             raise FieldError(name, "missing")
     if unknown:
@@ -139,8 +145,10 @@ def _field_codecs(owner: Any) -> tuple[_FieldCodec, ...]:
 @cache
 def _reading(owner: Any) -> _Reading:
     codecs = _field_codecs(owner)
+    hints = get_type_hints(owner)
     return _Reading(
         decoders={name: codec.decode for name, _, codec in codecs},
+        texts=frozenset(name for name, _, _ in codecs if hints[name] in _TEXT_HINTS),
         required=tuple(name for name, default, _ in codecs if default is MISSING),
     )
 
