@@ -1,6 +1,6 @@
 """Frozen dataclasses as JSON objects, field by field, as their type hints say."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import MISSING, fields, is_dataclass
 from datetime import datetime
 from functools import cache
@@ -10,6 +10,7 @@ from typing import (
     Final,
     Literal,
     NamedTuple,
+    TypeAlias,
     TypeVar,
     Union,
     get_args,
@@ -24,7 +25,6 @@ from context_assembler.values.leaf_codecs import (
     OBJECT_CODEC,
     TIME_CODEC,
     Codec,
-    Decode,
     FieldError,
     checked_object,
     choice_codec,
@@ -62,12 +62,7 @@ class _FieldCodec(NamedTuple):
     codec: Codec
 
 
-class _Reading(NamedTuple):
-    """How the fields of a class are read, which of them are text, and which have no default."""
-
-    decoders: Mapping[str, Decode]
-    texts: frozenset[str]
-    required: tuple[str, ...]
+_Read: TypeAlias = Callable[[Json, str | None], Any]
 
 
 def encode_fields(value: Any, at: str = "") -> dict[str, Json]:
@@ -93,27 +88,8 @@ def decode_fields(wanted: type[_Value], encoded: Json, *, tag: str | None = None
     Raises:
         FieldError: A field is missing, unknown, or of the wrong type.
     """
-    decoders, texts, required = _reading(_any(wanted))
-    found: dict[str, Any] = {}
-    unknown: list[str] = []
-    for name, held in checked_object(encoded).items():
-        if type(held) is str and name in texts:  # most fields are, and need no call to be read
-            found[name] = held
-            continue
-        decode = decoders.get(name)
-        if decode is None:
-            unknown += [name] if name != tag else []
-            continue
-        try:
-            found[name] = decode(held)
-        except FieldError as error:
-            raise error.below(name) from None
-    for name in required:
-        if name not in found:
-            raise FieldError(name, "missing")
-    if unknown:
-        raise FieldError(min(unknown), "unknown field")
-    return wanted(**found)
+    value: _Value = _reader(_any(wanted))(encoded, tag)
+    return value
 
 
 def kind_of(value: Any) -> str | None:
@@ -143,14 +119,35 @@ def _field_codecs(owner: Any) -> tuple[_FieldCodec, ...]:
 
 
 @cache
-def _reading(owner: Any) -> _Reading:
+def _reader(owner: Any) -> _Read:
+    """Return what reads objects of a class; it may be given the name of an entry that is no field."""
     codecs = _field_codecs(owner)
+    decoder_of = {name: codec.decode for name, _, codec in codecs}.get
+    required = [name for name, default, _ in codecs if default is MISSING]
     hints = get_type_hints(owner)
-    return _Reading(
-        decoders={name: codec.decode for name, _, codec in codecs},
-        texts=frozenset(name for name, _, _ in codecs if hints[name] in _TEXT_HINTS),
-        required=tuple(name for name, default, _ in codecs if default is MISSING),
-    )
+    texts = frozenset(name for name, _, _ in codecs if hints[name] in _TEXT_HINTS)
+
+    def read(encoded: Json, tag: str | None) -> Any:
+        found: dict[str, Any] = {}
+        unknown: list[str] = []
+        for name, held in checked_object(encoded).items():
+            if type(held) is str and name in texts:  # most fields are, and need no call to be read
+                found[name] = held
+            elif (decode := decoder_of(name)) is not None:
+                try:
+                    found[name] = decode(held)
+                except FieldError as error:
+                    raise error.below(name) from None
+            elif name != tag:
+                unknown.append(name)
+        for name in required:
+            if name not in found:
+                raise FieldError(name, "missing")
+        if unknown:
+            raise FieldError(min(unknown), "unknown field")
+        return owner(**found)
+
+    return read
 
 
 def _codec_for(hint: Any) -> Codec:
@@ -194,7 +191,7 @@ def _object_codec(wanted: Any) -> Codec:
         return encode_fields(value, at)
 
     def decode(value: Json) -> Any:
-        return decode_fields(wanted, value)
+        return _reader(wanted)(value, None)
 
     return Codec(encode, decode)
 
@@ -214,7 +211,7 @@ def _tagged_codec(members: tuple[type, ...]) -> Codec:
         if not isinstance(kind, str) or kind not in class_by_kind:
             known = ", ".join(sorted(class_by_kind))
             raise FieldError("kind", f"unknown kind {shown(kind)}, known are {known}")
-        return decode_fields(class_by_kind[kind], value, tag="kind")
+        return _reader(class_by_kind[kind])(value, "kind")
 
     return Codec(encode, decode)
 
