@@ -95,7 +95,7 @@ async def test_a_context_is_recorded_and_spelled_without_a_bare_error(
     context = await assembler.assemble("s", model=MODEL, max_tokens=500)
 
     for call in (
-        call_of(assembler.record, "s", REPLY, context, without=["summary"]),
+        call_of(assembler.record, "s", REPLY, context),
         call_of(context.to_request, "anthropic"),
         call_of(context.check, "anthropic"),
         call_of(context.for_provider, "anthropic"),

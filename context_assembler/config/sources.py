@@ -40,7 +40,13 @@ class Environment(EnvSettingsSource):
         if not own:
             return {}  # without looking for every setting there is
         self._refuse_misspelt(own)
-        found = super().__call__()
+        try:
+            found = super().__call__()
+        except RecursionError:
+            raise ConfigurationError(
+                "A setting of the environment is nested too deeply.",
+                remedy=f"Correct the JSON in the variables that begin with {ENV_PREFIX}.",
+            ) from None
         if is_object(defaults := found.get("defaults")):
             found["defaults"] = _from_text(defaults)
         if is_object(agents := found.get("agents")):
@@ -68,7 +74,7 @@ def _from_text(options: Mapping[str, Json]) -> dict[str, Json]:
 def _json_or_text(value: str) -> Json:
     try:
         return json.loads(value)
-    except ValueError:
+    except (ValueError, RecursionError):
         return value
 
 
@@ -78,7 +84,8 @@ def file_sources(cls: type[BaseSettings], folder: Path) -> list[PydanticBaseSett
     for name, reader in readers.items():
         try:
             sources.append(reader(cls, folder / name))
-        except (OSError, ValueError) as error:  # TOML and text that is not UTF-8 are ValueErrors
+        # TOML and text that is not UTF-8 are ValueErrors.
+        except (OSError, ValueError, RecursionError) as error:
             raise ConfigurationError(
                 f"{folder / name} cannot be read: {error}.",
                 remedy="Correct that file: it must be TOML in UTF-8.",

@@ -3,7 +3,7 @@
 from collections.abc import Collection
 from typing import Literal
 
-from context_assembler.errors.base import AssemblyError, ConfigurationError, did_you_mean
+from context_assembler.errors.base import AssemblyError, ConfigurationError, brief, did_you_mean
 from context_assembler.errors.credentials import without_credentials
 from context_assembler.errors.stores import StoreError
 
@@ -14,8 +14,10 @@ class InvalidContextTypeError(ConfigurationError):
     def __init__(self, kind: object, *, known: Collection[str]) -> None:
         listed = ", ".join(known)
         super().__init__(
-            f"There is no context type {kind!r}; valid are {listed}.",
-            remedy=did_you_mean(str(kind), known, otherwise="Use one of these."),
+            f"There is no context type {brief(kind)}; valid are {listed}.",
+            remedy=did_you_mean(
+                kind if isinstance(kind, str) else "", known, otherwise="Use one of these."
+            ),
         )
         self.kind = kind
         self.known = tuple(known)

@@ -5,9 +5,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final, TypedDict
 
-from context_assembler.errors import RegistryError
+from context_assembler.errors import InvalidParameterError, RegistryError
 from context_assembler.limits.yaml_text import WHOLE_FILE, load_yaml
 from context_assembler.values.given import check_known, check_type, listed
+from context_assembler.values.json_bounds import MAX_JSON_DEPTH, nests_too_deeply
 from context_assembler.values.json_shapes import is_array, is_object
 from context_assembler.values.parts import Json, JsonObject
 
@@ -148,6 +149,13 @@ def row_from_fields(fields: ModelFields) -> dict[str, Json]:
         check_known(name, ModelFields.__annotations__, kind="field of a model")
     check_type("features", fields.get("features", {}), Mapping, such_as="such as {'tools': True}")
     check_type("row", fields.get("row", {}), Mapping, such_as="a row as in model_limits.yaml")
+    if nests_too_deeply(fields.get("row")):
+        raise InvalidParameterError(
+            "row",
+            fields.get("row"),
+            rule=f"must not be nested deeper than {MAX_JSON_DEPTH} levels",
+            remedy="Write it as in model_limits.yaml.",
+        )
     aliases = listed("aliases", fields.get("aliases", ()), str, such_as="a list of other ids")
     limits = {
         "window": fields.get("window_tokens"),

@@ -3,8 +3,10 @@
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
+from context_assembler.errors import ConfigurationError
 from context_assembler.on_demand import names_on_demand
 from context_assembler.ports import ToolSource
+from context_assembler.values.json_bounds import MAX_JSON_DEPTH
 from context_assembler.values.json_shapes import is_array
 from context_assembler.values.prompt import Skill
 
@@ -67,11 +69,16 @@ def open_skill_tools(skills: Iterable[Skill]) -> list[ToolSource]:
     return [ListedTools(one.tools, name=f"skill {one.name}", kind="skills") for one in bringing]
 
 
-def _flatten(given: Any) -> Iterable[Any]:
+def _flatten(given: Any, *, depth: int = 0) -> Iterable[Any]:
     if given is None:
         return
+    if depth > MAX_JSON_DEPTH:
+        raise ConfigurationError(
+            f"The lists of tools are nested deeper than {MAX_JSON_DEPTH} levels.",
+            remedy="Pass one list of all tools.",
+        )
     if is_array(given):
         for entry in given:
-            yield from _flatten(entry)
+            yield from _flatten(entry, depth=depth + 1)
     else:
         yield given

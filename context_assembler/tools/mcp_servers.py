@@ -9,7 +9,11 @@ from typing import Any, Final, TypeAlias, cast
 
 from context_assembler.errors import ConfigurationError, InvalidParameterError
 from context_assembler.values.given import check_path, check_type
-from context_assembler.values.json_bounds import load_bounded_json
+from context_assembler.values.json_bounds import (
+    MAX_JSON_DEPTH,
+    load_bounded_json,
+    nests_too_deeply,
+)
 from context_assembler.values.json_shapes import is_array, is_object
 from context_assembler.values.parts import Json, JsonObject
 
@@ -62,6 +66,11 @@ def read_mcp_servers(
         ConfigurationError: It has another shape, or a variable that is not set.
     """
     check_type("config", config, Mapping, such_as=f"a mapping like {_SHAPE}")
+    if nests_too_deeply(config):
+        raise ConfigurationError(
+            f"The MCP configuration is nested deeper than {MAX_JSON_DEPTH} levels.",
+            remedy=f"Write it like {_SHAPE}.",
+        )
     servers = next((config[key] for key in SERVERS_KEYS if is_object(config.get(key))), None)
     if servers is None:
         raise ConfigurationError(

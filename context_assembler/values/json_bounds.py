@@ -48,6 +48,17 @@ def broken_bound(value: Json, *, max_depth: int = MAX_JSON_DEPTH) -> str | None:
     return None
 
 
+def nests_too_deeply(value: object, *, max_depth: int = MAX_JSON_DEPTH) -> bool:
+    """Whether lists and objects lie within each other deeper than that; one that holds itself does."""
+    level: list[Json] = [value]
+    for _ in range(max_depth + 1):
+        holders = [held for held in level if is_object(held) or is_array(held)]
+        if not holders:
+            return False
+        level = [one for held in holders for one in (held.values() if is_object(held) else held)]
+    return True
+
+
 def load_bounded_json(text: str | bytes, *, max_depth: int = MAX_JSON_DEPTH) -> Json:
     """Return the value that the text spells.
 

@@ -8,6 +8,7 @@ from typing import Final, TypeAlias, get_args
 
 from context_assembler.errors import ConfigurationError, InvalidParameterError, UnknownOptionError
 from context_assembler.values.given import check_type
+from context_assembler.values.json_bounds import MAX_JSON_DEPTH, nests_too_deeply
 from context_assembler.values.json_shapes import is_array, is_object
 from context_assembler.values.options import (
     OPTION_NAMES,
@@ -212,6 +213,13 @@ def _texts(name: str, value: Json) -> tuple[str, ...]:
 
 
 def _tools(name: str, value: Json) -> tuple[Json, ...]:
+    if nests_too_deeply(value):
+        raise InvalidParameterError(
+            name,
+            value,
+            rule=f"must not be nested deeper than {MAX_JSON_DEPTH} levels",
+            remedy="Flatten the lists, or the schema of the tool.",
+        )
     if is_array(value):
         return tuple(value)
     if isinstance(value, str | bytes | int | float):

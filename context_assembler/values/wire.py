@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from math import isfinite
 from typing import Any, Final
 
-from context_assembler.errors import NotJsonError
+from context_assembler.errors import NotJsonError, ReplyError
 from context_assembler.values.json_bounds import load_bounded_json
 from context_assembler.values.json_shapes import is_array, is_object
 from context_assembler.values.parts import Json, JsonObject
@@ -63,21 +63,49 @@ def _plain(value: Json, spell: _Spelling) -> Json:
 
 def _plain_by_levels(value: Json, spell: _Spelling) -> Json:
     """Return what `_plain` does, slower, without calling itself."""
+    return with_leaves(
+        value, lambda held: _plain(held, spell), key=lambda key: spell.text(str(key))
+    )
+
+
+def with_leaves(
+    value: Any, change: Callable[[Any], Json], *, key: Callable[[Any], Any] = lambda key: key
+) -> Any:
+    """Return a deep copy of dicts and lists whose leaves are changed, however deep it is.
+
+    Args:
+        key: Changes the keys of objects.
+
+    Raises:
+        ValueError: One of them holds itself.
+    """
     root: list[Json] = [value]
-    waiting: list[Json] = [root]
+    waiting: list[tuple[Json, int]] = [(root, id(root))]
+    around: set[int] = set()  # what those that wait next lie in
     while waiting:
-        copied = waiting.pop()
+        copied, original = waiting.pop()
+        if copied is None:
+            around.discard(original)
+            continue
+        around.add(original)
+        waiting.append((None, original))
         for place in _places(copied):
             held = copied[place]
-            if is_object(held):
-                copied[place] = {spell.text(str(key)): inner for key, inner in held.items()}
-                waiting.append(copied[place])
-            elif is_array(held):
-                copied[place] = list(held)
-                waiting.append(copied[place])
-            else:
-                copied[place] = _plain(held, spell)
+            if not is_object(held) and not is_array(held):
+                copied[place] = change(held)
+                continue
+            if id(held) in around:
+                raise ValueError("a list or an object holds itself")
+            copied[place] = _opened(held, key)
+            waiting.append((copied[place], id(held)))
     return root[0]
+
+
+def _opened(container: Json, key: Callable[[Any], Any]) -> Json:
+    """Return a new dict or list of what lies in one, as it lies there."""
+    if is_object(container):
+        return {key(name): inner for name, inner in container.items()}
+    return list(container)
 
 
 def _places(container: Json) -> Iterable[Json]:
@@ -122,12 +150,18 @@ def object_of(value: Any) -> dict[str, Json] | None:
     Its text is verbatim, since parts of it may be signed; what has to be cleaned is when it is
     sent, and reported then. Fields that the server did not send are left out, so that blocks can
     go back as they came. Older SDKs, on pydantic 1, have models with `dict` alone.
+
+    Raises:
+        ReplyError: A model is nested too deeply to be dumped, or something holds itself.
     """
-    if callable(dump := getattr(value, "model_dump", None)):
-        value = dump(mode="json", by_alias=True, exclude_unset=True, warnings=False)
-    elif not is_object(value) and callable(dump := getattr(value, "dict", None)):
-        value = dump(by_alias=True, exclude_unset=True)
-    return as_object(_copy(value, _VERBATIM)) if is_object(value) else None
+    try:
+        if callable(dump := getattr(value, "model_dump", None)):
+            value = dump(mode="json", by_alias=True, exclude_unset=True, warnings=False)
+        elif not is_object(value) and callable(dump := getattr(value, "dict", None)):
+            value = dump(by_alias=True, exclude_unset=True)
+        return as_object(_copy(value, _VERBATIM)) if is_object(value) else None
+    except (ValueError, RecursionError) as error:
+        raise ReplyError(value, reason=f"it is no plain tree of values: {error}") from error
 
 
 def count_of(value: Json) -> int:

@@ -19,7 +19,7 @@ from context_assembler.values.native.gemini_parts import PROVIDER, read_part
 from context_assembler.values.parts import Json, JsonObject, Opaque, Part, Text, Thinking, ToolCall
 from context_assembler.values.reading import as_array, as_object, as_text, objects_in
 from context_assembler.values.texts.cleaning import clean_text
-from context_assembler.values.wire import count_of, object_of
+from context_assembler.values.wire import count_of, object_of, with_leaves
 
 _CUT_OFF: Final = "MAX_TOKENS"
 _GOES_ON: Final = "CONTINUATION"
@@ -78,20 +78,19 @@ def read_reply(reply: Any, draft: Draft | None = None) -> Reply:
 
 def _chunks_of(reply: Any) -> list[dict[str, Json]]:
     """Return the reply as dicts by the SDK's names; one, but for a stream. None if it is neither."""
-    found = [object_of(_without_types(chunk)) for chunk in (reply if is_array(reply) else [reply])]
+    found = [
+        object_of(with_leaves(chunk, _without_type))
+        for chunk in (reply if is_array(reply) else [reply])
+    ]
     return [snake_fields(chunk) for chunk in found] if all(found) else []
 
 
-def _without_types(value: Any) -> Any:
-    """Return what the SDK dumps without the enums and bytes in it, which JSON does not know."""
+def _without_type(value: Any) -> Any:
+    """Return what the SDK dumps an enum and bytes as, which JSON does not know."""
     if isinstance(value, Enum):
         return value.value
     if isinstance(value, bytes):
         return urlsafe_b64encode(value).decode("ascii")
-    if is_object(value):
-        return {key: _without_types(held) for key, held in value.items()}
-    if is_array(value):
-        return [_without_types(entry) for entry in value]
     return value
 
 

@@ -1,13 +1,11 @@
-"""What a call added to its session: as events, and into the store."""
+"""A call and its reply, read, as the events that its session gains."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import Any, Final
+from typing import Final
 
-from context_assembler.errors import ConcurrentAppendError, InvalidParameterError
-from context_assembler.ports import BatchStore, Provider, SessionStore
-from context_assembler.providers import provider_for_reply
+from context_assembler.ports import Provider
 from context_assembler.stages.split_window import count_draft
 from context_assembler.tokens import CountingMode, counter_for
 from context_assembler.values.calibration import (
@@ -17,13 +15,7 @@ from context_assembler.values.calibration import (
     shape_of,
     why_incomparable,
 )
-from context_assembler.values.compactions import (
-    CompactedReply,
-    compacted_window,
-    find_compaction,
-    told_blocks,
-    twin_of,
-)
+from context_assembler.values.compactions import CompactedReply, told_blocks
 from context_assembler.values.context import AssembledContext
 from context_assembler.values.draft import Reply
 from context_assembler.values.epochs import EPOCH, epoch_record
@@ -33,14 +25,12 @@ from context_assembler.values.events import (
     EventBody,
     Provenance,
     SessionEvent,
-    SessionHead,
     SystemBody,
     UserBody,
 )
 from context_assembler.values.messages import Message
 from context_assembler.values.parts import Json, JsonObject, Opaque, Part, Text
 from context_assembler.values.readers import route_of
-from context_assembler.values.wire import object_of
 
 _UNUSED_SUMMARY: Final = "A summary was given, but the reply holds no compaction; it was not used."
 _NO_TWIN: Final = (
@@ -181,112 +171,6 @@ class AnsweredCall:
     def _epoch(self) -> JsonObject:
         """Return what is kept of what stood in front of the conversation, where it can be kept."""
         return epoch_record(self.context.epoch, before=self.context.epoch_before)
-
-
-def read_answer(
-    session_id: str,
-    reply: Any,
-    context: AssembledContext,
-    *,
-    account: str | None,
-    now: datetime,
-    summary: str | None = None,
-) -> AnsweredCall:
-    """Return what a reply adds to the session that its context was made from.
-
-    Args:
-        summary: The plain text of a compaction in the reply; by default what can be read of it.
-
-    Raises:
-        InvalidParameterError: The context is none, or belongs to another session.
-        ReplyError: No bundled provider answers in that shape.
-    """
-    if not isinstance(context, AssembledContext):  # pyright: ignore[reportUnnecessaryIsInstance]
-        raise InvalidParameterError(
-            "context",
-            type(context).__name__,
-            rule="must be the AssembledContext that was sent",
-            remedy="Call record(session_id, reply, context), in this order.",
-        )
-    if context.metadata.session_id != session_id:
-        raise InvalidParameterError(
-            "context",
-            context.metadata.session_id,
-            rule=f"must be one of session {session_id!r}",
-            remedy="Record the reply in the session that its context was assembled from.",
-        )
-    provider = provider_for_reply(reply, asked=context.provider)
-    context = context.for_provider(provider.name)
-    answer = provider.read_reply(reply, context.draft)
-    compacted = find_compaction(answer.parts)
-    window: tuple[Opaque, ...] = ()
-    twin = (summary or "").strip()
-    if compacted is not None:
-        window = compacted_window(object_of(reply) or {}, provider=provider.name)
-        compacted = replace(compacted, before=()) if window else compacted
-        twin = twin or twin_of(compacted.block)
-    return AnsweredCall(
-        context=context,
-        provider=provider,
-        reply=answer,
-        compacted=compacted,
-        native=window or ((compacted.block,) if compacted is not None else ()),
-        summary=twin,
-        account=account,
-        now=now,
-    )
-
-
-async def store_answer(
-    store: SessionStore, session_id: str, answered: AnsweredCall
-) -> list[SessionEvent]:
-    """Append what a call added to its session, all of it or nothing.
-
-    Raises:
-        InvalidParameterError: The session is not the one that the context was made from any more.
-        UnknownSessionError: There is no such session.
-    """
-    head = await store.head(session_id)
-    await _check_still_there(store, head, answered.context)
-    if answered.compacted is None:
-        return await store.append(session_id, answered.events())
-    while True:
-        after_seq = answered.context.metadata.last_seq
-        arrived = [event async for event in store.load(session_id, after_seq=after_seq)]
-        last_seq = max([head.last_seq, *(event.seq for event in arrived)])
-        standing = Standing(last_seq=last_seq, arrived_ids=tuple(event.id for event in arrived))
-        try:
-            return await store.append(session_id, answered.events(standing), expected_seq=last_seq)
-        except ConcurrentAppendError:  # somebody came first: what they said is not covered either
-            head = await store.head(session_id)
-
-
-async def _check_still_there(
-    store: SessionStore, head: SessionHead, context: AssembledContext
-) -> None:
-    """See that the session is the one that the context was made from, or has grown from it."""
-    asked = context.metadata
-    is_another = asked.incarnation and head.incarnation and asked.incarnation != head.incarnation
-    is_behind = head.last_seq < asked.last_seq
-    if is_another or is_behind or await _has_forked(store, head, context):
-        raise InvalidParameterError(
-            "context",
-            asked.session_id,
-            rule="must be one of the session as it stands, which was deleted, or set back, meanwhile",
-            remedy="Assemble the session again, and send that request.",
-        )
-
-
-async def _has_forked(store: SessionStore, head: SessionHead, context: AssembledContext) -> bool:
-    """Whether another event has the number of the last one that the context was made from."""
-    asked = context.metadata
-    if not (asked.last_mark and head.last_mark) or asked.last_mark == head.last_mark:
-        return False
-    if head.last_seq == asked.last_seq or not isinstance(store, BatchStore):
-        return head.last_seq == asked.last_seq
-    seq = asked.last_seq
-    batch = await store.read_batch(asked.session_id, after_seq=seq - 1, until_seq=seq)
-    return bool(batch.first_mark) and batch.first_mark != asked.last_mark
 
 
 def _event_of_note(note: Message, place: int) -> SessionEvent:
