@@ -2,12 +2,13 @@
 
 import sqlite3
 from collections.abc import Mapping
-from typing import Final
+from typing import Final, Protocol
 
 from context_assembler.sqlite.schema import has_table, transaction
 from context_assembler.values.resting_counts import RestingCount
 
 _TABLE: Final = "message_counts"
+_FEW: Final = 200
 
 
 def has_counts(connection: sqlite3.Connection) -> bool:
@@ -15,8 +16,18 @@ def has_counts(connection: sqlite3.Connection) -> bool:
     return has_table(connection, _TABLE)
 
 
+class FindCounts(Protocol):
+    """Finds a session's counts on a connection, at most so many; -1: all."""
+
+    def __call__(
+        self, connection: sqlite3.Connection, /, *, most: int = -1
+    ) -> dict[int, RestingCount]:
+        """Return the counts, by the number of the message's first event."""
+        ...
+
+
 def find_counts(
-    connection: sqlite3.Connection, *, session_id: str, counter: str
+    connection: sqlite3.Connection, *, session_id: str, counter: str, most: int = -1
 ) -> dict[int, RestingCount]:
     """Return the counts of a session; none where it has none, or is not there."""
     if not has_counts(connection):
@@ -25,10 +36,17 @@ def find_counts(
         """
         SELECT seq, parts, tokens FROM message_counts
         WHERE session_key = (SELECT key FROM sessions WHERE id = ?) AND counter = ?
+        LIMIT ?
         """,
-        (session_id, counter),
+        (session_id, counter, most),
     )
     return {seq: RestingCount(parts, tokens) for seq, parts, tokens in rows}
+
+
+def few_counts(find: FindCounts, connection: sqlite3.Connection) -> dict[int, RestingCount] | None:
+    """Return what is found where that takes microseconds; `None`: there may be many."""
+    counts = find(connection, most=_FEW + 1)
+    return counts if len(counts) <= _FEW else None
 
 
 def keep_counts(

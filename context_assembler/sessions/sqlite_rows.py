@@ -97,7 +97,7 @@ def read_rows(
     """Return the session's incarnation and the rows of its events, both of one moment.
 
     Args:
-        most_bytes: Bodies above that are not read: `None` stands for each of them.
+        most_bytes: Bodies above that are not read: an empty one stands for each of them.
 
     Raises:
         UnknownSessionError: There is no such session.
@@ -107,7 +107,7 @@ def read_rows(
         connection,
         """
         SELECT incarnation, mark, seq, events.id,
-            CASE WHEN length(body) <= :most_bytes THEN body END,
+            CASE WHEN length(body) <= :most_bytes THEN body ELSE x'' END,
             (SELECT mark FROM events WHERE session_id = :id AND seq = :after_seq)
         FROM sessions, events
         WHERE sessions.id = :id AND session_id = :id AND seq > :after_seq AND seq <= :until_seq
@@ -136,7 +136,7 @@ def read_few_rows(connection: sqlite3.Connection, asked: Span) -> StoredRows | N
     if asked.until_seq - asked.after_seq > _FEW_ROWS:
         return None
     found = read_rows(connection, asked, most_bytes=_SHORT_BYTES)
-    is_whole = all(body is not None for _, _, body in found.rows)
+    is_whole = all(body for _, _, body in found.rows)
     return found if found.rows and is_whole else None
 
 

@@ -749,3 +749,14 @@ async def test_what_is_read_at_a_glance_is_what_a_thread_reads(
             assert found.events == waiting.events[after_seq:]
             assert found.incarnation == waiting.incarnation
             assert {found.first_mark, found.last_mark} == {waiting.last_mark}
+
+
+@pytest.mark.parametrize("number", [0, 1, 200, 201, 1_000])
+async def test_counts_are_found_whole_however_many_there_are(tmp_path: Path, number: int) -> None:
+    counts = {seq: RestingCount(1, seq * 7) for seq in range(1, number + 1)}
+    async with SqliteStore(tmp_path / "s.db") as store:
+        await store.append("trip", [user_event("Hello")])
+        incarnation = (await store.head("trip")).incarnation
+        await store.keep_counts("trip", counts, counter="c", incarnation=incarnation)
+
+        assert await store.find_counts("trip", counter="c") == counts
