@@ -195,10 +195,10 @@ def _fit_to_responses(message: Message, target: _Target, tally: "_Tally") -> Mes
         return message
     made_by = message.made_by
     is_foreign = made_by is not None and made_by.account != target.reader.account
-    sealed = [part for part in message.parts if is_foreign and _is_compaction(part)]
+    sealed = [part for part in message.parts if _is_compaction(part)] if is_foreign else []
     tally.add("sealed", message, len(sealed))
     parts: list[Part] = [
-        Text(part.text) if isinstance(part, Opaque) and part in sealed else part
+        Text(part.text) if sealed and isinstance(part, Opaque) and part in sealed else part
         for part in message.parts
     ]
     finished = len(parts)
@@ -265,6 +265,8 @@ class _Tally:
 def _strip(message: Message, signed_reason: str | None, tally: _Tally) -> Message:
     """Return the message without unsigned thinking, and without signed for the reason given."""
     thoughts = [part for part in message.parts if isinstance(part, Thinking)]
+    if not thoughts:
+        return message
     unsigned_count = sum(not part.is_signed for part in thoughts)
     signed_count = len(thoughts) - unsigned_count if signed_reason else 0
     if not signed_count and not unsigned_count:

@@ -45,7 +45,7 @@ def read_history(messages: Sequence[Message], *, counter: TokenCounter) -> Histo
     arrived = [m for m in messages if summary and (m.seq > summary.seq or m.seq == 0)]
     return HistoryFacts(
         messages=sum(m.kind not in ("note", "marker") for m in messages),
-        tool_calls=sum(len(m.tool_calls) for m in messages),
+        tool_calls=sum(len(m.tool_calls) for m in messages if m.role == "assistant"),
         compactable_tokens=sum(map(counter.count_message, loose)),
         grown_tokens=sum(map(counter.count_message, arrived)) if summary else None,
     )

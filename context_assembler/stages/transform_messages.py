@@ -166,17 +166,21 @@ def _provenance_of(group: _Group) -> Provenance | None:
 
 def _message_of(group: _Group, reads: ReadsCompaction) -> Message:
     first = group[0]
+    parts = _parts_of(first, reads)
+    if len(group) > 1:
+        parts = (*parts, *chain.from_iterable(_parts_of(event, reads) for event in group[1:]))
+    note = _note_of(first)
     return Message(
         role=_ROLES[type(first.body)],
-        parts=tuple(chain.from_iterable(_parts_of(event, reads) for event in group)),
-        kind=_kind_of(first),
+        parts=parts,
+        kind=_kind_of(first, note),
         id=first.id,
         seq=first.seq,
         created_at=first.created_at,
         made_by=_provenance_of(group),
         origin=first.origin,
         is_pinned=any(map(_IS_PINNED, group)),
-        note=_note_of(first),
+        note=note,
     )
 
 
@@ -264,7 +268,7 @@ def _note_of(event: SessionEvent) -> str | None:
     return event.body.note if isinstance(event.body, UserBody | SystemBody) else None
 
 
-def _kind_of(event: SessionEvent) -> MessageKind:
+def _kind_of(event: SessionEvent, note: str | None) -> MessageKind:
     if isinstance(event.body, CompactionBody):
         return "summary"
-    return "said" if _note_of(event) is None else "note"
+    return "said" if note is None else "note"

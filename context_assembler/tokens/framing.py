@@ -29,18 +29,18 @@ def frame_of(limits: ModelLimits, *, protocol: str | None = None) -> Frame:
 
 def frame_tokens(message: Message, *, frame: Frame, limits: ModelLimits) -> int:
     """Return the tokens around the parts: each result, and each call, has a frame of its own."""
-    asked = message.tool_calls
-    calls, results = len(asked), len(message.tool_results)
-    says_more = len(message.parts) > calls + results or not message.parts
+    calls, results = message.tool_calls, len(message.tool_results)
+    others = len(message.parts) - len(calls) - results
     tokens = results * (frame.message + frame.result)
-    if says_more:
+    if others or not message.parts:
         tokens += frame.message + (frame.reply if message.role == "assistant" else 0)
-    is_split = frame.splits_replies and message.role == "assistant"
-    joint = max(frame.joint, frame.message) if is_split else frame.joint
-    tokens += max(0, len(message.parts) - calls - results - 1) * joint
+    if others > 1:
+        is_split = frame.splits_replies and message.role == "assistant"
+        joint = max(frame.joint, frame.message) if is_split else frame.joint
+        tokens += (others - 1) * joint
     if message.kind == "summary" or _is_fenced(message, limits):
         tokens += FENCE_TOKENS
-    return tokens + _call_tokens(asked, frame) if asked else tokens
+    return tokens + _call_tokens(calls, frame) if calls else tokens
 
 
 def _call_tokens(calls: Sequence[ToolCall], frame: Frame) -> int:
@@ -88,5 +88,7 @@ def reads_signatures(limits: ModelLimits) -> bool:
 
 def _is_fenced(message: Message, limits: ModelLimits) -> bool:
     """Whether a system message may have to be sent as text of the user, between tags."""
+    if message.role != "system":
+        return False
     has_authority = message.origin in ("developer", "assembler")
-    return message.role == "system" and not (has_authority and takes_system_turns(limits))
+    return not (has_authority and takes_system_turns(limits))

@@ -83,7 +83,7 @@ def read_factors(
     places: dict[int, int] = {}
     for event in events:
         body = event.body
-        if isinstance(body, UserBody | SystemBody) and body.note and event.answers_seq:
+        if event.answers_seq and isinstance(body, UserBody | SystemBody) and body.note:
             places[event.seq] = event.answers_seq
         made_by = _provenance(event)
         if made_by is not None and made_by.model == model:

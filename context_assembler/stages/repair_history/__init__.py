@@ -96,10 +96,12 @@ def _pair_calls(messages: Sequence[Message], log: RepairLog) -> tuple[list[Messa
     for at, message in enumerate(messages):
         if message.role == "tool" or not message.parts:
             continue
-        spoken = _with_distinct_ids(at, _without_results(at, message, log), log)
+        spoken = _without_results(at, message, log)
+        if message.role == "assistant":  # nobody else calls
+            spoken = _with_distinct_ids(at, spoken, log)
         if spoken.parts:
             paired.append(spoken)
-        if calls := spoken.tool_calls:
+        if message.role == "assistant" and (calls := spoken.tool_calls):
             paired.append(_results_behind(history, at, calls))
         places += [at] * (len(paired) - len(places))
     return paired, places

@@ -72,6 +72,8 @@ def _fits(message: Message) -> bool:
     for part in message.parts:
         if _is_blank(part) or not _belongs(part, message.role) or clean_part(part) is not part:
             return False
+    if message.role != "assistant":
+        return bool(message.parts)
     calls = message.tool_calls
     return bool(message.parts) and len({call.call_id for call in calls}) == len(calls)
 
@@ -96,13 +98,9 @@ def _drop_blank(
 
 
 def _is_blank(part: Part) -> bool:
-    match part:
-        case Text(text):
-            return not text.strip()
-        case Thinking(text=text):
-            return not part.is_signed and not text.strip()
-        case _:
-            return False
+    if isinstance(part, Text):
+        return not part.text.strip()
+    return isinstance(part, Thinking) and not part.is_signed and not part.text.strip()
 
 
 def _drop_misplaced(

@@ -26,7 +26,7 @@ def settle_arguments(
     """
     settled = list(messages)
     for at, (spoken, answers) in enumerate(pairwise(messages)):
-        if not any(map(is_unread, spoken.tool_calls)):
+        if spoken.role != "assistant" or not any(map(is_unread, spoken.tool_calls)):
             continue
         pairs = zip(spoken.tool_calls, answers.tool_results, strict=True)
         told = [_settle(call, result) for call, result in pairs]
