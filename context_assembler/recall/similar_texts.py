@@ -5,7 +5,7 @@ numpy those that share one of a sample of their pieces. Neither changes what a l
 """
 
 from collections.abc import Callable, Iterator, Sequence
-from itertools import chain
+from itertools import chain, islice
 from typing import Any, Final
 from zlib import crc32
 
@@ -17,11 +17,11 @@ MAX_EXACT: Final = 60
 
 _STEP: Final = 2  # places from one band to the next
 _MOST_IN_BAND: Final = 64  # of more texts that share a band, each is paired with so many
-_PAIRS_AT_ONCE: Final = 20_000
+_PAIRS_AT_ONCE: Final = 1_000  # whose signatures fit a processor's cache
 _LEAST_SHARE: Final = 0.05
 _NO_KEY: Final = 0xFFFF_FFFF_FFFF_FFFF
 
-_MOST_KNOWN: Final = 4_096  # signatures of a kilobyte each
+_MOST_KNOWN: Final = 8_192  # signatures of a kilobyte each
 _KNOWN: Final[dict[str, Any]] = {}
 
 _SHINGLE_CHARS: Final = 5
@@ -100,9 +100,9 @@ def _signatures_of(numpy: Any, texts: Sequence[str]) -> Any:
     row_by_text = {text: row for text in texts if (row := _KNOWN.get(text)) is not None}
     unknown = [text for text in dict.fromkeys(texts) if text not in row_by_text]
     found = dict(zip(unknown, sign_texts(numpy, unknown), strict=True))
-    if len(_KNOWN) + len(found) > _MOST_KNOWN:
-        _KNOWN.clear()
     _KNOWN.update(found)
+    for oldest in list(islice(_KNOWN, max(len(_KNOWN) - _MOST_KNOWN, 0))):
+        _KNOWN.pop(oldest, None)  # another thread may have let go of it
     row_by_text |= found
     return numpy.stack([row_by_text[text] for text in texts])
 
