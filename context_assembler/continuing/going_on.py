@@ -12,6 +12,7 @@ from context_assembler.providers import PROVIDERS
 from context_assembler.stages.bind_reasoning import bind_reasoning
 from context_assembler.stages.place_notes import place_clock
 from context_assembler.stages.write_report import rows_of_kept
+from context_assembler.values.adapting import is_taken_by_all
 from context_assembler.values.answered_calls import answered_calls
 from context_assembler.values.changing import changed
 from context_assembler.values.context import AssembledContext
@@ -80,13 +81,11 @@ def _is_plain(
     new: Sequence[Message], last: LastStep, reader: Reader, pipeline: ContextPipeline
 ) -> bool:
     """Whether new messages are sent as they are, and change nothing about those before them."""
-    draft = last.context.draft
     return (
-        draft.messages[-1].role != "system"
+        last.context.draft.messages[-1].role != "system"
         and all(map(_is_said, new))
-        and not bind_reasoning(new, reader=reader)[1]
         and place_clock(new, settings=pipeline.clock, last=last.clock) == new
-        and _is_taken(new, last, reader.provider)
+        and (all(map(is_taken_by_all, new)) or _is_taken(new, last, reader))
     )
 
 
@@ -102,10 +101,12 @@ def _has_no_bytes(part: Part) -> bool:
     return isinstance(part, Text | Thinking | ToolCall)
 
 
-def _is_taken(new: Sequence[Message], last: LastStep, provider: str) -> bool:
-    """Whether the provider takes the messages as they are."""
+def _is_taken(new: Sequence[Message], last: LastStep, reader: Reader) -> bool:
+    """Whether the provider takes the messages as they are, with all reasoning in them."""
+    if bind_reasoning(new, reader=reader)[1]:
+        return False
     draft = changed(last.context.draft, messages=tuple(new), tools=(), tool_plan=None)
-    adapted, rows = PROVIDERS[provider].adapt(draft)
+    adapted, rows = PROVIDERS[reader.provider].adapt(draft)
     return adapted.messages == draft.messages and not any(row.kind == "message" for row in rows)
 
 
