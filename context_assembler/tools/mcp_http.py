@@ -1,9 +1,10 @@
 """Streamable HTTP as MCP speaks it, with an end to how much a server may send at once."""
 
-from collections.abc import AsyncGenerator, AsyncIterator, Callable
+from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any, Final
 
+from context_assembler.tools.mcp_answers import note_answer
 from context_assembler.tools.mcp_sdk import McpSdk
 from context_assembler.tools.mcp_servers import HttpServer
 
@@ -17,14 +18,11 @@ _READ_SECONDS: Final = (
 
 
 @asynccontextmanager
-async def open_http(
-    sdk: McpSdk, server: HttpServer, *, at_answer: Callable[[int, str], None]
-) -> AsyncGenerator[Any]:
+async def open_http(sdk: McpSdk, server: HttpServer) -> AsyncGenerator[Any]:
     """Open the two streams of messages.
 
-    Args:
-        at_answer: Told the status of every answer to a message, in numbers and in words; not that a
-            GET is refused, which asks for a stream that few servers have, at any time.
+    The status of every answer to a message is told to who sent it (`heard_alone`); not that a GET is
+    refused, which asks for a stream that few servers have, at any time.
 
     Source:
         https://modelcontextprotocol.io/specification/2025-11-25/basic/transports
@@ -33,7 +31,7 @@ async def open_http(
 
     async def bound(response: Any) -> None:
         if response.request.method == "POST":
-            at_answer(response.status_code, response.reason_phrase)
+            note_answer(response.status_code, response.reason_phrase)
         if not response.headers.get("content-type", "").lower().startswith("text/event-stream"):
             response.stream = _bounded(sdk, response.stream)
 

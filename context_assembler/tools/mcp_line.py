@@ -7,6 +7,7 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from typing import Any, Final
 
 from context_assembler.errors import McpServerError
+from context_assembler.tools.mcp_answers import HttpAnswers, heard_alone
 from context_assembler.tools.mcp_http import open_http
 from context_assembler.tools.mcp_page import Page, page_of
 from context_assembler.tools.mcp_sdk import McpSdk, load_sdk
@@ -19,7 +20,6 @@ from context_assembler.values.texts.cleaning import clean_text
 _LISTEN_SECONDS: Final = 2.0
 _CLOSE_SECONDS: Final = 10.0
 _SAID_CHARS: Final = 200
-_NO_WAY_IN: Final = (401, 403)
 _REMEDY: Final = (
     "See that the server starts and answers by itself, or leave it out; the other tools are not "
     "affected."
@@ -49,8 +49,7 @@ class McpLine:
         self._ends_at = math.inf
         self._stderr = StderrTail() if isinstance(address, StdioServer) else None
         self._tap: Tap | None = None
-        self._refusal = ""
-        self._status = 0
+        self._answers = HttpAnswers()  # to what is sent for no call: all that opens the connection
         self._hears = False
         self._over = asyncio.Event()
         self._opened: asyncio.Future[None] = asyncio.get_running_loop().create_future()
@@ -82,13 +81,16 @@ class McpLine:
         Raises:
             McpServerError: The server ended, or answers something else.
         """
-        try:
-            page = await self._client.list_tools(cursor=cursor)
-        except self._sdk.mcp.MCPError as error:
-            happened = "ended when asked to" if self.is_over else "refused to"
-            raise await self.error(f"{happened} list its tools: {_said(error)}") from error
-        except (RuntimeError, ValueError) as error:
-            raise await self.error(f"did not list its tools as MCP says: {_said(error)}") from error
+        with heard_alone() as answers:
+            try:
+                page = await self._client.list_tools(cursor=cursor)
+            except self._sdk.mcp.MCPError as error:
+                happened = "ended when asked to" if self.is_over else "refused to"
+                reason = f"{happened} list its tools: {_said(error)}"
+                raise await self.error(reason, answers=answers) from error
+            except (RuntimeError, ValueError) as error:
+                reason = f"did not list its tools as MCP says: {_said(error)}"
+                raise await self.error(reason, answers=answers) from error
         return page_of(page.meta[RAW_TOOLS], page)
 
     async def call_tool(
@@ -100,40 +102,50 @@ class McpLine:
             SessionLostError: The server knows this connection no more, and did not run the tool.
             McpServerError: The server ended, or did not answer in time.
         """
-        try:
-            async with asyncio.timeout(timeout_seconds):
-                result = await self._client.call_tool(name, dict(arguments))
-        except TimeoutError:
-            within = f"within {timeout_seconds:g} s"
-            raise await self.error(f"did not answer a call of {name!r} {within}") from None
-        except self._sdk.mcp.MCPError as error:
-            if self._has_lost_session():
-                self._over.set()
-                raise SessionLostError(
-                    self._server, reason="has forgotten the session", remedy=_REMEDY
-                ) from error
-            if self.is_over or error.code == self._sdk.types.CONNECTION_CLOSED:
-                self._over.set()
-                raise await self.error(f"ended during a call of {name!r}") from error
-            if self._status in _NO_WAY_IN or self._status >= 500:
-                raise await self.error(f"did not take a call of {name!r}") from error
-            return _failed(_said(error))
-        except (RuntimeError, ValueError) as error:  # a result that its own schema does not allow
-            return _failed(_said(error))
+        with heard_alone() as answers:
+            try:
+                async with asyncio.timeout(timeout_seconds):
+                    result = await self._client.call_tool(name, dict(arguments))
+            except TimeoutError:
+                reason = f"did not answer a call of {name!r} within {timeout_seconds:g} s"
+                raise await self.error(reason, answers=answers) from None
+            except self._sdk.mcp.MCPError as error:
+                return await self._refused(name, error, answers=answers)
+            except (RuntimeError, ValueError) as error:  # a result that its schema does not allow
+                return _failed(_said(error))
         answer: JsonObject = result.model_dump(mode="json", by_alias=True, exclude_none=True)
         return answer
 
-    async def error(self, reason: str) -> McpServerError:
-        """Return an error of this server, with what it said last."""
+    async def _refused(self, name: str, error: Any, *, answers: HttpAnswers) -> JsonObject:
+        """Return the result that a refused call has, where it was the server that refused it."""
+        if self._has_lost_session(answers):
+            self._over.set()
+            raise SessionLostError(
+                self._server, reason="has forgotten the session", remedy=_REMEDY
+            ) from error
+        if self.is_over or error.code == self._sdk.types.CONNECTION_CLOSED:
+            self._over.set()
+            raise await self.error(f"ended during a call of {name!r}", answers=answers) from error
+        if answers.lets_nobody_in:
+            reason = f"did not take a call of {name!r}"
+            raise await self.error(reason, answers=answers) from error
+        return _failed(_said(error))
+
+    async def error(self, reason: str, *, answers: HttpAnswers | None = None) -> McpServerError:
+        """Return an error of this server, with what it said last.
+
+        Args:
+            answers: To those messages that the error is of; by default to the connection's own.
+        """
         if self.is_over:
             await self.close()  # so that everything it had to say is there
-        return self._error(reason)
+        return self._error(reason, answers or self._answers)
 
-    def _error(self, reason: str) -> McpServerError:
+    def _error(self, reason: str, answers: HttpAnswers) -> McpServerError:
         if self._tap is not None and self._tap.garbage:
             reason += f"; it wrote what is not MCP, {self._tap.garbage!r}"
-        if self._refusal:
-            reason += f"; {self._refusal}"
+        if answers.refusal:
+            reason += f"; {answers.refusal}"
         tail = "" if self._stderr is None else self._stderr.text(waits=self.is_over)
         return McpServerError(self._server, reason=reason, remedy=_REMEDY, stderr=tail)
 
@@ -157,7 +169,7 @@ class McpLine:
         """Enter the connection, keep it until it is over, and leave it."""
         problem = late
         try:
-            with self._scope:
+            with self._scope, heard_alone() as self._answers:
                 await self._connect()
         except Exception as error:  # noqa: BLE001 - whatever the SDK raises, there is no connection
             is_gone = self._over.is_set()
@@ -166,7 +178,7 @@ class McpLine:
             )
         self._over.set()
         if not self._opened.done():
-            self._opened.set_exception(self._error(problem))
+            self._opened.set_exception(self._error(problem, self._answers))
             self._opened.exception()  # whoever opened it may have given up
         if self._stderr is not None:
             self._stderr.close()
@@ -220,21 +232,17 @@ class McpLine:
                 )
                 return streams
             case server:
-                return open_http(self._sdk, server, at_answer=self._note_status)
+                return open_http(self._sdk, server)
 
-    def _note_status(self, status: int, words: str) -> None:
-        self._status = status
-        self._refusal = f"it answered HTTP {status} {words}".strip() if status >= 400 else ""
-
-    def _has_lost_session(self) -> bool:
-        """Whether the last answer says that the session is no more, and so did nothing else.
+    def _has_lost_session(self, answers: HttpAnswers) -> bool:
+        """Whether the answer to a call says that the session is no more, and so did nothing else.
 
         Source:
             https://modelcontextprotocol.io/specification/2025-11-25/basic/transports
             #session-management (read 2026-11-28)
         """
         modern = self._sdk.version.MODERN_PROTOCOL_VERSIONS
-        return self._status == 404 and self._client.protocol_version not in modern
+        return answers.status == 404 and self._client.protocol_version not in modern
 
     async def _hear(self, message: Any) -> None:
         if isinstance(message, self._sdk.types.ToolListChangedNotification):

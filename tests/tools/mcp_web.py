@@ -13,6 +13,10 @@ class OldWebServer(ThreadingHTTPServer):
 
     Attributes:
         refuses: The status that calls are answered with instead, if any.
+        refuses_by_tool: The same for calls of some tools; the body comes once `has_answered` is set.
+        has_refused: Set once such a status was sent.
+        fails: Tools whose calls fail as MCP says; the body comes once `has_answered` is set.
+        has_failed: Set once the status of one was sent.
         calls: The sessions of the calls that were run.
         was_listened_to: Set once a stream of the server's own was asked for, and refused.
     """
@@ -21,6 +25,9 @@ class OldWebServer(ThreadingHTTPServer):
 
     def __init__(self) -> None:
         super().__init__(("127.0.0.1", 0), _Endpoint)
+        self.refuses_by_tool: dict[str, int] = {}
+        self.fails: set[str] = set()
+        self.has_refused, self.has_failed, self.has_answered = Event(), Event(), Event()
         self.sessions: list[str] = []
         self.calls: list[str] = []
         self.was_listened_to = Event()
@@ -66,6 +73,8 @@ class _Endpoint(BaseHTTPRequestHandler):
             self._answer(
                 200, request, {"tools": [{"name": "a", "inputSchema": {"type": "object"}}]}
             )
+        elif method == "tools/call" and (called := request["params"]["name"]) != "a":
+            self._hold_back(request, called)
         elif method == "tools/call" and self.server.refuses:
             self._answer(self.server.refuses)
         elif method == "tools/call":
@@ -80,6 +89,21 @@ class _Endpoint(BaseHTTPRequestHandler):
 
     def do_DELETE(self) -> None:
         self._answer(200)
+
+    def _hold_back(self, request: dict[str, Any], tool: str) -> None:
+        """Send the status, and what it is about once the server is told to."""
+        said = {"code": -32602, "message": "that is odd"}
+        answer = {"jsonrpc": "2.0", "id": request["id"], "error": said}
+        body = json.dumps(answer).encode() if tool in self.server.fails else b"try later"
+        self.send_response(self.server.refuses_by_tool.get(tool, 200))
+        self.send_header("content-type", "application/json")
+        self.send_header("content-length", str(len(body)))
+        self.end_headers()
+        self.wfile.flush()
+        told = self.server.has_failed if tool in self.server.fails else self.server.has_refused
+        told.set()
+        self.server.has_answered.wait()
+        self.wfile.write(body)
 
     def _answer(
         self,

@@ -14,7 +14,7 @@ from context_assembler import McpServerError, McpTools, ToolSpec
 from context_assembler.stages.collect_tools import ToolCollector
 from context_assembler.testing import ManualClock
 from context_assembler.tools import open_tool_sources
-from context_assembler.tools.mcp_line import McpLine
+from context_assembler.tools.mcp_answers import HttpAnswers
 from tests.tools.mcp_sources import launch, launch_listing
 from tests.tools.mcp_web import serve_old_web
 
@@ -303,15 +303,49 @@ async def test_a_call_that_finds_no_way_in_is_no_result(status: int) -> None:
                 await server.call_tool("a")
 
 
+async def test_each_of_two_calls_at_once_is_told_its_own_status() -> None:
+    with serve_old_web() as web:
+        web.refuses_by_tool = {"shut": 503, "gone": 404}
+        async with McpTools("web", url=web.url) as server:
+            await server.list_tools()
+            # What refuses begins to answer first, and ends when the other has answered.
+            shut = asyncio.create_task(server.call_tool("shut"))
+            await asyncio.to_thread(web.has_refused.wait)
+            fine = await server.call_tool("a")
+            web.has_answered.set()
+            with pytest.raises(McpServerError, match=r"did not take a call of .shut.; it.*HTTP 503"):
+                await shut
+
+    assert (fine.is_error, fine.text) == (False, "session 1")
+
+
+async def test_a_call_that_fails_is_not_taken_for_one_that_was_let_in_by_nobody() -> None:
+    with serve_old_web() as web:
+        web.refuses_by_tool = {"shut": 503}
+        web.fails = {"odd"}
+        async with McpTools("web", url=web.url) as server:
+            await server.list_tools()
+            odd = asyncio.create_task(server.call_tool("odd"))
+            await asyncio.to_thread(web.has_failed.wait)
+            shut = asyncio.create_task(server.call_tool("shut"))
+            await asyncio.to_thread(web.has_refused.wait)
+            web.has_answered.set()
+            failed = await odd
+            with pytest.raises(McpServerError, match="HTTP 503"):
+                await shut
+
+    assert (failed.is_error, failed.text) == (True, "that is odd")
+
+
 async def test_what_a_server_says_of_its_own_stream_is_no_answer_to_a_call(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     noted: list[int] = []
 
-    def note(_line: McpLine, status: int, _words: str) -> None:
+    def note(_answers: HttpAnswers, status: int, _words: str) -> None:
         noted.append(status)
 
-    monkeypatch.setattr(McpLine, "_note_status", note)
+    monkeypatch.setattr(HttpAnswers, "note", note)
     with serve_old_web() as web:
         async with McpTools("web", url=web.url) as server:
             await server.list_tools()
