@@ -12,7 +12,6 @@ from context_assembler.providers import PROVIDERS
 from context_assembler.stages.bind_reasoning import bind_reasoning
 from context_assembler.stages.place_notes import place_clock
 from context_assembler.stages.write_report import rows_of_kept
-from context_assembler.values.adapting import is_taken_by_all
 from context_assembler.values.answered_calls import answered_calls
 from context_assembler.values.changing import changed
 from context_assembler.values.context import AssembledContext
@@ -22,6 +21,7 @@ from context_assembler.values.ledger import Ledger
 from context_assembler.values.messages import Message
 from context_assembler.values.parts import Part, Text, Thinking, ToolCall, ToolResult
 from context_assembler.values.readers import Reader
+from context_assembler.values.spelled_facts import is_taken_by_all
 
 
 def go_on(

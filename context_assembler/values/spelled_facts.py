@@ -46,6 +46,25 @@ class Facts:
 NO_FACTS: Final = Facts()
 
 
+def is_taken_by_all(message: Message) -> bool:
+    """Whether every provider takes the message as it is, whoever made it, wherever it stands.
+
+    It says what can be said anywhere: nothing is signed, thought, or a provider's own.
+    """
+    is_bound = message.made_by is not None and message.made_by.container is not None
+    return not is_bound and message.kind != "summary" and all(map(_is_taken_by_all, message.parts))
+
+
+def _is_taken_by_all(part: Part) -> bool:
+    match part:
+        case Text() | ToolCall():
+            return not part.extras and part.signature is None
+        case ToolResult():
+            return not part.extras and is_plain(part)
+        case _:
+            return False
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Features:
     """What was found in the first `count` things that were made; `last` is the last of them.

@@ -10,11 +10,11 @@ from hypothesis import strategies as st
 from context_assembler.limits import get_model_limits
 from context_assembler.providers import PROVIDERS, other_protocols, provider_for
 from context_assembler.stages.bind_reasoning import bind_reasoning
-from context_assembler.values.adapting import is_taken_by_all
 from context_assembler.values.draft import Draft, Parameters
 from context_assembler.values.messages import Message
 from context_assembler.values.prompt import SystemPrompt
 from context_assembler.values.readers import Reader
+from context_assembler.values.spelled_facts import is_taken_by_all
 from tests.strategies import broken_histories, paired_conversations
 
 MODELS: Final = (

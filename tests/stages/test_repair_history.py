@@ -4,7 +4,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from context_assembler.stages import repair_history as stage
 from context_assembler.stages.repair_history import repair_history
+from context_assembler.stages.repair_history.pairing import are_paired
 from context_assembler.values.exchanges import NO_RESULT
 from context_assembler.values.messages import Message
 from context_assembler.values.parts import (
@@ -400,6 +402,31 @@ def test_a_history_that_needs_no_repair_is_returned_as_it_is(history: list[Messa
 
     assert repaired.entries == ()
     assert all(a is b for a, b in zip(repaired.messages, history, strict=True))
+
+
+@given(
+    history=st.one_of(broken_histories, paired_conversations),
+    accepts_prefill=st.booleans(),
+    provider=st.sampled_from([None, "anthropic", "gemini"]),
+)
+@settings(max_examples=500)
+def test_where_every_result_stands_behind_its_call_nothing_is_left_to_pair(
+    history: list[Message], *, accepts_prefill: bool, provider: str | None
+) -> None:
+    repaired = repair_history(history, accepts_prefill=accepts_prefill, provider=provider)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(stage, "are_paired", lambda _: False)
+        matched = repair_history(history, accepts_prefill=accepts_prefill, provider=provider)
+
+    assert repaired == matched
+    kept = {id(message) for message in history}
+    assert [id(m) in kept for m in repaired.messages] == [id(m) in kept for m in matched.messages]
+
+
+@given(history=paired_conversations)
+def test_most_histories_are_paired_already(history: list[Message]) -> None:
+    is_run_elsewhere = any(isinstance(part, Opaque) for m in history for part in m.parts)
+    assert is_run_elsewhere or are_paired(history)
 
 
 @given(history=broken_histories, accepts_prefill=st.booleans())

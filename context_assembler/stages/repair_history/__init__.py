@@ -6,7 +6,12 @@ from itertools import accumulate, count
 from operator import is_
 from typing import Final
 
-from context_assembler.stages.repair_history.pairing import Pairing, Place, pair_results
+from context_assembler.stages.repair_history.pairing import (
+    Pairing,
+    Place,
+    are_paired,
+    pair_results,
+)
 from context_assembler.stages.repair_history.repairs import RepairLog, fit_message
 from context_assembler.stages.repair_history.server_calls import pair_server_calls, waits_for_server
 from context_assembler.stages.repair_history.unread_arguments import settle_arguments
@@ -49,9 +54,7 @@ def repair_history(
     """
     log = RepairLog()
     fitting = [fit_message(at, message, log) for at, message in enumerate(messages)]
-    answered, places = _pair_calls(fitting, log)
-    called = settle_arguments(answered, log, places=places)
-    paired = pair_server_calls(called, log, places=places, provider=provider)
+    paired = fitting if are_paired(fitting) else _pair(fitting, log, provider=provider)
     sendable = _drop_unsent_end(paired, log)
     opened = _open_with_user(sendable, log)
     ended = opened if accepts_prefill else _end_with_user(opened, log, provider=provider)
@@ -59,6 +62,13 @@ def repair_history(
 
 
 # ---- calls and results ----
+
+
+def _pair(messages: Sequence[Message], log: RepairLog, *, provider: str | None) -> list[Message]:
+    """Return the messages with one result behind every call, and none elsewhere."""
+    answered, places = _pair_calls(messages, log)
+    called = settle_arguments(answered, log, places=places)
+    return pair_server_calls(called, log, places=places, provider=provider)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -4,8 +4,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
+from context_assembler.values.arguments import is_unread
 from context_assembler.values.messages import Message
-from context_assembler.values.parts import ToolCall, ToolResult
+from context_assembler.values.parts import Opaque, Part, ToolCall, ToolResult
 
 Place: TypeAlias = tuple[int, int]  # index of the message, index of the part in it
 
@@ -44,6 +45,34 @@ class _Thread:
     newest: list[Place] = field(default_factory=list[Place])
     early: list[_Found] = field(default_factory=list[_Found])
     behind: list[_Found] = field(default_factory=list[_Found])
+
+
+def are_paired(messages: Sequence[Message]) -> bool:
+    """Whether every call has its result right behind it, in order, and nothing is left to match.
+
+    So it stands in most histories. Where a provider ran a call itself, or its arguments spell no
+    object, the answer is *no*: there is more to look at.
+    """
+    called: list[str] = []  # in the message before, each to be answered in this one
+    for message in messages:
+        if message.role == "tool":
+            results = message.tool_results
+            if not called or [result.call_id for result in results] != called:
+                return False
+            if len(results) != len(message.parts):
+                return False
+            called = []
+        elif called or not message.parts or any(map(_is_odd, message.parts)):
+            return False
+        else:
+            called = [call.call_id for call in message.tool_calls]
+            if called and (message.role != "assistant" or len(set(called)) != len(called)):
+                return False
+    return not called
+
+
+def _is_odd(part: Part) -> bool:
+    return isinstance(part, ToolResult | Opaque) or (isinstance(part, ToolCall) and is_unread(part))
 
 
 def pair_results(messages: Sequence[Message]) -> Pairing:
