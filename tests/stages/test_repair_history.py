@@ -1,3 +1,4 @@
+from collections.abc import Sequence
 from dataclasses import replace
 
 import pytest
@@ -404,6 +405,10 @@ def test_a_history_that_needs_no_repair_is_returned_as_it_is(history: list[Messa
     assert all(a is b for a, b in zip(repaired.messages, history, strict=True))
 
 
+def _are_never_paired(_: Sequence[Message]) -> bool:
+    return False
+
+
 @given(
     history=st.one_of(broken_histories, paired_conversations),
     accepts_prefill=st.booleans(),
@@ -415,7 +420,7 @@ def test_where_every_result_stands_behind_its_call_nothing_is_left_to_pair(
 ) -> None:
     repaired = repair_history(history, accepts_prefill=accepts_prefill, provider=provider)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(stage, "are_paired", lambda _: False)
+        patch.setattr(stage, "are_paired", _are_never_paired)
         matched = repair_history(history, accepts_prefill=accepts_prefill, provider=provider)
 
     assert repaired == matched
