@@ -54,6 +54,24 @@ class Silent:
         raise AssertionError
 
 
+class Constant:
+    """A source that says it lists the same tools for good; it fails as often as it is told to."""
+
+    name = kind = "functions"
+    is_constant = True
+
+    def __init__(self, *specs: ToolSpec, failures: int = 0) -> None:
+        self.asked = 0
+        self._specs = specs
+        self._failures = failures
+
+    async def list_tools(self) -> Sequence[ToolSpec]:
+        self.asked += 1
+        if self.asked <= self._failures:
+            raise ConnectionError("refused")
+        return self._specs
+
+
 def schema(**properties: str) -> dict[str, Any]:
     return {"type": "object", "properties": {n: {"type": t} for n, t in properties.items()}}
 
@@ -261,6 +279,30 @@ async def test_a_renamed_tool_can_be_disabled_by_its_other_name() -> None:
 async def test_a_conflict_can_be_an_error() -> None:
     with pytest.raises(ToolConflictError, match="functions and mcp:web"):
         await ToolCollector(CLASH, on_conflict="error").collect()
+
+
+async def test_what_stays_for_good_is_asked_once_whatever_the_options() -> None:
+    source = Constant(spec("read", permission="fs.read"), spec("send", permission="net.send"))
+    collector = ToolCollector([source])
+
+    first = await collector.collect(AssembleOptions(max_tokens=1))
+    again = await collector.collect(AssembleOptions(max_tokens=2))
+    some = await collector.collect(AssembleOptions(permissions=("fs.*",)))
+    learnt = await collector.collect(learnt=[spec("send", source="mcp:x", description="Other.")])
+    more = await collector.collect(additional=[Source("x", spec("find"))])
+
+    assert (names(first), names(some), source.asked) == (["read", "send"], ["read"], 2)
+    assert again == first
+    assert names(learnt) != names(first)
+    assert names(more) == ["find", "read", "send"]
+
+
+async def test_what_failed_is_asked_again() -> None:
+    source = Constant(spec("read"), failures=1)
+    collector = ToolCollector([source])
+
+    assert [names(await collector.collect()) for _ in range(3)] == [[], ["read"], ["read"]]
+    assert source.asked == 2
 
 
 async def test_listing_the_same_tools_again_gives_the_same_schemas() -> None:

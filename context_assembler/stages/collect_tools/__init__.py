@@ -62,6 +62,7 @@ class ToolCollector:
         self._timeout_seconds = timeout_seconds
         self._memo = ToolMemo(by_text=_OFFERS)
         self._is_constant = all(map(_is_constant, self._sources))
+        self._offered: OfferedTools | None = None  # the last time, where that holds for good
 
     @property
     def is_constant(self) -> bool:
@@ -103,11 +104,19 @@ class ToolCollector:
         check_type("options", options, AssembleOptions, type(None), such_as="AssembleOptions(…)")
         asked = [(source, "additional") for source in _listed("additional", additional)]
         asked += [(source, "") for source in (*self._sources, *_listed("skills", skills))]
-        answers = await asyncio.gather(*(self._ask(source, kind=kind) for source, kind in asked))
         sieve = ToolSieve(
             options=options or AssembleOptions(), include=self._include, exclude=self._exclude
         )
-        return OfferedTools(answers=tuple(answers), sieve=sieve, on_conflict=self._on_conflict)
+        is_constant = self._is_constant and len(asked) == len(self._sources)
+        last = self._offered if is_constant else None
+        if last is not None and last.sieve.is_like(sieve):
+            return last
+        asking = (self._ask(source, kind=kind) for source, kind in asked)
+        answers = tuple(await asyncio.gather(*asking)) if last is None else last.answers
+        offered = OfferedTools(answers=answers, sieve=sieve, on_conflict=self._on_conflict)
+        if is_constant and not any(answer.has_failed for answer in answers):
+            self._offered = offered
+        return offered
 
     async def close(self) -> None:
         """Let the sources that hold connections go of them; they connect again when asked again."""

@@ -82,6 +82,7 @@ class OfferedTools:
     answers: tuple[SourceAnswer, ...] = ()
     sieve: ToolSieve = field(default_factory=ToolSieve)
     on_conflict: ConflictPolicy = "rename"
+    _anew: CollectedTools | None = field(default=None, init=False, repr=False, compare=False)
 
     @property
     def key(self) -> object:
@@ -105,6 +106,8 @@ class OfferedTools:
             ToolConflictError: Two tools differ under one name, and `on_conflict` is `error`.
         """
         known = listed("learnt", learnt, ToolSpec, such_as="[ToolSpec(…), …]")
+        if not known:
+            return self._merge_anew()
         collected = self._merge(known)
         there = {tool.name for tool in collected.tools}
         left = [tool for tool in known if tool.name in there]
@@ -116,6 +119,12 @@ class OfferedTools:
             return collected
         are_anew = begins_anew(collected.tools) and begins_anew(freed.tools)
         return freed if are_anew else collected
+
+    def _merge_anew(self) -> CollectedTools:
+        """Return what is offered where nothing was learnt; worked out once."""
+        collected = self._anew or self._merge(())
+        object.__setattr__(self, "_anew", collected)
+        return collected
 
     def _merge(self, learnt: Iterable[ToolSpec]) -> CollectedTools:
         merging = _Merging(

@@ -23,6 +23,16 @@ class ToolSieve:
     include: tuple[str, ...] = ()
     exclude: tuple[str, ...] = ()
 
+    def is_like(self, other: "ToolSieve") -> bool:
+        """Whether the other one decides the same for every tool."""
+        mine, theirs = self.options, other.options
+        return (
+            mine.permissions == theirs.permissions
+            and mine.sandbox_mode == theirs.sandbox_mode
+            and mine.disabled_tools == theirs.disabled_tools
+            and (self.include, self.exclude) == (other.include, other.exclude)
+        )
+
     @property
     def disabled(self) -> tuple[str, ...]:
         """The names that the call does not want."""
