@@ -8,9 +8,9 @@ from context_assembler.values.draft import Draft
 from context_assembler.values.names import NameRule, respell_names
 from context_assembler.values.parts import Json
 from context_assembler.values.report import ReportEntry
-from context_assembler.values.schemas.root_objects import root_object_schema
 from context_assembler.values.spelled import facts_of
 from context_assembler.values.tool_changes import ToolPlan
+from context_assembler.values.tool_forms import root_schema_of
 from context_assembler.values.tools import ToolSpec
 from context_assembler.values.wire import plain_json
 
@@ -223,7 +223,7 @@ def leave_strict(
     rows: list[ReportEntry] = []
     for tool in tools:
         asks = bool(tool.is_strict) and not tool.native_specs
-        objection = object_to(root_object_schema(tool.input_schema)) if asks else None
+        objection = object_to(root_schema_of(tool)) if asks else None
         if objection is None:
             settled.append(tool)
             continue

@@ -10,8 +10,8 @@ from context_assembler.values.draft import Draft, Parameters
 from context_assembler.values.limits import ModelLimits, ThinkingRule
 from context_assembler.values.offered_tools import spell_tools
 from context_assembler.values.parts import Json
-from context_assembler.values.schemas.root_objects import root_object_schema
 from context_assembler.values.texts.cleaning import clean_text
+from context_assembler.values.tool_forms import root_schema_of
 from context_assembler.values.tools import ToolSpec
 
 SAMPLING_VERSION: Final = "2023-06-01"
@@ -86,7 +86,7 @@ def client_tool(tool: ToolSpec, name: str) -> dict[str, Json]:
         https://platform.claude.com/docs/en/agents-and-tools/tool-use/strict-tool-use
         (read 2026-11-27)
     """
-    schema = root_object_schema(tool.input_schema)
+    schema = root_schema_of(tool)
     rendered: dict[str, Json] = {"name": name}
     description = clean_text(tool.description)
     if description.strip():

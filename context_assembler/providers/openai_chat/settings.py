@@ -18,9 +18,9 @@ from context_assembler.values.openai.tool_choice import (
 )
 from context_assembler.values.parts import Json
 from context_assembler.values.reading import as_object, as_text
-from context_assembler.values.schemas.root_objects import root_object_schema
 from context_assembler.values.texts.cleaning import clean_text
 from context_assembler.values.tool_changes import NO_CHANGES, ChangeForms
+from context_assembler.values.tool_forms import root_schema_of
 from context_assembler.values.tools import ToolSpec
 
 MAX_STOP_SEQUENCES: Final = 4
@@ -58,7 +58,7 @@ def _function_tool(tool: ToolSpec, name: str) -> dict[str, Json]:
     Source:
         https://developers.openai.com/api/docs/guides/function-calling (read 2026-11-27)
     """
-    schema = root_object_schema(tool.input_schema)
+    schema = root_schema_of(tool)
     function: dict[str, Json] = {"name": name}
     description = clean_text(tool.description)
     if description.strip():

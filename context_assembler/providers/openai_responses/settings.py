@@ -19,8 +19,8 @@ from context_assembler.values.openai.tool_choice import (
 )
 from context_assembler.values.parts import Json
 from context_assembler.values.reading import as_text
-from context_assembler.values.schemas.root_objects import root_object_schema
 from context_assembler.values.texts.cleaning import clean_text
+from context_assembler.values.tool_forms import root_schema_of
 from context_assembler.values.tools import ToolSpec
 from context_assembler.values.wire import plain_json
 
@@ -75,7 +75,7 @@ def function_tool(tool: ToolSpec, name: str) -> dict[str, Json]:
     Source:
         https://developers.openai.com/api/docs/guides/function-calling (read 2026-11-27)
     """
-    schema = root_object_schema(tool.input_schema)
+    schema = root_schema_of(tool)
     function: dict[str, Json] = {"type": "function", "name": name}
     if tool.description.strip():
         function["description"] = clean_text(tool.description)
