@@ -3,13 +3,10 @@
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain, islice
 from operator import is_
-from threading import Lock
-from typing import Final, TypeVar, cast, overload
+from typing import TypeVar, cast, overload
 
 T = TypeVar("T")
 T_co = TypeVar("T_co", covariant=True)
-
-_GROWING: Final = Lock()  # held for as long as it takes to add a few items
 
 
 class Growing(Sequence[T_co]):
@@ -35,11 +32,12 @@ class Growing(Sequence[T_co]):
         more = list(items)
         if not more:
             return self
-        with _GROWING:
-            is_longest = len(self._items) == self._count  # else another one grew from here already
-            shared = self._items if is_longest else self._items[: self._count]
-            shared += more
-        return self._view(shared, self._count + len(more), self._ending)
+        shared, start, end = self._items, self._count, self._count + len(more)
+        if len(shared) == start:
+            shared.extend(more)  # at one go: of several threads one comes first
+        if len(shared) < end or not all(map(is_, shared[start:end], more)):
+            shared = [*shared[:start], *more]  # another one has grown from here
+        return self._view(shared, end, self._ending)
 
     @property
     def has_ending(self) -> bool:

@@ -53,6 +53,16 @@ def test_two_that_grow_from_one_do_not_see_each_other(
     )
 
 
+def test_what_begins_alike_is_not_taken_for_the_same() -> None:
+    start = Growing([0])
+    short, other, longer = (start.followed_by(more) for more in ([1], [1, 3], [1, 2, 3]))
+    again = start.followed_by([1, 2, 3])
+
+    assert [tuple(one) for one in (short, other, longer)] == [(0, 1), (0, 1, 3), (0, 1, 2, 3)]
+    assert again == longer
+    assert short.followed_by([2]) == (0, 1, 2)
+
+
 def test_threads_that_grow_from_one_do_not_see_each_other() -> None:
     start = Growing(range(100))
     more = [[n] * 3 for n in range(200)]
