@@ -6,7 +6,7 @@ from pathlib import Path
 
 from context_assembler.assembler import ContextAssembler
 from context_assembler.cli.clients import open_clients
-from context_assembler.cli.opening import check_memory_exists, opened_store, read_json
+from context_assembler.cli.opening import check_folder, check_memory_exists, opened_store, read_json
 from context_assembler.cli.request_options import Request
 from context_assembler.config import AssemblerConfig
 from context_assembler.errors import ConfigurationError
@@ -19,6 +19,8 @@ from context_assembler.values.parts import Json
 async def opened_assembler(request: Request) -> AsyncGenerator[ContextAssembler, None]:
     """Build the assembler that a request asks for, and close its stores again."""
     settings = _settings_in(request.config) if request.config else AssemblerConfig()
+    if request.bootstrap is not None:
+        check_folder(request.bootstrap)
     if request.memory is not None:
         check_memory_exists(request.memory)
     async with opened_store(request.sessions) as store, AsyncExitStack() as opened:

@@ -35,6 +35,11 @@ def show_costs(
     request: Request, *, budgets: Sequence[str], chart: Path | None, as_json: bool
 ) -> None:
     """Replay the session that a request names, and show what its calls would have cost."""
+    if chart is not None and str(chart) == "-":
+        raise ConfigurationError(
+            "A chart is written to a file; stdout has the table, or the JSON.",
+            remedy="Write --svg cost.svg.",
+        )
     policies = list(_policies(budgets))
     simulation = asyncio.run(_simulated(request, policies))
     if chart is not None:

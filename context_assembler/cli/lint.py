@@ -10,6 +10,7 @@ from rich.console import Console
 from rich.text import Text
 
 from context_assembler.cli import exit_codes
+from context_assembler.cli.opening import check_folder
 from context_assembler.cli.request_options import JsonFlag
 from context_assembler.cli.screen import (
     one_line,
@@ -19,7 +20,6 @@ from context_assembler.cli.screen import (
     print_note,
     printable,
 )
-from context_assembler.errors import ConfigurationError
 from context_assembler.limits import get_model_limits
 from context_assembler.stages.load_bootstrap import BootstrapLoader
 from context_assembler.stages.load_bootstrap.linting import Lint, LintedFile
@@ -71,10 +71,7 @@ def lint(
 
     Exit code: 14 when there is an error, or with --strict a warning.
     """
-    if not folder.is_dir():
-        raise ConfigurationError(
-            f"{folder} is no folder.", remedy="Name the folder that AGENT.md lies in."
-        )
+    check_folder(folder)
     settings = _settings()
     names = tuple(agent_names or ()) or _names(settings, folder)
     loader = BootstrapLoader(

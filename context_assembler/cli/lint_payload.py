@@ -11,10 +11,11 @@ from context_assembler.cli.opening import read_json
 from context_assembler.cli.report_view import violation_lines
 from context_assembler.cli.request_options import JsonFlag
 from context_assembler.cli.screen import people, print_json
-from context_assembler.errors import ConfigurationError, UnknownModelError, UnknownOptionError
+from context_assembler.errors import ConfigurationError, UnknownModelError
 from context_assembler.limits import get_model_limits
 from context_assembler.providers import PROVIDERS, provider_for
 from context_assembler.values.codec import to_json
+from context_assembler.values.given import check_known
 from context_assembler.values.json_shapes import is_object
 from context_assembler.values.limits import ModelLimits
 from context_assembler.values.parts import JsonObject
@@ -52,9 +53,8 @@ def lint_payload(
             f"{file} is not a payload.", remedy="A payload is a JSON object of keyword arguments."
         )
     limits = _limits(payload, model)
-    name = provider or _provider_of(limits)
-    if name not in PROVIDERS:
-        raise UnknownOptionError(name, kind="provider", known=PROVIDERS)
+    name = _provider_of(limits) if provider is None else provider
+    check_known(name, PROVIDERS, kind="provider")
     violations = PROVIDERS[name].check_payload(
         payload, limits=limits, today=datetime.now(tz=UTC).date()
     )

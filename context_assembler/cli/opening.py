@@ -61,6 +61,18 @@ def _required(url: str | None) -> str:
     return url
 
 
+def check_folder(folder: Path) -> None:
+    """Refuse a folder of instruction files that is not there.
+
+    Raises:
+        ConfigurationError: There is none of that name.
+    """
+    if not folder.is_dir():
+        raise ConfigurationError(
+            f"{folder} is no folder.", remedy="Name the folder that AGENT.md lies in."
+        )
+
+
 def check_memory_exists(url: str) -> None:
     """Refuse a memory store whose file or folder is not there; it would be empty.
 

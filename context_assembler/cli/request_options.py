@@ -12,6 +12,7 @@ import typer
 
 from context_assembler.errors import ConfigurationError
 from context_assembler.providers import PROVIDERS
+from context_assembler.values.given import check_known
 from context_assembler.values.parts import Json
 
 _PLACES, _FIT, _REPLY, _PROMPT, _SWITCHES = (
@@ -32,11 +33,20 @@ SessionsUrl = Annotated[
         rich_help_panel=_PLACES,
     ),
 ]
+
+
+def _known_provider(name: str | None) -> str | None:
+    if name is not None:
+        check_known(name, PROVIDERS, kind="provider")
+    return name
+
+
 ProviderName = Annotated[
     str | None,
     typer.Option(
         "--provider",
         metavar="NAME",
+        callback=_known_provider,
         help=f"Whose API: {', '.join(PROVIDERS)}; the model's own by default.",
         rich_help_panel=_REPLY,
     ),
@@ -282,7 +292,7 @@ def _tool_choice(text: str) -> Json:
         return text
     try:
         return json.loads(text)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise ConfigurationError(
             f"--tool-choice is not JSON: {error}.",
             remedy='Write auto, none, any, or an object such as {"name": "search"}.',

@@ -42,6 +42,24 @@ BAD_WORDS: dict[str, tuple[tuple[str, ...], str]] = {
     "an unknown overflow policy": ((*ASSEMBLE, "--on-overflow", "shrink"), "shrink"),
     "an unknown cache policy": ((*ASSEMBLE, "--cache", "always"), "always"),
     "an unknown provider": ((*ASSEMBLE, "--provider", "grok"), "openai_chat"),
+    "a provider without a name": ((*ASSEMBLE, "--provider", ""), "Unknown provider ''"),
+    "a provider of a payload without a name": (
+        ("lint-payload", "object.json", "--provider", ""),
+        "Unknown provider ''",
+    ),
+    "instructions in a folder that is not there": (
+        (*ASSEMBLE, "--bootstrap", "rules"),
+        "rules is no folder",
+    ),
+    "instructions in a folder that is a file": (
+        ("explain", *ASSEMBLE[1:], "--bootstrap", "text.json"),
+        "text.json is no folder",
+    ),
+    "a chart on stdout": (("explain", *ASSEMBLE[1:], "--cost", "--svg", "-"), "--svg cost.svg"),
+    "a tool choice that is nested too deep": (
+        (*ASSEMBLE, "--tool-choice", '{"a":' * 50_000),
+        "--tool-choice is not JSON",
+    ),
     "an unknown store": (
         ("assemble", "chat", "--sessions", "sqlit:x.db", "-m", "gpt-5.5"),
         "Did you mean 'sqlite'?",
@@ -84,6 +102,7 @@ BAD_WORDS: dict[str, tuple[tuple[str, ...], str]] = {
 def test_bad_words(words: tuple[str, ...], said: str) -> None:
     stored()
     write_json("text.json", "text")
+    write_json("object.json", {"model": "gpt-5.5"})
     Path("broken.json").write_text("{")
     for folder, toml in {"bad": "= 1", "typo": "[trunkation]\nstrategy = 'smart'"}.items():
         Path(folder).mkdir()
