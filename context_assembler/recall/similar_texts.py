@@ -146,8 +146,9 @@ def _pairs_in_bands(numpy: Any, signatures: Any) -> tuple[Any, Any]:
         places[left] * count + places[right]
         for left, right in _equal_neighbours(numpy, ordered >> place_bits, ends=ends)
     ]
-    pairs = numpy.unique(numpy.concatenate([numpy.zeros(0, dtype=numpy.int64), *found]))
-    return pairs // count, pairs % count
+    pairs = numpy.sort(numpy.concatenate([numpy.zeros(0, dtype=numpy.int64), *found]))
+    pairs = pairs[numpy.diff(pairs, prepend=-1) != 0]  # each once
+    return numpy.divmod(pairs, count)
 
 
 def _equal_neighbours(numpy: Any, keys: Any, *, ends: Any) -> Iterator[tuple[Any, Any]]:

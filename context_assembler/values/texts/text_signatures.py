@@ -51,7 +51,7 @@ def band_keys(numpy: Any, signatures: Any, *, step: int) -> tuple[Any, Any]:
     )
     filled = numpy.zeros(keys.shape, dtype=numpy.uint8)
     for at in range(PLACES_PER_BAND):
-        places = signatures[:, starts + at]
+        places = signatures[:, at : PLACES - PLACES_PER_BAND + 1 + at : step]
         keys = _mixed(numpy, keys + places)
         filled += places != EMPTY
     return keys, filled >= _LEAST_IN_BAND
@@ -94,7 +94,8 @@ def _throw(numpy: Any, hashes: Any, owners: Any, places: Any) -> None:
 def _mixed(numpy: Any, numbers: Any) -> Any:
     mixed = numbers ^ (numbers >> numpy.uint64(30))
     mixed *= numpy.uint64(_MIXERS[0])
-    mixed ^= mixed >> numpy.uint64(27)
+    shifted = mixed >> numpy.uint64(27)
+    mixed ^= shifted
     mixed *= numpy.uint64(_MIXERS[1])
-    mixed ^= mixed >> numpy.uint64(31)
+    mixed ^= numpy.right_shift(mixed, numpy.uint64(31), out=shifted)
     return mixed
