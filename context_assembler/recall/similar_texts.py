@@ -148,7 +148,7 @@ def _pairs_in_bands(numpy: Any, signatures: Any) -> tuple[Any, Any]:
     ]
     pairs = numpy.sort(numpy.concatenate([numpy.zeros(0, dtype=numpy.int64), *found]))
     pairs = pairs[numpy.diff(pairs, prepend=-1) != 0]  # each once
-    return numpy.divmod(pairs, count)
+    return pairs // count, pairs % count
 
 
 def _equal_neighbours(numpy: Any, keys: Any, *, ends: Any) -> Iterator[tuple[Any, Any]]:
