@@ -39,7 +39,8 @@ class SpelledPayload:
 class _Approved:
     """The entries that break no rule beside these settings: the first `count` of a conversation.
 
-    `last` is the last of them; an entry stands behind the same ones for as long as it is kept.
+    `last` is the last of them; an entry stands behind the same ones for as long as it is kept. `chars`
+    are those of all text in both.
     """
 
     settings: Mapping[str, Json]
@@ -72,10 +73,10 @@ def is_approved(
     settings = {key: value for key, value in payload.items() if key != spelled.key}
     known = _known(kept.approved.get(provider), spelled, settings, draft.limits)
     new = spelled.settled[known.count :]
-    chars = known.chars + sum(map(count_text_chars, new))
+    chars = known.chars + count_text_chars(new)
     head = entries[: spelled.before]
     rest = entries[spelled.before + len(spelled.settled) :]
-    if chars + count_text_chars([settings, head, rest]) > _MOST_CHARS:
+    if chars + count_text_chars([head, rest]) > _MOST_CHARS:
         return False
     opening = [spelled.opening] if known.count else []
     unknown = [*head, *opening, *entries[spelled.before + known.count :]]
@@ -104,7 +105,8 @@ def _known(
         and approved.settings == settings
     ):
         return approved
-    return _Approved(settings=settings, limits=limits, count=0, last=None, chars=0)
+    chars = count_text_chars(settings)
+    return _Approved(settings=settings, limits=limits, count=0, last=None, chars=chars)
 
 
 def _is_refused(violations: Sequence[Violation]) -> bool:
