@@ -29,7 +29,8 @@ CONTEXT_CHARS: Final = 2_000  # of a neighbour; changing this, or any word below
 _FILLER: Final = " ".join(["f0"] * 12)
 
 _MERGED_EVERY: Final = 8  # records: where they come one by one, each is a piece of its own
-_MERGED_PAGES: Final = 32  # as many as these are of, each time the store grows fourfold
+_MERGED_PAGES: Final = 32  # more than those take, each time that the store grows fourfold
+_RECORDS_PER_PAGE: Final = 2  # that is merged beyond those, where many records come at once
 
 _TURN_LIKE: Final = frozenset(kind for kind, spec in KINDS.items() if spec.is_turn_like)
 _SELECT: Final = "SELECT kind, namespace, author, text, details, line FROM memory_records"
@@ -60,12 +61,12 @@ def merge_index(connection: sqlite3.Connection, *, first_key: int, last_key: int
     Every piece takes time in every search, so there should be few. By itself SQLite would do
     several times as much of it where records come one by one: it counts pages, however empty.
     """
-    times = last_key // _MERGED_EVERY - (first_key - 1) // _MERGED_EVERY
-    if times:
-        connection.execute(
-            "INSERT INTO memory_words (memory_words, rank) VALUES ('merge', ?)",
-            (times * _MERGED_PAGES,),
-        )
+    if last_key // _MERGED_EVERY == (first_key - 1) // _MERGED_EVERY:
+        return
+    pages = _MERGED_PAGES + (last_key - first_key + 1) // _RECORDS_PER_PAGE
+    connection.execute(
+        "INSERT INTO memory_words (memory_words, rank) VALUES ('merge', ?)", (pages,)
+    )
 
 
 def take_from_index(connection: sqlite3.Connection, keys: Iterable[int]) -> None:
