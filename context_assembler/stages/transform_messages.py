@@ -7,6 +7,7 @@ from operator import attrgetter
 from typing import Final, TypeAlias, assert_never
 
 from context_assembler.values.compactions import ReadsCompaction, reads_no_compaction, told_blocks
+from context_assembler.values.covered_events import about_tokens, covered_by_each
 from context_assembler.values.events import (
     AssistantBody,
     CompactionBody,
@@ -45,8 +46,9 @@ class Transformed:
     """A session as messages, oldest first.
 
     `leading_system` holds the texts of the system messages that the session begins with: its own
-    system prompt, which does not appear among `messages`. `entries` has a row for every compaction of
-    a provider's that cannot be sent as it is, and for settings that an imported message had.
+    system prompt, which does not appear among `messages`. `entries` says what every
+    summary stands for, which compactions of a provider's cannot be sent as they are, and which
+    settings an imported message had.
     """
 
     messages: tuple[Message, ...]
@@ -88,6 +90,7 @@ class MessageTransformer:
             messages=tuple(_message_of(group, self._reads) for group in groups),
             leading_system=tuple(text for text in texts if text.strip()),
             entries=(
+                *_covers(ordered[lead:], standing),
                 *_unread(ordered[lead:], standing, self._reads),
                 *_unsent_fields(standing),
             ),
@@ -206,6 +209,26 @@ def _summary_parts(body: CompactionBody, reads: ReadsCompaction) -> tuple[Part, 
     blocks = told_blocks(body.native, twin=body.summary) if is_readable else ()
     has_text = bool(body.summary.strip()) or not blocks
     return (*((Text(body.summary),) if has_text else ()), *blocks)
+
+
+def _covers(
+    events: Sequence[SessionEvent], standing: Sequence[SessionEvent | None]
+) -> Iterator[ReportEntry]:
+    """Yield a row for each summary that stands: what is not sent because of it."""
+    for summary, covered in covered_by_each(events, standing):
+        messages = len(_group_by_message(covered))
+        first, last = covered[0].seq if covered else 0, covered[-1].seq if covered else 0
+        places = f"event {first}" if first == last else f"events {first} to {last}"
+        yield ReportEntry(
+            kind="message",
+            id=summary.id,
+            decision="kept",
+            rule="compaction.covers",
+            reason=f"It stands for {messages:,} message{'' if messages == 1 else 's'}, {places}, of "
+            f"about {about_tokens(covered):,} tokens."
+            if covered
+            else "It stands for nothing: the events that it covers are not there.",
+        )
 
 
 def _unread(

@@ -175,7 +175,7 @@ def _message_entries(
         else:
             before = tokens if final is message else counter.count_message(message)
             kept = _kept("message", _name_of(message), before, tokens_after=tokens)
-            entries += [*rows, kept]
+            entries += [*(row for row in rows if row.decision != "kept"), _told(kept, rows)]
     # What repair dropped is no longer in the history; it comes first, so that nobody overlooks it.
     # Notes of this call have rows of their own, which bear what they take.
     gone, unplaced = (
@@ -187,6 +187,12 @@ def _message_entries(
         for rows_by_id in (repairs_by_id, cuts_by_id)
     )
     return [*gone, *entries, *unplaced]
+
+
+def _told(kept: ReportEntry, rows: Iterable[ReportEntry]) -> ReportEntry:
+    """Return the row of what is kept with what else there is to say of it: what a summary covers."""
+    told = next((row for row in rows if row.decision == "kept"), None)
+    return kept if told is None else replace(kept, reason=told.reason, rule=told.rule)
 
 
 def rows_of_kept(messages: Iterable[Message], *, counter: TokenCounter) -> Iterator[ReportEntry]:
