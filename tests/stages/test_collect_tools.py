@@ -281,6 +281,23 @@ async def test_a_conflict_can_be_an_error() -> None:
         await ToolCollector(CLASH, on_conflict="error").collect()
 
 
+async def test_equal_tools_of_any_collector_are_the_same_objects_so_that_their_counts_stay() -> (
+    None
+):
+    first = await ToolCollector(
+        [Source("listed", spec("a", input_schema=schema(q="string")))]
+    ).collect()
+    second = await ToolCollector(
+        [Source("listed", spec("a", input_schema=schema(q="string")))]
+    ).collect()
+    other = await ToolCollector(
+        [Source("listed", spec("a", input_schema=schema(q="float")))]
+    ).collect()
+
+    assert second.tools[0] is first.tools[0]
+    assert other.tools[0].input_schema != first.tools[0].input_schema
+
+
 async def test_what_stays_for_good_is_asked_once_whatever_the_options() -> None:
     source = Constant(spec("read", permission="fs.read"), spec("send", permission="net.send"))
     collector = ToolCollector([source])

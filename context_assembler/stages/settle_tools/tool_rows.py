@@ -72,7 +72,7 @@ def _undeferred_rows(settled: SettledTools) -> Iterator[ReportEntry]:
 
 def _added_rows(settled: SettledTools, counter: TokenCounter) -> Iterator[ReportEntry]:
     added = {tool.name for tool in settled.plan.added}
-    in_front = _tokens_in_front(settled, counter)
+    in_front = _tokens_in_front(settled, counter) if added else {}
     for tool in settled.plan.offered:
         if tool.name in added:
             yield ReportEntry(
@@ -89,8 +89,9 @@ def _added_rows(settled: SettledTools, counter: TokenCounter) -> Iterator[Report
 def _withdrawn_rows(
     settled: SettledTools, before: Mapping[str, ReportEntry], counter: TokenCounter
 ) -> Iterator[ReportEntry]:
-    in_front = _tokens_in_front(settled, counter)
-    for tool in settled.withdrawn:
+    withdrawn = settled.withdrawn
+    in_front = _tokens_in_front(settled, counter) if withdrawn else {}
+    for tool in withdrawn:
         row = before.get(tool.name) or ReportEntry(kind="tool", id=tool.name, decision="dropped")
         yield replace(
             row,
