@@ -2,8 +2,6 @@
 
 import sqlite3
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from json import dumps
-from typing import Final
 
 from context_assembler.memory.preparing import PreparedRecord, normal_text
 from context_assembler.memory.sqlite_index import (
@@ -19,11 +17,9 @@ from context_assembler.memory.sqlite_index import (
     take_from_index,
 )
 from context_assembler.memory.sqlite_replacing import replace_record
-from context_assembler.memory.sqlite_rows import ComingRow, insert_rows, next_key
+from context_assembler.memory.sqlite_rows import ComingRow, given, insert_rows, next_key
 from context_assembler.values.memories.records import Remembered
 from context_assembler.values.memories.words import index_text
-
-_GIVEN: Final = "(SELECT value FROM json_each(?))"
 
 
 class Batch:
@@ -66,9 +62,11 @@ class Batch:
         if self._waiting:
             lasts = _last_of_lines(self._connection, self._waiting)
             before = sorted(key for key, _ in lasts.values())
-            take_from_index(self._connection, before)
+            if before:
+                take_from_index(self._connection, before)
             insert_rows(self._connection, self._waiting)
-            add_to_index(self._connection, before)
+            if before:
+                add_to_index(self._connection, before)
             add_entries(self._connection, _entries_of(self._waiting, lasts))
             first, last = self._waiting[0].key, self._waiting[-1].key
             merge_index(self._connection, first_key=first, last_key=last)
@@ -106,9 +104,10 @@ class _Twins:
         self._digest_by_id: dict[str, int] = {}
         digests = [p.digest for p in prepared if p.digest is not None and not p.record.id]
         if digests:
+            place, values = given(digests)
             rows = connection.execute(
-                f"SELECT id, digest, key, text FROM memory_records WHERE digest IN {_GIVEN}",  # noqa: S608 – our own words
-                (dumps(digests),),
+                f"SELECT id, digest, key, text FROM memory_records WHERE digest IN {place}",  # noqa: S608 – our own words
+                values,
             )
             for memory_id, digest, key, text in rows:
                 self._add(memory_id, digest, key, text)
@@ -143,10 +142,11 @@ class _Twins:
 
 def _find_ids(connection: sqlite3.Connection, ids: Iterable[str]) -> dict[str, int]:
     """Return the keys of those that are there."""
+    place, values = given(list(ids))
     return dict(
         connection.execute(
-            f"SELECT id, key FROM memory_records WHERE id IN {_GIVEN}",  # noqa: S608 – our own words
-            (dumps(list(ids)),),
+            f"SELECT id, key FROM memory_records WHERE id IN {place}",  # noqa: S608 – our own words
+            values,
         ).fetchall()
     )
 

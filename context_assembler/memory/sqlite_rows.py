@@ -94,6 +94,14 @@ def update_row(connection: sqlite3.Connection, prepared: PreparedRecord, key: in
     connection.execute(_UPDATE, (prepared.memory_id, *values, key))
 
 
+def given(values: Sequence[str | int]) -> tuple[str, tuple[str | int, ...]]:
+    """Return what comes behind `IN` for these values, however many, and its parameter.
+
+    A lone one is not worth a list: it is found in a third of the time.
+    """
+    return ("(?)", (values[0],)) if len(values) == 1 else (_GIVEN, (dumps(list(values)),))
+
+
 def find_rows(
     connection: sqlite3.Connection, column: str, wanted: Sequence[str | int]
 ) -> Iterator[Row]:

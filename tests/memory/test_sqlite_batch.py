@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from contextlib import closing
 from dataclasses import replace
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -124,13 +125,14 @@ def test_keys_are_never_used_twice() -> None:
     assert rows == [(1, "a"), (4, "d")]
 
 
-def test_looking_for_twins_and_ids_reads_an_index() -> None:
+@pytest.mark.parametrize("texts", [("tea",), ("tea", "coffee")])
+def test_looking_for_twins_and_ids_reads_an_index(texts: tuple[str, ...]) -> None:
     with closing(open_in_memory(SCHEMA)) as connection:
         asked: list[str] = []
         connection.set_trace_callback(asked.append)
-        remember(connection, MemoryRecord(text="tea"), MemoryRecord(text="coffee"))
+        remember(connection, *(MemoryRecord(text=text) for text in texts))
         connection.set_trace_callback(None)
-        looks = [query for query in asked if "json_each" in query]
+        looks = [query for query in asked if query.startswith("SELECT id") and " IN (" in query]
         plans = [
             step[3]
             for query in looks
