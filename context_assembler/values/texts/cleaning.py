@@ -3,9 +3,10 @@
 Every function returns the object it was given when there was nothing to clean.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TypeGuard
 
+from context_assembler.values.json_shapes import is_object
 from context_assembler.values.parts import Json, JsonObject
 
 
@@ -26,17 +27,16 @@ def clean_object(value: JsonObject) -> JsonObject:
 
 def is_clean(*values: Json) -> bool:
     """Whether no key and no string in the values needs cleaning, at any depth."""
-    waiting = list(values)
+    waiting: list[Iterable[Json]] = [values]
     while waiting:
-        current = waiting.pop()
-        if isinstance(current, str):
-            if clean_text(current) is not current:
-                return False
-        elif _is_mapping(current):
-            waiting.extend(current.keys())
-            waiting.extend(current.values())
-        elif _is_sequence(current):
-            waiting.extend(current)
+        for held in waiting.pop():
+            if isinstance(held, str):
+                if clean_text(held) is not held:
+                    return False
+            elif is_object(held):
+                waiting += [held.keys(), held.values()]
+            elif _is_sequence(held):
+                waiting.append(held)
     return True
 
 
@@ -50,15 +50,11 @@ def _clean_mapping(value: JsonObject) -> dict[str, Json]:
 def _clean_value(value: Json) -> Json:
     if isinstance(value, str):
         return clean_text(value)
-    if _is_mapping(value):
+    if is_object(value):
         return _clean_mapping(value)
     if _is_sequence(value):
         return [_clean_value(inner) for inner in value]
     return value
-
-
-def _is_mapping(value: Json) -> TypeGuard[JsonObject]:
-    return isinstance(value, Mapping)
 
 
 def _is_sequence(value: Json) -> TypeGuard[Sequence[Json]]:
