@@ -75,8 +75,8 @@ class Resting:
     def _parts_from(self, place: int, *, least: int) -> list[Part]:
         """Return the parts of an event, with those of the next ones until there are so many."""
         stored: list[Part] = []
-        for event in self._events[place : place + _MOST_EVENTS]:
-            stored += _parts_of(event.body)
+        for at in range(place, min(place + _MOST_EVENTS, len(self._events))):
+            stored += _parts_of(self._events[at].body)
             if len(stored) >= least:
                 break
         return stored
