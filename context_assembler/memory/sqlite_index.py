@@ -28,7 +28,7 @@ CONTEXT_CHARS: Final = 2_000  # of a neighbour; changing this, or any word below
 # (read 2026-11-28)
 _FILLER: Final = " ".join(["f0"] * 12)
 
-_MERGED_EVERY: Final = 8  # records: where they come one by one, each is a piece of its own
+_MERGED_EVERY: Final = 4  # records: where they come one by one, each is a piece of its own
 _MERGED_PAGES: Final = 32  # more than those take, each time that the store grows fourfold
 _RECORDS_PER_PAGE: Final = 2  # that is merged beyond those, where many records come at once
 
