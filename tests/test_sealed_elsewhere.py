@@ -217,7 +217,10 @@ async def test_one_with_a_plain_text_is_told_by_that() -> None:
     other = context.for_provider("gemini")
 
     assert "They went on." in json.dumps(other.to_request())
-    assert [row.rule for row in other.report.entries if row.rule] == ["compaction.twin"]
+    assert [row.rule for row in other.report.entries if row.rule] == [
+        "compaction.twin",
+        "compaction.covers",
+    ]
 
 
 async def test_where_nothing_can_be_made_anew_the_loss_is_told() -> None:
@@ -225,7 +228,7 @@ async def test_where_nothing_can_be_made_anew_the_loss_is_told() -> None:
 
     other = context.for_provider("anthropic")
 
-    [row] = [one for one in other.report.entries if one.rule.startswith("compaction.")]
+    [row, _] = [one for one in other.report.entries if one.rule.startswith("compaction.")]
     assert row.rule == "compaction.lost"
     assert "what it covers is not sent" in row.reason
     assert row.reason in other.report.warnings
