@@ -89,21 +89,24 @@ class Document:
     def __post_init__(self) -> None:
         source = _inline(self.source)
         object.__setattr__(self, "source", source)
-        if self.text is None and isinstance(source, Base64Source):
-            is_text = source.media_type.startswith("text/")
-            object.__setattr__(self, "text", decode_text(source.data) if is_text else None)
+        match source:
+            case Base64Source(media_type=str(media_type), data=str(encoded)) if self.text is None:
+                is_text = media_type.startswith("text/")
+                object.__setattr__(self, "text", decode_text(encoded) if is_text else None)
+            case _:
+                pass
 
 
 def _inline(source: MediaSource) -> MediaSource:
     """Return the source, as plain base64 where it carries the bytes itself."""
     match source:
-        case Base64Source(media_type=media_type, data=encoded):
+        case Base64Source(media_type=media_type, data=str(encoded)):
             inner = read_inline_url(encoded)
             bare = plain_base64(encoded) if inner is None else inner[1]
             if bare == encoded:
                 return source
             return Base64Source(media_type=media_type or (inner or ("",))[0], data=bare)
-        case UrlSource(url=url) if (carried := read_inline_url(url.strip())) is not None:
+        case UrlSource(url=str(url)) if (carried := read_inline_url(url.strip())) is not None:
             return Base64Source(media_type=carried[0], data=carried[1])
         case _:
             return source

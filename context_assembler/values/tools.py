@@ -2,9 +2,10 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Literal, TypeAlias
+from typing import Literal, TypeAlias, get_args
 
 from context_assembler.errors import InvalidParameterError
+from context_assembler.values.given import check_known, check_type, listed
 from context_assembler.values.message_counts import Countable
 from context_assembler.values.parts import Json, JsonObject
 
@@ -55,6 +56,13 @@ class ToolChoice:
     allowed: tuple[str, ...] | None = None
 
     def __post_init__(self) -> None:
+        check_known(self.mode, get_args(ToolChoiceMode), kind="mode of a tool choice")
+        check_type("name", self.name, str, type(None), such_as="a tool's name, or None")
+        check_type(
+            "allows_parallel", self.allows_parallel, bool, type(None), such_as="True or False"
+        )
+        if self.allowed is not None:
+            listed("allowed", self.allowed, str, such_as="names of tools, or None for all")
         if (self.mode == "tool") != (self.name is not None):
             raise InvalidParameterError(
                 "name",

@@ -4,6 +4,7 @@ import json
 from dataclasses import dataclass, replace
 
 from context_assembler.errors import InvalidToolError
+from context_assembler.values.json_shapes import is_object
 from context_assembler.values.schemas.tool_schemas import canonical_schema
 from context_assembler.values.tools import ToolSpec
 
@@ -55,11 +56,20 @@ class ToolMemo:
 
 def _offer(spec: ToolSpec, raw: str) -> ToolOffer:
     try:
+        _refuse_malformed(spec.name, spec.description, spec.native_specs)
         canonical = canonical_schema(spec.input_schema, tool=spec.name)
     except InvalidToolError as problem:
-        return ToolOffer(spec=spec, raw=raw, problem=problem)
+        return ToolOffer(spec=replace(spec, name=problem.name), raw=raw, problem=problem)
     sound = replace(spec, input_schema=canonical.schema)
     return ToolOffer(spec=sound, raw=raw, told=told_text(sound), repairs=canonical.repairs)
+
+
+def _refuse_malformed(name: object, description: object, natives: object) -> None:
+    if not isinstance(name, str) or not isinstance(description, str):
+        known = name if isinstance(name, str) else "(unnamed)"
+        raise InvalidToolError(known, reason="its name or its description is no text")
+    if not is_object(natives) or not all(map(is_object, natives.values())):
+        raise InvalidToolError(name, reason="its own shapes are no mapping of providers to objects")
 
 
 def told_text(spec: ToolSpec) -> str:

@@ -246,6 +246,7 @@ class Retention:
     def __post_init__(self) -> None:
         for name in ("max_records", "max_age_days", "kept_importance"):
             _check_bound(name, getattr(self, name))
+        _check_type("filters", self.filters, MemoryFilters, "Pass MemoryFilters(kinds=(…)).")
         if self.max_age_days is not None and self.max_age_days > MAX_AGE_DAYS:
             rule = f"must be at most {MAX_AGE_DAYS}"
             _refuse("max_age_days", self.max_age_days, rule, "Use None for no bound.")
