@@ -43,9 +43,11 @@ def way_on(
         return None
     sent = _sent_since(last, later)
     way = last.made.way
-    told = changed(way.told_tools, sent=sent)
-    if sent is None:  # tools are declared as in a first call, behind all that came before it
+    told = way.told_tools
+    if told.is_anew:  # tools are declared as in a first call, behind all that came before it
         told = changed(told, plan=changed(told.plan, after_seq=gathered.last_seq))
+    elif told.sent is not sent:
+        told = changed(told, sent=sent)
     way = changed(
         way,
         last_seq=gathered.last_seq,

@@ -241,6 +241,24 @@ async def test_whatever_comes_between_every_step_is_made_alike(what: str, model:
     await check_every_step(batches, plainly, model=model, max_tokens=500, max_context_tokens=3_000)
 
 
+@pytest.mark.parametrize("model", ["gpt-5.5", "claude-opus-5-5", "gemini-3.5-flash"])
+@pytest.mark.parametrize("recorded", ["gpt-4.1", "gpt-4o"])
+async def test_steps_behind_a_call_of_another_model_declare_their_tools_alike(
+    model: str, recorded: str
+) -> None:
+    store = InMemoryStore()
+    old = plainly(store)
+    await store.append("trip", [user_event("Go through all files.")])
+    context = await old.assemble("trip", model=recorded)
+    await old.record("trip", {**chat_reply(90), "model": recorded}, context)
+
+    for number in range(4):
+        await store.append("trip", exchange(number))
+        assert await outcome(old, {"model": model}) == await outcome(
+            plainly(store), {"model": model}
+        )
+
+
 async def test_other_settings_in_between_are_heeded(steps: list[bool]) -> None:
     store = InMemoryStore()
     old = plainly(store)
