@@ -188,7 +188,7 @@ async def test_other_models_get_the_plain_text(assembler: ContextAssembler, mode
     assert "They planned a trip." in str(messages)
     assert "signature" not in str(messages)
     assert "Plan a trip to Lima." not in str(messages)
-    assert await rules(assembler, model) == ["compaction.twin"]
+    assert await rules(assembler, model) == ["compaction.twin", "compaction.covers"]
 
 
 async def test_another_account_gets_the_plain_text() -> None:
