@@ -313,7 +313,9 @@ async def test_each_of_two_calls_at_once_is_told_its_own_status() -> None:
             await asyncio.to_thread(web.has_refused.wait)
             fine = await server.call_tool("a")
             web.has_answered.set()
-            with pytest.raises(McpServerError, match=r"did not take a call of .shut.; it.*HTTP 503"):
+            with pytest.raises(
+                McpServerError, match=r"did not take a call of .shut.; it.*HTTP 503"
+            ):
                 await shut
 
     assert (fine.is_error, fine.text) == (False, "session 1")
