@@ -6,9 +6,10 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from context_assembler.ports.truncation import CHECKPOINT_LEVELS
 from context_assembler.truncation import Truncator
 from context_assembler.truncation.growing import GrownCut
 from context_assembler.values.exchanges import split_exchanges
@@ -169,10 +170,13 @@ def test_a_rewrite_is_a_new_level_and_comes_where_something_has_to_go(
 
 @given(session=sessions)
 @settings(max_examples=40)
+@example(session=drawn(3, room_share=0.1, dwarfing=0.08, pinned=0.03))
+@example(session=drawn(14, room_share=0.1, dwarfing=0.2))
 def test_an_opening_that_is_given_up_does_not_come_back(session: Session) -> None:
-    levels = [payload.level for payload in session.payloads() if payload.level]
+    levels = [payload.level for payload in session.payloads()]
 
-    given_up = [level < 0 for level in levels]
+    # Beside an exchange that leaves no step there is no checkpoint, and its number tells of none.
+    given_up = [level < 0 for level in levels if 0 < abs(level) < CHECKPOINT_LEVELS]
 
     assert given_up == sorted(given_up)
 
