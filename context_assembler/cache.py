@@ -121,7 +121,8 @@ class AssemblyCache(Generic[Value]):
 
     def _keep(self, key: CacheKey, value: Value) -> None:
         while len(self._values) >= self.max_entries:
-            self._values.popitem()  # the one that was asked for longest ago
+            with suppress(KeyError):  # it expired just now
+                self._values.popitem()  # the one that was asked for longest ago
         with suppress(ValueError):  # larger than all of them may be together
             self._values[key] = value
 

@@ -9,16 +9,15 @@ from context_assembler.gathered import Gathered
 from context_assembler.gathering import Gathering
 from context_assembler.ports import MarkedStore, SessionStore, is_offered
 from context_assembler.stages.resolve_defaults.settling import ask_plainly
-from context_assembler.values.events import SessionHead
 
 _MAX_KEPT: Final = 256
 
 
 class Before(NamedTuple):
-    """What was gathered for a call, for the session as this head tells of it, behind this mark."""
+    """What was gathered for a call behind this mark, for the session with this record, as printed."""
 
     mark: Hashable | None
-    head: SessionHead
+    session: str
     gathered: Gathered
 
 
@@ -52,12 +51,13 @@ class GatheredBefore:
         if before is not None and mark is not None and before.mark == mark:
             return before.gathered
         head = await self._store.head(session_id)
-        if before is not None and before.head.session == head.session:
+        session = repr(head.session)  # a default of 1.0 equals 1, and is not taken like it
+        if before is not None and before.session == session:
             gathered = await self._gathering.further(before.gathered, head)
         else:
             gathered = await self._gathering.gather(head, agent_id=agent_id, options=options)
         if question is not None:
-            self._keep(question, Before(mark, head, gathered))
+            self._keep(question, Before(mark, session, gathered))
         return gathered
 
     def _find(self, question: Hashable | None) -> Before | None:

@@ -29,6 +29,7 @@ from context_assembler.stages.tell_changes import overlay_rows, warn_of_losses
 from context_assembler.stages.write_report import write_report
 from context_assembler.values.context import AssembledContext
 from context_assembler.values.events import SessionEvent
+from context_assembler.values.growing import Growing
 from context_assembler.values.limits import ModelLimits
 from context_assembler.values.messages import Message
 from context_assembler.values.options import ClockSettings, TruncationSettings
@@ -161,7 +162,7 @@ class ContextPipeline:
             untold_files=gathered.last_call.untold(files),
         )
         context = AssembledContext(
-            draft=draft,
+            draft=replace(draft, messages=Growing(draft.messages)),
             metadata=tell_facts(gathered, ledger, cut=cut, check=self._check(gathered, shaped)),
             report=report,
             provider=provider_for(gathered.limits),

@@ -1,6 +1,7 @@
 """The assembly cache: one load per key, nothing stale, nothing left behind by a failure."""
 
 import asyncio
+import itertools
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -107,6 +108,15 @@ async def test_entries_expire() -> None:
     _, was_hit = await cache.get_or_load(KEY, Loads())
 
     assert not was_hit
+
+
+async def test_entries_may_expire_between_two_looks() -> None:
+    seconds = itertools.count(step=40)
+    cache = AssemblyCache[int](ttl_seconds=60, clock=lambda: next(seconds), max_entries=1)
+
+    for session_id in "abcdefgh":
+        found = await cache.get_or_load(replace(KEY, session_id=session_id), Loads())
+        assert found == (1, False)
 
 
 async def test_the_cache_is_bounded() -> None:

@@ -138,6 +138,20 @@ async def test_other_options_and_other_sessions_are_other_calls(store: SessionSt
     assert [message.text for message in other.messages if message.seq] == ["Good morning"]
 
 
+async def test_defaults_that_are_equal_and_not_the_same_are_noticed(store: SessionStore) -> None:
+    assembler = await _begun(store)
+    contexts: list[tuple[int, int]] = []
+    for max_tokens in (100, 100.0, 100):
+        await store.create(Session(id="trip", defaults={"max_tokens": max_tokens}))
+        warm = await assembler.assemble("trip", model=MODEL)
+        anew = await ContextAssembler(store).assemble("trip", model=MODEL)
+        contexts.append((warm.parameters.max_tokens, anew.parameters.max_tokens))
+        assert warm.report.warnings == anew.report.warnings
+
+    assert contexts[0] == contexts[2] == (100, 100)
+    assert contexts[1][0] == contexts[1][1] != 100  # no whole number: left out with a warning
+
+
 async def test_true_and_one_are_different_answers(store: SessionStore) -> None:
     assembler = await _begun(store)
     for _ in range(3):

@@ -10,7 +10,7 @@ from context_assembler.history import HistoryWay, shape_history
 from context_assembler.pipeline import ContextPipeline
 from context_assembler.providers import PROVIDERS
 from context_assembler.stages.bind_reasoning import bind_reasoning
-from context_assembler.stages.place_notes import place_clock
+from context_assembler.stages.place_notes import place_clock, tell_date
 from context_assembler.stages.write_report import rows_of_kept
 from context_assembler.values.answered_calls import answered_calls
 from context_assembler.values.changing import changed
@@ -85,6 +85,7 @@ def _is_plain(
         last.context.draft.messages[-1].role != "system"
         and all(map(_is_said, new))
         and place_clock(new, settings=pipeline.clock, last=last.clock) == new
+        and (last.is_dated or not tell_date(new, settings=pipeline.clock))
         and (all(map(is_taken_by_all, new)) or _is_taken(new, last, reader))
     )
 

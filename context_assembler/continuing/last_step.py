@@ -11,7 +11,7 @@ from context_assembler.pipeline import ContextPipeline
 from context_assembler.ports.truncation import CHECKPOINT_LEVELS
 from context_assembler.shaped import Made
 from context_assembler.stages.hold_system import WAITING
-from context_assembler.stages.place_notes import last_told
+from context_assembler.stages.place_notes import last_told, tell_date
 from context_assembler.values.answered_calls import AnsweredCall, answered_calls
 from context_assembler.values.context import AssembledContext
 from context_assembler.values.epochs import EPOCH
@@ -43,6 +43,7 @@ class LastStep:
         message_tokens: Of each message that is sent.
         rows: Of the report; those of new messages go before those of notes and markers.
         clock: The time of its last clock note.
+        is_dated: Whether its system prompt tells the day on which it begins.
         calls: The session's answered calls, the last one last.
         epoch_id: Of the last reply that recorded what stood in front of the conversation.
         has_usage: Whether a provider has reported what a call of it was charged.
@@ -59,6 +60,7 @@ class LastStep:
     message_tokens: Growing[int]
     rows: Growing[ReportEntry]
     clock: datetime | None
+    is_dated: bool
     calls: Growing[AnsweredCall]
     epoch_id: Json
     has_usage: bool
@@ -129,6 +131,7 @@ def keep_step(
         message_tokens=Growing(map(way.counter.count_message, context.messages)),
         rows=Growing(rows[:row_count], ending=rows[row_count:]),
         clock=last_told(made.shaped.messages),
+        is_dated=bool(tell_date(made.shaped.messages, settings=pipeline.clock)),
         calls=Growing(answered_calls(events)),
         epoch_id=last_epoch_id(events),
         has_usage=any(m.made_by and m.made_by.usage for m in made.shaped.messages),

@@ -82,18 +82,21 @@ class KeptEvents:
             shared = bisect_right(events, until_seq, key=lambda event: event.seq)
         if not shared:
             return None
-        last = events[shared - 1]
-        if shared == len(events) and last.seq < until_seq and kept.last_mark:
+        if shared < len(
+            events
+        ):  # somebody was faster, and has kept more; or the store was set back
+            is_there = await self._holds_end_of(session_id, kept)
+            return (
+                KeptLog(events=events.first(shared), derived=kept.log.derived) if is_there else None
+            )
+        last = events[-1]
+        if last.seq < until_seq and kept.last_mark:
             log = await self._follow(session_id, kept, until_seq=until_seq)
             if log is not None:
                 return log
         found = await self._read(session_id, after_seq=last.seq - 1, until_seq=until_seq)
-        if found.incarnation != kept.incarnation or found.events[:1] != (last,):
+        if not _begins_at_end_of(kept, found):
             return None
-        if shared == len(events) and found.first_mark != kept.last_mark:
-            return None
-        if shared < len(events):  # somebody was faster, and has kept more already
-            return KeptLog(events=events.first(shared), derived=kept.log.derived)
         if len(found.events) == 1:
             return kept.log
         log = KeptLog(events=events.followed_by(found.events[1:]), derived=kept.log.derived)
@@ -107,6 +110,13 @@ class KeptEvents:
             return None
         log = KeptLog(events=events.followed_by(found.events), derived=kept.log.derived)
         return self._keep(session_id, found, log, size_bytes=kept.size_bytes)
+
+    async def _holds_end_of(self, session_id: str, kept: _Entry) -> bool:
+        """Whether the last event that is kept is still in the store: then all before it is."""
+        seq = kept.log.events[-1].seq
+        return _begins_at_end_of(
+            kept, await self._read(session_id, after_seq=seq - 1, until_seq=seq)
+        )
 
     async def _read(self, session_id: str, *, after_seq: int, until_seq: int) -> EventBatch:
         if _hands_out_batches(self._store):
@@ -154,6 +164,15 @@ class KeptEvents:
     def _drop(self, session_id: str) -> None:
         entry = self._entries.pop(session_id, None)
         self._size_bytes -= 0 if entry is None else entry.size_bytes
+
+
+def _begins_at_end_of(kept: _Entry, found: EventBatch) -> bool:
+    """Whether the first event found is the last one kept: in the same history, by its mark."""
+    return (
+        found.incarnation == kept.incarnation
+        and found.events[:1] == (kept.log.events[-1],)
+        and found.first_mark == kept.last_mark
+    )
 
 
 def _is_longer(kept: _Entry | None, log: KeptLog) -> bool:

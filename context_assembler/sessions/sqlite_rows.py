@@ -160,7 +160,9 @@ def _execute_with_marks(
     """Execute a statement that asks for marks; where an older file has none, they are empty."""
     try:
         return connection.execute(sql, parameters)
-    except sqlite3.OperationalError:
+    except sqlite3.OperationalError as error:
+        if error.sqlite_errorcode != sqlite3.SQLITE_ERROR:  # nothing is wrong with the statement
+            raise
         without = _MARK.sub(r"'' AS \1", sql)
         return connection.execute(without, parameters)
 

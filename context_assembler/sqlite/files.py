@@ -50,6 +50,10 @@ _TROUBLE_BY_CODE: Final[Mapping[int, _Trouble]] = {
 _ELSE: Final = "Check the disk and the file's permissions."
 
 
+class ConnectionAsItLies(sqlite3.Connection):
+    """Reads a file that SQLite takes to stay as it is: good for one look, since others may write."""
+
+
 @contextmanager
 def explained_errors(path: Path | None, schema: Schema) -> Generator[None]:
     """Turn SQLite's errors into the schema's own; without a path the database is in memory."""
@@ -108,7 +112,9 @@ def open_for_reading(
     except sqlite3.OperationalError as error:
         if not _may_be_read_as_it_lies(path, error):
             raise
-    as_it_lies = _connect(path, "?mode=ro&immutable=1", busy_seconds=busy_seconds)
+    as_it_lies = _connect(
+        path, "?mode=ro&immutable=1", busy_seconds=busy_seconds, factory=ConnectionAsItLies
+    )
     return _ready(path, schema, as_it_lies)
 
 
@@ -165,10 +171,17 @@ def _enlarge_cache(connection: sqlite3.Connection) -> None:
     connection.execute(f"PRAGMA cache_size = -{_CACHE_KIBIBYTES}")
 
 
-def _connect(path: Path, query: str, *, busy_seconds: float) -> sqlite3.Connection:
+def _connect(
+    path: Path,
+    query: str,
+    *,
+    busy_seconds: float,
+    factory: type[sqlite3.Connection] = sqlite3.Connection,
+) -> sqlite3.Connection:
     return sqlite3.connect(
         f"{path.as_uri()}{query}",
         uri=True,
+        factory=factory,
         timeout=busy_seconds,
         isolation_level=None,  # transactions begin where the code says so
         check_same_thread=False,  # a store hands its connections to one thread at a time

@@ -12,6 +12,7 @@ from threading import Lock
 from typing import TypeVar
 
 from context_assembler.sqlite.files import (
+    ConnectionAsItLies,
     explained_errors,
     open_for_reading,
     open_for_writing,
@@ -92,7 +93,11 @@ class SqliteWorker:
             if holder.connection is None:
                 with contextlib.closing(open_in_memory(self._schema)) as empty:
                     return act(empty)
-            return act(holder.connection)
+            try:
+                return act(holder.connection)
+            finally:
+                if isinstance(holder.connection, ConnectionAsItLies):
+                    holder.close()
 
 
 def make_workers(

@@ -5,6 +5,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import fields, replace
 
 from context_assembler.ports import TokenCounter
+from context_assembler.values.growing import Growing
 from context_assembler.values.ledger import Ledger, LedgerKind, divide_tokens
 from context_assembler.values.messages import Message
 from context_assembler.values.options import Settled
@@ -69,7 +70,7 @@ def write_report(
         *_note_entries(sent, counter=counter),
     ]
     return Report(
-        entries=tuple(entries),
+        entries=Growing(entries),
         ledger=ledger,
         parameters=_parameters(settled),
         warnings=(

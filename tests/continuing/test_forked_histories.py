@@ -74,6 +74,10 @@ BRANCHES: dict[str, tuple[Sequence[SessionEvent], Sequence[SessionEvent]]] = {
         talk("keep it", "go on", "and now"),
     ),
     "fewer events": (talk("delete it", "sure", "gone"), talk("keep it")),
+    "fewer events, the last one alike": (
+        talk("delete it", "go on", "more"),
+        talk("keep it", "go on"),
+    ),
     "nothing yet": (talk("delete it"), ()),
 }
 

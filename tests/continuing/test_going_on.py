@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from hypothesis.strategies import DrawFn
 
 from context_assembler import ContextAssembler
-from context_assembler.config import AssemblerConfig
+from context_assembler.config import AssemblerConfig, BootstrapSettings
 from context_assembler.errors import AssemblyError
 from context_assembler.sessions import InMemoryStore
 from context_assembler.values.context import AssembledContext
@@ -31,6 +31,7 @@ from context_assembler.values.events import (
     user_event,
 )
 from context_assembler.values.messages import CLOCK
+from context_assembler.values.options import BootstrapPolicy, ClockSettings
 from context_assembler.values.parts import JsonObject, Part, Text, Thinking, ToolCall, ToolResult
 
 REASONING: JsonObject = {
@@ -257,6 +258,23 @@ async def test_steps_behind_a_call_of_another_model_declare_their_tools_alike(
         assert await outcome(old, {"model": model}) == await outcome(
             plainly(store), {"model": model}
         )
+
+
+@pytest.mark.parametrize("policy", ["refresh", "freeze"])
+async def test_the_day_on_which_a_session_begins_is_told_once_it_is_known(
+    policy: BootstrapPolicy,
+) -> None:
+    config = AssemblerConfig(
+        clock=ClockSettings(date_in_system=True), bootstrap=BootstrapSettings(policy=policy)
+    )
+
+    def dated(store: InMemoryStore) -> ContextAssembler:
+        return ContextAssembler(store, config=config)
+
+    timed = [replace(event, created_at=NOON) for event in exchange(2)]
+    batches = [[user_event("Go.")], exchange(0), exchange(1), timed, exchange(3)]
+
+    await check_every_step(batches, dated, model="gpt-4.1")
 
 
 async def test_other_settings_in_between_are_heeded(steps: list[bool]) -> None:

@@ -30,6 +30,7 @@ from context_assembler.sessions import (
     SqliteStore,
     calibrations_of,
 )
+from context_assembler.sessions.sqlite_rows import find_session
 from context_assembler.sessions.sqlite_schema import SCHEMA
 from context_assembler.sqlite.files import explained_errors
 from context_assembler.sqlite.schema import migrate
@@ -760,3 +761,17 @@ async def test_counts_are_found_whole_however_many_there_are(tmp_path: Path, num
         await store.keep_counts("trip", counts, counter="c", incarnation=incarnation)
 
         assert await store.find_counts("trip", counter="c") == counts
+
+
+def test_a_busy_file_is_not_taken_for_one_without_marks(tmp_path: Path) -> None:
+    path = tmp_path / "s.db"
+    with (
+        closing(sqlite3.connect(path, isolation_level=None)) as owner,
+        closing(sqlite3.connect(path, isolation_level=None, timeout=0)) as other,
+    ):
+        migrate(owner, SCHEMA)
+        other.execute("SELECT * FROM sessions").fetchall()
+        owner.execute("BEGIN EXCLUSIVE")
+
+        with pytest.raises(sqlite3.OperationalError, match="locked"):
+            find_session(other, "trip")

@@ -21,6 +21,7 @@ from context_assembler.memory.sqlite_schema import SCHEMA
 from context_assembler.sessions import SqliteStore
 from context_assembler.sessions.sqlite_schema import SCHEMA as SESSION_SCHEMA
 from context_assembler.sqlite.files import (
+    ConnectionAsItLies,
     explained_errors,
     open_for_reading,
     open_for_writing,
@@ -161,6 +162,31 @@ def test_a_file_on_a_medium_without_room_for_companions_is_read_as_it_lies(
     (tmp_path / "memory.db-journal").touch()
     with pytest.raises(sqlite3.OperationalError):
         open_for_reading(path, SCHEMA, busy_seconds=1)
+
+
+async def test_a_file_that_is_read_as_it_lies_is_looked_at_anew_each_time(tmp_path: Path) -> None:
+    path = tmp_path / "sessions.db"
+
+    async def write(text: str) -> None:
+        async with SqliteStore(path) as store:  # closed: everything is in the file itself
+            await store.append("trip", [user_event(text)])
+
+    def open_as_it_lies() -> sqlite3.Connection:
+        uri = f"{path.as_uri()}?mode=ro&immutable=1"
+        return sqlite3.connect(uri, uri=True, factory=ConnectionAsItLies, check_same_thread=False)
+
+    def count(connection: sqlite3.Connection) -> int:
+        found: int = connection.execute("SELECT count(*) FROM events").fetchone()[0]
+        return found
+
+    reader = SqliteWorker(path, SESSION_SCHEMA, open_as_it_lies)
+    counts: list[int] = []
+    for text in ("hello", "and", "so on"):
+        await write(text)
+        counts.append(await reader.run(count))
+    await reader.close()
+
+    assert counts == [1, 2, 3]
 
 
 def test_an_error_without_a_code_is_explained_in_memory_too() -> None:

@@ -69,9 +69,7 @@ def adapt(draft: Draft) -> tuple[Draft, tuple[ReportEntry, ...]]:
     return adapted, (*tool_rows, *rows, *effort_rows)
 
 
-def _adapt_messages(
-    draft: Draft, dialect: Dialect
-) -> tuple[Sequence[Message], list[ReportEntry]]:
+def _adapt_messages(draft: Draft, dialect: Dialect) -> tuple[Sequence[Message], list[ReportEntry]]:
     if knows_plain(draft.messages, draft.spelled):
         return draft.messages, []
     rules = media_rules(dialect)
