@@ -9,7 +9,7 @@ from context_assembler.ports import CountStore, SessionStore, TokenCounter
 from context_assembler.values.events import SessionEvent
 from context_assembler.values.resting_counts import Resting, RestingCount, place_of_counts
 
-LEAST_COUNTS: Final = 32
+LEAST_COUNTS: Final = 64
 """How many messages must be counted before it pays to read their counts, or to write them."""
 
 
