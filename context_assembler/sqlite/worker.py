@@ -85,19 +85,31 @@ class SqliteWorker:
 
     def _act(self, holder: HeldConnection, act: Callable[[sqlite3.Connection], _Result]) -> _Result:
         with explained_errors(self._path, self._schema):
-            if holder.file_identity != identify_file(self._path):
-                holder.close()  # replaced or deleted: SQLite would go on with the file of before
-            if holder.connection is None:
-                holder.connection = self._open_connection()
-                holder.file_identity = identify_file(self._path)
-            if holder.connection is None:
-                with contextlib.closing(open_in_memory(self._schema)) as empty:
-                    return act(empty)
             try:
-                return act(holder.connection)
-            finally:
-                if isinstance(holder.connection, ConnectionAsItLies):
-                    holder.close()
+                return self._act_on(holder, act)
+            except sqlite3.OperationalError as error:
+                code = getattr(error, "sqlite_errorcode", 0)
+                if self._path is None or code != sqlite3.SQLITE_ERROR:
+                    raise
+                holder.close()  # a backup of older tables may lie there: opening brings them up to date
+                return self._act_on(holder, act)
+
+    def _act_on(
+        self, holder: HeldConnection, act: Callable[[sqlite3.Connection], _Result]
+    ) -> _Result:
+        if holder.file_identity != identify_file(self._path):
+            holder.close()  # replaced or deleted: SQLite would go on with the file of before
+        if holder.connection is None:
+            holder.connection = self._open_connection()
+            holder.file_identity = identify_file(self._path)
+        if holder.connection is None:
+            with contextlib.closing(open_in_memory(self._schema)) as empty:
+                return act(empty)
+        try:
+            return act(holder.connection)
+        finally:
+            if isinstance(holder.connection, ConnectionAsItLies):
+                holder.close()
 
 
 def make_workers(

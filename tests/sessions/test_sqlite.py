@@ -775,3 +775,22 @@ def test_a_busy_file_is_not_taken_for_one_without_marks(tmp_path: Path) -> None:
 
         with pytest.raises(sqlite3.OperationalError, match="locked"):
             find_session(other, "trip")
+
+
+@pytest.mark.parametrize("version", range(1, len(SCHEMA.migrations)))
+async def test_older_tables_that_a_backup_brings_back_are_brought_up_to_date(
+    tmp_path: Path, version: int
+) -> None:
+    older = replace(SCHEMA, migrations=SCHEMA.migrations[:version])
+    with closing(sqlite3.connect(tmp_path / "backup.db", isolation_level=None)) as backup:
+        migrate(backup, older)
+        async with SqliteStore(tmp_path / "s.db") as store:
+            await store.append("trip", [user_event("hello")])
+            assert (await store.head("trip")).last_seq == 1
+            with closing(sqlite3.connect(tmp_path / "s.db")) as live:
+                backup.backup(live)
+
+            await store.append("trip", [user_event("from anew")])
+
+            assert texts(await load(store)) == ["from anew"]
+            assert (await store.head("trip")).last_mark
