@@ -11,6 +11,7 @@ from pathlib import Path
 from threading import Lock
 from typing import TypeVar
 
+from context_assembler.errors import StoreError
 from context_assembler.sqlite.files import (
     ConnectionAsItLies,
     explained_errors,
@@ -89,10 +90,22 @@ class SqliteWorker:
                 return self._act_on(holder, act)
             except sqlite3.OperationalError as error:
                 code = getattr(error, "sqlite_errorcode", 0)
-                if self._path is None or code != sqlite3.SQLITE_ERROR:
+                if code != sqlite3.SQLITE_ERROR or not self._is_opened_anew(holder):
                     raise
-                holder.close()  # a backup of older tables may lie there: opening brings them up to date
                 return self._act_on(holder, act)
+
+    def _is_opened_anew(self, holder: HeldConnection) -> bool:
+        """Open the file anew, which brings older tables of a backup up to date; whether that can be."""
+        if self._path is None:
+            return False
+        try:
+            opened = self._open_connection()
+        except StoreError:
+            return False
+        holder.close()
+        holder.connection = opened
+        holder.file_identity = identify_file(self._path)
+        return True
 
     def _act_on(
         self, holder: HeldConnection, act: Callable[[sqlite3.Connection], _Result]
