@@ -93,7 +93,7 @@ class AssemblyCache(Generic[Value]):
 
         A load that fails or is cancelled leaves nothing behind: whoever waited for it loads again.
         """
-        check_type("key", key, CacheKey, such_as="CacheKey.of(…)")
+        check_type("key", key, CacheKey, such_as="CacheKey(session_id=…)")
         slot = (id(asyncio.get_running_loop()), key)
         while True:
             with self._lock:

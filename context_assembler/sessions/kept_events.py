@@ -82,13 +82,11 @@ class KeptEvents:
             shared = bisect_right(events, until_seq, key=lambda event: event.seq)
         if not shared:
             return None
-        if shared < len(
-            events
-        ):  # somebody was faster, and has kept more; or the store was set back
-            is_there = await self._holds_end_of(session_id, kept)
-            return (
-                KeptLog(events=events.first(shared), derived=kept.log.derived) if is_there else None
-            )
+        if shared < len(events):
+            # Somebody was faster, and has kept more; or the store was set back.
+            if not await self._holds_end_of(session_id, kept):
+                return None
+            return KeptLog(events=events.first(shared), derived=kept.log.derived)
         last = events[-1]
         if last.seq < until_seq and kept.last_mark:
             log = await self._follow(session_id, kept, until_seq=until_seq)

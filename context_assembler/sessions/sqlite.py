@@ -15,7 +15,7 @@ from context_assembler.sessions.rules import (
     check_span,
 )
 from context_assembler.sessions.sqlite_calibrations import find_calibrations, observe_usage
-from context_assembler.sessions.sqlite_counts import few_counts, find_counts, keep_counts
+from context_assembler.sessions.sqlite_counts import find_counts, find_few_counts, keep_counts
 from context_assembler.sessions.sqlite_rows import (
     Span,
     StoredSession,
@@ -214,9 +214,10 @@ class SqliteStore:
         Raises:
             StoreUnavailableError: The file cannot be used.
         """
-        find = partial(find_counts, session_id=session_id, counter=counter)
-        found = self._glance.read(partial(few_counts, find))
-        return await self._reader.run(find) if found is None else found
+        found = self._glance.read(partial(find_few_counts, session_id=session_id, counter=counter))
+        if found is not None:
+            return found
+        return await self._reader.run(partial(find_counts, session_id=session_id, counter=counter))
 
     async def keep_counts(
         self,

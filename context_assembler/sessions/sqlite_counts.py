@@ -2,7 +2,7 @@
 
 import sqlite3
 from collections.abc import Mapping
-from typing import Final, Protocol
+from typing import Final
 
 from context_assembler.sqlite.schema import has_table, transaction
 from context_assembler.values.resting_counts import RestingCount
@@ -16,20 +16,14 @@ def has_counts(connection: sqlite3.Connection) -> bool:
     return has_table(connection, _TABLE)
 
 
-class FindCounts(Protocol):
-    """Finds a session's counts on a connection, at most so many; -1: all."""
-
-    def __call__(
-        self, connection: sqlite3.Connection, /, *, most: int = -1
-    ) -> dict[int, RestingCount]:
-        """Return the counts, by the number of the message's first event."""
-        ...
-
-
 def find_counts(
     connection: sqlite3.Connection, *, session_id: str, counter: str, most: int = -1
 ) -> dict[int, RestingCount]:
-    """Return the counts of a session; none where it has none, or is not there."""
+    """Return the counts of a session; none where it has none, or is not there.
+
+    Args:
+        most: How many at the most; -1: all.
+    """
     if not has_counts(connection):
         return {}
     rows = connection.execute(
@@ -43,9 +37,11 @@ def find_counts(
     return {seq: RestingCount(parts, tokens) for seq, parts, tokens in rows}
 
 
-def few_counts(find: FindCounts, connection: sqlite3.Connection) -> dict[int, RestingCount] | None:
-    """Return what is found where that takes microseconds; `None`: there may be many."""
-    counts = find(connection, most=_FEW + 1)
+def find_few_counts(
+    connection: sqlite3.Connection, *, session_id: str, counter: str
+) -> dict[int, RestingCount] | None:
+    """Return what `find_counts` does where that takes microseconds; `None`: there may be many."""
+    counts = find_counts(connection, session_id=session_id, counter=counter, most=_FEW + 1)
     return counts if len(counts) <= _FEW else None
 
 

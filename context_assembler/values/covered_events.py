@@ -2,17 +2,9 @@
 
 import json
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Final, assert_never
+from typing import Final
 
-from context_assembler.values.events import (
-    AssistantBody,
-    CompactionBody,
-    SessionEvent,
-    SystemBody,
-    ToolCallBody,
-    ToolResultBody,
-    UserBody,
-)
+from context_assembler.values.events import CompactionBody, SessionEvent
 from context_assembler.values.parts import Document, Part, Text, Thinking, ToolCall, ToolResult
 
 _BYTES_PER_TOKEN: Final = 4
@@ -41,7 +33,7 @@ def covered_by_each(
 
 def about_tokens(events: Iterable[SessionEvent]) -> int:
     """Return about how many tokens the events' texts take, without a tokenizer; media count nothing."""
-    texts = (text for event in events for part in _parts_of(event) for text in _texts_of(part))
+    texts = (text for event in events for part in event.parts for text in _texts_of(part))
     return sum(map(_size_bytes, texts)) // _BYTES_PER_TOKEN
 
 
@@ -52,20 +44,6 @@ def _summary_of(event: SessionEvent, summaries: Sequence[SessionEvent]) -> Sessi
         if isinstance(body, CompactionBody) and body.first_seq <= event.seq <= body.last_seq:
             return summary
     return next((one for one in summaries if one.seq > event.seq), summaries[-1])
-
-
-def _parts_of(event: SessionEvent) -> tuple[Part, ...]:
-    match event.body:
-        case UserBody(parts=parts) | AssistantBody(parts=parts) | SystemBody(parts=parts):
-            return parts
-        case ToolCallBody(call=call):
-            return (call,)
-        case ToolResultBody(result=result):
-            return (result,)
-        case CompactionBody(summary=summary):
-            return (Text(summary),)
-        case _:
-            assert_never(event.body)
 
 
 def _texts_of(part: Part) -> Iterator[str]:
