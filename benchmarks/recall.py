@@ -110,6 +110,9 @@ class PlainTable:
         self.connection.execute("COMMIT")
         self.count += len(rows)
 
+    def optimize(self) -> None:
+        self.connection.execute("INSERT INTO words (words) VALUES ('optimize')")
+
     async def search(self, query: str) -> object:
         match = " OR ".join(f'"{term}"' for term in query_terms(query))
         return self.connection.execute(
@@ -146,6 +149,10 @@ async def measure_writes(
         with theirs:
             plain.add([record.text for record in batch])
         texts += [record.text for record in batch[:: max(1, count // TEXTS)]]
+    with ours:
+        await store.optimize()
+    with theirs:
+        plain.optimize()
     show_rate(f"batches of {BATCH:,}", count, ours, theirs, least=LEAST_BATCHED)
     singles = [MemoryRecord(text=f"{text} once more") for text in texts[:SINGLES]]
     ours, theirs = Clock(), Clock()

@@ -27,6 +27,7 @@ from context_assembler.memory.sqlite_search import (
 from context_assembler.memory.sqlite_writes import (
     drop_vectors,
     forget_records,
+    optimize_index,
     prune_records,
     remember_records,
     touch_records,
@@ -219,6 +220,18 @@ class SqliteMemoryStore:
             MemoryUnavailableError: The file cannot be used.
         """
         await self._writer.run(drop_vectors)
+
+    async def optimize(self) -> None:
+        """Merge what many batches left of the full-text index into one piece.
+
+        After an import in many batches searches are faster, and so are the records that come one by
+        one behind it. It takes half a second for 100,000 records, in which no other process can
+        write; readers go on. What comes at once and is an eighth of the store is merged by itself.
+
+        Raises:
+            MemoryUnavailableError: The file cannot be used.
+        """
+        await self._writer.run(optimize_index)
 
     async def export(self, *, filters: MemoryFilters = NO_FILTERS) -> AsyncIterator[MemoryRecord]:
         """Yield the records in the order of storing; those that are stored meanwhile are seen too.

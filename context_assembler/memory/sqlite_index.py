@@ -31,6 +31,9 @@ _FILLER: Final = " ".join(["f0"] * 12)
 _MERGED_EVERY: Final = 4  # records: where they come one by one, each is a piece of its own
 _MERGED_PAGES: Final = 32  # more than those take, each time that the store grows fourfold
 _RECORDS_PER_PAGE: Final = 2  # that is merged beyond those, where many records come at once
+_LEAST_SHARE: Final = (
+    8  # of a store, one in so many: what comes at once and is more is merged whole
+)
 
 _TURN_LIKE: Final = frozenset(kind for kind, spec in KINDS.items() if spec.is_turn_like)
 _SELECT: Final = "SELECT kind, namespace, author, text, details, line FROM memory_records"
@@ -60,13 +63,24 @@ def merge_index(connection: sqlite3.Connection, *, first_key: int, last_key: int
 
     Every piece takes time in every search, so there should be few. By itself SQLite would do
     several times as much of it where records come one by one: it counts pages, however empty.
+    And it goes by how often a piece was merged, not by its size: the large pieces that many records
+    at once leave would be written again with the first few that come behind them one by one.
     """
     if last_key // _MERGED_EVERY == (first_key - 1) // _MERGED_EVERY:
         return
-    pages = _MERGED_PAGES + (last_key - first_key + 1) // _RECORDS_PER_PAGE
+    count = last_key - first_key + 1
+    if count * _LEAST_SHARE >= last_key:
+        merge_whole_index(connection)
+        return
+    pages = _MERGED_PAGES + count // _RECORDS_PER_PAGE
     connection.execute(
         "INSERT INTO memory_words (memory_words, rank) VALUES ('merge', ?)", (pages,)
     )
+
+
+def merge_whole_index(connection: sqlite3.Connection) -> None:
+    """Leave one piece of the index, which takes some five microseconds for each record."""
+    connection.execute("INSERT INTO memory_words (memory_words) VALUES ('optimize')")
 
 
 def take_from_index(connection: sqlite3.Connection, keys: Iterable[int]) -> None:

@@ -249,6 +249,8 @@ def _best(
     keys: Sequence[int], bm25_by_key: Mapping[int, float], similarities: Mapping[int, float]
 ) -> list[int]:
     """Return the keys best first, those of one score in the order of storing."""
+    if not similarities:
+        return list(bm25_by_key)
     best = max(bm25_by_key.values(), default=0.0) or 1.0
 
     def rank(key: int) -> tuple[float, int]:

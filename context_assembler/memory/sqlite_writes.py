@@ -7,7 +7,12 @@ from typing import Final
 from context_assembler.errors import VectorModelError
 from context_assembler.memory.preparing import PreparedRecord
 from context_assembler.memory.sqlite_batch import Batch
-from context_assembler.memory.sqlite_index import add_to_index, merge_index, take_from_index
+from context_assembler.memory.sqlite_index import (
+    add_to_index,
+    merge_index,
+    merge_whole_index,
+    take_from_index,
+)
 from context_assembler.memory.sqlite_replacing import keys_told_of, note_changed_vectors
 from context_assembler.memory.sqlite_rows import conditions_of
 from context_assembler.memory.sqlite_schema import read_state, write_state
@@ -87,6 +92,12 @@ def drop_vectors(connection: sqlite3.Connection) -> None:
         write_state(connection, "vector_model", None)
         write_state(connection, "vector_dimension", None)
         note_changed_vectors(connection)
+
+
+def optimize_index(connection: sqlite3.Connection) -> None:
+    """Merge the pieces of the full-text index into one."""
+    with transaction(connection):
+        merge_whole_index(connection)
 
 
 def _forget(connection: sqlite3.Connection, memory_id: str) -> bool:

@@ -12,7 +12,11 @@ from hypothesis import strategies as st
 from context_assembler.memory.preparing import prepare_record
 from context_assembler.memory.sqlite_rows import to_moment
 from context_assembler.memory.sqlite_schema import SCHEMA
-from context_assembler.memory.sqlite_writes import forget_records, remember_records
+from context_assembler.memory.sqlite_writes import (
+    forget_records,
+    optimize_index,
+    remember_records,
+)
 from context_assembler.sqlite.files import open_in_memory
 from context_assembler.values.memories.metadata import CommitMetadata
 from context_assembler.values.memories.records import MemoryRecord, Remembered
@@ -166,3 +170,34 @@ def test_records_that_come_and_change_one_by_one_leave_few_pieces_in_the_index()
 
         assert max(pieces) <= 16
         assert found == (100,)
+
+
+def pieces_in(connection: sqlite3.Connection) -> set[int]:
+    return {piece for (piece,) in connection.execute("SELECT DISTINCT segid FROM memory_words_idx")}
+
+
+def test_what_comes_one_by_one_leaves_the_piece_of_many_at_once_as_it_is() -> None:
+    with closing(open_in_memory(SCHEMA)) as connection:
+        for start in (0, 600):
+            many = range(start, start + 600)
+            remember(connection, *(MemoryRecord(text=f"number {number}") for number in many))
+
+        large = pieces_in(connection)
+        for number in range(100):
+            remember(connection, MemoryRecord(text=f"one more {number}"))
+
+        assert len(large) == 1
+        assert large < pieces_in(connection)
+
+
+def test_an_optimized_index_is_of_one_piece_and_holds_the_same_words() -> None:
+    with closing(open_in_memory(SCHEMA)) as connection:
+        for start in range(0, 1_500, 50):
+            some = range(start, start + 50)
+            remember(connection, *(MemoryRecord(text=f"number {number}") for number in some))
+        before, pieces = contents(connection), count_pieces(connection)
+
+        optimize_index(connection)
+
+        assert pieces > 1 == count_pieces(connection)
+        assert contents(connection) == before
