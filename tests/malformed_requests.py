@@ -13,13 +13,8 @@ from context_assembler.errors import (
 from context_assembler.providers import PROVIDERS
 from context_assembler.transcripts import TRANSCRIPTS
 from context_assembler.values.report import Violation
+from tests.models import MODELS
 
-MODELS: Final = {
-    "anthropic": "claude-opus-5-5",
-    "openai_chat": "gpt-4.1",
-    "openai_responses": "gpt-6.2-sol",
-    "gemini": "gemini-4-argon",
-}
 # What is told in words: no transcript, nothing in it, nothing to send, or too much.
 TOLD: Final = (TranscriptError, UnknownSessionError, EmptySessionError, ContextOverflowError)
 

@@ -35,14 +35,9 @@ from context_assembler.testing import ProviderServer, serve_providers
 from context_assembler.testing.sdk_types import find_type_errors
 from context_assembler.values.events import AssistantBody, Provenance
 from context_assembler.values.parts import Base64Source, Part
+from tests.models import MODELS
 from tests.providers.drafts import PIXEL
 
-MODELS = {
-    "anthropic": "claude-opus-5-5",
-    "openai_chat": "gpt-4.1",
-    "openai_responses": "gpt-6.2-sol",
-    "gemini": "gemini-4-argon",
-}
 every_model = pytest.mark.parametrize("model", MODELS.values(), ids=MODELS.keys())
 
 LONG_ID = "call_" + "x" * 395

@@ -33,13 +33,8 @@ from context_assembler.errors import ReplyError
 from context_assembler.memory import import_memories, open_memory
 from context_assembler.transcripts import TRANSCRIPTS
 from context_assembler.values.wire import object_of
+from tests.models import MODELS
 
-MODELS = {
-    "anthropic": "claude-opus-5-5",
-    "openai_chat": "gpt-4.1",
-    "openai_responses": "gpt-6.2-sol",
-    "gemini": "gemini-4-argon",
-}
 LEVELS = [300, 20_000]
 deep = pytest.mark.parametrize("levels", LEVELS)
 

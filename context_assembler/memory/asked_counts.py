@@ -18,7 +18,7 @@ def check_search(query: object, *, limit: object, filters: object, vector: objec
         InvalidParameterError: One of them is none.
     """
     check_type("query", query, str, such_as="a string; '' finds nothing")
-    check_count("limit", limit)
+    check_record_count("limit", limit)
     check_filters(filters)
     check_type("vector", vector, Vector, type(None), such_as="Vector.pack('model', [0.1, …])")
 
@@ -30,18 +30,18 @@ def check_listing(*, order: object, limit: object, filters: object) -> None:
         InvalidParameterError: The number, or the filters, are none.
         UnknownOptionError: The order is none of `MemoryOrder`.
     """
-    check_count("limit", limit)
+    check_record_count("limit", limit)
     check_known(order, get_args(MemoryOrder), kind="order")
     check_filters(filters)
 
 
-def check_count(name: str, given: object) -> None:
+def check_record_count(name: str, given: object) -> None:
     """Refuse a number of records that nobody can want.
 
     Raises:
         InvalidParameterError: It is no whole number, negative, or too large.
     """
-    if not isinstance(given, int) or not 0 <= given <= MAX_LIMIT:
+    if not isinstance(given, int) or isinstance(given, bool) or not 0 <= given <= MAX_LIMIT:
         raise InvalidParameterError(
             name, given, rule=f"must be from 0 to {MAX_LIMIT}", remedy="Ask for fewer, or for any."
         )

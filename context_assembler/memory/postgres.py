@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final, Self
 
 from context_assembler.errors import UnknownMemoryError
 from context_assembler.memory.asked_bounds import check_filters, check_retention
-from context_assembler.memory.asked_counts import check_count, check_listing, check_search
+from context_assembler.memory.asked_counts import check_listing, check_record_count, check_search
 from context_assembler.memory.asked_ids import asked_ids
 from context_assembler.memory.postgres_match import TermCounts
 from context_assembler.memory.postgres_pool import ConnectionPools
@@ -190,8 +190,8 @@ class PostgresMemoryStore:
         Raises:
             MemoryUnavailableError: The server cannot be used.
         """
-        check_count("before", before)
-        check_count("after", after)
+        check_record_count("before", before)
+        check_record_count("after", after)
         async with self._reading() as connection:
             if connection is None:
                 return {}

@@ -12,7 +12,7 @@ from typing import Final, Self, TypeVar
 
 from context_assembler.errors import EmbeddingError, UnknownMemoryError
 from context_assembler.memory.asked_bounds import check_filters, check_retention
-from context_assembler.memory.asked_counts import check_count, check_listing, check_search
+from context_assembler.memory.asked_counts import check_listing, check_record_count, check_search
 from context_assembler.memory.asked_ids import asked_ids
 from context_assembler.memory.preparing import PreparedRecord, prepare_records
 from context_assembler.memory.row_search import (
@@ -163,8 +163,8 @@ class RowMemoryStore:
 
         The records themselves are left out, and ids that are not there.
         """
-        check_count("before", before)
-        check_count("after", after)
+        check_record_count("before", before)
+        check_record_count("after", after)
         ids = asked_ids(memory_ids)
         return await self._read(partial(find_beside, self._table, ids, before=before, after=after))
 

@@ -10,7 +10,7 @@ from typing import Final, Self
 
 from context_assembler.errors import UnknownMemoryError
 from context_assembler.memory.asked_bounds import check_filters, check_retention
-from context_assembler.memory.asked_counts import check_count, check_listing, check_search
+from context_assembler.memory.asked_counts import check_listing, check_record_count, check_search
 from context_assembler.memory.asked_ids import asked_ids
 from context_assembler.memory.preparing import prepare_records
 from context_assembler.memory.sqlite_rows import to_stamp
@@ -176,8 +176,8 @@ class SqliteMemoryStore:
         Raises:
             MemoryUnavailableError: The file cannot be used.
         """
-        check_count("before", before)
-        check_count("after", after)
+        check_record_count("before", before)
+        check_record_count("after", after)
         ids = asked_ids(memory_ids)
         return await self._reader.run(
             partial(find_neighbours, memory_ids=ids, before=before, after=after)

@@ -145,6 +145,8 @@ async def test_a_search_keeps_its_limit_and_nothing_is_a_limit_too(memory: Fille
     assert await memory.source.search("apple", limit=0) == []
     with pytest.raises(InvalidParameterError, match="limit must be from 0"):
         await memory.source.search("apple", limit=-1)
+    with pytest.raises(InvalidParameterError, match="limit must be from 0"):
+        await memory.source.search("apple", limit=True)
 
 
 async def test_equals_are_found_in_the_order_of_storing(memory: FilledSource) -> None:

@@ -8,7 +8,8 @@ from typing import Final
 import pytest
 
 from tests.json_damage import damage
-from tests.malformed_requests import MODELS, refusals
+from tests.malformed_requests import refusals
+from tests.models import MODELS
 
 pytestmark = pytest.mark.recorded
 
