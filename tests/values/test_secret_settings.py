@@ -8,6 +8,15 @@ from context_assembler.values.texts.secret_masking import find_secrets, mask_sec
 
 # What stands between « and » is masked; none of it was ever in use.
 GIVEN = [
+    "client_secret: «8f3b2c1d9e7a6b5c4d3e2f1a0b9c8d7e»",
+    "API_TOKEN: «abc123def456»",
+    "password=«hunter2supersecret»",
+    "DB_PASSWORD: «hunter2supersecret»",
+    "passwd=«hunter2supersecret»",
+    "password=«Tr0ub4dor&3x»",
+    "https://shop/?password=«Tr0ub4dor»&user=3",
+    "Authorization: Bearer «abcdef123456ghijkl»",
+    '{"authorization": "bearer «abcdef1234»"}',
     "aws_secret_access_key = «wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY»",
     "aws_secret_access_key=«wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY»\nregion = eu-west-1",
     "ENV DB_PASSWORD=«correct-horse»",
@@ -51,6 +60,14 @@ GIVEN = [
     "curl --proxy-user=user:«pass» https://example.org",
 ]
 LEFT_ALONE = [
+    "password = token2",
+    "connect(password=dbpassword2)",
+    "password=secret_key_2024",
+    "login(password=first&&second)",
+    "secret: the second one of 3",
+    "Authorization: Bearer <token>",
+    "Authorization: Bearer $TOKEN",
+    "Authorization: Bearer authentication",
     "max_tokens=500",
     "max_tokens = 12000000000",
     "token_count = 3",

@@ -56,6 +56,11 @@ _OWN_PATTERNS: Final[tuple[tuple[str, str], ...]] = (
     ("NPM Token", r":_authToken=\s{0,4}([^\s$]\S{7,})"),
     ("JSON Web Token", r"(?<![\w-])eyJ[\w-]+\.[\w-]+\.[\w.+/=-]*"),
     ("Bearer Token", r"\b[Bb]earer\s{1,4}([\w.~+/-]{20,}=*)"),
+    (
+        "Bearer Token",
+        r"""(?xi) \bauthorization ["']? [ \t]{0,4} [:=] [ \t]{0,4} ["']? bearer [ \t]{1,4}
+        (?=[a-z.~+/_-]{0,64}\d) ([\w.~+/-]{8,}=*)""",
+    ),
     (  # name = "value" and "name": "value" in code and data
         SETTING_KIND,
         r"""(?x) (?:[kK](?:ey|EY) | [tT](?:oken|OKEN) | [sS](?:ecret|ECRET)

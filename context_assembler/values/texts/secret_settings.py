@@ -24,13 +24,16 @@ _SETTING: Final = re.compile(
     (?P<value> [^\s"'`<>$={%\[(*|&;,)] [^\s"'`<>]{0,500}+ )"""
 )
 _BACKWARDS: Final = re.compile(r"[\w.-]*+", re.ASCII)
+# A path of attributes, or a variable named for what it holds: with digits between its letters it is
+# rather what somebody made up, unless it is written in snake case.
 _CODE: Final = re.compile(
-    r"[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)+|\w*(?:passw|secret|token|key|pwd)\w*", re.IGNORECASE
+    r"""(?ix) [a-z_]\w*(?:\.[a-z_]\w*)+
+    | (?=\w*(?:passw|secret|token|key|pwd)) (?: [a-z_]+\d{0,2} | [a-z0-9]*_\w* )"""
 )
 _CALL: Final = re.compile(r"[A-Za-z_][\w.]*[(\[{]")
 _REFERENCE: Final = re.compile(r"\$[({A-Z_]|\{\{")
 _SNAKE: Final = re.compile(r"[a-z][a-z0-9]*(?:_[a-z0-9]+)+")
-_ENDS_IN_CODE: Final = re.compile(r"[;,)&|]|\\[nrt\"']")
+_ENDS_IN_CODE: Final = re.compile(r"[;,)|]|&(?:&|\w+[=;])|\\[nrt\"']")
 _ENDS_IN_SHELL: Final = re.compile(r";|&\w+=|\\[nrt\"']")
 _PLACES: Final = re.compile(
     r"(?:page|next|sync|cursor|continuation|cancellation)[_.-]?$", re.IGNORECASE
@@ -217,7 +220,7 @@ def _looks_random(setting: _Setting, value: str) -> bool:
     is_plain = value.replace("_", "").isalpha()
     is_line = not setting.line.strip(" \t-") or setting.line.endswith(('"', "'"))
     if setting.given.startswith(":"):
-        is_named = setting.word.lower() not in {"secret", "token"}
+        is_named = setting.name.lower() not in {"secret", "token"}
         return is_named and is_line and any(map(str.isdigit, value)) and not value.isdecimal()
     if setting.name.isupper() and setting.given.startswith("= "):
         return False  # to a shell it is empty
