@@ -226,28 +226,28 @@ class ContextAssembler:
 
     @property
     def memory(self) -> "MemoryAssembler":
-        """What recalls and remembers; where no memory is configured, a `ConfigurationError`."""
+        """What recalls; the settings do not bound it. A `ConfigurationError` where there is none."""
         return self._gathering.recollection.assembler
 
     async def recall(self, query: str = "", **options: Any) -> "FormattedContext":
-        """Return what fits a query, as `MemoryAssembler.assemble_context` does."""
-        return await self.memory.assemble_context(query, **options)
+        """Return what fits a query, as `MemoryAssembler.assemble_context`, within the settings."""
+        return await self._gathering.recollection.recall(query, **options)
 
     async def get_premortem_context(
         self, domain: str, strategy: str | None = None, **options: Any
     ) -> "PremortemContext":
         """Return what earlier attempts teach, as `MemoryAssembler.get_premortem_context` does."""
-        return await self.memory.get_premortem_context(domain, strategy, **options)
+        return await self._gathering.recollection.get_premortem_context(domain, strategy, **options)
 
     async def assemble_stack(self, stack: "TaskStack", **options: Any) -> "FormattedContext":
         """Return where the agent stands, as `MemoryAssembler.assemble_stack` does."""
-        return await self.memory.assemble_stack(stack, **options)
+        return await self._gathering.recollection.assemble_stack(stack, **options)
 
     def update_context(
         self, context: "FormattedContext", event: "MemoryRecord | str", **options: Any
     ) -> "FormattedContext":
         """Return a recalled context with what just happened, as `MemoryAssembler.update_context`."""
-        return self.memory.update_context(context, event, **options)
+        return self._gathering.recollection.update_context(context, event, **options)
 
     async def compress(self, context: "FormattedContext", **options: Any) -> "FormattedContext":
         """Return a recalled context made smaller, as `MemoryAssembler.compress` does."""

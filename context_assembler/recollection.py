@@ -5,7 +5,7 @@ from contextlib import AsyncExitStack
 from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, TypeAlias, Union
+from typing import TYPE_CHECKING, Any, Final, TypeAlias, Union
 
 from context_assembler.errors import AssemblyError, ConfigurationError
 from context_assembler.ports import TokenCounter
@@ -19,6 +19,10 @@ if TYPE_CHECKING:
     from context_assembler.config import AssemblerConfig
     from context_assembler.memory_assembler import MemoryAssembler
     from context_assembler.ports import MemorySource
+    from context_assembler.recall.premortem import PremortemContext
+    from context_assembler.values.memories.records import MemoryRecord
+    from context_assembler.values.recall import FormattedContext
+    from context_assembler.values.task_stack import TaskStack
 
 _Source: TypeAlias = Union[str, Path, "MemorySource"]
 GivenMemory: TypeAlias = Union[_Source, Iterable[_Source], Mapping[str, _Source], "MemoryAssembler"]
@@ -80,6 +84,29 @@ class Recollection:
             )
         return self._assembler
 
+    async def recall(self, query: str, **options: Any) -> "FormattedContext":
+        """Return what fits a query, within what the settings hold where the call says nothing."""
+        return await self.assembler.assemble_context(query, **self._settings.filled(options))
+
+    async def get_premortem_context(
+        self, domain: str, strategy: str | None, **options: Any
+    ) -> "PremortemContext":
+        """Return what earlier attempts teach; which kinds teach it, no setting says."""
+        filled = self._settings.filled(options)
+        options |= {name: filled[name] for name in ("max_tokens", "filters")}
+        return await self.assembler.get_premortem_context(domain, strategy, **options)
+
+    async def assemble_stack(self, stack: "TaskStack", **options: Any) -> "FormattedContext":
+        """Return where the agent stands, within what the settings hold."""
+        return await self.assembler.assemble_stack(stack, **self._settings.filled(options))
+
+    def update_context(
+        self, context: "FormattedContext", event: "MemoryRecord | str", **options: Any
+    ) -> "FormattedContext":
+        """Return a recalled context with what just happened, within what the settings hold."""
+        bounds = {"limit": self._settings.limit, "max_tokens": self._settings.max_tokens}
+        return self.assembler.update_context(context, event, **bounds | options)
+
     async def note_for(
         self,
         options: AssembleOptions,
@@ -125,14 +152,10 @@ class Recollection:
         # With what searches, so that a call without a query loads none of it.
         from context_assembler.recall.tell_note import room_in_note, tell_note  # noqa: PLC0415
 
-        settings = self._settings
         room_tokens = room_in_note(max_tokens, count_text=counter.count_text)
-        context = await self.assembler.assemble_context(
+        context = await self.recall(
             query,
-            context_types=settings.context_types or None,
-            limit=settings.limit,
             max_tokens=max(room_tokens, 1),
-            filters=settings.filters,
             settings=replace(self.assembler.settings, times="dates"),
             counter=counter,
         )

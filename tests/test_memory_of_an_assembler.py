@@ -4,7 +4,8 @@ import json
 import re
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -16,9 +17,11 @@ from context_assembler import (
     ConfigurationError,
     ContextAssembler,
     ExperienceMetadata,
+    FormattedContext,
     InvalidContextTypeError,
     InvalidParameterError,
     MemoryAssembler,
+    MemoryFilters,
     MemoryRecord,
     PromptSection,
     SqliteMemoryStore,
@@ -246,6 +249,106 @@ async def test_with_an_embedder_what_is_remembered_is_found_by_meaning() -> None
         context = await asked(assembler, "a quick automobile")
 
     assert "The car is fast." in note(context)
+
+
+# ---- bounds of the settings ----
+
+TALK = [
+    record("Ada's door code is 1234.", id="ada", kind="learnings", namespace="ada"),
+    record("Ada's door code opens the yard.", id="yard", kind="learnings", namespace="ada"),
+    record("Ada wrote her door code down.", id="note", namespace="ada"),
+    record("Bob's door code is 4711.", id="bob", kind="learnings", namespace="bob"),
+]
+BOUNDS: dict[str, Any] = {
+    "namespaces": ["ada"],
+    "context_types": ["learnings"],
+    "limit": 1,
+    "max_tokens": 60,
+}
+Ask = Callable[[ContextAssembler], Awaitable[FormattedContext]]
+
+
+async def updated(assembler: ContextAssembler, **options: Any) -> FormattedContext:
+    context = await assembler.recall("door code")
+    return assembler.update_context(context, "Ada changed her door code to 9999.", **options)
+
+
+ASKING: dict[str, Ask] = {
+    "recall": lambda a: a.recall("What is the door code?"),
+    "recall of other dates": lambda a: a.recall(
+        "What is the door code?", filters=MemoryFilters(since=datetime(2000, 1, 1, tzinfo=UTC))
+    ),
+    "without a query": lambda a: a.recall(),
+    "with no kinds named": lambda a: a.recall("door code", context_types=None),
+    "a stack": lambda a: a.assemble_stack(TaskStack().push("Tell the door code")),
+    "an update": updated,
+}
+
+
+@pytest.mark.parametrize("ask", ASKING.values(), ids=ASKING.keys())
+async def test_what_recalls_keeps_to_the_settings_where_a_call_says_nothing(ask: Ask) -> None:
+    config = AssemblerConfig(memory=BOUNDS)
+    async with ContextAssembler(memory="memory:", config=config) as assembler:
+        await assembler.remember(TALK)
+
+        context = await ask(assembler)
+
+    assert len(context.items) == 1
+    assert context.token_count <= 60
+    assert {item.record.namespace for item in context.items} <= {"ada", ""}
+    assert not {"bob", "note"} & {row.memory_id for row in context.explanations}
+
+
+async def test_what_a_call_says_itself_holds_over_the_settings() -> None:
+    config = AssemblerConfig(memory=BOUNDS)
+    async with ContextAssembler(memory="memory:", config=config) as assembler:
+        await assembler.remember(TALK)
+
+        found = [
+            await assembler.recall("door code", limit=5, max_tokens=500, **own)
+            for own in (
+                {"context_types": "memories"},
+                {"filters": MemoryFilters(kinds=("memories",))},
+                {"filters": MemoryFilters(namespaces=("bob",))},
+            )
+        ]
+        more = await updated(assembler, limit=5, max_tokens=500)
+
+    assert [[item.record.id for item in one.items] for one in found] == [
+        ["note"],
+        ["note"],
+        ["bob"],
+    ]
+    assert len(more.items) == 2
+
+
+async def test_a_premortem_keeps_to_the_projects_and_the_budget_of_the_settings() -> None:
+    config = AssemblerConfig(memory=BOUNDS)
+    async with ContextAssembler(memory="memory:", config=config) as assembler:
+        await assembler.remember(
+            [
+                record(
+                    f"{name}'s migration broke.",
+                    id=name,
+                    kind="experiences",
+                    namespace=name,
+                    metadata=ExperienceMetadata(domain="migrations", succeeded=False),
+                )
+                for name in ("ada", "bob")
+            ]
+        )
+
+        premortem = await assembler.get_premortem_context("migrations")
+        others = await assembler.get_premortem_context(
+            "migrations", filters=MemoryFilters(namespaces=("bob",))
+        )
+        small = await assembler.get_premortem_context("migrations", max_tokens=3)
+
+    assert "ada's migration" in premortem.markdown
+    assert "bob" not in repr(premortem)
+    assert premortem.token_count <= 60
+    assert "bob's migration" in others.markdown
+    assert small.token_count <= 3
 
 
 # ---- asking and writing by hand ----

@@ -2,7 +2,7 @@
 
 import asyncio
 from pathlib import Path
-from typing import Annotated, Final
+from typing import Annotated, Any, Final
 
 import typer
 
@@ -30,12 +30,7 @@ from context_assembler.cli.opening import read_text
 from context_assembler.cli.request_options import JsonFlag
 from context_assembler.cli.screen import counted, people, print_json, print_note, printable
 from context_assembler.errors import UnknownMemoryError
-from context_assembler.memory_assembler import (
-    DEFAULT_LIMIT,
-    DEFAULT_MAX_TOKENS,
-    MAX_LIMIT,
-    MemoryAssembler,
-)
+from context_assembler.memory_assembler import MAX_LIMIT, MemoryAssembler
 from context_assembler.memory_assembler.arguments import (
     check_likeness,
     check_number,
@@ -53,10 +48,13 @@ from context_assembler.values.memories.records import (
     Remembered,
 )
 from context_assembler.values.recall import FormattedContext
+from context_assembler.values.recall_settings import recall_preset
 
 app: Final = typer.Typer(add_completion=False)
 
-MaxTokens = Annotated[int, typer.Option("--max-tokens", help="The most that the answer takes.")]
+MaxTokens = Annotated[
+    int | None, typer.Option("--max-tokens", help="The most that the answer takes.")
+]
 
 
 @app.callback(invoke_without_command=True)
@@ -127,29 +125,35 @@ def search(
     memory: MemoryUrl = None,
     kind: Kinds = None,
     namespace: Namespace = None,
-    limit: Annotated[int, typer.Option("--limit", help="The most memories.")] = DEFAULT_LIMIT,
-    max_tokens: MaxTokens = DEFAULT_MAX_TOKENS,
-    preset: Annotated[str, typer.Option("--preset", help="The kind of agent.")] = "general",
+    limit: Annotated[int | None, typer.Option("--limit", help="The most memories.")] = None,
+    max_tokens: MaxTokens = None,
+    preset: Annotated[str | None, typer.Option("--preset", help="The kind of agent.")] = None,
     explain: Annotated[
         bool, typer.Option("--explain", help="Say of every candidate why it is in or not.")
     ] = False,
     as_json: JsonFlag = False,
 ) -> None:
-    """Print what fits a query, as a model would see it."""
-    filters = NO_FILTERS if namespace is None else MemoryFilters(namespaces=(namespace,))
+    """Print what fits a query, as a model would see it.
+
+    Where an option is not given, the settings' own holds, as in a request.
+    """
+    settled = memory_settings()
+    given: dict[str, Any] = {"limit": limit, "max_tokens": max_tokens, "context_types": kind}
+    if namespace is not None:
+        given["filters"] = MemoryFilters(namespaces=(namespace,))
+    options = settled.filled({name: value for name, value in given.items() if value is not None})
     # What is wrong with the call comes before what is wrong with the store.
-    checked_kinds(kind, filters)
-    check_number("limit", limit, most=MAX_LIMIT)
-    check_number("max_tokens", max_tokens)
+    checked_kinds(kind, NO_FILTERS)
+    check_number("limit", options["limit"], most=MAX_LIMIT)
+    check_number("max_tokens", options["max_tokens"])
+    settings = settled.recall if preset is None else recall_preset(preset)
 
     async def recall() -> FormattedContext:
         async with (
             opened_memory(memory) as store,
-            MemoryAssembler(store, preset=preset) as assembler,
+            MemoryAssembler(store, settings=settings) as assembler,
         ):
-            return await assembler.assemble_context(
-                query, context_types=kind, limit=limit, max_tokens=max_tokens, filters=filters
-            )
+            return await assembler.assemble_context(query, **options)
 
     context = asyncio.run(recall())
     check_answered(context)

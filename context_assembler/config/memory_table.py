@@ -1,7 +1,8 @@
 """The table of settings of memory."""
 
+from collections.abc import Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from pydantic import Field, field_validator
 
@@ -13,7 +14,7 @@ if TYPE_CHECKING:
 
 
 class MemorySettings(Table):
-    """What `assemble(query=…)` recalls from, and how much of it.
+    """What `assemble(query=…)`, `recall` and the like recall from, and how much of it.
 
     Attributes:
         store: The store's URL (`sqlite:memory.db`), for an assembler that is given no memory.
@@ -78,6 +79,19 @@ class MemorySettings(Table):
         from context_assembler.values.memories.records import MemoryFilters  # noqa: PLC0415 - see below
 
         return MemoryFilters(namespaces=self.namespaces)
+
+    def filled(self, given: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the options of a call that recalls, with the settings' where the call says nothing.
+
+        Filters that name no project are held to the settings' own as well.
+        """
+        filters = given.get("filters", self.filters)
+        if not getattr(filters, "namespaces", True):
+            filters = replace(filters, namespaces=self.namespaces)
+        options = {"limit": self.limit, "max_tokens": self.max_tokens, **given, "filters": filters}
+        if options.get("context_types") is None and not getattr(filters, "kinds", ()):
+            options["context_types"] = self.context_types or None
+        return options
 
 
 def _preset(name: str) -> "RecallSettings":

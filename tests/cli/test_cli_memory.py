@@ -288,3 +288,38 @@ def test_bad_calls_say_what_to_do(words: tuple[str, ...], named: str) -> None:
 
     assert failed.exit_code == 2
     assert named in failed.stderr
+
+
+BOUNDED: dict[str, tuple[tuple[str, ...], list[str]]] = {
+    "nothing given": ((), ["ada"]),
+    "more of them": (("--limit", "5"), ["ada", "yard"]),
+    "another kind": (("--kind", "memories"), ["note"]),
+    "another project": (("--namespace", "bob"), ["bob"]),
+    "a small budget": (("--max-tokens", "4"), []),
+}
+
+
+@pytest.mark.parametrize(("words", "expected"), BOUNDED.values(), ids=BOUNDED.keys())
+def test_a_search_keeps_to_the_settings_where_it_is_not_told(
+    words: tuple[str, ...], expected: list[str]
+) -> None:
+    kept = (
+        ("ada", "Door codes: Ada's is 1234.", "learnings", "ada"),
+        ("yard", "One of the door codes opens the yard.", "learnings", "ada"),
+        ("note", "Ada wrote the door codes down.", "memories", "ada"),
+        ("bob", "Door codes: Bob's is 4711.", "learnings", "bob"),
+    )
+    names = ("id", "text", "kind", "namespace")
+    Path("m.jsonl").write_text(
+        "\n".join(json.dumps(dict(zip(names, one, strict=True))) for one in kept)
+    )
+    memory("import", "m.jsonl")
+    Path("context-assembler.toml").write_text(
+        '[memory]\nnamespaces = ["ada"]\ncontext_types = ["learnings"]\nlimit = 1\n'
+        'max_tokens = 80\npreset = "coding"\n'
+    )
+
+    found = memory("search", "door codes", *words, "--json").json
+
+    assert [item["record"]["id"] for item in found["items"]] == expected
+    assert found["token_count"] <= 80
