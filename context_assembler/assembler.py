@@ -255,7 +255,7 @@ class ContextAssembler:
 
     async def remember(self, records: "Memorable") -> "list[Remembered]":
         """Keep records, or texts, in memory, as `MemoryAssembler.remember` does."""
-        return await self.memory.remember(records)
+        return await self._gathering.recollection.remember(records)
 
     async def forget(self, memory_ids: str | Iterable[str]) -> list[str]:
         """Remove records from memory, as `MemoryAssembler.forget` does."""

@@ -13,14 +13,20 @@ from context_assembler.stages.split_window import input_budget
 from context_assembler.values.draft import Parameters
 from context_assembler.values.limits import ModelLimits
 from context_assembler.values.options import AssembleOptions
-from context_assembler.values.recalled_notes import MEMORY_NOTE, NOTHING_RECALLED, RecalledNote
+from context_assembler.values.recalled_notes import (
+    MEMORY_NOTE,
+    NOBODYS,
+    NOTHING_RECALLED,
+    RecalledNote,
+)
 
 if TYPE_CHECKING:
     from context_assembler.config import AssemblerConfig
     from context_assembler.memory_assembler import MemoryAssembler
+    from context_assembler.memory_assembler.writing import Memorable
     from context_assembler.ports import MemorySource
     from context_assembler.recall.premortem import PremortemContext
-    from context_assembler.values.memories.records import MemoryRecord
+    from context_assembler.values.memories.records import MemoryRecord, Remembered
     from context_assembler.values.recall import FormattedContext
     from context_assembler.values.task_stack import TaskStack
 
@@ -107,6 +113,12 @@ class Recollection:
         bounds = {"limit": self._settings.limit, "max_tokens": self._settings.max_tokens}
         return self.assembler.update_context(context, event, **bounds | options)
 
+    async def remember(self, records: "Memorable") -> "list[Remembered]":
+        """Keep records, or texts; those of no project where those of the settings are looked for."""
+        from context_assembler.memory_assembler.projects import remember_within  # noqa: PLC0415
+
+        return await remember_within(self.assembler, records, self._settings.namespaces)
+
     async def note_for(
         self,
         options: AssembleOptions,
@@ -123,23 +135,41 @@ class Recollection:
             reserve_tokens=options.reserve_tokens,
         )
         most_tokens = min(options.recall_tokens or 0, budget_tokens // 4)
-        return await self.note(options.query, max_tokens=most_tokens, counter=counter)
-
-    async def note(
-        self, query: str | None, *, max_tokens: int, counter: TokenCounter
-    ) -> RecalledNote:
-        """Return what is recalled for a query as a note; no trouble with it is an error.
-
-        Args:
-            max_tokens: The most that the note takes, with its label and fence.
-            counter: Counts it.
-        """
+        query, namespaces = options.query, options.recall_namespaces
         if not query or not query.strip():
             return NOTHING_RECALLED
         if self._assembler is None:
             return RecalledNote(warnings=(_UNUSED,))
+        if namespaces == ():
+            return RecalledNote(entries=(NOBODYS,))
+        return await self._note(
+            query, namespaces=namespaces or (), max_tokens=most_tokens, counter=counter
+        )
+
+    async def _note(
+        self, query: str, *, namespaces: tuple[str, ...], max_tokens: int, counter: TokenCounter
+    ) -> RecalledNote:
+        """Return what is recalled for a query as a note; no trouble with it is an error.
+
+        Args:
+            namespaces: The only ones to look in; none are all.
+            max_tokens: The most that the note takes, with its label and fence.
+            counter: Counts it.
+        """
+        # With what searches, so that a call without a query loads none of it.
+        from context_assembler.recall.tell_note import room_in_note, tell_note  # noqa: PLC0415
+        from context_assembler.values.memories.records import MemoryFilters  # noqa: PLC0415
+
+        count_text = counter.count_text
         try:
-            return await self._recall(query, max_tokens=max_tokens, counter=counter)
+            context = await self.recall(
+                query,
+                filters=MemoryFilters(namespaces=namespaces),
+                max_tokens=max(room_in_note(max_tokens, count_text=count_text), 1),
+                settings=replace(self.assembler.settings, times="dates"),
+                counter=counter,
+            )
+            return tell_note(context, count_text=count_text)
         except Exception as error:  # noqa: BLE001 - a call is worth more than what it would recall
             problem = str(error) if isinstance(error, AssemblyError) else repr(error)
             return RecalledNote(warnings=(f"Nothing could be recalled: {problem}",))
@@ -147,19 +177,6 @@ class Recollection:
     async def close(self) -> None:
         """Close what was opened here."""
         await self._opened.aclose()
-
-    async def _recall(self, query: str, *, max_tokens: int, counter: TokenCounter) -> RecalledNote:
-        # With what searches, so that a call without a query loads none of it.
-        from context_assembler.recall.tell_note import room_in_note, tell_note  # noqa: PLC0415
-
-        room_tokens = room_in_note(max_tokens, count_text=counter.count_text)
-        context = await self.recall(
-            query,
-            max_tokens=max(room_tokens, 1),
-            settings=replace(self.assembler.settings, times="dates"),
-            counter=counter,
-        )
-        return tell_note(context, count_text=counter.count_text)
 
     def _open(self, given: "GivenMemory", *, now: Callable[[], datetime]) -> "MemoryAssembler":
         from context_assembler.memory_assembler import MemoryAssembler  # noqa: PLC0415

@@ -351,6 +351,35 @@ async def test_a_premortem_keeps_to_the_projects_and_the_budget_of_the_settings(
     assert small.token_count <= 3
 
 
+OF_NOBODY: dict[str, tuple[list[str], str, int]] = {
+    "one project": (["ada"], "ada", 0),
+    "several": (["ada", "bob"], "", 1),
+    "several, and what belongs to none": (["ada", ""], "", 0),
+    "any": ([], "", 0),
+}
+
+
+@pytest.mark.parametrize(
+    ("namespaces", "goes_into", "notices"), OF_NOBODY.values(), ids=OF_NOBODY.keys()
+)
+async def test_what_is_remembered_without_a_project_is_found_or_told_of(
+    namespaces: list[str], goes_into: str, notices: int
+) -> None:
+    config = AssemblerConfig(memory={"namespaces": namespaces})
+    async with SqliteMemoryStore(None) as store:
+        assembler = ContextAssembler(memory=store, config=config)
+        kept = await assembler.remember(
+            ["Ada sits.", record("Ada stands.", id="b"), record("Ada lies.", namespace="eve")]
+        )
+        found = await assembler.recall("Ada")
+        records = [await store.get(one.id) for one in kept]
+
+    assert [one.namespace for one in records] == [goes_into, goes_into, "eve"]
+    assert [len(one.notices) for one in kept] == [notices, notices, 0]
+    assert all("'ada', 'bob' alone" in notice for one in kept for notice in one.notices)
+    assert len(found.items) == (0 if notices else 2 if namespaces else 3)
+
+
 # ---- asking and writing by hand ----
 
 

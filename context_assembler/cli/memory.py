@@ -6,6 +6,7 @@ from typing import Annotated, Any, Final
 
 import typer
 
+from context_assembler.cli.memory_adding import add
 from context_assembler.cli.memory_eval import evaluate_file
 from context_assembler.cli.memory_eval_remarks import NO_EMBEDDER, EvalSettings
 from context_assembler.cli.memory_fading import forget_faded_memories
@@ -26,26 +27,20 @@ from context_assembler.cli.memory_view import (
     stats_as_json,
     stats_table,
 )
-from context_assembler.cli.opening import read_text
 from context_assembler.cli.request_options import JsonFlag
 from context_assembler.cli.screen import counted, people, print_json, print_note, printable
 from context_assembler.errors import UnknownMemoryError
 from context_assembler.memory_assembler import MAX_LIMIT, MemoryAssembler
 from context_assembler.memory_assembler.arguments import (
-    check_likeness,
     check_number,
-    check_words,
     checked_kinds,
 )
 from context_assembler.values.memories.codec import encode_memory
-from context_assembler.values.memories.kinds import check_kind
 from context_assembler.values.memories.records import (
     NO_FILTERS,
-    USUAL_IMPORTANCE,
     MemoryFilters,
     MemoryRecord,
     MemoryStats,
-    Remembered,
 )
 from context_assembler.values.recall import FormattedContext
 from context_assembler.values.recall_settings import recall_preset
@@ -75,47 +70,7 @@ def overview(
     }
 
 
-@app.command()
-def add(
-    *,
-    text: Annotated[str, typer.Argument(metavar="TEXT", help="What to remember; - reads stdin.")],
-    memory: MemoryUrl = None,
-    kind: Annotated[str, typer.Option("--kind", metavar="KIND", help="What it is.")] = "memories",
-    namespace: Namespace = None,
-    author: Annotated[str | None, typer.Option("--author", help="Who said it.")] = None,
-    session: Annotated[str | None, typer.Option("--session", help="Where it was said.")] = None,
-    importance: Annotated[float, typer.Option("--importance", help="From 0 to 1.")] = (
-        USUAL_IMPORTANCE
-    ),
-    merge_alike: Annotated[
-        float | None,
-        typer.Option(
-            "--merge-alike",
-            metavar="LIKENESS",
-            help="From where on it counts as a duplicate, such as 0.9; the settings' own by default.",
-        ),
-    ] = None,
-    as_json: JsonFlag = False,
-) -> None:
-    """Remember one text."""
-    said = read_text(Path("-")).rstrip("\n") if text == "-" else text
-    check_words("TEXT", said)
-    record = MemoryRecord(
-        text=said,
-        kind=check_kind(kind),
-        namespace=namespace or "",
-        author=author,
-        session_id=session,
-        importance=importance,
-    )
-    likeness = memory_settings().merges_alike if merge_alike is None else merge_alike
-    outcome = asyncio.run(_remember(memory, record, merges_alike=likeness))
-    for notice in outcome.notices:
-        print_note(notice)
-    if as_json:
-        print_json({"id": outcome.id, "outcome": outcome.outcome, "notices": [*outcome.notices]})
-        return
-    people().print(printable(f"{outcome.id} ({outcome.outcome})"))
+app.command("add")(add)
 
 
 @app.command()
@@ -279,13 +234,3 @@ def evaluate(
             file, open_store=lambda: opened_memory(memory), settings=settings, as_json=as_json
         )
     )
-
-
-async def _remember(
-    url: str | None, record: MemoryRecord, *, merges_alike: float | None
-) -> Remembered:
-    if merges_alike is not None:
-        check_likeness("merge_alike", merges_alike)
-    async with opened_memory(url, creates=True) as store:
-        [outcome] = await MemoryAssembler(store, merges_alike=merges_alike).remember(record)
-    return outcome

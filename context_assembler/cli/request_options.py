@@ -15,13 +15,11 @@ from context_assembler.providers import PROVIDERS
 from context_assembler.values.given import check_known
 from context_assembler.values.parts import Json
 
-_PLACES, _FIT, _REPLY, _PROMPT, _SWITCHES = (
-    "Where things are",
-    "Fitting the window",
-    "The reply",
-    "The prompt",
-    "Switches",
-)
+_PLACES: Final = "Where things are"
+_FIT: Final = "Fitting the window"
+_REPLY: Final = "The reply"
+_PROMPT: Final = "The prompt"
+_SWITCHES: Final = "Switches"
 
 SessionsUrl = Annotated[
     str | None,
@@ -116,8 +114,7 @@ OPTION_PARAMETERS: Final[Mapping[str, Any]] = {
         _option(panel=_FIT, help="Upper bound for the whole input, below the model's own."),
     ],
     "reserve_tokens": Annotated[
-        int | None,
-        _option(panel=_FIT, help="Set aside for the reply; --max-tokens by default."),
+        int | None, _option(panel=_FIT, help="Set aside for the reply; --max-tokens by default.")
     ],
     "truncation_strategy": Annotated[
         str | None,
@@ -185,6 +182,10 @@ OPTION_PARAMETERS: Final[Mapping[str, Any]] = {
     ],
     "recall_tokens": Annotated[
         int | None, _option(panel=_PROMPT, help="Longest note of what is recalled.")
+    ],
+    "recall_namespaces": Annotated[
+        list[str] | None,
+        _option(panel=_PROMPT, metavar="NAME", help="Recall only what is this one's; repeatable."),
     ],
     "additional_system_prompt": Annotated[
         str | None, _option(panel=_PROMPT, metavar="TEXT", help="Instructions for this call.")

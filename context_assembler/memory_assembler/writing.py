@@ -47,7 +47,7 @@ async def remember_records(
     if merges_alike is not None:
         check_likeness("merges_alike", merges_alike)
     store = _keeping(sources)[0]
-    records = [_record(one) for one in _listed(given)]
+    records = listed_records(given)
     alike = Alike()
     if merges_alike is not None and isinstance(store, MemorySource):
         shown = [replace(r, text=_unsecret(r.text, masks_secrets=masks_secrets)) for r in records]
@@ -57,6 +57,15 @@ async def remember_records(
     if embed is not None:
         new = await _placed(new, embed, masks_secrets=masks_secrets)
     return tell_all(alike, await store.remember(new), count=len(records))
+
+
+def listed_records(given: object) -> list[MemoryRecord]:
+    """Return what is to be remembered as records.
+
+    Raises:
+        ConfigurationError: Something among it is neither a record nor a text.
+    """
+    return [_record(one) for one in (given if _is_several(given) else [given])]
 
 
 async def forget_memories(
@@ -80,10 +89,6 @@ def _keeping(sources: Iterable[MemorySource]) -> list[_Keeping]:
             remedy="Add a store, such as 'sqlite:memory.db'.",
         )
     return stores
-
-
-def _listed(given: object) -> Iterable[object]:
-    return given if _is_several(given) else [given]
 
 
 def _is_several(given: object) -> TypeGuard[Iterable[object]]:

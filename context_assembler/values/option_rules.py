@@ -29,6 +29,7 @@ _MODE_SPELLINGS: Final[Mapping[str, ToolChoice]] = {
     "any": ToolChoice(mode="any"),
     "required": ToolChoice(mode="any"),
 }
+_CLOSED: Final[Mapping[str, Json]] = {"recall_namespaces": ()}
 _CHOICE_REMEDY: Final = (
     "Use 'auto', 'none', 'any', or {'name': '<tool>'} to force one tool; "
     "the shapes of the anthropic and openai SDKs are read as well."
@@ -54,7 +55,8 @@ def parse_options_leniently(given: Mapping[str, Json]) -> tuple[AssembleOptions,
     """Read options that nobody can correct on the spot, such as those kept with a session.
 
     Returns:
-        What could be read, and a sentence for every option that could not.
+        What could be read, and a sentence for every option that could not. Whose memories may be
+        told is no guess: where that cannot be read, nobody's.
     """
     check_type("options", given, Mapping, such_as="a mapping, such as {'model': '…'}")
     values: dict[str, Json] = {}
@@ -66,6 +68,7 @@ def parse_options_leniently(given: Mapping[str, Json]) -> tuple[AssembleOptions,
             values[name] = parse_option(name, value)
         except ConfigurationError as error:
             problems.append(str(error))
+            values |= {name: _CLOSED[name]} if name in _CLOSED else {}
     return AssembleOptions(**values), tuple(problems)
 
 
@@ -212,6 +215,18 @@ def _texts(name: str, value: Json) -> tuple[str, ...]:
     return tuple(entries)
 
 
+def _namespaces(name: str, value: Json) -> tuple[str, ...]:
+    entries: Json = (value,) if isinstance(value, str) else value
+    if not is_array(entries) or not all(isinstance(entry, str) for entry in entries):
+        raise InvalidParameterError(
+            name,
+            value,
+            rule="must be a list of namespaces",
+            remedy="Pass a list of strings; '' is what belongs to nobody, an empty list means none.",
+        )
+    return tuple(entries)
+
+
 def _tools(name: str, value: Json) -> tuple[Json, ...]:
     if nests_too_deeply(value):
         raise InvalidParameterError(
@@ -269,6 +284,7 @@ _READERS: Final[Mapping[str, _Reader]] = {
     "permissions": _texts,
     "query": _text,
     "recall_tokens": _count(1),
+    "recall_namespaces": _namespaces,
     "cache": _one_of(CachePolicy),
     "exact": _flag,
     "fresh": _flag,

@@ -5,7 +5,8 @@ from dataclasses import dataclass, field, fields, replace
 from datetime import UTC, datetime, timedelta, tzinfo
 from typing import Final, Literal, TypeAlias
 
-from context_assembler.errors import ConfigurationError, InvalidParameterError, nearest
+from context_assembler.errors import ConfigurationError, InvalidParameterError
+from context_assembler.errors.base import did_you_mean
 from context_assembler.values.parts import Json
 from context_assembler.values.texts.cleaning import clean_text
 from context_assembler.values.tools import ToolChoice
@@ -48,12 +49,12 @@ class AssembleOptions:
         skip_skills: Tell the model of no skill at all.
         skill_filter: Globs over the names of skills; only matching skills are listed. One that the
             request itself names in full is active: its instructions are in the prompt.
-        active_skills: Names of skills that are active: their instructions are in the prompt, and
-            their tools are offered.
+        active_skills: Skills whose instructions are in the prompt, and whose tools are offered.
         permissions: Globs over tool permissions; only matching tools are offered.
         sandbox_mode: Offer only tools marked safe.
         query: What to recall memory for; what is found stands behind the history.
         recall_tokens: The longest note of what is recalled, with its label and fence.
+        recall_namespaces: The only projects, or users, whose memories `query` may recall.
         cache: Prompt-cache policy of the payload.
         exact: Hold the payload against the provider's own count, which asks its endpoint.
         fresh: Do not answer from the assembly cache.
@@ -86,6 +87,7 @@ class AssembleOptions:
     permissions: tuple[str, ...] | None = None
     query: str | None = None
     recall_tokens: int | None = None
+    recall_namespaces: tuple[str, ...] | None = None
     cache: CachePolicy | None = None
     exact: bool | None = None
     fresh: bool | None = None
@@ -171,13 +173,12 @@ class TruncationSettings:
 
     def asked(self, options: AssembleOptions) -> "TruncationSettings":
         """Return the same, less what a call says of it itself."""
+        is_stable = self.cache_stable if options.cache_stable is None else options.cache_stable
         return replace(
             self,
             strategy=options.truncation_strategy or self.strategy,
             window_turns=options.window_turns or self.window_turns,
-            cache_stable=(
-                self.cache_stable if options.cache_stable is None else options.cache_stable
-            ),
+            cache_stable=is_stable,
             on_overflow=options.on_overflow or self.on_overflow,
         )
 
@@ -238,8 +239,7 @@ def _open_zone(name: str) -> tzinfo:
     try:
         return ZoneInfo(name)
     except (LookupError, ValueError, OSError, TypeError):
-        near = nearest(str(name), available_timezones())
-        hint = f"Did you mean {' or '.join(map(repr, near))}?" if near else "Use 'UTC'."
+        hint = did_you_mean(str(name), available_timezones(), otherwise="Use 'UTC'.")
         raise InvalidParameterError(
             "time_zone", name, rule="must be the name of an IANA time zone", remedy=hint
         ) from None

@@ -25,6 +25,15 @@ NO_ROOM: Final = ReportEntry(
 )
 
 
+NOBODYS: Final = ReportEntry(
+    kind="memory",
+    id=MEMORY_NOTE,
+    decision="dropped",
+    reason="recall_namespaces names nobody whose memories might be recalled.",
+    rule="memory.nothing",
+)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecalledNote:
     """The sections to be placed, one if anything was recalled, and what the report says of them."""
