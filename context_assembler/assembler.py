@@ -19,7 +19,6 @@ from context_assembler.sessions import calibrations_of, open_store
 from context_assembler.sync import run_sync
 from context_assembler.values.context import AssembledContext
 from context_assembler.values.events import Content, ResultContent, SessionEvent, tool_result_event
-from context_assembler.values.given import check_type
 from context_assembler.values.prompt import PromptSection
 from context_assembler.values.report import CompactionCheck, Report
 
@@ -135,16 +134,18 @@ class ContextAssembler:
         """Store what a call added to the session: the notes it was sent, then the model's reply.
 
         A compaction that the provider wrote into the reply becomes an event that covers what was
-        sent; what the model said behind it is the reply.
+        sent; what the model said behind it is the reply. To try again, or to record a reply that was
+        delivered twice, stores nothing twice where the reply holds its provider's id; one without an
+        id is stored every time.
 
         Args:
-            reply: The final reply object of the anthropic or openai SDK, or its dict.
+            reply: The final reply object of the provider's SDK, or its dict.
             context: What the reply answers; the fingerprint of its payload is stored with it.
             summary: The plain text of such a compaction, for other models, accounts and providers;
                 by default what can be read of it.
 
         Returns:
-            The new events; the last one is the reply, or a compaction that nothing followed.
+            Its events; the last one is the reply, or a compaction that nothing followed.
 
         Raises:
             InvalidParameterError: The context belongs to another session.
@@ -157,9 +158,8 @@ class ContextAssembler:
         answered = read_answer(
             session_id, reply, context, account=self._account, now=self._now(), summary=summary
         )
-        events = await store_answer(self.sessions, session_id, answered)
-        await self._gathering.learn(answered.observation)
-        return events
+        load, learn = self._assembling.load_log, self._gathering.learn
+        return await store_answer(self.sessions, session_id, answered, load=load, learn=learn)
 
     async def add_user(
         self, session_id: str, content: Content, *, agent_id: str | None = None
@@ -267,9 +267,6 @@ class ContextAssembler:
         What was kept of the sessions' events is forgotten as well, and when all are, what was read of
         instruction files.
         """
-        check_type(
-            "session_id", session_id, str, type(None), such_as="the session's id, or nothing"
-        )
         self._assembling.forget(session_id)
         if session_id is None:
             self._gathering.forget_files()

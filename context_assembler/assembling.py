@@ -17,7 +17,7 @@ from context_assembler.history import KeptCounts
 from context_assembler.pipeline import ContextPipeline
 from context_assembler.ports import SessionStore
 from context_assembler.providers import other_protocols
-from context_assembler.sessions import CountsAtRest, KeptEvents
+from context_assembler.sessions import CountsAtRest, KeptEvents, KeptLog
 from context_assembler.shaped import Made
 from context_assembler.stages.forecast_cache import CacheOutlook
 from context_assembler.tokens import CountingMode
@@ -26,6 +26,7 @@ from context_assembler.values.changing import changed
 from context_assembler.values.context import AssembledContext
 from context_assembler.values.events import SessionEvent
 from context_assembler.values.factors import TokenFactors
+from context_assembler.values.given import check_type
 from context_assembler.values.readers import has_spoken
 from context_assembler.values.report import CompactionCheck, Report
 from context_assembler.values.summaries import is_sealed
@@ -258,7 +259,13 @@ class Assembling:
 
     def forget(self, session_id: str | None) -> None:
         """Let go of what is kept of the session's events, or of all."""
+        such_as = "the session's id, or nothing"
+        check_type("session_id", session_id, str, type(None), such_as=such_as)
         self._kept.forget(session_id)
+
+    async def load_log(self, session_id: str, *, until_seq: int) -> KeptLog:
+        """Return the session's events up to one of them, of which most are kept."""
+        return await self._kept.load(session_id, until_seq=until_seq)
 
     async def _load(self, gathered: Gathered) -> tuple[Gathered, Sequence[SessionEvent]]:
         """Return the events up to the one that was last when gathering began, and what they made."""

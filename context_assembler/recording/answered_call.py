@@ -1,9 +1,9 @@
 """A call and its reply, read, as the events that its session gains."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import Final
+from typing import Final, TypeAlias
 
 from context_assembler.ports import Provider
 from context_assembler.stages.split_window import count_draft
@@ -39,9 +39,13 @@ _NO_TWIN: Final = (
 )
 
 
+Observe: TypeAlias = Callable[[CountingMode], UsageObservation | None]
+"""Tells what a call's usage says about our counts, as the assembler makes them."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Standing:
-    """Where a session stands in its store when a compaction is to be appended.
+    """Where a session stands in its store when a reply is to be appended.
 
     `arrived_ids` are the events behind those that the context was made from: the provider has not
     seen them, so no compaction of its own covers them.
@@ -66,6 +70,14 @@ class AnsweredCall:
     summary: str
     account: str | None
     now: datetime
+
+    @property
+    def depends_on_session(self) -> bool:
+        """Whether what is stored depends on what the session holds by then.
+
+        A compaction does not cover what arrived meanwhile, and a reply with an id may be there.
+        """
+        return self.compacted is not None or self.reply.response_id is not None
 
     def events(self, standing: Standing | None = None) -> list[SessionEvent]:
         """Return the notes that the call was sent, then the reply.

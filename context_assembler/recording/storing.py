@@ -1,34 +1,65 @@
 """Appending what a call added to its session, which may have grown, or gone, meanwhile."""
 
+from bisect import bisect_right
+from collections.abc import Awaitable, Callable
+from typing import Protocol
+
 from context_assembler.errors import ConcurrentAppendError, InvalidParameterError
 from context_assembler.ports import BatchStore, SessionStore
-from context_assembler.recording.answered_call import AnsweredCall, Standing
+from context_assembler.recording.answered_call import AnsweredCall, Observe, Standing
+from context_assembler.recording.recorded import find_recorded
+from context_assembler.sessions import KeptLog
 from context_assembler.values.context import AssembledContext
 from context_assembler.values.events import SessionEvent, SessionHead
 
 
+class LoadLog(Protocol):
+    """Reads a session's events up to one of them."""
+
+    def __call__(self, session_id: str, *, until_seq: int) -> Awaitable[KeptLog]: ...
+
+
 async def store_answer(
-    store: SessionStore, session_id: str, answered: AnsweredCall
+    store: SessionStore,
+    session_id: str,
+    answered: AnsweredCall,
+    *,
+    load: LoadLog,
+    learn: Callable[[Observe], Awaitable[None]],
 ) -> list[SessionEvent]:
-    """Append what a call added to its session, all of it or nothing.
+    """Append what a call added to its session, all of it or nothing, and learn from its usage.
+
+    Of a reply that is there already, by its provider's id, nothing is stored or learned again: what
+    was stored is returned.
 
     Raises:
         InvalidParameterError: The session is not the one that the context was made from any more.
         UnknownSessionError: There is no such session.
     """
-    head = await store.head(session_id)
-    await _check_still_there(store, head, answered.context)
-    if answered.compacted is None:
-        return await store.append(session_id, answered.events())
     while True:
-        after_seq = answered.context.metadata.last_seq
-        arrived = [event async for event in store.load(session_id, after_seq=after_seq)]
-        last_seq = max([head.last_seq, *(event.seq for event in arrived)])
-        standing = Standing(last_seq=last_seq, arrived_ids=tuple(event.id for event in arrived))
+        head = await store.head(session_id)
+        await _check_still_there(store, head, answered.context)
+        if not answered.depends_on_session:
+            stored = await store.append(session_id, answered.events())
+            break
+        log = await load(session_id, until_seq=head.last_seq)
+        if recorded := find_recorded(answered, log):
+            return recorded
+        events = answered.events(_standing(answered, log, head))
         try:
-            return await store.append(session_id, answered.events(standing), expected_seq=last_seq)
-        except ConcurrentAppendError:  # somebody came first: what they said is not covered either
-            head = await store.head(session_id)
+            stored = await store.append(session_id, events, expected_seq=head.last_seq)
+            break
+        except ConcurrentAppendError:
+            continue  # somebody came first: perhaps with this very reply
+    await learn(answered.observation)
+    return stored
+
+
+def _standing(answered: AnsweredCall, log: KeptLog, head: SessionHead) -> Standing:
+    last_seen = answered.context.metadata.last_seq
+    place = bisect_right(log.events, last_seen, key=lambda event: event.seq)
+    arrived_ids = tuple(event.id for event in log.events[place:])
+    return Standing(last_seq=head.last_seq, arrived_ids=arrived_ids)
 
 
 async def _check_still_there(
