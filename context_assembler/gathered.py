@@ -105,7 +105,10 @@ class Gathered:
             made_from = (
                 self.settled,
                 self.limits,
-                [(file.path, file.state, file.fingerprint, file.warnings) for file in self.files],
+                [
+                    (one.path, one.state, one.fingerprint, one.warnings, one.absence)
+                    for one in self.files
+                ],
                 self.offered.key,
                 self.skills_text,
                 self.entries,

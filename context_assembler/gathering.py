@@ -11,7 +11,12 @@ from typing import TYPE_CHECKING, Any
 
 from context_assembler.gathered import Gathered
 from context_assembler.limits import ModelRegistry, lifecycle_warnings
-from context_assembler.opened_parts import open_additional_tools, open_loader, system_layer
+from context_assembler.opened_parts import (
+    open_additional_tools,
+    open_loader,
+    system_layer,
+    warn_of_settings,
+)
 from context_assembler.ports import CalibrationStore, TokenCounter, ToolSource
 from context_assembler.providers import PROVIDERS, provider_for
 from context_assembler.recollection import MemoryArgument, Recollection
@@ -83,6 +88,7 @@ class Gathering:
             system_layer(config, has_memory=self.recollection.is_there)
         )
         self._config = config
+        self._warnings = tuple(warn_of_settings(config))
         self._settler = CallSettler(
             resolve=self._resolve, find_limits=registry.get, validate=validate_for_model
         )
@@ -130,7 +136,12 @@ class Gathering:
             skills_text=told.text,
             active_skills=told.active,
             entries=(*told.entries, *recalled.entries),
-            warnings=(*lifecycle_warnings(limits, today), *told.warnings, *recalled.warnings),
+            warnings=(
+                *self._warnings,
+                *lifecycle_warnings(limits, today),
+                *told.warnings,
+                *recalled.warnings,
+            ),
             recalled=recalled.sections,
             today=today,
         )

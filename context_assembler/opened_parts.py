@@ -1,6 +1,7 @@
 """What an assembler of requests is given, made usable: files, tools, options, room to keep things."""
 
-from collections.abc import Callable, Iterable, Mapping
+import os
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
@@ -133,6 +134,15 @@ def open_loader(
         ttl_seconds=settings.ttl_seconds,
         masks_secrets="files" in config.safety.masks_secrets_in,
     )
+
+
+def warn_of_settings(config: "AssemblerConfig") -> Iterator[str]:
+    """Yield a warning if the folder that settings are to be read from is not there."""
+    if "folder" in config.model_fields_set and not os.path.isdir(config.folder):  # noqa: PTH112 - `Path.is_dir` raises for some
+        yield (
+            f"No settings were read from files: {config.folder.absolute()} is no folder. "
+            "Correct AssemblerConfig(folder=…) or CONTEXT_ASSEMBLER_FOLDER."
+        )
 
 
 def system_layer(config: "AssemblerConfig", *, has_memory: bool) -> AssembleOptions:

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING, Self
 
-from context_assembler.errors import ContextOverflowError, EmptySessionError, TemplateError
+from context_assembler.errors import ContextOverflowError, TemplateError
 from context_assembler.gathered import Gathered
 from context_assembler.history import HistoryWay, shape_history
 from context_assembler.limits import ModelRegistry
@@ -25,7 +25,7 @@ from context_assembler.stages.mask_secrets import SecretMasker
 from context_assembler.stages.place_notes import append_notes, place_clock, tell_date
 from context_assembler.stages.settle_tools import ToolSettler, note_of_withdrawn
 from context_assembler.stages.split_window import add_messages, check_feasible
-from context_assembler.stages.tell_changes import overlay_rows, warn_of_losses
+from context_assembler.stages.tell_changes import overlay_rows, part_messages, warn_of_losses
 from context_assembler.stages.write_report import write_report
 from context_assembler.values.context import AssembledContext
 from context_assembler.values.events import SessionEvent
@@ -134,18 +134,18 @@ class ContextPipeline:
 
     def _build(self, gathered: Gathered, shaped: Shaped) -> Made:
         gathered = gathered.told(shaped.prompt)
-        if all(message.role == "system" or message.kind == "note" for message in shaped.messages):
-            raise EmptySessionError(gathered.session_id)
+        shaped.refuse_nothing(gathered.session_id)
         check_feasible(shaped.ledger, gathered.tools)
         shaped = shaped.adapted(gathered)
         shaped, cut = self.cut(gathered, shaped)
         draft, late_entries = shaped.draft(gathered, cut.messages, self.reader_of(gathered.limits))
-        changed = [entry for entry in late_entries if entry.kind == "message"]
-        others = [entry for entry in late_entries if entry.kind != "message"]
+        changed, others = part_messages(late_entries)
         ledger = add_messages(shaped.ledger, draft.messages, counter=gathered.counter)
         ledger = gathered.anchored(ledger, shaped.system, draft.messages)
         pieces = overlay_rows((*shaped.prompt.rows, *gathered.entries), others)
         files = gathered.last_call.shown_files(shaped.files, now=shaped.prompt.pieces)
+        missed = self.prompt_builder.find_missed(files, shaped.system, gathered.agent_id)
+        losses = warn_of_losses((*shaped.repairs, *late_entries))
         sent = shaped.prompt.epoch
         announced = gathered.announce(draft, sent, kept=cut.messages, ledger=ledger)
         report = write_report(
@@ -157,7 +157,7 @@ class ContextPipeline:
             sent=draft.messages,
             ledger=ledger,
             settled=gathered.settled,
-            warnings=(*gathered.warnings, *warn_of_losses((*shaped.repairs, *late_entries))),
+            warnings=(*gathered.warnings, *missed, *losses),
             counter=gathered.counter,
             untold_files=gathered.last_call.untold(files),
         )

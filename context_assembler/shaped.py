@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+from context_assembler.errors import EmptySessionError
 from context_assembler.gathered import Gathered
 from context_assembler.history import History
 from context_assembler.ports import Truncation
@@ -39,6 +40,15 @@ class Shaped:
     def system(self) -> SystemPrompt:
         """The system prompt that is sent."""
         return self.prompt.system
+
+    def refuse_nothing(self, session_id: str) -> None:
+        """Refuse a request in which nobody says anything.
+
+        Raises:
+            EmptySessionError: It has instructions and notes alone.
+        """
+        if all(message.role == "system" or message.kind == "note" for message in self.messages):
+            raise EmptySessionError(session_id)
 
     def adapted(self, gathered: Gathered) -> "Shaped":
         """Spell what the provider cannot take as text before anything is cut: that text counts."""

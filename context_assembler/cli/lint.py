@@ -83,7 +83,12 @@ def lint(
     )
     counter = counter_for(get_model_limits(model))
     found = asyncio.run(
-        loader.lint(agent_id, count_text=counter.count_text, variables=_variables(agent_id, model))
+        loader.lint(
+            agent_id,
+            count_text=counter.count_text,
+            variables=_variables(agent_id, model),
+            required=settings.required,
+        )
     )
     if as_json:
         print_json(_as_json(found))
@@ -170,6 +175,10 @@ def _print_lint(found: Lint) -> None:
     missing = [Path(one.file.path).name for one in found.files if one.file.state == "missing"]
     if missing:
         print_heading(console, f"Not there: {', '.join(map(printable, missing))}")
+    for linted in found.files:
+        for one in linted.findings:
+            if one.rule == "file.missing" and one.level != "note":
+                _print_finding(console, one.level, printable(one.message))
     if found.unread:
         print_heading(console, "Not read")
         for file in found.unread:

@@ -64,6 +64,14 @@ def _tell_names(names: Sequence[str]) -> str:
     return f"{told} and {left:,} more" if left > 0 else told
 
 
+def part_messages(
+    rows: Sequence[ReportEntry],
+) -> tuple[list[ReportEntry], list[ReportEntry]]:
+    """Return the rows of messages, and those of everything else."""
+    messages = [row for row in rows if row.kind == "message"]
+    return messages, [row for row in rows if row.kind != "message"]
+
+
 def overlay_rows(
     entries: Iterable[ReportEntry], changes: Iterable[ReportEntry]
 ) -> tuple[ReportEntry, ...]:

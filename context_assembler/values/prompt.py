@@ -47,6 +47,7 @@ class BootstrapFile:
     else, before anything is cut, masked or filled in.
     `first_line` is the line of the file, from 1, on which `text` begins. `real_path` is where the
     bytes lie (another path than `path` for a link), `imports` what its `@path` references brought in.
+    `absence` says of a missing file where it was looked for, what lies there, and what to do.
     """
 
     section: str
@@ -63,6 +64,7 @@ class BootstrapFile:
     encoding: str = ""
     size_bytes: int = 0
     imports: tuple[str, ...] = ()
+    absence: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

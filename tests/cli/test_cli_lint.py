@@ -69,6 +69,25 @@ def test_warnings_fail_only_when_strict(folder: Path) -> None:
     assert run("lint", str(folder), "--strict").exit_code == 14
 
 
+@pytest.mark.parametrize(("written", "word"), [("README", "Write it"), ("agent.md", "rename")])
+def test_a_folder_without_instructions_fails_when_strict(
+    folder: Path, written: str, word: str
+) -> None:
+    (folder / written).write_text("Use tabs.", "utf-8")
+
+    ran = run("lint", str(folder))
+
+    assert (ran.exit_code, run("lint", str(folder), "--strict").exit_code) == (0, 14)
+    assert "there is no AGENT.md in" in ran.stdout
+    assert word in ran.stdout
+
+
+def test_a_folder_without_a_section_that_nobody_requires_passes_strict(folder: Path) -> None:
+    (folder / "AGENT.md").write_text("Use tabs.", "utf-8")
+
+    assert run("lint", str(folder), "--strict").exit_code == 0
+
+
 def test_what_the_caps_cut_is_told_in_tokens(folder: Path) -> None:
     (folder / "AGENT.md").write_text("word " * 500, "utf-8")
     (folder / "SOUL.md").write_text("more " * 500, "utf-8")

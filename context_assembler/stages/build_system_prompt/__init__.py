@@ -1,9 +1,10 @@
 """`SystemPromptBuilder`: sections by priority → one prompt."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Final, NamedTuple
 
+from context_assembler.stages.build_system_prompt.missed_sections import tell_missed
 from context_assembler.stages.build_system_prompt.section_budgets import (
     Candidate,
     CountText,
@@ -148,6 +149,17 @@ class SystemPromptBuilder:
         empty = [section for section in self._sections if not section.content.strip()]
         rows += [_row(section, "dropped", "it is empty", "empty") for section in empty]
         return _built(inherited, rows)
+
+    def find_missed(
+        self, files: Sequence[BootstrapFile], prompt: SystemPrompt, agent_id: str | None
+    ) -> Iterator[str]:
+        """Return a warning for each reason that the prompt lacks a required section of the files.
+
+        Args:
+            files: All that were looked for; none where nobody named a folder.
+        """
+        allowed = self.sections_of(agent_id)
+        return tell_missed(files, prompt, required=self._required, allowed=allowed)
 
     def _of_files(self, files: Iterable[BootstrapFile]) -> list[Candidate]:
         found: list[Candidate] = []

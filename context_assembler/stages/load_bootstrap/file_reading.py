@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Final
 
+from context_assembler.stages.load_bootstrap.absence import tell_absence
 from context_assembler.stages.load_bootstrap.bootstrap_text import Imported, resolve_text
 from context_assembler.stages.load_bootstrap.file_opening import (
     Identity,
@@ -58,6 +59,18 @@ class FileReading:
             if self._exists(path):
                 return self._read_file(section, path)
         return BootstrapFile(section=section, path=str(folder / names[-1]), state="missing")
+
+    def tell_absence(
+        self, file: BootstrapFile, folder: Path, names: Sequence[str]
+    ) -> BootstrapFile:
+        """Return the file with why it is missing, if it is."""
+        if file.state != "missing":
+            return file
+        return replace(file, absence=tell_absence(folder, names, self._look_in))
+
+    def _look_in(self, folder: Path) -> None:
+        self.seen[folder] = found = identity(folder)
+        self.newest_ns = max(self.newest_ns, *found[1][-2:])
 
     def _exists(self, path: Path) -> bool:
         self.seen[path] = identity(path)

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Final, Literal, TypeAlias
 
 from context_assembler.errors import MissingExtraError, TemplateError
+from context_assembler.stages.load_bootstrap.absence import KNOWN_NAMES, is_variant
 from context_assembler.stages.load_bootstrap.cut_text import CountText
 from context_assembler.stages.load_bootstrap.file_opening import read_source
 from context_assembler.stages.load_bootstrap.templates import render_bootstrap
@@ -61,11 +62,6 @@ CLIENT_CAPS: Final = (
     ClientCap(client="a SessionStart hook", unit="characters", in_total=10_000),
 )
 
-# What other clients call their instruction files; a user who has one expects that it is read.
-_KNOWN_NAMES: Final = frozenset(
-    {"agent.md", "agents.md", "claude.md", "claude.local.md", "gemini.md", "soul.md", "context.md"}
-    | {"copilot-instructions.md", ".cursorrules", ".windsurfrules"}
-)
 _SKIPPED_FOLDERS: Final = frozenset({".git", "node_modules", ".venv", "venv", "__pycache__"})
 _MAX_FOLDERS: Final = 2_000
 
@@ -107,6 +103,7 @@ def lint_files(
     names: Sequence[str],
     count_text: CountText,
     variables: Mapping[str, Json],
+    required: Collection[str] = (),
 ) -> Lint:
     """Return what is to be known about a folder.
 
@@ -115,13 +112,16 @@ def lint_files(
         shown: The same files as the model gets them.
         names: The names that are read in the folder itself.
         variables: What templates may name.
+        required: Sections of which it is a warning that there is no file.
     """
     linted = tuple(
         LintedFile(
             file=file,
             tokens=count_text(file.text) if file.text else 0,
             kept_tokens=count_text(cut.text) if cut.text else 0,
-            findings=tuple(_lint_file(file, cut, variables=variables)),
+            findings=tuple(
+                _lint_file(file, cut, variables=variables, is_required=file.section in required)
+            ),
         )
         for file, cut in zip(files, shown, strict=True)
     )
@@ -134,7 +134,11 @@ def lint_files(
 
 
 def _lint_file(
-    file: BootstrapFile, shown: BootstrapFile, *, variables: Mapping[str, Json]
+    file: BootstrapFile,
+    shown: BootstrapFile,
+    *,
+    variables: Mapping[str, Json],
+    is_required: bool,
 ) -> Iterator[Finding]:
     """Yield what is to be known about one file.
 
@@ -142,10 +146,13 @@ def _lint_file(
         file: The whole file.
         shown: What the model gets of it.
         variables: What its template may name.
+        is_required: Whether it is a warning that there is no such file.
     """
     level: FindingLevel = "error" if file.state in {"unreadable", "blocked"} else "warning"
     if file.state == "missing":
-        yield Finding(level="note", rule="file.missing", message="there is no such file")
+        level = "warning" if is_required else "note"
+        message = file.absence if is_required and file.absence else "there is no such file"
+        yield Finding(level=level, rule="file.missing", message=message)
     elif file.state == "empty" and not file.warnings:
         yield Finding(level="warning", rule="file.empty", message="nothing is left of it")
     for warning in file.warnings:
@@ -219,7 +226,7 @@ def _find_unread(
             level, reason = "note", "it lies in a folder below; only the folder itself is read"
         elif path.name in accepted:
             reason = "another file is read in its place"
-        elif _is_variant(path.name):
+        elif is_variant(path.name):
             level, reason = "note", "it is another agent's own"
         else:
             reason = f"its name is none of {', '.join(sorted(accepted))}"
@@ -233,14 +240,8 @@ def _instruction_files(folder: Path) -> Iterator[Path]:
                 return
             folders[:] = sorted(name for name in folders if name not in _SKIPPED_FOLDERS)
             for name in sorted(files):
-                if name.lower() in _KNOWN_NAMES or _is_variant(name):
+                if name.lower() in KNOWN_NAMES or is_variant(name):
                     yield Path(parent) / name
-
-
-def _is_variant(name: str) -> bool:
-    """Whether the name is that of an agent's own file (`AGENT.<agent_id>.md`)."""
-    stem, *rest = name.split(".")
-    return stem in {"AGENT", "SOUL", "CONTEXT"} and len(rest) == 2 and rest[1] == "md"
 
 
 def _forecast_caps(files: Sequence[BootstrapFile]) -> Iterator[tuple[str, str]]:

@@ -7,7 +7,7 @@ state, and the others still load.
 import asyncio
 import os
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from threading import Lock
@@ -123,11 +123,13 @@ class BootstrapLoader:
         *,
         count_text: CountText,
         variables: Mapping[str, Json] | None = None,
+        required: Collection[str] = (),
     ) -> Lint:
         """Return what a reviewer should know about the files, as `load` would read them.
 
         Args:
             variables: What the templates may name.
+            required: Sections of which it is a warning that there is no file.
 
         Raises:
             UnsafePathError: The agent id is no plain name.
@@ -135,7 +137,9 @@ class BootstrapLoader:
         if agent_id is not None:
             check_agent_id(agent_id, folder=self.folder)
         check_callable("count_text", count_text, such_as="TokenCounter(…).count_text")
-        return await asyncio.to_thread(self._lint, agent_id, count_text, variables or {})
+        return await asyncio.to_thread(
+            self._lint, agent_id, count_text, variables or {}, required=required
+        )
 
     def invalidate(self) -> None:
         """Forget what was read."""
@@ -169,7 +173,12 @@ class BootstrapLoader:
         return _Place(folder=folder, repository=repository, root=Path(root))
 
     def _lint(
-        self, agent_id: str | None, count_text: CountText, variables: Mapping[str, Json]
+        self,
+        agent_id: str | None,
+        count_text: CountText,
+        variables: Mapping[str, Json],
+        *,
+        required: Collection[str],
     ) -> Lint:
         _, nearest_first = self._read(self._place(), agent_id)
         capped = cap_files(nearest_first, caps=self._caps, count_text=count_text)
@@ -183,6 +192,7 @@ class BootstrapLoader:
             names=names,
             count_text=count_text,
             variables=variables,
+            required=required,
         )
 
     def _read(
@@ -196,6 +206,11 @@ class BootstrapLoader:
         ]
         above = _folders_between(place.folder, place.repository)
         found = [file for parent in above for file in self._read_above(reading, parent)]
+        if files[0].state == "missing" and all(file.state != "ok" for file in found):
+            files = [
+                reading.tell_absence(file, place.folder, _with_agent(names, agent_id))
+                for file, names in zip(files, self._names.values(), strict=True)
+            ]
         nearest_first = [*files, *found]
         if self._masks_secrets:
             nearest_first = list(map(mask_file, nearest_first))
