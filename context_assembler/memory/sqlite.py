@@ -226,7 +226,8 @@ class SqliteMemoryStore:
 
         After an import in many batches searches are faster, and so are the records that come one by
         one behind it. It takes half a second for 100,000 records, in which no other process can
-        write; readers go on. What comes at once and is an eighth of the store is merged by itself.
+        write; readers go on. Every two-hundredth time the index is made anew, which takes some seconds.
+        Fifty records or more at once that are an eighth of the store are merged by themselves.
 
         Raises:
             MemoryUnavailableError: The file cannot be used.

@@ -13,7 +13,7 @@ from context_assembler.memory.sqlite_index import (
     entry_of,
     is_turn_like,
     last_of_line,
-    merge_index,
+    merge_added,
     take_from_index,
 )
 from context_assembler.memory.sqlite_replacing import replace_record
@@ -69,7 +69,7 @@ class Batch:
                 add_to_index(self._connection, before)
             add_entries(self._connection, _entries_of(self._waiting, lasts))
             first, last = self._waiting[0].key, self._waiting[-1].key
-            merge_index(self._connection, first_key=first, last_key=last)
+            merge_added(self._connection, first_key=first, last_key=last)
             self._waiting.clear()
         if self._importance_by_id:
             self._connection.executemany(

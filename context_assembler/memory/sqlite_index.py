@@ -12,6 +12,7 @@ from hashlib import blake2b
 from typing import Final, TypeAlias
 
 from context_assembler.memory.preparing import text_leaves
+from context_assembler.memory.sqlite_schema import read_state, write_state
 from context_assembler.values.codec import load_json
 from context_assembler.values.memories.kinds import KINDS
 from context_assembler.values.memories.words import index_text
@@ -31,9 +32,15 @@ _FILLER: Final = " ".join(["f0"] * 12)
 _MERGED_EVERY: Final = 4  # records: where they come one by one, each is a piece of its own
 _MERGED_PAGES: Final = 32  # more than those take, each time that the store grows fourfold
 _RECORDS_PER_PAGE: Final = 2  # that is merged beyond those, where many records come at once
-_LEAST_SHARE: Final = (
-    8  # of a store, one in so many: what comes at once and is more is merged whole
-)
+_LEAST_AT_ONCE: Final = 50  # records: behind so many, and an eighth of the store, all is merged
+_LEAST_SHARE: Final = 8
+
+# Each time that all is merged SQLite counts two levels more, and takes an index with 2,000 for
+# damaged: long before, it is made anew. Newer versions than 3.40 stop counting at 64.
+# Source: fts5IndexOptimizeStruct, fts5StructureDecode in
+# https://github.com/sqlite/sqlite/blob/version-3.40.1/ext/fts5/fts5_index.c (read 2026-11-29)
+_MOST_WHOLE_MERGES: Final = 200
+_WHOLE_MERGES: Final = "whole_merges"
 
 _TURN_LIKE: Final = frozenset(kind for kind, spec in KINDS.items() if spec.is_turn_like)
 _SELECT: Final = "SELECT kind, namespace, author, text, details, line FROM memory_records"
@@ -63,24 +70,39 @@ def merge_index(connection: sqlite3.Connection, *, first_key: int, last_key: int
 
     Every piece takes time in every search, so there should be few. By itself SQLite would do
     several times as much of it where records come one by one: it counts pages, however empty.
-    And it goes by how often a piece was merged, not by its size: the large pieces that many records
-    at once leave would be written again with the first few that come behind them one by one.
     """
     if last_key // _MERGED_EVERY == (first_key - 1) // _MERGED_EVERY:
         return
-    count = last_key - first_key + 1
-    if count * _LEAST_SHARE >= last_key:
-        merge_whole_index(connection)
-        return
-    pages = _MERGED_PAGES + count // _RECORDS_PER_PAGE
+    pages = _MERGED_PAGES + (last_key - first_key + 1) // _RECORDS_PER_PAGE
     connection.execute(
         "INSERT INTO memory_words (memory_words, rank) VALUES ('merge', ?)", (pages,)
     )
 
 
+def merge_added(connection: sqlite3.Connection, *, first_key: int, last_key: int) -> None:
+    """Merge the pieces of the index behind records that were added: all of them behind many at once.
+
+    SQLite goes by how often a piece was merged, not by its size: the large pieces that many records
+    leave would be written again with the first few that come behind them one by one.
+    """
+    count = last_key - first_key + 1
+    # No key is used twice: a store is so much larger each time, and the times are few.
+    if count >= _LEAST_AT_ONCE and count * _LEAST_SHARE >= last_key:
+        connection.execute("INSERT INTO memory_words (memory_words) VALUES ('optimize')")
+    else:
+        merge_index(connection, first_key=first_key, last_key=last_key)
+
+
 def merge_whole_index(connection: sqlite3.Connection) -> None:
     """Leave one piece of the index, which takes some five microseconds for each record."""
+    times = int(read_state(connection, _WHOLE_MERGES) or 0) + 1
+    if times > _MOST_WHOLE_MERGES:
+        connection.execute("INSERT INTO memory_words (memory_words) VALUES ('delete-all')")
+        keys = connection.execute("SELECT key FROM memory_records ORDER BY key").fetchall()
+        add_to_index(connection, (key for (key,) in keys))
+        times = 1
     connection.execute("INSERT INTO memory_words (memory_words) VALUES ('optimize')")
+    write_state(connection, _WHOLE_MERGES, times)
 
 
 def take_from_index(connection: sqlite3.Connection, keys: Iterable[int]) -> None:

@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from context_assembler.memory.preparing import prepare_record
+from context_assembler.memory.sqlite_index import add_to_index
 from context_assembler.memory.sqlite_rows import to_moment
 from context_assembler.memory.sqlite_schema import SCHEMA
 from context_assembler.memory.sqlite_writes import (
@@ -201,3 +202,33 @@ def test_an_optimized_index_is_of_one_piece_and_holds_the_same_words() -> None:
 
         assert pieces > 1 == count_pieces(connection)
         assert contents(connection) == before
+
+
+def test_an_index_can_be_optimized_as_often_as_one_likes() -> None:
+    with closing(open_in_memory(SCHEMA)) as connection:
+        for number in range(1_100):
+            remember(connection, MemoryRecord(text=f"number {number}", kind="events"))
+            optimize_index(connection)
+
+        found = connection.execute(
+            "SELECT count(*) FROM memory_words WHERE memory_words MATCH 'number'"
+        ).fetchone()
+        words, pieces = list(words_in(connection)), count_pieces(connection)
+        connection.execute("INSERT INTO memory_words (memory_words) VALUES ('delete-all')")
+        add_to_index(connection, range(1, 1_101))
+
+        assert pieces == 1
+        assert found == (1_100,)
+        assert words == list(words_in(connection))
+
+
+def test_records_that_change_one_by_one_never_merge_the_whole_index() -> None:
+    with closing(open_in_memory(SCHEMA)) as connection:
+        remember(connection, *(MemoryRecord(id=str(n), text=f"number {n}") for n in range(400)))
+        [large] = pieces_in(connection)
+
+        for number in range(100):
+            remember(connection, MemoryRecord(id=str(number % 8), text=f"changed {number}"))
+        forget_records(connection, ["3", "7"])
+
+        assert large in pieces_in(connection)
