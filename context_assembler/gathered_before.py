@@ -8,6 +8,7 @@ from typing import Any, Final, NamedTuple
 from context_assembler.gathered import Gathered
 from context_assembler.gathering import Gathering
 from context_assembler.ports import MarkedStore, SessionStore, is_offered
+from context_assembler.sessions import checked_head
 from context_assembler.stages.resolve_defaults.settling import ask_plainly
 
 _MAX_KEPT: Final = 256
@@ -50,7 +51,7 @@ class GatheredBefore:
         mark = None if self._marked is None or question is None else self._marked.change_mark()
         if before is not None and mark is not None and before.mark == mark:
             return before.gathered
-        head = await self._store.head(session_id)
+        head = checked_head(await self._store.head(session_id), store=self._store)
         session = repr(head.session)  # a default of 1.0 equals 1, and is not taken like it
         if before is not None and before.session == session:
             gathered = await self._gathering.further(before.gathered, head)

@@ -8,7 +8,7 @@ from context_assembler.errors import ConcurrentAppendError, InvalidParameterErro
 from context_assembler.ports import BatchStore, SessionStore
 from context_assembler.recording.answered_call import AnsweredCall, Observe, Standing
 from context_assembler.recording.recorded import find_recorded
-from context_assembler.sessions import KeptLog
+from context_assembler.sessions import KeptLog, checked_head
 from context_assembler.values.context import AssembledContext
 from context_assembler.values.events import SessionEvent, SessionHead
 
@@ -37,7 +37,7 @@ async def store_answer(
         UnknownSessionError: There is no such session.
     """
     while True:
-        head = await store.head(session_id)
+        head = checked_head(await store.head(session_id), store=store)
         await _check_still_there(store, head, answered.context)
         if not answered.depends_on_session:
             stored = await store.append(session_id, answered.events())

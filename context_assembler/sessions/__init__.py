@@ -1,4 +1,7 @@
-"""The session stores that travel with the package, by the scheme of their URL."""
+"""The session stores that travel with the package, by the scheme of their URL.
+
+What a store of your own is made from stands here as well.
+"""
 
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -11,8 +14,23 @@ from context_assembler.ports import SessionStore
 if TYPE_CHECKING:
     from context_assembler.sessions.calibrations import InMemoryCalibrations, calibrations_of
     from context_assembler.sessions.counts_at_rest import CountsAtRest
+    from context_assembler.sessions.heads import checked_head
     from context_assembler.sessions.in_memory import InMemoryStore
     from context_assembler.sessions.kept_events import KeptEvents, KeptLog
+    from context_assembler.sessions.own_stores import (
+        EventBatch,
+        Session,
+        SessionEvent,
+        SessionHead,
+        check_event_ids,
+        check_session,
+        check_session_id,
+        dump_event,
+        dump_session,
+        load_event,
+        load_session,
+        number_events,
+    )
     from context_assembler.sessions.sqlite import SqliteStore
 else:
     __getattr__ = names_on_demand(
@@ -20,8 +38,13 @@ else:
         {
             "calibrations": "InMemoryCalibrations calibrations_of",
             "counts_at_rest": "CountsAtRest",
+            "heads": "checked_head",
             "in_memory": "InMemoryStore",
             "kept_events": "KeptEvents KeptLog",
+            "own_stores": (
+                "EventBatch Session SessionEvent SessionHead check_event_ids check_session "
+                "check_session_id dump_event dump_session load_event load_session number_events"
+            ),
             "sqlite": "SqliteStore",
         },
     )
@@ -29,12 +52,25 @@ else:
 __all__ = [
     "SESSION_STORES",
     "CountsAtRest",
+    "EventBatch",
     "InMemoryCalibrations",
     "InMemoryStore",
     "KeptEvents",
     "KeptLog",
+    "Session",
+    "SessionEvent",
+    "SessionHead",
     "SqliteStore",
     "calibrations_of",
+    "check_event_ids",
+    "check_session",
+    "check_session_id",
+    "checked_head",
+    "dump_event",
+    "dump_session",
+    "load_event",
+    "load_session",
+    "number_events",
     "open_store",
 ]
 
