@@ -43,6 +43,7 @@ from context_assembler.values.wire import plain_json
 
 _PHASES: Final = frozenset({"commentary", "final_answer"})
 _SAID: Final = ("output_text", "refusal")
+_CALLS: Final = ("function_call", "custom_tool_call")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -125,7 +126,7 @@ class _Writer:
         """Return the items; reasoning that nothing follows stays away."""
         while self._items and self._items[-1].get("type") == "reasoning":
             self._items.pop()
-        return self._items
+        return self._items if self._is_whole else _texts_before_calls(self._items)
 
     def _add_reasoning(self, part: Thinking) -> None:
         entry = reasoning_entry(part, self._spelling.limits) if self._is_whole else None
@@ -187,6 +188,24 @@ class _Writer:
             is_said = block.get("role") == "assistant" and _is_output(block.get("content"))
             return self._keeps_server_items and is_said and bool(message_id(block))
         return self._keeps_server_items and is_complete(block)
+
+
+def _texts_before_calls(items: list[Entry]) -> list[Entry]:
+    """Put what was said behind a call before it, unless the server gave it an id in its place.
+
+    Outputs follow the reply, and DeepSeek refuses a message between a call and its output.
+
+    Source:
+        https://github.com/pydantic/pydantic-ai, recorded for
+        test_deepseek_responses_rejects_interleaved_function_calls (read 2026-11-29): "No tool
+        output found for tool call call-a."
+    """
+    first = next((at for at, item in enumerate(items) if item.get("type") in _CALLS), len(items))
+    said = [item for item in items[first:] if item.get("type") == "message" and "id" not in item]
+    if not said:
+        return items
+    others = [item for item in items[first:] if item.get("type") != "message" or "id" in item]
+    return [*items[:first], *said, *others]
 
 
 def _is_output(content: Json) -> bool:

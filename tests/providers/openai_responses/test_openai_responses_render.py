@@ -308,6 +308,30 @@ def test_a_reply_without_its_reasoning_goes_back_without_ids() -> None:
     assert "id" not in sent[2]
 
 
+@pytest.mark.parametrize("limits", [GPT_62, replace(MISTRAL, id="deepseek-flash")])
+@pytest.mark.parametrize(
+    "parts",
+    [
+        (call("a"), Text("After.")),
+        (Text("Before."), call("a"), Text("After.")),
+        (Text("Before."), call("a"), Text("Between."), call("b"), Text("After.")),
+    ],
+)
+def test_no_text_stands_between_a_call_and_its_output(
+    parts: tuple[Part, ...], limits: ModelLimits
+) -> None:
+    outputs = [result(part.call_id, "ok") for part in parts if isinstance(part, ToolCall)]
+    texts = [part.text for part in parts if isinstance(part, Text)]
+
+    sent = items(user("go"), assistant(*parts), results(*outputs), limits=limits)
+
+    assert [item["content"] for item in sent[1 : 1 + len(texts)]] == texts
+    assert [item["type"] for item in sent[1 + len(texts) :]] == [
+        *["function_call"] * len(outputs),
+        *["function_call_output"] * len(outputs),
+    ]
+
+
 def test_ids_that_no_server_gives_are_left_out() -> None:
     odd = replace(READ_CALL, extras=extras(id="call_1"))
     text = Text("Hm.", extras=extras(id="m" * 70, phase="loud"))
