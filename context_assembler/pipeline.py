@@ -26,6 +26,7 @@ from context_assembler.stages.place_notes import append_notes, place_clock, tell
 from context_assembler.stages.settle_tools import ToolSettler, note_of_withdrawn
 from context_assembler.stages.split_window import add_messages, check_feasible
 from context_assembler.stages.tell_changes import overlay_rows, part_messages, warn_of_losses
+from context_assembler.stages.warn_of_cuts import warn_of_cuts
 from context_assembler.stages.write_report import write_report
 from context_assembler.values.context import AssembledContext
 from context_assembler.values.events import SessionEvent
@@ -164,7 +165,7 @@ class ContextPipeline:
         context = AssembledContext(
             draft=replace(draft, messages=Growing(draft.messages)),
             metadata=tell_facts(gathered, ledger, cut=cut, check=self._check(gathered, shaped)),
-            report=report,
+            report=warn_of_cuts(report),
             provider=provider_for(gathered.limits),
             functions=PROVIDER_FUNCTIONS,
             checks_payloads=self.checks_payloads,

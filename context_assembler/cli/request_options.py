@@ -139,7 +139,7 @@ OPTION_PARAMETERS: Final[Mapping[str, Any]] = {
         _option(
             panel=_FIT,
             metavar="POLICY",
-            help="'error', or 'shorten' the user's text where nothing else helps.",
+            help="'error', or 'shorten' what the user said last as well.",
         ),
     ],
     "cache": Annotated[

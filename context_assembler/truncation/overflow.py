@@ -38,6 +38,16 @@ _Group: TypeAlias = Literal[
 ]
 _Limits: TypeAlias = dict[_Group, int]
 
+_WHAT: Final[dict[_Group, str]] = {
+    "results": "results of tools",
+    "arguments": "arguments of calls",
+    "pinned results": "pinned results of tools",
+    "pinned arguments": "pinned arguments of calls",
+    "reply text": "what the model said",
+    "earlier user text": "what the user said before the last time",
+    "user text": "what the user said last, or pinned",
+}
+
 MINIMUM_TOKENS: Final = 24  # a marker with a few words on either side
 _NEXT_LIMIT_SHARE: Final = 0.85
 
@@ -158,9 +168,20 @@ def _shortened(
                 before=history.message_tokens[piece.index],
                 after=smaller.tokens,
                 rule="overflow.shorten",
-                reason="What may not be left out does not fit: its largest parts were shortened.",
+                reason=_reason(piece, smaller, history),
             )
     return shortened
+
+
+def _reason(whole: Piece, shorter: Piece, history: MeasuredHistory) -> str:
+    parts = zip(whole.message.parts, shorter.message.parts, strict=True)
+    groups = [_group_of(part, whole, history) for part, kept in parts if part != kept]
+    what = [_WHAT[group] for group in dict.fromkeys(groups) if group is not None]
+    if whole.exchange == history.task and whole.message.is_from_user:
+        what = ["the user's task"]
+    return (
+        f"What may not be left out does not fit, so that {' and '.join(what)} had to be shortened."
+    )
 
 
 def _shortened_piece(

@@ -45,7 +45,7 @@ class AssembleOptions:
         truncation_strategy: `smart`, `simple` or `sliding`.
         window_turns: Newest turns that `sliding` keeps.
         cache_stable: Whether cuts happen at checkpoints only, so that the prompt cache is hit.
-        on_overflow: Whether text of the user may be shortened where nothing else helps.
+        on_overflow: `error` may shorten all that stays but the user's last words; `shorten` these too.
         skip_skills: Tell the model of no skill at all.
         skill_filter: Globs over the names of skills; only matching skills are listed. One that the
             request itself names in full is active: its instructions are in the prompt.
@@ -124,7 +124,7 @@ class TruncationSettings:
             message, as a share of the room for history, so that it stays cached; at most half of
             what a cut leaves, given up for good where it leaves no room for a step. 0: nothing.
         stub_tokens: What is left of a shortened tool result; at least 1.
-        on_overflow: Whether text of the user may be shortened where nothing else helps.
+        on_overflow: `error` may shorten all that stays but the user's last words; `shorten` these too.
         max_result_tokens: Longest text of one tool result, whatever else is sent; `None`: any.
         max_result_tokens_by_tool: The same by the tool's name or a glob of names, first match wins.
         max_user_tokens: Longest text that a user may paste; `None`: any.
