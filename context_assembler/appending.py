@@ -1,42 +1,69 @@
 """Single events put into the store of sessions."""
 
+from collections.abc import Callable
 from datetime import datetime
 
 from context_assembler.errors import UnknownSessionError
 from context_assembler.ports import SessionStore
-from context_assembler.values.events import Content, Session, SessionEvent, user_event
+from context_assembler.values.events import (
+    Content,
+    ResultContent,
+    Session,
+    SessionEvent,
+    tool_result_event,
+    user_event,
+)
 
 
-async def append_said(
-    store: SessionStore, session_id: str, content: Content, *, agent_id: str | None, now: datetime
-) -> SessionEvent:
-    """Store what the user said; a session that does not exist begins with it.
+class Appending:
+    """Appends what users say and tools return; see `ContextAssembler.add_user`.
 
     Args:
-        agent_id: Whose session it becomes where it does not exist.
+        now: The clock behind the time stamps.
     """
-    if agent_id is not None:
-        await _begin(store, Session(id=session_id, agent_id=agent_id, created_at=now))
-    [event] = await store.append(session_id, [user_event(content, created_at=now)])
-    return event
 
+    def __init__(self, store: SessionStore, *, now: Callable[[], datetime]) -> None:
+        self._store = store
+        self._now = now
 
-async def append_to_known(
-    store: SessionStore, session_id: str, event: SessionEvent
-) -> SessionEvent:
-    """Store an event of a session that exists.
+    async def say(
+        self, session_id: str, content: Content, *, agent_id: str | None, is_pinned: bool
+    ) -> SessionEvent:
+        """Store what the user said; a session that does not exist begins with it.
 
-    Raises:
-        UnknownSessionError: There is no such session.
-    """
-    await store.head(session_id)
-    [stored] = await store.append(session_id, [event])
-    return stored
+        Args:
+            agent_id: Whose session it becomes where it does not exist.
+        """
+        said = user_event(content, created_at=self._now(), is_pinned=is_pinned)
+        if agent_id is not None:
+            await self._begin(Session(id=session_id, agent_id=agent_id, created_at=said.created_at))
+        [event] = await self._store.append(session_id, [said])
+        return event
 
+    async def answer(
+        self,
+        session_id: str,
+        call_id: str,
+        content: ResultContent,
+        *,
+        is_error: bool,
+        tool_name: str | None,
+    ) -> SessionEvent:
+        """Store what a tool returned, in a session that exists.
 
-async def _begin(store: SessionStore, session: Session) -> None:
-    """Create the session, unless it is there."""
-    try:
-        await store.head(session.id)
-    except UnknownSessionError:
-        await store.create(session)
+        Raises:
+            UnknownSessionError: There is no such session.
+        """
+        result = tool_result_event(
+            call_id, content, is_error=is_error, tool_name=tool_name, created_at=self._now()
+        )
+        await self._store.head(session_id)
+        [event] = await self._store.append(session_id, [result])
+        return event
+
+    async def _begin(self, session: Session) -> None:
+        """Create the session, unless it is there."""
+        try:
+            await self._store.head(session.id)
+        except UnknownSessionError:
+            await self._store.create(session)

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 from context_assembler import opened_parts
-from context_assembler.appending import append_said, append_to_known
+from context_assembler.appending import Appending
 from context_assembler.assembling import Assembling
 from context_assembler.cache import CacheStats
 from context_assembler.gathering import Gathering
@@ -18,7 +18,7 @@ from context_assembler.recollection import MemoryArgument
 from context_assembler.sessions import calibrations_of, open_store
 from context_assembler.sync import run_sync
 from context_assembler.values.context import AssembledContext
-from context_assembler.values.events import Content, ResultContent, SessionEvent, tool_result_event
+from context_assembler.values.events import Content, ResultContent, SessionEvent
 from context_assembler.values.prompt import PromptSection
 from context_assembler.values.report import CompactionCheck, Report
 
@@ -50,8 +50,7 @@ class ContextAssembler:
         config: Settings; by default those of the environment and the configuration files.
         prompt_sections: The application's own sections of the system prompt.
         registry: What is known about models.
-        clients: SDK clients that `exact=True` asks for the true count of a payload; nothing else is
-            ever asked of them.
+        clients: SDK clients that `exact=True` asks for the count of a payload, and nothing more.
         now: The clock behind the time stamps of recorded events.
     """
 
@@ -98,6 +97,7 @@ class ContextAssembler:
             remote=opened_parts.open_remote(clients),
             now=self._now,
         )
+        self._append = Appending(self.sessions, now=self._now)
         self._open = AsyncExitStack()
 
     async def assemble(
@@ -152,8 +152,7 @@ class ContextAssembler:
             ReplyError: No bundled provider answers in that shape.
             UnknownSessionError: There is no such session.
         """
-        # A process whose first call is yet to be answered needs none of it.
-        from context_assembler.recording import read_answer, store_answer  # noqa: PLC0415
+        from context_assembler.recording import read_answer, store_answer  # noqa: PLC0415 - no first call needs it
 
         answered = read_answer(
             session_id, reply, context, account=self._account, now=self._now(), summary=summary
@@ -162,12 +161,19 @@ class ContextAssembler:
         return await store_answer(self.sessions, session_id, answered, load=load, learn=learn)
 
     async def add_user(
-        self, session_id: str, content: Content, *, agent_id: str | None = None
+        self,
+        session_id: str,
+        content: Content,
+        *,
+        agent_id: str | None = None,
+        is_pinned: bool = False,
     ) -> SessionEvent:
-        """Store what the user said; a session that does not exist begins with it."""
-        return await append_said(
-            self.sessions, session_id, content, agent_id=agent_id, now=self._now()
-        )
+        """Store what the user said; a session that does not exist begins with it.
+
+        Args:
+            is_pinned: Whether no cut may drop the message, and no cap shorten it.
+        """
+        return await self._append.say(session_id, content, agent_id=agent_id, is_pinned=is_pinned)
 
     async def add_tool_result(
         self,
@@ -180,14 +186,15 @@ class ContextAssembler:
     ) -> SessionEvent:
         """Store what a tool returned; a value that is neither text nor parts is stored as JSON.
 
+        A result may come before its call; until the call is there it is kept and not sent, with a row.
+
         Raises:
             ContentError: The value cannot be said in JSON.
             UnknownSessionError: There is no such session.
         """
-        result = tool_result_event(
-            call_id, content, is_error=is_error, tool_name=tool_name, created_at=self._now()
+        return await self._append.answer(
+            session_id, call_id, content, is_error=is_error, tool_name=tool_name
         )
-        return await append_to_known(self.sessions, session_id, result)
 
     async def check_compaction(
         self,
@@ -220,7 +227,6 @@ class ContextAssembler:
         Args:
             policies: How the history is cut, by default as settled for the session; beside them
                 stands what sending everything costs.
-            options: Those of `assemble`.
         """
         return await self._assembling.simulate(session_id, agent_id, options, policies=policies)
 
@@ -267,10 +273,7 @@ class ContextAssembler:
         What was kept of the sessions' events is forgotten as well, and when all are, what was read of
         instruction files.
         """
-        self._assembling.forget(session_id)
-        if session_id is None:
-            self._gathering.forget_files()
-        return self._cache.invalidate(session_id)
+        return self._assembling.forget(session_id)
 
     def cache_stats(self) -> CacheStats:
         """Return how often the assembly cache answered."""

@@ -17,7 +17,7 @@ from context_assembler.history import KeptCounts
 from context_assembler.pipeline import ContextPipeline
 from context_assembler.ports import SessionStore
 from context_assembler.providers import other_protocols
-from context_assembler.sessions import CountsAtRest, KeptEvents, KeptLog
+from context_assembler.sessions import CountsAtRest, KeptEvents
 from context_assembler.shaped import Made
 from context_assembler.stages.forecast_cache import CacheOutlook
 from context_assembler.tokens import CountingMode
@@ -56,6 +56,7 @@ class Assembling:
     ) -> None:
         self._sessions = sessions
         self._kept = KeptEvents(sessions, max_bytes=max_kept_bytes)
+        self.load_log = self._kept.load
         self._counts = CountsAtRest(sessions)
         self._gathering = gathering
         self._before = GatheredBefore(sessions, gathering)
@@ -257,15 +258,14 @@ class Assembling:
         tokens = tuple(map(made.way.counter.count_message, made.context.messages))
         return made.outlook(tokens, answered_calls(events), account=self._pipeline.account)
 
-    def forget(self, session_id: str | None) -> None:
-        """Let go of what is kept of the session's events, or of all."""
+    def forget(self, session_id: str | None) -> int:
+        """Let go of what is kept of a session, or of all; see `ContextAssembler.invalidate_cache`."""
         such_as = "the session's id, or nothing"
         check_type("session_id", session_id, str, type(None), such_as=such_as)
         self._kept.forget(session_id)
-
-    async def load_log(self, session_id: str, *, until_seq: int) -> KeptLog:
-        """Return the session's events up to one of them, of which most are kept."""
-        return await self._kept.load(session_id, until_seq=until_seq)
+        if session_id is None:
+            self._gathering.forget_files()
+        return self._cache.invalidate(session_id)
 
     async def _load(self, gathered: Gathered) -> tuple[Gathered, Sequence[SessionEvent]]:
         """Return the events up to the one that was last when gathering began, and what they made."""

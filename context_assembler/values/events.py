@@ -244,20 +244,23 @@ Content: TypeAlias = str | Part | Sequence[Part]
 ResultContent: TypeAlias = str | ResultPart | Sequence[ResultPart] | Json
 
 
-def user_event(content: Content, *, created_at: datetime | None = None) -> SessionEvent:
+def user_event(
+    content: Content, *, created_at: datetime | None = None, is_pinned: bool = False
+) -> SessionEvent:
     """Return a user message as an event.
+
+    Args:
+        is_pinned: Whether no cut may drop it, and no cap shorten it.
 
     Raises:
         ContentError: The content is neither text nor parts.
     """
-    return SessionEvent(body=UserBody(parts=as_parts(content)), created_at=created_at)
+    body = UserBody(parts=as_parts(content))
+    return SessionEvent(body=body, created_at=created_at, is_pinned=is_pinned)
 
 
 def assistant_event(
-    content: Content,
-    *,
-    made_by: Provenance | None = None,
-    created_at: datetime | None = None,
+    content: Content, *, made_by: Provenance | None = None, created_at: datetime | None = None
 ) -> SessionEvent:
     """Return a model's reply as an event."""
     body = AssistantBody(parts=as_parts(content), made_by=made_by)
@@ -287,10 +290,7 @@ def tool_result_event(
 
 
 def system_event(
-    content: Content,
-    *,
-    note: str | None = None,
-    created_at: datetime | None = None,
+    content: Content, *, note: str | None = None, created_at: datetime | None = None
 ) -> SessionEvent:
     """Return an instruction, or a note, as an event."""
     body = SystemBody(parts=as_parts(content), note=note)
