@@ -6,6 +6,7 @@ import pytest
 
 from context_assembler.errors import UnsupportedRequestError
 from context_assembler.providers.anthropic import ANTHROPIC
+from context_assembler.tokens import counter_for
 from context_assembler.values.limits import CacheRule, ThinkingRule
 from context_assembler.values.messages import Message
 from context_assembler.values.parts import (
@@ -504,6 +505,26 @@ def test_below_the_minimum_only_what_reaches_it_is_marked() -> None:
     assert "cache_control" not in small["system"][0]
     assert "cache_control" in tail
     assert "cache_control" not in tail["system"][0]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "天地玄黄宇宙洪荒日月盈昃辰宿列张" * 60,
+        '{"id":81723,"at":[12.5,-3.25],"ok":true},' * 70,
+        "def f(x):\n    return [y ** 2 for y in x if y % 7]\n" * 60,
+        "Прочитай файл и скажи, что в нём. " * 90,
+        LONG,
+    ],
+)
+def test_whatever_takes_the_minimum_of_tokens_is_marked(text: str) -> None:
+    counter = counter_for(OPUS)
+    step = len(text) // 50
+    enough = next(n for n in range(step, len(text), step) if counter.count_text(text[:n]) > 520)
+
+    payload = render(draft(system=text[:enough], tools=()))
+
+    assert "cache_control" in payload["system"][-1]
 
 
 def test_a_model_without_the_long_time_to_live_gets_the_short_one() -> None:

@@ -31,7 +31,7 @@ from context_assembler.values.vouching import SpelledPayload
 from context_assembler.values.wire import fresh_json
 
 RENDER_VERSION: Final = 1
-_CHARS_PER_TOKEN: Final = 4
+_BYTES_PER_TOKEN: Final = 1.8  # of what is densest; a mark in front of too little does nothing
 
 
 def render(draft: Draft) -> Payload:
@@ -113,7 +113,9 @@ def _is_worth_marking(draft: Draft) -> bool:
     if draft.cache != "auto" or not draft.limits.supports("cache_breakpoints"):
         return False
     least_tokens = draft.limits.cache.min_tokens or 0
-    return len(draft.system.text) >= least_tokens * _CHARS_PER_TOKEN
+    return (
+        len(draft.system.text.encode("utf-8", "surrogatepass")) >= least_tokens * _BYTES_PER_TOKEN
+    )
 
 
 def fingerprints(draft: Draft) -> tuple[str, ...]:
