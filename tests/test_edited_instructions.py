@@ -212,6 +212,22 @@ async def test_a_template_that_no_longer_renders_waits_as_any_edit_does(talk: Ta
         await talk.step(refresh=True)
 
 
+async def test_with_refresh_a_template_that_does_not_render_is_an_error_until_it_does(
+    tmp_path: Path,
+) -> None:
+    front = "---\ntemplate: jinja2\n---\n"
+    talk = Talk(tmp_path, policy="refresh")
+    talk.write("AGENT.md", f"{front}Speak for {{{{ model }}}}.")
+    first = await talk.step()
+    talk.write("AGENT.md", f"{front}Speak for {{{{ oops }}}}.")
+    for _ in range(2):
+        with pytest.raises(TemplateError, match=r"AGENT\.md:4"):
+            await talk.step()
+    talk.write("AGENT.md", f"{front}Speak for {{{{ model }}}}.")
+
+    assert (await talk.step()).system_prompt == first.system_prompt
+
+
 async def test_a_template_that_an_agent_does_not_inherit_is_not_rendered_for_it(
     talk: Talk,
 ) -> None:

@@ -576,6 +576,21 @@ async def test_a_template_error_names_file_and_line(
     assert (caught.value.file, caught.value.line) == (str(path), line)
 
 
+@pytest.mark.parametrize(
+    ("asked", "is_known"),
+    [("jinja", False), ("Jinja2", False), ("[a]", False), ("jinja2", True), ("false", True)],
+)
+async def test_a_kind_of_template_that_there_is_not_is_told_of(
+    tmp_path: Path, asked: str, is_known: bool
+) -> None:
+    write(tmp_path, "AGENT.md", f"---\ntemplate: {asked}\n---\nOn {{{{ date }}}}.")
+
+    file, *_ = await BootstrapLoader(tmp_path).load()
+
+    assert file.text == "On {{ date }}."
+    assert [("known: jinja2" in one) for one in file.warnings] == [True] * (not is_known)
+
+
 _STEPS = "{% for i in range(60) %}STEP{% endfor %}{{ ns.x }}"
 _TEXT_GROWS = "{% set ns = namespace(x='a') %}" + _STEPS
 _LISTS = _TEXT_GROWS.replace("STEP", "{% set ns.x = [ns.x, ns.x] %}")

@@ -2,7 +2,7 @@
 
 import os
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Final
@@ -17,9 +17,10 @@ from context_assembler.stages.load_bootstrap.file_opening import (
     open_file,
     refused,
 )
-from context_assembler.stages.load_bootstrap.file_text import fingerprint, with_text
+from context_assembler.stages.load_bootstrap.file_text import TEMPLATES, fingerprint, with_text
 from context_assembler.values.prompt import BootstrapFile
 from context_assembler.values.texts.instruction_text import FrontMatter, split_front_matter
+from context_assembler.values.texts.section_text import one_line
 
 MAX_IMPORT_HOPS: Final = 5
 MAX_IMPORTS: Final = 100
@@ -31,6 +32,7 @@ MAX_WARNINGS: Final = 50
 _MARKDOWN: Final = frozenset({"", ".md", ".mdc", ".markdown", ".txt"})
 _MAX_POINTER_CHARS: Final = 260
 _MAX_PATH_CHARS: Final = 4_096
+_MAX_SHOWN_CHARS: Final = 60
 _BACKTICKS: Final = re.compile("`+")
 _FRONT_MATTER: Final = re.compile(r"---[ \t]*\n(?:(?!---|\.\.\.).*\n)*")
 
@@ -96,7 +98,7 @@ class FileReading:
             return replace(file, warnings=(*opened.warnings, hint, *file.warnings))
         imported_before = len(self.imported)
         front = self._split_front_matter(opened.text)
-        templated = front.metadata.get("template") == "jinja2"
+        templated = front.metadata.get("template") == TEMPLATES
         resolved = resolve_text(
             front.text, self._importer(path, (opened.path,)), is_template=templated
         )
@@ -109,7 +111,7 @@ class FileReading:
             imports=tuple(imports),
             source_fingerprint=fingerprint(section, text, "template" if templated else ""),
         )
-        warnings = [*front.warnings, *resolved.warnings]
+        warnings = [*front.warnings, *_unknown_template(front), *resolved.warnings]
         if self.references > MAX_REFERENCES:
             warnings.insert(0, f"only the first {MAX_REFERENCES:,} words with @ were looked up")
         return with_text(named, text, warnings=_first_of(warnings))
@@ -196,6 +198,13 @@ class FileReading:
         inner = resolve_text(front.text, self._importer(target, (*chain, opened.path)))
         warnings = (*opened.warnings, *front.warnings, *inner.warnings)
         return Imported(state="found", text=inner.text.strip(), warnings=warnings)
+
+
+def _unknown_template(front: FrontMatter) -> Iterator[str]:
+    asked = front.metadata.get("template")
+    if asked and asked != TEMPLATES:
+        shown = one_line(str(asked))[:_MAX_SHOWN_CHARS]
+        yield f"template: {shown} is unknown, so it is sent as it stands (known: {TEMPLATES})"
 
 
 def _first_of(warnings: Sequence[str]) -> list[str]:

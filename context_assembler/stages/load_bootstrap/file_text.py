@@ -3,8 +3,12 @@
 from collections.abc import Iterable
 from dataclasses import replace
 from hashlib import sha256
+from typing import Final
 
 from context_assembler.values.prompt import BootstrapFile
+
+TEMPLATES: Final = "jinja2"
+"""What `template:` in the front matter of a file may name: the only kind of templates there is."""
 
 
 def fingerprint(*texts: str) -> str:

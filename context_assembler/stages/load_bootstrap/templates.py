@@ -7,7 +7,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Final
 
 from context_assembler.errors import TemplateError
-from context_assembler.stages.load_bootstrap.file_text import with_text
+from context_assembler.stages.load_bootstrap.file_text import TEMPLATES, with_text
 from context_assembler.values.parts import Json
 from context_assembler.values.prompt import BootstrapFile
 
@@ -21,7 +21,7 @@ _MAX_COMPILED: Final = 256
 
 def is_template(file: BootstrapFile) -> bool:
     """Whether the file asks to be rendered with Jinja2."""
-    return file.state == "ok" and file.metadata.get("template") == "jinja2"
+    return file.state == "ok" and file.metadata.get("template") == TEMPLATES
 
 
 def render_bootstrap(
