@@ -203,6 +203,24 @@ def test_what_the_settings_say_is_what_recalls() -> None:
     assert (settings.strategy, settings.seconds_in_all) == ("recent", 0.5)
 
 
+async def test_the_settings_say_how_alike_is_told_as_one() -> None:
+    said = [
+        record("The boat leaves at nine, from the pier.", id="a"),
+        record("The boat leaves at nine from that pier.", id="b"),
+        record("The boat leaves at 9, from the pier.", id="c"),
+        record("The boat leaves at 8, from the pier.", id="d"),
+    ]
+    found: list[list[str]] = []
+    for likeness in (None, 1.0, 0.8):
+        config = AssemblerConfig(memory={"near_duplicate": likeness})
+        async with ContextAssembler(memory="memory:", config=config) as assembler:
+            await assembler.remember(said)
+            context = await assembler.recall("When does the boat leave?")
+        found.append(sorted(item.record.id for item in context.items))
+
+    assert found == [["a", "c", "d"], ["a", "b", "c", "d"], ["a", "c", "d"]]
+
+
 async def test_an_assembler_of_ones_own_keeps_its_settings() -> None:
     own = MemoryAssembler("memory:", preset="research")
     assembler = ContextAssembler(memory=own, config=AssemblerConfig(memory={"preset": "coding"}))

@@ -26,6 +26,8 @@ class MemorySettings(Table):
         preset: Settings for a kind of agent: see `RECALL_PRESETS`.
         strategy: In the place of the preset's.
         embedder: What finds memories by meaning as well: `bundled`, `minilm`, `openai:MODEL`.
+        near_duplicate: From which likeness on two memories are told as one; the preset's by default.
+            With other numbers, or where one denies what the other says, they are two.
         merges_alike: From which likeness on (such as 0.9) what is remembered counts as a duplicate;
             by default only the very same does.
         fades_half_life_days: After how long unused a memory is worth half; `memory fade` forgets
@@ -43,6 +45,7 @@ class MemorySettings(Table):
     preset: str = "general"
     strategy: Literal["balanced", "recent", "important"] | None = None
     embedder: str | None = None
+    near_duplicate: float | None = Field(default=None, ge=0.5, le=1)
     merges_alike: float | None = Field(default=None, ge=0.5, le=1)
     fades_half_life_days: float | None = Field(default=None, gt=0, allow_inf_nan=False)
     fades_below: float = Field(default=0.05, ge=0, le=1)
@@ -69,6 +72,7 @@ class MemorySettings(Table):
         return replace(
             preset,
             strategy=self.strategy or preset.strategy,
+            near_duplicate=self.near_duplicate or preset.near_duplicate,
             seconds_per_source=self.seconds_per_source,
             seconds_in_all=self.seconds_in_all,
         )

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 
 from context_assembler.memory.preparing import normal_text
 from context_assembler.ports import MemorySource
+from context_assembler.recall.same_facts import say_the_same
 from context_assembler.recall.similar_texts import find_twins
 from context_assembler.values.memories.kinds import KINDS
 from context_assembler.values.memories.records import MemoryFilters, MemoryRecord, Remembered
@@ -73,7 +74,8 @@ async def _find_twin(source: MemorySource, record: MemoryRecord, *, least: float
         hit
         for hit in hits
         if _identity(hit.record) == _identity(record)
-        and likeness(text, normal_text(hit.record.text), least) >= least
+        and say_the_same(text, other := normal_text(hit.record.text))
+        and likeness(text, other, least) >= least
     ]
     return min(twins, key=lambda hit: hit.order).record.id if twins else None
 

@@ -9,6 +9,7 @@ from itertools import chain, islice
 from typing import Any, Final
 from zlib import crc32
 
+from context_assembler.recall.same_facts import Facts
 from context_assembler.values.texts.likeness import alike_pairs, load_comparison
 from context_assembler.values.texts.text_signatures import band_keys, shares_in_common, sign_texts
 
@@ -43,17 +44,20 @@ def find_twins(
 ) -> dict[int, int]:
     """Return by the place of a text that of the first one that says nearly the same.
 
-    Pairs are those of `similar_pairs`. A text that has a twin before it is no other one's: likeness
-    is no chain, and a crowd that says one thing is compared with its first alone.
+    Pairs are those of `similar_pairs`, without those with other numbers, or of which one denies what
+    the other says. A text that has a twin before it is no other one's: likeness is no chain, and a
+    crowd that says one thing is compared with its first alone.
 
     Args:
         may_be_twins: Whether the texts of two places are one thing if they are alike.
     """
     are_alike = load_comparison(texts, least=least)
+    facts = Facts(texts)
     twin_by_place: dict[int, int] = {}
     for left, right in sorted(set(_pairs_worth_it(texts, least=least))):
         is_open = left not in twin_by_place and right not in twin_by_place
-        if is_open and may_be_twins(left, right) and are_alike(left, right):
+        is_open = is_open and facts.may_agree(left, right) and may_be_twins(left, right)
+        if is_open and are_alike(left, right):
             twin_by_place[right] = left
     return twin_by_place
 

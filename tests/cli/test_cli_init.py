@@ -15,6 +15,7 @@ EXAMPLES = (
     *("account", "agents", "defaults", "tools.defers_above", "truncation.step_share"),
     *("memory.store", "memory.strategy", "memory.embedder", "truncation.max_user_tokens"),
     *("truncation.max_image_side_px", "memory.merges_alike", "memory.fades_half_life_days"),
+    "memory.near_duplicate",
 )
 
 

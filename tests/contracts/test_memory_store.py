@@ -287,6 +287,25 @@ async def test_what_is_nearly_the_same_is_merged_where_that_is_wanted(store: Mem
     assert len(await everything(store)) == 5
 
 
+async def test_what_states_other_facts_is_not_merged_however_alike_it_is(
+    store: MemoryStore,
+) -> None:
+    recall = MemoryAssembler(store, merges_alike=0.9)
+    first = ["Order 1001 was shipped on 3 May.", "Ada is allergic to nuts, as her doctor says."]
+    await recall.remember(first)
+
+    kept = await recall.remember(
+        [
+            "Order 1002 was shipped on 3 May.",
+            "Order 1003 was shipped on 3 May.",
+            "Ada is not allergic to nuts, as her doctor says.",
+            "Order 1001 was shiped on 3 May.",
+        ]
+    )
+
+    assert [row.outcome for row in kept] == [*["added"] * 3, "duplicate"]
+
+
 async def test_the_same_code_in_two_files_is_two_records(store: MemoryStore) -> None:
     places = [CodeMetadata(path="a.py"), CodeMetadata(path="b.py"), CodeMetadata(path="a.py")]
 

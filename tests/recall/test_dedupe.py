@@ -229,7 +229,12 @@ def test_what_was_compared_before_makes_no_difference(monkeypatch: pytest.Monkey
 
 
 def test_of_a_crowd_that_says_one_thing_one_stays() -> None:
-    crowd = [candidate(record(f"{TEXT} ({at:03})", id=str(at)), score=at) for at in range(400)]
+    marks = [
+        "".join(string.ascii_lowercase[int(digit)] for digit in f"{at:03}") for at in range(400)
+    ]
+    crowd = [
+        candidate(record(f"{TEXT} ({mark})", id=str(at)), score=at) for at, mark in enumerate(marks)
+    ]
 
     assert [name for name, _ in kept(*crowd)] == ["399"]
 
