@@ -93,6 +93,7 @@ if TYPE_CHECKING:
     from context_assembler.values.memories.records import MemoryFilters, MemoryRecord
     from context_assembler.values.messages import Message
     from context_assembler.values.options import AssembleOptions
+    from context_assembler.values.own_summaries import compaction_event
     from context_assembler.values.parts import (
         Base64Source,
         Document,
@@ -163,6 +164,7 @@ _HOMES: Final = {
         "Base64Source Document FileIdSource Image Opaque Text Thinking ToolCall ToolResult "
         "UrlSource"
     ),
+    "values.own_summaries": "compaction_event",
     "values.prompt": "PromptSection",
     "values.recall": "FormattedContext",
     "values.recall_settings": "RecallSettings",
@@ -270,6 +272,7 @@ __all__ = [
     "Violation",
     "assistant_event",
     "call_mcp_tool",
+    "compaction_event",
     "create_context_assembler",
     "draw_costs",
     "evaluate_recall",
