@@ -39,7 +39,7 @@ __all__ = [
 
 TokenCounter = ModelTokenCounter
 
-COUNTING_VERSION: Final = 3
+COUNTING_VERSION: Final = 4
 """Goes up whenever any count changes: of the vocabularies, the weights, or the code."""
 
 _MAX_SHARED: Final = 32

@@ -10,6 +10,7 @@ from math import ceil
 from typing import Any, Final
 
 from context_assembler.errors import ConfigurationError, RemoteCountError
+from context_assembler.errors.base import with_article
 from context_assembler.tokens.memo import BoundedMemo
 from context_assembler.tokens.remote_calls import REMOTE_CALLS, RemoteCall
 from context_assembler.values.context import AssembledContext, Payload
@@ -191,7 +192,7 @@ def _by_vendor(clients: Mapping[str, Any] | Iterable[Any]) -> dict[str, Any]:
         vendor = next((name for name in vendors if module.startswith(_PACKAGES[name])), None)
         if vendor is None:
             raise ConfigurationError(
-                f"A {type(client).__name__} is no client of a provider's SDK.",
+                f"{with_article(type(client).__name__, begins_sentence=True)} is no client of a provider's SDK.",
                 remedy=f"Pass it by name: clients={{name: client}}, name one of {sorted(vendors)}.",
             )
         found[vendor] = client

@@ -43,10 +43,15 @@ _CONTINUED: Final = re.compile(rb"[\x80-\xbf]*")
 
 _ESCAPE: Final = re.compile(rb'\\+(?=["\\])')  # as in JSON that is told as a string of JSON
 
-# First bytes of symbols and far scripts: from U+0240, U+1000, U+A000, U+E000, U+40000 on. Two more
-# are shared with what the weights know: the punctuation below U+2040, and emoji.
-_SYMBOL_STARTS: Final = (*range(0xC9, 0xCE), 0xE1, 0xEA, 0xEE, *range(0xF1, 0xF5))
+# First bytes of symbols and far scripts: from U+0240, U+0700, U+1000, U+A000, U+E000, U+40000 on. Two
+# more are shared with what the weights know: the punctuation below U+2040, and emoji. Of others a part
+# is far: Lao, and the Han that few read.
+_SYMBOL_STARTS: Final = (
+    *(*range(0xC9, 0xCE), *range(0xDC, 0xE0)),
+    *(0xE1, 0xEA, 0xEE, *range(0xF1, 0xF5)),
+)
 _SHARED_STARTS: Final = ((b"\xe2", b"\xe2\x80"), (b"\xf0", b"\xf0\x9f"))
+_FAR_STARTS: Final = re.compile(rb"\xe0[\xba\xbb]|\xe3[\x90-\xbf]|\xe4[\x80-\xb6]")
 _NO_SYMBOL_STARTS: Final = bytes(byte for byte in range(256) if byte not in _SYMBOL_STARTS)
 
 _UNBROKEN: Final[Mapping[str, re.Pattern[bytes]]] = {
@@ -222,7 +227,7 @@ def _may_hold_symbols(raw: bytes) -> bool:
         return False
     if any(raw.count(start) > raw.count(known) for start, known in _SHARED_STARTS):
         return True
-    return bool(raw.translate(None, _NO_SYMBOL_STARTS))
+    return bool(raw.translate(None, _NO_SYMBOL_STARTS)) or _FAR_STARTS.search(raw) is not None
 
 
 def _without_unbroken(raw: bytes, rates: _Rates) -> tuple[bytes, float]:

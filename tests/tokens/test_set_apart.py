@@ -1,6 +1,7 @@
 import json
 import re
 from itertools import pairwise
+from unicodedata import normalize
 
 import pytest
 from hypothesis import given, settings
@@ -213,3 +214,27 @@ def test_slices_of_a_long_mixture_have_no_more_tokens_than_bytes(family: str) ->
 
     assert len(text) > SAMPLED_ABOVE_CHARS
     assert len(text) / LONGEST_CHARS <= tokens <= size_bytes(text)
+
+
+# Scripts that no text was fitted to, as people write them.
+FEW_READ = {
+    "Lao": "ສະບາຍດີ ຂ້ອຍຢາກຮູ້ກ່ຽວກັບການເດີນທາງໄປຫຼວງພະບາງ ",
+    "Amharic": "ሰላም እንዴት ነህ ዛሬ አዲስ አበባ ",
+    "Dhivehi": "އައްސަލާމު ޢަލައިކުމް ކިހިނެއް ",
+    "Syriac": "ܫܠܡܐ ܐܝܟܢ ",
+    "N'Ko": "ߒߞߏ ߞߊ߲ ",
+    "Korean, decomposed": normalize("NFD", "안녕하세요 오늘 날씨가 좋네요 "),
+    "Han that few read": "㐀㐁㐂㐃㐄㐅㐆㐇",
+}
+
+
+@pytest.mark.parametrize(
+    ("family", "encoding"), [("o200k", "o200k_base"), ("cl100k", "cl100k_base")]
+)
+@pytest.mark.parametrize("text", FEW_READ.values(), ids=FEW_READ.keys())
+def test_a_script_that_few_read_is_not_taken_for_another(
+    text: str, family: str, encoding: str
+) -> None:
+    truth = count_bpe(text * 40, encoding=encoding)
+
+    assert 0.85 <= estimate_text(text * 40, family=family) / truth <= 1.3
