@@ -179,7 +179,7 @@ def test_the_version_goes_up_when_counts_change() -> None:
         Message(role="user", parts=(Text("Wie spät ist es? 現在何時ですか?"), picture)),
         Message(role="assistant", parts=(Text("I will look."), call)),
         Message(role="tool", parts=(result, result)),
-        Message(role="user", parts=(Text("│ aaaa ████ │\n" * 9),)),
+        Message(role="user", parts=(Text("│ aaaa ████ │ ສະບາຍດີ\n" * 9),)),
     ]
     models = {
         MODEL: GPT_4O,
@@ -204,9 +204,9 @@ def test_the_version_goes_up_when_counts_change() -> None:
         for name, limits in models.items()
     }
 
-    assert COUNTING_VERSION == 3
+    assert COUNTING_VERSION == 4
     assert counts == {
-        "gpt-4o": [1618, 34, 50, 76],
-        "claude": [1622, 83, 120, 87],
-        "gemini": [1611, 16, 16, 68],
+        "gpt-4o": [1618, 34, 50, 202],
+        "claude": [1622, 83, 120, 214],
+        "gemini": [1611, 16, 16, 106],
     }
