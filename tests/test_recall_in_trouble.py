@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -142,9 +143,41 @@ async def test_where_every_source_fails_the_call_goes_out_without_a_note() -> No
     context = await asked(recalling(Answering(RuntimeError("down"))))
 
     assert note(context) == ""
-    assert [row.rule for row in memory_rows(context)] == ["memory.nothing"]
+    [row] = memory_rows(context)
+    assert (row.rule, row.decision) == ("memory.unanswered", "dropped")
+    assert row.reason == "Memory could not be searched. Not available: memory (failed)."
     assert len(context.report.warnings) == 1
     assert context.check() == []
+
+
+async def test_where_one_source_fails_that_nothing_fits_is_not_said_of_all() -> None:
+    raising = Answering(RuntimeError("a long story " * 40), name="web")
+
+    context = await asked(recalling(Listing(), raising))
+    empty = await asked(recalling(Listing()))
+
+    [row] = memory_rows(context)
+    assert row.rule == "memory.unanswered"
+    assert row.reason == (
+        "Nothing relevant was found in what of memory answered. Not available: web (failed)."
+    )
+    [warning] = context.report.warnings
+    assert re.search("story a( long( story)?)?…$", warning)
+    assert [row.rule for row in memory_rows(empty)] == ["memory.nothing"]
+
+
+@pytest.mark.parametrize("max_tokens", range(1, 40))
+async def test_what_could_not_be_searched_is_never_called_irrelevant(max_tokens: int) -> None:
+    raising = Answering(RuntimeError("down"), name="web")
+
+    contexts = [
+        await memory.assemble_context(SEAT, max_tokens=max_tokens)
+        for memory in (recalling(raising), recalling(Listing(), raising))
+    ]
+
+    for context in contexts:
+        assert "Nothing relevant was found in memory" not in context.markdown
+        assert context.token_count <= max_tokens
 
 
 async def test_relations_that_hang_are_not_walked() -> None:

@@ -59,7 +59,10 @@ def source_notes(context: FormattedContext) -> list[str]:
     names_by_reason: dict[str, list[str]] = {}
     for name, reason in context.source_notes.items():
         names_by_reason.setdefault(reason.rstrip("."), []).append(name)
-    return [f"{_listed(names)}: {reason}." for reason, names in names_by_reason.items()]
+    return [
+        f"{_listed(names)}: {reason}{'' if reason.endswith('…') else '.'}"
+        for reason, names in names_by_reason.items()
+    ]
 
 
 def check_answered(context: FormattedContext) -> None:

@@ -10,13 +10,12 @@ from datetime import datetime
 from typing import Final
 
 from context_assembler.recall.kind_formats import KIND_FORMATS
-from context_assembler.recall.tell_sources import tell_missing
+from context_assembler.recall.tell_sources import tell_missing, tell_nothing
 from context_assembler.recall.times import date_of, day_of, relative_time
 from context_assembler.values.memories.kinds import MemoryKind
 from context_assembler.values.memories.records import MemoryRecord
 from context_assembler.values.recall import (
     NOTHING_HAD_ROOM,
-    NOTHING_RELEVANT,
     RECALL_TAG,
     Layout,
     RecalledMemory,
@@ -89,7 +88,7 @@ def make_layout(
         return (heading, day_of(record.created_at, now=now))
 
     def write(items: Sequence[RecalledMemory], /, *, had_more: bool = False) -> str:
-        told = (_closing(items, had_more=had_more), missing)
+        told = (_closing(items, states, had_more=had_more), missing)
         return _write(items, headers, entry, order=order, closing=" ".join(filter(None, told)))
 
     return Layout(headers=headers, entry=entry, write=write)
@@ -135,9 +134,11 @@ def _told_order(shown: RecalledMemory) -> tuple[str, float, int]:
     return (record.session_id or "", moment, 0)
 
 
-def _closing(items: Sequence[RecalledMemory], *, had_more: bool) -> str:
+def _closing(
+    items: Sequence[RecalledMemory], states: Mapping[str, SourceState], *, had_more: bool
+) -> str:
     if not items:
-        return NOTHING_HAD_ROOM if had_more else NOTHING_RELEVANT
+        return NOTHING_HAD_ROOM if had_more else tell_nothing(states)
     sources = len({shown.source for shown in items})
     counted = f"{len(items)} item{'s' * (len(items) != 1)}"
     return f"{counted} from {sources} source{'s' * (sources != 1)}."

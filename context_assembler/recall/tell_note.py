@@ -5,9 +5,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
 from context_assembler.recall.fit_budget import CountText
+from context_assembler.recall.tell_sources import tell_missing, tell_nothing
 from context_assembler.values.prompt import PromptSection
 from context_assembler.values.recall import (
-    NOTHING_RELEVANT,
     RECALL_TAG,
     FormattedContext,
     RecalledMemory,
@@ -71,7 +71,11 @@ def _row(shown: RecalledMemory, *, count_text: CountText) -> ReportEntry:
 def _nothing(context: FormattedContext) -> ReportEntry:
     if context.budget_exceeded:
         return _dropped("Nothing of what was found fits the budget.", "memory.no_room")
-    return _dropped(NOTHING_RELEVANT, "memory.nothing")
+    missing = tell_missing(context.source_status, fits=lambda _: True)
+    told = tell_nothing(context.source_status)
+    if missing:
+        return _dropped(f"{told} {missing}", "memory.unanswered")
+    return _dropped(told, "memory.nothing")
 
 
 def _dropped(reason: str, rule: str) -> ReportEntry:
@@ -102,7 +106,8 @@ def _warnings(context: FormattedContext) -> Iterator[str]:
         if reason or state in _TOLD_STATES:
             names_by_reason.setdefault((said, reason), []).append(name)
     for (said, reason), names in names_by_reason.items():
-        yield f"{said} ({_tell_names(names)}): {reason.rstrip('.')}."
+        end = "" if reason.endswith("…") else "."
+        yield f"{said} ({_tell_names(names)}): {reason.rstrip('.')}{end}"
 
 
 def _tell_names(names: Sequence[str]) -> str:

@@ -3,11 +3,17 @@
 from collections.abc import Callable, Iterator, Mapping
 from typing import Final
 
-from context_assembler.values.recall import RECALL_TAG, SourceState
+from context_assembler.values.recall import (
+    NOTHING_ANSWERED,
+    NOTHING_IN_PART,
+    NOTHING_RELEVANT,
+    RECALL_TAG,
+    SourceState,
+)
 from context_assembler.values.texts.cleaning import clean_text
 from context_assembler.values.texts.fences import escape_tag
 
-_QUIET: Final = frozenset[SourceState](("ok", "empty", "below_floor"))
+_ANSWERED: Final = frozenset[SourceState](("ok", "empty", "below_floor"))
 _MOST_NAMES: Final = 3
 _NAME_CHARS: Final = 40
 _ONLY_SOURCE: Final = "memory"
@@ -34,6 +40,18 @@ def tell_missing(states: Mapping[str, SourceState], *, fits: Callable[[str], boo
     return next((sentence for sentence in sentences if fits(sentence)), "")
 
 
+def tell_nothing(states: Mapping[str, SourceState]) -> str:
+    """Return a sentence for where nothing was found: that nothing fits is known where all answered.
+
+    Args:
+        states: By kind, with the source's name before it where there are several.
+    """
+    have_answered = [state in _ANSWERED for state in states.values()]
+    if all(have_answered):
+        return NOTHING_RELEVANT
+    return NOTHING_IN_PART if any(have_answered) else NOTHING_ANSWERED
+
+
 def _names(states: Mapping[str, SourceState]) -> Iterator[str]:
     """Yield each source with what came of it; of one that answered in part, the part."""
     by_source: dict[str, dict[str, SourceState]] = {}
@@ -41,7 +59,7 @@ def _names(states: Mapping[str, SourceState]) -> Iterator[str]:
         by_source.setdefault(name.rpartition("/")[0], {})[name] = state
     for source, asked in by_source.items():
         missing: dict[str, SourceState] = {
-            name: state for name, state in asked.items() if state not in _QUIET
+            name: state for name, state in asked.items() if state not in _ANSWERED
         }
         if 1 < len(asked) == len(missing):
             yield f"{_shown(source or _ONLY_SOURCE)} ({_told(missing)})"

@@ -15,7 +15,16 @@ def said_by(error: BaseException) -> str:
 
 
 def tell_problem(error: BaseException) -> str:
-    """Return an error in one line: its name, and the beginning of what it says."""
+    """Return an error in one line: its name, and the beginning of what it says, in whole words."""
     said = " ".join(said_by(error)[:_READ_CHARS].split())
     name = type(error).__name__
-    return f"{name}: {said}"[:_PROBLEM_CHARS] if said else name
+    return _beginning(f"{name}: {said}") if said else name
+
+
+def _beginning(problem: str) -> str:
+    if len(problem) <= _PROBLEM_CHARS:
+        return problem
+    words, _, rest = problem[:_PROBLEM_CHARS].rpartition(" ")
+    if len(rest) > _PROBLEM_CHARS // 2:
+        return problem[:_PROBLEM_CHARS]  # no word is so long: encoded bytes, say
+    return f"{words.rstrip(' ,;:.')}…"

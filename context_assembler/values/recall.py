@@ -11,6 +11,8 @@ from context_assembler.values.texts.fences import fence
 
 RECALL_TAG: Final = "recalled-memory"
 NOTHING_RELEVANT: Final = "Nothing relevant was found in memory."
+NOTHING_IN_PART: Final = "Nothing relevant was found in what of memory answered."
+NOTHING_ANSWERED: Final = "Memory could not be searched."
 NOTHING_HAD_ROOM: Final = "What was found in memory had no room."
 
 Intent: TypeAlias = Literal["question", "action", "fix", "explain"]

@@ -92,7 +92,8 @@ def test_sources_that_could_not_answer_are_named() -> None:
 
     missing = "Not available: code (timed out), commits (failed)."
     assert layout.write([shown(record("tea"))]).endswith(f"1 item from 1 source. {missing}")
-    assert layout.write([]) == f"Nothing relevant was found in memory. {missing}"
+    nothing = "Nothing relevant was found in what of memory answered."
+    assert layout.write([]) == f"{nothing} {missing}"
 
 
 ENTRIES: dict[str, tuple[MemoryRecord, str]] = {
