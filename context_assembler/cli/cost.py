@@ -11,9 +11,17 @@ from rich.table import Table
 from rich.text import Text
 
 from context_assembler.cli.assembling import opened_assembler
+from context_assembler.cli.recorded_pieces import missing_pieces_warning, uncounted_tools_warning
 from context_assembler.cli.request_options import Request
-from context_assembler.cli.screen import one_line, people, print_heading, print_json, print_note
-from context_assembler.errors import ConfigurationError
+from context_assembler.cli.screen import (
+    one_line,
+    people,
+    print_heading,
+    print_json,
+    print_note,
+    printable,
+)
+from context_assembler.errors import AssemblyError, ConfigurationError
 from context_assembler.simulation.charts import draw_costs
 from context_assembler.values.codec import to_json
 from context_assembler.values.forecasts import CacheForecast
@@ -41,15 +49,19 @@ def show_costs(
             remedy="Write --svg cost.svg.",
         )
     policies = list(_policies(budgets))
-    simulation = asyncio.run(_simulated(request, policies))
+    simulation, warning = asyncio.run(_simulated(request, policies))
     if chart is not None:
         with written_whole(chart) as file:
             file.write(draw_costs(simulation).encode())
         print_note(f"The chart is in {chart}.")
     if as_json:
-        print_json(simulation_json(simulation))
+        told = simulation_json(simulation)
+        print_json({**told, "warnings": [warning] if warning else []})
         return
     console = people()
+    if warning:
+        console.print(printable(warning), style="yellow")
+        console.print()
     calls = len(simulation.everything.steps)
     print_heading(
         console,
@@ -62,11 +74,21 @@ def show_costs(
         console.print(remark, style="dim")
 
 
-async def _simulated(request: Request, policies: Sequence[CutPolicy]) -> Simulation:
+async def _simulated(
+    request: Request, policies: Sequence[CutPolicy]
+) -> tuple[Simulation, str | None]:
+    """Replay the session, and say where that is about less than what it was with."""
     async with opened_assembler(request) as assembler:
-        return await assembler.simulate(
-            request.session_id, request.agent_id, policies=policies, **request.options
-        )
+        asked = (request.session_id, request.agent_id)
+        simulation = await assembler.simulate(*asked, policies=policies, **request.options)
+        options = {name: value for name, value in request.options.items() if name != "exact"}
+        try:
+            context = await assembler.assemble(*asked, **options)
+        except AssemblyError:  # what cannot be assembled can be replayed all the same
+            return simulation, None
+        events = assembler.sessions.load(request.session_id)
+        warning = missing_pieces_warning(context) or await uncounted_tools_warning(context, events)
+        return simulation, warning
 
 
 def _policies(budgets: Sequence[str]) -> Iterator[CutPolicy]:
@@ -174,7 +196,7 @@ def forecast_line(forecast: CacheForecast) -> str:
     return f"{found}: {spell_usd(forecast.price.usd)} ({plain} without a cache)."
 
 
-def simulation_json(simulation: Simulation) -> Json:
+def simulation_json(simulation: Simulation) -> dict[str, Json]:
     """Return all figures of a simulation, sums included."""
     return {
         "model": simulation.model,

@@ -1,11 +1,12 @@
 """What a session was recorded with and a command line does not give."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import AsyncIterable, Iterable, Sequence
 from typing import Final
 
 from context_assembler.cli.screen import one_line
 from context_assembler.values.context import AssembledContext
 from context_assembler.values.epochs import FROZEN
+from context_assembler.values.events import SessionEvent
 
 _MOST_NAMES_SHOWN: Final = 5
 # Rows of pieces that only the recorded call knows of.
@@ -42,6 +43,24 @@ def missing_pieces_warning(context: AssembledContext) -> str | None:
         f"({'; '.join(_listed(kinds[kind]) for kind in missing)}): pass "
         f"{' and '.join(options[kind] for kind in missing)}, or read what follows as about a "
         "request without them."
+    )
+
+
+async def uncounted_tools_warning(
+    context: AssembledContext, events: AsyncIterable[SessionEvent]
+) -> str | None:
+    """Say that the figures of a session that calls tools are those of requests without any.
+
+    `None`: the context has tools, or the session calls none.
+    """
+    if context.tools:
+        return None
+    called = {call.name: True async for event in events for call in event.tool_calls}
+    if not called:
+        return None
+    return (
+        f"The session calls tools that are not given here ({_listed(list(called))}): pass --tools "
+        "FILE, or read the figures as those of requests without them."
     )
 
 

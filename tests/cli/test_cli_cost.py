@@ -1,10 +1,12 @@
 import asyncio
 import json
 from pathlib import Path
+from typing import Any
 from xml.etree import ElementTree as ET
 
 import pytest
 
+from context_assembler import ContextAssembler, Simulation
 from context_assembler.cli.cost import forecast_line, spell_usd
 from context_assembler.cli.opening import opened_store
 from context_assembler.testing import event_log
@@ -13,7 +15,7 @@ from context_assembler.values.forecasts import CacheForecast
 from context_assembler.values.prices import InputPrice
 from context_assembler.values.prompt_caches import CacheSplit
 from tests.cli.running import run
-from tests.cli.samples import STORE, long_chat, stored
+from tests.cli.samples import STORE, long_chat, stored, write_json
 
 CHAT = ("chat", "--sessions", STORE, "--model", "claude-opus-5-5")
 
@@ -179,3 +181,40 @@ def test_a_price_that_is_not_known_is_told_with_its_reason() -> None:
     assert (
         line == "0 tokens will be read, 0 written, 7 neither; the price is not known: Nobody knows."
     )
+
+
+def test_figures_without_the_tools_that_a_session_calls_say_so() -> None:
+    stored()
+
+    shown = run("explain", *CHAT, "--cost").stdout
+    told = run("explain", *CHAT, "--cost", "--json").json
+
+    assert "calls tools that are not given here (list_files): pass --tools" in one_space(shown)
+    assert told["warnings"][0] in one_space(shown)
+
+
+def test_with_the_tools_of_a_payload_the_figures_are_those_of_the_program() -> None:
+    def list_files(path: str) -> str:
+        """List a folder."""
+        return path
+
+    stored()
+    simulation, payload = asyncio.run(_replayed_by_a_program(list_files))
+    write_json("tools.json", payload["tools"])
+
+    told = run("explain", *CHAT, "--cost", "--tools", "tools.json", "--json").json
+
+    assert told["warnings"] == []
+    assert told["runs"][0]["tokens"] == simulation.everything.tokens
+
+
+async def _replayed_by_a_program(tool: Any) -> tuple[Simulation, dict[str, Any]]:
+    async with opened_store(STORE) as store:
+        assembler = ContextAssembler(store, tools=[tool])
+        simulation = await assembler.simulate("chat", model="claude-opus-5-5")
+        context = await assembler.assemble("chat", model="claude-opus-5-5", max_tokens=1000)
+        return simulation, context.to_anthropic()
+
+
+def one_space(text: str) -> str:
+    return " ".join(text.split())
