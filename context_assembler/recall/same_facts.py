@@ -2,7 +2,7 @@
 
 import re
 import unicodedata
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from typing import Final, NamedTuple, TypeAlias
@@ -79,15 +79,22 @@ class Facts:
         A number and the unit behind it are the same with a space between and without one; with
         another letter at it, such as another unit, the number is another one.
         """
-        keys = self._keys
-        if left not in keys:
-            keys[left] = _key_of(self.texts[left])
-        if right not in keys:
-            keys[right] = _key_of(self.texts[right])
-        if keys[left] != keys[right]:
+        if self._key(left) != self._key(right):
             return False
-        numbers, _ = keys[left]
+        numbers, _ = self._key(left)
         return not numbers or _stand_alike(self.texts[left], self.texts[right])
+
+    def groups(self) -> Iterable[Sequence[int]]:
+        """Return the places of the texts that may agree, those of each group in order."""
+        groups: dict[_Key, list[int]] = {}
+        for place in range(len(self.texts)):
+            groups.setdefault(self._key(place), []).append(place)
+        return groups.values()
+
+    def _key(self, place: int) -> _Key:
+        if place not in self._keys:
+            self._keys[place] = _key_of(self.texts[place])
+        return self._keys[place]
 
 
 def say_the_same(left: str, right: str) -> bool:

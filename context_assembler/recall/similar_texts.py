@@ -54,12 +54,23 @@ def find_twins(
     are_alike = load_comparison(texts, least=least)
     facts = Facts(texts)
     twin_by_place: dict[int, int] = {}
-    for left, right in sorted(set(_pairs_worth_it(texts, least=least))):
-        is_open = left not in twin_by_place and right not in twin_by_place
-        is_open = is_open and facts.may_agree(left, right) and may_be_twins(left, right)
-        if is_open and are_alike(left, right):
-            twin_by_place[right] = left
+    # Texts of one form, such as lines of a log, are all alike, and differ in their numbers.
+    for places in facts.groups():
+        for left, right in _pairs_among(texts, places, least=least):
+            is_open = left not in twin_by_place and right not in twin_by_place
+            is_open = is_open and facts.may_agree(left, right) and may_be_twins(left, right)
+            if is_open and are_alike(left, right):
+                twin_by_place[right] = left
     return twin_by_place
+
+
+def _pairs_among(
+    texts: Sequence[str], places: Sequence[int], *, least: float
+) -> list[tuple[int, int]]:
+    if len(places) < 2:
+        return []
+    pairs = set(_pairs_worth_it([texts[place] for place in places], least=least))
+    return [(places[left], places[right]) for left, right in sorted(pairs)]
 
 
 def _pairs_worth_it(texts: Sequence[str], *, least: float) -> Iterator[tuple[int, int]]:

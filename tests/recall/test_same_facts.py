@@ -133,3 +133,19 @@ def test_facts_of_a_crowd_are_told_apart() -> None:
     twins = find_twins(texts, least=0.9, may_be_twins=anybody)
 
     assert twins == {at + 1: at for at, _ in list(pairwise(range(401)))[::2]}
+
+
+def test_lines_of_one_form_are_compared_with_those_of_the_same_numbers_alone() -> None:
+    lines = [
+        f"get /api/v1/users/{number * 7 % 990} 200 in {number % 89} ms" for number in range(900)
+    ]
+    asked: list[tuple[int, int]] = []
+
+    def may_be_twins(left: int, right: int) -> bool:
+        asked.append((left, right))
+        return True
+
+    twins = find_twins([*lines, *lines], least=0.9, may_be_twins=may_be_twins)
+
+    assert twins == {number + len(lines): number for number in range(len(lines))}
+    assert len(asked) <= 2 * len(lines)
