@@ -49,6 +49,7 @@ if TYPE_CHECKING:
     from context_assembler.memory_assembler import MemoryAssembler
     from context_assembler.memory_assembler.evaluation import evaluate_recall, read_questions
     from context_assembler.memory_assembler.stack_files import load_stack, save_stack
+    from context_assembler.recall.premortem import PremortemContext
     from context_assembler.sessions import InMemoryStore, SqliteStore, open_store
     from context_assembler.simulation.charts import draw_costs
     from context_assembler.skills.folder import FolderSkills
@@ -133,6 +134,7 @@ _HOMES: Final = {
     "memory_assembler": "MemoryAssembler",
     "memory_assembler.evaluation": "evaluate_recall read_questions",
     "memory_assembler.stack_files": "load_stack save_stack",
+    "recall.premortem": "PremortemContext",
     "sessions": "InMemoryStore SqliteStore open_store",
     "simulation.charts": "draw_costs",
     "skills.folder": "FolderSkills",
@@ -231,6 +233,7 @@ __all__ = [
     "Opaque",
     "PatternMetadata",
     "PayloadWarning",
+    "PremortemContext",
     "PromptSection",
     "Provenance",
     "RecallSettings",

@@ -26,9 +26,11 @@ from context_assembler.recall.evaluate import Question
 from context_assembler.recall.task_path import TaskPath
 from context_assembler.testing import WordCounter
 from context_assembler.tokens.bpe import count_bpe
+from context_assembler.values.memories.kinds import MemoryKind
 from context_assembler.values.memories.metadata import (
     EntityMetadata,
     ExperienceMetadata,
+    LearningMetadata,
     RelationMetadata,
 )
 from context_assembler.values.memories.records import MemoryFilters, MemoryHit
@@ -388,6 +390,27 @@ async def test_sources_that_only_search_tell_of_earlier_attempts_too() -> None:
     assert "Regex broke" in context.markdown
     with pytest.raises(InvalidParameterError, match="domain"):
         await recalling(Listing()).get_premortem_context(" ")
+
+
+@pytest.mark.parametrize(
+    ("kinds", "lines", "state"),
+    [((), 2, "ok"), (("learnings",), 1, "ok"), (("memories",), 0, "skipped")],
+)
+async def test_a_premortem_looks_for_the_kinds_of_its_filters(
+    kinds: tuple[MemoryKind, ...], lines: int, state: str
+) -> None:
+    own = LearningMetadata(domain="parsing")
+    learnt = record("Parsing is slow", id="l", kind="learnings", metadata=own)
+    lesson = ExperienceMetadata(domain="parsing", succeeded=False)
+    attempt = record("Regex broke", id="e", kind="experiences", metadata=lesson)
+
+    context = await recalling(Listing(learnt, attempt)).get_premortem_context(
+        "parsing", filters=MemoryFilters(kinds=kinds)
+    )
+
+    assert len(context.lines) == lines
+    assert set(context.source_status.values()) == {state}
+    assert ("Not available" in context.markdown) == (state == "skipped")
 
 
 async def test_a_source_that_fails_costs_a_premortem_its_part_alone() -> None:

@@ -246,7 +246,7 @@ async def test_a_premortem_asks_for_one_kind_at_a_time() -> None:
 
     await recalling(Noting()).get_premortem_context("tea")
 
-    assert sorted(asked) == [("experiences",), ("patterns",), ("values",)]
+    assert sorted(asked) == [("experiences",), ("learnings",), ("patterns",), ("values",)]
 
 
 async def test_attempts_without_ids_or_numbered_alike_are_each_told() -> None:

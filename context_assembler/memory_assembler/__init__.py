@@ -154,7 +154,7 @@ class MemoryAssembler:
     ) -> PremortemContext:
         """Return what earlier attempts in a domain teach, before the next one is made.
 
-        Past failures, how each strategy did, outcomes that surprised, root causes, and principles.
+        Past failures, how each strategy did, outcomes that surprised, root causes, lessons, principles.
         A source that fails or is late costs its part alone: `source_status` says so.
 
         Args:

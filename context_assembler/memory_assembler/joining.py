@@ -1,15 +1,30 @@
 """Contexts that are made of more than what was recalled, or of less."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from types import MappingProxyType
+from typing import Final
 
 from context_assembler.recall.compress import Compressed
 from context_assembler.recall.fit_budget import CountText
-from context_assembler.recall.premortem import PremortemContext, PremortemLine, write_premortem
+from context_assembler.recall.premortem import (
+    PremortemContext,
+    PremortemLine,
+    tell_unanswered,
+    write_premortem,
+)
 from context_assembler.recall.task_path import TaskPath
-from context_assembler.values.recall import RECALL_TAG, FormattedContext, RecallExplanation
+from context_assembler.values.recall import (
+    RECALL_TAG,
+    FormattedContext,
+    RecallExplanation,
+    SourceState,
+)
 from context_assembler.values.texts.cleaning import clean_text
 from context_assembler.values.texts.fences import escape_tag
+
+MISSING_SHARE: Final = 0.1  # of the budget, for naming the sources that could not answer
+NO_STATES: Final[Mapping[str, SourceState]] = MappingProxyType({})
 
 
 def join_task_path(
@@ -68,16 +83,24 @@ def fit_premortem(
     strategy: str | None,
     max_tokens: int,
     count_text: CountText,
+    states: Mapping[str, SourceState] = NO_STATES,
 ) -> PremortemContext:
-    """Return the lines that fit; one of each heading comes before the second of any."""
+    """Return the lines that fit; one of each heading comes before the second of any.
+
+    Args:
+        states: What came of the sources; those that could not answer are named if there is room.
+    """
     title = " ".join(clean_text(domain if strategy is None else f"{domain}, {strategy}").split())
     title = escape_tag(RECALL_TAG, title)
-    room_tokens = max_tokens - count_text(f"# Before you begin: {title}\n")
+    nothing, missing = tell_unanswered(states)
+    if count_text(missing) > max_tokens * MISSING_SHARE:
+        missing = ""
+    room_tokens = max_tokens - count_text(f"# Before you begin: {title}\n\n{missing}")
     kept = _lines_within(lines, room_tokens=room_tokens, count_text=count_text)
     while True:
         places = set(kept)
         shown = tuple(line for place, line in enumerate(lines) if place in places)
-        markdown = write_premortem(shown, title=title)
+        markdown = write_premortem(shown, title=title, nothing=nothing, missing=missing)
         token_count = count_text(markdown)
         if token_count <= max_tokens or not kept:
             break

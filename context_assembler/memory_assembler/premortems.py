@@ -28,8 +28,11 @@ from context_assembler.values.memories.records import (
 from context_assembler.values.recall import SourceState
 
 _LESSONS: Final = 1_000
-_LESSON_KINDS: Final[tuple[MemoryKind, ...]] = ("experiences", "values", "patterns")
-_WORST_FIRST: Final[tuple[SourceState, ...]] = ("failed", "timed_out", "ok", "empty")
+_LESSON_KINDS: Final[tuple[MemoryKind, ...]] = ("experiences", "values", "patterns", "learnings")
+_NO_LESSON_KIND: Final = (
+    f"the filters name none of the kinds that teach: {', '.join(_LESSON_KINDS)}"
+)
+_WORST_FIRST: Final[tuple[SourceState, ...]] = ("failed", "timed_out", "skipped", "ok", "empty")
 
 
 @runtime_checkable
@@ -78,17 +81,23 @@ async def recall_premortem(
         )
     by_name = dict(zip(sources, groups, strict=True))
     records = [record for group in groups for record in group.records]
-    told = await think(partial(_tell, recall, records, domain, strategy), chars=chars_of(records))
+    states = {name: group.state for name, group in by_name.items()}
+    tell = partial(_tell, recall, records, states, domain, strategy)
+    told = await think(tell, chars=chars_of(records))
     notes = {name: group.note for name, group in by_name.items() if group.note}
     return replace(
         told,
-        source_status={name: group.state for name, group in by_name.items()},
+        source_status=states,
         source_notes={**told.source_notes, **notes},
     )
 
 
 def _tell(
-    recall: Recalling, records: Sequence[MemoryRecord], domain: str, strategy: str | None
+    recall: Recalling,
+    records: Sequence[MemoryRecord],
+    states: Mapping[str, SourceState],
+    domain: str,
+    strategy: str | None,
 ) -> PremortemContext:
     distinct = {(record.id, record.text): record for record in records}.values()
     known = [r for r in distinct if is_of_domain(r, domain=domain, strategy=strategy)]
@@ -99,6 +108,7 @@ def _tell(
         strategy=strategy and show_text(strategy, masks_secrets=recall.masks_secrets),
         max_tokens=recall.max_tokens,
         count_text=recall.count,
+        states=states,
     )
     return replace(fitted, source_notes=notes)
 
@@ -107,11 +117,11 @@ async def _ask(
     source: MemorySource, domain: str, filters: MemoryFilters, deadline: Deadline
 ) -> _Lessons:
     """Return what the source teaches: each kind is asked for by itself, all at once."""
+    kinds = [kind for kind in _LESSON_KINDS if not filters.kinds or kind in filters.kinds]
+    if not kinds:
+        return _Lessons(state="skipped", note=_NO_LESSON_KIND)
     groups = await asyncio.gather(
-        *(
-            _ask_kind(source, domain, replace(filters, kinds=(kind,)), deadline)
-            for kind in _LESSON_KINDS
-        )
+        *(_ask_kind(source, domain, replace(filters, kinds=(kind,)), deadline) for kind in kinds)
     )
     worst = min(groups, key=lambda group: _WORST_FIRST.index(group.state))
     notes = dict.fromkeys(group.note for group in groups if group.note)

@@ -6,7 +6,7 @@ from datetime import datetime
 from typing import Final
 
 from context_assembler.memory_assembler.arguments import checked_event
-from context_assembler.memory_assembler.joining import with_compressed
+from context_assembler.memory_assembler.joining import MISSING_SHARE, with_compressed
 from context_assembler.memory_assembler.showing import Shown, chars_within, show_once
 from context_assembler.recall.compress import Condense, compress_items
 from context_assembler.recall.explain import explain_recall
@@ -26,7 +26,6 @@ from context_assembler.values.recall import (
 from context_assembler.values.recall_settings import RecallSettings
 
 JUST_NOW: Final = "just now"
-MISSING_SHARE: Final = 0.1  # of the budget, for naming the sources that could not answer
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -40,16 +40,21 @@ def tell_missing(states: Mapping[str, SourceState], *, fits: Callable[[str], boo
     return next((sentence for sentence in sentences if fits(sentence)), "")
 
 
+def have_all_answered(states: Mapping[str, SourceState]) -> bool:
+    """Whether each of the sources could answer."""
+    return all(state in _ANSWERED for state in states.values())
+
+
 def tell_nothing(states: Mapping[str, SourceState]) -> str:
     """Return a sentence for where nothing was found: that nothing fits is known where all answered.
 
     Args:
         states: By kind, with the source's name before it where there are several.
     """
-    have_answered = [state in _ANSWERED for state in states.values()]
-    if all(have_answered):
+    if have_all_answered(states):
         return NOTHING_RELEVANT
-    return NOTHING_IN_PART if any(have_answered) else NOTHING_ANSWERED
+    has_any = any(state in _ANSWERED for state in states.values())
+    return NOTHING_IN_PART if has_any else NOTHING_ANSWERED
 
 
 def _names(states: Mapping[str, SourceState]) -> Iterator[str]:
