@@ -36,6 +36,7 @@ AssemblyError                     what went wrong, then what to do about it
     └── VectorModelError          vectors of two models                  (ValueError)
 
 PayloadWarning                    a payload that its provider will refuse (UserWarning)
+DamagedMemoryWarning              a memory that a search left out        (UserWarning)
 """
 
 from context_assembler.errors.base import AssemblyError, ConfigurationError, is_misspelt, nearest
@@ -53,6 +54,7 @@ from context_assembler.errors.content import (
 from context_assembler.errors.counting import RemoteCountError
 from context_assembler.errors.embeddings import EmbeddingError
 from context_assembler.errors.memories import (
+    DamagedMemoryWarning,
     InvalidContextTypeError,
     MemoryFormatError,
     MemoryUnavailableError,
@@ -87,6 +89,7 @@ __all__ = [
     "ConfigurationError",
     "ContentError",
     "ContextOverflowError",
+    "DamagedMemoryWarning",
     "DuplicateEventError",
     "EmbeddingError",
     "EmptySessionError",

@@ -69,6 +69,14 @@ class MemoryFormatError(StoreError, ValueError):
         self.line = line
 
 
+class DamagedMemoryWarning(UserWarning):
+    """A memory that cannot be read, and that a search therefore left out of what it found.
+
+    Whoever asks for that one by its id gets the `MemoryFormatError`. To be stopped by it in searches
+    as well: `warnings.simplefilter("error", DamagedMemoryWarning)`.
+    """
+
+
 class VectorModelError(StoreError, ValueError):
     """Vectors of two models, which cannot be compared, would come together."""
 

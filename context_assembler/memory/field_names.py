@@ -5,7 +5,8 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Any, Final, Literal
 
-from context_assembler.errors import AssemblyError, InvalidParameterError, MemoryFormatError
+from context_assembler.errors import InvalidParameterError, MemoryFormatError
+from context_assembler.memory.damage import DAMAGES, unreadable
 from context_assembler.memory.rows import (
     Row,
     RowTest,
@@ -129,17 +130,29 @@ def read_record(
     try:
         moment = _moment(field_at(values, names.created_at), names.time_unit)
         record = decode_memory(encoded, where=where)
-    except MemoryFormatError:
-        raise
-    except (AssemblyError, ValueError, OverflowError) as error:
-        reason = error.problem if isinstance(error, AssemblyError) else str(error)
-        raise MemoryFormatError(where=where, reason=reason, remedy=_REMEDY) from error
-    packed = None if model is None else pack_vector(vector, model)
+        packed = None if model is None else pack_vector(vector, model)
+    except DAMAGES as error:
+        raise unreadable(str(memory_id), error, _REMEDY) from error
     return replace(record, created_at=moment, vector=packed)
 
 
-def found_row(record: MemoryRecord, *, place: int | None = None) -> Row:
-    """Return a row of what a ranking needs; the order is that of time where there is no other."""
+def found_row(
+    values: Mapping[str, Any],
+    names: FieldNames,
+    *,
+    own_id: object,
+    model: str | None,
+    vector: Any,
+    place: int | None = None,
+) -> Row:
+    """Return a row of what a ranking needs; the order is that of time where there is no other.
+
+    Its `record` may be the error of one that cannot be read.
+    """
+    try:
+        record = read_record(values, names, own_id=own_id, model=model, vector=vector)
+    except MemoryFormatError as error:
+        return {"id": str(own_id), "place": place or 0, "record": error}
     if place is None:
         place = 0 if record.created_at is None else to_stamp(record.created_at)
     return {"id": record.id, "place": place, "record": record}

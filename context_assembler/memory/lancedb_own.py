@@ -12,7 +12,6 @@ from context_assembler.memory.field_names import (
     FieldNames,
     field_at,
     found_row,
-    read_record,
     since_1970,
 )
 from context_assembler.memory.lancedb_connection import (
@@ -146,14 +145,14 @@ class OwnLanceTable:
 
     def _row(self, values: Row) -> Row:
         vector = self._fields.vector
-        record = read_record(
+        return found_row(
             values,
             self._fields,
             own_id=values[_ROW],
             model=self._model,
             vector=None if vector is None else values.get(vector),
+            place=values[_ROW],
         )
-        return found_row(record, place=values[_ROW])
 
     def _sql_of_test(self, test: RowTest) -> str:
         if isinstance(test.value, datetime):

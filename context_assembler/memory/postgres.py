@@ -4,7 +4,7 @@ import time
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any, Final, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from context_assembler.errors import UnknownMemoryError
 from context_assembler.memory.asked_bounds import check_filters, check_retention
@@ -46,15 +46,14 @@ from context_assembler.values.memories.vectors import Vector
 if TYPE_CHECKING:
     from psycopg import AsyncConnection
 
-_RECORDS_PER_PAGE: Final = 500
-
 
 class PostgresMemoryStore:
     """A memory store in a PostgreSQL database.
 
     Nothing is touched before the first call; reading alone never creates or changes tables.
     After `close` the next call connects again. One process writes at a time, and the others wait
-    for it; readers wait for nobody. Every event loop has connections of its own.
+    for it; readers wait for nobody. Every event loop has connections of its own. A memory that is
+    damaged, or of a newer version, raises `MemoryFormatError` where it is asked for.
 
     Args:
         url: `postgresql://user:password@host:port/database`, as libpq reads it; what is not there
@@ -130,10 +129,12 @@ class PostgresMemoryStore:
         """Return at most `limit` records that fit, best first; none where nothing fits.
 
         Any text is a query: of its words those that say something are looked for, any of them is
-        enough. With a vector those nearest to it are found as well.
+        enough. With a vector those nearest to it are found as well. A memory that cannot be read is
+        left out with a `DamagedMemoryWarning`.
 
         Raises:
             VectorModelError: The store keeps vectors of another model.
+            MemoryFormatError: Nothing of what was found can be read.
             MissingExtraError: psycopg is not installed.
             MemoryUnavailableError: The server cannot be used.
         """
@@ -250,9 +251,7 @@ class PostgresMemoryStore:
             async with self._reading() as connection:
                 if connection is None:
                     return
-                page = await read_page(
-                    connection, after_key=after_key, count=_RECORDS_PER_PAGE, filters=filters
-                )
+                page = await read_page(connection, after_key=after_key, filters=filters)
             if not page:
                 return
             for after_key, record in page:  # noqa: B007 – the last key is where to go on

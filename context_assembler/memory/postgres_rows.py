@@ -4,7 +4,7 @@ from base64 import b64encode
 from datetime import UTC, datetime
 from typing import Any, Final, TypeAlias
 
-from context_assembler.errors import MemoryFormatError
+from context_assembler.memory.damage import DAMAGES, UPGRADE, newer_or_damaged, unreadable
 from context_assembler.memory.preparing import PreparedRecord
 from context_assembler.values.codec import load_json
 from context_assembler.values.json_shapes import is_object
@@ -59,8 +59,6 @@ UPDATE: Final = f"""
         format_version = given.format_version
     FROM {_GIVEN} WHERE r.id = given.id
 """  # noqa: S608 – our own words
-_UPGRADE: Final = "Upgrade the package: pip install --upgrade context-assembler"
-_REPAIR: Final = "Restore the database from a backup, or forget this memory."
 
 
 def given_row(prepared: PreparedRecord, *, words: str = "") -> dict[str, Json]:
@@ -96,26 +94,28 @@ def read_record(row: Row) -> MemoryRecord:
     """
     (_, memory_id, kind, namespace, session_id, parent_id, author, text, details) = row[:9]
     (created_at, importance, codes, model, access_count, last_access_at, version) = row[9:16]
-    if version > MEMORY_FORMAT_VERSION:
-        reason = f"it has format version {version}, this package reads {MEMORY_FORMAT_VERSION}"
-        raise _unreadable(memory_id, reason, _UPGRADE)
-    metadata, extras = _read_details(memory_id, kind, details)
-    return MemoryRecord(
-        id=memory_id,
-        kind=kind,
-        text=text,
-        namespace=namespace,
-        session_id=session_id,
-        parent_id=parent_id,
-        author=author,
-        created_at=in_utc(created_at),
-        importance=importance,
-        metadata=metadata,
-        extras=extras,
-        vector=None if codes is None else Vector(model=model, codes=codes),
-        access_count=access_count,
-        last_access_at=None if last_access_at is None else in_utc(last_access_at),
-    )
+    if version != MEMORY_FORMAT_VERSION:
+        raise newer_or_damaged(memory_id, version)
+    try:
+        metadata, extras = _read_details(memory_id, kind, details)
+        return MemoryRecord(
+            id=memory_id,
+            kind=kind,
+            text=text,
+            namespace=namespace,
+            session_id=session_id,
+            parent_id=parent_id,
+            author=author,
+            created_at=in_utc(created_at),
+            importance=importance,
+            metadata=metadata,
+            extras=extras,
+            vector=None if codes is None else Vector(model=model, codes=codes),
+            access_count=access_count,
+            last_access_at=None if last_access_at is None else in_utc(last_access_at),
+        )
+    except DAMAGES as error:
+        raise unreadable(memory_id, error) from error
 
 
 def in_utc(moment: datetime) -> datetime:
@@ -159,17 +159,10 @@ def _read_details(
     memory_id: str, kind: str, dumped: str | None
 ) -> tuple[Metadata | None, dict[str, Json]]:
     if kind not in KINDS:
-        raise _unreadable(memory_id, f"its kind {kind!r} is not known", _UPGRADE)
+        raise unreadable(memory_id, f"its kind {kind!r} is not known", UPGRADE)
     if dumped is None:
         return None, {}
-    try:
-        details = load_json(dumped.encode())
-        if not is_object(details):
-            raise FieldError("details", "not an object")
-        return decode_details(check_kind(kind), details)
-    except ValueError as error:
-        raise _unreadable(memory_id, str(error), _REPAIR) from None
-
-
-def _unreadable(memory_id: str, reason: str, remedy: str) -> MemoryFormatError:
-    return MemoryFormatError(where=f"The memory {memory_id!r}", reason=reason, remedy=remedy)
+    details = load_json(dumped.encode())
+    if not is_object(details):
+        raise FieldError("details", "not an object")
+    return decode_details(check_kind(kind), details)

@@ -5,6 +5,7 @@ from operator import itemgetter
 from typing import TYPE_CHECKING, Any, Final
 
 from context_assembler.errors import UnknownMemoryError
+from context_assembler.memory.damage import read_found
 from context_assembler.memory.postgres_match import TermCounts, weigh_words
 from context_assembler.memory.postgres_pool import run
 from context_assembler.memory.postgres_rows import (
@@ -61,6 +62,7 @@ NOTHING: Final = MemoryStats(
 """What a store without tables holds."""
 
 _KEY: Final = itemgetter(0)
+_RECORDS_PER_PAGE: Final = 500
 _TOTALS: Final = """
     SELECT count(*), count(codes), min(created_at), max(created_at),
         (SELECT sum(pg_total_relation_size(to_regclass(name)))::bigint FROM unnest(
@@ -83,6 +85,7 @@ async def search_records(
 
     Raises:
         VectorModelError: The store keeps vectors of another model.
+        MemoryFormatError: Nothing of what was found can be read.
     """
     words = to_tsqueries(query)
     weights = await weigh_words(connection, words, counts) if words else {}
@@ -93,12 +96,12 @@ async def search_records(
     rows = await (await run(connection, statement, {**values, "limit": limit})).fetchall()
     hits = [
         MemoryHit(
-            record=read_record(row),
+            record=record,
             order=row[0],
             bm25=row[COLUMNS_COUNT],
             similarity=row[COLUMNS_COUNT + 1],
         )
-        for row in rows
+        for row, record in read_found(rows, read_record)
     ]
     return sorted(hits, key=_Ranking(hits))[:limit]
 
@@ -155,7 +158,7 @@ async def find_neighbours(
 
 
 async def read_page(
-    connection: "AsyncConnection[Any]", *, after_key: int, count: int, filters: MemoryFilters
+    connection: "AsyncConnection[Any]", *, after_key: int, filters: MemoryFilters
 ) -> list[tuple[int, MemoryRecord]]:
     """Return the next records in the order of storing, with their keys."""
     condition, values = conditions_of(filters)
@@ -163,7 +166,7 @@ async def read_page(
         connection,
         f"SELECT {COLUMNS} FROM memory_records r WHERE {condition} "  # noqa: S608 – our own words
         "AND r.key > %(after_key)s ORDER BY r.key LIMIT %(count)s",
-        {**values, "after_key": after_key, "count": count},
+        {**values, "after_key": after_key, "count": _RECORDS_PER_PAGE},
     )
     return [(row[0], read_record(row)) for row in await cursor.fetchall()]
 

@@ -24,7 +24,7 @@ from context_assembler.memory.qdrant_points import (
     sparse_query,
 )
 from context_assembler.memory.qdrant_state import metadata_of, model_of, read_state
-from context_assembler.memory.rows import Row, RowTest, VectorModel, unit_numbers
+from context_assembler.memory.rows import Row, RowTest, VectorModel, number_in, unit_numbers
 from context_assembler.values.memories.vectors import Vector
 
 _READERS: Final = 4
@@ -133,8 +133,10 @@ class QdrantCollection:
                     set_payload=models.SetPayload(
                         points=[point_id(row["id"])],
                         payload={
-                            "access_count": row["access_count"] + times,
-                            "last_access_at": max(row["last_access_at"] or stamp, stamp),
+                            "access_count": number_in(row, "access_count", otherwise=0) + times,
+                            "last_access_at": max(
+                                number_in(row, "last_access_at", otherwise=stamp), stamp
+                            ),
                         },
                     )
                 )

@@ -10,7 +10,6 @@ from context_assembler.errors import MemoryUnavailableError
 from context_assembler.memory.field_names import (
     FieldNames,
     found_row,
-    read_record,
     since_1970,
 )
 from context_assembler.memory.qdrant_connection import QdrantConnection, explained
@@ -107,14 +106,13 @@ class OwnQdrantCollection:
 
     def _row(self, point: Any) -> Row:
         vector = point.vector.get(self._vector) if self._vector else point.vector
-        record = read_record(
+        return found_row(
             point.payload or {},
             self._fields,
             own_id=point.id,
             model=self._model,
             vector=vector,
         )
-        return found_row(record)
 
     def _condition(self, test: RowTest) -> Any:
         if not isinstance(test.value, datetime):

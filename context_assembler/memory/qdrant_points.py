@@ -94,7 +94,9 @@ def condition_of(test: RowTest) -> Any:
 
 def count_point_bytes(row: Mapping[str, Any], *, dimension: int) -> int:
     """Return about how much room a point takes: its texts, and a float for each dimension."""
-    texts = sum(len(row[name].encode()) for name in ("text", "details") if row[name])
+    texts = sum(
+        len(row[name].encode()) for name in ("text", "details") if isinstance(row[name], str)
+    )
     return texts + 4 * dimension + 8 * len(COLUMNS)
 
 

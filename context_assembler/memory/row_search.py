@@ -6,11 +6,13 @@ from dataclasses import dataclass
 from typing import Final
 
 from context_assembler.errors import UnknownMemoryError
+from context_assembler.memory.damage import read_found
 from context_assembler.memory.row_tables import RowTable, take_first
 from context_assembler.memory.row_words import query_stems
 from context_assembler.memory.rows import (
     Row,
     RowTest,
+    place_of,
     read_row,
     tests_of,
     to_moment,
@@ -43,6 +45,7 @@ def search_rows(
 
     Raises:
         VectorModelError: The table keeps vectors of another model.
+        MemoryFormatError: Nothing of what was found can be read.
     """
     model = table.read_model()
     tests = tests_of(filters)
@@ -73,16 +76,20 @@ def rank_rows(
 
     Args:
         read: Returns the record of a row, which has an `id` and a `place` in any case.
+
+    Raises:
+        MemoryFormatError: Nothing of what was found can be read.
     """
     row_by_id = {row["id"]: row for row, _ in (*by_words, *by_vector)}
     score_by_id = {row["id"]: score for row, score in _first(by_words, limit)}
-    wanted = [*score_by_id, *(row["id"] for row, _ in _first(by_vector, limit))]
-    records = {memory_id: read(row_by_id[memory_id]) for memory_id in wanted}
+    wanted = dict.fromkeys([*score_by_id, *(row["id"] for row, _ in _first(by_vector, limit))])
+    found = read_found((row_by_id[memory_id] for memory_id in wanted), read)
+    records = {row["id"]: record for row, record in found}
     similarities = _similarities(vector, records)
     hits = [
         MemoryHit(
             record=record,
-            order=row_by_id[memory_id]["place"],
+            order=place_of(row_by_id[memory_id])[0],
             bm25=score_by_id.get(memory_id),
             similarity=similarities.get(memory_id),
         )
@@ -125,7 +132,7 @@ def find_beside(
     ids_by_id: dict[str, list[str]] = {row["id"]: [] for row in rows}
     for row in rows:
         line = lines.get(row["line"], [])
-        if (own := (row["place"], row["id"])) in line:
+        if (own := place_of(row)) in line:
             at = line.index(own)
             around = (*line[max(at - before, 0) : at], *line[at + 1 : at + 1 + after])
             ids_by_id[row["id"]] = [memory_id for _, memory_id in around]
@@ -144,7 +151,7 @@ def read_lines(table: RowTable, lines: Iterable[int]) -> dict[int, list[tuple[in
     rows = find_all(table, "line", lines, columns=("id", "line", "place"))
     found: dict[int, list[tuple[int, str]]] = {}
     for row in rows:
-        found.setdefault(row["line"], []).append((row["place"], row["id"]))
+        found.setdefault(row["line"], []).append(place_of(row))
     return {line: sorted(places) for line, places in found.items()}
 
 
@@ -194,7 +201,7 @@ def read_stats(table: RowTable) -> MemoryStats:
     """Return what the table holds."""
     rows = table.find([], columns=("kind", "namespace", "created_at"))
     model = table.read_model()
-    times = [row["created_at"] for row in rows]
+    times = [row["created_at"] for row in rows if isinstance(row["created_at"], int)]
     return MemoryStats(
         records=len(rows),
         by_kind=_count(row["kind"] for row in rows),
@@ -209,7 +216,7 @@ def read_stats(table: RowTable) -> MemoryStats:
 
 
 def _first(found: Sequence[tuple[Row, float]], limit: int) -> list[tuple[Row, float]]:
-    ordered = sorted(found, key=lambda pair: (-pair[1], pair[0]["place"], pair[0]["id"]))
+    ordered = sorted(found, key=lambda pair: (-pair[1], place_of(pair[0])))
     return ordered[:limit]
 
 
@@ -231,5 +238,7 @@ def _ranking(hits: Sequence[MemoryHit]) -> Callable[[MemoryHit], tuple[float, in
     return rank
 
 
-def _count(names: Iterable[str]) -> dict[str, int]:
-    return dict(sorted(Counter(names).items()))
+def _count(names: Iterable[object]) -> dict[str, int]:
+    # What is no text is damaged; it is counted as what it looks like.
+    told = (name if isinstance(name, str) else repr(name) for name in names)
+    return dict(sorted(Counter(told).items()))

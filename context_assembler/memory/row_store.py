@@ -119,8 +119,11 @@ class RowMemoryStore:
         enough. With a vector those nearest to it are found as well; where none is given, a store
         that embeds makes one of the query.
 
+        A memory that cannot be read is left out, with a `DamagedMemoryWarning`.
+
         Raises:
             VectorModelError: The store keeps vectors of another model.
+            MemoryFormatError: Nothing of what was found can be read.
             EmbeddingError: The embedding model cannot be used.
             MissingExtraError: A package that is needed is not installed.
             MemoryUnavailableError: The engine cannot be used.
@@ -137,6 +140,7 @@ class RowMemoryStore:
 
         Raises:
             UnknownMemoryError: There is none.
+            MemoryFormatError: It is damaged, or of a newer version.
             MemoryUnavailableError: The engine cannot be used.
         """
         if not asked_ids([memory_id]):
@@ -150,7 +154,12 @@ class RowMemoryStore:
         limit: int = 20,
         filters: MemoryFilters = NO_FILTERS,
     ) -> list[MemoryRecord]:
-        """Return at most `limit` records in that order; `last_accessed` leaves out the others."""
+        """Return at most `limit` records in that order; `last_accessed` leaves out the others.
+
+        Raises:
+            MemoryFormatError: One of them is damaged, or of a newer version.
+            MemoryUnavailableError: The engine cannot be used.
+        """
         check_listing(order=order, limit=limit, filters=filters)
         return await self._read(
             partial(list_rows, self._table, order=order, limit=limit, filters=filters)
@@ -162,6 +171,10 @@ class RowMemoryStore:
         """Return by id what stands around each record in its session or parent, oldest first.
 
         The records themselves are left out, and ids that are not there.
+
+        Raises:
+            MemoryFormatError: One of them is damaged, or of a newer version.
+            MemoryUnavailableError: The engine cannot be used.
         """
         check_record_count("before", before)
         check_record_count("after", after)

@@ -4,6 +4,7 @@ from bisect import bisect_left
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from datetime import timedelta
+from math import inf
 from typing import Final
 
 from context_assembler.memory.preparing import PreparedRecord, normal_text
@@ -14,6 +15,8 @@ from context_assembler.memory.rows import (
     Row,
     VectorModel,
     make_row,
+    number_in,
+    place_of,
     tests_of,
     text_of,
     to_stamp,
@@ -80,7 +83,9 @@ def prune_rows(table: RowTable, retention: Retention, *, now_stamp: int) -> list
     """Remove what the bounds do not cover, and return the ids, the oldest first."""
     columns = ("id", "created_at", "importance", "place")
     rows = table.find(tests_of(retention.filters), columns=columns)
-    rows.sort(key=lambda row: (row["created_at"], row["place"], row["id"]), reverse=True)
+    rows.sort(
+        key=lambda row: (number_in(row, "created_at", otherwise=inf), place_of(row)), reverse=True
+    )
     most, least = retention.max_records, retention.kept_importance
     oldest = (
         None
@@ -92,9 +97,9 @@ def prune_rows(table: RowTable, retention: Retention, *, now_stamp: int) -> list
         for rank, row in enumerate(rows)
         if (
             (most is not None and rank >= most)
-            or (oldest is not None and row["created_at"] < oldest)
+            or (oldest is not None and number_in(row, "created_at", otherwise=inf) < oldest)
         )
-        and (least is None or row["importance"] < least)
+        and (least is None or number_in(row, "importance", otherwise=inf) < least)
     ]
     return forget_rows(table, reversed(surplus))
 
@@ -106,7 +111,7 @@ class _Batch:
         self._table = table
         known = find_all(table, "id", (record.memory_id for record in prepared))
         digests = {r.digest for r in prepared if r.digest is not None and not r.record.id}
-        twins = sorted(find_all(table, "digest", digests), key=lambda row: row["place"])
+        twins = sorted(find_all(table, "digest", digests), key=place_of)
         self._rows: dict[str, Row] = {row["id"]: row for row in (*twins, *known)}
         self._ids_by_digest: dict[int, list[str]] = {}
         for row in twins:
@@ -129,7 +134,7 @@ class _Batch:
                 self._insert(_replacing(old, row, prepared))
                 return Remembered(id=row["id"], outcome="replaced", notices=notices)
         elif (twin := self._find_twin(row)) is not None:
-            if row["importance"] > twin["importance"]:
+            if row["importance"] > number_in(twin, "importance", otherwise=0.0):
                 twin["importance"] = row["importance"]
                 self._changed[twin["id"]] = None
             return Remembered(id=twin["id"], outcome="duplicate", notices=notices)
@@ -164,7 +169,11 @@ class _Batch:
         twins = (self._rows[memory_id] for memory_id in self._ids_by_digest.get(row["digest"], ()))
         # A short hash alone does not prove anything, and a row may have been replaced meanwhile.
         return next(
-            (t for t in twins if t["digest"] == row["digest"] and normal_text(t["text"]) == normal),
+            (
+                t
+                for t in twins
+                if t["digest"] == row["digest"] and normal_text(_text_in(t)) == normal
+            ),
             None,
         )
 
@@ -187,7 +196,7 @@ class _Lines:
 
     def put_in(self, row: Row) -> None:
         if _is_turn(row):
-            own = (row["place"], row["id"])
+            own = place_of(row)
             line = self._lines.setdefault(row["line"], [])
             at = bisect_left(line, own)
             line.insert(at, own)
@@ -211,10 +220,10 @@ class _Lines:
     def fill_context(self, rows: Sequence[Row]) -> None:
         """Give each row the words that stand beside it."""
         beside = {row["id"]: self._beside(row) for row in rows}
-        text_by_id = {row["id"]: row["text"] for row in rows}
+        text_by_id = {row["id"]: _text_in(row) for row in rows}
         missing = {n for ids in beside.values() for n in ids if n not in text_by_id}
         text_by_id |= {
-            row["id"]: row["text"]
+            row["id"]: _text_in(row)
             for row in find_all(self._table, "id", missing, columns=("id", "text"))
         }
         texts = [
@@ -233,7 +242,7 @@ class _Lines:
 
     def _place_of(self, row: Row) -> int | None:
         """Return where in its line the row stands; `None` where it stands in none."""
-        own = (row["place"], row["id"])
+        own = place_of(row)
         line = self._lines.get(row["line"], []) if _is_turn(row) else []
         at = bisect_left(line, own)
         return at if line[at : at + 1] == [own] else None
@@ -251,11 +260,12 @@ def _fill_words(rows: Sequence[Row]) -> None:
 def _replacing(old: Row, row: Row, prepared: PreparedRecord) -> Row:
     """Return the row in the place of another, whose time stays where the new one has none."""
     given = prepared.record.created_at
-    times = [t for t in (old["last_access_at"], row["last_access_at"]) if t is not None]
+    times = [t for t in (old["last_access_at"], row["last_access_at"]) if isinstance(t, int)]
+    created_at = old["created_at"] if isinstance(old["created_at"], int) else row["created_at"]
     return row | {
-        "place": old["place"],
-        "created_at": old["created_at"] if given is None else to_stamp(given),
-        "access_count": max(old["access_count"], row["access_count"]),
+        "place": place_of(old)[0] or row["place"],
+        "created_at": created_at if given is None else to_stamp(given),
+        "access_count": max(int(number_in(old, "access_count", otherwise=0)), row["access_count"]),
         "last_access_at": max(times, default=None),
     }
 
@@ -270,4 +280,10 @@ def _agree_on_model(table: RowTable, prepared: Sequence[PreparedRecord]) -> Vect
 
 
 def _is_turn(row: Row) -> bool:
-    return row["line"] is not None and row["kind"] in _TURN_LIKE
+    line, kind = row["line"], row["kind"]
+    return isinstance(line, int) and isinstance(kind, str) and kind in _TURN_LIKE
+
+
+def _text_in(row: Row) -> str:
+    """Return the text of a row; nothing where it is damaged."""
+    return row["text"] if isinstance(row["text"], str) else ""

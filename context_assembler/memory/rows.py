@@ -5,11 +5,14 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final, Literal, TypeAlias
 
-from context_assembler.errors import AssemblyError, MemoryFormatError, VectorModelError
+from context_assembler.errors import VectorModelError
+from context_assembler.memory.damage import DAMAGES, unreadable
 from context_assembler.memory.preparing import PreparedRecord, text_leaves
 from context_assembler.memory.vector_scan import load_numpy
 from context_assembler.values.codec import load_json
+from context_assembler.values.json_bounds import shown
 from context_assembler.values.json_shapes import is_object
+from context_assembler.values.leaf_codecs import FieldError
 from context_assembler.values.memories.codec import MEMORY_FORMAT_VERSION, decode_memory
 from context_assembler.values.memories.records import (
     FIRST_MOMENT,
@@ -53,7 +56,7 @@ COLUMNS: Final = (*TEXT_COLUMNS, *WHOLE_COLUMNS, "importance")
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND: Final = timedelta(microseconds=1)
 _NOBODY: Final = "-" * (MAX_ID_CHARS + 1)
-_REPAIR: Final = "Forget this memory, or restore it from a backup."
+_NEVER_NONE: Final = ("id", "kind", "text", "namespace", "importance", "format_version")
 _SAME: Final = (
     "id",
     "kind",
@@ -174,33 +177,31 @@ def read_row(row: Row, model: VectorModel | None) -> MemoryRecord:
     Raises:
         MemoryFormatError: The row is damaged, or of a newer version.
     """
-    where = f"The memory {row['id']!r}"
-    encoded: dict[str, Json] = {name: row[name] for name in _SAME}
-    encoded["version"] = row["format_version"]
-    encoded |= _details_of(row, where)
     try:
-        record = decode_memory(encoded, where=where)
-    except MemoryFormatError:
-        raise
-    except AssemblyError as error:
-        raise MemoryFormatError(where=where, reason=error.problem, remedy=_REPAIR) from error
-    accessed = row["last_access_at"]
-    return replace(
-        record,
-        created_at=to_moment(row["created_at"]),
-        last_access_at=None if accessed is None else to_moment(accessed),
-        vector=None if model is None else pack_vector(row.get("vector"), model.name),
-    )
+        return _read_row(row, model)
+    except DAMAGES as error:
+        raise unreadable(row["id"], error) from error
 
 
 def text_of(row: Row) -> str:
-    """Return all that a record is found by: its text, its details and its author."""
-    parts: list[str] = [row["text"]]
-    if row["details"] is not None:
-        parts += text_leaves(load_json(row["details"].encode()))
-    if row["author"] is not None:
-        parts.append(row["author"])
-    return "\n".join(parts)
+    """Return all that a record is found by: its text, its details and its author.
+
+    What is damaged of it says nothing.
+    """
+    parts = (row["text"], *_leaves_of(row), row["author"])
+    return "\n".join(part for part in parts if isinstance(part, str))
+
+
+def place_of(row: Row) -> tuple[int, str]:
+    """Return where a row stands in the order of storing; a damaged one may stand before all."""
+    place = row["place"]
+    return place if isinstance(place, int) else 0, str(row["id"])
+
+
+def number_in(row: Row, column: str, *, otherwise: float) -> float:
+    """Return a number of a row; another where it is damaged."""
+    stored = row[column]
+    return stored if isinstance(stored, (int, float)) else otherwise
 
 
 def pack_vector(numbers: Any, model: str) -> Vector | None:
@@ -228,20 +229,53 @@ def to_stamp(moment: datetime) -> int:
 
 
 def to_moment(stamp: int) -> datetime:
-    """Return the time that `to_stamp` was given, in UTC, or the nearest that there is."""
+    """Return the time that `to_stamp` was given, in UTC, or the nearest that there is.
+
+    Raises:
+        FieldError: The row is damaged: that is no number.
+    """
     try:
         return _EPOCH + timedelta(microseconds=stamp)
     except OverflowError:
         return FIRST_MOMENT if stamp < 0 else LAST_MOMENT
+    except TypeError:
+        raise FieldError("time", f"{shown(stamp)} is no number") from None
 
 
-def _details_of(row: Row, where: str) -> dict[str, Json]:
+def _read_row(row: Row, model: VectorModel | None) -> MemoryRecord:
+    for name in _NEVER_NONE:
+        if row[name] is None:
+            raise FieldError(name, "missing")
+    encoded: dict[str, Json] = {name: row[name] for name in _SAME}
+    encoded["version"] = row["format_version"]
+    encoded |= _details_of(row)
+    record = decode_memory(encoded, where=f"The memory {row['id']!r}")
+    vector = None if model is None else pack_vector(row.get("vector"), model.name)
+    if model is not None and vector is not None:
+        model.check(vector)
+    accessed = row["last_access_at"]
+    return replace(
+        record,
+        created_at=to_moment(row["created_at"]),
+        last_access_at=None if accessed is None else to_moment(accessed),
+        vector=vector,
+    )
+
+
+def _details_of(row: Row) -> dict[str, Json]:
     if row["details"] is None:
         return {}
     try:
         details = load_json(row["details"].encode())
-    except ValueError as error:
-        raise MemoryFormatError(where=where, reason=str(error), remedy=_REPAIR) from None
+    except (AttributeError, ValueError) as error:
+        raise FieldError("details", f"not JSON ({error})") from None
     if not is_object(details):
-        raise MemoryFormatError(where=where, reason="its details are no object", remedy=_REPAIR)
+        raise ValueError("its details are no object")
     return dict(details)
+
+
+def _leaves_of(row: Row) -> list[str]:
+    try:
+        return list(text_leaves(_details_of(row)))
+    except DAMAGES:
+        return []

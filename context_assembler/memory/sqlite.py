@@ -21,9 +21,9 @@ from context_assembler.memory.sqlite_search import (
     find_record,
     list_records,
     read_page,
-    read_stats,
     search_records,
 )
+from context_assembler.memory.sqlite_stats import read_stats
 from context_assembler.memory.sqlite_writes import (
     drop_vectors,
     forget_records,
@@ -121,8 +121,11 @@ class SqliteMemoryStore:
         Any text is a query: of its words those that say something are looked for, any of them is
         enough. With a vector those nearest to it are found as well.
 
+        A memory that cannot be read is left out, with a `DamagedMemoryWarning`.
+
         Raises:
             VectorModelError: The store keeps vectors of another model.
+            MemoryFormatError: Nothing of what was found can be read.
             MissingExtraError: There is a vector, and numpy is not installed.
             MemoryUnavailableError: The file cannot be used.
         """
@@ -143,6 +146,7 @@ class SqliteMemoryStore:
 
         Raises:
             UnknownMemoryError: There is none.
+            MemoryFormatError: It is damaged, or of a newer version.
             MemoryUnavailableError: The file cannot be used.
         """
         if not asked_ids([memory_id]):
@@ -159,6 +163,7 @@ class SqliteMemoryStore:
         """Return at most `limit` records in that order; `last_accessed` leaves out the others.
 
         Raises:
+            MemoryFormatError: One of them is damaged, or of a newer version.
             MemoryUnavailableError: The file cannot be used.
         """
         check_listing(order=order, limit=limit, filters=filters)
@@ -174,6 +179,7 @@ class SqliteMemoryStore:
         The records themselves are left out, and ids that are not there.
 
         Raises:
+            MemoryFormatError: One of them is damaged, or of a newer version.
             MemoryUnavailableError: The file cannot be used.
         """
         check_record_count("before", before)

@@ -17,7 +17,7 @@ from context_assembler.memory.sqlite_index import (
     take_from_index,
 )
 from context_assembler.memory.sqlite_replacing import replace_record
-from context_assembler.memory.sqlite_rows import ComingRow, given, insert_rows, next_key
+from context_assembler.memory.sqlite_rows import ComingRow, fetch_rows, given, insert_rows, next_key
 from context_assembler.values.memories.records import Remembered
 from context_assembler.values.memories.words import index_text
 
@@ -105,12 +105,14 @@ class _Twins:
         digests = [p.digest for p in prepared if p.digest is not None and not p.record.id]
         if digests:
             place, values = given(digests)
-            rows = connection.execute(
+            rows = fetch_rows(
+                connection,
                 f"SELECT id, digest, key, text FROM memory_records WHERE digest IN {place}",  # noqa: S608 – our own words
                 values,
             )
             for memory_id, digest, key, text in rows:
-                self._add(memory_id, digest, key, text)
+                if isinstance(text, str):  # a damaged one says the same as nobody
+                    self._add(memory_id, digest, key, text)
 
     def find(self, prepared: PreparedRecord) -> str | None:
         """Return the id of the twin that was stored first."""

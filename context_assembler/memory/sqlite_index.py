@@ -11,7 +11,9 @@ from functools import lru_cache
 from hashlib import blake2b
 from typing import Final, TypeAlias
 
+from context_assembler.memory.damage import DAMAGES
 from context_assembler.memory.preparing import text_leaves
+from context_assembler.memory.sqlite_rows import fetch_rows
 from context_assembler.memory.sqlite_schema import read_state, write_state
 from context_assembler.values.codec import load_json
 from context_assembler.values.memories.kinds import KINDS
@@ -42,6 +44,8 @@ _LEAST_SHARE: Final = 8
 _MOST_WHOLE_MERGES: Final = 200
 _WHOLE_MERGES: Final = "whole_merges"
 
+_TEXT_OR_NONE: Final = (str, type(None))
+_WHOLE_OR_NONE: Final = (int, type(None))
 _TURN_LIKE: Final = frozenset(kind for kind, spec in KINDS.items() if spec.is_turn_like)
 _SELECT: Final = "SELECT kind, namespace, author, text, details, line FROM memory_records"
 _INSERT: Final = "INSERT INTO memory_words (rowid, text, context, tags) VALUES (?, ?, ?, ?)"
@@ -57,7 +61,7 @@ _SIDES: Final[Mapping[str, str]] = {
 
 def add_to_index(connection: sqlite3.Connection, keys: Iterable[int]) -> None:
     """Put the rows as they are into the index."""
-    add_entries(connection, (_entry(connection, key) for key in keys))
+    add_entries(connection, (_entry(connection, key)[0] for key in keys))
 
 
 def add_entries(connection: sqlite3.Connection, entries: Iterable[Entry]) -> None:
@@ -97,17 +101,28 @@ def merge_whole_index(connection: sqlite3.Connection) -> None:
     """Leave one piece of the index, which takes some five microseconds for each record."""
     times = int(read_state(connection, _WHOLE_MERGES) or 0) + 1
     if times > _MOST_WHOLE_MERGES:
-        connection.execute("INSERT INTO memory_words (memory_words) VALUES ('delete-all')")
-        keys = connection.execute("SELECT key FROM memory_records ORDER BY key").fetchall()
-        add_to_index(connection, (key for (key,) in keys))
+        _make_anew(connection)
         times = 1
     connection.execute("INSERT INTO memory_words (memory_words) VALUES ('optimize')")
     write_state(connection, _WHOLE_MERGES, times)
 
 
 def take_from_index(connection: sqlite3.Connection, keys: Iterable[int]) -> None:
-    """Take the rows out of the index; neither they nor their neighbours may have changed."""
-    connection.executemany(_DELETE, (_entry(connection, key) for key in keys))
+    """Take the rows out of the index; neither they nor their neighbours may have changed.
+
+    Of a damaged row nobody knows the words that it went in with: the index is made anew before, of
+    what the rows still say.
+    """
+    entries = [_entry(connection, key) for key in keys]
+    if not all(is_whole for _, is_whole in entries):
+        _make_anew(connection)
+    connection.executemany(_DELETE, (entry for entry, _ in entries))
+
+
+def _make_anew(connection: sqlite3.Connection) -> None:
+    connection.execute("INSERT INTO memory_words (memory_words) VALUES ('delete-all')")
+    keys = connection.execute("SELECT key FROM memory_records ORDER BY key").fetchall()
+    add_to_index(connection, (key for (key,) in keys))
 
 
 def is_turn_like(kind: str) -> bool:
@@ -129,10 +144,12 @@ def keys_beside(connection: sqlite3.Connection, line: int, key: int) -> list[int
 
 def last_of_line(connection: sqlite3.Connection, line: int) -> tuple[int, str] | None:
     """Return key and text of the last record of a line."""
-    row: tuple[int, str] | None = connection.execute(
-        "SELECT key, text FROM memory_records WHERE line = ? ORDER BY key DESC LIMIT 1", (line,)
-    ).fetchone()
-    return row
+    rows = fetch_rows(
+        connection,
+        "SELECT key, text FROM memory_records WHERE line = ? ORDER BY key DESC LIMIT 1",
+        (line,),
+    )
+    return next(((key, _text(text)) for key, text in rows), None)
 
 
 def entry_of(
@@ -183,26 +200,50 @@ def _tags(namespace: str, kind: str) -> str:
     return f"{namespace_tag(namespace)} {kind_tag(kind)} {_FILLER}"
 
 
-def _entry(connection: sqlite3.Connection, key: int) -> Entry:
-    row = connection.execute(f"{_SELECT} WHERE key = ?", (key,)).fetchone()
+def _entry(connection: sqlite3.Connection, key: int) -> tuple[Entry, bool]:
+    """Return what a row goes into the index as, and whether the row is whole, as far as that goes."""
+    [row] = fetch_rows(connection, f"{_SELECT} WHERE key = ?", (key,))
     kind, namespace, author, text, details, line = row
-    return entry_of(
+    is_whole = isinstance(author, _TEXT_OR_NONE) and isinstance(line, _WHOLE_OR_NONE)
+    is_whole = is_whole and isinstance(namespace, str) and isinstance(text, str) and kind in KINDS
+    if details is not None and not _is_readable(details):
+        details, is_whole = None, False
+    around: list[str | None] = []
+    if line is not None and is_turn_like(kind):
+        around = _texts_beside(connection, line, key)
+    entry = entry_of(
         key,
-        kind=kind,
-        namespace=namespace,
-        author=author,
-        words=index_text(text),
+        kind=_text(kind),
+        namespace=_text(namespace),
+        author=author if isinstance(author, str) else None,
+        words=index_text(_text(text)),
         details=details,
-        context="" if line is None or not is_turn_like(kind) else _context(connection, line, key),
+        context=" ".join(context_words(text) for text in around if text is not None),
     )
+    return entry, is_whole and None not in around
 
 
-def _context(connection: sqlite3.Connection, line: int, key: int) -> str:
-    return " ".join(
-        context_words(text)
+def _texts_beside(connection: sqlite3.Connection, line: int, key: int) -> list[str | None]:
+    """Return the texts of the nearest record on each side, `None` for a damaged one."""
+    return [
+        text if isinstance(text, str) else None
         for side in _SIDES.values()
-        for (text,) in connection.execute(
+        for (text,) in fetch_rows(
+            connection,
             f"SELECT text FROM memory_records WHERE line = ? AND {side}",  # noqa: S608 – our own words
             (line, key, 1),
         )
-    )
+    ]
+
+
+def _is_readable(details: bytes) -> bool:
+    try:
+        list(text_leaves(load_json(details)))
+    except DAMAGES:
+        return False
+    return True
+
+
+def _text(stored: object) -> str:
+    """Return what stands in a row in the place of a text; nothing where that is none."""
+    return stored if isinstance(stored, str) else ""

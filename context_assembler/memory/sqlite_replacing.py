@@ -12,6 +12,7 @@ from context_assembler.memory.sqlite_index import (
 )
 from context_assembler.memory.sqlite_rows import update_row
 from context_assembler.memory.sqlite_schema import read_state, write_state
+from context_assembler.values.memories.kinds import KINDS
 
 
 def replace_record(connection: sqlite3.Connection, prepared: PreparedRecord, key: int) -> None:
@@ -19,6 +20,8 @@ def replace_record(connection: sqlite3.Connection, prepared: PreparedRecord, key
     row = connection.execute(
         "SELECT kind, line, vector IS NOT NULL FROM memory_records WHERE key = ?", (key,)
     ).fetchone()
+    if row is None:
+        raise sqlite3.DatabaseError("the index of ids names a row that is not there")
     kind, line, had_vector = row
     affected = {
         key,
@@ -38,7 +41,8 @@ def keys_told_of(
     connection: sqlite3.Connection, kind: str, line: int | None, key: int
 ) -> list[int]:
     """Return whose words in the index depend on what stands at that place."""
-    if line is None or not is_turn_like(kind):
+    is_known = kind in KINDS  # of a damaged row nobody knows it
+    if line is None or (is_known and not is_turn_like(kind)):
         return []
     return keys_beside(connection, line, key)
 

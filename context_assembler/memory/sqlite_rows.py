@@ -1,15 +1,16 @@
 """Records as rows of SQLite, and the conditions under which they are looked for."""
 
 import sqlite3
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from json import dumps
 from typing import Any, Final, NamedTuple, TypeAlias
 
-from context_assembler.errors import MemoryFormatError
+from context_assembler.memory.damage import DAMAGES, UPGRADE, newer_or_damaged, unreadable
 from context_assembler.memory.preparing import PreparedRecord
 from context_assembler.memory.sqlite_schema import read_state
 from context_assembler.values.codec import load_json
+from context_assembler.values.json_bounds import shown
 from context_assembler.values.json_shapes import is_object
 from context_assembler.values.leaf_codecs import FieldError
 from context_assembler.values.memories.codec import (
@@ -45,17 +46,23 @@ _INSERT: Final = """
 _UPDATE: Final = """
     UPDATE memory_records SET
         id = ?, kind = ?, namespace = ?, session_id = ?, parent_id = ?, author = ?, line = ?,
-        digest = ?, text = ?, details = ?, created_at = ifnull(?, created_at), importance = ?,
-        vector = ?, access_count = max(access_count, ?),
-        last_access_at = nullif(max(ifnull(last_access_at, -1), ifnull(?, -1)), -1),
+        digest = ?, text = ?, details = ?,
+        created_at = ifnull(?, CASE typeof(created_at) WHEN 'integer' THEN created_at ELSE ? END),
+        importance = ?, vector = ?,
+        access_count = max(CASE typeof(access_count) WHEN 'integer' THEN access_count ELSE 0 END, ?),
+        last_access_at = nullif(
+            max(CASE typeof(last_access_at) WHEN 'integer' THEN last_access_at ELSE -1 END,
+                ifnull(?, -1)),
+            -1
+        ),
         format_version = ?
     WHERE key = ?
 """
+_TIME_AT: Final = 10  # among the values, behind which comes what stands for a damaged one
 _GIVEN: Final = "(SELECT value FROM json_each(?))"  # one parameter, however many values
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND: Final = timedelta(microseconds=1)
-_UPGRADE: Final = "Upgrade the package: pip install --upgrade context-assembler"
-_REPAIR: Final = "Restore the file from a backup, or forget this memory."
+_NO_UTF8: Final = "decode to UTF-8"  # as Python's own module complains, without a code
 
 
 class ComingRow(NamedTuple):
@@ -90,7 +97,8 @@ def update_row(connection: sqlite3.Connection, prepared: PreparedRecord, key: in
 
     Its time stays where the new one has none of its own, and so does how often it was used.
     """
-    values = _values(prepared, created_at=prepared.record.created_at)
+    values = [*_values(prepared, created_at=prepared.record.created_at)]
+    values.insert(_TIME_AT, to_stamp(prepared.created_at))
     connection.execute(_UPDATE, (prepared.memory_id, *values, key))
 
 
@@ -109,10 +117,27 @@ def find_rows(
     for start in range(0, len(wanted), KEYS_PER_QUERY):
         batch = wanted[start : start + KEYS_PER_QUERY]
         marks = ", ".join("?" * len(batch))
-        yield from connection.execute(
+        yield from fetch_rows(
+            connection,
             f"SELECT {COLUMNS} FROM memory_records r WHERE r.{column} IN ({marks})",  # noqa: S608 – our own words
             batch,
         )
+
+
+def fetch_rows(
+    connection: sqlite3.Connection, statement: str, values: Sequence[object] | Mapping[str, object]
+) -> list[Row]:
+    """Return the rows; in the place of a text that is no UTF-8 stand its bytes."""
+    try:
+        return connection.execute(statement, values).fetchall()
+    except sqlite3.OperationalError as error:
+        if _NO_UTF8 not in str(error):
+            raise
+    usual, connection.text_factory = connection.text_factory, _text_or_bytes
+    try:
+        return connection.execute(statement, values).fetchall()
+    finally:
+        connection.text_factory = usual
 
 
 class RowReader:
@@ -120,6 +145,7 @@ class RowReader:
 
     def __init__(self, connection: sqlite3.Connection) -> None:
         self._model = str(read_state(connection, "vector_model") or "")
+        self._dimension = read_state(connection, "vector_dimension")
 
     def read(self, row: Row) -> MemoryRecord:
         """Return the record of a row that was selected by `COLUMNS`.
@@ -129,26 +155,36 @@ class RowReader:
         """
         (_, memory_id, kind, namespace, session_id, parent_id, author, text, details) = row[:9]
         (created_at, importance, codes, access_count, last_access_at, version) = row[9:]
-        if version > MEMORY_FORMAT_VERSION:
-            reason = f"it has format version {version}, this package reads {MEMORY_FORMAT_VERSION}"
-            raise _unreadable(memory_id, reason, _UPGRADE)
-        metadata, extras = _read_details(memory_id, kind, details)
-        return MemoryRecord(
-            id=memory_id,
-            kind=kind,
-            text=text,
-            namespace=namespace,
-            session_id=session_id,
-            parent_id=parent_id,
-            author=author,
-            created_at=to_moment(created_at),
-            importance=importance,
-            metadata=metadata,
-            extras=extras,
-            vector=None if codes is None else Vector(model=self._model, codes=codes),
-            access_count=access_count,
-            last_access_at=None if last_access_at is None else to_moment(last_access_at),
-        )
+        if version != MEMORY_FORMAT_VERSION:
+            raise newer_or_damaged(memory_id, version)
+        try:
+            metadata, extras = _read_details(memory_id, kind, details)
+            return MemoryRecord(
+                id=memory_id,
+                kind=kind,
+                text=text,
+                namespace=namespace,
+                session_id=session_id,
+                parent_id=parent_id,
+                author=author,
+                created_at=to_moment(created_at),
+                importance=importance,
+                metadata=metadata,
+                extras=extras,
+                vector=None if codes is None else self._vector(codes),
+                access_count=access_count,
+                last_access_at=None if last_access_at is None else to_moment(last_access_at),
+            )
+        except DAMAGES as error:
+            raise unreadable(memory_id, error) from error
+
+    def _vector(self, codes: bytes) -> Vector:
+        if not self._model:
+            reason = "nothing says of which model it is; drop_vectors() lets go of all of them"
+            raise FieldError("vector", reason)
+        if type(codes) is not bytes or len(codes) != self._dimension:
+            raise FieldError("vector", f"{shown(codes)} has not {self._dimension} dimensions")
+        return Vector(model=self._model, codes=codes)
 
 
 def to_stamp(moment: datetime) -> int:
@@ -157,11 +193,17 @@ def to_stamp(moment: datetime) -> int:
 
 
 def to_moment(stamp: int) -> datetime:
-    """Return the time that `to_stamp` was given, in UTC, or the nearest that there is."""
+    """Return the time that `to_stamp` was given, in UTC, or the nearest that there is.
+
+    Raises:
+        FieldError: The row is damaged: that is no number.
+    """
     try:
         return _EPOCH + stamp * _MICROSECOND  # a third of the time that making a timedelta takes
     except OverflowError:
         return FIRST_MOMENT if stamp < 0 else LAST_MOMENT
+    except TypeError:
+        raise FieldError("time", f"{shown(stamp)} is no number") from None
 
 
 def conditions_of(filters: MemoryFilters) -> tuple[str, list[str | int | float]]:
@@ -227,17 +269,20 @@ def _read_details(
     memory_id: str, kind: str, dumped: bytes | None
 ) -> tuple[Metadata | None, dict[str, Json]]:
     if kind not in KINDS:
-        raise _unreadable(memory_id, f"its kind {kind!r} is not known", _UPGRADE)
+        raise unreadable(memory_id, f"its kind {kind!r} is not known", UPGRADE)
     if dumped is None:
         return None, {}
     try:
         details = load_json(dumped)
-        if not is_object(details):
-            raise FieldError("details", "not an object")
-        return decode_details(check_kind(kind), details)
-    except ValueError as error:
-        raise _unreadable(memory_id, str(error), _REPAIR) from None
+    except (TypeError, ValueError) as error:
+        raise FieldError("details", f"not JSON ({error})") from None
+    if not is_object(details):
+        raise FieldError("details", "not an object")
+    return decode_details(check_kind(kind), details)
 
 
-def _unreadable(memory_id: str, reason: str, remedy: str) -> MemoryFormatError:
-    return MemoryFormatError(where=f"The memory {memory_id!r}", reason=reason, remedy=remedy)
+def _text_or_bytes(raw: bytes) -> str | bytes:
+    try:
+        return raw.decode()
+    except UnicodeDecodeError:
+        return raw

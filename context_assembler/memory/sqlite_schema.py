@@ -1,6 +1,8 @@
 """The tables of a SQLite memory store."""
 
 import sqlite3
+from collections.abc import Generator
+from contextlib import contextmanager
 from typing import Final
 
 from context_assembler.errors import MemoryUnavailableError
@@ -98,3 +100,13 @@ def read_state(connection: sqlite3.Connection, name: str) -> str | int | None:
 def write_state(connection: sqlite3.Connection, name: str, value: str | int | None) -> None:
     """Set a setting of the file."""
     connection.execute("INSERT OR REPLACE INTO memory_state VALUES (?, ?)", (name, value))
+
+
+@contextmanager
+def one_moment(connection: sqlite3.Connection) -> Generator[None]:
+    """Let every look inside see the file as it was at the first."""
+    connection.execute("BEGIN")
+    try:
+        yield
+    finally:
+        connection.execute("COMMIT")

@@ -1,22 +1,22 @@
 """What a SQLite memory store asks its tables: each function sees one moment of the file."""
 
 import sqlite3
-from collections.abc import Generator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from json import dumps
 from typing import Final
 
 from context_assembler.errors import UnknownMemoryError
+from context_assembler.memory.damage import read_found
 from context_assembler.memory.sqlite_match import TermCounts, match_expression, meets_filters
 from context_assembler.memory.sqlite_rows import (
     COLUMNS,
     RowReader,
     conditions_of,
+    fetch_rows,
     find_rows,
-    to_moment,
 )
-from context_assembler.memory.sqlite_schema import read_state
+from context_assembler.memory.sqlite_schema import one_moment
 from context_assembler.memory.vector_scan import VectorScan
 from context_assembler.values.memories.fusion import fuse
 from context_assembler.values.memories.records import (
@@ -24,7 +24,6 @@ from context_assembler.values.memories.records import (
     MemoryHit,
     MemoryOrder,
     MemoryRecord,
-    MemoryStats,
 )
 from context_assembler.values.memories.vectors import Vector
 from context_assembler.values.memories.words import query_terms
@@ -58,8 +57,12 @@ def search_records(
     vector: Vector | None,
     recollection: Recollection,
 ) -> list[MemoryHit]:
-    """Return the records that fit best, best first."""
-    with _one_moment(connection):
+    """Return the records that fit best, best first.
+
+    Raises:
+        MemoryFormatError: Nothing of what was found can be read.
+    """
+    with one_moment(connection):
         by_words = _find_by_words(
             connection, query, limit=limit, filters=filters, counts=recollection.counts
         )
@@ -74,14 +77,16 @@ def search_records(
         best = _best(keys, bm25_by_key, similarities)[:limit]
         row_by_key = {row[0]: row for row in find_rows(connection, "key", best)}
         reader = RowReader(connection)
+    # In a damaged file words may be left of what is gone.
+    found = read_found((row_by_key[key] for key in best if key in row_by_key), reader.read)
     return [
         MemoryHit(
-            record=reader.read(row_by_key[key]),
+            record=record,
             order=key,
             bm25=bm25_by_key.get(key),
             similarity=similarities.get(key),
         )
-        for key in best
+        for (key, *_), record in found
     ]
 
 
@@ -91,7 +96,7 @@ def find_record(connection: sqlite3.Connection, memory_id: str) -> MemoryRecord:
     Raises:
         UnknownMemoryError: There is none.
     """
-    with _one_moment(connection):
+    with one_moment(connection):
         rows = list(find_rows(connection, "id", [memory_id]))
         if not rows:
             raise UnknownMemoryError(memory_id)
@@ -105,12 +110,13 @@ def list_records(
     condition, values = conditions_of(filters)
     if order == "last_accessed":
         condition = f"{condition} AND r.last_access_at IS NOT NULL"
-    with _one_moment(connection):
-        rows = connection.execute(
+    with one_moment(connection):
+        rows = fetch_rows(
+            connection,
             f"SELECT {COLUMNS} FROM memory_records r WHERE {condition} "  # noqa: S608 – our own words
             f"ORDER BY {_ORDERS[order]} LIMIT ?",
             (*values, limit),
-        ).fetchall()
+        )
         reader = RowReader(connection)
     return [reader.read(row) for row in rows]
 
@@ -119,7 +125,7 @@ def find_neighbours(
     connection: sqlite3.Connection, memory_ids: Sequence[str], *, before: int, after: int
 ) -> dict[str, tuple[MemoryRecord, ...]]:
     """Return by id what stands around each of the records, in order, themselves left out."""
-    with _one_moment(connection):
+    with one_moment(connection):
         keys_by_id = _keys_beside(connection, memory_ids, before=before, after=after)
         wanted = {key for keys in keys_by_id.values() for key in keys}
         rows = list(find_rows(connection, "key", sorted(wanted)))
@@ -137,46 +143,15 @@ def read_page(
 ) -> list[tuple[int, MemoryRecord]]:
     """Return the next records in the order of storing, with their keys."""
     condition, values = conditions_of(filters)
-    with _one_moment(connection):
-        rows = connection.execute(
+    with one_moment(connection):
+        rows = fetch_rows(
+            connection,
             f"SELECT {COLUMNS} FROM memory_records r WHERE {condition} "  # noqa: S608 – our own words
             "AND r.key > ? ORDER BY r.key LIMIT ?",
             (*values, after_key, count),
-        ).fetchall()
+        )
         reader = RowReader(connection)
     return [(row[0], reader.read(row)) for row in rows]
-
-
-def read_stats(connection: sqlite3.Connection) -> MemoryStats:
-    """Return what the store holds."""
-    with _one_moment(connection):
-        (records, vectors, oldest, newest) = connection.execute(
-            "SELECT count(*), count(vector), min(created_at), max(created_at) FROM memory_records"
-        ).fetchone()
-        by_kind, by_namespace = (
-            dict(
-                connection.execute(
-                    f"SELECT {column}, count(*) FROM memory_records GROUP BY 1 ORDER BY 1"  # noqa: S608 – our own words
-                ).fetchall()
-            )
-            for column in ("kind", "namespace")
-        )
-        (pages,) = connection.execute("PRAGMA page_count").fetchone()
-        (page_bytes,) = connection.execute("PRAGMA page_size").fetchone()
-        (_, _, file) = connection.execute("PRAGMA database_list").fetchone()
-        model = read_state(connection, "vector_model")
-        dimension = read_state(connection, "vector_dimension")
-    return MemoryStats(
-        records=records,
-        by_kind=by_kind,
-        by_namespace=by_namespace,
-        vectors=vectors,
-        vector_model=None if model is None else str(model),
-        vector_dimension=None if dimension is None else int(dimension),
-        oldest_at=None if oldest is None else to_moment(oldest),
-        newest_at=None if newest is None else to_moment(newest),
-        bytes=pages * page_bytes if file or records else 0,  # empty tables in memory are nobody's
-    )
 
 
 def _find_by_words(
@@ -279,13 +254,3 @@ def _keys_beside(
         memory_id: sorted(int(key) for side in around if side for key in side.split(","))
         for memory_id, *around in rows
     }
-
-
-@contextmanager
-def _one_moment(connection: sqlite3.Connection) -> Generator[None]:
-    """Let every look inside see the file as it was at the first."""
-    connection.execute("BEGIN")
-    try:
-        yield
-    finally:
-        connection.execute("COMMIT")

@@ -79,10 +79,18 @@ def prune_records(
     surplus = [
         memory_id
         for rank, (memory_id, created_at, importance) in enumerate(ranked)
-        if ((most is not None and rank >= most) or (oldest is not None and created_at < oldest))
-        and (least is None or importance < least)
+        if (
+            (most is not None and rank >= most)
+            or (oldest is not None and _is_below(created_at, oldest))
+        )
+        and (least is None or _is_below(importance, least))
     ]
     return forget_records(connection, reversed(surplus))
+
+
+def _is_below(stored: object, bound: float) -> bool:
+    """Whether a number of a row is below the bound; of a damaged row nobody can say so."""
+    return isinstance(stored, (int, float)) and stored < bound
 
 
 def drop_vectors(connection: sqlite3.Connection) -> None:

@@ -5,9 +5,9 @@ from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from threading import Lock
-from typing import Any, Final, Protocol, Self
+from typing import Final, Protocol, Self
 
-from context_assembler.errors import ConfigurationError
+from context_assembler.errors import ConfigurationError, MemoryFormatError
 from context_assembler.memory.asked_counts import check_search
 from context_assembler.memory.field_names import FieldNames, tests_on
 from context_assembler.memory.row_search import rank_rows
@@ -18,6 +18,7 @@ from context_assembler.values.memories.records import (
     NO_FILTERS,
     MemoryFilters,
     MemoryHit,
+    MemoryRecord,
 )
 from context_assembler.values.memories.vectors import Vector
 
@@ -27,7 +28,7 @@ _READERS: Final = 4
 class OwnTable(Protocol):
     """A table of one's own in an engine; its functions wait, so they run in threads.
 
-    A row has an `id`, a `place` and a `record`.
+    A row has an `id`, a `place` and a `record`, or the error of one that cannot be read.
     """
 
     @property
@@ -97,10 +98,12 @@ class TableSource:
     ) -> list[MemoryHit]:
         """Return at most `limit` records that fit, best first; none where nothing fits.
 
+        A row whose fields cannot be what `fields` says is left out, with a `DamagedMemoryWarning`.
+
         Raises:
             VectorModelError: The table's vectors are of another model or dimension.
             EmbeddingError: The embedding model cannot be used.
-            MemoryFormatError: A field cannot be what `fields` says.
+            MemoryFormatError: Of none of the rows the fields can be what `fields` says.
             MissingExtraError: A package that is needed is not installed.
             MemoryUnavailableError: The engine cannot be used.
         """
@@ -171,5 +174,8 @@ def check_vector_settings(
         )
 
 
-def _record_of(row: Row) -> Any:
-    return row["record"]
+def _record_of(row: Row) -> MemoryRecord:
+    record: MemoryRecord | MemoryFormatError = row["record"]
+    if isinstance(record, MemoryFormatError):
+        raise record
+    return record

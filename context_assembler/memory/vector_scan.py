@@ -4,16 +4,15 @@ import sqlite3
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from json import dumps
-from typing import Any, Final, TypeAlias
+from typing import Any, Final
 
 from context_assembler.errors import MissingExtraError
-from context_assembler.memory.sqlite_rows import conditions_of
+from context_assembler.memory.damage import unreadable, warn_of_damage
+from context_assembler.memory.sqlite_rows import Row, conditions_of, fetch_rows, find_rows
 from context_assembler.memory.sqlite_schema import read_state
 from context_assembler.memory.sqlite_writes import check_model
 from context_assembler.values.memories.records import NO_FILTERS, MemoryFilters
 from context_assembler.values.memories.vectors import Vector
-
-_Row: TypeAlias = tuple[int, bytes, str, str]  # key, vector, kind, namespace
 
 _ROWS_READ_AT_ONCE: Final = 8_192
 _ROWS_AT_ONCE: Final = 2_048  # as floats they fit a processor's cache, where products are fastest
@@ -129,10 +128,15 @@ class VectorScan:
             "SELECT key, vector, kind, namespace FROM memory_records INDEXED BY memory_vectors "
             "WHERE vector IS NOT NULL AND key > ? ORDER BY key LIMIT ?"
         )
-        while rows := connection.execute(select, (self._last_key, _ROWS_READ_AT_ONCE)).fetchall():
-            self._add(numpy, rows, dimension)
+        while rows := fetch_rows(connection, select, (self._last_key, _ROWS_READ_AT_ONCE)):
+            self._last_key = int(rows[-1][0])
+            whole = [row for row in rows if _is_whole(row[1], dimension)]
+            if whole:
+                self._add(numpy, whole, dimension)
+            if len(whole) < len(rows):
+                _warn_of_others(connection, {row[0] for row in rows} - {row[0] for row in whole})
 
-    def _add(self, numpy: Any, rows: Sequence[_Row], dimension: int) -> None:
+    def _add(self, numpy: Any, rows: Sequence[Row], dimension: int) -> None:
         start, end = self._count, self._count + len(rows)
         if end > len(self._keys):
             room = max(2 * len(self._keys), end)
@@ -147,7 +151,7 @@ class VectorScan:
         self._codes[start:end] = codes
         self._lengths[start:end] = numpy.sqrt((floats * floats).sum(axis=1))
         self._labels[start:end] = [(self._number(row[2]), self._number(row[3])) for row in rows]
-        self._count, self._last_key = end, int(rows[-1][0])
+        self._count = end
 
     def _number(self, label: str) -> int:
         return self._number_by_label.setdefault(label, len(self._number_by_label))
@@ -178,6 +182,15 @@ def load_numpy() -> Any:
     except ImportError as error:
         raise MissingExtraError("Comparing vectors", extra="memory") from error
     return numpy
+
+
+def _is_whole(codes: object, dimension: int) -> bool:
+    return type(codes) is bytes and len(codes) == dimension and any(codes)
+
+
+def _warn_of_others(connection: sqlite3.Connection, keys: Iterable[int]) -> None:
+    for row in find_rows(connection, "key", sorted(keys)):
+        warn_of_damage(unreadable(row[1], "its vector is of another model, or damaged"))
 
 
 def _exact_cosines(numpy: Any, wanted: Any, others: Any) -> list[float]:

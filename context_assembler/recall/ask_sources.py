@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, Final, Protocol, TypeAlias, TypeVar, runtime_checkable
 
-from context_assembler.errors import MissingExtraError, VectorModelError
+from context_assembler.errors import MemoryFormatError, MissingExtraError, VectorModelError
 from context_assembler.ports import MemorySource
 from context_assembler.recall.sieve_answers import Sieved, sieve_hits, sieve_records
 from context_assembler.recall.speakers import mentioned_speakers, without_names
@@ -175,7 +175,10 @@ async def _answer(ask: Ask, signals: Signals, progress: _Progress) -> str | None
         progress.hits = await _search(ask, nameless, filters, progress) or progress.hits
     progress.hits += await _search_related(ask, signals, names, filters, progress)
     if isinstance(ask.source, _Neighbourhood):
-        await _ask_neighbours(ask.source, progress)
+        try:
+            await _ask_neighbours(ask.source, progress)
+        except MemoryFormatError as error:  # what was found stands without what stands around it
+            progress.notes.append(f"nothing was told of what stands around: {error.problem}")
     return None
 
 
