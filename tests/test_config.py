@@ -180,6 +180,15 @@ def test_an_unknown_key_names_its_place_and_the_nearest(
 
 BAD: dict[str, tuple[dict[str, Any], str]] = {
     "wrong type": ({"cache": {"ttl_seconds": "x"}}, "'cache.ttl_seconds': .*valid number"),
+    "a text in place of a list": (
+        {"bootstrap": {"agent_names": "AGENTS.md"}},
+        r"'bootstrap.agent_names': must be a list; .* Write a list: \['AGENTS.md'\]",
+    ),
+    "a number in place of a table": ({"agents": 3}, "'agents': must be a table"),
+    "a text in place of a number": (
+        {"bootstrap": {"max_file_tokens": "x"}},
+        "'bootstrap.max_file_tokens': must be a whole number",
+    ),
     "two at once": ({"cache": {"ttl_seconds": "x", "max_entries": 0}}, r"\(1 more\)"),
     "no table": ({"defaults": "x"}, "'defaults'"),
     "a target above the trigger": (

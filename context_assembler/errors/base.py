@@ -4,6 +4,7 @@ from collections.abc import Collection
 from typing import Final
 
 _MOST_SHOWN_CHARS: Final = 200
+_SPOKEN_AS_YOU: Final = ("us", "uni", "uu", "eu")
 
 
 def nearest(word: str, known: Collection[str], *, count: int = 3) -> list[str]:
@@ -29,12 +30,20 @@ def did_you_mean(word: str, known: Collection[str], *, otherwise: str) -> str:
     return f"Did you mean {' or '.join(repr(name) for name in near)}?" if near else otherwise
 
 
+def with_article(noun: str, *, begins_sentence: bool = False) -> str:
+    """Return the noun behind the article that it takes: an int, a str."""
+    word = noun.lstrip("'").lower()
+    is_open = word.startswith(tuple("aeiou")) and not word.startswith(_SPOKEN_AS_YOU)
+    article = "an" if is_open else "a"
+    return f"{article.capitalize() if begins_sentence else article} {noun}"
+
+
 def brief(value: object) -> str:
     """Return what a value looks like, as far as anybody reads."""
     try:
         text = repr(value)
     except Exception:  # noqa: BLE001 - what was given is shown, never asked to be sound
-        return f"a {type(value).__name__}"
+        return with_article(type(value).__name__)
     return text if len(text) <= _MOST_SHOWN_CHARS else f"{text[:_MOST_SHOWN_CHARS]}…"
 
 

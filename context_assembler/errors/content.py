@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from context_assembler.errors.base import AssemblyError
+from context_assembler.errors.base import AssemblyError, with_article
 
 
 class EmptySessionError(AssemblyError, ValueError):
@@ -32,9 +32,12 @@ class ContextOverflowError(AssemblyError, ValueError):
         remedy: str,
     ) -> None:
         listed = ", ".join(f"{name} {tokens:,}" for name, tokens in sizes_tokens.items())
+        available, taker = f"{budget_tokens:,} are available", "the largest part is"
+        if budget_tokens <= 0:
+            available, taker = "and nothing is left for them", "what takes it all is"
         super().__init__(
-            f"At least {needed_tokens:,} tokens are needed, {budget_tokens:,} are available "
-            f"({listed}); the largest part is {culprit}.",
+            f"At least {needed_tokens:,} tokens are needed, {available} ({listed}); "
+            f"{taker} {culprit}.",
             remedy=remedy,
         )
         self.budget_tokens = budget_tokens
@@ -73,8 +76,8 @@ class ReplyError(AssemblyError, ValueError):
 
     def __init__(self, reply: object, *, reason: str) -> None:
         super().__init__(
-            f"A {type(reply).__name__} cannot be recorded: {reason}.",
-            remedy="Pass the final reply object of the anthropic or openai SDK, or its dict.",
+            f"{with_article(type(reply).__name__, begins_sentence=True)} cannot be recorded: {reason}.",
+            remedy="Pass the final reply object of the anthropic, openai or google-genai SDK, or its dict.",
         )
 
 
@@ -93,7 +96,7 @@ class ContentError(AssemblyError, TypeError):
 
     def __init__(self, content: object) -> None:
         super().__init__(
-            f"Content must be text or parts; got a {type(content).__name__}.",
+            f"Content must be text or parts; got {with_article(type(content).__name__)}.",
             remedy="Pass a string, or Text(…), Image(…), Document(…), or a list of these.",
         )
 

@@ -41,12 +41,15 @@ class InvalidParameterError(ConfigurationError):
 
 
 class MissingModelError(ConfigurationError):
-    """No layer of defaults names a model."""
+    """No layer of defaults names a model; `agent_id` is an agent's that is the name of one."""
 
-    def __init__(self, *, layers: Sequence[str]) -> None:
+    def __init__(self, *, layers: Sequence[str], agent_id: str | None = None) -> None:
+        remedy = "Pass model='…', or set it in the session's, the agent's or the system defaults."
+        if agent_id is not None:
+            remedy = f"Did you mean model={agent_id!r}? As it was passed it is the agent's id."
         super().__init__(
             f"Model ID is required: none of the layers {', '.join(layers)} names a model.",
-            remedy="Pass model='…', or set it in the session's, the agent's or the system defaults.",
+            remedy=remedy,
         )
 
 

@@ -7,6 +7,7 @@ from functools import cache
 from itertools import islice
 from typing import Any, Final, Generic, SupportsFloat, TypeVar, get_args, get_origin, get_type_hints
 
+from context_assembler.errors.base import with_article
 from context_assembler.values.json_shapes import is_array
 from context_assembler.values.memories.identities import identified
 from context_assembler.values.memories.kinds import KINDS, MemoryKind
@@ -50,12 +51,14 @@ def usable_record(record: object) -> MemoryRecord:
         TypeError: It is none, or something in it is of another type than it must be.
     """
     if not isinstance(record, MemoryRecord):
-        raise TypeError(f"its record is a {type(record).__name__!r}")
+        raise TypeError(f"its record is {with_article(repr(type(record).__name__))}")
     metadata = record.metadata
     for name, is_right in _checks_of(record.kind) if metadata is not None else ():
         value = getattr(metadata, name)
         if (value is None and is_right is _are_texts) or not (value is None or is_right(value)):
-            raise TypeError(f"the {name} in its metadata is a {type(value).__name__!r}")
+            raise TypeError(
+                f"the {name} in its metadata is {with_article(repr(type(value).__name__))}"
+            )
     if type(record.importance) is not float:
         record = replace(record, importance=_number("importance", record.importance))
     return identified(record)
@@ -105,7 +108,7 @@ def _number(name: str, given: object) -> float:
             return float(given)
     except (ArithmeticError, ValueError):
         raise TypeError(f"its {name} is too large") from None
-    raise TypeError(f"its {name} is a {type(given).__name__!r}")
+    raise TypeError(f"its {name} is {with_article(repr(type(given).__name__))}")
 
 
 @cache

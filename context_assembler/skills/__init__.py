@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from context_assembler.errors import ConfigurationError
+from context_assembler.errors.base import with_article
 from context_assembler.on_demand import RowsOnDemand, names_on_demand
 from context_assembler.ports import SkillProvider
 from context_assembler.values.json_shapes import is_array
@@ -77,6 +78,6 @@ def open_skill_providers(given: Any) -> list[SkillProvider]:
         provider: SkillProvider = given
         return [provider]
     raise ConfigurationError(
-        f"A {type(given).__name__} is no source of skills: {str(given)[:80]!r}.",
+        f"{with_article(type(given).__name__, begins_sentence=True)} is no source of skills: {str(given)[:80]!r}.",
         remedy="Pass a folder, an object with list_skills(), or a list of these.",
     )

@@ -191,8 +191,9 @@ def _by_vendor(clients: Mapping[str, Any] | Iterable[Any]) -> dict[str, Any]:
         module = type(client).__module__
         vendor = next((name for name in vendors if module.startswith(_PACKAGES[name])), None)
         if vendor is None:
+            what = with_article(type(client).__name__, begins_sentence=True)
             raise ConfigurationError(
-                f"{with_article(type(client).__name__, begins_sentence=True)} is no client of a provider's SDK.",
+                f"{what} is no client of a provider's SDK.",
                 remedy=f"Pass it by name: clients={{name: client}}, name one of {sorted(vendors)}.",
             )
         found[vendor] = client

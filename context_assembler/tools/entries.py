@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from context_assembler.errors import InvalidToolError
+from context_assembler.errors.base import with_article
 from context_assembler.tools.shapes import ReadShape, read_shape
 from context_assembler.tools.signatures import spec_from_function
 from context_assembler.values.json_shapes import is_object
@@ -23,17 +24,17 @@ class ReadEntries:
 def read_entries(entries: Iterable[Json]) -> ReadEntries:
     """Read every entry on its own: one that cannot be read does not harm the rest."""
     specs: list[ToolSpec] = []
-    problems: list[InvalidToolError] = []
+    problems: dict[str, InvalidToolError] = {}  # one for all of which the same is to be said
     notes: list[str] = []
     for entry in entries:
         try:
             read = read_entry(entry)
         except InvalidToolError as error:
-            problems.append(error)
+            problems.setdefault(str(error), error)
             continue
         specs += read.specs
         notes += read.notes
-    return ReadEntries(specs=tuple(specs), problems=tuple(problems), notes=tuple(notes))
+    return ReadEntries(specs=tuple(specs), problems=tuple(problems.values()), notes=tuple(notes))
 
 
 def read_entry(entry: Json) -> ReadShape:
@@ -53,5 +54,5 @@ def read_entry(entry: Json) -> ReadShape:
         return ReadShape(specs=(spec_from_function(entry),))
     raise InvalidToolError(
         str(getattr(entry, "name", "(unnamed)")),
-        reason=f"a {type(entry).__name__} is neither a spec nor a function",
+        reason=f"{with_article(type(entry).__name__)} is neither a spec nor a function",
     )

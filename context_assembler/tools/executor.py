@@ -1,10 +1,11 @@
 """An object that runs tools, and lists them, as a source of tools."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from inspect import isawaitable, iscoroutinefunction
 from typing import Any, Final, Protocol
 
 from context_assembler.errors import InvalidToolError
+from context_assembler.errors.base import with_article
 from context_assembler.tools.entries import ReadEntries, read_entries
 from context_assembler.tools.threads import call_in_thread
 from context_assembler.values.tools import ToolSpec
@@ -72,4 +73,11 @@ def _held(listed: Any) -> Any:
 
 def _entries_of(listed: Any) -> Iterable[Any]:
     entries: Iterable[Any] = getattr(listed, "tools", listed)
+    if not _are_several(entries):
+        given = with_article(type(entries).__name__)
+        raise TypeError(f"list_tools() returned {given}, and no list")
     return entries
+
+
+def _are_several(entries: object) -> bool:
+    return isinstance(entries, Iterable) and not isinstance(entries, str | bytes | Mapping)

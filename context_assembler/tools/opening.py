@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Final, TypeGuard
 
 from context_assembler.errors import ConfigurationError
+from context_assembler.errors.base import with_article
 from context_assembler.on_demand import RowsOnDemand
 from context_assembler.ports import ToolSource
 from context_assembler.tools.executor import ExecutorTools
@@ -86,7 +87,7 @@ def _member_of(entry: Any) -> str:
     if callable(getattr(entry, "model_dump", None)):
         return "listed"
     raise ConfigurationError(
-        f"A {type(entry).__name__} is no source of tools: {str(entry)[:80]!r}.",
+        f"{with_article(type(entry).__name__, begins_sentence=True)} is no source of tools: {str(entry)[:80]!r}.",
         remedy="Pass functions, tool specs, an object with list_tools(), or a list of these.",
     )
 

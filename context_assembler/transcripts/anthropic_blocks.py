@@ -8,6 +8,7 @@ import base64
 from collections.abc import Callable, Iterable, Mapping
 from typing import Final, TypeAlias
 
+from context_assembler.errors.base import with_article
 from context_assembler.transcripts.anthropic_spelling import PROVIDER, write_block
 from context_assembler.transcripts.content_lists import read_entries
 from context_assembler.transcripts.issues import IssueLog, Spot
@@ -68,7 +69,10 @@ def _read_block(block: JsonObject, spot: Spot, log: IssueLog) -> Part:
     try:
         part = reader(block, spot, log)
     except _UnreadableError as error:
-        log.note(spot, f"is a {kind} block whose {error}; kept verbatim, not interpreted")
+        log.note(
+            spot,
+            f"is {with_article(str(kind))} block whose {error}; kept verbatim, not interpreted",
+        )
         return _opaque(block)
     if not isinstance(part, Opaque | Thinking):
         log.count_unplaced(spot, _unread(str(kind), block), kind=str(kind), set_anew=_CACHE_MARK)

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from context_assembler.errors import TranscriptError
+from context_assembler.errors.base import with_article
 from context_assembler.transcripts.bounds import TOO_LONG, find_key_without_text, keep_in_bounds
 from context_assembler.transcripts.issues import IssueLog, Spot
 from context_assembler.values.json_bounds import MAX_INTEGER_DIGITS
@@ -54,7 +55,7 @@ def parse_source(source: Any, *, name: str, log: IssueLog) -> Rows:
             if (stranger := find_key_without_text(source)) is not None:
                 raise _unreadable(name, f"its key {stranger} is no text")
             return Rows((Row(None, keep_in_bounds(source, log, Spot())),), has_lines=False)
-        reason = f"a {type(source).__name__} is no transcript"
+        reason = f"{with_article(type(source).__name__)} is no transcript"
         raise _unreadable(name, reason)
     text = source.removeprefix(_BOM)
     if not text.strip():

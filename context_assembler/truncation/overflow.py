@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import Final, Literal, TypeAlias, assert_never
 
 from context_assembler.errors import ContextOverflowError
+from context_assembler.errors.base import with_article
 from context_assembler.ports import TokenCounter
 from context_assembler.truncation.apply import CarriedOut, Piece, shortened_entry
 from context_assembler.truncation.checkpoints import Cut
@@ -175,8 +176,8 @@ def _shortened(
 
 def _reason(whole: Piece, shorter: Piece, history: MeasuredHistory) -> str:
     parts = zip(whole.message.parts, shorter.message.parts, strict=True)
-    groups = [_group_of(part, whole, history) for part, kept in parts if part != kept]
-    what = [_WHAT[group] for group in dict.fromkeys(groups) if group is not None]
+    groups = {_group_of(part, whole, history) for part, kept in parts if part != kept}
+    what = [told for group, told in _WHAT.items() if group in groups]
     if whole.exchange == history.task and whole.message.is_from_user:
         what = ["the user's task"]
     return (
@@ -251,7 +252,7 @@ def _name(piece: Piece, *, counter: TokenCounter) -> str:
         case Opaque(provider=provider, block=block):
             kind = block.get("type")
             named = f"{kind} block" if isinstance(kind, str) else "block"
-            return f"a {named} of {provider}, which goes back verbatim, in {whole}"
+            return f"{with_article(named)} of {provider}, which goes back verbatim, in {whole}"
         case None:
             return whole
 

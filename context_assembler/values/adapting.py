@@ -6,6 +6,7 @@ from dataclasses import dataclass, field, replace
 from itertools import count
 from typing import TypeAlias
 
+from context_assembler.errors.base import with_article
 from context_assembler.values.limits import ModelLimits
 from context_assembler.values.media.crowding import find_surplus
 from context_assembler.values.media.document_texts import tell_about
@@ -122,7 +123,7 @@ def leave_out(part: Image | Document, objection: Objection, *, beside: str | Non
     """
     kind = "image" if isinstance(part, Image) else "document"
     text = left_out(kind, part.source, reason=objection.reason)
-    reason = f"An {kind}" if kind == "image" else f"A {kind}"
+    reason = with_article(kind, begins_sentence=True)
     told = objection.reason if beside is None else f"{objection.reason}; {beside}"
     return Change(
         text=text,

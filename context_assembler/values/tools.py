@@ -55,6 +55,18 @@ class ToolChoice:
     allows_parallel: bool | None = None
     allowed: tuple[str, ...] | None = None
 
+    @property
+    def spelled(self) -> Json:
+        """The choice as a caller would write it."""
+        if (self.allows_parallel, self.allowed) == (None, None) and self.name is None:
+            return self.mode
+        told: dict[str, Json] = {"mode": self.mode} if self.name is None else {"name": self.name}
+        if self.allows_parallel is not None:
+            told["allows_parallel"] = self.allows_parallel
+        if self.allowed is not None:
+            told["allowed"] = list(self.allowed)
+        return told
+
     def __post_init__(self) -> None:
         check_known(self.mode, get_args(ToolChoiceMode), kind="mode of a tool choice")
         check_type("name", self.name, str, type(None), such_as="a tool's name, or None")

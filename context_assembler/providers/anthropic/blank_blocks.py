@@ -3,6 +3,7 @@
 from dataclasses import replace
 from typing import Final
 
+from context_assembler.errors.base import with_article
 from context_assembler.providers.anthropic.blocks import PROVIDER
 from context_assembler.values.adapting import Change
 from context_assembler.values.compactions import COMPACTION_TYPE
@@ -30,9 +31,9 @@ def judge_blank(part: ResultPart, _role: Role) -> Change | None:
         return None
     kind = part.block.get("type")
     if told is None:
-        reason = f"A {kind} block is left out: it is blank, which is refused."
+        reason = f"{with_article(str(kind), begins_sentence=True)} block is left out: it is blank, which is refused."
         return Change(text="", decision="dropped", rule=_RULE, reason=reason)
-    reason = f"Blank text in a {kind} block is left out: it is refused."
+    reason = f"Blank text in {with_article(str(kind))} block is left out: it is refused."
     parts = (replace(part, block=told),)
     return Change(text="", decision="repaired", rule=_RULE, reason=reason, parts=parts)
 

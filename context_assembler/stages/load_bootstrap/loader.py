@@ -28,7 +28,7 @@ from context_assembler.stages.load_bootstrap.file_opening import Identity, ident
 from context_assembler.stages.load_bootstrap.file_reading import FileReading
 from context_assembler.stages.load_bootstrap.file_text import with_text
 from context_assembler.stages.load_bootstrap.linting import Lint, lint_files
-from context_assembler.values.given import check_callable
+from context_assembler.values.given import check_callable, listed
 from context_assembler.values.parts import Json
 from context_assembler.values.prompt import BootstrapFile
 
@@ -137,6 +137,7 @@ class BootstrapLoader:
         if agent_id is not None:
             check_agent_id(agent_id, folder=self.folder)
         check_callable("count_text", count_text, such_as="TokenCounter(…).count_text")
+        required = listed("required", required, str, such_as="names of sections, such as ['agent']")
         return await asyncio.to_thread(
             self._lint, agent_id, count_text, variables or {}, required=required
         )

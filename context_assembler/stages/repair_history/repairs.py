@@ -5,6 +5,7 @@ from dataclasses import dataclass, field, replace
 from operator import is_
 from typing import Final
 
+from context_assembler.errors.base import with_article
 from context_assembler.stages.repair_history.clean_parts import clean_part
 from context_assembler.values.arguments import is_unread
 from context_assembler.values.messages import Message, Role
@@ -116,7 +117,7 @@ def _drop_misplaced(
         kept = tuple(part for part in parts if _belongs(part, message.role))
     if len(kept) < len(parts):
         decision: Decision = "repaired" if kept else "dropped"
-        reason = f"Parts that do not belong into a {message.role} message were taken out of it."
+        reason = f"Parts that do not belong into {with_article(message.role)} message were taken out of it."
         log.add(at, message, decision, "misplaced", reason)
     return kept
 

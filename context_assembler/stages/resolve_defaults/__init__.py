@@ -224,5 +224,5 @@ def validate_tool_choice(settled: Settled, tools: Sequence[ToolSpec], *, provide
     rule = f"names {unknown!r}, which is not offered" if unknown else "needs a tool to call"
     near = nearest(unknown or "", names)
     remedy = f"Did you mean {near[0]!r}?" if near else "The report says which tools were left out."
-    error = InvalidParameterError("tool_choice", choice, rule=rule, remedy=remedy)
+    error = InvalidParameterError("tool_choice", choice.spelled, rule=rule, remedy=remedy)
     return _give_way(settled, Objection(error=error))

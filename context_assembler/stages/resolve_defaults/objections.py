@@ -7,6 +7,7 @@ from typing import TypeAlias
 from context_assembler.errors import InvalidParameterError
 from context_assembler.values.limits import ModelLimits
 from context_assembler.values.options import LAYERS, AssembleOptions, Settled
+from context_assembler.values.tools import ToolChoice
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,6 +34,8 @@ def object_to(
     is_refused: bool = True,
 ) -> Objection:
     value = getattr(settled.options, name)
+    if isinstance(value, ToolChoice):
+        value = value.spelled
     error = InvalidParameterError(name, value, rule=rule, remedy=remedy, model=limits.id)
     return Objection(error=error, is_refused=is_refused)
 

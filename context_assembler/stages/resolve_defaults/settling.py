@@ -3,10 +3,15 @@
 from collections.abc import Callable, Hashable, Mapping
 from typing import Any, Final, Protocol, TypeAlias
 
-from context_assembler.errors import InvalidParameterError
+from context_assembler.errors import InvalidParameterError, MissingModelError, UnknownModelError
 from context_assembler.values.draft import Parameters
 from context_assembler.values.limits import ModelLimits
-from context_assembler.values.options import AssembleOptions, Settled, UnknownModelPolicy
+from context_assembler.values.options import (
+    LAYERS,
+    AssembleOptions,
+    Settled,
+    UnknownModelPolicy,
+)
 
 SettledCall: TypeAlias = tuple[Settled, ModelLimits, Parameters]
 
@@ -62,7 +67,12 @@ class CallSettler:
         kept = self._kept.get(question)
         if kept is not None and self.still_knows(kept[0].options, kept[1]):
             return kept
-        settled = self._resolve(options, session, agent_id)
+        try:
+            settled = self._resolve(options, session, agent_id)
+        except MissingModelError:
+            if agent_id is None or not self._knows(agent_id):
+                raise
+            raise MissingModelError(layers=LAYERS, agent_id=agent_id) from None
         limits = self._limits_of(settled.options)
         parameters, settled = self._validate(settled, limits)
         answer = settled, limits, parameters
@@ -75,6 +85,13 @@ class CallSettler:
     def still_knows(self, options: AssembleOptions, limits: ModelLimits) -> bool:
         """Whether these are still the limits of the model that settled options name."""
         return limits is self._limits_of(options)
+
+    def _knows(self, model: str) -> bool:
+        try:
+            self._find_limits(model, unknown="error")
+        except UnknownModelError:
+            return False
+        return True
 
     def _limits_of(self, options: AssembleOptions) -> ModelLimits:
         assert options.model is not None, "the resolver insists on one"
