@@ -262,7 +262,13 @@ async def test_a_note_for_one_call_is_left_out_of_a_replay() -> None:
 
 
 @pytest.mark.parametrize(
-    "wrong", [{"strategy": "clever"}, {"budget_tokens": 0}, {"budget_share": 1.5}]
+    "wrong",
+    [
+        {"strategy": "clever"},
+        {"budget_tokens": 0},
+        {"budget_share": 1.5},
+        {"budget_tokens": 9, "budget_share": 0.5},
+    ],
 )
 def test_a_policy_that_cannot_be_is_refused(wrong: dict[str, Any]) -> None:
     with pytest.raises(InvalidParameterError):

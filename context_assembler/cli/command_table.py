@@ -14,6 +14,7 @@ from typer.core import TyperGroup
 from typer.main import get_command
 
 from context_assembler.cli import exit_codes
+from context_assembler.cli.remedies import remedy_for
 from context_assembler.cli.screen import print_error, write_utf8
 from context_assembler.errors import AssemblyError
 
@@ -63,7 +64,7 @@ class CommandTable(TyperGroup):
             )
             sys.stdout.flush()
         except AssemblyError as error:
-            code = _fail(error.problem, error.remedy, is_debugging=is_debugging)
+            code = _fail(error.problem, remedy_for(error), is_debugging=is_debugging)
         except typer.TyperException as error:
             problem = error.format_message()
             problem += "" if problem.endswith((".", "?", "!")) else "."

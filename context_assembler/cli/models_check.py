@@ -1,6 +1,8 @@
 """`models check`: whether the registry is sound, and the models in use are still there."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from typing import Annotated
 
@@ -9,10 +11,11 @@ from rich.text import Text
 
 from context_assembler.cli import exit_codes
 from context_assembler.cli.request_options import JsonFlag
-from context_assembler.cli.screen import people, print_json
+from context_assembler.cli.screen import people, print_error, print_json
 from context_assembler.errors import RegistryError, UnknownModelError
 from context_assembler.limits import ModelRegistry, default_registry, lifecycle_notes
 from context_assembler.values.limits import ModelLimits
+from context_assembler.values.parts import Json
 
 StaleDays = Annotated[
     int, typer.Option(min=1, metavar="N", help="Name rows that were last checked before that.")
@@ -29,40 +32,48 @@ def check(
 ) -> None:
     """Check the registry, your own files, and the models that you use.
 
-    Every row is read, for every host it names. In use are the models given here and those that the
-    configuration names; of the others it is only told which retire soon.
+    Every row is read, for every host it names. With ids, only they are told of; without, the models
+    that the configuration names, and those of the others that retire soon.
 
-    Exit code: 2 when a row breaks the schema, 13 when a model in use needs attention.
+    Exit code: 2 when a row breaks the schema or a model is unknown, 13 when a model in use needs
+    attention.
     """
     registry, today = default_registry(), datetime.now(tz=UTC).date()
     problems = registry.problems()
-    broken = {problem.row for problem in problems}
-    used = _attention(registry, model or (), today) | _attention(registry, _configured(), today)
-    current = [
-        row
-        for row in _readable(registry, broken)
-        if row.status != "retired" and (row.is_assumed or row.id not in used)
-    ]
-    others = {row.id: found for row in current if (found := lifecycle_notes(row, today))}
+    used = _attention(registry, model or _configured(), today)
+    current = _asked_rows(registry, model) if model else _other_rows(registry, problems, used)
+    others = {row.id: told for row in current if (told := lifecycle_notes(row, today))}
     oldest = today - timedelta(days=stale_days)
-    stale = [row.id for row in current if row.checked is not None and row.checked < oldest]
-    used = {name: sentences for name, sentences in used.items() if sentences}
+    found = Found(
+        rows=len(registry.ids()),
+        problems=[str(problem) for problem in problems],
+        unknown={name: note for name, note in used.items() if isinstance(note, UnknownModelError)},
+        warnings={name: note for name, note in used.items() if note and isinstance(note, list)},
+        other_warnings={} if model else others,
+        stale=[row.id for row in current if row.checked is not None and row.checked < oldest],
+    )
     if as_json:
-        print_json(
-            {
-                "rows": len(registry.ids()),
-                "problems": [str(problem) for problem in problems],
-                "warnings": used,
-                "other_warnings": others,
-                "stale": stale,
-            }
-        )
+        print_json(_as_json(found))
     else:
-        _print_check(registry, problems, used, others, stale, stale_days=stale_days)
+        _print_found(found, asked=len(model or ()), stale_days=stale_days)
     if problems:
         raise typer.Exit(exit_codes.ERROR)
-    if used:
+    if found.warnings:
         raise typer.Exit(exit_codes.MODEL_NEEDS_ATTENTION)
+    if found.unknown:
+        raise typer.Exit(exit_codes.ERROR)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Found:
+    """What a check found: `warnings` of models in use, by name, and of the others, by row."""
+
+    rows: int
+    problems: Sequence[str]
+    unknown: Mapping[str, UnknownModelError]
+    warnings: Mapping[str, list[str]]
+    other_warnings: Mapping[str, list[str]]
+    stale: Sequence[str]
 
 
 def _configured() -> list[str]:
@@ -74,44 +85,67 @@ def _configured() -> list[str]:
     return [options.model for options in layers if options.model]
 
 
-def _attention(registry: ModelRegistry, names: Iterable[str], today: date) -> dict[str, list[str]]:
-    found: dict[str, list[str]] = {}
+def _attention(
+    registry: ModelRegistry, names: Iterable[str], today: date
+) -> dict[str, list[str] | UnknownModelError]:
+    found: dict[str, list[str] | UnknownModelError] = {}
     for name in names:
         try:
             found[name] = lifecycle_notes(registry.get(name), today)
         except UnknownModelError as error:
-            found[name] = [str(error)]
+            found[name] = error
         except RegistryError:
             continue  # it is among the problems
     return found
 
 
-def _readable(registry: ModelRegistry, broken: set[str]) -> Iterator[ModelLimits]:
-    return (registry.get(row_id) for row_id in registry.ids() if row_id not in broken)
+def _asked_rows(registry: ModelRegistry, names: Iterable[str]) -> list[ModelLimits]:
+    rows: list[ModelLimits] = []
+    for name in names:
+        with suppress(UnknownModelError, RegistryError):
+            rows.append(registry.get(name))
+    return rows
 
 
-def _print_check(
-    registry: ModelRegistry,
-    problems: list[RegistryError],
-    used: Mapping[str, list[str]],
-    others: Mapping[str, list[str]],
-    stale: list[str],
-    *,
-    stale_days: int,
-) -> None:
+def _other_rows(
+    registry: ModelRegistry, problems: Iterable[RegistryError], used: Collection[str]
+) -> list[ModelLimits]:
+    broken = {problem.row for problem in problems}
+    rows = (registry.get(row_id) for row_id in registry.ids() if row_id not in broken)
+    return [r for r in rows if r.status != "retired" and (r.is_assumed or r.id not in used)]
+
+
+def _as_json(found: Found) -> dict[str, Json]:
+    unknown = {name: [str(error)] for name, error in found.unknown.items()}
+    return {
+        "rows": found.rows,
+        "problems": list(found.problems),
+        "warnings": {**found.warnings, **unknown},
+        "other_warnings": dict(found.other_warnings),
+        "stale": list(found.stale),
+    }
+
+
+def _print_found(found: Found, *, asked: int, stale_days: int) -> None:
     console = people()
-    for problem in problems:
-        console.print(Text(str(problem), style="red"), soft_wrap=True)
-    for sentences in (*used.values(), *others.values()):
+    for problem in found.problems:
+        console.print(Text(problem, style="red"), soft_wrap=True)
+    for sentences in (*found.warnings.values(), *found.other_warnings.values()):
         for sentence in sentences:
             console.print(Text(sentence, style="yellow"), soft_wrap=True)
-    if stale:
-        listed = ", ".join(stale)
+    for error in found.unknown.values():
+        print_error(error.problem, error.remedy)
+    if found.stale:
+        listed = ", ".join(found.stale)
         console.print(
-            f"{len(stale)} were last checked more than {stale_days} days ago: {listed}.",
+            f"{len(found.stale)} were last checked more than {stale_days} days ago: {listed}.",
             soft_wrap=True,
         )
-    console.print(
-        f"{len(registry.ids())} models read, {len(problems)} broken, "
-        f"{len(used)} in use and {len(others)} others need attention."
-    )
+    needy = len(found.warnings)
+    read = f"{found.rows} models read, {len(found.problems)} broken, "
+    unknown = f", {len(found.unknown)} unknown" if found.unknown else ""
+    if asked:
+        console.print(f"{read}{needy} of {asked} asked for need attention{unknown}.")
+    else:
+        others = len(found.other_warnings)
+        console.print(f"{read}{needy} in use and {others} others need attention{unknown}.")

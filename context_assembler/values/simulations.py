@@ -19,7 +19,7 @@ class CutPolicy:
         budget_share: The same as a share of the whole session, system prompt and tools included.
 
     Raises:
-        InvalidParameterError: A budget that cannot be.
+        InvalidParameterError: A budget that cannot be, or two of them.
     """
 
     strategy: TruncationStrategy | None = None
@@ -51,6 +51,13 @@ class CutPolicy:
                 self.budget_share,
                 rule="must be above 0 and at most 1",
                 remedy="Give a share of the session, such as 0.5.",
+            )
+        if self.budget_tokens is not None and self.budget_share is not None:
+            raise InvalidParameterError(
+                "budget_share",
+                self.budget_share,
+                rule="excludes budget_tokens",
+                remedy="Give one of the two.",
             )
 
 

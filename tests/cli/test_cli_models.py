@@ -160,6 +160,29 @@ def test_a_current_model_needs_none() -> None:
     assert run("models", "check", "claude-opus-5-5").exit_code == 0
 
 
+@pytest.mark.parametrize("words", [(), ("--stale-days", "1")])
+def test_only_the_models_that_were_asked_for_are_told_of(words: tuple[str, ...]) -> None:
+    Path("context-assembler.toml").write_text('[defaults]\nmodel = "gpt-4"\n')
+
+    ran = run("models", "check", "claude-opus-4-1", "gpt-5.5", *words, "--json").json
+    shown = run("models", "check", "claude-opus-4-1", "gpt-5.5", *words).stdout
+
+    assert list(ran["warnings"]) == ["claude-opus-4-1"]
+    assert ran["other_warnings"] == {}
+    assert set(ran["stale"]) <= {"claude-opus-4-1", "gpt-5.5"}
+    assert "1 of 2 asked for need attention" in shown
+    assert "gpt-4o" not in shown
+
+
+def test_an_unknown_model_is_wrong_input() -> None:
+    ran = run("models", "check", "gpt-55")
+
+    assert ran.exit_code == 2
+    assert "No limits are known for model 'gpt-55'" in ran.stderr
+    assert "1 unknown" in ran.stdout
+    assert list(run("models", "check", "gpt-55", "--json").json["warnings"]) == ["gpt-55"]
+
+
 @pytest.mark.parametrize(
     ("words", "same"),
     [

@@ -1,0 +1,22 @@
+"""What to do about an error, as somebody at a command line can do it."""
+
+from typing import Final
+
+from context_assembler.errors import AssemblyError, MissingModelError, UnknownSessionError
+
+_NAME_A_MODEL: Final = "Pass --model ID, or set a model under [defaults] in context-assembler.toml."
+_IMPORT_ONE: Final = (
+    "'context-assembler sessions' lists what the store has; 'context-assembler import FILE' reads a "
+    "transcript into it, or your program adds to the session first."
+)
+
+
+def remedy_for(error: AssemblyError) -> str:
+    """Return the error's remedy, in the command line's words where it speaks of Python's."""
+    match error:
+        case MissingModelError():
+            return _NAME_A_MODEL
+        case UnknownSessionError() if "add_user()" in error.remedy:
+            return _IMPORT_ONE
+        case _:
+            return error.remedy
