@@ -487,6 +487,35 @@ async def test_what_is_no_text_cannot_be_remembered(unknown: Any, told: str) -> 
     assert "MemoryRecord(text=…, kind=…)" in caught.value.remedy
 
 
+BLANK: dict[str, tuple[Any, str]] = {
+    "nothing": ("", "text must say something; got ''"),
+    "white space": (" \n\t", "text must say something"),
+    "what no reader sees": ("\x00\n", "text must say something"),
+    "among others": (["tea", " "], "the text of [1] must say something"),
+    "a record": (MemoryRecord(text=""), "text must say something"),
+    "a record whose metadata tells of it": (
+        MemoryRecord(text=" ", kind="experiences", metadata=ExperienceMetadata(lesson="wait")),
+        "text must say something",
+    ),
+}
+
+
+@pytest.mark.parametrize(("blank", "told"), BLANK.values(), ids=BLANK.keys())
+@pytest.mark.parametrize("namespaces", [[], ["ada"]])
+async def test_what_says_nothing_is_not_remembered(
+    blank: Any, told: str, namespaces: list[str]
+) -> None:
+    config = AssemblerConfig(memory={"namespaces": namespaces})
+    async with ContextAssembler(memory="memory:", config=config) as assembler:
+        for owner in (assembler, assembler.memory):
+            with pytest.raises(InvalidParameterError, match=re.escape(told)) as caught:
+                await owner.remember(blank)
+            assert caught.value.remedy == "Pass a word or more to remember."
+
+        assert await assembler.remember([]) == []
+        assert (await assembler.recall()).is_empty
+
+
 # ---- opening and closing ----
 
 

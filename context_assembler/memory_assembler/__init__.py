@@ -251,7 +251,8 @@ class MemoryAssembler:
         """Keep records, or texts, in the first source that keeps any; return what became of each.
 
         Raises:
-            ConfigurationError: No source keeps records, or something among them is neither.
+            ConfigurationError: No source keeps records, or something among them is neither, or says
+                nothing.
             EmbeddingError: The model that is to place them cannot be used.
             StoreError: The store cannot keep them.
         """

@@ -81,7 +81,7 @@ async def recall_premortem(
         )
     by_name = dict(zip(sources, groups, strict=True))
     records = [record for group in groups for record in group.records]
-    states = {name: group.state for name, group in by_name.items()}
+    states: dict[str, SourceState] = {name: group.state for name, group in by_name.items()}
     tell = partial(_tell, recall, records, states, domain, strategy)
     told = await think(tell, chars=chars_of(records))
     notes = {name: group.note for name, group in by_name.items() if group.note}

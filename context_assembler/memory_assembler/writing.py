@@ -4,13 +4,14 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Protocol, TypeAlias, TypeGuard, runtime_checkable
 
-from context_assembler.errors import ConfigurationError
+from context_assembler.errors import ConfigurationError, InvalidParameterError
 from context_assembler.memory.asked_ids import asked_ids
 from context_assembler.memory.preparing import may_hold_secret
 from context_assembler.memory_assembler.arguments import check_likeness
 from context_assembler.memory_assembler.merging import Alike, find_alike, tell_all
 from context_assembler.ports import Embed, MemorySource
 from context_assembler.values.json_bounds import shown
+from context_assembler.values.memories.codec import says_something
 from context_assembler.values.memories.records import MemoryRecord, Remembered
 from context_assembler.values.texts.secret_masking import mask_secrets
 
@@ -42,7 +43,8 @@ async def remember_records(
 
     Raises:
         ConfigurationError: No source keeps records, or something among them is neither.
-        InvalidParameterError: `merges_alike` is no likeness.
+        EmbeddingError: The embedding model failed, or answered something else; nothing is kept.
+        InvalidParameterError: `merges_alike` is no likeness, or the text of a record says nothing.
     """
     if merges_alike is not None:
         check_likeness("merges_alike", merges_alike)
@@ -64,8 +66,11 @@ def listed_records(given: object) -> list[MemoryRecord]:
 
     Raises:
         ConfigurationError: Something among it is neither a record nor a text.
+        InvalidParameterError: The text of one says nothing.
     """
-    return [_record(one) for one in (given if _is_several(given) else [given])]
+    if not _is_several(given):
+        return [_record(given, "text")]
+    return [_record(one, f"the text of [{at}]") for at, one in enumerate(given)]
 
 
 async def forget_memories(
@@ -96,15 +101,23 @@ def _is_several(given: object) -> TypeGuard[Iterable[object]]:
     return isinstance(given, Iterable) and not isinstance(given, str | bytes | Mapping)
 
 
-def _record(given: object) -> MemoryRecord:
-    if isinstance(given, str):
-        return MemoryRecord(text=given)
-    if isinstance(given, MemoryRecord):
-        return given
-    raise ConfigurationError(
-        f"{shown(given)} cannot be remembered.",
-        remedy="Pass a text, or MemoryRecord(text=…, kind=…), or several of these.",
-    )
+def _record(given: object, name: str) -> MemoryRecord:
+    """Return what is given as a record.
+
+    Args:
+        name: What to call its text in errors.
+    """
+    record = MemoryRecord(text=given) if isinstance(given, str) else given
+    if not isinstance(record, MemoryRecord):
+        raise ConfigurationError(
+            f"{shown(given)} cannot be remembered.",
+            remedy="Pass a text, or MemoryRecord(text=…, kind=…), or several of these.",
+        )
+    if not says_something(record):
+        raise InvalidParameterError(
+            name, record.text, rule="must say something", remedy="Pass a word or more to remember."
+        )
+    return record
 
 
 async def _placed(
@@ -113,7 +126,7 @@ async def _placed(
     """Return the records, those without a vector with the model's."""
     bare = [record for record in records if record.vector is None]
     texts = [_unsecret(record.text, masks_secrets=masks_secrets) for record in bare]
-    vectors = await embed.embed(texts)
+    vectors = await ask_embedder(embed, texts) if texts else []
     placed = iter(
         [replace(record, vector=vector) for record, vector in zip(bare, vectors, strict=True)]
     )
