@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from context_assembler.errors import ConfigurationError, UnknownStoreSchemeError
+from context_assembler.errors.base import with_article
 from context_assembler.on_demand import names_on_demand
 from context_assembler.ports import SessionStore
 
@@ -146,7 +147,9 @@ def _check_store(given: object) -> None:
     lacks = (
         "" if len(missing) == len(_METHODS) else f": it has no {missing[0]}()" if missing else ""
     )
-    what = f"The class {given.__name__}" if isinstance(given, type) else f"A {type(given).__name__}"
+    what = with_article(type(given).__name__, begins_sentence=True)
+    if isinstance(given, type):
+        what = f"The class {given.__name__}"
     raise ConfigurationError(
         f"{what} is no session store{lacks}.",
         remedy="Pass a URL such as 'memory:' or 'sqlite:agent.db', a Path, or an opened store.",

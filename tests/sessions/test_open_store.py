@@ -92,7 +92,7 @@ NO_STORES: dict[str, tuple[object, str]] = {
     "nothing": (None, "A NoneType is no session store"),
     "a dict": ({}, "A dict is no session store"),
     "a class": (InMemoryStore, "The class InMemoryStore is no session store"),
-    "an object that lacks a method": (Almost(), r"A Almost is no session store: it has no append"),
+    "an object that lacks a method": (Almost(), r"An Almost is no session store: it has no append"),
 }
 
 
