@@ -43,7 +43,6 @@ async def remember_records(
 
     Raises:
         ConfigurationError: No source keeps records, or something among them is neither.
-        EmbeddingError: The embedding model failed, or answered something else; nothing is kept.
         InvalidParameterError: `merges_alike` is no likeness, or the text of a record says nothing.
     """
     if merges_alike is not None:
@@ -126,7 +125,7 @@ async def _placed(
     """Return the records, those without a vector with the model's."""
     bare = [record for record in records if record.vector is None]
     texts = [_unsecret(record.text, masks_secrets=masks_secrets) for record in bare]
-    vectors = await ask_embedder(embed, texts) if texts else []
+    vectors = await embed.embed(texts)
     placed = iter(
         [replace(record, vector=vector) for record, vector in zip(bare, vectors, strict=True)]
     )
