@@ -123,11 +123,10 @@ _HOMES: Final = {
     "errors": (
         "AssemblyError ConcurrentAppendError ConfigurationError ContentError ContextOverflowError "
         "DuplicateEventError EmptySessionError EventFormatError InvalidContextTypeError "
-        "InvalidParameterError InvalidToolError McpServerError MissingExtraError "
-        "MissingModelError NotJsonError PayloadWarning RegistryError ReplyError StoreError "
-        "StoreUnavailableError TemplateError ToolConflictError TranscriptError UnknownModelError "
-        "UnknownOptionError UnknownSessionError UnknownStoreSchemeError UnsafePathError "
-        "UnsupportedRequestError"
+        "InvalidParameterError InvalidToolError McpServerError MissingExtraError MissingModelError "
+        "NotJsonError PayloadWarning RegistryError ReplyError StoreError StoreUnavailableError "
+        "TemplateError ToolConflictError TranscriptError UnknownModelError UnknownOptionError "
+        "UnknownSessionError UnknownStoreSchemeError UnsafePathError UnsupportedRequestError"
     ),
     "limits": "ModelRegistry get_model_limits register_model supports_feature",
     "memory": "SqliteMemoryStore open_memory",
@@ -162,11 +161,11 @@ _HOMES: Final = {
     "values.memories.records": "MemoryFilters MemoryRecord",
     "values.messages": "Message",
     "values.options": "AssembleOptions",
+    "values.own_summaries": "compaction_event",
     "values.parts": (
         "Base64Source Document FileIdSource Image Opaque Text Thinking ToolCall ToolResult "
         "UrlSource"
     ),
-    "values.own_summaries": "compaction_event",
     "values.prompt": "PromptSection",
     "values.recall": "FormattedContext",
     "values.recall_settings": "RecallSettings",
