@@ -39,12 +39,18 @@ class Message(Countable):
     @property
     def tool_calls(self) -> tuple[ToolCall, ...]:
         """The calls asked for, in order."""
-        return tuple([part for part in self.parts if isinstance(part, ToolCall)])
+        parts = self.parts
+        if len(parts) == 1 and isinstance(parts[0], Text):  # as most messages are, and often asked
+            return ()
+        return tuple([part for part in parts if isinstance(part, ToolCall)])
 
     @property
     def tool_results(self) -> tuple[ToolResult, ...]:
         """The results held, in order."""
-        return tuple([part for part in self.parts if isinstance(part, ToolResult)])
+        parts = self.parts
+        if len(parts) == 1 and isinstance(parts[0], Text):
+            return ()
+        return tuple([part for part in parts if isinstance(part, ToolResult)])
 
     @property
     def text(self) -> str:
