@@ -120,3 +120,22 @@ async def test_a_warm_step_warns_as_a_fresh_assembler_does(folder: Path, tmp_pat
 
     assert len(fresh.report.warnings) == 2
     assert {step.report.warnings for step in steps} == {fresh.report.warnings}
+
+
+async def test_each_step_behind_a_shortened_task_warns_as_a_fresh_assembler_does(
+    tmp_path: Path,
+) -> None:
+    url = f"sqlite:{tmp_path / 's.db'}"
+    assembler = ContextAssembler(url)
+    asked: dict[str, Any] = {"model": "gpt-5.5", "max_context_tokens": 900, "max_tokens": 200}
+    await assembler.add_user("s", _TASK)
+    for number in range(12):
+        said = assistant_event(f"I looked at {number}. " * 9)
+        await assembler.sessions.append("s", [said, user_event("Go on.")])
+
+        warm = await assembler.assemble("s", **asked)
+        fresh = await ContextAssembler(url).assemble("s", **asked)
+
+        assert "the user's task" in warm.report.warnings[0]
+        assert warm.report.warnings == fresh.report.warnings
+        assert list(warm.report.entries) == list(fresh.report.entries)
