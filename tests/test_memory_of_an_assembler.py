@@ -102,6 +102,22 @@ def test_what_cannot_be_searched_is_refused_with_a_remedy(given: Any, says: str)
     assert "sqlite:" in caught.value.remedy
 
 
+FILES = {
+    "mem.db": "Did you mean 'sqlite:mem.db'?",
+    "./data/mem": "Did you mean 'sqlite:./data/mem'?",
+    "sqlit:mem.db": "Write 'memory:…'",
+    "redis:x": "Write 'memory:…'",
+}
+
+
+@pytest.mark.parametrize(("given", "told"), FILES.items(), ids=FILES.keys())
+def test_a_file_without_a_scheme_is_offered_with_one(given: str, told: str) -> None:
+    with pytest.raises(ConfigurationError) as caught:
+        ContextAssembler(memory=given)
+
+    assert caught.value.remedy.startswith(told)
+
+
 def test_the_name_of_the_note_is_taken() -> None:
     section = PromptSection(name="memory", content="Ada sits.", placement="note", origin="memory")
 

@@ -23,7 +23,7 @@ from context_assembler.cli.memory_view import (
     context_as_json,
     explanations_text,
     record_table,
-    source_notes,
+    search_notes,
     stats_as_json,
     stats_table,
 )
@@ -115,8 +115,9 @@ def search(
     if as_json:
         print_json(context_as_json(context, with_explanations=explain))
         return
-    people().print(printable(context.markdown), soft_wrap=True)
-    for note in source_notes(context):
+    if context.markdown:
+        people().print(printable(context.markdown), soft_wrap=True)
+    for note in search_notes(context, max_tokens=options["max_tokens"]):
         print_note(note)
     if explain:
         people().print()

@@ -5,8 +5,9 @@ from typing import Final
 
 from rich.table import Table
 
-from context_assembler.cli.screen import one_line, spelling
+from context_assembler.cli.screen import counted, one_line, spelling
 from context_assembler.errors import AssemblyError
+from context_assembler.recall.tell_sources import tell_nothing
 from context_assembler.values.memories.codec import encode_memory
 from context_assembler.values.memories.records import MemoryStats
 from context_assembler.values.parts import Json
@@ -63,6 +64,17 @@ def source_notes(context: FormattedContext) -> list[str]:
         f"{_listed(names)}: {reason}{'' if reason.endswith('…') else '.'}"
         for reason, names in names_by_reason.items()
     ]
+
+
+def search_notes(context: FormattedContext, *, max_tokens: int) -> list[str]:
+    """Return what to know beside the Markdown: where there is none, why."""
+    if context.markdown:
+        return source_notes(context)
+    told = tell_nothing(context.source_status)
+    if context.budget_exceeded:
+        room = counted(max_tokens, "token")
+        told = f"What was found has no room in {room}: give more with --max-tokens."
+    return [told, *source_notes(context)]
 
 
 def check_answered(context: FormattedContext) -> None:

@@ -1,9 +1,10 @@
 """Opening the stores and files that a command line names."""
 
 import json
+import sqlite3
 import sys
 from collections.abc import AsyncGenerator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, closing
 from pathlib import Path
 
 from context_assembler.cli.screen import print_note
@@ -38,7 +39,11 @@ async def opened_store(
     if not creates and isinstance(store, SqliteStore):
         place = _required(url).partition(":")[2]
         _check_exists(
-            store.path, url=_required(url), place=place, filled_by="import FILE --sessions"
+            store.path,
+            url=_required(url),
+            place=place,
+            filled_by="import FILE --sessions",
+            table="sessions",
         )
     try:
         yield store
@@ -85,22 +90,30 @@ def check_memory_exists(url: str) -> None:
     if place not in {"", _IN_MEMORY} and (is_folder or scheme.lower() == "sqlite"):
         path = Path(place.removeprefix("//")).expanduser()
         filled_by = "memory import FILE --memory"
-        _check_exists(path, url=url, place=place, filled_by=filled_by, is_folder=is_folder)
+        _check_exists(
+            path,
+            url=url,
+            place=place,
+            filled_by=filled_by,
+            table="memory_records",
+            is_folder=is_folder,
+        )
 
 
 def _check_exists(
-    path: Path, *, url: str, place: str, filled_by: str, is_folder: bool = False
+    path: Path, *, url: str, place: str, filled_by: str, table: str, is_folder: bool = False
 ) -> None:
     """Refuse a path that is not there.
 
     Args:
         place: What names it in the URL.
         filled_by: The command that would make it.
+        table: What every file of such a store has.
     """
     if path.exists() or not path.parent.is_dir():  # the store itself tells of a missing folder
         return
     beside = [other.name for other in path.parent.iterdir() if other.is_dir() == is_folder]
-    near = nearest(path.name, beside, count=1)
+    near = [n for n in nearest(path.name, beside) if _may_have(path.with_name(n), table)]
     meant = [url.replace(place, str(Path(place).with_name(name))) for name in near]
     raise ConfigurationError(
         f"There is no {'folder' if is_folder else 'file'} {place}.",
@@ -108,6 +121,16 @@ def _check_exists(
         if meant
         else f"Correct its name, or fill it first: context-assembler {filled_by} {url}",
     )
+
+
+def _may_have(path: Path, table: str) -> bool:
+    """Whether nothing shows that the file is that of another kind of store."""
+    try:
+        with closing(sqlite3.connect(f"{path.absolute().as_uri()}?immutable=1", uri=True)) as file:
+            names = {name for (name,) in file.execute("SELECT name FROM sqlite_master")}
+    except sqlite3.Error:  # a folder, or no database
+        return True
+    return not names or table in names
 
 
 def read_json(path: Path) -> Json:

@@ -60,13 +60,23 @@ class UnknownStoreSchemeError(ConfigurationError):
         url = without_credentials(url)
         scheme = url.partition(":")[0]
         listed = ", ".join(f"{name}:" for name in sorted(known))
-        is_misspelt = ":" in url and bool(nearest(scheme, known))
-        if _looks_like_a_file(url) and not is_misspelt:
-            remedy = f"Did you mean {f'sqlite:{url}'!r}?"
-        else:
-            remedy = did_you_mean(scheme, known, otherwise=f"Start the URL with one of {listed}")
+        remedy = mean_file(url, known=known) or did_you_mean(
+            scheme, known, otherwise=f"Start the URL with one of {listed}"
+        )
         super().__init__(f"No session store opens {url!r}.", remedy=remedy)
         self.url = url
+
+
+def mean_file(url: str, *, known: Collection[str]) -> str:
+    """Return a question that names the SQLite file that is meant; empty where it looks like none.
+
+    Args:
+        known: The schemes of stores, of which one may be misspelt.
+    """
+    is_misspelt = ":" in url and bool(nearest(url.partition(":")[0], known))
+    return (
+        f"Did you mean {f'sqlite:{url}'!r}?" if _looks_like_a_file(url) and not is_misspelt else ""
+    )
 
 
 def _looks_like_a_file(url: str) -> bool:

@@ -9,6 +9,7 @@ from typing import Final
 
 from context_assembler.errors import ConfigurationError
 from context_assembler.errors.credentials import without_credentials
+from context_assembler.errors.settings import mean_file
 from context_assembler.memory.fading import find_faded, forget_faded
 from context_assembler.memory.field_names import FieldNames
 from context_assembler.memory.files import export_memories, import_memories
@@ -152,8 +153,9 @@ def open_memory(store: str | Path) -> OpenedMemoryStore:
     opener = MEMORY_STORES.get(scheme.lower()) if colon else None
     if opener is None:
         listed = " or ".join(f"'{name}:…'" for name in MEMORY_STORES)
+        told = without_credentials(store)
         raise ConfigurationError(
-            f"No memory store opens {without_credentials(store)!r}.",
-            remedy=f"Write {listed}, or pass a Path.",
+            f"No memory store opens {told!r}.",
+            remedy=mean_file(told, known=MEMORY_STORES) or f"Write {listed}, or pass a Path.",
         )
     return opener(location)

@@ -323,3 +323,35 @@ def test_a_search_keeps_to_the_settings_where_it_is_not_told(
 
     assert [item["record"]["id"] for item in found["items"]] == expected
     assert found["token_count"] <= 80
+
+
+@pytest.mark.parametrize(
+    ("query", "tokens", "told"),
+    [
+        ("tea", "1", "What was found has no room in 1 token: give more with --max-tokens."),
+        ("tea", "5", "What was found has no room in 5 tokens: give more with --max-tokens."),
+        ("boats", "2", "Nothing relevant was found in memory."),
+    ],
+)
+def test_where_nothing_has_room_that_is_said(query: str, tokens: str, told: str) -> None:
+    add("Tea is served at noon, in the garden behind the house.")
+
+    ran = memory("search", query, "--max-tokens", tokens)
+
+    assert ran.exit_code == 0
+    assert ran.stdout == ""
+    assert told in " ".join(ran.stderr.split())
+
+
+def test_a_store_of_sessions_is_not_offered_for_one_of_memories() -> None:
+    Path("said.json").write_text(json.dumps([{"role": "user", "content": "tea"}]))
+    assert run("import", "said.json", "--sessions", "sqlite:agent.db").exit_code == 0
+
+    alone = run("memory", "search", "tea", "--memory", "sqlite:agnt.db")
+    run("memory", "add", "tea at noon", "--memory", "sqlite:agents.db")
+    beside = run("memory", "search", "tea", "--memory", "sqlite:agnt.db")
+    sessions = run("sessions", "--sessions", "sqlite:agnts.db")
+
+    assert "agent.db" not in alone.stderr
+    assert "Did you mean 'sqlite:agents.db'?" in beside.stderr
+    assert "Did you mean 'sqlite:agent.db'?" in sessions.stderr
