@@ -145,7 +145,7 @@ class ContextPipeline:
         ledger = gathered.anchored(ledger, shaped.system, draft.messages)
         pieces = overlay_rows((*shaped.prompt.rows, *gathered.entries), others)
         files = gathered.last_call.shown_files(shaped.files, now=shaped.prompt.pieces)
-        missed = self.prompt_builder.find_missed(files, shaped.system, gathered.agent_id)
+        missed = self.prompt_builder.find_missed(files, shaped.system, agent_id=gathered.agent_id)
         losses = warn_of_losses((*shaped.repairs, *late_entries))
         sent = shaped.prompt.epoch
         announced = gathered.announce(draft, sent, kept=cut.messages, ledger=ledger)

@@ -611,6 +611,21 @@ async def test_a_template_that_does_not_render_leaves_the_prompt_as_it_was_at_a_
     assert context.system_prompt == first.system_prompt
 
 
+async def test_instructions_that_are_gone_are_missed_when_they_are_no_longer_sent(
+    desk: Desk,
+) -> None:
+    soul = desk.write("SOUL.md", "Kind.")
+    desk.bootstrap["required"] = ["soul"]
+    first = await desk.step()
+    soul.unlink()
+
+    held, later = await desk.step(), await desk.step(refresh=True)
+
+    assert held.system_prompt == first.system_prompt
+    assert not any("lacks 'soul'" in one for one in held.report.warnings)
+    assert any("lacks 'soul'" in one for one in later.report.warnings)
+
+
 REBUILDING: dict[str, dict[str, Any]] = {
     "a refresh": {"refresh": True},
     "another model": {"model": HAIKU},

@@ -49,6 +49,7 @@ from context_assembler import (
 )
 from context_assembler.errors import InvalidParameterError, InvalidToolError, TranscriptError
 from context_assembler.values.calibration import UsageObservation
+from context_assembler.values.prompt import SystemPrompt
 from tests.wrong_types import Call, call_of, find_bare_errors
 
 MODEL = "claude-opus-5-5"
@@ -152,6 +153,7 @@ PARTS: Mapping[str, Callable[[], Call]] = {
     "prompt builder": lambda: call_of(SystemPromptBuilder),
     "build": lambda: call_of(SystemPromptBuilder().build),
     "sections_of": lambda: call_of(SystemPromptBuilder().sections_of, "writer"),
+    "find_missed": lambda: call_of(SystemPromptBuilder().find_missed, (), SystemPrompt()),
     "transform": lambda: call_of(MessageTransformer().transform, [user_event("hi")]),
     "registry": lambda: call_of(ModelRegistry),
     "registry get": lambda: call_of(ModelRegistry().get, MODEL),

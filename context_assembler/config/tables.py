@@ -23,7 +23,8 @@ class BootstrapSettings(Table):
         folder: Where they lie; relative to the configuration's folder.
         agent_names: Names that are accepted for AGENT.md, first match wins (`AGENTS.md` …).
         searches_upward: Whether the parent folders up to the repository's root are read as well.
-        required: Sections that are never shortened or dropped.
+        required: Sections that are never shortened or dropped; where one of a folder that was named
+            has no text, every report warns of it.
         max_file_tokens: Longest text of one file.
         max_total_tokens: Longest text of all files together; the nearest file is cut last.
         ttl_seconds: How long the folder's listing is trusted; the files' own state never is.

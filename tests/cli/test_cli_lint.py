@@ -82,6 +82,17 @@ def test_a_folder_without_instructions_fails_when_strict(
     assert word in ran.stdout
 
 
+def test_a_folder_without_any_instructions_fails_strict_whatever_is_required(
+    folder: Path, tmp_path: Path
+) -> None:
+    (tmp_path / "context-assembler.toml").write_text("[bootstrap]\nrequired = []\n")
+    without = run("lint", str(folder), "--strict")
+    (folder / "SOUL.md").write_text("Be kind.", "utf-8")
+
+    assert without.exit_code == 14
+    assert run("lint", str(folder), "--strict").exit_code == 0
+
+
 def test_a_folder_without_a_section_that_nobody_requires_passes_strict(folder: Path) -> None:
     (folder / "AGENT.md").write_text("Use tabs.", "utf-8")
 

@@ -151,13 +151,17 @@ class SystemPromptBuilder:
         return _built(inherited, rows)
 
     def find_missed(
-        self, files: Sequence[BootstrapFile], prompt: SystemPrompt, agent_id: str | None
+        self, files: Iterable[BootstrapFile], prompt: SystemPrompt, *, agent_id: str | None = None
     ) -> Iterator[str]:
         """Return a warning for each reason that the prompt lacks a required section of the files.
 
         Args:
             files: All that were looked for; none where nobody named a folder.
+            prompt: What is sent.
+            agent_id: Whose prompt it is.
         """
+        files = listed("files", files, BootstrapFile, such_as="what a loader loaded")
+        check_type("prompt", prompt, SystemPrompt, such_as="SystemPrompt(…)")
         allowed = self.sections_of(agent_id)
         return tell_missed(files, prompt, required=self._required, allowed=allowed)
 

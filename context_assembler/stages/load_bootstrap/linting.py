@@ -114,6 +114,8 @@ def lint_files(
         variables: What templates may name.
         required: Sections of which it is a warning that there is no file.
     """
+    if not any(file.text for file in files):
+        required = {*required, "agent"}
     linted = tuple(
         LintedFile(
             file=file,
