@@ -9,6 +9,7 @@ from context_assembler.embeddings.minilm import MiniLmEmbedder
 from context_assembler.embeddings.openai_compatible import OpenAICompatibleEmbedder
 from context_assembler.errors import ConfigurationError, UnknownOptionError
 from context_assembler.ports import Embed
+from context_assembler.values.given import check_type
 
 __all__ = [
     "EMBEDDERS",
@@ -66,8 +67,9 @@ def open_embedder(name: str) -> Embed:
 
     Raises:
         UnknownOptionError: There is no such embedder.
-        ConfigurationError: What stands behind the colon cannot be.
+        ConfigurationError: What stands behind the colon cannot be, or the name is no text.
     """
+    check_type("name", name, str, such_as="'bundled', 'minilm', or 'openai:MODEL'")
     family, _, rest = name.partition(":")
     make = EMBEDDERS.get(family)
     if make is None:

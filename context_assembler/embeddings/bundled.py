@@ -5,13 +5,15 @@ from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any, Final
 
+from context_assembler.embeddings.asked_texts import check_size, checked_texts
 from context_assembler.embeddings.extras import load_numpy
 from context_assembler.embeddings.latin_texts import is_mostly_latin
 from context_assembler.embeddings.passages import split_passages
 from context_assembler.embeddings.static_model import DIMENSION, MODEL_NAME, load_static_model
 from context_assembler.embeddings.vectors import pack_rows
-from context_assembler.errors import InvalidParameterError
+from context_assembler.errors import VectorModelError
 from context_assembler.ports import EmbedPurpose
+from context_assembler.values.given import check_type
 from context_assembler.values.memories.vectors import Vector
 
 MAX_TEXT_CHARS: Final = 20_000
@@ -30,10 +32,7 @@ class BundledEmbedder:
     """
 
     def __init__(self, *, max_chars: int = MAX_TEXT_CHARS) -> None:
-        if max_chars < 1:
-            raise InvalidParameterError(
-                "max_chars", max_chars, rule="must be positive", remedy="Leave it out, or raise it."
-            )
+        check_size("max_chars", max_chars)
         self.model = MODEL_NAME
         self.dimension = DIMENSION
         self.max_chars = max_chars
@@ -57,7 +56,7 @@ class BundledEmbedder:
         self, texts: Sequence[str], *, purpose: EmbedPurpose = "record"
     ) -> list[Vector | None]:
         """Return what `embed` does, for callers without an event loop."""
-        del purpose
+        texts = checked_texts(texts, purpose=purpose)
         vectors: list[Vector | None] = []
         for start in range(0, len(texts), _TEXTS_PER_BLOCK):
             model = load_static_model()
@@ -74,8 +73,16 @@ class BundledEmbedder:
         very long text the beginning is read.
 
         Raises:
+            VectorModelError: The vector is of another model.
             MissingExtraError: numpy is not installed.
         """
+        check_type("vector", vector, Vector, such_as="what embed() returned for a query")
+        if (vector.model, vector.dimension) != (MODEL_NAME, DIMENSION):
+            raise VectorModelError(
+                f"{vector.model!r} with {vector.dimension} dimensions",
+                kept=f"{MODEL_NAME!r} with {DIMENSION}",
+            )
+        texts = checked_texts(texts, purpose="record")
         return await asyncio.to_thread(_most_alike, vector, texts)
 
     async def close(self) -> None:

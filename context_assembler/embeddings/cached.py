@@ -9,10 +9,13 @@ from typing import Final, Self
 
 from cachetools import LRUCache
 
+from context_assembler.embeddings.asked_texts import check_size, checked_texts
 from context_assembler.embeddings.cache_file import CacheFile
-from context_assembler.embeddings.vectors import check_vectors
-from context_assembler.errors import InvalidParameterError, MemoryUnavailableError
+from context_assembler.errors import MemoryUnavailableError
 from context_assembler.ports import Embed, EmbedPurpose
+from context_assembler.ports.asking import ask_embedder
+from context_assembler.values.given import check_method, check_path
+from context_assembler.values.memories.answered_vectors import check_vectors
 from context_assembler.values.memories.vectors import Vector
 
 _MAX_VECTORS: Final = 10_000
@@ -61,11 +64,11 @@ class CachedEmbedder:
         max_vectors: int = _MAX_VECTORS,
         max_file_vectors: int = _MAX_FILE_VECTORS,
     ) -> None:
+        check_method("embedder", embedder, "embed", such_as="an embedder, as BundledEmbedder() is")
         for name, bound in (("max_vectors", max_vectors), ("max_file_vectors", max_file_vectors)):
-            if bound < 1:
-                raise InvalidParameterError(
-                    name, bound, rule="must be positive", remedy="Leave it out, or raise it."
-                )
+            check_size(name, bound)
+        if path is not None:
+            check_path("path", path, such_as="a path such as 'cache.db', or None to keep no file")
         self._embedder = embedder
         self._file = None if path is None else CacheFile(path, max_vectors=max_file_vectors)
         self._kept: LRUCache[bytes, bytes] = LRUCache(max_vectors)
@@ -94,6 +97,7 @@ class CachedEmbedder:
                 that are kept.
             MissingExtraError: A package that it needs is not installed.
         """
+        texts = checked_texts(texts, purpose=purpose)
         text_by_key = {self._key_of(text, purpose): text for text in texts}
         found = self._from_memory(text_by_key)
         found |= await self._from_file([key for key in text_by_key if key not in found])
@@ -143,15 +147,38 @@ class CachedEmbedder:
         except MemoryUnavailableError as error:
             self._problem = str(error)
             return {}
+        whole = self._whole_of(found)
+        if len(whole) < len(found):
+            told = f"{len(found) - len(whole)} of {len(found)}"
+            self._problem = f"the file holds damaged vectors: {told} that were looked up"
         with self._lock:
-            self._file_hits += len(found)
-            self._kept.update(found)
-        return found
+            self._file_hits += len(whole)
+            self._kept.update(whole)
+        return whole
+
+    def _whole_of(self, found: Mapping[bytes, object]) -> dict[bytes, bytes]:
+        """Return what may be vectors of the model, none where it cannot be told which are."""
+        whole = {
+            key: codes
+            for key, codes in found.items()
+            if isinstance(codes, bytes) and (codes == _NOTHING or any(codes))
+        }
+        sizes = {len(codes) for codes in whole.values() if codes}
+        told = self._seen_dimension
+        if told is None and len(sizes) > 1:
+            return {key: codes for key, codes in whole.items() if not codes}
+        return {
+            key: codes
+            for key, codes in whole.items()
+            if not codes or len(codes) == (told or len(codes))
+        }
 
     async def _ask(
         self, texts: Sequence[str], keys: Sequence[bytes], purpose: EmbedPurpose
     ) -> dict[bytes, bytes]:
-        vectors = await self._embedder.embed(texts, purpose=purpose)
+        vectors = await ask_embedder(
+            self._embedder, texts, purpose=purpose, dimension=self._seen_dimension
+        )
         self._seen_dimension = check_vectors(
             vectors, model=self.model, dimension=self._seen_dimension, texts=len(texts)
         )

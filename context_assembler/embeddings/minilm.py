@@ -8,12 +8,14 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Final
 
+from context_assembler.embeddings.asked_texts import check_size, checked_texts
 from context_assembler.embeddings.extras import load_extra, load_numpy
 from context_assembler.embeddings.latin_texts import is_mostly_latin
 from context_assembler.embeddings.static_model import load_wordpiece
 from context_assembler.embeddings.vectors import pack_rows
-from context_assembler.errors import EmbeddingError, InvalidParameterError, MissingExtraError
+from context_assembler.errors import EmbeddingError, MissingExtraError
 from context_assembler.ports import EmbedPurpose
+from context_assembler.values.given import check_path
 from context_assembler.values.memories.vectors import Vector
 
 MODEL_NAME: Final = "all-MiniLM-L6-v2-int8"
@@ -42,10 +44,9 @@ class MiniLmEmbedder:
     """
 
     def __init__(self, *, threads: int = 1, path: str | Path | None = None) -> None:
-        if threads < 1:
-            raise InvalidParameterError(
-                "threads", threads, rule="must be positive", remedy="Leave it out, or raise it."
-            )
+        check_size("threads", threads)
+        if path is not None:
+            check_path("path", path, such_as="the path of the model's ONNX file, or None")
         self.model = MODEL_NAME
         self.dimension = DIMENSION
         self._threads = threads
@@ -73,7 +74,7 @@ class MiniLmEmbedder:
         self, texts: Sequence[str], *, purpose: EmbedPurpose = "record"
     ) -> list[Vector | None]:
         """Return what `embed` does, for callers without an event loop."""
-        del purpose
+        texts = checked_texts(texts, purpose=purpose)
         if not texts:
             return []
         session = self._open()

@@ -6,10 +6,12 @@ from collections.abc import Iterator, Sequence
 from itertools import chain
 from typing import Any, Final, Self
 
+from context_assembler.embeddings.asked_texts import checked_texts
 from context_assembler.embeddings.extras import load_extra
-from context_assembler.embeddings.vectors import check_vectors
 from context_assembler.errors import EmbeddingError, InvalidParameterError
 from context_assembler.ports import EmbedPurpose
+from context_assembler.values.given import check_type
+from context_assembler.values.memories.answered_vectors import check_vectors
 from context_assembler.values.memories.vectors import Vector
 
 # A text has no more tokens than bytes, so that a batch of so many bytes is never refused for its
@@ -56,9 +58,19 @@ class OpenAICompatibleEmbedder:
         timeout_seconds: float = 60.0,
         client: Any = None,
     ) -> None:
+        check_type(
+            "model", model, str, such_as="the model's name, such as 'text-embedding-3-small'"
+        )
+        check_type("base_url", base_url, str, type(None), such_as="'https://host/v1', or None")
+        check_type("api_key", api_key, str, type(None), such_as="the key, or None")
+        for name, prefix in (("record_prefix", record_prefix), ("query_prefix", query_prefix)):
+            check_type(name, prefix, str, such_as="a string such as 'query: '")
         _check_range("batch_texts", batch_texts, most=MAX_TEXTS)
-        _check_range("dimensions", dimensions)
-        _check_range("max_chars", max_chars)
+        if dimensions is not None:
+            _check_range("dimensions", dimensions)
+        if max_chars is not None:
+            _check_range("max_chars", max_chars)
+        check_type("timeout_seconds", timeout_seconds, int, float, such_as="a number of seconds")
         self.model = model
         self.dimension = dimensions
         self._seen_dimension = dimensions
@@ -81,6 +93,7 @@ class OpenAICompatibleEmbedder:
             EmbeddingError: The endpoint is not reached, refuses, or says something else.
             MissingExtraError: The `openai` extra is not installed.
         """
+        texts = checked_texts(texts, purpose=purpose)
         prefix = self._prefixes[purpose]
         spoken = [i for i, text in enumerate(texts) if text.strip()]
         asked = [f"{prefix}{_sendable(texts[i][: self._max_chars])}" for i in spoken]
@@ -182,7 +195,8 @@ def _sendable(text: str) -> str:
     return text.encode("utf-8", "replace").decode()
 
 
-def _check_range(name: str, given: int | None, *, most: int | None = None) -> None:
-    if given is not None and not (given >= 1 and (most is None or given <= most)):
+def _check_range(name: str, given: int, *, most: int | None = None) -> None:
+    check_type(name, given, int, such_as="a whole number, or leave it out")
+    if not (given >= 1 and (most is None or given <= most)):
         rule = "must be positive" if most is None else f"must be from 1 to {most}"
         raise InvalidParameterError(name, given, rule=rule, remedy="Leave it out, or correct it.")

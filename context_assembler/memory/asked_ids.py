@@ -4,7 +4,7 @@ from collections.abc import Iterable
 
 from context_assembler.errors import InvalidParameterError
 from context_assembler.values.given import check_type
-from context_assembler.values.memories.records import can_be_kept
+from context_assembler.values.memories.kept_names import can_be_kept
 
 
 def asked_ids(given: Iterable[str]) -> list[str]:

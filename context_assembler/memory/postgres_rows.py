@@ -10,9 +10,10 @@ from context_assembler.values.codec import load_json
 from context_assembler.values.json_shapes import is_object
 from context_assembler.values.leaf_codecs import FieldError
 from context_assembler.values.memories.codec import MEMORY_FORMAT_VERSION, decode_details
+from context_assembler.values.memories.kept_names import can_be_kept
 from context_assembler.values.memories.kinds import KINDS, check_kind
 from context_assembler.values.memories.metadata import Metadata
-from context_assembler.values.memories.records import MemoryFilters, MemoryRecord, can_be_kept
+from context_assembler.values.memories.records import MemoryFilters, MemoryRecord
 from context_assembler.values.memories.vectors import Vector
 from context_assembler.values.parts import Json
 

@@ -10,7 +10,7 @@ from functools import partial
 from threading import Lock
 from typing import Final, Self, TypeVar
 
-from context_assembler.errors import EmbeddingError, UnknownMemoryError
+from context_assembler.errors import UnknownMemoryError
 from context_assembler.memory.asked_bounds import check_filters, check_retention
 from context_assembler.memory.asked_counts import check_listing, check_record_count, check_search
 from context_assembler.memory.asked_ids import asked_ids
@@ -33,6 +33,7 @@ from context_assembler.memory.row_writes import (
 )
 from context_assembler.memory.rows import to_stamp
 from context_assembler.ports import Clock, Embed
+from context_assembler.ports.asking import ask_embedder
 from context_assembler.values.memories.records import (
     NO_FILTERS,
     MemoryFilters,
@@ -130,7 +131,7 @@ class RowMemoryStore:
         """
         check_search(query, limit=limit, filters=filters, vector=vector)
         if vector is None and self._embed is not None and query.strip():
-            [vector] = await self._embed.embed([query], purpose="query")
+            [vector] = await ask_embedder(self._embed, [query], purpose="query")
         return await self._read(
             partial(search_rows, self._table, query, limit=limit, filters=filters, vector=vector)
         )
@@ -252,14 +253,7 @@ class RowMemoryStore:
         bare = [record for record in prepared if record.record.vector is None]
         if self._embed is None or not bare:
             return list(prepared)
-        found = await self._embed.embed([record.text for record in bare])
-        if len(found) != len(bare):
-            raise EmbeddingError(
-                self._embed.model,
-                reason=f"it returned {len(found)} vectors for {len(bare)} texts",
-                remedy="Return one vector, or None, for each text, in order.",
-            )
-        vectors = iter(found)
+        vectors = iter(await ask_embedder(self._embed, [record.text for record in bare]))
         return [
             replace(record, record=replace(record.record, vector=next(vectors)))
             if record.record.vector is None

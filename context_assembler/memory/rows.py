@@ -14,13 +14,13 @@ from context_assembler.values.json_bounds import shown
 from context_assembler.values.json_shapes import is_object
 from context_assembler.values.leaf_codecs import FieldError
 from context_assembler.values.memories.codec import MEMORY_FORMAT_VERSION, decode_memory
+from context_assembler.values.memories.kept_names import can_be_kept
 from context_assembler.values.memories.records import (
     FIRST_MOMENT,
     LAST_MOMENT,
     MAX_ID_CHARS,
     MemoryFilters,
     MemoryRecord,
-    can_be_kept,
 )
 from context_assembler.values.memories.vectors import Vector
 from context_assembler.values.parts import Json

@@ -17,6 +17,7 @@ from context_assembler.values.memories.codec import (
     MEMORY_FORMAT_VERSION,
     decode_details,
 )
+from context_assembler.values.memories.kept_names import can_be_kept
 from context_assembler.values.memories.kinds import KINDS, check_kind
 from context_assembler.values.memories.metadata import Metadata
 from context_assembler.values.memories.records import (
@@ -24,7 +25,6 @@ from context_assembler.values.memories.records import (
     LAST_MOMENT,
     MemoryFilters,
     MemoryRecord,
-    can_be_kept,
 )
 from context_assembler.values.memories.vectors import Vector
 from context_assembler.values.parts import Json

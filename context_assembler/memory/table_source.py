@@ -14,6 +14,7 @@ from context_assembler.memory.row_search import rank_rows
 from context_assembler.memory.row_tables import take_first
 from context_assembler.memory.rows import Row, RowTest, VectorModel
 from context_assembler.ports import Embed
+from context_assembler.ports.asking import ask_embedder
 from context_assembler.values.memories.records import (
     NO_FILTERS,
     MemoryFilters,
@@ -109,7 +110,7 @@ class TableSource:
         """
         check_search(query, limit=limit, filters=filters, vector=vector)
         if vector is None and self._embed is not None and query.strip():
-            [vector] = await self._embed.embed([query], purpose="query")
+            [vector] = await ask_embedder(self._embed, [query], purpose="query")
         tests = tests_on(filters, self._fields)
         if tests is None or not limit:
             return []

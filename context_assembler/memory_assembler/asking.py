@@ -9,6 +9,7 @@ from context_assembler.embeddings.related_words import load_related_words
 from context_assembler.errors import AssemblyError
 from context_assembler.memory_assembler.deadlines import Deadline
 from context_assembler.ports import Embed, MemorySource
+from context_assembler.ports.asking import ask_embedder
 from context_assembler.recall.ask_relations import ask_relations
 from context_assembler.recall.ask_sources import Ask
 from context_assembler.recall.walk_relations import relate
@@ -66,7 +67,7 @@ async def place_query(
     if embed is None or not signals.query.strip():
         return None, {}
     try:
-        [vector] = await deadline.wait_for(embed.embed([signals.query], purpose="query"))
+        [vector] = await deadline.wait_for(ask_embedder(embed, [signals.query], purpose="query"))
     except Exception as error:  # noqa: BLE001 - whatever a model does, words can still be searched
         reason = error.problem if isinstance(error, AssemblyError) else tell_problem(error)
         return None, {"embedding": f"searched by words alone: {reason}"}

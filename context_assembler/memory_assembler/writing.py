@@ -10,6 +10,7 @@ from context_assembler.memory.preparing import may_hold_secret
 from context_assembler.memory_assembler.arguments import check_likeness
 from context_assembler.memory_assembler.merging import Alike, find_alike, tell_all
 from context_assembler.ports import Embed, MemorySource
+from context_assembler.ports.asking import ask_embedder
 from context_assembler.values.json_bounds import shown
 from context_assembler.values.memories.codec import says_something
 from context_assembler.values.memories.records import MemoryRecord, Remembered
@@ -43,6 +44,7 @@ async def remember_records(
 
     Raises:
         ConfigurationError: No source keeps records, or something among them is neither.
+        EmbeddingError: The embedding model failed, or answered something else; nothing is kept.
         InvalidParameterError: `merges_alike` is no likeness, or the text of a record says nothing.
     """
     if merges_alike is not None:
@@ -125,7 +127,7 @@ async def _placed(
     """Return the records, those without a vector with the model's."""
     bare = [record for record in records if record.vector is None]
     texts = [_unsecret(record.text, masks_secrets=masks_secrets) for record in bare]
-    vectors = await embed.embed(texts)
+    vectors = await ask_embedder(embed, texts) if texts else []
     placed = iter(
         [replace(record, vector=vector) for record, vector in zip(bare, vectors, strict=True)]
     )

@@ -6,6 +6,7 @@ from datetime import UTC, datetime
 from typing import Final, Literal, NoReturn, TypeAlias, TypeGuard, cast
 
 from context_assembler.errors import InvalidParameterError
+from context_assembler.values.memories.kept_names import can_be_kept
 from context_assembler.values.memories.kinds import KINDS, MemoryKind, check_kind
 from context_assembler.values.memories.metadata import Metadata
 from context_assembler.values.memories.vectors import Vector
@@ -62,13 +63,6 @@ def check_moment(name: str, moment: datetime | None) -> None:
 def _check_type(name: str, given: object, wanted: type, remedy: str) -> None:
     if not isinstance(given, wanted):
         _refuse(name, given, f"must be {wanted.__name__}", remedy)
-
-
-def can_be_kept(name: object) -> bool:
-    """Whether a store can keep the name of anything: every database keeps Unicode without NUL."""
-    return isinstance(name, str) and (
-        name.isprintable() or not any(c == "\0" or "\ud800" <= c <= "\udfff" for c in name)
-    )
 
 
 def _check_names(name: str, given: object) -> None:
