@@ -2,6 +2,8 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import compress
+from operator import not_
 from typing import Final, assert_never
 
 from context_assembler.providers.openai_responses.content import is_content
@@ -200,12 +202,12 @@ def _texts_before_calls(items: list[Entry]) -> list[Entry]:
         test_deepseek_responses_rejects_interleaved_function_calls (read 2026-11-29): "No tool
         output found for tool call call-a."
     """
-    first = next((at for at, item in enumerate(items) if item.get("type") in _CALLS), len(items))
-    said = [item for item in items[first:] if item.get("type") == "message" and "id" not in item]
+    first = next((at for at, one in enumerate(items) if one.get("type") in _CALLS), len(items))
+    is_said = [one.get("type") == "message" and "id" not in one for one in items[first:]]
+    said = list(compress(items[first:], is_said))
     if not said:
         return items
-    others = [item for item in items[first:] if item.get("type") != "message" or "id" in item]
-    return [*items[:first], *said, *others]
+    return [*items[:first], *said, *compress(items[first:], map(not_, is_said))]
 
 
 def _is_output(content: Json) -> bool:
