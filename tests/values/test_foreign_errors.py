@@ -14,7 +14,10 @@ TOLD = {
     "one line": (ValueError("no\n route "), "ValueError: no route"),
     "nothing said": (ValueError(), "ValueError"),
     "nothing that can be said": (SilentError(), "SilentError"),
-    "a long story": (ValueError("it went on " * 99), f"ValueError: {'it went on ' * 16}it went on…"),
+    "a long story": (
+        ValueError("it went on " * 99),
+        f"ValueError: {'it went on ' * 16}it went on…",
+    ),
     "a book": (ValueError("x" * 10**6), f"ValueError: {'x' * 188}"),
 }
 
