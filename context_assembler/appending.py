@@ -5,6 +5,7 @@ from datetime import datetime
 
 from context_assembler.errors import UnknownSessionError
 from context_assembler.ports import SessionStore
+from context_assembler.sessions import checked_appended
 from context_assembler.values.events import (
     Content,
     ResultContent,
@@ -37,8 +38,7 @@ class Appending:
         said = user_event(content, created_at=self._now(), is_pinned=is_pinned)
         if agent_id is not None:
             await self._begin(Session(id=session_id, agent_id=agent_id, created_at=said.created_at))
-        [event] = await self._store.append(session_id, [said])
-        return event
+        return await self._append(session_id, said)
 
     async def answer(
         self,
@@ -58,8 +58,12 @@ class Appending:
             call_id, content, is_error=is_error, tool_name=tool_name, created_at=self._now()
         )
         await self._store.head(session_id)
-        [event] = await self._store.append(session_id, [result])
-        return event
+        return await self._append(session_id, result)
+
+    async def _append(self, session_id: str, event: SessionEvent) -> SessionEvent:
+        appended = await self._store.append(session_id, [event])
+        [stored] = checked_appended(appended, count=1, store=self._store)
+        return stored
 
     async def _begin(self, session: Session) -> None:
         """Create the session, unless it is there."""

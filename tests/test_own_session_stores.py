@@ -7,7 +7,13 @@ from typing import Any
 
 import pytest
 
-from context_assembler import ConfigurationError, ContextAssembler, Session, SessionEvent
+from context_assembler import (
+    ConfigurationError,
+    ContextAssembler,
+    Session,
+    SessionEvent,
+    user_event,
+)
 from context_assembler.sessions import SESSION_STORES, InMemoryStore, SessionHead, open_store
 from context_assembler.testing import check_session_store
 
@@ -93,6 +99,53 @@ class Telling(InMemoryStore):
     async def head(self, session_id: str) -> Any:
         del session_id
         return self.told
+
+
+class Answering(InMemoryStore):
+    """A store whose methods answer in another way."""
+
+    def __init__(self, told: Any) -> None:
+        super().__init__()
+        self.told = told
+
+    async def append(
+        self, session_id: str, events: Sequence[SessionEvent], *, expected_seq: int | None = None
+    ) -> Any:
+        stored = await super().append(session_id, events, expected_seq=expected_seq)
+        return self.told if self.told != "load" else stored
+
+    def load(self, session_id: str, *, after_seq: int = 0) -> Any:
+        if self.told != "load":
+            return super().load(session_id, after_seq=after_seq)
+        return self._all(session_id, after_seq)
+
+    async def _all(self, session_id: str, after_seq: int) -> list[SessionEvent]:
+        return [event async for event in super().load(session_id, after_seq=after_seq)]
+
+
+APPENDED: dict[str, tuple[Any, str]] = {
+    "nothing": (None, "returned NoneType"),
+    "a number": (1, "returned int"),
+    "too few": ([], "returned 0 values"),
+    "events without ids": ([user_event("hi")], "1 values, 0 of them events with an id"),
+    "ids": (["evt_1"], "1 values, 0 of them events"),
+}
+
+
+@pytest.mark.parametrize(("told", "problem"), APPENDED.values(), ids=APPENDED.keys())
+async def test_a_store_that_returns_no_events_hears_what_to_return(told: Any, problem: str) -> None:
+    assembler = ContextAssembler(Answering(told))
+
+    with pytest.raises(ConfigurationError, match=rf"append\(\).*{problem}.*Return a list"):
+        await assembler.add_user("trip", "Plan a trip.")
+
+
+async def test_a_load_that_returns_a_list_hears_to_yield() -> None:
+    assembler = ContextAssembler(Answering("load"))
+    await assembler.add_user("trip", "Plan a trip.")
+
+    with pytest.raises(ConfigurationError, match=r"load\(\).*returned coroutine.*generator"):
+        await assembler.assemble("trip", model="gpt-4.1")
 
 
 NO_HEADS: dict[str, tuple[Any, str]] = {

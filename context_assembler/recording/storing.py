@@ -8,7 +8,7 @@ from context_assembler.errors import ConcurrentAppendError, InvalidParameterErro
 from context_assembler.ports import BatchStore, SessionStore
 from context_assembler.recording.answered_call import AnsweredCall, Observe, Standing
 from context_assembler.recording.recorded import find_recorded
-from context_assembler.sessions import KeptLog, checked_head
+from context_assembler.sessions import KeptLog, checked_appended, checked_head
 from context_assembler.values.context import AssembledContext
 from context_assembler.values.events import SessionEvent, SessionHead
 
@@ -40,7 +40,8 @@ async def store_answer(
         head = checked_head(await store.head(session_id), store=store)
         await _check_still_there(store, head, answered.context)
         if not answered.depends_on_session:
-            stored = await store.append(session_id, answered.events())
+            events = answered.events()
+            stored = await store.append(session_id, events)
             break
         log = await load(session_id, until_seq=head.last_seq)
         if recorded := find_recorded(answered, log):
@@ -52,7 +53,7 @@ async def store_answer(
         except ConcurrentAppendError:
             continue  # somebody came first: perhaps with this very reply
     await learn(answered.observation)
-    return stored
+    return checked_appended(stored, count=len(events), store=store)
 
 
 def _standing(answered: AnsweredCall, log: KeptLog, head: SessionHead) -> Standing:

@@ -13,9 +13,13 @@ from context_assembler.on_demand import names_on_demand
 from context_assembler.ports import SessionStore
 
 if TYPE_CHECKING:
+    from context_assembler.sessions.answers import (
+        checked_appended,
+        checked_head,
+        checked_load,
+    )
     from context_assembler.sessions.calibrations import InMemoryCalibrations, calibrations_of
     from context_assembler.sessions.counts_at_rest import CountsAtRest
-    from context_assembler.sessions.heads import checked_head
     from context_assembler.sessions.in_memory import InMemoryStore
     from context_assembler.sessions.kept_events import KeptEvents, KeptLog
     from context_assembler.sessions.own_stores import (
@@ -37,9 +41,9 @@ else:
     __getattr__ = names_on_demand(
         __name__,
         {
+            "answers": "checked_appended checked_head checked_load",
             "calibrations": "InMemoryCalibrations calibrations_of",
             "counts_at_rest": "CountsAtRest",
-            "heads": "checked_head",
             "in_memory": "InMemoryStore",
             "kept_events": "KeptEvents KeptLog",
             "own_stores": (
@@ -66,7 +70,9 @@ __all__ = [
     "check_event_ids",
     "check_session",
     "check_session_id",
+    "checked_appended",
     "checked_head",
+    "checked_load",
     "dump_event",
     "dump_session",
     "load_event",

@@ -8,6 +8,7 @@ from threading import Lock
 from typing import Any, Final, TypeGuard
 
 from context_assembler.ports import BatchStore, SessionStore, is_offered
+from context_assembler.sessions.answers import checked_load
 from context_assembler.values.events import EventBatch, SessionEvent
 from context_assembler.values.growing import Growing
 
@@ -122,7 +123,7 @@ class KeptEvents:
                 session_id, after_seq=after_seq, until_seq=until_seq
             )
         incarnation = (await self._store.head(session_id)).incarnation
-        loaded = self._store.load(session_id, after_seq=after_seq)
+        loaded = checked_load(self._store.load(session_id, after_seq=after_seq), store=self._store)
         events = tuple([event async for event in loaded if event.seq <= until_seq])
         stored_bytes = sum(len(repr(event)) for event in events)
         return EventBatch(events=events, incarnation=incarnation, stored_bytes=stored_bytes)
