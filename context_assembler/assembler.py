@@ -134,9 +134,9 @@ class ContextAssembler:
         """Store what a call added to the session: the notes it was sent, then the model's reply.
 
         A compaction that the provider wrote into the reply becomes an event that covers what was
-        sent; what the model said behind it is the reply. To try again, or to record a reply that was
-        delivered twice, stores nothing twice where the reply holds its provider's id; one without an
-        id is stored every time.
+        sent; what the model said behind it is the reply. To try again with the same
+        context stores nothing twice where the reply holds its provider's id; one without an id is
+        stored every time.
 
         Args:
             reply: The final reply object of the provider's SDK, or its dict.

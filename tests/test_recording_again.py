@@ -110,7 +110,7 @@ async def test_a_reply_that_is_recorded_twice_is_stored_once(
 
 
 @pytest.mark.parametrize("is_kept", [True, False], ids=["kept events", "events read again"])
-async def test_a_reply_delivered_again_later_is_known_by_another_process(
+async def test_a_reply_delivered_again_is_known_by_another_process(
     server: ProviderServer, tmp_path: Path, is_kept: bool
 ) -> None:
     config = {} if is_kept else {"cache": {"max_mb": 0}}
@@ -122,15 +122,27 @@ async def test_a_reply_delivered_again_later_is_known_by_another_process(
     await ours.add_tool_result("trip", "toolu_1", "a wall")
     before = await stored(ours)
     theirs = _open(tmp_path, config)
-    later = await theirs.assemble("trip", model="claude-opus-5-5", max_tokens=2000)
 
-    again = await theirs.record("trip", reply, later)
+    again = await theirs.record("trip", reply, context)
 
     assert [event.id for event in again] == [event.id for event in recorded]
     assert await stored(theirs) == before
+    later = await theirs.assemble("trip", model="claude-opus-5-5", max_tokens=2000)
     for assembler in (ours, theirs):
         await assembler.close()
     await call_model(server, later)
+
+
+async def test_a_double_that_says_the_same_every_time_is_heard_every_time() -> None:
+    async with ContextAssembler() as assembler:
+        for said in ("One.", "Two."):
+            await assembler.add_user("trip", said)
+            context = await assembler.assemble("trip", model="claude-opus-5-5", max_tokens=2000)
+            await assembler.record("trip", answer(), context)
+
+        kinds = [event.type for event in await stored(assembler)]
+
+    assert kinds.count("assistant") == 2
 
 
 def _open(folder: Path, config: dict[str, Any]) -> ContextAssembler:

@@ -23,8 +23,8 @@ _KEY: Final = "recorded replies"
 def find_recorded(answered: AnsweredCall, log: KeptLog) -> list[SessionEvent]:
     """Return what was stored of this very reply, the notes before it included; empty: nothing was.
 
-    It is the same where its provider's id, all it says and its usage are the same. Some servers give
-    all of their replies one id: one without usage must answer the same context as well.
+    It is the same where it answers the same moment of the session, and its provider's id, all it says
+    and its usage are the same. Some servers, and doubles in tests, give all of their replies one id.
     """
     response_id = answered.reply.response_id
     places = [] if response_id is None else _places_of(response_id, log)
@@ -33,7 +33,8 @@ def find_recorded(answered: AnsweredCall, log: KeptLog) -> list[SessionEvent]:
     told = _told_by(answered.events())
     for place in reversed(places):
         group = _group_that_ends_at(place, log.events)
-        if _told_by(group) == told and _is_unique(group[-1], answered):
+        is_answer = group[-1].answers_seq == answered.context.metadata.last_seq
+        if is_answer and _told_by(group) == told:
             return group
     return []
 
@@ -79,13 +80,6 @@ def _is_of_one_answer(event: SessionEvent, last: SessionEvent) -> bool:
         return False
     is_earlier_part = made_by.stop_reason is None and made_by.usage is None
     return is_earlier_part and made_by.response_id == made_last.response_id
-
-
-def _is_unique(event: SessionEvent, answered: AnsweredCall) -> bool:
-    """Whether no other reply of a server that repeats its ids could look like this one."""
-    usage = answered.reply.usage  # a later call is charged for more
-    is_charged = usage is not None and usage.input_tokens > 0
-    return is_charged or event.answers_seq == answered.context.metadata.last_seq
 
 
 def _told_by(events: Sequence[SessionEvent]) -> list[JsonObject]:
