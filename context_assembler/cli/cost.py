@@ -14,6 +14,7 @@ from context_assembler.cli.assembling import opened_assembler
 from context_assembler.cli.recorded_pieces import missing_pieces_warning, uncounted_tools_warning
 from context_assembler.cli.request_options import Request
 from context_assembler.cli.screen import (
+    notes,
     one_line,
     people,
     print_heading,
@@ -80,7 +81,9 @@ async def _simulated(
     """Replay the session, and say where that is about less than what it was with."""
     async with opened_assembler(request) as assembler:
         asked = (request.session_id, request.agent_id)
-        simulation = await assembler.simulate(*asked, policies=policies, **request.options)
+        # Without steps a policy cuts at every call: thousands of calls take minutes.
+        with notes().status(f"Replaying the session under {len(policies):,} policies …"):
+            simulation = await assembler.simulate(*asked, policies=policies, **request.options)
         options = {name: value for name, value in request.options.items() if name != "exact"}
         try:
             context = await assembler.assemble(*asked, **options)
