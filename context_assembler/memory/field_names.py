@@ -15,6 +15,7 @@ from context_assembler.memory.rows import (
     to_moment,
     to_stamp,
 )
+from context_assembler.values.given import check_type
 from context_assembler.values.json_shapes import is_object
 from context_assembler.values.leaf_codecs import FieldError
 from context_assembler.values.memories.codec import decode_memory
@@ -29,6 +30,7 @@ from context_assembler.values.parts import Json
 
 _REMEDY: Final = "Correct the field, or leave its name out of FieldNames."
 _NAMED: Final = ("namespace", "session_id", "parent_id", "author", "importance")
+_PATHS: Final = ("id", "kind", "created_at", "vector", *_NAMED)
 _MICROSECONDS_BY_UNIT: Final[Mapping[str, int]] = {
     "seconds": 1_000_000,
     "milliseconds": 1_000,
@@ -69,6 +71,14 @@ class FieldNames:
 
     def __post_init__(self) -> None:
         check_kind(self.of_kind)
+        for name in ("text", *_PATHS):
+            given = getattr(self, name)
+            if given is not None or name == "text":
+                check_type(name, given, str, such_as="the name of a field")
+        check_type("metadata", self.metadata, Mapping, such_as="{'path': 'file'}")
+        for ours, path in self.metadata.items():
+            check_type(f"metadata[{ours!r}]", path, str, such_as="the name of a field")
+        check_type("time_unit", self.time_unit, str, such_as="'text'")
         if self.time_unit != "text" and self.time_unit not in _MICROSECONDS_BY_UNIT:
             raise InvalidParameterError(
                 "time_unit",

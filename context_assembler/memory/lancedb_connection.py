@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from context_assembler.errors import AssemblyError, MemoryUnavailableError, MissingExtraError
+from context_assembler.memory.asked_parts import check_location, check_options
 from context_assembler.memory.rows import Row, RowTest
 
 _CHECK: Final = "Check the location, its permissions, and the version of lancedb."
@@ -17,6 +18,8 @@ class LanceConnection:
     """A connection to LanceDB that is opened at its first use; reading makes no folder."""
 
     def __init__(self, location: str | Path, *, options: Mapping[str, Any] | None) -> None:
+        check_location(location)
+        check_options(options)
         is_remote = "://" in str(location)
         self._folder = None if is_remote else Path(location).expanduser().absolute()
         self.location = str(location) if self._folder is None else str(self._folder)

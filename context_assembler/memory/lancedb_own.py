@@ -8,6 +8,7 @@ from threading import Lock
 from typing import Any, Final
 
 from context_assembler.errors import MemoryUnavailableError
+from context_assembler.memory.asked_parts import check_place_name
 from context_assembler.memory.field_names import (
     FieldNames,
     field_at,
@@ -46,6 +47,7 @@ class OwnLanceTable:
         options: Mapping[str, Any] | None,
     ) -> None:
         self._connection = LanceConnection(location, options=options)
+        check_place_name("table", table)
         self._name = table
         self._fields = fields
         self._model = model

@@ -6,6 +6,7 @@ from threading import Lock
 from typing import Any, Final
 
 from context_assembler.errors import MemoryUnavailableError
+from context_assembler.memory.asked_parts import check_place_name
 from context_assembler.memory.lancedb_connection import (
     LanceConnection,
     explained,
@@ -55,6 +56,7 @@ class LanceTable:
         writes_between_tidyings: int = _WRITES_BETWEEN_TIDYINGS,
     ) -> None:
         self._connection = LanceConnection(location, options=options)
+        check_place_name("table", table)
         self._name = table
         self._lock = Lock()
         self._opened: Any = None

@@ -10,6 +10,7 @@ from context_assembler.errors import UnknownMemoryError
 from context_assembler.memory.asked_bounds import check_filters, check_retention
 from context_assembler.memory.asked_counts import check_listing, check_record_count, check_search
 from context_assembler.memory.asked_ids import asked_ids
+from context_assembler.memory.asked_parts import check_store_parts
 from context_assembler.memory.postgres_match import TermCounts
 from context_assembler.memory.postgres_pool import ConnectionPools
 from context_assembler.memory.postgres_schema import MIGRATIONS, migrate, read_version, writing
@@ -78,6 +79,7 @@ class PostgresMemoryStore:
         busy_seconds: float = 10.0,
         max_connections: int = 8,
     ) -> None:
+        check_store_parts(name=name, clock=clock)
         self.name = name
         self._masks_secrets = masks_secrets
         self._finds_duplicates = finds_duplicates

@@ -10,8 +10,8 @@ from urllib.parse import parse_qs, urlsplit
 from weakref import WeakKeyDictionary
 
 from context_assembler.errors import MemoryUnavailableError, MissingExtraError
+from context_assembler.memory.asked_parts import check_address, check_least_one, check_seconds
 from context_assembler.memory.postgres_errors import explained
-from context_assembler.values.given import check_type
 
 if TYPE_CHECKING:
     from psycopg import AsyncConnection, AsyncCursor
@@ -34,7 +34,9 @@ class ConnectionPools:
     """
 
     def __init__(self, url: str, *, busy_seconds: float, most: int) -> None:
-        check_type("url", url, str, such_as="'postgresql://user@host/database'")
+        check_address("url", url, such_as="'postgresql://user@host/database'")
+        check_seconds("busy_seconds", busy_seconds)
+        check_least_one("max_connections", most)
         self.location = location_of(url)
         self._url = url
         self._busy_seconds = busy_seconds

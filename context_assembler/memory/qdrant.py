@@ -12,6 +12,7 @@ from context_assembler.memory.qdrant_own import OwnQdrantCollection
 from context_assembler.memory.row_store import RowMemoryStore
 from context_assembler.memory.table_source import TableSource, check_vector_settings
 from context_assembler.ports import Clock, Embed
+from context_assembler.values.given import check_type
 
 
 def open_qdrant(
@@ -87,6 +88,7 @@ def open_qdrant_collection(
     Raises:
         ConfigurationError: No vector is named, or nobody says of which model they are.
     """
+    check_type("fields", fields, FieldNames, such_as="FieldNames(vector='')")
     if fields.vector is None:
         raise ConfigurationError(
             "A collection of Qdrant is searched by its vectors, and none is named.",

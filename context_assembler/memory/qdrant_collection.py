@@ -5,6 +5,7 @@ from itertools import islice
 from typing import Any, Final
 
 from context_assembler.errors import MemoryUnavailableError
+from context_assembler.memory.asked_parts import check_place_name
 from context_assembler.memory.qdrant_connection import (
     QdrantConnection,
     counted,
@@ -43,6 +44,7 @@ class QdrantCollection:
 
     def __init__(self, connection: QdrantConnection, *, collection: str) -> None:
         self._connection = connection
+        check_place_name("collection", collection)
         self._name = collection
         self.readers = _READERS if connection.is_server else 0
 

@@ -7,7 +7,9 @@ from pathlib import Path
 from typing import Any, Final
 
 from context_assembler.errors import AssemblyError, MemoryUnavailableError
+from context_assembler.memory.asked_parts import check_location, check_seconds
 from context_assembler.memory.qdrant_points import load_qdrant
+from context_assembler.values.given import check_type
 
 OLDEST_SERVER: Final = (1, 16)  # the first that keeps metadata of a collection
 _IN_MEMORY: Final = ":memory:"
@@ -28,6 +30,10 @@ class QdrantConnection:
         api_key: str | Callable[[], str] | None = None,
         timeout_seconds: int = 10,
     ) -> None:
+        check_location(location)
+        if not callable(api_key):
+            check_type("api_key", api_key, str, type(None), such_as="the key, or a function")
+        check_seconds("timeout_seconds", timeout_seconds)
         self.location = str(location)
         self.is_server = self.location.startswith(("http://", "https://"))
         is_folder = not self.is_server and self.location != _IN_MEMORY

@@ -7,6 +7,7 @@ from typing import Any
 from uuid import UUID
 
 from context_assembler.errors import MemoryUnavailableError
+from context_assembler.memory.asked_parts import check_place_name
 from context_assembler.memory.field_names import (
     FieldNames,
     found_row,
@@ -31,6 +32,7 @@ class OwnQdrantCollection:
         model: str | None,
     ) -> None:
         self._connection = connection
+        check_place_name("collection", collection)
         self._name = collection
         self._fields = fields
         self._vector = fields.vector or ""

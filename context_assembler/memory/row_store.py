@@ -14,6 +14,7 @@ from context_assembler.errors import UnknownMemoryError
 from context_assembler.memory.asked_bounds import check_filters, check_retention
 from context_assembler.memory.asked_counts import check_listing, check_record_count, check_search
 from context_assembler.memory.asked_ids import asked_ids
+from context_assembler.memory.asked_parts import check_store_parts
 from context_assembler.memory.preparing import PreparedRecord, prepare_records
 from context_assembler.memory.row_search import (
     Bookmark,
@@ -77,6 +78,7 @@ class RowMemoryStore:
         finds_duplicates: bool = True,
         clock: Clock = time.time,
     ) -> None:
+        check_store_parts(name=name, clock=clock, embed=embed)
         self.name = name
         self._table = table
         self._embed = embed

@@ -9,12 +9,14 @@ from typing import Final, Protocol, Self
 
 from context_assembler.errors import ConfigurationError, MemoryFormatError
 from context_assembler.memory.asked_counts import check_search
+from context_assembler.memory.asked_parts import check_parts
 from context_assembler.memory.field_names import FieldNames, tests_on
 from context_assembler.memory.row_search import rank_rows
 from context_assembler.memory.row_tables import take_first
 from context_assembler.memory.rows import Row, RowTest, VectorModel
 from context_assembler.ports import Embed
 from context_assembler.ports.asking import ask_embedder
+from context_assembler.values.given import check_type
 from context_assembler.values.memories.records import (
     NO_FILTERS,
     MemoryFilters,
@@ -81,6 +83,7 @@ class TableSource:
         embed: Embed | None,
         vector_model: str | None,
     ) -> None:
+        check_parts(name=name, embed=embed)
         self.name = name
         self._table = table
         self._fields = fields
@@ -167,7 +170,11 @@ def check_vector_settings(
 
     Raises:
         ConfigurationError: It is not told which model the vectors are of.
+        InvalidParameterError: One of them is of another type than it must be.
     """
+    check_type("fields", fields, FieldNames, such_as="FieldNames(text='body')")
+    check_parts(name="", embed=embed)
+    check_type("vector_model", vector_model, str, type(None), such_as="the model's name, or None")
     if fields.vector is not None and embed is None and not vector_model:
         raise ConfigurationError(
             f"Nobody says which embedding model the vectors in {fields.vector!r} are of.",

@@ -2,11 +2,16 @@
 
 import threading
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
+from context_assembler.errors import InvalidParameterError
+from context_assembler.values.given import check_type, listed
 from context_assembler.values.parts import ToolCall
+
+_LEAST_STATUS: Final = 400
+_LARGEST_STATUS: Final = 599
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,6 +31,13 @@ class ScriptedReply:
     thinking: str | None = None
     stop_reason: str | None = None
 
+    def __post_init__(self) -> None:
+        check_type("text", self.text, str, such_as="what the model says")
+        calls = listed("tool_calls", self.tool_calls, ToolCall, such_as="[ToolCall(…)]")
+        object.__setattr__(self, "tool_calls", calls)
+        for name in ("thinking", "stop_reason"):
+            check_type(name, getattr(self, name), str, type(None), such_as="a string, or None")
+
     @property
     def settled_stop_reason(self) -> str:
         """The stop reason, given or implied."""
@@ -40,6 +52,18 @@ class ScriptedError:
     kind: str = "overloaded_error"
     message: str = "Overloaded"
 
+    def __post_init__(self) -> None:
+        check_type("status", self.status, int, such_as="an HTTP status such as 529")
+        if not _LEAST_STATUS <= self.status <= _LARGEST_STATUS:
+            raise InvalidParameterError(
+                "status",
+                self.status,
+                rule=f"must be from {_LEAST_STATUS} to {_LARGEST_STATUS}",
+                remedy="Pass the status of an error, such as 529.",
+            )
+        for name in ("kind", "message"):
+            check_type(name, getattr(self, name), str, such_as="a string")
+
 
 ScriptLine: TypeAlias = ScriptedReply | ScriptedError
 
@@ -51,7 +75,7 @@ class Script:
     """
 
     def __init__(self, lines: Iterable[ScriptLine] | None) -> None:
-        self._lines = None if lines is None else deque(lines)
+        self._lines = None if lines is None else deque(_checked(lines))
         self._asked_in_vain = 0
         self._lock = threading.Lock()
 
@@ -75,3 +99,15 @@ class Script:
                 f"{len(self._lines)} line(s) of the script were never asked for: {self._lines[0]!r}"
             )
         return None
+
+
+def _checked(given: Iterable[object]) -> Iterator[ScriptLine]:
+    for line in listed("script", given, object, such_as="[ScriptedReply(text=…)], or None"):
+        if not isinstance(line, ScriptedReply | ScriptedError):
+            raise InvalidParameterError(
+                "script",
+                line,
+                rule="must be several of: ScriptedReply, ScriptedError",
+                remedy="Pass [ScriptedReply(text=…)], or None for an echo.",
+            )
+        yield line

@@ -19,6 +19,7 @@ from context_assembler.testing.openai_wire import OPENAI_WIRE
 from context_assembler.testing.responses_wire import RESPONSES_WIRE
 from context_assembler.testing.script import Script, ScriptLine
 from context_assembler.testing.traffic import RefusedRequestError, SeenRequest, Wire
+from context_assembler.values.given import check_method, check_type
 from context_assembler.values.json_bounds import load_bounded_json
 from context_assembler.values.json_shapes import is_object
 from context_assembler.values.parts import JsonObject
@@ -99,8 +100,12 @@ def serve_providers(
         today: Against which dated rules are checked; by default the newest hold.
 
     Raises:
+        InvalidParameterError: The script, the counter or the day is none.
         AssertionError: At the end: the script was not played to its last line, or was too short.
     """
+    if counter is not None:
+        check_method("counter", counter, "count_text", such_as="a TokenCounter, or None")
+    check_type("today", today, date, type(None), such_as="a date, or None for the newest rules")
     lines = Script(script)
     answerer = Answerer(lines, counter=counter, today=today)
     # http.server makes an endpoint per request, from a class: what they share stands on the class.

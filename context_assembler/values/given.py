@@ -1,12 +1,13 @@
 """What callers without types pass, refused at the edge by its name."""
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from typing import Final, TypeVar, cast
+from typing import Final, Protocol, TypeVar, cast
 
 from context_assembler.errors import InvalidParameterError, UnknownOptionError
 
 T = TypeVar("T")
 
+_NO_FILES_NAME: Final = "must not hold NUL or unpaired surrogates"
 _WORDS_BY_TYPE: Final[Mapping[type, str]] = {
     str: "text",
     int: "a whole number",
@@ -16,6 +17,10 @@ _WORDS_BY_TYPE: Final[Mapping[type, str]] = {
     Mapping: "a mapping",
     Sequence: "a list",
 }
+
+
+class _PathLike(Protocol):
+    def __fspath__(self) -> object: ...
 
 
 def check_type(name: str, given: object, *kinds: type, such_as: str) -> None:
@@ -68,10 +73,18 @@ def check_path(name: str, given: object, *, such_as: str) -> None:
     """Refuse what is no path of text; a number would be taken for an open file.
 
     Raises:
-        InvalidParameterError: It is none.
+        InvalidParameterError: It is none, or one that no file can have.
     """
-    if not isinstance(given, str) and not hasattr(type(given), "__fspath__"):
+    text = cast("_PathLike", given).__fspath__() if hasattr(type(given), "__fspath__") else given
+    if not isinstance(text, str):
         raise _refusal(name, given, rule="must be a path", such_as=such_as)
+    try:
+        # As Python spells bytes of a file's name that are no text.
+        text.encode("utf-8", "surrogateescape")
+    except UnicodeEncodeError:
+        raise _refusal(name, given, rule=_NO_FILES_NAME, such_as=such_as) from None
+    if "\0" in text:
+        raise _refusal(name, given, rule=_NO_FILES_NAME, such_as=such_as)
 
 
 def check_known(given: object, known: Collection[str], *, kind: str) -> None:

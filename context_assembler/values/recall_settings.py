@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
-from math import isfinite
+from math import inf, isfinite
 from typing import Final, Literal, NoReturn, TypeAlias, get_args
 
 from context_assembler.errors import InvalidParameterError
@@ -29,7 +29,10 @@ DEFAULT_SHARES: Final[Mapping[MemoryKind, float]] = {
 
 
 def _is_finite(given: object) -> bool:
-    return isinstance(given, int | float) and isfinite(given)
+    try:
+        return isinstance(given, int | float) and isfinite(given)
+    except OverflowError:  # a whole number that no float reaches
+        return False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,6 +56,7 @@ STRATEGY_WEIGHTS: Final[Mapping[RecallStrategy, RecallWeights]] = {
 }
 
 
+_LARGEST: Final = 1e12
 _BOUNDS: Final = (
     ("largest_share", 0.01, 1),
     ("floor", 0, 1),
@@ -118,6 +122,8 @@ class RecallSettings:
             given = getattr(self, name)
             if not isinstance(given, int | float) or not given > 0:
                 _refuse(name, given, "must be more than 0", "Choose a larger one.")
+            if given > _LARGEST and given != inf:
+                _refuse(name, given, "must be a number of usual size", "Choose a smaller one.")
         for name in ("depth", "whole_tokens"):
             _check_type(name, getattr(self, name), int, "Pass a whole number.")
 
@@ -155,7 +161,7 @@ def share_of(kind: MemoryKind, share: float | str) -> tuple[float, float]:
 def _number(given: object) -> float | None:
     try:
         return float(given) if isinstance(given, str | int | float) else None
-    except ValueError:
+    except (OverflowError, ValueError):
         return None
 
 

@@ -1,12 +1,12 @@
 """A memory, what is asked of a source of memories, and what it answers."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import Final, Literal, NoReturn, TypeAlias, TypeGuard, cast
+from typing import Final, Literal, NoReturn, TypeAlias, TypeGuard
 
 from context_assembler.errors import InvalidParameterError
-from context_assembler.values.memories.kept_names import can_be_kept
+from context_assembler.values.memories.kept_names import can_be_kept, several_names
 from context_assembler.values.memories.kinds import KINDS, MemoryKind, check_kind
 from context_assembler.values.memories.metadata import Metadata
 from context_assembler.values.memories.vectors import Vector
@@ -65,20 +65,15 @@ def _check_type(name: str, given: object, wanted: type, remedy: str) -> None:
         _refuse(name, given, f"must be {wanted.__name__}", remedy)
 
 
-def _check_names(name: str, given: object) -> None:
-    if isinstance(given, str) or not isinstance(given, Iterable):
-        _refuse(name, given, "must be several texts", f"Pass a tuple, such as ({given!r},).")
-    for one in cast("Iterable[object]", given):
-        _check_type(name, one, str, "Pass strings.")
-
-
-def _check_bound(name: str, bound: object) -> None:
+def _check_bound(name: str, bound: object, *, most: float = MAX_COUNT) -> None:
     if bound is None:
         return
-    if not _is_number(bound):
+    if not _is_number(bound) or isinstance(bound, bool):
         _refuse(name, bound, "must be a number", "Use None for no bound.")
     if not bound >= 0:
         _refuse(name, bound, "must not be negative", "Use None for no bound.")
+    if bound > most:
+        _refuse(name, bound, f"must be at most {most}", "Use None for no bound.")
 
 
 def _is_number(given: object) -> TypeGuard[float]:
@@ -173,12 +168,14 @@ class MemoryFilters:
 
     def __post_init__(self) -> None:
         for name in _LISTS:
-            _check_names(name, getattr(self, name))
+            given = getattr(self, name)
+            if given != ():  # whatever is given one after another is walked through once
+                object.__setattr__(self, name, several_names(name, given))
         for kind in self.kinds:
             check_kind(kind)
         check_moment("since", self.since)
         check_moment("until", self.until)
-        _check_bound("least_importance", self.least_importance)
+        _check_bound("least_importance", self.least_importance, most=1)
 
 
 NO_FILTERS: Final = MemoryFilters()
@@ -238,12 +235,12 @@ class Retention:
     filters: MemoryFilters = NO_FILTERS
 
     def __post_init__(self) -> None:
-        for name in ("max_records", "max_age_days", "kept_importance"):
-            _check_bound(name, getattr(self, name))
+        _check_bound("max_records", self.max_records)
+        _check_bound("max_age_days", self.max_age_days, most=MAX_AGE_DAYS)
+        _check_bound("kept_importance", self.kept_importance)
+        if self.max_records is not None:
+            _check_type("max_records", self.max_records, int, "Pass a whole number, or None.")
         _check_type("filters", self.filters, MemoryFilters, "Pass MemoryFilters(kinds=(…)).")
-        if self.max_age_days is not None and self.max_age_days > MAX_AGE_DAYS:
-            rule = f"must be at most {MAX_AGE_DAYS}"
-            _refuse("max_age_days", self.max_age_days, rule, "Use None for no bound.")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
