@@ -9,7 +9,7 @@ from typing import BinaryIO, Final, Literal
 from context_assembler.errors import AssemblyError, ConfigurationError
 from context_assembler.memory.asked_bounds import check_filters
 from context_assembler.ports import MemoryStore
-from context_assembler.values.given import check_method
+from context_assembler.values.given import check_method, check_path
 from context_assembler.values.memories.codec import (
     read_memories,
     says_something,
@@ -101,6 +101,7 @@ def _read(file: str | Path | BinaryIO) -> list[MemoryRecord]:
 
 
 def _place(path: str | Path) -> Path:
+    check_path("file", path, such_as="a path such as 'memories.jsonl', or a stream of bytes")
     return Path(path).expanduser()
 
 

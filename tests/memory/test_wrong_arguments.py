@@ -13,6 +13,8 @@ from context_assembler.memory import (
     PostgresMemoryStore,
     Retention,
     SqliteMemoryStore,
+    export_memories,
+    import_memories,
     open_lancedb,
     open_lancedb_table,
     open_qdrant,
@@ -133,3 +135,11 @@ async def test_filters_take_whatever_is_given_one_after_another() -> None:
     async with SqliteMemoryStore(None) as store:
         await store.remember([MemoryRecord(text="a boat", kind="code")])
         assert len(await store.search("boat", filters=MemoryFilters(kinds=["code"]))) == 1  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("path", ["a\0b", "\ud800"])
+async def test_no_file_of_memories_has_a_path_that_cannot_be(path: str) -> None:
+    async with SqliteMemoryStore(None) as store:
+        for act in (export_memories, import_memories):
+            with pytest.raises(InvalidParameterError, match="file must not hold NUL"):
+                await act(store, path)
