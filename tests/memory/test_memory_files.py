@@ -203,9 +203,15 @@ def test_a_url_names_a_store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     assert path_of(tmp_path / "b.db") == tmp_path / "b.db"
 
 
-@pytest.mark.parametrize("url", ["a.db", "redis:x", "memory:x", "sqlite:", "sqlite://x"])
-def test_a_url_that_names_no_store_says_how_one_looks(url: str) -> None:
-    with pytest.raises(ConfigurationError, match="Write 'memory:"):
+@pytest.mark.parametrize(
+    ("url", "remedy"),
+    [
+        ("a.db", "Did you mean 'sqlite:a.db'"),
+        *((url, "Write 'memory:") for url in ("redis:x", "memory:x", "sqlite:", "sqlite://x")),
+    ],
+)
+def test_a_url_that_names_no_store_says_how_one_looks(url: str, remedy: str) -> None:
+    with pytest.raises(ConfigurationError, match=remedy):
         open_memory(url) if "sqlite" not in url else open_memory("memory:x")
     with pytest.raises(ConfigurationError):
         open_memory(url)
