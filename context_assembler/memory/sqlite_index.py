@@ -43,6 +43,7 @@ _LEAST_SHARE: Final = 8
 # https://github.com/sqlite/sqlite/blob/version-3.40.1/ext/fts5/fts5_index.c (read 2026-11-29)
 _MOST_WHOLE_MERGES: Final = 200
 _WHOLE_MERGES: Final = "whole_merges"
+_MERGE_ALL: Final = "INSERT INTO memory_words (memory_words) VALUES ('optimize')"
 
 _TEXT_OR_NONE: Final = (str, type(None))
 _WHOLE_OR_NONE: Final = (int, type(None))
@@ -92,19 +93,17 @@ def merge_added(connection: sqlite3.Connection, *, first_key: int, last_key: int
     count = last_key - first_key + 1
     # No key is used twice: a store is so much larger each time, and the times are few.
     if count >= _LEAST_AT_ONCE and count * _LEAST_SHARE >= last_key:
-        connection.execute("INSERT INTO memory_words (memory_words) VALUES ('optimize')")
+        connection.execute(_MERGE_ALL)
     else:
         merge_index(connection, first_key=first_key, last_key=last_key)
 
 
 def merge_whole_index(connection: sqlite3.Connection) -> None:
     """Leave one piece of the index, which takes some five microseconds for each record."""
-    times = int(read_state(connection, _WHOLE_MERGES) or 0) + 1
-    if times > _MOST_WHOLE_MERGES:
+    if _times_merged(connection) >= _MOST_WHOLE_MERGES:
         _make_anew(connection)
-        times = 1
-    connection.execute("INSERT INTO memory_words (memory_words) VALUES ('optimize')")
-    write_state(connection, _WHOLE_MERGES, times)
+    connection.execute(_MERGE_ALL)
+    write_state(connection, _WHOLE_MERGES, _times_merged(connection) + 1)
 
 
 def take_from_index(connection: sqlite3.Connection, keys: Iterable[int]) -> None:
@@ -119,10 +118,15 @@ def take_from_index(connection: sqlite3.Connection, keys: Iterable[int]) -> None
     connection.executemany(_DELETE, (entry for entry, _ in entries))
 
 
+def _times_merged(connection: sqlite3.Connection) -> int:
+    return int(read_state(connection, _WHOLE_MERGES) or 0)
+
+
 def _make_anew(connection: sqlite3.Connection) -> None:
     connection.execute("INSERT INTO memory_words (memory_words) VALUES ('delete-all')")
     keys = connection.execute("SELECT key FROM memory_records ORDER BY key").fetchall()
     add_to_index(connection, (key for (key,) in keys))
+    write_state(connection, _WHOLE_MERGES, 0)
 
 
 def is_turn_like(kind: str) -> bool:
