@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import date
-from typing import Literal, TypeAlias
+from typing import Final, Literal, TypeAlias
 
 from context_assembler.values.given import check_type
 
@@ -13,6 +13,8 @@ ThinkingKind: TypeAlias = Literal["adaptive", "budget", "effort", "toggle"]
 TemperatureRule: TypeAlias = Literal[
     "always", "legacy_api", "effort_none", "ignored", "fixed", "never"
 ]
+
+_BYTES_PER_TOKEN: Final = 1.8
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,6 +61,15 @@ class CacheRule:
     mode: Literal["explicit", "implicit", "none"] = "none"
     min_tokens: int | None = None
     ttls: tuple[str, ...] = ()
+
+    @property
+    def least_bytes(self) -> int:
+        """Of how many bytes on a prefix may hold `min_tokens`: of what is densest, numbers in JSON.
+
+        A mark in front of too little costs nothing and does nothing, so that there is one as soon as
+        there may be enough: prose is marked at half of the minimum.
+        """
+        return int((self.min_tokens or 0) * _BYTES_PER_TOKEN)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

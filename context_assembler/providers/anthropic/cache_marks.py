@@ -7,9 +7,6 @@ from context_assembler.values.json_shapes import is_array, is_object
 from context_assembler.values.limits import CacheRule
 from context_assembler.values.parts import Json
 
-# Of what is densest, numbers in JSON. A mark in front of too little costs nothing and does nothing, so
-# that there is one as soon as there may be enough: prose is marked at half of the minimum.
-_BYTES_PER_TOKEN: Final = 1.8
 _LOOKBACK_BLOCKS: Final = 20
 
 
@@ -25,7 +22,7 @@ def add_cache_marks(payload: dict[str, Json], rule: CacheRule) -> None:
     """
     if rule.mode != "explicit":
         return
-    least_bytes = int((rule.min_tokens or 0) * _BYTES_PER_TOKEN)
+    least_bytes = rule.least_bytes
     head = [payload.get("tools", []), payload.get("system", [])]
     head_bytes = _count_bytes(head, stop_at=least_bytes)
     if head_bytes >= least_bytes:

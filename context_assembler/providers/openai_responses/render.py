@@ -31,7 +31,6 @@ from context_assembler.values.vouching import SpelledPayload
 from context_assembler.values.wire import fresh_json
 
 RENDER_VERSION: Final = 1
-_BYTES_PER_TOKEN: Final = 1.8  # of what is densest; a mark in front of too little does nothing
 
 
 def render(draft: Draft) -> Payload:
@@ -112,10 +111,8 @@ def _is_worth_marking(draft: Draft) -> bool:
     """
     if draft.cache != "auto" or not draft.limits.supports("cache_breakpoints"):
         return False
-    least_tokens = draft.limits.cache.min_tokens or 0
-    return (
-        len(draft.system.text.encode("utf-8", "surrogatepass")) >= least_tokens * _BYTES_PER_TOKEN
-    )
+    text = draft.system.text.encode("utf-8", "surrogatepass")
+    return len(text) >= draft.limits.cache.least_bytes
 
 
 def fingerprints(draft: Draft) -> tuple[str, ...]:
