@@ -24,6 +24,9 @@ def main() -> int:
         commands.append(["-m", "benchmarks.sweep", CORPUS, "--sample", "5"])
         if (Path(CORPUS) / "memory").is_dir():
             folder = str(Path(CORPUS) / "memory")
+            commands.append(
+                ["-m", "benchmarks.recall_dialogues", "--corpus", folder, "--records", "10000"]
+            )
             commands.append(["-m", "benchmarks.memory_quality", "--corpus", folder])
     else:
         print(

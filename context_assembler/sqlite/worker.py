@@ -52,10 +52,13 @@ class SqliteWorker:
         Raises:
             StoreError: SQLite refused.
         """
+        # Told by the thread itself: a future of the executor would wake up the loop 0.1 ms later.
+        answer = asyncio.get_running_loop().create_future()
         with self._lock:
             executor, holder = self._in_this_process()
-            acting = executor.submit(self._act, holder, act)
-        return await asyncio.wrap_future(acting)
+            executor.submit(self._answer, answer, holder, act)
+        result: _Result = await answer
+        return result
 
     async def close(self) -> None:
         """Close the connection behind the actions that wait, and end the thread."""
@@ -83,6 +86,21 @@ class SqliteWorker:
             name = self._schema.name
             self._executor = ThreadPoolExecutor(max_workers=1, thread_name_prefix=name)
         return self._executor, self._holder
+
+    def _answer(
+        self,
+        answer: asyncio.Future[_Result],
+        holder: HeldConnection,
+        act: Callable[[sqlite3.Connection], _Result],
+    ) -> None:
+        if answer.cancelled():  # before it began
+            return
+        try:
+            result = self._act(holder, act)
+        except BaseException as error:  # noqa: BLE001 - raised where the answer is awaited
+            _tell(answer, partial(answer.set_exception, error))
+        else:
+            _tell(answer, partial(answer.set_result, result))
 
     def _act(self, holder: HeldConnection, act: Callable[[sqlite3.Connection], _Result]) -> _Result:
         with explained_errors(self._path, self._schema):
@@ -123,6 +141,15 @@ class SqliteWorker:
         finally:
             if isinstance(holder.connection, ConnectionAsItLies):
                 holder.close()
+
+
+def _tell(answer: asyncio.Future[_Result], settle: Callable[[], None]) -> None:
+    def settle_once() -> None:
+        if not answer.done():  # nobody gave up waiting
+            settle()
+
+    with contextlib.suppress(RuntimeError):  # the loop is closed
+        answer.get_loop().call_soon_threadsafe(settle_once)
 
 
 def make_workers(

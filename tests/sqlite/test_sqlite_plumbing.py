@@ -245,6 +245,57 @@ async def test_a_worker_that_is_forgotten_open_closes_its_file(tmp_path: Path) -
         opened[0].execute("SELECT 1")
 
 
+async def test_whoever_stops_waiting_stops_nothing_that_has_begun() -> None:
+    _, worker = make_workers(None, SCHEMA, busy_seconds=1)
+    begun, may_end = threading.Event(), threading.Event()
+    done: list[str] = []
+
+    def act(_: sqlite3.Connection, *, name: str) -> None:
+        begun.set()
+        may_end.wait()
+        done.append(name)
+
+    first, second = (
+        asyncio.ensure_future(worker.run(partial(act, name=name))) for name in ("first", "second")
+    )
+    await asyncio.to_thread(begun.wait)
+    first.cancel()
+    second.cancel()
+    stopped = await asyncio.gather(first, second, return_exceptions=True)
+    may_end.set()
+    await worker.close()
+
+    assert [type(outcome) for outcome in stopped] == [asyncio.CancelledError] * 2
+    assert done == ["first"]
+
+
+def test_an_answer_for_which_no_loop_is_left_is_let_go(tmp_path: Path) -> None:
+    _, worker = make_workers(None, SCHEMA, busy_seconds=1)
+    begun, may_end = threading.Event(), threading.Event()
+    failures: list[object] = []
+
+    def act(_: sqlite3.Connection) -> None:
+        begun.set()
+        may_end.wait()
+
+    async def leave() -> None:
+        left_alone = asyncio.ensure_future(worker.run(act))
+        await asyncio.to_thread(begun.wait)
+        assert not left_alone.done()
+
+    async def come_back() -> str:
+        return await worker.run(lambda _: "here")
+
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(threading, "excepthook", failures.append)
+        asyncio.run(leave())
+        may_end.set()
+        assert asyncio.run(come_back()) == "here"
+    asyncio.run(worker.close())
+
+    assert not failures
+
+
 async def test_sessions_and_memories_may_begin_one_file_at_once(tmp_path: Path) -> None:
     path = tmp_path / "agent.db"
     async with SqliteMemoryStore(path) as memories, SqliteStore(path) as sessions:
