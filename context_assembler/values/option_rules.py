@@ -29,7 +29,14 @@ _MODE_SPELLINGS: Final[Mapping[str, ToolChoice]] = {
     "any": ToolChoice(mode="any"),
     "required": ToolChoice(mode="any"),
 }
-_CLOSED: Final[Mapping[str, Json]] = {"recall_namespaces": ()}
+_NO_TOOL: Final[Mapping[str, Json]] = {"permissions": ()}
+# What holds where a restriction cannot be read: it is no guess.
+_CLOSED: Final[Mapping[str, Mapping[str, Json]]] = {
+    "recall_namespaces": {"recall_namespaces": ()},
+    "sandbox_mode": {"sandbox_mode": True},
+    "permissions": _NO_TOOL,
+    "disabled_tools": _NO_TOOL,
+}
 _CHOICE_REMEDY: Final = (
     "Use 'auto', 'none', 'any', or {'name': '<tool>'} to force one tool; "
     "the shapes of the anthropic and openai SDKs are read as well."
@@ -56,10 +63,12 @@ def parse_options_leniently(given: Mapping[str, Json]) -> tuple[AssembleOptions,
 
     Returns:
         What could be read, and a sentence for every option that could not. Whose memories may be
-        told is no guess: where that cannot be read, nobody's.
+        told and which tools may be offered is no guess: where that cannot be read, nobody's are,
+        and none is.
     """
     check_type("options", given, Mapping, such_as="a mapping, such as {'model': '…'}")
     values: dict[str, Json] = {}
+    closed: dict[str, Json] = {}
     problems: list[str] = []
     for name, value in given.items():
         if value is None:
@@ -68,8 +77,8 @@ def parse_options_leniently(given: Mapping[str, Json]) -> tuple[AssembleOptions,
             values[name] = parse_option(name, value)
         except ConfigurationError as error:
             problems.append(str(error))
-            values |= {name: _CLOSED[name]} if name in _CLOSED else {}
-    return AssembleOptions(**values), tuple(problems)
+            closed |= _CLOSED.get(name, {})
+    return AssembleOptions(**values | closed), tuple(problems)
 
 
 def parse_option(name: str, value: Json) -> Json:
