@@ -16,7 +16,7 @@ from context_assembler import (
     ToolChoice,
 )
 from context_assembler.errors.base import with_article
-from context_assembler.values.option_rules import parse_tool_choice
+from context_assembler.values.tool_choices import parse_tool_choice
 
 _MODEL = "gpt-5.5"
 

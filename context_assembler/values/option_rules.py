@@ -9,7 +9,7 @@ from typing import Final, TypeAlias, get_args
 from context_assembler.errors import ConfigurationError, InvalidParameterError, UnknownOptionError
 from context_assembler.values.given import check_type
 from context_assembler.values.json_bounds import MAX_JSON_DEPTH, nests_too_deeply
-from context_assembler.values.json_shapes import is_array, is_object
+from context_assembler.values.json_shapes import is_array
 from context_assembler.values.options import (
     OPTION_NAMES,
     AssembleOptions,
@@ -18,29 +18,19 @@ from context_assembler.values.options import (
     TruncationStrategy,
     UnknownModelPolicy,
 )
-from context_assembler.values.parts import Json, JsonObject
+from context_assembler.values.parts import Json
+from context_assembler.values.tool_choices import parse_tool_choice
 from context_assembler.values.tools import ToolChoice
 
 _Reader: TypeAlias = Callable[[str, Json], Json]
 
-_MODE_SPELLINGS: Final[Mapping[str, ToolChoice]] = {
-    "auto": ToolChoice(mode="auto"),
-    "none": ToolChoice(mode="none"),
-    "any": ToolChoice(mode="any"),
-    "required": ToolChoice(mode="any"),
-}
-_NO_TOOL: Final[Mapping[str, Json]] = {"permissions": ()}
-# What holds where a restriction cannot be read: it is no guess.
+# What holds where a restriction cannot be read, which is no guess: nobody's memories, no tool.
 _CLOSED: Final[Mapping[str, Mapping[str, Json]]] = {
     "recall_namespaces": {"recall_namespaces": ()},
     "sandbox_mode": {"sandbox_mode": True},
-    "permissions": _NO_TOOL,
-    "disabled_tools": _NO_TOOL,
+    "permissions": {"permissions": ()},
+    "disabled_tools": {"permissions": ()},
 }
-_CHOICE_REMEDY: Final = (
-    "Use 'auto', 'none', 'any', or {'name': '<tool>'} to force one tool; "
-    "the shapes of the anthropic and openai SDKs are read as well."
-)
 
 
 def parse_options(given: Mapping[str, Json]) -> AssembleOptions:
@@ -62,9 +52,8 @@ def parse_options_leniently(given: Mapping[str, Json]) -> tuple[AssembleOptions,
     """Read options that nobody can correct on the spot, such as those kept with a session.
 
     Returns:
-        What could be read, and a sentence for every option that could not. Whose memories may be
-        told and which tools may be offered is no guess: where that cannot be read, nobody's are,
-        and none is.
+        What could be read, and a sentence for every option that could not. Where that restricts
+        what is told or offered, nothing is.
     """
     check_type("options", given, Mapping, such_as="a mapping, such as {'model': '…'}")
     values: dict[str, Json] = {}
@@ -98,61 +87,6 @@ def given_options(options: AssembleOptions) -> dict[str, Json]:
     """Return the options that have a value, by name."""
     pairs = ((name, getattr(options, name)) for name in OPTION_NAMES)
     return {name: value for name, value in pairs if value is not None}
-
-
-def parse_tool_choice(value: Json) -> ToolChoice:
-    """Read a tool choice: a mode, a tool by name, or the shape of an SDK.
-
-    Source:
-        https://platform.claude.com/docs/en/agents-and-tools/tool-use/define-tools (read 2026-11-27)
-        https://platform.openai.com/docs/api-reference/chat/create (read 2026-11-27)
-    """
-    if isinstance(value, ToolChoice):
-        return value
-    if isinstance(value, str):
-        if value not in _MODE_SPELLINGS:
-            raise UnknownOptionError(value, kind="tool_choice", known=_MODE_SPELLINGS)
-        return _MODE_SPELLINGS[value]
-    if is_object(value):
-        return _choice_from_mapping(value)
-    raise InvalidParameterError(
-        "tool_choice", value, rule="must be a mode or a tool", remedy=_CHOICE_REMEDY
-    )
-
-
-def _choice_from_mapping(value: JsonObject) -> ToolChoice:
-    given = value.get("allows_parallel")
-    parallel = given if isinstance(given, bool) else None
-    if isinstance(value.get("disable_parallel_tool_use"), bool):
-        parallel = not value["disable_parallel_tool_use"]
-    if (allowed := _allowed_names(value)) is not None:
-        told = value.get("allowed_tools")
-        mode = told.get("mode") if is_object(told) else value.get("mode")
-        named = _MODE_SPELLINGS.get(mode if isinstance(mode, str) else "auto", ToolChoice())
-        return ToolChoice(mode=named.mode, allowed=allowed, allows_parallel=parallel)
-    function = value.get("function")
-    name = function.get("name") if is_object(function) else value.get("name")
-    mode = value.get("mode", value.get("type"))
-    if isinstance(name, str) and name and mode in (None, "tool", "function", "custom"):
-        return ToolChoice(mode="tool", name=name, allows_parallel=parallel)
-    if isinstance(mode, str) and mode in _MODE_SPELLINGS and name is None:
-        return ToolChoice(mode=_MODE_SPELLINGS[mode].mode, allows_parallel=parallel)
-    raise InvalidParameterError(
-        "tool_choice", dict(value), rule="names no known mode and no tool", remedy=_CHOICE_REMEDY
-    )
-
-
-def _allowed_names(value: JsonObject) -> tuple[str, ...] | None:
-    """Return the names of the only tools that may be called; `None` where the choice names none."""
-    inner = value.get("allowed_tools")
-    listed = value.get("allowed")
-    if value.get("type") == "allowed_tools":
-        listed = inner.get("tools") if is_object(inner) else value.get("tools")
-    if not is_array(listed):
-        return None
-    given = [entry.get("function", entry) if is_object(entry) else entry for entry in listed]
-    names = [entry.get("name") if is_object(entry) else entry for entry in given]
-    return tuple(sorted({name for name in names if isinstance(name, str)}))
 
 
 def _read_choice(name: str, value: Json) -> ToolChoice:  # noqa: ARG001 - the shape of a reader

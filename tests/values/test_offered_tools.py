@@ -11,7 +11,6 @@ from context_assembler.values.offered_tools import (
     declared_tools,
     known_tools,
 )
-from context_assembler.values.option_rules import parse_tool_choice
 from context_assembler.values.parts import JsonObject, Opaque, Text
 from context_assembler.values.tool_changes import (
     ASSEMBLER,
@@ -22,6 +21,7 @@ from context_assembler.values.tool_changes import (
     note_of_change,
     read_change,
 )
+from context_assembler.values.tool_choices import parse_tool_choice
 from context_assembler.values.tools import ToolChoice, ToolSpec
 
 A, B, C = (ToolSpec(name=name) for name in "abc")
