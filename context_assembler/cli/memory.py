@@ -8,14 +8,17 @@ import typer
 
 from context_assembler.cli.memory_adding import add
 from context_assembler.cli.memory_eval import evaluate_file
-from context_assembler.cli.memory_eval_remarks import NO_EMBEDDER, EvalSettings
+from context_assembler.cli.memory_eval_remarks import EvalSettings
 from context_assembler.cli.memory_fading import forget_faded_memories
 from context_assembler.cli.memory_files import export_file, import_file
 from context_assembler.cli.memory_options import (
+    NO_EMBEDDER,
+    Embedder,
     Kinds,
     MemoryUrl,
     Namespace,
     memory_settings,
+    opened_embedder,
     opened_memory,
 )
 from context_assembler.cli.memory_view import (
@@ -83,6 +86,7 @@ def search(
     limit: Annotated[int | None, typer.Option("--limit", help="The most memories.")] = None,
     max_tokens: MaxTokens = None,
     preset: Annotated[str | None, typer.Option("--preset", help="The kind of agent.")] = None,
+    embedder: Embedder = None,
     explain: Annotated[
         bool, typer.Option("--explain", help="Say of every candidate why it is in or not.")
     ] = False,
@@ -106,7 +110,8 @@ def search(
     async def recall() -> FormattedContext:
         async with (
             opened_memory(memory) as store,
-            MemoryAssembler(store, settings=settings) as assembler,
+            opened_embedder(embedder) as embed,
+            MemoryAssembler(store, settings=settings, embed=embed) as assembler,
         ):
             return await assembler.assemble_context(query, **options)
 

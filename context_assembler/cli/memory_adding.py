@@ -8,9 +8,11 @@ from typing import Annotated
 import typer
 
 from context_assembler.cli.memory_options import (
+    Embedder,
     MemoryUrl,
     Namespace,
     memory_settings,
+    opened_embedder,
     opened_memory,
 )
 from context_assembler.cli.opening import read_text
@@ -42,6 +44,7 @@ def add(
             help="From where on it counts as a duplicate, such as 0.9; the settings' own by default.",
         ),
     ] = None,
+    embedder: Embedder = None,
     as_json: JsonFlag = False,
 ) -> None:
     """Remember one text."""
@@ -58,7 +61,13 @@ def add(
     settled = memory_settings()
     likeness = settled.merges_alike if merge_alike is None else merge_alike
     outcome = asyncio.run(
-        _remember(memory, record, merges_alike=likeness, namespaces=settled.namespaces)
+        _remember(
+            memory,
+            record,
+            embedder=embedder,
+            merges_alike=likeness,
+            namespaces=settled.namespaces,
+        )
     )
     for notice in outcome.notices:
         print_note(notice)
@@ -72,12 +81,13 @@ async def _remember(
     url: str | None,
     record: MemoryRecord,
     *,
+    embedder: str | None,
     merges_alike: float | None,
     namespaces: Sequence[str],
 ) -> Remembered:
     if merges_alike is not None:
         check_likeness("merge_alike", merges_alike)
-    async with opened_memory(url, creates=True) as store:
-        assembler = MemoryAssembler(store, merges_alike=merges_alike)
+    async with opened_memory(url, creates=True) as store, opened_embedder(embedder) as embed:
+        assembler = MemoryAssembler(store, embed=embed, merges_alike=merges_alike)
         [outcome] = await remember_within(assembler, record, namespaces)
     return outcome

@@ -3,14 +3,14 @@
 import json
 from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
-from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
 from rich.progress import Progress
 from rich.table import Table
 
-from context_assembler.cli.memory_eval_remarks import NO_EMBEDDER, EvalSettings, remarks_on
+from context_assembler.cli.memory_eval_remarks import EvalSettings, remarks_on
+from context_assembler.cli.memory_options import opened_embedder
 from context_assembler.cli.opening import read_text
 from context_assembler.cli.screen import (
     counted,
@@ -21,7 +21,6 @@ from context_assembler.cli.screen import (
     print_json,
     print_note,
 )
-from context_assembler.embeddings import open_embedder
 from context_assembler.errors import ConfigurationError, UnknownOptionError
 from context_assembler.memory.sqlite import SqliteMemoryStore
 from context_assembler.memory_assembler import MemoryAssembler
@@ -36,7 +35,6 @@ from context_assembler.recall.evaluate import (
     read_questions,
 )
 from context_assembler.recall.read_locomo import WITHOUT_ANSWER, is_locomo, read_locomo
-from context_assembler.values.memories.records import MemoryRecord
 from context_assembler.values.parts import Json
 
 _SHOWN_MISSED: Final = 10
@@ -54,10 +52,9 @@ async def evaluate_file(
     """
     asked = _read(file)
     questions = _chosen(asked.questions, settings.categories, file)
-    embed = None if settings.embedder == NO_EMBEDDER else open_embedder(settings.embedder)
-    opened = _filled(asked, embed, settings) if asked.turns else open_store()
     async with (
-        opened as store,
+        opened_embedder(settings.embedder) as embed,
+        _filled(asked, embed, settings) if asked.turns else open_store() as store,
         MemoryAssembler(store, preset=settings.preset, embed=embed) as assembler,
     ):
         remarks = [*asked.remarks, *await remarks_on(asked, questions, store, embed, settings)]
@@ -127,20 +124,14 @@ async def _filled(
     """Keep what the file holds in a store that lives as long as it is asked."""
     records = [*asked.turns, *(asked.facts if settings.with_facts else ())]
     async with SqliteMemoryStore(None) as store:
+        assembler = MemoryAssembler(store, embed=embed)
         with Progress(console=notes(), transient=True) as progress:
             task = progress.add_task("Remembering", total=len(records))
             for start in range(0, len(records), _BATCH):
                 batch = records[start : start + _BATCH]
-                await store.remember(await _placed(batch, embed))
+                await assembler.remember(batch)
                 progress.advance(task, len(batch))
         yield store
-
-
-async def _placed(records: Sequence[MemoryRecord], embed: Embed | None) -> list[MemoryRecord]:
-    if embed is None:
-        return list(records)
-    vectors = await embed.embed([record.text for record in records])
-    return [replace(r, vector=vector) for r, vector in zip(records, vectors, strict=True)]
 
 
 def _grades(result: Evaluation) -> Table:

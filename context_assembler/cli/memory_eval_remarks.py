@@ -4,12 +4,11 @@ from collections.abc import AsyncIterator, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from context_assembler.cli.memory_options import NO_EMBEDDER
 from context_assembler.cli.screen import counted, one_line
 from context_assembler.errors import UnknownMemoryError
 from context_assembler.ports import Embed, MemoryStore
 from context_assembler.recall.evaluate import Conversations, Question
-
-NO_EMBEDDER: Final = "none"
 
 _MOST_IDS: Final = 5
 _ID_CHARS: Final = 40

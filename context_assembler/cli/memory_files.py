@@ -7,11 +7,19 @@ from typing import Annotated
 
 import typer
 
-from context_assembler.cli.memory_options import Kinds, MemoryUrl, Namespace, opened_memory
+from context_assembler.cli.memory_options import (
+    Embedder,
+    Kinds,
+    MemoryUrl,
+    Namespace,
+    opened_embedder,
+    opened_memory,
+)
 from context_assembler.cli.request_options import JsonFlag
 from context_assembler.cli.screen import counted, notes, people, print_json, print_note, printable
 from context_assembler.errors import ConfigurationError
 from context_assembler.memory.files import export_memories, import_memories
+from context_assembler.memory_assembler import MemoryAssembler
 from context_assembler.values.memories.kinds import check_kind
 from context_assembler.values.memories.records import MemoryFilters, Remembered
 
@@ -24,14 +32,21 @@ def import_file(
         Path, typer.Argument(metavar="FILE", help="JSON Lines, as export writes; - reads stdin.")
     ],
     memory: MemoryUrl = None,
+    embedder: Embedder = None,
     as_json: JsonFlag = False,
 ) -> None:
     """Remember every memory of a file, or none."""
 
     async def keep() -> list[Remembered]:
-        async with opened_memory(memory, creates=True) as store:
+        async with (
+            opened_memory(memory, creates=True) as store,
+            opened_embedder(embedder) as embed,
+        ):
+            keeper = MemoryAssembler(store, embed=embed)
             with notes().status("Remembering …"):
-                return await import_memories(store, sys.stdin.buffer if file == _STANDARD else file)
+                return await import_memories(
+                    keeper, sys.stdin.buffer if file == _STANDARD else file
+                )
 
     outcomes = asyncio.run(keep())
     by_outcome = {

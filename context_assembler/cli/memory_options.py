@@ -2,18 +2,20 @@
 
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
 from context_assembler.cli.opening import check_memory_exists
 from context_assembler.errors import ConfigurationError
 from context_assembler.memory import open_memory
-from context_assembler.ports import OpenedMemoryStore
+from context_assembler.ports import Embed, OpenedMemoryStore
 from context_assembler.values.memories.kinds import KINDS
 
 if TYPE_CHECKING:
     from context_assembler.config import MemorySettings
+
+NO_EMBEDDER: Final = "none"
 
 MemoryUrl = Annotated[
     str | None,
@@ -30,6 +32,15 @@ Namespace = Annotated[
 Kinds = Annotated[
     list[str] | None,
     typer.Option("--kind", metavar="KIND", help=f"{', '.join(KINDS)}; may be repeated."),
+]
+
+Embedder = Annotated[
+    str | None,
+    typer.Option(
+        "--embedder",
+        metavar="NAME",
+        help="none, bundled, minilm, openai:MODEL; the settings' own by default.",
+    ),
 ]
 
 
@@ -56,6 +67,26 @@ async def opened_memory(
         check_memory_exists(named)
     async with open_memory(named) as store:
         yield store
+
+
+@asynccontextmanager
+async def opened_embedder(name: str | None) -> AsyncGenerator[Embed | None, None]:
+    """Open the embedder of that name, or of the settings, and close it again; `None` for none.
+
+    Raises:
+        UnknownOptionError: There is no such embedder.
+    """
+    named = memory_settings().embedder if name is None else name
+    if named is None or named == NO_EMBEDDER:
+        yield None
+        return
+    from context_assembler.embeddings import open_embedder  # noqa: PLC0415 - most calls need none
+
+    embedder = open_embedder(named)
+    try:
+        yield embedder
+    finally:
+        await embedder.close()
 
 
 def memory_settings() -> "MemorySettings":

@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import BinaryIO, Final, Literal
+from typing import BinaryIO, Final, Literal, Protocol
 
 from context_assembler.errors import AssemblyError, ConfigurationError
 from context_assembler.memory.asked_bounds import check_filters
@@ -24,6 +24,14 @@ from context_assembler.values.memories.records import (
 from context_assembler.whole_files import settle, written_whole
 
 _RECORDS_PER_BATCH: Final = 2_000
+
+
+class Remembering(Protocol):
+    """Whatever keeps records: a store, or a `MemoryAssembler`."""
+
+    async def remember(self, records: list[MemoryRecord], /) -> list[Remembered]:
+        """Keep all of the records, or none, and return what became of each, in order."""
+        ...
 
 
 async def export_memories(
@@ -55,18 +63,20 @@ async def export_memories(
     return written
 
 
-async def import_memories(store: MemoryStore, file: str | Path | BinaryIO) -> list[Remembered]:
+async def import_memories(store: Remembering, file: str | Path | BinaryIO) -> list[Remembered]:
     """Keep the records of a file of JSON Lines, and return what became of each, in order.
 
     Every line is kept, or none: all are read before the store is asked to keep them at once. What
     it means to keep them at once is the store's own matter: Qdrant alone may end with a part.
 
     Args:
+        store: What keeps them; a `MemoryAssembler` gives those without a vector one of its model.
         file: Its path, or an open stream of bytes, such as `sys.stdin.buffer`; it is read once.
 
     Raises:
         MemoryFormatError: A line is no memory, or of a newer version; the error names it.
         ConfigurationError: The file cannot be read.
+        EmbeddingError: The assembler's model failed; nothing is kept.
         StoreError: The store cannot keep one of them.
     """
     check_method(

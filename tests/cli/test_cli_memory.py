@@ -115,6 +115,43 @@ def test_an_embedder_of_other_vectors_is_told() -> None:
     assert memory("eval", "q.jsonl", "--json").json["remarks"] == []
 
 
+def stats() -> dict[str, object]:
+    told: dict[str, object] = memory("stats", "--json").json
+    return told
+
+
+def test_what_is_kept_and_asked_has_the_place_that_the_settings_name() -> None:
+    Path("context-assembler.toml").write_text('[memory]\nembedder = "bundled"\n')
+    Path("more.jsonl").write_text('{"text": "The invoice was paid."}\n{"text": "Tea is ready."}\n')
+
+    add("The boat leaves at nine in the morning.")
+    memory("import", "more.jsonl")
+    add("Nobody knows where this is.", "--embedder", "none")
+    asked = memory("search", "the payment of a bill", "--explain", "--json").json
+    bare = memory("search", "the payment of a bill", "--embedder", "none", "--json").json
+
+    assert (stats()["records"], stats()["vectors"]) == (4, 3)
+    assert [one["record"]["text"] for one in asked["items"]] == ["The invoice was paid."]
+    assert asked["explanations"][0]["scores"]["meaning"] > 0
+    assert all(one["scores"]["meaning"] == 0 for one in bare["items"])
+
+
+@pytest.mark.parametrize(
+    "words",
+    [("add", "tea"), ("search", "tea"), ("import", "tea.jsonl")],
+    ids=lambda words: words[0],
+)
+def test_a_misspelt_embedder_is_told_with_the_nearest(words: tuple[str, ...]) -> None:
+    add("tea")
+    Path("tea.jsonl").write_text('{"text": "green tea"}\n')
+
+    refused = memory(*words, "--embedder", "bundle")
+
+    assert refused.exit_code == 2
+    assert "Did you mean 'bundled'?" in refused.stderr
+    assert stats()["records"] == 1
+
+
 def test_one_memory_is_shown_whole() -> None:
     memory_id = add("tea at noon", "--importance", "0.9")
 
