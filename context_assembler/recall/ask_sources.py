@@ -173,7 +173,7 @@ async def _answer(ask: Ask, signals: Signals, progress: _Progress) -> str | None
     if names and nameless.strip():
         # Who speaks is known of every turn: the name's own words would only drown the others.
         progress.hits = await _search(ask, nameless, filters, progress) or progress.hits
-    progress.hits += await _search_related(ask, signals, names, filters, progress)
+    progress.hits = await _with_related(ask, signals, names, filters, progress)
     if isinstance(ask.source, _Neighbourhood):
         try:
             await _ask_neighbours(ask.source, progress)
@@ -196,29 +196,36 @@ async def _search(
     return progress.keep(sieve_hits(await search(), limit=ask.limit))
 
 
-async def _search_related(
+async def _with_related(
     ask: Ask,
     signals: Signals,
     names: Collection[str],
     filters: MemoryFilters,
     progress: _Progress,
 ) -> tuple[MemoryHit, ...]:
-    """Return what only has words of like meaning; sources without a rank by words know them."""
+    """Return the hits with what only has words of like meaning, as found by words that weigh nothing.
+
+    That a vector found it too makes no difference: those of small models are vague. Sources without
+    a rank by words know what means the same.
+    """
     likeness: dict[str, float] = {}
     for term, related in signals.related.items():
         for word, near in related.items() if term not in names else ():
             likeness[word] = max(likeness.get(word, 0.0), near)
     closest = sorted(likeness, key=lambda word: (-likeness[word], word))[:_RELATED_WORDS]
     hits = progress.hits
-    if not closest or (bool(hits) and all(hit.bm25 is None for hit in hits)):
-        return ()
+    is_by_meaning = bool(hits) and all(hit.bm25 is None for hit in hits)
+    if not closest or (is_by_meaning and not (ask.vector and progress.has_vectors)):
+        return hits
     answered = await ask.source.search(" ".join(closest), limit=ask.limit, filters=filters)
     found = progress.keep(sieve_hits(answered, limit=ask.limit))
+    if is_by_meaning:
+        found = tuple(hit for hit in found if hit.bm25 is not None)
+    told = {hit.record.id for hit in found} if is_by_meaning else set[str]()
     known = {hit.record.id for hit in hits}
-    return tuple(
-        MemoryHit(record=hit.record, order=hit.order, bm25=0.0, similarity=hit.similarity)
-        for hit in found
-        if hit.record.id not in known
+    return (
+        *(replace(hit, bm25=0.0) if hit.record.id in told else hit for hit in hits),
+        *(replace(hit, bm25=0.0) for hit in found if hit.record.id not in known),
     )
 
 
