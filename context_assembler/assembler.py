@@ -16,7 +16,7 @@ from context_assembler.pipeline import ContextPipeline
 from context_assembler.ports import SessionStore
 from context_assembler.recollection import MemoryArgument
 from context_assembler.sessions import calibrations_of, open_store
-from context_assembler.sync import run_sync
+from context_assembler.sync import close_all, run_sync
 from context_assembler.values.context import AssembledContext
 from context_assembler.values.events import Content, ResultContent, SessionEvent
 from context_assembler.values.prompt import PromptSection
@@ -285,14 +285,12 @@ class ContextAssembler:
         return self
 
     async def __aexit__(self, *exception: object) -> None:
-        await self._open.aclose()
-        await self.close()
+        await close_all(self._open.aclose, self.close)
 
     async def close(self) -> None:
         """Close the stores that were opened here, and the connections to MCP servers."""
-        await self._gathering.close()
-        if self._owns_store:
-            await self.sessions.close()
+        own_store = (self.sessions.close,) if self._owns_store else ()
+        await close_all(self._gathering.close, *own_store)
 
 
 def create_context_assembler(**dependencies: Any) -> ContextAssembler:

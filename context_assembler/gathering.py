@@ -29,6 +29,7 @@ from context_assembler.stages.resolve_defaults import (
 )
 from context_assembler.stages.resolve_defaults.settling import CallSettler
 from context_assembler.stages.settle_tools import ToolSettler, learnt_tools
+from context_assembler.sync import close_all
 from context_assembler.tokens import CountingMode, counter_for
 from context_assembler.tokens.bpe import load_early
 from context_assembler.tools import open_skill_tools, open_tool_sources
@@ -226,8 +227,7 @@ class Gathering:
 
     async def close(self) -> None:
         """Let go of the sources' connections, and of memory that was opened here."""
-        await self._collector.close()
-        await self.recollection.close()
+        await close_all(self._collector.close, self.recollection.close)
 
     async def learn(self, observe: Callable[[CountingMode], UsageObservation | None]) -> None:
         """Learn from a call's usage, unless the settings say not to or it is not comparable."""

@@ -1,7 +1,6 @@
 """What a `ContextAssembler` recalls from; without memory nothing of it is imported."""
 
-from collections.abc import Callable, Iterable, Mapping
-from contextlib import AsyncExitStack
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
@@ -10,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias, Union
 from context_assembler.errors import AssemblyError, ConfigurationError
 from context_assembler.ports import TokenCounter
 from context_assembler.stages.split_window import input_budget
+from context_assembler.sync import close_all
 from context_assembler.values.draft import Parameters
 from context_assembler.values.limits import ModelLimits
 from context_assembler.values.options import AssembleOptions
@@ -59,7 +59,9 @@ class Recollection:
         section_names: Iterable[str] = (),
     ) -> None:
         self._settings = config.memory
-        self._opened = AsyncExitStack()
+        self._closes: list[
+            Callable[[], Awaitable[None]]
+        ] = []  # of what was opened here, last first
         self._assembler: MemoryAssembler | None = None
         given = config.memory.store if memory is None else memory
         if given is None:
@@ -175,8 +177,8 @@ class Recollection:
             return RecalledNote(warnings=(f"Nothing could be recalled: {problem}",))
 
     async def close(self) -> None:
-        """Close what was opened here."""
-        await self._opened.aclose()
+        """Close what was opened here; the next call opens it again."""
+        await close_all(*self._closes)
 
     def _open(self, given: "GivenMemory", *, now: Callable[[], datetime]) -> "MemoryAssembler":
         from context_assembler.memory_assembler import MemoryAssembler  # noqa: PLC0415
@@ -188,7 +190,7 @@ class Recollection:
             from context_assembler.embeddings import open_embedder  # noqa: PLC0415
 
             embed = open_embedder(self._settings.embedder)
-            self._opened.push_async_callback(embed.close)
+            self._closes.insert(0, embed.close)
         assembler = MemoryAssembler(
             given,
             settings=self._settings.recall,
@@ -196,5 +198,5 @@ class Recollection:
             merges_alike=self._settings.merges_alike,
             clock=lambda: now().timestamp(),
         )
-        self._opened.push_async_callback(assembler.close)
+        self._closes.insert(0, assembler.close)
         return assembler

@@ -1,7 +1,8 @@
-"""Asynchronous work: done for callers without an event loop, and called off by its caller."""
+"""Asynchronous work: done for callers without an event loop, called off by its caller, or finished."""
 
 import asyncio
-from collections.abc import Coroutine
+from collections.abc import Awaitable, Callable, Coroutine
+from contextlib import AsyncExitStack
 from threading import Thread
 from typing import Any, TypeVar
 
@@ -12,6 +13,16 @@ def is_being_cancelled() -> bool:
     """Whether somebody cancels this very task, rather than that what it awaits ended so by itself."""
     task = asyncio.current_task()
     return task is not None and task.cancelling() > 0
+
+
+async def close_all(*closes: Callable[[], Awaitable[object]]) -> None:
+    """Close one after the other, each whatever became of those before it; then raise what did.
+
+    Whoever is cancelled meanwhile leaves nothing open: the rest is closed before it ends.
+    """
+    async with AsyncExitStack() as closing:
+        for close in reversed(closes):
+            closing.push_async_callback(close)
 
 
 def run_sync(work: Coroutine[Any, Any, T]) -> T:

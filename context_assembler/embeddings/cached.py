@@ -14,6 +14,7 @@ from context_assembler.embeddings.cache_file import CacheFile
 from context_assembler.errors import MemoryUnavailableError
 from context_assembler.ports import Embed, EmbedPurpose
 from context_assembler.ports.asking import ask_embedder
+from context_assembler.sync import close_all
 from context_assembler.values.given import check_method, check_path
 from context_assembler.values.memories.answered_vectors import check_vectors
 from context_assembler.values.memories.vectors import Vector
@@ -123,9 +124,8 @@ class CachedEmbedder:
 
     async def close(self) -> None:
         """Close the file, and the embedder."""
-        if self._file is not None:
-            await self._file.close()
-        await self._embedder.close()
+        own_file = () if self._file is None else (self._file.close,)
+        await close_all(*own_file, self._embedder.close)
 
     async def __aenter__(self) -> Self:
         return self

@@ -34,6 +34,7 @@ from context_assembler.memory.sqlite_writes import (
 )
 from context_assembler.ports import Clock
 from context_assembler.sqlite.worker import make_workers
+from context_assembler.sync import close_all
 from context_assembler.values.given import check_callable, check_path, check_type
 from context_assembler.values.memories.records import (
     NO_FILTERS,
@@ -265,8 +266,7 @@ class SqliteMemoryStore:
     async def close(self) -> None:
         """Close the file and end the threads."""
         # The last connection to close folds the log into the file, and a reader may not.
-        await self._reader.close()
-        await self._writer.close()
+        await close_all(self._reader.close, self._writer.close)
 
     async def __aenter__(self) -> Self:
         return self

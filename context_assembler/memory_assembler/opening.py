@@ -8,6 +8,7 @@ from typing import TypeAlias, cast
 from context_assembler.errors import ConfigurationError
 from context_assembler.memory import open_memory
 from context_assembler.ports import MemorySource, OpenedMemoryStore
+from context_assembler.sync import close_all
 
 SourceArgument: TypeAlias = str | Path | MemorySource
 SourcesArgument: TypeAlias = (
@@ -43,8 +44,7 @@ class OpenSources:
 
     async def close(self) -> None:
         """Close the stores that were opened from a URL; others are their owner's."""
-        for source in self._own:
-            await source.close()
+        await close_all(*(source.close for source in self._own))
 
     def _opened(self, source: object) -> MemorySource:
         if isinstance(source, str | Path):

@@ -31,6 +31,7 @@ from context_assembler.sessions.sqlite_writes import append_events, delete_sessi
 from context_assembler.sqlite.glance import Glance
 from context_assembler.sqlite.held import FileIdentity, identify_file
 from context_assembler.sqlite.worker import make_workers
+from context_assembler.sync import close_all
 from context_assembler.values.calibration import Calibration, UsageObservation
 from context_assembler.values.events import EventBatch, Session, SessionEvent, SessionHead
 from context_assembler.values.given import check_path
@@ -251,8 +252,7 @@ class SqliteStore:
         """Close the file and end both threads."""
         self._glance.close()
         # The last connection to close folds the log into the file, and a reader may not.
-        await self._reader.close()
-        await self._writer.close()
+        await close_all(self._reader.close, self._writer.close)
 
     async def __aenter__(self) -> Self:
         return self

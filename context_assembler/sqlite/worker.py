@@ -56,21 +56,25 @@ class SqliteWorker:
         answer = asyncio.get_running_loop().create_future()
         with self._lock:
             executor, holder = self._in_this_process()
-            executor.submit(self._answer, answer, holder, act)
+            executor.submit(_answer, answer, partial(self._act, holder, act))
         result: _Result = await answer
         return result
 
     async def close(self) -> None:
-        """Close the connection behind the actions that wait, and end the thread."""
+        """Close the connection behind the actions that wait, and end the thread.
+
+        Whoever stops waiting for it does not stop it.
+        """
+        closed = asyncio.get_running_loop().create_future()
         with self._lock:
             executor, self._executor = self._executor, None
             if executor is None:
                 return
-            closing = executor.submit(self._holder.close)
+            executor.submit(_answer, closed, self._holder.close, is_wanted_anyway=True)
             executor.shutdown(wait=False)
             # An action that comes meanwhile has a thread of its own, so a connection of its own too.
             self._holder = self._begin()
-        await asyncio.wrap_future(closing)
+        await closed
 
     def _begin(self) -> HeldConnection:
         holder = HeldConnection()
@@ -86,21 +90,6 @@ class SqliteWorker:
             name = self._schema.name
             self._executor = ThreadPoolExecutor(max_workers=1, thread_name_prefix=name)
         return self._executor, self._holder
-
-    def _answer(
-        self,
-        answer: asyncio.Future[_Result],
-        holder: HeldConnection,
-        act: Callable[[sqlite3.Connection], _Result],
-    ) -> None:
-        if answer.cancelled():  # before it began
-            return
-        try:
-            result = self._act(holder, act)
-        except BaseException as error:  # noqa: BLE001 - raised where the answer is awaited
-            _tell(answer, partial(answer.set_exception, error))
-        else:
-            _tell(answer, partial(answer.set_result, result))
 
     def _act(self, holder: HeldConnection, act: Callable[[sqlite3.Connection], _Result]) -> _Result:
         with explained_errors(self._path, self._schema):
@@ -141,6 +130,19 @@ class SqliteWorker:
         finally:
             if isinstance(holder.connection, ConnectionAsItLies):
                 holder.close()
+
+
+def _answer(
+    answer: asyncio.Future[_Result], work: Callable[[], _Result], *, is_wanted_anyway: bool = False
+) -> None:
+    if answer.cancelled() and not is_wanted_anyway:  # before it began
+        return
+    try:
+        result = work()
+    except BaseException as error:  # noqa: BLE001 - raised where the answer is awaited
+        _tell(answer, partial(answer.set_exception, error))
+    else:
+        _tell(answer, partial(answer.set_result, result))
 
 
 def _tell(answer: asyncio.Future[_Result], settle: Callable[[], None]) -> None:
