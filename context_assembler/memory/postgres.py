@@ -53,7 +53,7 @@ class PostgresMemoryStore:
 
     Nothing is touched before the first call; reading alone never creates or changes tables.
     After `close` the next call connects again. One process writes at a time, and the others wait
-    for it; readers wait for nobody. Every event loop has connections of its own. A memory that is
+    for it; readers wait for none of them. Every event loop has connections of its own. A memory that is
     damaged, or of a newer version, raises `MemoryFormatError` where it is asked for.
 
     Args:
@@ -64,7 +64,7 @@ class PostgresMemoryStore:
         finds_duplicates: Whether a record without an id is left out where its kind, namespace and
             text are there already; of turns of a conversation each is kept.
         clock: Seconds since 1970, for records without a time of their own.
-        busy_seconds: How long to wait for another process that writes, or for a connection.
+        busy_seconds: How long to wait for who writes, or has locked the tables, or for a connection.
         max_connections: How many are open at most, for each event loop.
     """
 

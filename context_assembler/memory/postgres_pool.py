@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 _IDLE_SECONDS: Final = 300.0
 _TRUSTED_SECONDS: Final = 1.0
 _MOST_CONNECT_SECONDS: Final = 30
+_MOST_MILLISECONDS: Final = 2**31 - 1  # that PostgreSQL counts a timeout in
 
 
 class ConnectionPools:
@@ -29,7 +30,7 @@ class ConnectionPools:
     own. Those of a loop that was closed, as `asyncio.run` does, are let go.
 
     Args:
-        busy_seconds: How long to wait for a connection.
+        busy_seconds: How long to wait for a connection, and on it for others' locks.
         most: How many connections there are at most, for each loop.
     """
 
@@ -57,7 +58,7 @@ class ConnectionPools:
         with explained(psycopg, self.location):
             pool = await self._pool(psycopg)
             try:
-                connection = await pool.getconn()
+                connection = await self._lend(pool)
             except psycopg_pool.PoolTimeout as error:
                 await self._try_to_connect(psycopg)  # says why, unless all are lent
                 raise MemoryUnavailableError(
@@ -110,15 +111,51 @@ class ConnectionPools:
             max_size=self._most,
             max_idle=_IDLE_SECONDS,
             timeout=self._busy_seconds,
-            configure=_prepare,
-            check=self._check,
+            configure=self._prepare,
             open=False,
         )
 
-    async def _check(self, connection: "AsyncConnection[Any]") -> None:
-        """Raise where the connection broke; asked only of those that nobody used for a while."""
-        if time.monotonic() - self._used_at.get(connection, 0.0) > _TRUSTED_SECONDS:
+    async def _lend(self, pool: "AsyncConnectionPool[Any]") -> "AsyncConnection[Any]":
+        """Return a connection that works, as far as that can be told.
+
+        Once a server was started anew, all that nobody used since are broken. They are let go of one
+        after the other, at once: the pool's own `check` waits twice as long behind each, until the
+        time of who asks is over.
+        """
+        connection: AsyncConnection[Any]
+        for _ in range(self._most):
+            connection = await pool.getconn()
+            try:
+                if await self._works(connection):
+                    return connection
+            except BaseException:
+                await pool.putconn(connection)
+                raise
+            await pool.putconn(connection)  # which opens another in its place
+        connection = await pool.getconn()
+        return connection
+
+    async def _works(self, connection: "AsyncConnection[Any]") -> bool:
+        """Ask the server, where nobody used the connection for a while."""
+        psycopg, _ = load_psycopg()
+        if time.monotonic() - self._used_at.get(connection, 0.0) <= _TRUSTED_SECONDS:
+            return True
+        try:
             await run(connection, "SELECT 1")
+        except psycopg.Error:
+            return False
+        return True
+
+    async def _prepare(self, connection: "AsyncConnection[Any]") -> None:
+        # Compiling a query takes longer than any of ours does; and what is searched is mostly in
+        # memory, where an index is worth it for a small table, too.
+        await run(
+            connection,
+            "SELECT set_config('jit', 'off', false), set_config('random_page_cost', '1.1', false), "
+            "set_config('TimeZone', 'UTC', false), "  # elsewhere the last year is not over in time
+            "set_config('lock_timeout', %(wait)s, false)",
+            {"wait": lock_timeout(self._busy_seconds)},
+        )
 
     async def _try_to_connect(self, psycopg: Any) -> None:
         """Connect once and hang up: a pool would try again and again, and never say why."""
@@ -136,6 +173,11 @@ async def run(
 ) -> "AsyncCursor[Any]":
     """Run a statement of our own words; whatever comes from outside is among the values."""
     return await connection.execute(statement.encode(), values)
+
+
+def lock_timeout(seconds: float) -> str:
+    """Return how the server is told to wait so long for a lock; zero would be for ever."""
+    return f"{min(max(int(1_000 * seconds), 1), _MOST_MILLISECONDS)}ms"
 
 
 def load_psycopg() -> tuple[Any, Any]:
@@ -160,13 +202,3 @@ def location_of(url: str) -> str:
         hosts = parse_qs(parts.query).get("host", ())  # of a socket, its folder
         return f"postgresql://{place}{parts.path}{''.join(f'?host={host}' for host in hosts)}"
     return "postgresql:"
-
-
-async def _prepare(connection: "AsyncConnection[Any]") -> None:
-    # Compiling a query takes longer than any of ours does; and what is searched is mostly in memory,
-    # where an index is worth it for a small table, too.
-    await run(
-        connection,
-        "SELECT set_config('jit', 'off', false), set_config('random_page_cost', '1.1', false), "
-        "set_config('TimeZone', 'UTC', false)",  # elsewhere the last year is not over in time
-    )

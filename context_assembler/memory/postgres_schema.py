@@ -5,7 +5,7 @@ from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any, Final
 
 from context_assembler.errors import MemoryUnavailableError
-from context_assembler.memory.postgres_pool import run
+from context_assembler.memory.postgres_pool import lock_timeout, run
 
 if TYPE_CHECKING:
     from psycopg import AsyncConnection
@@ -146,5 +146,5 @@ async def _lock(connection: "AsyncConnection[Any]", key: str, *, seconds: float)
     await run(
         connection,
         f"SELECT set_config('lock_timeout', %(wait)s, true), pg_advisory_xact_lock({key})",
-        {"wait": f"{int(1_000 * seconds)}ms"},
+        {"wait": lock_timeout(seconds)},
     )

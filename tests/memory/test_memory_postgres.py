@@ -5,6 +5,7 @@ import os
 import subprocess
 import sys
 import threading
+from contextlib import AsyncExitStack
 from pathlib import Path
 from urllib.parse import quote
 
@@ -254,6 +255,50 @@ async def test_a_server_that_was_restarted_is_connected_to_anew(
             "SELECT pg_terminate_backend(pid) FROM pg_stat_activity "
             "WHERE query LIKE '%memory_%' AND pid <> pg_backend_pid()"
         )
+
+        assert len(await store.search("zebra")) == 1
+
+
+async def test_however_many_connections_a_restart_broke_nobody_waits_for_them(
+    postgres: PostgresServer, postgres_url: str
+) -> None:
+    async with PostgresMemoryStore(postgres_url, busy_seconds=5, max_connections=4) as store:
+        await store.remember([MemoryRecord(text="a zebra")])
+        async with AsyncExitStack() as lent:
+            for _ in range(4):
+                await lent.enter_async_context(store._pools.connection())
+        store._pools._used_at.clear()
+        postgres.execute(
+            "SELECT pg_terminate_backend(pid) FROM pg_stat_activity "
+            "WHERE backend_type = 'client backend' AND pid <> pg_backend_pid()"
+        )
+
+        found = await asyncio.gather(*(store.search("zebra") for _ in range(8)))
+
+    assert [len(hits) for hits in found] == [1] * 8
+
+
+async def test_however_long_a_store_waits_the_server_understands_it(postgres_url: str) -> None:
+    async with PostgresMemoryStore(postgres_url, busy_seconds=1e9) as store:
+        await store.remember([MemoryRecord(text="a zebra")])
+
+        assert len(await store.search("zebra")) == 1
+
+
+async def test_whoever_has_locked_the_tables_is_waited_for_so_long_and_no_longer(
+    postgres_url: str,
+) -> None:
+    import psycopg  # noqa: PLC0415 - an extra
+
+    async with PostgresMemoryStore(postgres_url, busy_seconds=1) as store:
+        await store.remember([MemoryRecord(text="a zebra")])
+        with psycopg.connect(postgres_url) as other:
+            other.execute("LOCK TABLE memory_records IN ACCESS EXCLUSIVE MODE")
+            with pytest.raises(MemoryUnavailableError, match="holds its lock"):
+                await store.search("zebra")
+            with pytest.raises(MemoryUnavailableError, match="holds its lock"):
+                await store.remember([MemoryRecord(text="another zebra")])
+            other.rollback()
 
         assert len(await store.search("zebra")) == 1
 
