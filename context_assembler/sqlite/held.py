@@ -3,9 +3,13 @@
 import os
 import sqlite3
 from pathlib import Path
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
 FileIdentity: TypeAlias = tuple[int, int]  # of a file on this machine, wherever it is moved
+
+# Of the process that this one was forked from; to close one would be to meddle with its locks, and
+# whoever lets go of the last reference closes it: https://www.sqlite.org/howtocorrupt.html (2.6)
+_INHERITED: Final[list[sqlite3.Connection]] = []
 
 
 class HeldConnection:
@@ -22,11 +26,14 @@ class HeldConnection:
         return self.process_id == os.getpid()
 
     def close(self) -> None:
-        """Close the connection, unless it came here by fork."""
-        # Such a connection belongs to the parent: closing it would drop its locks.
-        if self.connection is not None and self.is_ours:
+        """Close the connection; one that came here by fork stays as it is for as long as the process."""
+        if self.connection is None:
+            return
+        if self.is_ours:
             self.connection.close()
-            self.connection = None
+        else:
+            _INHERITED.append(self.connection)
+        self.connection = None
 
 
 def identify_file(path: Path | None) -> FileIdentity | None:

@@ -1,5 +1,6 @@
 """Tools from plain Python functions."""
 
+import sys
 import typing
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -308,13 +309,16 @@ def no_schema(a: Callable[[], None]) -> None: ...
 def unresolved(a: "Nowhere") -> None: ...  # type: ignore[name-defined]  # noqa: F821  # pyright: ignore[reportUndefinedVariable, reportUnknownParameterType]
 
 
+OLD_PYTHON: dict[str, tuple[Callable[..., Any], str]] = {
+    "a dict that holds itself": (hold, "'hold' .*TypedDict"),
+}
 UNUSABLE: dict[str, tuple[Callable[..., Any], str]] = {
+    **(OLD_PYTHON if sys.version_info < (3, 12) else {}),
     "*args": (star, r"'star' .*takes \*rest"),
     "**kwargs": (stars, r"'stars' .*takes \*\*rest"),
     "a type without schema": (no_schema, "'no_schema' .*no schema describes"),
     "a type that does not exist": (unresolved, "'unresolved' .*Nowhere"),
     "a dict of what does not exist": (lose, "'lose' .*Nowhere"),
-    "a dict that holds itself": (hold, "'hold' .*TypedDict"),
     "an unbound method": (Desk.book, "'book' .*pass obj.method"),
     "a lambda": (lambda: None, "a lambda has no name"),
     "a class": (Desk, "'Desk' .*pydantic model"),
@@ -326,6 +330,14 @@ UNUSABLE: dict[str, tuple[Callable[..., Any], str]] = {
 def test_what_cannot_be_a_tool_is_named(function: Callable[..., Any], says: str) -> None:
     with pytest.raises(InvalidToolError, match=says):
         spec_from_function(function)
+
+
+@pytest.mark.skipif(sys.version_info < (3, 12), reason="pydantic reads no such dict there")
+def test_a_dict_that_holds_itself_is_described_by_reference() -> None:
+    schema = spec_from_function(hold).input_schema
+
+    assert "$ref" in f"{schema}"
+    Draft202012Validator.check_schema(schema)
 
 
 def test_a_callable_object_without_words_is_described_by_its_class() -> None:
