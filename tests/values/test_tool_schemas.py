@@ -6,10 +6,11 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from jsonschema import Draft202012Validator
+from jsonschema import Draft202012Validator, FormatChecker
 
 from context_assembler.errors import InvalidToolError
 from context_assembler.values.schemas.tool_schemas import canonical_schema
+from context_assembler.values.wire import walk_schemas
 
 
 def nested(levels: int) -> dict[str, Any]:
@@ -24,6 +25,15 @@ def deep(levels: int) -> Any:
     for _ in range(levels):
         value = [value]
     return value
+
+
+def check_draft(schema: Any) -> None:
+    """Hold a schema against the draft of 2020, patterns included, as APIs do."""
+    formats = Draft202012Validator.FORMAT_CHECKER
+    Draft202012Validator.check_schema(schema, format_checker=FormatChecker(formats=["regex"]))
+    assert "regex" in formats.checkers
+    for one in walk_schemas(schema):
+        assert "items" in one or "array" not in str(one.get("type"))
 
 
 LONE = "\ud800"  # half of a surrogate pair
@@ -98,7 +108,59 @@ REPAIRED: dict[str, tuple[Any, Any, int]] = {
     ),
     "items by position, the old way": (
         {"type": "object", "properties": {"a": {"items": [{"type": "int"}]}}},
-        {"type": "object", "properties": {"a": {"items": [{"type": "integer"}]}}},
+        {"type": "object", "properties": {"a": {"prefixItems": [{"type": "integer"}]}}},
+        2,
+    ),
+    "items by position, and of what follows": (
+        {"type": "object", "properties": {"a": {"items": [{}], "additionalItems": False}}},
+        {"type": "object", "properties": {"a": {"items": False, "prefixItems": [{}]}}},
+        1,
+    ),
+    "an exclusive bound that is a flag": (
+        {"type": "object", "properties": {"a": {"minimum": 0, "exclusiveMinimum": True}}},
+        {"type": "object", "properties": {"a": {"exclusiveMinimum": 0}}},
+        1,
+    ),
+    "a bound that a flag includes": (
+        {"type": "object", "properties": {"a": {"maximum": 9, "exclusiveMaximum": False}}},
+        {"type": "object", "properties": {"a": {"maximum": 9}}},
+        1,
+    ),
+    "an array of anything": (
+        {
+            "type": "object",
+            "properties": {"a": {"type": "array"}, "b": {"type": ["null", "array"]}},
+        },
+        {
+            "type": "object",
+            "properties": {
+                "a": {"items": {}, "type": "array"},
+                "b": {"items": {}, "type": ["null", "array"]},
+            },
+        },
+        0,
+    ),
+    "a pattern of another language": (
+        {"type": "object", "properties": {"a": {"description": "A name.", "pattern": r"^\p{L}+$"}}},
+        {
+            "type": "object",
+            "properties": {"a": {"description": "A name.\nIt matches the pattern ^\\p{L}+$"}},
+        },
+        1,
+    ),
+    "names by a pattern of another language": (
+        {"type": "object", "patternProperties": {r"\p{L}": {}, "^x": {}}},
+        {**EMPTY, "patternProperties": {"^x": {}}},
+        1,
+    ),
+    "no alternatives": (
+        {"type": "object", "properties": {"a": {"anyOf": [], "type": "string"}}},
+        {"type": "object", "properties": {"a": {"type": "string"}}},
+        1,
+    ),
+    "an id that is an anchor": (
+        {"type": "object", "$defs": {"a": {"$id": "#a"}}, "properties": {"b": {"$ref": "#a"}}},
+        {"type": "object", "$defs": {"a": {"$anchor": "a"}}, "properties": {"b": {"$ref": "#a"}}},
         1,
     ),
 }
@@ -110,9 +172,7 @@ def test_what_is_plainly_meant_is_repaired(schema: Any, canonical: Any, repairs:
 
     assert len(found.repairs) == repairs
     assert canonical is None or found.schema == canonical
-    Draft202012Validator.check_schema(
-        json.loads(json.dumps(found.schema).replace('"items": [{', '"prefixItems": [{'))
-    )
+    check_draft(found.schema)
 
 
 UNUSABLE: dict[str, tuple[Any, str]] = {
@@ -211,3 +271,29 @@ def test_any_value_is_a_sound_schema_afterwards_or_refused(value: Any) -> None:
     again = canonical_schema(json.loads(text), tool="t")
     assert json.dumps(again.schema) == text
     assert again.repairs == ()
+
+
+KEYWORDS = sorted(
+    {*Draft202012Validator.VALIDATORS, "definitions", "dependencies", "additionalItems", "nullable"}
+    | {"$anchor", "$dynamicAnchor", "$recursiveAnchor", "$recursiveRef", "$id", "$vocabulary"}
+    | {"$comment", "title", "description", "default", "examples", "deprecated", "readOnly"}
+    | {"writeOnly", "contentEncoding", "contentMediaType", "minContains", "maxContains", "else"}
+)
+
+
+@given(
+    st.dictionaries(
+        st.sampled_from(KEYWORDS), json_values | st.sampled_from(["[", "#a", True]), max_size=3
+    )
+)
+def test_whatever_its_keywords_hold_a_schema_passes_the_draft_or_is_refused(
+    keywords: dict[str, Any],
+) -> None:
+    schema: Any = {"type": "object", "properties": {"a": keywords}}
+    try:
+        canonical = canonical_schema(schema, tool="t").schema
+    except InvalidToolError:
+        return
+
+    check_draft(canonical)
+    assert canonical_schema(canonical, tool="t").repairs == ()

@@ -10,6 +10,7 @@ from typing import Final
 from context_assembler.values.json_shapes import is_array, is_object
 from context_assembler.values.parts import Json, JsonObject
 from context_assembler.values.reading import as_object
+from context_assembler.values.schemas.draft_2020 import SCHEMAS_BY_NAME
 from context_assembler.values.schemas.references import (
     References,
     UnusableSchemaError,
@@ -18,9 +19,6 @@ from context_assembler.values.schemas.references import (
 
 MAX_LISTED: Final = 100
 
-_SCHEMAS_BY_NAME: Final = frozenset(
-    {"properties", "patternProperties", "$defs", "definitions", "dependentSchemas"}
-)
 _VALUES: Final = frozenset({"enum", "const", "default", "examples"})
 _UNNAMEABLE: Final = re.compile(r"[^A-Za-z0-9]+")
 
@@ -65,7 +63,7 @@ def _respelled(schema: Json, spellings: dict[str, str]) -> Json:
         return schema
     plain: dict[str, Json] = {}
     for key, held in schema.items():
-        if key in _SCHEMAS_BY_NAME:
+        if key in SCHEMAS_BY_NAME:
             named = as_object(held)
             plain[key] = {name: _respelled(one, spellings) for name, one in named.items()}
         elif key == "$ref" and isinstance(held, str):

@@ -1,5 +1,6 @@
 """JSON Schemas of tools: repaired where their meaning is plain, canonical, and checked.
 
+Sound means: as the draft of 2020 has it, whatever draft it was written for.
 Canonical means: keys sorted wherever they stand, `required` sorted. Only the order of `properties` is
 the author's, since models write arguments in that order (a `reason` placed first is thought of first).
 """
@@ -13,6 +14,12 @@ from context_assembler.errors import InvalidToolError
 from context_assembler.values.json_bounds import shown
 from context_assembler.values.json_shapes import is_array, is_object
 from context_assembler.values.parts import Json, JsonObject
+from context_assembler.values.schemas.draft_2020 import (
+    ONE_SCHEMA,
+    SCHEMA_LISTS,
+    SCHEMAS_BY_NAME,
+    spell_as_2020,
+)
 from context_assembler.values.schemas.listed_targets import name_listed_targets
 from context_assembler.values.schemas.references import (
     References,
@@ -45,14 +52,6 @@ _OTHER_SPELLINGS: Final[Mapping[str, str]] = {
     "none": "null",
 }
 _ANY_TYPE: Final = frozenset({"any", "type_unspecified"})
-_BY_NAME: Final = frozenset(
-    {"properties", "patternProperties", "$defs", "definitions", "dependentSchemas"}
-)
-_LISTS: Final = frozenset({"anyOf", "oneOf", "allOf", "prefixItems"})
-_ONE: Final = frozenset(
-    {"items", "additionalProperties", "additionalItems", "contains", "not", "if", "then", "else"}
-    | {"propertyNames", "unevaluatedProperties", "unevaluatedItems"}
-)
 _TEXTS: Final = frozenset({"description", "title", "$ref", "pattern", "format", "$id", "$schema"})
 _NUMBERS: Final = frozenset(
     {"minimum", "maximum", "minLength", "maxLength", "minItems", "maxItems", "multipleOf"}
@@ -98,8 +97,8 @@ def canonical_schema(schema: Json, *, tool: str) -> CanonicalSchema:
     except UnusableSchemaError as error:
         raise InvalidToolError(tool, reason=f"in its schema, {error}") from None
     plain.setdefault("properties", {})
-    ordered = {key: plain[key] for key in sorted(plain)}
-    return CanonicalSchema(schema=ordered, repairs=tuple(repairs.made))
+    spelled = spell_as_2020(plain, repairs.note)
+    return CanonicalSchema(schema=spelled, repairs=tuple(repairs.made))
 
 
 def _with_plain_root(schema: JsonObject, repairs: _Repairs) -> dict[str, Json]:
@@ -157,12 +156,12 @@ def _keyword(key: str, value: Json, *, where: str, depth: int, repairs: _Repairs
         return _type(value, where=where, repairs=repairs)
     if key == "required":
         return _required(value, where=where)
-    if key in _BY_NAME:
+    if key in SCHEMAS_BY_NAME:
         named = _schemas_by_name(value, where=where, depth=depth, repairs=repairs)
         return named if key == "properties" else dict(sorted(named.items()))
-    if key in _LISTS or (key == "items" and is_array(value)):
+    if key in SCHEMA_LISTS or (key == "items" and is_array(value)):
         return _schemas(value, where=where, depth=depth, repairs=repairs)
-    if key in _ONE:
+    if key in ONE_SCHEMA:
         return _schema_or_flag(value, where=where, depth=depth, repairs=repairs)
     if key in _TEXTS and not isinstance(value, str):
         raise UnusableSchemaError(f"{where} is {_kind_of(value)}, not text")
@@ -178,7 +177,7 @@ def _keyword(key: str, value: Json, *, where: str, depth: int, repairs: _Repairs
 def _type(value: Json, *, where: str, repairs: _Repairs) -> Json:
     if is_array(value):
         names = [_type(one, where=where, repairs=repairs) for one in value]
-        return None if None in names or not names else names
+        return None if None in names or not names else list(dict.fromkeys(names))
     if not isinstance(value, str):
         raise UnusableSchemaError(f"{where} is {_kind_of(value)}, not the name of a type")
     if value in _TYPES:
