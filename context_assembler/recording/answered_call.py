@@ -31,6 +31,7 @@ from context_assembler.values.events import (
 from context_assembler.values.messages import Message
 from context_assembler.values.parts import Json, JsonObject, Opaque, Part, Text
 from context_assembler.values.readers import route_of
+from context_assembler.values.unfinished import UNFINISHED_CALLS
 
 _UNUSED_SUMMARY: Final = "A summary was given, but the reply holds no compaction; it was not used."
 _NO_TWIN: Final = (
@@ -170,6 +171,8 @@ class AnsweredCall:
         if self.compacted is None and self.summary:
             warnings.append(_UNUSED_SUMMARY)
         metadata: dict[str, Json] = {"reply_model": self.reply.model}
+        if is_last and self.reply.unfinished_calls:
+            metadata[UNFINISHED_CALLS] = list(self.reply.unfinished_calls)
         if is_last and (epoch := self._epoch()):
             metadata[EPOCH] = epoch
         return SessionEvent(

@@ -68,11 +68,16 @@ class Draft:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reply:
-    """A model's answer as a provider's reply reader found it."""
+    """A model's answer as a provider's reply reader found it.
+
+    `unfinished_calls` are the ids of the calls that it was cut off in: what they hold of their
+    arguments is a part of what the model meant.
+    """
 
     provider: str
     model: str
     parts: tuple[Part, ...]
+    unfinished_calls: tuple[str, ...] = ()
     response_id: str | None = None
     stop_reason: str | None = None
     usage: Usage | None = None

@@ -17,6 +17,7 @@ from context_assembler.values.parts import (
     ToolCall,
     ToolResult,
 )
+from context_assembler.values.unfinished import split_calls
 
 EventType: TypeAlias = Literal[
     "user", "assistant", "tool_call", "tool_result", "compaction", "system"
@@ -185,14 +186,18 @@ class SessionEvent:
 
     @property
     def tool_calls(self) -> tuple[ToolCall, ...]:
-        """The calls that a reply asks for, in order."""
-        return tuple(part for part in self.parts if isinstance(part, ToolCall))
+        """The calls that a reply asks for, in order; not those that it was cut off in."""
+        return split_calls(self.parts, self.metadata)[0]
+
+    @property
+    def unfinished_calls(self) -> tuple[ToolCall, ...]:
+        """The calls that a reply was cut off in: not to be run, for half of their arguments."""
+        return split_calls(self.parts, self.metadata)[1]
 
     @property
     def text(self) -> str:
         """The texts, joined by line breaks."""
-        texts = (part.text for part in self.parts if isinstance(part, Text | ToolResult))
-        return "\n".join(texts)
+        return "\n".join(part.text for part in self.parts if isinstance(part, Text | ToolResult))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -281,10 +286,7 @@ def tool_result_event(
         ContentError: The value cannot be said in JSON.
     """
     result = ToolResult(
-        call_id=call_id,
-        content=as_result_parts(content),
-        is_error=is_error,
-        tool_name=tool_name,
+        call_id=call_id, content=as_result_parts(content), is_error=is_error, tool_name=tool_name
     )
     return SessionEvent(body=ToolResultBody(result=result), created_at=created_at, origin="tool")
 

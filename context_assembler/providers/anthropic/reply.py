@@ -15,6 +15,7 @@ from context_assembler.values.native.anthropic_texts import describe_block
 from context_assembler.values.native.anthropic_usage import read_usage
 from context_assembler.values.parts import JsonObject, Opaque, Part, Text, Thinking, ToolCall
 from context_assembler.values.reading import as_object, as_text, objects_in
+from context_assembler.values.unfinished import last_call_of, say_unfinished
 from context_assembler.values.wire import object_of
 
 _READ_OF_CALLS: Final = frozenset({"type", "id", "name", "input"})
@@ -52,12 +53,13 @@ def read_reply(reply: Any, draft: Draft | None = None) -> Reply:
         if part is not None:
             parts.append(part)
     stop_reason = as_text(body.get("stop_reason")) or None
-    if parts and isinstance(parts[-1], ToolCall) and stop_reason in _CUT_OFF:
-        warnings.append(f"The reply was cut off inside the call {parts[-1].call_id!r}.")
+    unfinished = last_call_of(parts) if stop_reason in _CUT_OFF else ()
+    warnings += map(say_unfinished, unfinished)
     return Reply(
         provider=PROVIDER,
         model=as_text(body.get("model")),
         parts=tuple(parts),
+        unfinished_calls=unfinished,
         response_id=as_text(body.get("id")) or None,
         stop_reason=stop_reason,
         usage=read_usage(usage) if usage else None,

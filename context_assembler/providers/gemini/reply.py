@@ -19,11 +19,12 @@ from context_assembler.values.native.gemini_parts import PROVIDER, read_part
 from context_assembler.values.parts import Json, JsonObject, Opaque, Part, Text, Thinking, ToolCall
 from context_assembler.values.reading import as_array, as_object, as_text, objects_in
 from context_assembler.values.texts.cleaning import clean_text
+from context_assembler.values.unfinished import say_unfinished
 from context_assembler.values.wire import count_of, object_of, with_leaves
 
-_CUT_OFF: Final = "MAX_TOKENS"
+_CUT_OFF: Final = frozenset({"MAX_TOKENS"})
 _GOES_ON: Final = "CONTINUATION"
-_GOOD_ENDS: Final = frozenset({"", "STOP", "FINISH_REASON_UNSPECIFIED", _CUT_OFF, _GOES_ON})
+_GOOD_ENDS: Final = frozenset({"", "STOP", "FINISH_REASON_UNSPECIFIED", *_CUT_OFF, _GOES_ON})
 _ID_CHARS: Final = 16
 _ABOUT_THE_TEXT: Final = ("grounding_metadata", "citation_metadata", "url_context_metadata")
 
@@ -64,11 +65,13 @@ def read_reply(reply: Any, draft: Draft | None = None) -> Reply:
     names = {} if draft is None else {sent: name for name, sent in tool_names(draft).items()}
     parts = _read_parts(chunks, whole, names)
     stop_reason = as_text(whole.get("finish_reason")) or None
-    warnings += _warn_of_cut_calls(parts, is_cut_off=stop_reason == _CUT_OFF)
+    unfinished = tuple(_unfinished_calls(parts, is_cut_off=stop_reason in _CUT_OFF))
+    warnings += map(say_unfinished, unfinished)
     return Reply(
         provider=PROVIDER,
         model=as_text(whole.get("model_version")),
         parts=tuple(parts),
+        unfinished_calls=unfinished,
         response_id=as_text(whole.get("response_id")) or None,
         stop_reason=stop_reason,
         usage=_read_usage(whole.get("usage_metadata")),
@@ -158,14 +161,14 @@ def _goes_on(whole: JsonObject) -> bool:
     return ended == _GOES_ON or (not ended and bool(whole.get(CONTINUATION)))
 
 
-def _warn_of_cut_calls(parts: Sequence[Part], *, is_cut_off: bool) -> Iterator[str]:
+def _unfinished_calls(parts: Sequence[Part], *, is_cut_off: bool) -> Iterator[str]:
     for place, part in enumerate(parts):
         if not isinstance(part, ToolCall):
             continue
         is_last = place == len(parts) - 1
         own = as_object(own_extras(part.extras, provider=PROVIDER).get("function_call"))
         if is_unfinished(own) or (is_last and is_cut_off):
-            yield f"The reply was cut off inside the call {part.call_id!r}."
+            yield part.call_id
 
 
 def _read_parts(

@@ -1,7 +1,7 @@
 """A reply of Chat Completions as parts."""
 
 from collections.abc import Iterator, Mapping
-from typing import Any
+from typing import Any, Final
 
 from context_assembler.errors import ReplyError
 from context_assembler.providers.openai_chat.content import PROVIDER
@@ -13,7 +13,10 @@ from context_assembler.values.native.chat_calls import is_custom, read_custom
 from context_assembler.values.openai.usage import read_usage
 from context_assembler.values.parts import JsonObject, Opaque, Part, Text, Thinking, ToolCall
 from context_assembler.values.reading import as_array, as_object, as_text, objects_in
+from context_assembler.values.unfinished import last_call_of, say_unfinished
 from context_assembler.values.wire import object_of
+
+_CUT_OFF: Final = frozenset({"length", "content_filter"})
 
 
 def matches_reply(reply: Any) -> bool:
@@ -49,10 +52,14 @@ def read_reply(reply: Any, draft: Draft | None = None) -> Reply:
     if len(choices) > 1:
         warnings.append(f"Only the first of {len(choices)} choices was read.")
     names = {} if draft is None else {sent: name for name, sent in tool_names(draft).items()}
+    parts = tuple(_read_message(message, names, warnings))
+    unfinished = last_call_of(parts) if choice.get("finish_reason") in _CUT_OFF else ()
+    warnings += map(say_unfinished, unfinished)
     return Reply(
         provider=PROVIDER,
         model=as_text(body.get("model")),
-        parts=tuple(_read_message(message, names, warnings)),
+        parts=parts,
+        unfinished_calls=unfinished,
         response_id=as_text(body.get("id")) or None,
         stop_reason=as_text(choice.get("finish_reason")) or None,
         usage=read_usage(body.get("usage"), asked="prompt", answered="completion"),

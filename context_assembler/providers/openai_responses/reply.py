@@ -14,6 +14,7 @@ from context_assembler.values.native.response_items import PROVIDER, read_entry
 from context_assembler.values.openai.usage import read_usage
 from context_assembler.values.parts import Json, JsonObject, Part
 from context_assembler.values.reading import as_object, as_text, objects_in
+from context_assembler.values.unfinished import say_unfinished
 from context_assembler.values.wire import object_of
 
 # What `responses.create` answers, and what `responses.compact` does.
@@ -53,11 +54,14 @@ def read_reply(reply: Any, draft: Draft | None = None) -> Reply:
     output = _output_of(body, reply)
     names = {} if draft is None else {sent: name for name, sent in tool_names(draft).items()}
     parts = tuple(_read_output(output, names, warnings))
+    unfinished = tuple(_unfinished_calls(output))
+    warnings += map(say_unfinished, unfinished)
     warnings.extend(_warnings_of(body))
     return Reply(
         provider=PROVIDER,
         model=as_text(body.get("model")),
         parts=parts,
+        unfinished_calls=unfinished,
         response_id=as_text(body.get("id")) or None,
         stop_reason=as_text(as_object(body.get("incomplete_details")).get("reason"))
         or as_text(body.get("status"))
@@ -100,8 +104,12 @@ def _read_output(
     for entry in items:
         is_answered = as_text(entry.get("call_id")) in answered
         yield from read_entry(entry, names=names, warnings=warnings, is_answered=is_answered)
+
+
+def _unfinished_calls(output: Sequence[Json]) -> Iterator[str]:
+    for _, entry in objects_in(output):
         if entry.get("status") == "incomplete" and as_text(entry.get("type")).endswith("_call"):
-            warnings.append(f"The reply was cut off inside the call {entry.get('call_id')!r}.")
+            yield as_text(entry.get("call_id")) or as_text(entry.get("id"))
 
 
 def _without_sdk_fields(entry: JsonObject) -> dict[str, Json]:
