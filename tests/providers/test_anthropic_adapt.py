@@ -4,6 +4,8 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from context_assembler.providers.anthropic import ANTHROPIC
 from context_assembler.values.draft import Draft
@@ -13,6 +15,7 @@ from context_assembler.values.parts import (
     FileIdSource,
     Image,
     Json,
+    JsonObject,
     MediaSource,
     Opaque,
     Part,
@@ -20,7 +23,9 @@ from context_assembler.values.parts import (
     Thinking,
     UrlSource,
 )
+from context_assembler.values.schemas.tool_schemas import canonical_schema
 from context_assembler.values.tools import ToolSpec
+from context_assembler.values.wire import compact_json
 from tests.providers.drafts import (
     HAIKU_45,
     OPUS,
@@ -277,6 +282,38 @@ def test_tools_are_strict_as_long_as_strict_mode_takes_them(
         ("tool", name, "repaired", "tool.strict") for name in loose
     ]
     assert ANTHROPIC.check_payload(ANTHROPIC.render(made), limits=OPUS) == []
+
+
+@given(
+    st.dictionaries(
+        st.text(max_size=5)
+        | st.sampled_from(["$filter", "filter[id]", "größe", "x" * 65, "a.b-c"]),
+        st.just({"type": "string"}),
+        max_size=4,
+    ),
+    st.booleans(),
+)
+def test_every_parameter_is_told_and_none_has_a_name_that_is_refused(
+    parameters: dict[str, Json], closes: bool
+) -> None:
+    raw: JsonObject = {"type": "object", "properties": parameters, "required": [*parameters][:2]}
+    closed: JsonObject = {"additionalProperties": False} if closes else {}
+    schema = canonical_schema({**raw, **closed}, tool="find").schema
+    made = draft(tools=(ToolSpec(name="find", description="Find.", input_schema=schema),))
+
+    payload = ANTHROPIC.render(made)
+    adapted, rows = ANTHROPIC.adapt(made)
+
+    told = payload["tools"][0]
+    declared = told["input_schema"]["properties"].keys()
+    assert ANTHROPIC.check_payload(payload, limits=OPUS) == []
+    for name in schema["properties"].keys() - declared:
+        assert compact_json(name) in told["description"]
+        assert "additionalProperties" not in told["input_schema"]
+    assert {row.rule for row in rows} == (
+        {"tool.schema"} if declared != parameters.keys() else set()
+    )
+    assert ANTHROPIC.adapt(adapted) == (adapted, ())
 
 
 def test_another_provider_s_tool_is_left_out_and_told() -> None:

@@ -186,6 +186,13 @@ REFUSED: dict[str, tuple[Any, str, str]] = {
         "A7",
         "tools[0].input_schema.anyOf",
     ),
+    "a parameter that cannot be named": (
+        payload(
+            tools=[{"name": "x", "input_schema": {"type": "object", "properties": {"$top": {}}}}]
+        ),
+        "A32",
+        "tools[0].input_schema.properties['$top']",
+    ),
     "no schema": (payload(tools=[{"name": "x"}]), "A7", "tools[0].input_schema"),
     "too many strict tools": (payload(tools=STRICT), "A8", "tools"),
     "empty content": (payload(asks(), says(text("x")), GO), "A9", "messages[0].content"),
@@ -607,7 +614,7 @@ def test_every_rule_has_a_payload_that_breaks_it() -> None:
 
 
 def test_every_rule_of_the_list_is_checked_or_says_why_not() -> None:
-    listed = {f"A{number}" for number in range(32)}
+    listed = {f"A{number}" for number in range(33)}
 
     assert listed == SOURCES.keys() | UNCHECKED.keys()
     assert all(reason.endswith(".") for reason in UNCHECKED.values())

@@ -212,6 +212,12 @@ ANTHROPIC_ROWS: Final[Mapping[str, Row]] = {
     "a called name is very long": Row("A6", put("messages", 1, "content", 2, "name", "r" * 201)),
     "a schema is a union": Row("A7", put("tools", 0, "input_schema", "anyOf", [SCHEMA])),
     "a schema is no object": Row("A7", put("tools", 0, "input_schema", "type", "string")),
+    "a parameter's name has a sign": Row(
+        "A32", put("tools", 0, "input_schema", "properties", "$filter", {})
+    ),
+    "a parameter's name is long": Row(
+        "A32", put("tools", 0, "input_schema", "properties", "x" * 65, {})
+    ),
     "an example has another type": Row("A7", put("tools", 0, "input_examples", [{"path": 5}])),
     "an example has unknown keys": Row(
         "A7", put("tools", 0, "input_examples", [{"path": "a", "way": "b"}])
@@ -409,6 +415,12 @@ CHAT_ROWS: Final[Mapping[str, Row]] = {
         "C8", put("tools", 0, "function", "parameters", "required", [])
     ),
     "a schema is a union": Row("C8", put("tools", 0, "function", "parameters", "anyOf", [SCHEMA])),
+    "an array has no items": Row(
+        "C8", put("tools", 0, "function", "parameters", "properties", "path", "type", "array")
+    ),
+    "a pattern is of another language": Row(
+        "C8", put("tools", 0, "function", "parameters", "properties", "path", "pattern", r"\p{L}")
+    ),
     "JSON is not mentioned": Row("C9", put("response_format", {"type": "json_object"})),
     "five stop sequences": Row("C9", put("stop", list("abcde"))),
     "17 keys of metadata": Row("C9", put("metadata", {str(key): "x" for key in range(17)})),
@@ -497,6 +509,12 @@ RESPONSES_ROWS: Final[Mapping[str, Row]] = {
     "an output of ten million characters": Row("R6", put("input", 6, "output", "x" * 10_485_761)),
     "a name with a dot": Row("R7", put("tools", 0, "name", "read.it")),
     "a schema is a union": Row("R7", put("tools", 0, "parameters", "anyOf", [SCHEMA])),
+    "an array has no items": Row(
+        "R7", put("tools", 0, "parameters", "properties", "path", "type", "array")
+    ),
+    "a pattern is of another language": Row(
+        "R7", put("tools", 0, "parameters", "properties", "path", "pattern", r"\p{L}")
+    ),
     "a tool of Chat Completions": Row("R7", put("tools", 0, CHAT["tools"][0])),
     "a short reply": Row("R8", put("max_output_tokens", 15)),
     "a trigger in the middle": Row("R9", insert("input", 1, {"type": "compaction_trigger"})),

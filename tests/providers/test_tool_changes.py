@@ -113,6 +113,20 @@ def test_claude_is_told_of_changes_in_system_messages() -> None:
     assert "inline-tools-2026-09-15" in payload["extra_headers"]["anthropic-beta"]
 
 
+def test_parameters_of_an_added_tool_that_claude_cannot_name_are_told() -> None:
+    schema: JsonObject = {"type": "object", "properties": {"$top": {"type": "integer"}}}
+    odd = replace(tool("c"), input_schema=schema)
+    draft = telling(CLAUDE, [ToolChange(added=(odd,))])
+
+    payload = render(draft)
+    _, rows = PROVIDERS["anthropic"].adapt(draft)
+
+    definition = payload["messages"][-1]["content"][0]["tool"]["definition"]
+    assert definition["input_schema"]["properties"] == {}
+    assert '"$top"' in definition["description"]
+    assert [(row.id, row.rule) for row in rows] == [("c", "tool.schema")]
+
+
 def test_what_claude_calls_gets_its_own_name_back() -> None:
     draft = telling(CLAUDE, [ToolChange(added=(DOTTED,))])
     sent = render(draft)["messages"][-1]["content"][0]["tool"]["definition"]["name"]

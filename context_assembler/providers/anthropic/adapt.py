@@ -9,6 +9,7 @@ from context_assembler.providers.anthropic.blocks import PROVIDER
 from context_assembler.providers.anthropic.fencing import tell_displaced
 from context_assembler.providers.anthropic.joining import join_units, opens_with_thinking
 from context_assembler.providers.anthropic.malformed import judge_own, leave_thoughts
+from context_assembler.providers.anthropic.parameter_names import fit_names
 from context_assembler.providers.anthropic.server_calls import judge_unanswered
 from context_assembler.providers.anthropic.strict import StrictGate
 from context_assembler.providers.anthropic.tool_references import judge_undeclared
@@ -23,6 +24,7 @@ from context_assembler.values.offered_tools import (
     drop_allowed,
     leave_out_foreign,
     leave_strict,
+    plan_for,
 )
 from context_assembler.values.report import ReportEntry
 from context_assembler.values.spelled import facts_of, knows_plain
@@ -104,12 +106,15 @@ def adapt(draft: Draft) -> tuple[Draft, tuple[ReportEntry, ...]]:
     messages, rows = _adapt_messages(draft)
     declared = declared_tools(draft, provider=PROVIDER)
     tools, foreign_rows = leave_out_foreign(declared, provider=PROVIDER)
+    plan = plan_for(draft, provider=PROVIDER)
+    tools, name_rows = fit_names(tools)
+    _, added_rows = fit_names(plan.added if plan else ())
     tools, strict_rows = leave_strict(tools, object_to=StrictGate().object_to)
     adapted = replace(draft, messages=messages, tools=tuple(tools))
     adapted, allowed_rows = drop_allowed(adapted, api="The Messages API")
     adapted, budget_rows = _drop_budget(adapted)
     adapted, heat_rows = _cap_temperature(adapted)
-    tool_rows = (*foreign_rows, *strict_rows, *allowed_rows)
+    tool_rows = (*foreign_rows, *name_rows, *added_rows, *strict_rows, *allowed_rows)
     adapted, place_rows = tell_displaced(adapted)
     return adapted, (
         *tool_rows,

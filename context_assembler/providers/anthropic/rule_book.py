@@ -46,6 +46,7 @@ SOURCES: Final[Mapping[str, str]] = {
     "A29": f"{_DOCS}/build-with-claude/compaction",
     "A30": f"{_DOCS}/build-with-claude/preserved-thinking",
     "A31": f"{_DOCS}/cli-sdks-libraries/sdks/python#long-requests",
+    "A32": "https://github.com/anthropics/claude-code/issues/4668",
 }
 
 # What no look at a payload can find, by the rule that it belongs to; all were read on 2026-11-27.

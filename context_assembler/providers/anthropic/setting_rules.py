@@ -6,6 +6,7 @@ from typing import Final
 
 from context_assembler.providers.anthropic.adapt import MAX_TEMPERATURE
 from context_assembler.providers.anthropic.blocks import THINKING_TYPES
+from context_assembler.providers.anthropic.parameter_names import refused_names
 from context_assembler.providers.anthropic.rule_book import VERSION_WITHOUT_SAMPLING, Sent, breach
 from context_assembler.providers.anthropic.strict import (
     StrictLoad,
@@ -15,6 +16,7 @@ from context_assembler.providers.anthropic.strict import (
 )
 from context_assembler.values.breaches import level_if
 from context_assembler.values.compactions import COMPACTION_TYPE
+from context_assembler.values.json_bounds import shown
 from context_assembler.values.parts import Json, JsonObject
 from context_assembler.values.reading import (
     as_array,
@@ -39,7 +41,7 @@ MAX_WHOLE_TOKENS: Final = 21_333
 
 
 def check_tools(sent: Sent) -> Iterator[Violation]:
-    """A6, A7, A8, A20: names, schemas, strict mode, deferred loading."""
+    """A6, A7, A8, A20, A32: names, schemas, strict mode, deferred loading."""
     names: set[str] = set()
     load = StrictLoad()
     tools = list(objects_in(sent.payload.get("tools")))
@@ -96,6 +98,9 @@ def _check_schema(schema: Json, *, where: str) -> Iterator[Violation]:
     for union in ROOT_UNIONS:
         if union in fields:
             yield breach("A7", f"{where}.{union}", "no union at the root of a schema")
+    for name in refused_names(schema):
+        place = f"{where}.properties[{shown(name)}]"
+        yield breach("A32", place, "a parameter's name must match [a-zA-Z0-9_.-]{1,64}")
 
 
 def _check_examples(tool: JsonObject, *, where: str) -> Iterator[Violation]:

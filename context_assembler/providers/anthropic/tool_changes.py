@@ -4,6 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
 from context_assembler.providers.anthropic.blocks import PROVIDER
+from context_assembler.providers.anthropic.parameter_names import with_fitting_names
 from context_assembler.providers.anthropic.settings import client_tool
 from context_assembler.values.draft import Draft
 from context_assembler.values.limits import ModelLimits
@@ -62,7 +63,7 @@ def _blocks(
 ) -> Iterator[dict[str, Json]]:
     for name in change.removed:
         yield {"type": "tool_removal", "tool": _reference(names[name])}
-    for tool in change.added:
+    for tool in map(with_fitting_names, change.added):
         if is_told_alike(tool, known.get(tool.name)):
             yield {"type": "tool_addition", "tool": _reference(names[tool.name])}
             continue

@@ -11,8 +11,10 @@ from context_assembler.values.openai.media import MAX_IMAGES
 from context_assembler.values.openai.parameters import MAX_CACHE_KEY_CHARS
 from context_assembler.values.parts import Json, JsonObject
 from context_assembler.values.reading import as_number, as_object, as_text
+from context_assembler.values.schemas.draft_2020 import compiles
 from context_assembler.values.schemas.root_objects import ROOT_UNIONS
 from context_assembler.values.schemas.strict_schemas import object_to_strict
+from context_assembler.values.wire import walk_schemas
 
 _MAX_METADATA: Final = 16
 _MAX_KEY_CHARS: Final = 64
@@ -89,10 +91,12 @@ def sampling_flaws(payload: JsonObject) -> Iterator[Flaw]:
 
 
 def schema_flaws(schema: Json, *, where: str, is_openai: bool) -> Iterator[Flaw]:
-    """Yield what the root of a tool's schema may not be.
+    """Yield what a tool's schema may not be: at its root, and in its lists and patterns.
 
     Source:
         https://developers.openai.com/api/docs/guides/function-calling (read 2026-11-27)
+        https://github.com/spacelift-io/spacectl/issues/402
+        https://github.com/BerriAI/litellm/pull/40485 (read 2026-11-29)
     """
     fields = as_object(schema)
     level = level_if(is_openai)
@@ -101,6 +105,11 @@ def schema_flaws(schema: Json, *, where: str, is_openai: bool) -> Iterator[Flaw]
     for union in ROOT_UNIONS:
         if union in fields:
             yield Flaw(f"{where}.{union}", "no union at the root", level=level)
+    for one in walk_schemas(schema):
+        if one.get("type") == "array" and "items" not in one:
+            yield Flaw(where, "an array needs items", level=level)
+        if not compiles(as_text(one.get("pattern"))):
+            yield Flaw(where, "a pattern is written as Python takes it", level=level)
 
 
 def strict_flaws(schema: Json, *, where: str, is_strict: bool, is_openai: bool) -> Iterator[Flaw]:

@@ -93,20 +93,21 @@ def _identity(schema: dict[str, Json], note: Callable[[str], None]) -> None:
 def _pattern(schema: dict[str, Json], note: Callable[[str], None]) -> None:
     """Tell a pattern that Python cannot compile in words: OpenAI refuses it, and models read it there."""
     pattern = schema.get("pattern")
-    if isinstance(pattern, str) and not _compiles(pattern):
+    if isinstance(pattern, str) and not compiles(pattern):
         del schema["pattern"]
         words = as_text(schema.get("description"))
         schema["description"] = f"{words}\nIt matches the pattern {pattern}".strip()
         note(f"the pattern {shown(pattern, chars=80)} is told in its description")
     named = as_object(schema.get("patternProperties"))
-    odd = [name for name in named if not _compiles(name)]
+    odd = [name for name in named if not compiles(name)]
     if odd:
         kept = {name: one for name, one in named.items() if name not in odd}
         schema["patternProperties"] = kept
         note(f"the pattern {shown(odd[0], chars=80)} of names was left out: it is no pattern here")
 
 
-def _compiles(pattern: str) -> bool:
+def compiles(pattern: str) -> bool:
+    """Whether Python takes a pattern, which is not too long to be tried."""
     if len(pattern) > _MAX_PATTERN_CHARS:
         return False
     try:
