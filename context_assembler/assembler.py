@@ -139,7 +139,8 @@ class ContextAssembler:
         stored every time.
 
         Args:
-            reply: The final reply object of the provider's SDK, or its dict.
+            reply: The final reply object of the provider's SDK, its dict, or the list of what its
+                stream yielded, to the end or until it broke off.
             context: What the reply answers; the fingerprint of its payload is stored with it.
             summary: The plain text of such a compaction, for other models, accounts and providers;
                 by default what can be read of it.

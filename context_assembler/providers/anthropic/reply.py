@@ -5,6 +5,7 @@ from typing import Any, Final
 
 from context_assembler.errors import ReplyError
 from context_assembler.providers.anthropic.blocks import PROVIDER, THINKING_TYPES
+from context_assembler.providers.anthropic.stream import join_events
 from context_assembler.providers.anthropic.units import tool_names
 from context_assembler.values.arguments import parse_arguments
 from context_assembler.values.bounding import within_bounds
@@ -13,7 +14,8 @@ from context_assembler.values.json_shapes import is_array, is_object
 from context_assembler.values.native.anthropic_containers import read_container
 from context_assembler.values.native.anthropic_texts import describe_block
 from context_assembler.values.native.anthropic_usage import read_usage
-from context_assembler.values.parts import JsonObject, Opaque, Part, Text, Thinking, ToolCall
+from context_assembler.values.native.gathered_stream import pieces_of
+from context_assembler.values.parts import Json, JsonObject, Opaque, Part, Text, Thinking, ToolCall
 from context_assembler.values.reading import as_object, as_text, objects_in
 from context_assembler.values.unfinished import last_call_of, say_unfinished
 from context_assembler.values.wire import object_of
@@ -23,8 +25,8 @@ _CUT_OFF: Final = frozenset({None, "max_tokens", "model_context_window_exceeded"
 
 
 def matches_reply(reply: Any) -> bool:
-    """Whether the reply is a message of this API: an SDK object, or its dict."""
-    body = object_of(reply)
+    """Whether the reply is a message of this API: an SDK object, its dict, or a stream's events."""
+    body = _body_of(reply)
     return (
         body is not None and body.get("type") == "message" and isinstance(body.get("content"), list)
     )
@@ -39,7 +41,7 @@ def read_reply(reply: Any, draft: Draft | None = None) -> Reply:
     Raises:
         ReplyError: The reply is no message of this API.
     """
-    body = object_of(reply)
+    body = _body_of(reply)
     if body is None:
         raise ReplyError(reply, reason="it is neither a dict nor an SDK object")
     content = body.get("content")
@@ -53,7 +55,8 @@ def read_reply(reply: Any, draft: Draft | None = None) -> Reply:
         if part is not None:
             parts.append(part)
     stop_reason = as_text(body.get("stop_reason")) or None
-    unfinished = last_call_of(parts) if stop_reason in _CUT_OFF else ()
+    is_cut_off = stop_reason in _CUT_OFF and "stop_reason" in body
+    unfinished = last_call_of(parts) if is_cut_off else ()
     warnings += map(say_unfinished, unfinished)
     return Reply(
         provider=PROVIDER,
@@ -66,6 +69,10 @@ def read_reply(reply: Any, draft: Draft | None = None) -> Reply:
         container=read_container(body.get("container")),
         warnings=tuple(warnings),
     )
+
+
+def _body_of(reply: Any) -> dict[str, Json] | None:
+    return join_events(pieces_of(reply)) if is_array(reply) else object_of(reply)
 
 
 def _original_names(draft: Draft | None) -> dict[str, str]:

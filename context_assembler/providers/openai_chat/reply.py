@@ -5,23 +5,34 @@ from typing import Any, Final
 
 from context_assembler.errors import ReplyError
 from context_assembler.providers.openai_chat.content import PROVIDER
+from context_assembler.providers.openai_chat.stream import join_chunks
 from context_assembler.providers.openai_chat.units import tool_names
 from context_assembler.values.arguments import parse_arguments
 from context_assembler.values.draft import Draft, Reply
 from context_assembler.values.json_bounds import keep_numbers_sound
+from context_assembler.values.json_shapes import is_array
 from context_assembler.values.native.chat_calls import is_custom, read_custom
+from context_assembler.values.native.gathered_stream import pieces_of
 from context_assembler.values.openai.usage import read_usage
-from context_assembler.values.parts import JsonObject, Opaque, Part, Text, Thinking, ToolCall
+from context_assembler.values.parts import (
+    Json,
+    JsonObject,
+    Opaque,
+    Part,
+    Text,
+    Thinking,
+    ToolCall,
+)
 from context_assembler.values.reading import as_array, as_object, as_text, objects_in
 from context_assembler.values.unfinished import last_call_of, say_unfinished
-from context_assembler.values.wire import object_of
+from context_assembler.values.wire import object_of, parse_json_object
 
-_CUT_OFF: Final = frozenset({"length", "content_filter"})
+_CUT_OFF: Final = frozenset({None, "length", "content_filter"})
 
 
 def matches_reply(reply: Any) -> bool:
-    """Whether the reply is a chat completion: an SDK object, or its dict."""
-    body = object_of(reply)
+    """Whether the reply is a chat completion: an SDK object, its dict, or a stream's chunks."""
+    body = _body_of(reply)
     return (
         body is not None
         and body.get("object", "chat.completion") == "chat.completion"
@@ -37,7 +48,7 @@ def read_reply(reply: Any, draft: Draft | None = None) -> Reply:
     Raises:
         ReplyError: The reply is no chat completion.
     """
-    body = object_of(reply)
+    body = _body_of(reply)
     if body is None:
         raise ReplyError(reply, reason="it is neither a dict nor an SDK object")
     warnings: list[str] = []
@@ -53,7 +64,8 @@ def read_reply(reply: Any, draft: Draft | None = None) -> Reply:
         warnings.append(f"Only the first of {len(choices)} choices was read.")
     names = {} if draft is None else {sent: name for name, sent in tool_names(draft).items()}
     parts = tuple(_read_message(message, names, warnings))
-    unfinished = last_call_of(parts) if choice.get("finish_reason") in _CUT_OFF else ()
+    is_cut_off = (as_text(choice.get("finish_reason")) or None) in _CUT_OFF
+    unfinished = last_call_of(parts) if is_cut_off and _ends_in_a_call(message) else ()
     warnings += map(say_unfinished, unfinished)
     return Reply(
         provider=PROVIDER,
@@ -65,6 +77,10 @@ def read_reply(reply: Any, draft: Draft | None = None) -> Reply:
         usage=read_usage(body.get("usage"), asked="prompt", answered="completion"),
         warnings=tuple(warnings),
     )
+
+
+def _body_of(reply: Any) -> dict[str, Json] | None:
+    return join_chunks(pieces_of(reply)) if is_array(reply) else object_of(reply)
 
 
 def _read_message(
@@ -91,6 +107,13 @@ def _read_message(
         warnings.append("Of the spoken answer only the words were recorded.")
         if spoken := as_text(audio.get("transcript")):
             yield Text(spoken)
+
+
+def _ends_in_a_call(message: JsonObject) -> bool:
+    """Whether the arguments of the last call do not spell an object: more of them was to come."""
+    calls = [as_object(call) for call in as_array(message.get("tool_calls"))]
+    target = as_object(calls[-1].get("function")) if calls else {}
+    return bool(calls) and parse_json_object(as_text(target.get("arguments"))) is None
 
 
 def _read_content(message: JsonObject, warnings: list[str]) -> Iterator[Part]:

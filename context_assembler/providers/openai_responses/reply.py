@@ -5,10 +5,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from context_assembler.errors import ReplyError
+from context_assembler.providers.openai_responses.stream import FINAL_EVENTS, join_events
 from context_assembler.providers.openai_responses.units import tool_names
 from context_assembler.values.draft import Draft, Reply
 from context_assembler.values.json_bounds import keep_numbers_sound
 from context_assembler.values.json_shapes import is_array, is_object
+from context_assembler.values.native.gathered_stream import pieces_of
 from context_assembler.values.native.native_calls import answered_ids
 from context_assembler.values.native.response_items import PROVIDER, read_entry
 from context_assembler.values.openai.usage import read_usage
@@ -20,13 +22,14 @@ from context_assembler.values.wire import object_of
 # What `responses.create` answers, and what `responses.compact` does.
 _OBJECTS: Final = ("response", "response.compaction")
 _UNFINISHED: Final = frozenset({"queued", "in_progress"})
-_FINAL_EVENTS: Final = frozenset({"response.completed", "response.incomplete", "response.failed"})
 # What the SDK adds to a parsed reply; the API knows none of it.
 _OF_THE_SDK: Final = frozenset({"parsed", "parsed_arguments"})
 
 
 def matches_reply(reply: Any) -> bool:
-    """Whether the reply is a response of this API: an SDK object, its dict, or its last event.
+    """Whether the reply is a response of this API: an SDK object, its dict, or a stream's events.
+
+    The last event is enough.
 
     The result of a compaction is one, too.
     """
@@ -72,8 +75,10 @@ def read_reply(reply: Any, draft: Draft | None = None) -> Reply:
 
 
 def _body_of(reply: Any) -> dict[str, Json] | None:
+    if is_array(reply):
+        return join_events(pieces_of(reply))
     body = object_of(reply)
-    if body is not None and as_text(body.get("type")) in _FINAL_EVENTS:
+    if body is not None and as_text(body.get("type")) in FINAL_EVENTS:
         return as_object(body.get("response"))
     return body
 
