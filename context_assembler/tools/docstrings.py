@@ -21,7 +21,8 @@ def read_docstring(text: str) -> ReadDocstring:
     import griffe  # noqa: PLC0415 - loaded when first needed
 
     sections = griffe.parse_auto(
-        griffe.Docstring(text, lineno=1),
+        # The style is known by lines that sections begin with, looked for behind a line break.
+        griffe.Docstring(f"\n{text}", lineno=1),
         default=griffe.Parser.google,
         per_style_options={
             "google": {"warnings": False},

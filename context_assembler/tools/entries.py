@@ -7,6 +7,7 @@ from context_assembler.errors import InvalidToolError
 from context_assembler.errors.base import with_article
 from context_assembler.tools.shapes import ReadShape, read_shape
 from context_assembler.tools.signatures import spec_from_function
+from context_assembler.values.foreign_errors import tell_problem
 from context_assembler.values.json_shapes import is_object
 from context_assembler.values.parts import Json
 from context_assembler.values.tools import ToolSpec
@@ -32,6 +33,12 @@ def read_entries(entries: Iterable[Json]) -> ReadEntries:
         except InvalidToolError as error:
             problems.setdefault(str(error), error)
             continue
+        except Exception as error:  # noqa: BLE001 - what an entry does when it is looked at is its own
+            problem = InvalidToolError(
+                _name_of(entry), reason=f"it cannot be read: {tell_problem(error)}"
+            )
+            problems.setdefault(str(problem), problem)
+            continue
         specs += read.specs
         notes += read.notes
     return ReadEntries(specs=tuple(specs), problems=tuple(problems.values()), notes=tuple(notes))
@@ -53,6 +60,18 @@ def read_entry(entry: Json) -> ReadShape:
     if callable(entry):
         return ReadShape(specs=(spec_from_function(entry),))
     raise InvalidToolError(
-        str(getattr(entry, "name", "(unnamed)")),
+        _name_of(entry),
         reason=f"{with_article(type(entry).__name__)} is neither a spec nor a function",
     )
+
+
+def _name_of(entry: Json) -> str:
+    names = (_attribute(entry, attribute) for attribute in ("__name__", "name"))
+    return next((name for name in names if isinstance(name, str)), "(unnamed)")
+
+
+def _attribute(entry: Json, attribute: str) -> object:
+    try:
+        return getattr(entry, attribute, None)
+    except Exception:  # noqa: BLE001 - a foreign property: whatever it raises, there is none
+        return None

@@ -4,14 +4,19 @@ import inspect
 from collections.abc import Callable
 from dataclasses import dataclass, fields
 from functools import partial
+from types import SimpleNamespace
 from typing import Any, Final, TypeVar, get_args, get_origin, get_type_hints, overload
 
 from context_assembler.errors import InvalidToolError
+from context_assembler.tools.argument_schemas import (
+    own_words_of,
+    schema_of_model,
+    schema_of_parameters,
+)
 from context_assembler.tools.docstrings import ReadDocstring, read_docstring
 from context_assembler.tools.typed_dicts import readable
-from context_assembler.values.given import check_callable, check_known
-from context_assembler.values.json_shapes import is_object
-from context_assembler.values.parts import Json, JsonObject
+from context_assembler.values.given import check_callable, check_known, check_type
+from context_assembler.values.parts import JsonObject
 from context_assembler.values.tools import ToolSpec
 
 _SETTINGS: Final = "__context_tool__"
@@ -30,6 +35,13 @@ class ToolSettings:
     safe: bool | None = None
     strict: bool | None = None
     deferred: bool | None = None
+
+    def __post_init__(self) -> None:
+        for name in ("name", "description", "permission"):
+            check_type(name, getattr(self, name), str, type(None), such_as="text, or leave it out")
+        for name in ("safe", "strict", "deferred"):
+            such_as = "True or False, or leave it out"
+            check_type(name, getattr(self, name), bool, type(None), such_as=such_as)
 
 
 @overload
@@ -53,6 +65,9 @@ def tool(function: F | None = None, /, **settings: Any) -> F | Callable[[F], F]:
             permission globs match; `safe`, whether it may run in sandbox mode; `strict`, whether
             the provider should enforce the schema; `deferred`, whether the model finds it by
             searching, where its provider can search.
+
+    Raises:
+        InvalidParameterError: A setting has another type.
     """
     for name in settings:
         check_known(name, [one.name for one in fields(ToolSettings)], kind="setting of a tool")
@@ -84,7 +99,7 @@ def spec_from_function(function: Callable[..., Any]) -> ToolSpec:
     name = settings.name or _name_of(function)
     docs = read_docstring(_docstring_of(function))
     if isinstance(function, type):
-        schema = _schema_of_model(function, name)
+        schema = schema_of_model(function, tool=name)
     else:
         schema = _schema_of_signature(function, name=name, docs=docs)
     return ToolSpec(
@@ -111,47 +126,22 @@ def _name_of(function: Callable[..., Any]) -> str:
 def _docstring_of(function: Callable[..., Any]) -> str:
     while isinstance(function, partial):
         function = function.func
-    if isinstance(function, type) or inspect.isroutine(function):
+    if isinstance(function, type):
+        return own_words_of(function)
+    if inspect.isroutine(function):
         return inspect.getdoc(function) or ""
     own = type(function).__call__.__doc__
     return inspect.cleandoc(own) if own else inspect.getdoc(type(function)) or ""
 
 
-def _schema_of_model(model: type, name: str) -> JsonObject:
-    make: Callable[[], Json] | None = getattr(model, "model_json_schema", None)
-    if make is None:
-        raise InvalidToolError(name, reason="a class is a tool only if it is a pydantic model")
-    schema = make()
-    assert is_object(schema)
-    return {
-        key: value
-        for key, value in _without_titles(schema).items()
-        if key not in {"title", "description"}
-    }
-
-
 def _schema_of_signature(
     function: Callable[..., Any], *, name: str, docs: ReadDocstring
 ) -> JsonObject:
-    from pydantic import ConfigDict, Field, create_model  # noqa: PLC0415 - slow to load
-    from pydantic.errors import PydanticUserError  # noqa: PLC0415 - slow to load
-
-    fields: dict[str, Any] = {}
-    for index, (parameter, annotation) in enumerate(_parameters(function, name)):
-        default = ... if parameter.default is parameter.empty else parameter.default
-        described = _description_in(annotation) or docs.parameters.get(parameter.name)
-        # An alias, since a parameter may bear a name that a model reserves for itself.
-        field = Field(default, alias=parameter.name, description=described)
-        fields[f"argument_{index}"] = (annotation, field)
-    try:
-        model = create_model("Arguments", __config__=ConfigDict(extra="forbid"), **fields)
-        schema = model.model_json_schema(schema_generator=_quiet_generator())
-    except (PydanticUserError, TypeError, ValueError, NameError) as error:
-        reason = str(error).splitlines()[0].rstrip(".")
-        raise InvalidToolError(name, reason=f"no schema describes its arguments: {reason}") from (
-            error
-        )
-    return {key: value for key, value in _without_titles(schema).items() if key != "title"}
+    told = (
+        (parameter, hint, _description_in(hint) or docs.parameters.get(parameter.name))
+        for parameter, hint in _parameters(function, name)
+    )
+    return schema_of_parameters(told, tool=name)
 
 
 def _parameters(function: Callable[..., Any], name: str) -> list[tuple[inspect.Parameter, Any]]:
@@ -181,8 +171,22 @@ def _hints_of(function: Callable[..., Any]) -> dict[str, Any]:
     while isinstance(function, partial):
         function = function.func
     target = function if inspect.isroutine(function) else type(function).__call__
-    hints = get_type_hints(target, include_extras=True)
+    try:
+        hints = get_type_hints(target, include_extras=True)
+    except NameError:  # what it returns may have a name that is there for type checkers alone
+        hints = get_type_hints(_without_return(target), include_extras=True)
     return {name: readable(hint) for name, hint in hints.items()}
+
+
+def _without_return(target: Any) -> Any:
+    """Return what stands for a function when its hints are read, but for that of its result."""
+    hints = {name: hint for name, hint in target.__annotations__.items() if name != "return"}
+    inner = inspect.unwrap(target)
+    return SimpleNamespace(
+        __annotations__=hints,
+        __globals__=getattr(inner, "__globals__", {}),
+        __type_params__=getattr(inner, "__type_params__", ()),
+    )
 
 
 def _description_in(annotation: Any) -> str | None:
@@ -199,31 +203,3 @@ def _description_in(annotation: Any) -> str | None:
         if isinstance(words, str):
             return words
     return None
-
-
-def _quiet_generator() -> Any:
-    from pydantic.json_schema import GenerateJsonSchema  # noqa: PLC0415 - slow to load
-
-    class Quiet(GenerateJsonSchema):
-        """Leaves out titles and, without a warning, defaults that are no JSON."""
-
-        def field_title_should_be_set(self, schema: Any) -> bool:  # noqa: ARG002 - pydantic's hook
-            return False
-
-        def emit_warning(self, kind: Any, detail: str) -> None:
-            """Say nothing: a default that is no JSON stays the function's own business."""
-
-    return Quiet
-
-
-def _without_titles(schema: JsonObject) -> JsonObject:
-    """Leave out the titles that pydantic gives to nested models: the key says the same."""
-    definitions = schema.get("$defs")
-    if not is_object(definitions):
-        return schema
-    untitled = {
-        name: {key: value for key, value in one.items() if key != "title"}
-        for name, one in definitions.items()
-        if is_object(one)
-    }
-    return {**schema, "$defs": untitled}

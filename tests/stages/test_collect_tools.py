@@ -127,6 +127,15 @@ FOUR = Source(
 )
 
 
+@pytest.mark.parametrize("mark", ["no", "yes", 1, None, False])
+async def test_the_sandbox_takes_no_other_mark_for_safe_than_true(mark: Any) -> None:
+    source = Source("listed", spec("write", is_safe=mark))
+
+    collected = await ToolCollector([source]).collect(AssembleOptions(sandbox_mode=True))
+
+    assert fate(collected) == {"write": ("blocked", "sandbox")}
+
+
 @pytest.mark.parametrize(("options", "kept", "fates"), FILTERS.values(), ids=FILTERS.keys())
 async def test_options_decide_what_is_offered(
     options: dict[str, Any], kept: list[str], fates: dict[str, tuple[str, str]]

@@ -13,7 +13,7 @@ from jsonschema import Draft202012Validator
 from pydantic import BaseModel, Field
 from typing_extensions import TypedDict
 
-from context_assembler.errors import InvalidToolError
+from context_assembler.errors import InvalidParameterError, InvalidToolError
 from context_assembler.tools import spec_from_function, tool
 from context_assembler.tools.docstrings import read_docstring
 
@@ -301,12 +301,109 @@ def test_a_default_that_is_no_json_stays_the_functions_own_business() -> None:
     assert properties(f) == {"a": {}}
 
 
+def test_a_number_that_is_no_json_is_no_default_of_the_schema() -> None:
+    class Bounds(BaseModel):
+        upper: float = float("inf")
+
+    def f(a: float = float("nan"), b: float = 1.5) -> None: ...
+
+    assert properties(f) == {"a": {"type": "number"}, "b": {"default": 1.5, "type": "number"}}
+    assert properties(Bounds) == {"upper": {"type": "number"}}
+
+
+def test_a_field_in_the_place_of_a_default_says_what_the_parameter_is() -> None:
+    def f(
+        a: int = Field(description="How many.", ge=1),
+        b: str = Field("x", description="Which."),
+        c: list[str] = Field(default_factory=list),  # noqa: B008 - as users write it
+        d: Annotated[int, "In the annotation."] = Field(default=2, le=9),
+    ) -> None:
+        """Do.
+
+        Args:
+            a: From the docstring.
+            c: What else.
+        """
+
+    schema = spec_from_function(f).input_schema
+
+    assert schema["required"] == ["a"]
+    assert schema["properties"] == {
+        "a": {"description": "How many.", "minimum": 1, "type": "integer"},
+        "b": {"default": "x", "description": "Which.", "type": "string"},
+        "c": {"description": "What else.", "items": {"type": "string"}, "type": "array"},
+        "d": {
+            "default": 2,
+            "description": "In the annotation.",
+            "maximum": 9,
+            "type": "integer",
+        },
+    }
+
+
+def test_what_a_function_returns_may_be_there_for_type_checkers_alone() -> None:
+    def f(a: int) -> "Nowhere": ...  # type: ignore[name-defined]  # noqa: F821  # pyright: ignore[reportUndefinedVariable, reportUnknownParameterType]
+
+    assert properties(f) == {"a": {"type": "integer"}}  # pyright: ignore[reportUnknownArgumentType]
+
+
+def test_a_model_is_described_by_its_own_words_and_not_by_those_of_pydantic() -> None:
+    class Silent(BaseModel):
+        a: int
+
+    class Heir(Person):
+        b: int
+
+    assert spec_from_function(Silent).description == ""
+    assert spec_from_function(Heir).description == "Somebody."
+
+
+def test_a_docstring_may_begin_with_its_parameters() -> None:
+    assert read_docstring("Args:\n    a: The first.").parameters == {"a": "The first."}
+
+
+SETTINGS: list[dict[str, Any]] = [
+    {"name": 5},
+    {"description": ["a"]},
+    {"permission": True},
+    {"safe": "no"},
+    {"strict": 1},
+    {"deferred": "yes"},
+]
+
+
+@pytest.mark.parametrize("settings", SETTINGS, ids=lambda one: next(iter(one)))
+def test_a_setting_of_another_type_is_refused_by_name(settings: dict[str, Any]) -> None:
+    [name] = settings
+
+    with pytest.raises(InvalidParameterError, match=name):
+        tool(**settings)
+
+
 def star(*rest: int) -> None: ...
 def stars(**rest: int) -> None: ...
 def lose(a: Lost) -> None: ...
 def hold(a: Endless) -> None: ...
 def no_schema(a: Callable[[], None]) -> None: ...
 def unresolved(a: "Nowhere") -> None: ...  # type: ignore[name-defined]  # noqa: F821  # pyright: ignore[reportUndefinedVariable, reportUnknownParameterType]
+
+
+class Odd(BaseModel):
+    act: Callable[[], None]
+
+
+class Unfinished(BaseModel):
+    later: "Nowhere"  # type: ignore[name-defined]  # noqa: F821  # pyright: ignore[reportUndefinedVariable, reportUnknownVariableType]
+
+
+class Faulty:
+    @classmethod
+    def __get_pydantic_core_schema__(cls, *_: Any) -> Any:
+        raise KeyError("it is broken")
+
+
+def faulty(a: Faulty) -> None: ...
+def plain_class(a: Desk) -> None: ...
 
 
 OLD_PYTHON: dict[str, tuple[Callable[..., Any], str]] = {
@@ -320,6 +417,11 @@ UNUSABLE: dict[str, tuple[Callable[..., Any], str]] = {
     "a type that does not exist": (unresolved, "'unresolved' .*Nowhere"),
     "a dict of what does not exist": (lose, "'lose' .*Nowhere"),
     "an unbound method": (Desk.book, "'book' .*pass obj.method"),
+    "a model with a type without schema": (Odd, "'Odd' .*no schema describes"),
+    "a model of what does not exist": (Unfinished, "'Unfinished' .*Nowhere"),
+    "the base of all models": (BaseModel, "'BaseModel' .*subclass"),
+    "a type that fails": (faulty, "'faulty' .*KeyError: 'it is broken'"),
+    "a class of one's own": (plain_class, "'plain_class' .*Desk'>\\. Correct"),
     "a lambda": (lambda: None, "a lambda has no name"),
     "a class": (Desk, "'Desk' .*pydantic model"),
     "a builtin without signature": (max, "signature cannot be read"),

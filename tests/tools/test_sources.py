@@ -109,6 +109,33 @@ async def test_an_executors_name_and_notes_are_kept() -> None:
     assert ExecutorTools(Client(), name="other").name == "other"
 
 
+class Nameless:
+    """A callable whose signature cannot even be asked for."""
+
+    @property
+    def __signature__(self) -> Any:
+        raise RuntimeError("no signature today")
+
+    def __call__(self, a: int) -> int:
+        return a
+
+
+class Undumpable:
+    name = "undumpable"
+
+    def model_dump(self, **_: Any) -> Any:
+        raise RecursionError("too deep")
+
+
+async def test_what_fails_when_it_is_looked_at_is_left_out_by_itself() -> None:
+    sources = open_tool_sources([Nameless(), add, Undumpable(), SPEC])
+
+    assert await names(sources) == {"functions": ["add"], "listed": ["listed"]}
+    problems = [str(one) for source in sources for one in getattr(source, "problems", ())]
+    assert "'(unnamed)' cannot be offered: it cannot be read: RuntimeError: no sig" in problems[0]
+    assert "'undumpable' cannot be offered: it cannot be read: RecursionError" in problems[1]
+
+
 async def test_one_bad_function_does_not_harm_the_rest() -> None:
     (source,) = open_tool_sources([scatter, add])
 

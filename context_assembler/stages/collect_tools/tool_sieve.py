@@ -50,7 +50,7 @@ class ToolSieve:
         permission = spec.permission or spec.name
         if options.permissions is not None and not _matches(permission, options.permissions):
             return "blocked", "permission", f"no permission pattern allows {permission!r}"
-        if options.sandbox_mode and not spec.is_safe:
+        if options.sandbox_mode and spec.is_safe is not True:
             return "blocked", "sandbox", "it is not marked safe, and sandbox mode is on"
         return None
 
