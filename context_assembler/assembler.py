@@ -172,6 +172,7 @@ class ContextAssembler:
         """Store what the user said; a session that does not exist begins with it.
 
         Args:
+            agent_id: Whose session begins with it; one that exists stays whose it is.
             is_pinned: Whether no cut may drop the message, and no cap shorten it.
         """
         return await self._append.say(session_id, content, agent_id=agent_id, is_pinned=is_pinned)

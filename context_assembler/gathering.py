@@ -15,7 +15,7 @@ from context_assembler.opened_parts import (
     open_additional_tools,
     open_loader,
     system_layer,
-    warn_of_settings,
+    warner_of_settings,
 )
 from context_assembler.ports import CalibrationStore, TokenCounter, ToolSource
 from context_assembler.providers import PROVIDERS, provider_for
@@ -89,7 +89,7 @@ class Gathering:
             system_layer(config, has_memory=self.recollection.is_there)
         )
         self._config = config
-        self._warnings = tuple(warn_of_settings(config))
+        self._warn = warner_of_settings(config)
         self._settler = CallSettler(
             resolve=self._resolve, find_limits=registry.get, validate=validate_for_model
         )
@@ -138,7 +138,7 @@ class Gathering:
             active_skills=told.active,
             entries=(*told.entries, *recalled.entries),
             warnings=(
-                *self._warnings,
+                *self._warn(agent_id),
                 *lifecycle_warnings(limits, today),
                 *told.warnings,
                 *recalled.warnings,

@@ -5,11 +5,12 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from context_assembler.cache import AssemblyCache
-from context_assembler.errors import ConfigurationError
+from context_assembler.errors import ConfigurationError, is_misspelt, nearest
 from context_assembler.limits import ModelRegistry, default_registry
 from context_assembler.ports import ToolSource
 from context_assembler.tools import open_tool_sources
@@ -136,7 +137,23 @@ def open_loader(
     )
 
 
-def warn_of_settings(config: "AssemblerConfig") -> Iterator[str]:
+def warner_of_settings(config: "AssemblerConfig") -> Callable[[str | None], Iterator[str]]:
+    """Return what yields the warnings of the settings for a call of an agent."""
+    of_all = tuple(_warn_of_folder(config))
+    return lambda agent_id: chain(of_all, _warn_of_agent(config, agent_id))
+
+
+def _warn_of_agent(config: "AssemblerConfig", agent_id: str | None) -> Iterator[str]:
+    """Yield a warning if the agent's name is nearly that of one with settings, and has none."""
+    known = config.agents.keys() | config.prompt.inherits.keys()
+    if agent_id and is_misspelt(agent_id, known):
+        yield (
+            f"Nothing is set for the agent {agent_id!r}, so it is as free as one without settings. "
+            f"Did you mean {nearest(agent_id, known, count=1)[0]!r}?"
+        )
+
+
+def _warn_of_folder(config: "AssemblerConfig") -> Iterator[str]:
     """Yield a warning if the folder that settings are to be read from is not there."""
     if "folder" in config.model_fields_set and not os.path.isdir(config.folder):  # noqa: PTH112 - `Path.is_dir` raises for some
         yield (
