@@ -5,9 +5,9 @@ import weakref
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
-from threading import Lock
 from typing import Final, TypeAlias, TypeVar
 
+from context_assembler.sqlite.forks import new_lock
 from context_assembler.sqlite.held import FileIdentity, HeldConnection, identify_file
 
 _VERSION: Final = "PRAGMA data_version"
@@ -32,7 +32,7 @@ class Glance:
 
     def __init__(self, path: Path) -> None:
         self._path = path
-        self._lock = Lock()
+        self._lock = new_lock()
         self._held = HeldConnection()
         self._opened = 0  # how often: numbers of two connections say nothing of each other
         weakref.finalize(self, self._held.close)

@@ -5,6 +5,8 @@ import sqlite3
 from pathlib import Path
 from typing import Final, TypeAlias
 
+from context_assembler.sqlite.forks import new_lock
+
 FileIdentity: TypeAlias = tuple[int, int]  # of a file on this machine, wherever it is moved
 
 # Of the process that this one was forked from; to close one would be to meddle with its locks, and
@@ -13,10 +15,15 @@ _INHERITED: Final[list[sqlite3.Connection]] = []
 
 
 class HeldConnection:
-    """What is open, and in which process; outlives who uses it for as long as closing takes."""
+    """What is open, and in which process; outlives who uses it for as long as closing takes.
+
+    Attributes:
+        in_use: For whoever is inside SQLite with it.
+    """
 
     def __init__(self) -> None:
         self.process_id = os.getpid()
+        self.in_use = new_lock()
         self.connection: sqlite3.Connection | None = None
         self.file_identity: FileIdentity | None = None
 

@@ -8,7 +8,6 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
-from threading import Lock
 from typing import TypeVar
 
 from context_assembler.errors import StoreError
@@ -19,6 +18,7 @@ from context_assembler.sqlite.files import (
     open_for_writing,
     open_in_memory,
 )
+from context_assembler.sqlite.forks import new_lock
 from context_assembler.sqlite.held import HeldConnection, identify_file
 from context_assembler.sqlite.schema import Schema
 
@@ -42,7 +42,7 @@ class SqliteWorker:
         self._path = path
         self._schema = schema
         self._open_connection = open_connection
-        self._lock = Lock()
+        self._lock = new_lock()
         self._executor: ThreadPoolExecutor | None = None
         self._holder = self._begin()
 
@@ -70,11 +70,17 @@ class SqliteWorker:
             executor, self._executor = self._executor, None
             if executor is None:
                 return
-            executor.submit(_answer, closed, self._holder.close, is_wanted_anyway=True)
+            executor.submit(
+                _answer, closed, partial(self._let_go, self._holder), is_wanted_anyway=True
+            )
             executor.shutdown(wait=False)
             # An action that comes meanwhile has a thread of its own, so a connection of its own too.
             self._holder = self._begin()
         await closed
+
+    def _let_go(self, holder: HeldConnection) -> None:
+        with holder.in_use, explained_errors(self._path, self._schema):
+            holder.close()
 
     def _begin(self) -> HeldConnection:
         holder = HeldConnection()
@@ -92,7 +98,7 @@ class SqliteWorker:
         return self._executor, self._holder
 
     def _act(self, holder: HeldConnection, act: Callable[[sqlite3.Connection], _Result]) -> _Result:
-        with explained_errors(self._path, self._schema):
+        with holder.in_use, explained_errors(self._path, self._schema):
             try:
                 return self._act_on(holder, act)
             except sqlite3.OperationalError as error:
