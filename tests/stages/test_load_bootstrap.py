@@ -621,6 +621,12 @@ ENDLESS = {
     "a wide format": "{{ '{:1000000000}'.format(1) }}",
     "a wide format by its argument": "{{ '{:{}}'.format(1, 10**9) }}",
     "a wide JSON": "{{ [1]|tojson(10**9) }}",
+    "a batch that is filled up": "{{ [1]|batch(10**9, 'x')|list|length }}",
+    "many batches that are filled up": "{{ ([[1]] * 999)|map('batch', 9999, 'x')|map('list')|list }}",
+    "many slices": "{{ [1]|slice(10**9)|list|length }}",
+    "a number rounded to many digits": "{{ 1.5|round(10**7, 'ceil') }}",
+    "a sum of many lists": "{{ ([[1] * 9] * 99999)|sum(start=[])|length }}",
+    "a long text in short lines": "{{ ('a' * 500000)|wordwrap(1)|length }}",
     "a wide line": "{{ 'a'.ljust(1000000000) }}",
     "a wide centre": "{{ 'a'|center(1000000000) }}",
     "replacements that multiply": "{% set s = 'a' * 100000 %}{{ s.replace('a', s) }}",
@@ -673,6 +679,10 @@ ORDINARY = {
         "{{ tools|join(', ') }} {{ tools|sort|first|upper }} {{ 'a b'|wordwrap(1) }}",
         "search, book BOOK a" + chr(10) + "b",
     ),
+    "filters with numbers": (
+        "{{ [1, 2, 3]|batch(2)|list }} {{ 1.234|round(1) }} {{ [1, 2]|sum(start=3) }}",
+        "[[1, 2], [3]] 1.2 6",
+    ),
     "methods": (
         "{{ agent.replace('a', 'o').title() }} {{ '-'.join(tools) }}",
         "Odo search-book",
@@ -693,7 +703,14 @@ async def test_what_ends_is_rendered_as_jinja_does(
 
 
 @pytest.mark.parametrize(
-    "text", ["{{ lipsum() }}", "{{ 'a'.translate({}) }}", "{{ 'a'.expandtabs(9) }}"]
+    "text",
+    [
+        "{{ lipsum() }}",
+        "{{ 'a'.translate({}) }}",
+        "{{ 'a'.expandtabs(9) }}",
+        "{{ 'a'.encode() }}",
+        "{{ 1.to_bytes(9) }}",
+    ],
 )
 async def test_what_is_random_or_multiplies_is_not_there(tmp_path: Path, text: str) -> None:
     write(tmp_path, "AGENT.md", TEMPLATE + text)

@@ -36,7 +36,13 @@ _FIRST_WIDTH: Final[Mapping[str, int]] = {
 _COUNTED: Final = "_counted"
 _WIDE_FIELD: Final = re.compile(r"[%:.][^%{}a-zA-Z]*\d{5,}")
 _WIDTH_AMONG_VALUES: Final = re.compile(r"%[^%a-zA-Z]*\*|\{[^{}]*\{")
-_MULTIPLYING_METHODS: Final = frozenset({"translate", "expandtabs"})
+_WRAP_WORK: Final = 10  # as long takes each character that is wrapped
+_NUMBERING_FILTERS: Final = frozenset({"batch", "slice", "round"})
+# Each makes much of little, or bytes, whose own methods nobody counts.
+_UNSAFE_METHODS: Final[tuple[tuple[type, frozenset[str]], ...]] = (
+    (str, frozenset({"translate", "expandtabs", "encode"})),
+    (int, frozenset({"to_bytes"})),
+)
 # These look at a value's entries at most, and never spell it as text.
 _STRUCTURAL: Final = frozenset(
     {
@@ -104,7 +110,7 @@ class LimitedEnvironment(ImmutableSandboxedEnvironment):
 
     def is_safe_attribute(self, obj: Any, attr: str, value: Any) -> bool:
         """Whether a template may reach the attribute."""
-        multiplies = isinstance(obj, str) and attr in _MULTIPLYING_METHODS
+        multiplies = any(isinstance(obj, kind) and attr in named for kind, named in _UNSAFE_METHODS)
         return not multiplies and super().is_safe_attribute(obj, attr, value)
 
     def call(self, context: Context, obj: Any, /, *args: Any, **kwargs: Any) -> Any:
@@ -151,6 +157,10 @@ def _limited(name: str, act: Callable[..., Any]) -> Callable[..., Any]:
         _spend(1)
         if name not in _STRUCTURAL:
             _check_arguments(name, args, kwargs)
+        elif name in _NUMBERING_FILTERS:
+            _spend_numbers([*args[1:], *kwargs.values()])
+        elif name == "sum" and any(map(_takes_room, (*args[3:], kwargs.get("start")))):
+            raise TooMuchWorkError  # lists are copied again for each one that is added
         return _made(act(*args, **kwargs))
 
     return limited
@@ -218,11 +228,18 @@ def _check_arguments(name: str, args: Sequence[Any], kwargs: Mapping[str, Any]) 
     elif name in {"indent", "wordwrap"}:
         longest = max([abs(w) for w in widths if isinstance(w, int)] + [*map(len, texts[1:]), 1])
         _refuse_if_over((texts[0].count("\n") + 1) * longest)
+        _spend(_WRAP_WORK * len(texts[0]) if name == "wordwrap" else 0)
 
 
 def _check_widths(values: Iterable[Any]) -> None:
     if any(isinstance(one, int) and abs(one) > _MAX_WIDTH for one in values):
         raise TooMuchWorkError
+
+
+def _spend_numbers(values: Sequence[Any]) -> None:
+    """Spend what numbers say is to be made: entries that fill a list up, lists, digits."""
+    _check_widths(values)
+    _spend(sum(abs(one) for one in values if isinstance(one, int)))
 
 
 def _check_format(text: str, values: Iterable[Any]) -> None:
