@@ -5,6 +5,7 @@ import subprocess
 import sys
 from collections.abc import Generator, Iterator, Mapping
 from datetime import UTC, date, datetime
+from itertools import repeat
 from typing import Any
 from urllib.error import HTTPError
 from urllib.request import Request, urlopen
@@ -13,6 +14,7 @@ import anthropic
 import openai
 import pytest
 
+from context_assembler import InvalidParameterError
 from context_assembler.testing import (
     ManualClock,
     ProviderServer,
@@ -222,6 +224,14 @@ def test_a_script_that_is_too_short_fails_the_test() -> None:
 
 def test_a_failing_test_is_not_hidden_by_its_script() -> None:
     with pytest.raises(ZeroDivisionError), serve_providers([ScriptedReply()]):
+        _ = 1 / 0
+
+
+def test_a_script_without_an_end_is_refused() -> None:
+    with (
+        pytest.raises(InvalidParameterError, match="script must end"),
+        serve_providers(repeat(ScriptedReply(text="Again."))),
+    ):
         _ = 1 / 0
 
 

@@ -4,6 +4,7 @@ import threading
 from collections import deque
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from itertools import islice
 from typing import Final, TypeAlias
 
 from context_assembler.errors import InvalidParameterError
@@ -12,6 +13,7 @@ from context_assembler.values.parts import ToolCall
 
 _LEAST_STATUS: Final = 400
 _LARGEST_STATUS: Final = 599
+_MOST_LINES: Final = 100_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -102,7 +104,15 @@ class Script:
 
 
 def _checked(given: Iterable[object]) -> Iterator[ScriptLine]:
-    for line in listed("script", given, object, such_as="[ScriptedReply(text=…)], or None"):
+    lines = listed("script", _bounded(given), object, such_as="[ScriptedReply(text=…)], or None")
+    if len(lines) > _MOST_LINES:
+        raise InvalidParameterError(
+            "script",
+            type(given).__name__,
+            rule=f"must end, after at most {_MOST_LINES:,} lines",
+            remedy="Pass as many lines as the test asks for, or None for an echo.",
+        )
+    for line in lines:
         if not isinstance(line, ScriptedReply | ScriptedError):
             raise InvalidParameterError(
                 "script",
@@ -111,3 +121,8 @@ def _checked(given: Iterable[object]) -> Iterator[ScriptLine]:
                 remedy="Pass [ScriptedReply(text=…)], or None for an echo.",
             )
         yield line
+
+
+def _bounded(given: Iterable[object]) -> Iterable[object]:
+    """Return no more of an iterator, which may be endless, than tells that it is too long."""
+    return islice(given, _MOST_LINES + 1) if isinstance(given, Iterator) else given
