@@ -131,3 +131,17 @@ def test_what_is_kept_stands_in_its_order(text: str, max_tokens: int) -> None:
     lines = iter(text.split("\n"))
     kept = [line for line in short.split("\n") if "…" not in line]
     assert not short or "shortened" in short or all(line in lines for line in kept)
+
+
+def test_of_a_long_text_only_the_lines_near_its_ends_are_counted() -> None:
+    counted: list[str] = []
+
+    def count(text: str) -> int:
+        counted.append(text)
+        return count_words(text)
+
+    lines = numbered(20_000)
+    short = cut_text("\n".join(lines), max_tokens=400, name="AGENT.md", count_text=count)
+
+    assert count_words(short) <= 400
+    assert len(counted) < 600

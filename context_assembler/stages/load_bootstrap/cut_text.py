@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Callable, Iterable, Sequence
-from itertools import groupby
+from itertools import accumulate, groupby
 from typing import Final, TypeAlias
 
 from context_assembler.values.texts.shortening import shorten_text
@@ -16,6 +16,7 @@ _RULE: Final = re.compile(
 )
 _HEAD_SHARE: Final = 0.5
 _TAIL_SHARE: Final = 0.25
+_MAX_CHAR_BYTES: Final = 4
 
 
 def cut_text(text: str, *, max_tokens: int, name: str, count_text: CountText) -> str:
@@ -27,15 +28,30 @@ def cut_text(text: str, *, max_tokens: int, name: str, count_text: CountText) ->
     if count_text(text) <= max_tokens:
         return text
     lines: list[str] = _LINES.findall(text)
-    tokens = list(map(count_text, lines))
+    costs = _Costs(count_text)
     room_tokens = max_tokens
     while room_tokens > 0:
-        cut = _Cut(lines, tokens, room_tokens=room_tokens, name=name[-40:], count_text=count_text)
+        cut = _Cut(lines, costs, room_tokens=room_tokens, name=name[-40:], count_text=count_text)
         over_tokens = count_text(cut.text()) - max_tokens
         if over_tokens <= 0:
             return cut.text()
         room_tokens -= max(over_tokens, room_tokens // 16)
     return ""
+
+
+class _Costs(dict[str, int]):
+    """The tokens of lines, each counted when it is first asked for: most of a long text never is."""
+
+    def __init__(self, count_text: CountText) -> None:
+        self._count_text = count_text
+
+    def __missing__(self, line: str) -> int:
+        self[line] = tokens = self._count_text(line)
+        return tokens
+
+    def is_within(self, lines: Iterable[str], most_tokens: int) -> bool:
+        """Whether the lines cost no more, together."""
+        return all(spent <= most_tokens for spent in accumulate(self[line] for line in lines))
 
 
 class _Cut:
@@ -44,7 +60,7 @@ class _Cut:
     def __init__(
         self,
         lines: Sequence[str],
-        tokens: Sequence[int],
+        costs: _Costs,
         *,
         room_tokens: int,
         name: str,
@@ -53,7 +69,7 @@ class _Cut:
         self._name = name
         self._marker_tokens = count_text(self._marker(len(lines)))
         self._lines = list(lines)
-        self._tokens = list(tokens)
+        self._costs = costs
         self._kept = [False] * len(lines)
         self._free_tokens = room_tokens - self._marker_tokens
         self._shorten_lines(count_text)
@@ -63,13 +79,13 @@ class _Cut:
         """Cut within those lines that no choice could keep whole."""
         longest_tokens = self._free_tokens - self._marker_tokens
         share = 1 if len(self._lines) == 1 else 2
-        for place, tokens in enumerate(self._tokens):
-            if tokens > longest_tokens > 0:
+        for place, whole in enumerate(self._lines):
+            may_be_long = len(whole) * _MAX_CHAR_BYTES > longest_tokens > 0  # no byte is two tokens
+            if may_be_long and self._costs[whole] > longest_tokens:
                 line = shorten_text(
-                    self._lines[place], max_tokens=longest_tokens // share, count_text=count_text
+                    whole, max_tokens=longest_tokens // share, count_text=count_text
                 )
                 self._lines[place] = line.rstrip("\n") + "\n"
-                self._tokens[place] = count_text(self._lines[place])
 
     def _fill(self, room_tokens: int) -> None:
         forwards = range(len(self._lines))
@@ -86,7 +102,7 @@ class _Cut:
         for place in places:
             if self._kept[place]:
                 continue
-            allowed_tokens -= self._tokens[place]
+            allowed_tokens -= self._costs[self._lines[place]]
             if allowed_tokens < 0 or not self._keep(place):
                 return
 
@@ -101,7 +117,7 @@ class _Cut:
         gap_before = place > 0 and not kept[place - 1]
         gap_behind = place < len(kept) - 1 and not kept[place + 1]
         more_gaps = gap_before + gap_behind - 1  # the gap that the line lies in is marked already
-        cost_tokens = self._tokens[place] + more_gaps * self._marker_tokens
+        cost_tokens = self._costs[self._lines[place]] + more_gaps * self._marker_tokens
         if cost_tokens > self._free_tokens:
             return False
         self._free_tokens -= cost_tokens
@@ -112,7 +128,8 @@ class _Cut:
         """Keep what is no longer than the marker that would stand for it."""
         for is_kept, places in groupby(range(len(self._kept)), key=self._kept.__getitem__):
             gap = list(places)
-            if not is_kept and sum(self._tokens[at] for at in gap) <= self._marker_tokens:
+            lines = (self._lines[at] for at in gap)
+            if not is_kept and self._costs.is_within(lines, self._marker_tokens):
                 for at in gap:
                     self._kept[at] = True
 
