@@ -311,6 +311,12 @@ def test_a_number_that_is_no_json_is_no_default_of_the_schema() -> None:
     assert properties(Bounds) == {"upper": {"type": "number"}}
 
 
+def test_a_pattern_that_looks_around_stays() -> None:
+    def f(a: Annotated[str, Field(pattern="^(?!x)y")]) -> None: ...
+
+    assert properties(f) == {"a": {"pattern": "^(?!x)y", "type": "string"}}
+
+
 def test_a_field_in_the_place_of_a_default_says_what_the_parameter_is() -> None:
     def f(
         a: int = Field(description="How many.", ge=1),

@@ -22,7 +22,9 @@ TAKEN: dict[str, Any] = {
     "what may be missing": closed(text={"type": ["string", "null"]}),
     "a definition": {**closed(node={"$ref": "#/$defs/node"}), "$defs": {"node": closed()}},
     "a property named like a keyword": closed(oneOf=TEXT),
-    "values": closed(kind={"enum": ["a"] * 1_000}),
+    "values": closed(kind={"enum": ["a"] * 1_000, "type": "string"}),
+    "a format": closed(at={"type": "string", "format": "date-time"}),
+    "a list": closed(names={"type": "array", "items": TEXT, "minItems": 1}),
 }
 
 
@@ -50,11 +52,29 @@ REFUSED: dict[str, tuple[Any, str]] = {
     ),
     "a keyword": (closed(a={"allOf": [TEXT]}), "'allOf'"),
     "a condition": (closed(a={"if": TEXT}), "'if'"),
+    "a default": (closed(a={**TEXT, "default": "a"}), "'default'"),
+    "a tuple": (closed(a={"type": "array", "prefixItems": [TEXT]}), "'prefixItems'"),
+    "a set": (closed(a={"type": "array", "items": TEXT, "uniqueItems": True}), "'uniqueItems'"),
+    "anything in a property": (closed(a={}), "has no type"),
+    "anything in a list": (closed(a={"type": "array", "items": {}}), "has no type"),
+    "values without a type": (closed(a={"enum": ["a", 1]}), "has no type"),
+    "an alternative that only requires": (closed(a={"anyOf": [{"required": ["b"]}]}), "no type"),
+    "a schema that is a flag": (closed(a=True), "has no type"),
+    "a described reference": (
+        {**closed(a={"$ref": "#/$defs/a", "description": "A."}), "$defs": {"a": TEXT}},
+        "beside a reference",
+    ),
+    "another format": (closed(a={"type": "string", "format": "uri"}), "format 'uri'"),
+    "a lookahead": (closed(a={"type": "string", "pattern": "(?!b)a"}), "looks around"),
+    "a lookbehind": (closed(a={"type": "string", "pattern": "(?<=b)a"}), "looks around"),
     "too many properties": (
         closed(**{f"p{i}": TEXT for i in range(5_001)}),
         "5,001 properties, more than 5,000",
     ),
-    "too many values": (closed(a={"enum": ["a"] * 1_001}), "1,001 values, more than 1,000"),
+    "too many values": (
+        closed(a={"enum": ["a"] * 1_001, "type": "string"}),
+        "1,001 values, more than 1,000",
+    ),
 }
 
 

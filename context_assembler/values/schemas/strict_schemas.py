@@ -1,17 +1,24 @@
 """JSON Schemas as OpenAI's strict mode takes them."""
 
+import re
 from collections.abc import Iterator
 from typing import Final
 
 from context_assembler.values.json_shapes import is_array
 from context_assembler.values.parts import Json, JsonObject
-from context_assembler.values.reading import as_array, as_object
+from context_assembler.values.reading import as_array, as_object, as_text
 from context_assembler.values.wire import walk_schemas
 
 _UNSUPPORTED: Final = (
     *("allOf", "oneOf", "not", "if", "then", "else"),
-    *("dependentRequired", "dependentSchemas"),
+    *("dependentRequired", "dependentSchemas", "default", "prefixItems", "uniqueItems"),
+    *("contains", "minContains", "maxContains", "unevaluatedItems", "unevaluatedProperties"),
+    *("patternProperties", "propertyNames", "minProperties", "maxProperties"),
 )
+_FORMATS: Final = frozenset(
+    {"date-time", "time", "date", "duration", "email", "hostname", "ipv4", "ipv6", "uuid"}
+)
+_LOOKAROUND: Final = re.compile(r"\(\?<?[=!]")
 _MAX_PROPERTIES: Final = 5_000
 _MAX_ENUM_VALUES: Final = 1_000
 
@@ -24,6 +31,11 @@ def object_to_strict(schema: Json) -> str | None:
         refusals of api.openai.com: "'additionalProperties' is required to be supplied and to be
         false", "'required' is required to be supplied and to be an array including every key in
         properties"
+        https://github.com/dotnet/extensions/issues/6196: defaults
+        https://github.com/1jehuang/jcode/issues/711, /pull/551: what has no type, formats
+        https://github.com/vercel/ai/pull/21037: lookaround
+        `_ensure_strict_json_schema` in the openai package 3.57: what stands beside a reference
+        (read 2026-11-29)
     """
     schemas = list(walk_schemas(schema))
     if not schemas or schemas[0].get("type") != "object":
@@ -35,6 +47,14 @@ def _objections(schema: JsonObject) -> Iterator[str]:
     for keyword in _UNSUPPORTED:
         if keyword in schema:
             yield f"it has {keyword!r}"
+    if "$ref" in schema and schema.keys() - {"$ref", "$defs", "definitions"}:
+        yield "something stands beside a reference in it"
+    if not schema.keys() & {"type", "anyOf", "$ref"} or _holds_flags(schema):
+        yield "something in it has no type"
+    if "format" in schema and schema["format"] not in _FORMATS:
+        yield f"it has the format {schema['format']!r}"
+    if _LOOKAROUND.search(as_text(schema.get("pattern"))):
+        yield "a pattern in it looks around"
     if not _is_object(schema):
         return
     if schema.get("additionalProperties") is not False:
@@ -43,6 +63,12 @@ def _objections(schema: JsonObject) -> Iterator[str]:
     for name in as_object(schema.get("properties")):
         if name not in required:
             yield f"its property {name!r} is not required"
+
+
+def _holds_flags(schema: JsonObject) -> bool:
+    """Whether `true` or `false` stands for the schema of something in it."""
+    inner = [schema.get("items"), *as_object(schema.get("properties")).values()]
+    return any(isinstance(one, bool) for one in (*inner, *as_array(schema.get("anyOf"))))
 
 
 def _is_object(schema: JsonObject) -> bool:
