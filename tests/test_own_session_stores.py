@@ -148,6 +148,40 @@ async def test_a_load_that_returns_a_list_hears_to_yield() -> None:
         await assembler.assemble("trip", model="gpt-4.1")
 
 
+class Yielding(InMemoryStore):
+    """A store whose `load` makes something else of the events."""
+
+    def __init__(self, change: Callable[[list[Any]], list[Any]]) -> None:
+        super().__init__()
+        self.change = change
+
+    async def load(self, session_id: str, *, after_seq: int = 0) -> AsyncIterator[SessionEvent]:
+        found = [event async for event in super().load(session_id, after_seq=after_seq)]
+        for event in self.change(found):
+            yield event
+
+
+LOADED: dict[str, tuple[Callable[[list[Any]], list[Any]], str]] = {
+    "something else": (lambda events: [*events[:1], {"seq": 2}], "dict among the events"),
+    "an event twice": (lambda events: [*events[:2], *events[1:]], "event 2 behind 2"),
+    "the newest first": (lambda events: events[::-1], "event 3 behind 4"),
+    "too few": (lambda events: events[:3], r"nothing behind event 3, where head\(\) tells of 4"),
+    "nothing": (lambda _: [], "nothing behind event 0"),
+}
+
+
+@pytest.mark.parametrize(("change", "problem"), LOADED.values(), ids=LOADED.keys())
+async def test_a_load_that_yields_another_history_is_not_sent(
+    change: Callable[[list[Any]], list[Any]], problem: str
+) -> None:
+    assembler = ContextAssembler(Yielding(change))
+    for number in range(4):
+        await assembler.add_user("trip", f"Plan trip {number}.")
+
+    with pytest.raises(ConfigurationError, match=rf"load\(\).*Yielding returned {problem}"):
+        await assembler.assemble("trip", model="gpt-4.1")
+
+
 NO_HEADS: dict[str, tuple[Any, str]] = {
     "nothing": (None, "returned NoneType"),
     "a number": (3, "returned int"),

@@ -17,6 +17,7 @@ from context_assembler import AssemblerConfig, ContextAssembler, ToolCall
 from context_assembler.errors import StoreError, StoreUnavailableError
 from context_assembler.sessions import InMemoryStore, SqliteStore
 from context_assembler.testing import ProviderServer, ScriptedReply, serve_providers
+from context_assembler.values.calibration import Calibration, UsageObservation
 from context_assembler.values.context import AssembledContext
 from context_assembler.values.events import SessionEvent
 from tests.calling import call_model
@@ -189,6 +190,32 @@ async def test_to_try_again_after_the_store_failed_is_safe() -> None:
 
     assert again == (await stored(assembler))[-len(again) :]
     assert [event.text for event in await stored(assembler)].count("Fly in May.") == 1
+
+
+class LearnsNothing(InMemoryStore):
+    """A store that keeps events, and fails to keep what was learned from their usage."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.seen: list[UsageObservation] = []
+
+    async def observe_usage(self, seen: UsageObservation) -> Calibration:
+        self.seen.append(seen)
+        raise StoreUnavailableError("agent.db", reason="it is locked", remedy="Try again.")
+
+
+async def test_a_reply_that_is_stored_is_told_to_be_though_nothing_was_learned_from_it() -> None:
+    store = LearnsNothing()
+    assembler = ContextAssembler(store)
+    await assembler.add_user("trip", "How long is the wall? " * 200)
+    context = await assembler.assemble("trip", model="claude-opus-5-5")
+    used = {"input_tokens": 1_200, "output_tokens": 5}
+    reply = {key: held for key, held in answer().items() if key != "id"} | {"usage": used}
+
+    events = await assembler.record("trip", reply, context)
+
+    assert len(store.seen) == 1
+    assert (await stored(assembler))[-len(events) :] == events
 
 
 USED = {"input_tokens": 40, "output_tokens": 5}

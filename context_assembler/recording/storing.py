@@ -2,9 +2,10 @@
 
 from bisect import bisect_right
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from typing import Protocol
 
-from context_assembler.errors import ConcurrentAppendError, InvalidParameterError
+from context_assembler.errors import ConcurrentAppendError, InvalidParameterError, StoreError
 from context_assembler.ports import BatchStore, SessionStore
 from context_assembler.recording.answered_call import AnsweredCall, Observe, Standing
 from context_assembler.recording.recorded import find_recorded
@@ -29,6 +30,8 @@ async def store_answer(
 ) -> list[SessionEvent]:
     """Append what a call added to its session, all of it or nothing, and learn from its usage.
 
+    Where the store cannot keep what was learned, the counts of later calls are as they were.
+
     Of a reply that is there already, by its provider's id, nothing is stored or learned again: what
     was stored is returned.
 
@@ -52,7 +55,8 @@ async def store_answer(
             break
         except ConcurrentAppendError:
             continue  # somebody came first: perhaps with this very reply
-    await learn(answered.observation)
+    with suppress(StoreError):  # the reply is stored: an error would have it stored once more
+        await learn(answered.observation)
     return checked_appended(stored, count=len(events), store=store)
 
 

@@ -14,6 +14,7 @@ _HEAD: Final = (
     "context_assembler.sessions"
 )
 _APPENDED: Final = "Return a list of the events with id and seq, as number_events() makes it"
+_IN_ORDER: Final = "Yield every event with a number above after_seq once, oldest first"
 _LOADED: Final = "Write it as an asynchronous generator, which yields the events"
 
 
@@ -61,6 +62,33 @@ def checked_load(given: Any, *, store: SessionStore) -> AsyncIterable[SessionEve
     if iscoroutine(given):
         given.close()  # nobody waits for it
     raise _wrong(store, "load", type(given).__name__, remedy=_LOADED)
+
+
+async def read_loaded(
+    store: SessionStore, session_id: str, *, after_seq: int, until_seq: int
+) -> tuple[SessionEvent, ...]:
+    """Return the events behind one up to another, both by number, that `load` of a store yields.
+
+    Raises:
+        ConfigurationError: It yields something else, an event behind a later one, or not all.
+        UnknownSessionError: There is no such session.
+    """
+    events: list[SessionEvent] = []
+    last_seq = after_seq
+    async for event in checked_load(store.load(session_id, after_seq=after_seq), store=store):
+        if not isinstance(event, SessionEvent):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise _wrong(store, "load", f"{type(event).__name__} among the events", remedy=_LOADED)
+        if event.seq <= last_seq:
+            raise _wrong(store, "load", f"event {event.seq} behind {last_seq}", remedy=_IN_ORDER)
+        last_seq = event.seq
+        if event.seq <= until_seq:
+            events.append(event)
+    if last_seq < until_seq:
+        head = checked_head(await store.head(session_id), store=store)  # it may be gone meanwhile
+        if head.last_seq >= until_seq:
+            told = f"nothing behind event {last_seq}, where head() tells of {head.last_seq}"
+            raise _wrong(store, "load", told, remedy=_IN_ORDER)
+    return tuple(events)
 
 
 def _is_list(given: object) -> TypeGuard[Sequence[object]]:

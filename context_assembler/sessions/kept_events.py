@@ -8,7 +8,7 @@ from threading import Lock
 from typing import Any, Final, TypeGuard
 
 from context_assembler.ports import BatchStore, SessionStore, is_offered
-from context_assembler.sessions.answers import checked_load
+from context_assembler.sessions.answers import read_loaded
 from context_assembler.values.events import EventBatch, SessionEvent
 from context_assembler.values.growing import Growing
 
@@ -123,8 +123,9 @@ class KeptEvents:
                 session_id, after_seq=after_seq, until_seq=until_seq
             )
         incarnation = (await self._store.head(session_id)).incarnation
-        loaded = checked_load(self._store.load(session_id, after_seq=after_seq), store=self._store)
-        events = tuple([event async for event in loaded if event.seq <= until_seq])
+        events = await read_loaded(
+            self._store, session_id, after_seq=after_seq, until_seq=until_seq
+        )
         stored_bytes = sum(len(repr(event)) for event in events)
         return EventBatch(events=events, incarnation=incarnation, stored_bytes=stored_bytes)
 
