@@ -48,7 +48,7 @@ def parse_skill(raw_bytes: bytes, *, path: PurePath, priority: int = 0) -> Parse
     given = front.metadata.get("description")
     description = one_line(given) if isinstance(given, str) else ""
     if not description:
-        problem = "its front matter has no description"
+        problem = f"its front matter has no description{_why_none(given, text=decoded.text)}"
         return ParsedSkill(problem=problem, notes=tuple(notes))
     if len(description) > _MAX_DESCRIPTION_CHARS:
         notes.append(f"its description is longer than {_MAX_DESCRIPTION_CHARS:,} characters")
@@ -63,6 +63,16 @@ def parse_skill(raw_bytes: bytes, *, path: PurePath, priority: int = 0) -> Parse
         allowed_tools=_allowed_in(front.metadata.get("allowed-tools")),
     )
     return ParsedSkill(skill=skill, notes=(*notes, *tools.notes), tool_files=tools.files)
+
+
+def _why_none(given: Json, *, text: str) -> str:
+    """Say why a description was not found, where that is not plain."""
+    if given is not None and not isinstance(given, str):
+        return f" that is text: put {shown(given)} in quotes"
+    if not text.startswith("---"):
+        return ": the file does not begin with a line '---'"
+    is_closed = re.search(r"^(---|\.\.\.)\s*$", text[len("---") :], re.MULTILINE) is not None
+    return "" if is_closed else ": no line '---' closes it"
 
 
 def _name_in(metadata: JsonObject, *, folder: str) -> tuple[str, list[str]]:

@@ -84,7 +84,7 @@ async def test_a_broken_skill_has_a_row_and_a_warning(tmp_path: Path) -> None:
 
     listed = await list_skills([FolderSkills(tmp_path)])
 
-    reason = "its front matter has no description"
+    reason = "its front matter has no description: the file does not begin with a line '---'"
     assert [(row.id, row.decision, row.reason, row.rule) for row in listed.entries] == [
         (str(path), "dropped", reason, "broken")
     ]

@@ -86,14 +86,26 @@ def test_a_description_that_is_too_long_is_noted_and_kept() -> None:
     assert "longer than 1,024" in found.notes[-1]
 
 
-@pytest.mark.parametrize(
-    "text", ["Just text.", "---\nname: pdf\n---\n", "---\ndescription: 3\n---\n"]
-)
-def test_without_a_description_there_is_no_skill(text: str) -> None:
+UNDESCRIBED: dict[str, tuple[str, str]] = {
+    "no front matter": ("Just text.", ": the file does not begin with a line '---'"),
+    "front matter behind a blank line": (
+        "\n---\ndescription: d\n---\n",
+        ": the file does not begin with a line '---'",
+    ),
+    "an open end": ("---\nname: pdf\ndescription: d\n", ": no line '---' closes it"),
+    "no description": ("---\nname: pdf\n---\n", ""),
+    "a number": ("---\ndescription: 3\n---\n", " that is text: put 3 in quotes"),
+}
+
+
+@pytest.mark.parametrize(("text", "why"), UNDESCRIBED.values(), ids=UNDESCRIBED.keys())
+def test_without_a_description_there_is_no_skill_and_the_reason_is_told(
+    text: str, why: str
+) -> None:
     found = parse_skill(text.encode(), path=PATH)
 
     assert found.skill is None
-    assert found.problem == "its front matter has no description"
+    assert found.problem == f"its front matter has no description{why}"
 
 
 def test_references_that_unfold_without_end_are_not_followed() -> None:
