@@ -15,6 +15,7 @@ from context_assembler.cli.request_options import JsonFlag, SessionsUrl
 from context_assembler.cli.screen import notes, one_line, people, print_json
 from context_assembler.errors import ConfigurationError, UnknownOptionError, UnknownSessionError
 from context_assembler.ports import ReadTranscript, SessionStore, TranscriptIssue
+from context_assembler.sessions import number_events
 from context_assembler.transcripts import TRANSCRIPTS, read_sessions
 from context_assembler.values.codec import to_json
 from context_assembler.values.events import Session
@@ -115,10 +116,11 @@ async def _import(
                 found.extend(_read(file, format_name=format_name))
                 progress.advance(read)
             found = _named(found, session)
-            await _check_new(store, found, append=append)
+            unfinished = await _check_new(store, found) if not append else set[str]()
             written = progress.add_task("writing", total=len(found))
             for imported in found:
-                await _write(store, imported, agent=agent, append=append)
+                is_there = imported.session_id in unfinished
+                await _write(store, imported, agent=agent, append=append, is_there=is_there)
                 progress.advance(written)
     return found
 
@@ -155,13 +157,28 @@ def _named(found: list[Imported], session_id: str | None) -> list[Imported]:
     return [replace(only, session_id=session_id)]
 
 
-async def _check_new(store: SessionStore, found: Sequence[Imported], *, append: bool) -> None:
+async def _check_new(store: SessionStore, found: Sequence[Imported]) -> set[str]:
+    """Refuse sessions that exist, and return those of which an import was ended half-way."""
+    unfinished: set[str] = set()
     for imported in found:
-        if not append and await _last_seq(store, imported.session_id) is not None:
+        if await _last_seq(store, imported.session_id) is None:
+            continue
+        if not await _is_unfinished(store, imported):
             raise ConfigurationError(
                 f"There is a session {imported.session_id!r} already.",
                 remedy="Name another one with --session, or pass --append.",
             )
+        unfinished.add(imported.session_id)
+    return unfinished
+
+
+async def _is_unfinished(store: SessionStore, imported: Imported) -> bool:
+    """Whether an import of these very events was ended before it said what they are."""
+    head = await store.head(imported.session_id)
+    if head.session != Session(id=imported.session_id):
+        return False
+    stored = [event async for event in store.load(imported.session_id)]
+    return stored == number_events(imported.transcript.events, last_seq=0, taken_ids=())
 
 
 async def _last_seq(store: SessionStore, session_id: str) -> int | None:
@@ -174,16 +191,21 @@ async def _last_seq(store: SessionStore, session_id: str) -> int | None:
 
 
 async def _write(
-    store: SessionStore, imported: Imported, *, agent: str | None, append: bool
+    store: SessionStore, imported: Imported, *, agent: str | None, append: bool, is_there: bool
 ) -> None:
-    """Append the events in one go: all of them are there afterwards, or none."""
+    """Append the events in one go, all of them or none, then tell whose a new session is.
+
+    Args:
+        is_there: Whether they are there already.
+    """
     events = imported.transcript.events
     last_seq = await _last_seq(store, imported.session_id) if append else None
     if last_seq is not None:
         behind = shift_covers(events, by=last_seq)
         await store.append(imported.session_id, behind, expected_seq=last_seq)
         return
-    await store.append(imported.session_id, events, expected_seq=0)
+    if not is_there:
+        await store.append(imported.session_id, events, expected_seq=0)
     await store.create(
         Session(
             id=imported.session_id,

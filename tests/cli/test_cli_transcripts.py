@@ -1,10 +1,13 @@
+import asyncio
 import json
 import os
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from context_assembler import SessionEvent, open_store, read_transcript
 from tests.cli.running import run
 from tests.cli.samples import CHAT, STORE, TOOLS, stored, write_json
 
@@ -79,6 +82,24 @@ def test_an_existing_session_is_refused_and_left_as_it_was() -> None:
     assert "There is a session 'chat' already." in ran.stderr
     assert "--append" in ran.stderr
     assert json.loads(exported("chat")) == CHAT
+
+
+def test_an_import_that_was_ended_half_way_is_finished_by_the_next() -> None:
+    file = write_json("trip.json", CHAT)
+    asyncio.run(_append_alone("trip", read_transcript(json.dumps(CHAT)).events))
+
+    import_file(file, "--agent", "planner")
+    ran = run("sessions", "--sessions", STORE, "--json")
+
+    assert [(row["id"], row["agent_id"]) for row in ran.json] == [("trip", "planner")]
+    assert json.loads(exported("trip")) == CHAT
+    assert run("import", file, "--sessions", STORE).exit_code == 2
+
+
+async def _append_alone(session_id: str, events: Sequence[SessionEvent]) -> None:
+    store = open_store(STORE)
+    await store.append(session_id, events)
+    await store.close()
 
 
 def test_append_continues_a_session_or_begins_one() -> None:
