@@ -153,6 +153,27 @@ REPAIRED: dict[str, tuple[Any, Any, int]] = {
         {**EMPTY, "patternProperties": {"^x": {}}},
         1,
     ),
+    "properties that say that they are required": (
+        {
+            "type": "object",
+            "properties": {
+                "a": {"type": "string", "required": True},
+                "b": {"required": False},
+                "c": {"properties": {"d": {"required": True}}},
+            },
+            "required": ["c"],
+        },
+        {
+            "type": "object",
+            "properties": {
+                "a": {"type": "string"},
+                "b": {},
+                "c": {"properties": {"d": {}}, "required": ["d"]},
+            },
+            "required": ["a", "c"],
+        },
+        1,
+    ),
     "no alternatives": (
         {"type": "object", "properties": {"a": {"anyOf": [], "type": "string"}}},
         {"type": "object", "properties": {"a": {"type": "string"}}},

@@ -47,6 +47,31 @@ def spell_as_2020(schema: JsonObject, note: Callable[[str], None]) -> JsonObject
     return {key: plain[key] for key in sorted(plain)}
 
 
+def lift_required(schema: JsonObject, note: Callable[[str], None]) -> JsonObject:
+    """Return the schema with the names of properties that say of themselves whether they are required.
+
+    Args:
+        note: As for `spell_as_2020`.
+    """
+    properties = as_object(schema.get("properties"))
+    flags = {
+        name: one["required"]
+        for name, one in properties.items()
+        if is_object(one) and isinstance(one.get("required"), bool)
+    }
+    listed = schema.get("required")
+    if not flags or not (listed is None or is_array(listed)):
+        return schema
+    note("'required' was spelled as a list of names, not as a flag")
+    plain = {
+        name: {key: held for key, held in one.items() if key != "required"}
+        for name, one in properties.items()
+        if name in flags
+    }
+    names = [*(listed or ()), *(name for name, is_required in flags.items() if is_required)]
+    return {**schema, "properties": {**properties, **plain}, "required": names}
+
+
 def _inner(key: str, held: Json, note: Callable[[str], None]) -> Json:
     if key in SCHEMAS_BY_NAME:
         return {name: _any(one, note) for name, one in as_object(held).items()}

@@ -18,6 +18,7 @@ from context_assembler.values.schemas.draft_2020 import (
     ONE_SCHEMA,
     SCHEMA_LISTS,
     SCHEMAS_BY_NAME,
+    lift_required,
     spell_as_2020,
 )
 from context_assembler.values.schemas.listed_targets import name_listed_targets
@@ -136,6 +137,7 @@ def _schema(schema: Json, *, where: str, depth: int, repairs: _Repairs) -> JsonO
         raise UnusableSchemaError(f"{where or 'the root'} is {_kind_of(schema)}, not a schema")
     if depth > MAX_DEPTH:
         raise UnusableSchemaError(f"it is nested more than {MAX_DEPTH} levels deep")
+    schema = lift_required(schema, repairs.note)
     canonical: dict[str, Json] = {}
     for key in sorted(schema, key=str):
         if not isinstance(key, str):  # pyright: ignore[reportUnnecessaryIsInstance] - hand-made dicts
