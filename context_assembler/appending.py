@@ -4,7 +4,7 @@ from collections.abc import Callable
 from datetime import datetime
 
 from context_assembler.errors import UnknownSessionError
-from context_assembler.ports import SessionStore
+from context_assembler.ports import BeginningStore, SessionStore, is_offered
 from context_assembler.sessions import checked_appended
 from context_assembler.values.events import (
     Content,
@@ -25,6 +25,7 @@ class Appending:
 
     def __init__(self, store: SessionStore, *, now: Callable[[], datetime]) -> None:
         self._store = store
+        self._begins = is_offered(store, "begin", instead_of=("create",))
         self._now = now
 
     async def say(
@@ -70,4 +71,7 @@ class Appending:
         try:
             await self._store.head(session.id)
         except UnknownSessionError:
-            await self._store.create(session)
+            if isinstance(self._store, BeginningStore) and self._begins:
+                await self._store.begin(session)
+            else:
+                await self._store.create(session)

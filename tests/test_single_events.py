@@ -1,11 +1,14 @@
 """Single events that a loop stores: what a user said, pinned or not, and what a tool returned."""
 
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from context_assembler import ContextAssembler, ToolCall, assistant_event
 from context_assembler.config import AssemblerConfig
+from context_assembler.errors import UnknownSessionError
+from context_assembler.sessions import InMemoryStore, Session, SessionHead, SqliteStore
 
 SMALL: dict[str, Any] = {"model": "gpt-4.1", "max_tokens": 500, "max_context_tokens": 3000}
 
@@ -54,3 +57,42 @@ async def test_a_result_waits_for_its_call() -> None:
     assert [entry.rule for entry in without.report.of("dropped")] == ["repair.orphan_result"]
     assert "a wall" in str(whole.to_request())
     assert not whole.check()
+
+
+MADE = Session(id="trip", agent_id="owner", defaults={"model": "gpt-4.1"})
+
+
+class OvertakenInMemory(InMemoryStore):
+    """A store in which somebody creates the session right behind the question whether it is there."""
+
+    async def head(self, session_id: str) -> SessionHead:
+        try:
+            return await super().head(session_id)
+        except UnknownSessionError:
+            await self.create(MADE)
+            raise
+
+
+class OvertakenInAFile(SqliteStore):
+    """The same in a file."""
+
+    async def head(self, session_id: str) -> SessionHead:
+        try:
+            return await super().head(session_id)
+        except UnknownSessionError:
+            await self.create(MADE)
+            raise
+
+
+@pytest.mark.parametrize("is_file", [False, True], ids=["in memory", "in a file"])
+async def test_a_user_who_speaks_first_takes_nothing_from_who_made_the_session(
+    is_file: bool, tmp_path: Path
+) -> None:
+    store = OvertakenInAFile(tmp_path / "agent.db") if is_file else OvertakenInMemory()
+    assembler = ContextAssembler(store)
+
+    await assembler.add_user("trip", "Where to?", agent_id="guest")
+
+    head = await store.head("trip")
+    assert (head.session, head.last_seq) == (MADE, 1)
+    await store.close()

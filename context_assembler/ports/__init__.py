@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     )
     from context_assembler.ports.sessions import (
         BatchStore,
+        BeginningStore,
         CalibrationStore,
         CountStore,
         MarkedStore,
@@ -36,7 +37,7 @@ else:
             "memory": "MemorySource MemoryStore OpenedMemoryStore",
             "offers": "is_offered",
             "providers": "CheckPayload Provider no_change_forms no_tool_search",
-            "sessions": "BatchStore CalibrationStore CountStore MarkedStore SessionStore",
+            "sessions": "BatchStore BeginningStore CalibrationStore CountStore MarkedStore SessionStore",
             "skills": "SkillProvider",
             "tokens": "TokenCounter",
             "tools": "ToolSource",
@@ -47,6 +48,7 @@ else:
 
 __all__ = [
     "BatchStore",
+    "BeginningStore",
     "CalibrationStore",
     "CheckPayload",
     "Clock",

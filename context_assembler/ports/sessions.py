@@ -64,6 +64,15 @@ class SessionStore(Protocol):
 
 
 @runtime_checkable
+class BeginningStore(Protocol):
+    """Begins a session that several want to begin at once; session stores may offer it as well."""
+
+    async def begin(self, session: Session) -> None:
+        """Keep a session, unless there is one of that id: that one stays as it is."""
+        ...
+
+
+@runtime_checkable
 class BatchStore(Protocol):
     """Hands out many events of a session at once; session stores may offer it as well."""
 

@@ -76,6 +76,19 @@ class InMemoryStore:
             self._logs.setdefault(session.id, _Log(kept)).session = kept
             self._writes += 1
 
+    async def begin(self, session: Session) -> None:
+        """Keep a session, unless there is one of that id: that one stays as it is.
+
+        Raises:
+            InvalidParameterError: The session's id cannot be kept.
+            EventFormatError: The record holds something that JSON cannot say.
+        """
+        check_session(session)
+        kept = decode_session(encode_session(session), where=f"session {session.id!r}")
+        with self._lock:
+            self._logs.setdefault(session.id, _Log(kept))
+            self._writes += 1
+
     async def append(
         self, session_id: str, events: Sequence[SessionEvent], *, expected_seq: int | None = None
     ) -> list[SessionEvent]:

@@ -27,7 +27,12 @@ from context_assembler.sessions.sqlite_rows import (
     read_rows,
 )
 from context_assembler.sessions.sqlite_schema import SCHEMA
-from context_assembler.sessions.sqlite_writes import append_events, delete_session, save_session
+from context_assembler.sessions.sqlite_writes import (
+    append_events,
+    begin_session,
+    delete_session,
+    save_session,
+)
 from context_assembler.sqlite.glance import Glance
 from context_assembler.sqlite.held import FileIdentity, identify_file
 from context_assembler.sqlite.worker import make_workers
@@ -84,6 +89,17 @@ class SqliteStore:
         """
         check_session(session)
         await self._writer.run(partial(save_session, session=session))
+
+    async def begin(self, session: Session) -> None:
+        """Keep a session, unless there is one of that id: that one stays as it is.
+
+        Raises:
+            InvalidParameterError: The session's id cannot be kept.
+            EventFormatError: The record holds something that JSON cannot say.
+            StoreUnavailableError: The file cannot be used.
+        """
+        check_session(session)
+        await self._writer.run(partial(begin_session, session=session))
 
     async def append(
         self, session_id: str, events: Sequence[SessionEvent], *, expected_seq: int | None = None

@@ -24,6 +24,13 @@ def save_session(connection: sqlite3.Connection, session: Session) -> None:
         _insert_session(connection, session)
 
 
+def begin_session(connection: sqlite3.Connection, session: Session) -> None:
+    """Insert the session, unless there is one of its id."""
+    with transaction(connection):
+        if _last_seq(connection, session.id) is None:
+            _insert_session(connection, session)
+
+
 def append_events(
     connection: sqlite3.Connection,
     session_id: str,

@@ -20,6 +20,7 @@ from context_assembler.errors import (
 )
 from context_assembler.ports import (
     BatchStore,
+    BeginningStore,
     CalibrationStore,
     CountStore,
     MarkedStore,
@@ -233,6 +234,21 @@ async def test_creating_again_replaces_the_record_and_keeps_the_events(
     head = await store.head("trip")
     assert (head.session.agent_id, head.last_seq) == ("pilot", 1)
     assert len(await load(store, "trip")) == 1
+
+
+async def test_beginning_a_session_leaves_one_that_is_there_as_it_is(store: SessionStore) -> None:
+    if not isinstance(store, BeginningStore):
+        pytest.skip("this store offers no begin()")
+    first = Session(id="trip", agent_id="pilot", defaults={"model": "m"})
+
+    await store.begin(first)
+    await store.append("trip", [user_event("hi")])
+    await store.begin(Session(id="trip", agent_id="another"))
+
+    head = await store.head("trip")
+    assert (head.session, head.last_seq) == (first, 1)
+    with pytest.raises(InvalidParameterError):
+        await store.begin(Session(id=""))
 
 
 async def test_sessions_are_listed_most_recently_created_last(store: SessionStore) -> None:
