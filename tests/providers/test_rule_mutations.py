@@ -218,6 +218,9 @@ ANTHROPIC_ROWS: Final[Mapping[str, Row]] = {
     "a parameter's name is long": Row(
         "A32", put("tools", 0, "input_schema", "properties", "x" * 65, {})
     ),
+    "items by position are of an older draft": Row(
+        "A33", put("tools", 0, "input_schema", "properties", "path", "items", [{}])
+    ),
     "an example has another type": Row("A7", put("tools", 0, "input_examples", [{"path": 5}])),
     "an example has unknown keys": Row(
         "A7", put("tools", 0, "input_examples", [{"path": "a", "way": "b"}])

@@ -47,6 +47,7 @@ SOURCES: Final[Mapping[str, str]] = {
     "A30": f"{_DOCS}/build-with-claude/preserved-thinking",
     "A31": f"{_DOCS}/cli-sdks-libraries/sdks/python#long-requests",
     "A32": "https://github.com/anthropics/claude-code/issues/4668",
+    "A33": "https://github.com/Dokploy/mcp/issues/74",
 }
 
 # What no look at a payload can find, by the rule that it belongs to; all were read on 2026-11-27.

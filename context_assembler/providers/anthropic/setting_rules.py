@@ -27,6 +27,7 @@ from context_assembler.values.reading import (
     walk_objects,
 )
 from context_assembler.values.report import Violation
+from context_assembler.values.schemas.draft_2020 import older_keywords
 from context_assembler.values.schemas.root_objects import ROOT_UNIONS
 from context_assembler.values.schemas.schema_examples import objections_to_example
 
@@ -41,7 +42,7 @@ MAX_WHOLE_TOKENS: Final = 21_333
 
 
 def check_tools(sent: Sent) -> Iterator[Violation]:
-    """A6, A7, A8, A20, A32: names, schemas, strict mode, deferred loading."""
+    """A6, A7, A8, A20, A32, A33: names, schemas, strict mode, deferred loading."""
     names: set[str] = set()
     load = StrictLoad()
     tools = list(objects_in(sent.payload.get("tools")))
@@ -98,6 +99,8 @@ def _check_schema(schema: Json, *, where: str) -> Iterator[Violation]:
     for union in ROOT_UNIONS:
         if union in fields:
             yield breach("A7", f"{where}.{union}", "no union at the root of a schema")
+    for older in older_keywords(schema):
+        yield breach("A33", where, f"a schema keeps to the draft of 2020: {older}")
     for name in refused_names(schema):
         place = f"{where}.properties[{shown(name)}]"
         yield breach("A32", place, "a parameter's name must match [a-zA-Z0-9_.-]{1,64}")

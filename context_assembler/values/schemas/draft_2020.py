@@ -11,13 +11,14 @@ Source:
 """
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Final
 
 from context_assembler.values.json_bounds import shown
 from context_assembler.values.json_shapes import is_array, is_object
 from context_assembler.values.parts import Json, JsonObject
 from context_assembler.values.reading import as_object, as_text
+from context_assembler.values.wire import walk_schemas
 
 SCHEMAS_BY_NAME: Final = frozenset(
     {"properties", "patternProperties", "$defs", "definitions", "dependentSchemas"}
@@ -70,6 +71,16 @@ def lift_required(schema: JsonObject, note: Callable[[str], None]) -> JsonObject
     }
     names = [*(listed or ()), *(name for name, is_required in flags.items() if is_required)]
     return {**schema, "properties": {**properties, **plain}, "required": names}
+
+
+def older_keywords(schema: Json) -> Iterator[str]:
+    """Yield what in a schema only older drafts spell so, in half a sentence."""
+    for one in walk_schemas(schema):
+        for key in ("exclusiveMinimum", "exclusiveMaximum"):
+            if isinstance(one.get(key), bool):
+                yield f"{key!r} is a number"
+        if is_array(one.get("items")):
+            yield "items by position are 'prefixItems'"
 
 
 def _inner(key: str, held: Json, note: Callable[[str], None]) -> Json:
