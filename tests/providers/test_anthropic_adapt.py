@@ -23,6 +23,7 @@ from context_assembler.values.parts import (
     Thinking,
     UrlSource,
 )
+from context_assembler.values.schemas.references import References
 from context_assembler.values.schemas.tool_schemas import canonical_schema
 from context_assembler.values.tools import ToolSpec
 from context_assembler.values.wire import compact_json
@@ -314,6 +315,23 @@ def test_every_parameter_is_told_and_none_has_a_name_that_is_refused(
         {"tool.schema"} if declared != parameters.keys() else set()
     )
     assert ANTHROPIC.adapt(adapted) == (adapted, ())
+
+
+def test_what_refers_to_a_parameter_that_cannot_be_named_still_leads_somewhere() -> None:
+    properties: JsonObject = {
+        "$filter": {"type": "object", "properties": {"by": {"enum": ["a"]}}},
+        "other": {"$ref": "#/properties/%24filter"},
+        "by": {"$ref": "#/properties/$filter/properties/by"},
+    }
+    schema: JsonObject = {"type": "object", "properties": properties}
+
+    payload = ANTHROPIC.render(draft(tools=(ToolSpec(name="find", input_schema=schema),)))
+
+    sent = payload["tools"][0]["input_schema"]
+    inside = References(sent)
+    led = [inside.target_of(sent["properties"][name]["$ref"]) for name in ("other", "by")]
+    assert led == [properties["$filter"], {"enum": ["a"]}]
+    assert sent["properties"].keys() == {"other", "by"}
 
 
 def test_another_provider_s_tool_is_left_out_and_told() -> None:

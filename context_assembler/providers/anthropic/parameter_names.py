@@ -7,13 +7,15 @@ Source:
 """
 
 import re
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import replace
 from typing import Final
 
 from context_assembler.values.parts import Json, JsonObject
 from context_assembler.values.reading import as_array, as_object
 from context_assembler.values.report import ReportEntry
+from context_assembler.values.schemas.listed_targets import name_targets
+from context_assembler.values.schemas.references import property_in, references_in
 from context_assembler.values.tool_forms import root_schema_of
 from context_assembler.values.tools import ToolSpec
 from context_assembler.values.wire import compact_json
@@ -55,7 +57,7 @@ def with_fitting_names(tool: ToolSpec) -> ToolSpec:
     refused = [] if tool.native_specs else refused_names(tool.input_schema)
     if not refused:
         return tool
-    schema = root_schema_of(tool)
+    schema = dict(_without_references_to(refused, root_schema_of(tool)))
     told = {name: schema["properties"].pop(name) for name in refused}
     required = as_array(schema.pop("required", None))
     if kept := [name for name in required if name not in told]:
@@ -64,6 +66,13 @@ def with_fitting_names(tool: ToolSpec) -> ToolSpec:
     missed = [name for name in refused if name in required]
     words = f"{tool.description}\n\n{_tell(told, missed)}".strip()
     return replace(tool, description=words, input_schema=_sorted(schema))
+
+
+def _without_references_to(names: Collection[str], schema: JsonObject) -> JsonObject:
+    """Return the schema with definitions for what is referred to by way of these parameters."""
+    properties = as_object(schema["properties"])
+    reached = {one for one in references_in(schema) if property_in(one, among=properties) in names}
+    return name_targets(schema, sorted(reached)) if reached else schema
 
 
 def _tell(told: JsonObject, required: list[str]) -> str:

@@ -5,6 +5,7 @@ one object; not every provider counts the places of a list either.
 """
 
 import re
+from collections.abc import Sequence
 from typing import Final
 
 from context_assembler.values.json_shapes import is_array, is_object
@@ -37,9 +38,14 @@ def name_listed_targets(schema: JsonObject) -> JsonObject:
         return schema
     if len(listed) > MAX_LISTED:
         raise UnusableSchemaError(f"more than {MAX_LISTED} references lead through lists")
+    return name_targets(schema, listed)
+
+
+def name_targets(schema: JsonObject, reached: Sequence[str]) -> JsonObject:
+    """Return the schema with a definition for what each of these references leads to."""
     defined = as_object(schema.get("$defs"))
     names: dict[str, str] = {}
-    for reference in listed:
+    for reference in reached:
         names[reference] = _free_name(reference, taken={*defined, *names.values()})
     respelled = as_object(
         _respelled(schema, {one: f"#/$defs/{name}" for one, name in names.items()})

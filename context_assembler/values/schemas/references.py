@@ -82,6 +82,17 @@ def _spelled(step: str, *, among: JsonObject) -> str:
     return plain if plain in among else unquote(step).replace("~1", "/").replace("~0", "~")
 
 
+def property_in(reference: str, *, among: JsonObject) -> str | None:
+    """Return the property at the root that a reference leads to or through; `None`: to none.
+
+    Args:
+        among: The properties.
+    """
+    container, name = f"{reference[2:]}/".split("/")[:2]
+    is_one = reference.startswith("#/") and container == "properties"
+    return _spelled(name, among=among) if is_one else None
+
+
 def without_unused_definitions(schema: JsonObject) -> dict[str, Json]:
     """Return the schema without the definitions that nothing in it leads to.
 
