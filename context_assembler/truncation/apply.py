@@ -146,7 +146,9 @@ def _keep(
 
 def _with_stubs(message: Message, *, stub_tokens: int, counter: TokenCounter) -> Message:
     def limit(part: Part) -> int | None:
-        size = result_tokens(part, counter=counter) if isinstance(part, ToolResult) else 0
+        if not isinstance(part, ToolResult):
+            return None
+        size = result_tokens(part, counter=counter, seq=message.seq)
         return stub_tokens if is_bulky(size, stub_tokens=stub_tokens) else None
 
     return shorten_parts(message, limit=limit, counter=counter)

@@ -266,7 +266,7 @@ def _bulky_sizes(
             sizes = (
                 [tokens]
                 if len(results) == 1
-                else [result_tokens(r, counter=counter) for r in results]
+                else [result_tokens(r, counter=counter, seq=message.seq) for r in results]
             )
             bulky += [size for size in sizes if is_bulky(size, stub_tokens=stub_tokens)]
     return bulky

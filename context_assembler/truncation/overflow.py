@@ -134,7 +134,7 @@ def _part_sizes(
     pieces: Sequence[Piece], history: MeasuredHistory, *, counter: TokenCounter
 ) -> list[tuple[_Group, int]]:
     return [
-        (group, _part_tokens(part, counter=counter))
+        (group, _part_tokens(part, counter=counter, seq=piece.message.seq))
         for piece in pieces
         for part in piece.message.parts
         if isinstance(part, ToolResult | ToolCall | Text)
@@ -142,16 +142,18 @@ def _part_sizes(
     ]
 
 
-def _part_tokens(part: ToolResult | ToolCall | Text | Opaque, *, counter: TokenCounter) -> int:
+def _part_tokens(
+    part: ToolResult | ToolCall | Text | Opaque, *, counter: TokenCounter, seq: int
+) -> int:
     match part:
         case ToolResult():
-            return result_tokens(part, counter=counter)
+            return result_tokens(part, counter=counter, seq=seq)
         case ToolCall():
-            return call_tokens(part, counter=counter)
+            return call_tokens(part, counter=counter, seq=seq)
         case Text(text):
             return counter.count_text(text)
         case Opaque():
-            return block_tokens(part, counter=counter)
+            return block_tokens(part, counter=counter, seq=seq)
         case _:
             assert_never(part)
 
@@ -259,7 +261,8 @@ def _name(piece: Piece, *, counter: TokenCounter) -> str:
 
 def _largest_part(piece: Piece, *, counter: TokenCounter) -> ToolCall | ToolResult | Opaque | None:
     listed = [p for p in piece.message.parts if isinstance(p, ToolCall | ToolResult | Opaque)]
-    return max(listed, key=lambda part: _part_tokens(part, counter=counter), default=None)
+    seq = piece.message.seq
+    return max(listed, key=lambda part: _part_tokens(part, counter=counter, seq=seq), default=None)
 
 
 def _has_media(piece: Piece) -> bool:

@@ -28,28 +28,34 @@ _LARGER_NUMBER_TOKENS: Final = 6
 _SHORTEST_STRING_CHARS: Final = 40
 
 
-def result_tokens(result: ToolResult, *, counter: TokenCounter) -> int:
-    """Return the tokens of one result, as a message of its own."""
-    return counter.count_message(Message(role="tool", parts=(result,), origin="tool"))
+def result_tokens(result: ToolResult, *, counter: TokenCounter, seq: int = 0) -> int:
+    """Return the tokens of one result, as a message of its own.
+
+    Args:
+        seq: Of the message that holds it: what counts are corrected by goes by that.
+    """
+    return counter.count_message(Message(role="tool", parts=(result,), origin="tool", seq=seq))
 
 
-def call_tokens(call: ToolCall, *, counter: TokenCounter) -> int:
-    """Return the tokens of one call, as a message of its own."""
-    return counter.count_message(Message(role="assistant", parts=(call,), origin="model"))
+def call_tokens(call: ToolCall, *, counter: TokenCounter, seq: int = 0) -> int:
+    """Return the tokens of one call, as a message of its own; `seq` as in `result_tokens`."""
+    return counter.count_message(Message(role="assistant", parts=(call,), origin="model", seq=seq))
 
 
-def block_tokens(block: Opaque, *, counter: TokenCounter) -> int:
-    """Return the tokens of a provider's own block, as a message of its own."""
-    return counter.count_message(Message(role="assistant", parts=(block,), origin="model"))
+def block_tokens(block: Opaque, *, counter: TokenCounter, seq: int = 0) -> int:
+    """Return the tokens of a provider's own block, as a message; `seq` as in `result_tokens`."""
+    return counter.count_message(Message(role="assistant", parts=(block,), origin="model", seq=seq))
 
 
-def shorten_result(result: ToolResult, *, max_tokens: int, counter: TokenCounter) -> ToolResult:
+def shorten_result(
+    result: ToolResult, *, max_tokens: int, counter: TokenCounter, seq: int = 0
+) -> ToolResult:
     """Return the result, or one whose text is head, marker with the original size, and tail.
 
     Images and documents are replaced by a line that names them. Where not even the marker fits,
     the marker alone is left.
     """
-    if result_tokens(result, counter=counter) <= max_tokens:
+    if result_tokens(result, counter=counter, seq=seq) <= max_tokens:
         return result
     text = "\n".join(_spoken(part) for part in result.content)
     allowed_tokens = max_tokens
@@ -57,7 +63,7 @@ def shorten_result(result: ToolResult, *, max_tokens: int, counter: TokenCounter
     for _ in range(_ROUNDS):
         spoken = shorten_text(text, max_tokens=allowed_tokens, count_text=counter.count_text)
         shortened = replace(result, content=(Text(spoken),))
-        over_tokens = result_tokens(shortened, counter=counter) - max_tokens
+        over_tokens = result_tokens(shortened, counter=counter, seq=seq) - max_tokens
         if over_tokens <= 0:
             break
         allowed_tokens = min(allowed_tokens, counter.count_text(spoken)) - over_tokens
@@ -86,12 +92,14 @@ def _spoken(part: ResultPart) -> str:
             assert_never(part)
 
 
-def shorten_call(call: ToolCall, *, max_tokens: int, counter: TokenCounter) -> ToolCall:
+def shorten_call(
+    call: ToolCall, *, max_tokens: int, counter: TokenCounter, seq: int = 0
+) -> ToolCall:
     """Return the call, or one with shorter arguments that are still a JSON object.
 
     Long strings go first, the longest most; then whole values; at last all arguments.
     """
-    if call_tokens(call, counter=counter) <= max_tokens:
+    if call_tokens(call, counter=counter, seq=seq) <= max_tokens:
         return call
     arguments: dict[str, Json] = dict(call.arguments)
     if call.arguments_json is not None and not arguments:
@@ -100,10 +108,10 @@ def shorten_call(call: ToolCall, *, max_tokens: int, counter: TokenCounter) -> T
     while longest_chars > _SHORTEST_STRING_CHARS:
         longest_chars = max(longest_chars // 2, _SHORTEST_STRING_CHARS)
         shortened = _with_arguments(call, _clipped_object(arguments, longest_chars))
-        if call_tokens(shortened, counter=counter) <= max_tokens:
+        if call_tokens(shortened, counter=counter, seq=seq) <= max_tokens:
             return shortened
     outlined = _with_arguments(call, {name: _outlined(value) for name, value in arguments.items()})
-    if call_tokens(outlined, counter=counter) <= max_tokens:
+    if call_tokens(outlined, counter=counter, seq=seq) <= max_tokens:
         return outlined
     return _with_arguments(call, {"left_out": f"{_json_chars(arguments):,} characters"})
 
@@ -154,18 +162,19 @@ def shorten_parts(message: Message, *, limit: PartLimit, counter: TokenCounter) 
     Args:
         limit: Most tokens of a part; `None` leaves the part alone.
     """
-    parts = tuple(_shorten_part(part, limit(part), counter=counter) for part in message.parts)
+    seq = message.seq
+    parts = tuple(_shorten_part(p, limit(p), counter=counter, seq=seq) for p in message.parts)
     return message if parts == message.parts else replace(message, parts=parts)
 
 
-def _shorten_part(part: Part, max_tokens: int | None, *, counter: TokenCounter) -> Part:
+def _shorten_part(part: Part, max_tokens: int | None, *, counter: TokenCounter, seq: int) -> Part:
     if max_tokens is None:
         return part
     match part:
         case ToolResult():
-            return shorten_result(part, max_tokens=max_tokens, counter=counter)
+            return shorten_result(part, max_tokens=max_tokens, counter=counter, seq=seq)
         case ToolCall():
-            return shorten_call(part, max_tokens=max_tokens, counter=counter)
+            return shorten_call(part, max_tokens=max_tokens, counter=counter, seq=seq)
         case Text(text):
             return Text(shorten_text(text, max_tokens=max_tokens, count_text=counter.count_text))
         case _:
