@@ -5,6 +5,17 @@ import pytest
 from context_assembler.values.schemas.strict_schemas import object_to_strict
 
 
+def nested(levels: int) -> dict[str, Any]:
+    schema: dict[str, Any] = closed(text={"type": "string"})
+    for _ in range(levels - 1):
+        schema = closed(inner={"anyOf": [{"type": "array", "items": schema}]})
+    return schema
+
+
+def values(count: int, chars: int) -> dict[str, Any]:
+    return {"type": "string", "enum": ["a" * chars] * count}
+
+
 def closed(**properties: Any) -> dict[str, Any]:
     return {
         "type": "object",
@@ -24,6 +35,9 @@ TAKEN: dict[str, Any] = {
     "a property named like a keyword": closed(oneOf=TEXT),
     "values": closed(kind={"enum": ["a"] * 1_000, "type": "string"}),
     "a format": closed(at={"type": "string", "format": "date-time"}),
+    "ten levels": nested(10),
+    "many short values": closed(kind=values(1_000, 15)),
+    "few long values": closed(kind=values(250, 400)),
     "a list": closed(names={"type": "array", "items": TEXT, "minItems": 1}),
 }
 
@@ -71,6 +85,9 @@ REFUSED: dict[str, tuple[Any, str]] = {
         closed(**{f"p{i}": TEXT for i in range(5_001)}),
         "5,001 properties, more than 5,000",
     ),
+    "too many levels": (nested(11), "more than 10 levels"),
+    "many long values": (closed(a=values(251, 60)), "more than 15,000 characters"),
+    "very long names": (closed(**{"a" * 120_001: TEXT}), "more than 120,000 characters"),
     "too many values": (
         closed(a={"enum": ["a"] * 1_001, "type": "string"}),
         "1,001 values, more than 1,000",

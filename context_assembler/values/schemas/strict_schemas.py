@@ -21,6 +21,10 @@ _FORMATS: Final = frozenset(
 _LOOKAROUND: Final = re.compile(r"\(\?<?[=!]")
 _MAX_PROPERTIES: Final = 5_000
 _MAX_ENUM_VALUES: Final = 1_000
+_MAX_NAME_CHARS: Final = 120_000  # of properties, definitions, and all values of enums, together
+_LARGE_ENUM_VALUES: Final = 250
+_MAX_LARGE_ENUM_CHARS: Final = 15_000
+_MAX_LEVELS: Final = 10
 
 
 def object_to_strict(schema: Json) -> str | None:
@@ -83,4 +87,38 @@ def _too_much(schemas: list[JsonObject]) -> str | None:
     values = sum(len(as_array(schema.get("enum"))) for schema in schemas)
     if values > _MAX_ENUM_VALUES:
         return f"it lists {values:,} values, more than {_MAX_ENUM_VALUES:,}"
+    if sum(map(_name_chars, schemas)) > _MAX_NAME_CHARS:
+        return f"its names and values have more than {_MAX_NAME_CHARS:,} characters"
+    if any(map(_is_bulky, schemas)):
+        return f"values of one property have more than {_MAX_LARGE_ENUM_CHARS:,} characters"
+    if _levels(schemas[0]) > _MAX_LEVELS:
+        return f"its objects are nested more than {_MAX_LEVELS} levels deep"
     return None
+
+
+def _name_chars(schema: JsonObject) -> int:
+    names = [name for key in ("properties", "$defs") for name in as_object(schema.get(key))]
+    values = [*as_array(schema.get("enum")), schema.get("const")]
+    return sum(len(one) for one in (*names, *values) if isinstance(one, str))
+
+
+def _is_bulky(schema: JsonObject) -> bool:
+    values = as_array(schema.get("enum"))
+    chars = sum(len(one) for one in values if isinstance(one, str))
+    return len(values) > _LARGE_ENUM_VALUES and chars > _MAX_LARGE_ENUM_CHARS
+
+
+def _levels(schema: JsonObject) -> int:
+    """Return how many objects lie in each other, the root among them."""
+    deepest = 0
+    waiting: list[tuple[Json, int]] = [(schema, 0)]
+    while waiting:
+        current, level = waiting.pop()
+        if is_array(current):
+            waiting += [(one, level) for one in current]
+        fields = as_object(current)
+        level += _is_object(fields)
+        deepest = max(deepest, level)
+        waiting += [(one, level) for one in as_object(fields.get("properties")).values()]
+        waiting += [(fields[key], level) for key in ("items", "anyOf") if key in fields]
+    return deepest
