@@ -255,6 +255,10 @@ def schema(*, optional: int = 0, unions: int = 0) -> dict[str, Json]:
     }
 
 
+def closed(one: JsonObject) -> dict[str, Json]:
+    return {"type": "object", "additionalProperties": False, "properties": {"one": one}}
+
+
 def strict(name: str, input_schema: dict[str, Json]) -> ToolSpec:
     return ToolSpec(name=name, is_strict=True, input_schema=input_schema)
 
@@ -266,6 +270,18 @@ STRICT: dict[str, tuple[tuple[ToolSpec, ...], list[str]]] = {
         ["b"],
     ),
     "17 unions": ((strict("a", schema(unions=16)), strict("b", schema(unions=1))), ["b"]),
+    "a pattern that looks ahead": (
+        (strict("a", closed({"type": "string", "pattern": "(?!b)a"})), strict("b", schema())),
+        ["a"],
+    ),
+    "a pattern that ends with a word": (
+        (strict("a", closed({"type": "string", "pattern": r"a\b"})), strict("b", schema())),
+        ["a"],
+    ),
+    "values that are objects": (
+        (strict("a", closed({"enum": [{"b": 1}]})), strict("b", schema())),
+        ["a"],
+    ),
     "a bound": ((strict("a", {"type": "object", "minimum": 1}), strict("b", schema())), ["a"]),
 }
 

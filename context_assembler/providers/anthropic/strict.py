@@ -1,9 +1,10 @@
 """What strict mode takes of schemas, one by one and together."""
 
+import re
 from dataclasses import dataclass
 from typing import Final
 
-from context_assembler.values.json_shapes import is_array
+from context_assembler.values.json_shapes import is_array, is_object
 from context_assembler.values.parts import Json, JsonObject
 from context_assembler.values.reading import as_array, as_object, as_text, walk_objects
 from context_assembler.values.wire import walk_schemas
@@ -19,12 +20,15 @@ _BOUNDS: Final = ("minimum", "maximum", "minLength", "maxLength", "multipleOf")
 _REFUSED: Final = frozenset(
     {"minimum", "maximum", "minLength", "maxLength", "multipleOf", "minItems", "maxItems", "$ref"}
 )
+_PATTERN: Final = re.compile(r"\(\?<?[=!]|\\[bB1-9]")  # looks around, at ends of words, or back
 
 
 def suits_strict(schema: Json) -> bool:
-    """Whether strict mode takes the schema: closed objects, no bounds, no references."""
+    """Whether strict mode takes the schema: closed objects, no bounds, no references, plain values."""
     return not any(
         _REFUSED & found.keys()
+        or _PATTERN.search(as_text(found.get("pattern")))
+        or any(is_array(one) or is_object(one) for one in as_array(found.get("enum")))
         or (found.get("type") == "object" and found.get("additionalProperties") is not False)
         for found in walk_schemas(schema)
     )
