@@ -2,6 +2,7 @@
 
 from collections.abc import Hashable, Iterator, Mapping, MutableMapping, Sequence
 from dataclasses import dataclass, field
+from threading import Lock
 from typing import Any, Final
 
 from context_assembler.history.parting import ends_due, follow, ids_in, may_begin, places_to_part
@@ -16,6 +17,7 @@ _MAX_WAYS: Final = 4  # per session: models, protocols and ways of telling tools
 _MOST_EARLIER: Final = 2
 _EVENTS_APART: Final = 12  # what is read before the end is usually read just before it
 _KEY: Final = "history"
+_NOTING: Final = Lock()  # of two threads that settle one session, both are heard
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -84,17 +86,7 @@ class _Settled:
 
     def extended(self, events: Sequence[SessionEvent], worked: Worked) -> "_Settled":
         """Return the settled part with more events, of which this was made."""
-        waiting: dict[str, int] = {}
-        for seq, call_id, is_call in ids_in(worked.messages):
-            self.seq_by_call_id.setdefault(call_id, seq)
-            if is_call is (call_id in waiting):
-                self.unclear.setdefault(call_id, seq)
-            elif is_call:
-                waiting[call_id] = seq
-            else:
-                del waiting[call_id]
-        for call_id, seq in waiting.items():
-            self.unclear.setdefault(call_id, seq)
+        self._note_ids(worked.messages)
         grown = self.history.followed_by(worked.history) if self.event_count else worked.history
         return changed(
             self,
@@ -105,6 +97,19 @@ class _Settled:
             leaves_open=worked.leaves_open,
             earlier=self._with_this_among_earlier(),
         )
+
+    def _note_ids(self, messages: Sequence[Message]) -> None:
+        waiting: dict[str, int] = {}
+        for seq, call_id, is_call in ids_in(messages):
+            _note_first(self.seq_by_call_id, call_id, seq)
+            if is_call is (call_id in waiting):
+                _note_first(self.unclear, call_id, seq)
+            elif is_call:
+                waiting[call_id] = seq
+            else:
+                del waiting[call_id]
+        for call_id, seq in waiting.items():
+            _note_first(self.unclear, call_id, seq)
 
     def places_to_start(self) -> Iterator["_Settled"]:
         """Yield what a history can go on from, the longest first; the last one is empty."""
@@ -217,6 +222,16 @@ def _settle_more(settled: _Settled, events: Sequence[SessionEvent], *, keeps_ope
     if not is_due or not settled.is_paired_without(worked.messages):
         return settled
     return settled.extended(rest[:place], worked._replace(history=history))
+
+
+def _note_first(seq_by_id: MutableMapping[str, int], call_id: str, seq: int) -> None:
+    """Note where an id stands, unless an earlier place is known.
+
+    The mapping may know of a later one: of a state that is given up since a late reply reached back
+    before its end, or from a message that stands before another of a lower number.
+    """
+    with _NOTING:
+        seq_by_id[call_id] = min(seq, seq_by_id.get(call_id, seq))
 
 
 # ---- what is kept ----

@@ -2,6 +2,7 @@
 
 from collections.abc import Hashable, Sequence
 from dataclasses import replace
+from itertools import combinations
 from typing import Any
 
 import pytest
@@ -120,6 +121,41 @@ def test_step_by_step_is_the_same_as_from_the_beginning(
         history = shape_history(events, way, derived=derived, max_open_events=max_open)
 
         assert_same(history, shape_history(events, way))
+
+
+def look_again(call_id: str) -> EventBody:
+    return AssistantBody(parts=(ToolCall(call_id=call_id, name="look", arguments={}),))
+
+
+ASKED = UserBody(parts=(Text("and now?"),))
+SEEN = ToolResultBody(result=ToolResult(call_id="again", content=(Text("a wall"),)))
+CROWDED: list[tuple[EventBody, int]] = [  # each with the moment that it answers
+    *[(ASKED, 0)] * 8,
+    (look_again("once"), 8),
+    (ASKED, 0),
+    (AssistantBody(parts=(Text("I looked."),)), 5),
+    (ASKED, 0),
+    (look_again("again"), 12),
+    (SEEN, 0),
+    (look_again("again"), 14),
+    (ASKED, 0),
+    (look_again("again"), 16),
+    (ASKED, 0),
+    (look_again("other"), 17),
+    (SEEN, 0),
+    (SEEN, 0),
+]
+
+
+@pytest.mark.parametrize("first", range(8, 19))
+def test_an_id_that_comes_again_is_known_wherever_a_late_reply_reaches_back_to(first: int) -> None:
+    log = [said(body, seq, answers_seq=at) for seq, (body, at) in enumerate(CROWDED, start=1)]
+    for between in combinations(range(first + 1, len(log)), 2):
+        derived = dict[Hashable, Any]()
+        for end in (first, *between, len(log)):
+            history = shape_history(log[:end], WAY, derived=derived)
+
+            assert_same(history, shape_history(log[:end], WAY))
 
 
 LATE_CALL = ToolCall(call_id="late", name="look", arguments={})
