@@ -54,28 +54,33 @@ OPENED: dict[str, tuple[Callable[[Path], Any], Use]] = {
 every_one = pytest.mark.parametrize(("opened", "use"), OPENED.values(), ids=OPENED.keys())
 
 
-def _open_files() -> list[str]:
+def _open_files(folder: Path) -> list[str]:
     links = [link for link in Path("/proc/self/fd").iterdir() if link.is_symlink()]
-    return sorted(name for name in map(str, map(Path.readlink, links)) if ".db" in name)
+    return sorted(name for name in map(str, map(Path.readlink, links)) if str(folder) in name)
 
 
-async def _threads_of_stores() -> list[str]:
+@pytest.fixture
+def before() -> set[threading.Thread]:
+    return set(threading.enumerate())
+
+
+async def _threads_since(before: set[threading.Thread]) -> list[str]:
     """Return the names of the stores' threads, once those that are ending had the time to."""
     for _ in range(200):
-        if not _named_threads():
+        if not _names_since(before):
             break
         await asyncio.sleep(0.01)
-    return _named_threads()
+    return _names_since(before)
 
 
-def _named_threads() -> list[str]:
-    names = [thread.name for thread in threading.enumerate()]
+def _names_since(before: set[threading.Thread]) -> list[str]:
+    names = [thread.name for thread in set(threading.enumerate()) - before]
     return [name for name in names if name.startswith(("sessions", "memories"))]
 
 
 @every_one
 async def test_what_is_used_after_it_was_closed_is_closed_again(
-    opened: Callable[[Path], Any], use: Use, tmp_path: Path
+    opened: Callable[[Path], Any], use: Use, tmp_path: Path, before: set[threading.Thread]
 ) -> None:
     subject = opened(tmp_path)
 
@@ -83,13 +88,13 @@ async def test_what_is_used_after_it_was_closed_is_closed_again(
         await use(subject)
         await subject.close()
 
-        assert _open_files() == []
-        assert await _threads_of_stores() == []
+        assert _open_files(tmp_path) == []
+        assert await _threads_since(before) == []
 
 
 @every_one
 async def test_whoever_is_cancelled_while_he_closes_leaves_nothing_open(
-    opened: Callable[[Path], Any], use: Use, tmp_path: Path
+    opened: Callable[[Path], Any], use: Use, tmp_path: Path, before: set[threading.Thread]
 ) -> None:
     subject = opened(tmp_path)
 
@@ -101,11 +106,13 @@ async def test_whoever_is_cancelled_while_he_closes_leaves_nothing_open(
         closing.cancel()
         await asyncio.gather(closing, return_exceptions=True)
 
-        assert await _threads_of_stores() == []
-        assert _open_files() == []
+        assert await _threads_since(before) == []
+        assert _open_files(tmp_path) == []
 
 
-async def test_what_fails_to_close_keeps_nothing_else_open(tmp_path: Path) -> None:
+async def test_what_fails_to_close_keeps_nothing_else_open(
+    tmp_path: Path, before: set[threading.Thread]
+) -> None:
     class Clings(ListedTools):
         async def close(self) -> None:
             raise OSError("it clings")
@@ -117,19 +124,21 @@ async def test_what_fails_to_close_keeps_nothing_else_open(tmp_path: Path) -> No
     with pytest.raises(OSError, match="clings"):
         await assembler.close()
 
-    assert _open_files() == []
-    assert await _threads_of_stores() == []
+    assert _open_files(tmp_path) == []
+    assert await _threads_since(before) == []
 
 
-async def test_an_assembler_that_is_forgotten_leaves_nothing_open(tmp_path: Path) -> None:
+async def test_an_assembler_that_is_forgotten_leaves_nothing_open(
+    tmp_path: Path, before: set[threading.Thread]
+) -> None:
     assembler = _open_assembler(tmp_path)
     await _use_assembler(assembler)
 
     del assembler
     gc.collect()
 
-    assert await _threads_of_stores() == []
-    assert _open_files() == []
+    assert await _threads_since(before) == []
+    assert _open_files(tmp_path) == []
 
 
 async def test_all_are_closed_in_order_and_the_last_error_is_raised() -> None:
