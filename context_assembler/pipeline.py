@@ -260,14 +260,15 @@ class ContextPipeline:
 
     def cut(self, gathered: Gathered, shaped: Shaped) -> tuple[Shaped, Truncation]:
         """Make the history fit; a note that is wanted and was cut is given once more, at the end."""
-        if shaped.is_left_whole(gathered, reader=self.reader_of(gathered.limits)):
+        if shaped.fits(gathered):
             return shaped, Truncation(messages=tuple(shaped.messages))
         from context_assembler.truncation import Truncator  # noqa: PLC0415 - most histories fit
 
         truncator = Truncator(self.truncation.asked(gathered.settled.options))
-        cut_to_fit = partial(
-            truncator.truncate, room_tokens=shaped.ledger.room_tokens, counter=gathered.counter
-        )
+        room_tokens, counter = shaped.ledger.room_tokens, gathered.counter
+        cut_to_fit = partial(truncator.truncate, room_tokens=room_tokens, counter=counter)
+        if shaped.is_left_whole(gathered, self.reader_of(gathered.limits), cut_to_fit=cut_to_fit):
+            return shaped, Truncation(messages=tuple(shaped.messages))
         cut = cut_to_fit(shaped.messages)
         renewed = append_notes(shaped.messages, shaped.notes, seen=cut.messages)
         if len(renewed) == len(shaped.messages):

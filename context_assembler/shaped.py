@@ -1,9 +1,9 @@
 """The request before anything is cut."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
-from context_assembler.errors import EmptySessionError
+from context_assembler.errors import ContextOverflowError, EmptySessionError
 from context_assembler.gathered import Gathered
 from context_assembler.history import History
 from context_assembler.ports import Truncation
@@ -81,16 +81,41 @@ class Shaped:
         ledger = add_messages(self.ledger, self.messages, counter=gathered.counter)
         return gathered.anchored(ledger, self.system, self.messages)
 
-    def is_left_whole(self, gathered: Gathered, *, reader: Reader) -> bool:
-        """Whether it fits, or only reasoning that may not be sent any more is too much."""
-        room_tokens = self.ledger.room_tokens
-        if sum(count_each(self.messages, gathered.counter)) <= room_tokens:
-            return True
-        has_signed = any(message.is_signed for message in self.messages)
-        if not (has_signed and gathered.limits.thinking.is_prefix_bound):
+    def fits(self, gathered: Gathered) -> bool:
+        """Whether the whole history has room."""
+        return sum(count_each(self.messages, gathered.counter)) <= self.ledger.room_tokens
+
+    def is_left_whole(
+        self,
+        gathered: Gathered,
+        reader: Reader,
+        *,
+        cut_to_fit: Callable[[Sequence[Message]], Truncation],
+    ) -> bool:
+        """Whether only reasoning that may not be sent any more is too much.
+
+        Where the newest was made behind a cut it may be sent behind that alone: the cut stays, or it
+        would be taken back one call after it was made.
+        """
+        signed = [at for at, message in enumerate(self.messages) if message.is_signed]
+        if not (signed and gathered.limits.thinking.is_prefix_bound):
             return False  # what is adapted already is not changed once more
         draft, stale = self.draft(gathered, self.messages, reader)
-        return bool(stale) and sum(count_each(draft.messages, gathered.counter)) <= room_tokens
+        if not stale or sum(count_each(draft.messages, gathered.counter)) > self.ledger.room_tokens:
+            return False
+        newest = self.messages[signed[-1]]
+        if _is_signed_in(draft, newest):
+            return True
+        try:
+            cut = cut_to_fit(self.messages[: signed[-1]])
+        except ContextOverflowError:
+            return True
+        behind_cut, _ = self.draft(gathered, (*cut.messages, newest), reader)
+        return not _is_signed_in(behind_cut, newest)
+
+
+def _is_signed_in(draft: Draft, reply: Message) -> bool:
+    return any(message.is_signed and message.seq == reply.seq for message in draft.messages)
 
 
 def tell_facts(
