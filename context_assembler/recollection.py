@@ -3,6 +3,7 @@
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import replace
 from datetime import datetime
+from inspect import Parameter, signature
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeAlias, Union
 
@@ -11,6 +12,7 @@ from context_assembler.ports import TokenCounter
 from context_assembler.stages.split_window import input_budget
 from context_assembler.sync import close_all
 from context_assembler.values.draft import Parameters
+from context_assembler.values.given import check_known
 from context_assembler.values.limits import ModelLimits
 from context_assembler.values.options import AssembleOptions
 from context_assembler.values.recalled_notes import (
@@ -94,24 +96,28 @@ class Recollection:
 
     async def recall(self, query: str, **options: Any) -> "FormattedContext":
         """Return what fits a query, within what the settings hold where the call says nothing."""
+        _check_known(options, self.assembler.assemble_context)
         return await self.assembler.assemble_context(query, **self._settings.filled(options))
 
     async def get_premortem_context(
         self, domain: str, strategy: str | None, **options: Any
     ) -> "PremortemContext":
         """Return what earlier attempts teach; which kinds teach it, no setting says."""
+        _check_known(options, self.assembler.get_premortem_context)
         filled = self._settings.filled(options)
         options |= {name: filled[name] for name in ("max_tokens", "filters")}
         return await self.assembler.get_premortem_context(domain, strategy, **options)
 
     async def assemble_stack(self, stack: "TaskStack", **options: Any) -> "FormattedContext":
         """Return where the agent stands, within what the settings hold."""
+        _check_known(options, self.assembler.assemble_stack)
         return await self.assembler.assemble_stack(stack, **self._settings.filled(options))
 
     def update_context(
         self, context: "FormattedContext", event: "MemoryRecord | str", **options: Any
     ) -> "FormattedContext":
         """Return a recalled context with what just happened, within what the settings hold."""
+        _check_known(options, self.assembler.update_context)
         bounds = {"limit": self._settings.limit, "max_tokens": self._settings.max_tokens}
         return self.assembler.update_context(context, event, **bounds | options)
 
@@ -200,3 +206,15 @@ class Recollection:
         )
         self._closes.insert(0, assembler.close)
         return assembler
+
+
+def _check_known(options: Mapping[str, Any], method: Callable[..., object]) -> None:
+    """Refuse what is no option of the method.
+
+    Raises:
+        UnknownOptionError: It has none of that name.
+    """
+    parameters = signature(method).parameters.values()
+    known = [one.name for one in parameters if one.kind is Parameter.KEYWORD_ONLY]
+    for name in options:
+        check_known(name, known, kind=f"option of {method.__name__}")

@@ -13,7 +13,7 @@ import sys
 import tomllib
 import warnings
 from codeop import CommandCompiler
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
@@ -84,7 +84,7 @@ def provider(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Provid
 
 
 @contextmanager
-def ignored_leaks() -> Iterator[None]:
+def ignored_leaks() -> Generator[None]:
     """The local mode of Qdrant's client leaves connections open, of which Python 3.13 complains."""
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "unclosed database", ResourceWarning)

@@ -1,6 +1,6 @@
 """One assembler for many users: whose memories a call may recall."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Any
 
 import pytest
@@ -12,6 +12,7 @@ from context_assembler import (
     InMemoryStore,
     MemoryRecord,
     Session,
+    TaskStack,
     UnknownOptionError,
 )
 
@@ -117,3 +118,20 @@ async def test_who_spells_it_otherwise_is_told_the_name(assembler: ContextAssemb
 
     with pytest.raises(UnknownOptionError, match="Did you mean 'recall_namespaces'"):
         await ask(assembler, namespaces=["ada"])
+
+
+CALLS: dict[str, Callable[[ContextAssembler], Awaitable[object]]] = {
+    "recall": lambda assembler: assembler.recall("code", namespaces=["ada"]),
+    "get_premortem_context": lambda assembler: assembler.get_premortem_context(
+        "deploys", namespaces=["ada"]
+    ),
+    "assemble_stack": lambda assembler: assembler.assemble_stack(TaskStack(), namespaces=["ada"]),
+}
+
+
+@pytest.mark.parametrize("call", CALLS.values(), ids=CALLS.keys())
+async def test_an_option_of_another_call_is_told_with_those_there_are(
+    assembler: ContextAssembler, call: Callable[[ContextAssembler], Awaitable[object]]
+) -> None:
+    with pytest.raises(UnknownOptionError, match=r"'namespaces'.*filters"):
+        await call(assembler)
