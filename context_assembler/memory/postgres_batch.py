@@ -1,11 +1,11 @@
 """What keeping a batch of records comes to, worked out before anything is written."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final, NamedTuple
 
 from context_assembler.memory.postgres_words import CUT_NOTICE, Wording, to_tsvectors, wording_of
-from context_assembler.memory.preparing import PreparedRecord, normal_text
+from context_assembler.memory.preparing import PreparedRecord, moved_notices, normal_text
 from context_assembler.values.memories.kinds import KINDS
 from context_assembler.values.memories.records import Remembered, RememberOutcome
 
@@ -39,14 +39,14 @@ class Batch:
     """Records that are kept together; later ones see what became of those before.
 
     Attributes:
-        known_ids: The ids in question that are there already.
+        known: The namespaces of those that are there already, by the ids in question.
         twins: The records with a digest in question that are there already.
         added: To be inserted, by id, in order.
         replaced: To take the place of what is there, by id.
         raised: The least importance of records that were there and were said again, by id.
     """
 
-    known_ids: frozenset[str]
+    known: Mapping[str, str]
     twins: dict[str, Twin]
     added: dict[str, PreparedRecord] = field(default_factory=dict[str, PreparedRecord])
     replaced: dict[str, PreparedRecord] = field(default_factory=dict[str, PreparedRecord])
@@ -57,6 +57,7 @@ class Batch:
         """Note what becomes of the record: new, in the place of another, or there already."""
         memory_id = prepared.memory_id
         outcome: RememberOutcome = "added"
+        notices = prepared.notices
         if not prepared.record.id:
             twin = self._find_twin(prepared)
             if twin is not None:
@@ -66,17 +67,20 @@ class Batch:
             memory_id = self._free_id(memory_id)
             prepared = replace(prepared, memory_id=memory_id)
         if memory_id in self.added:
+            waiting = self.added[memory_id]
             outcome = "replaced"
-            self.added[memory_id] = _merged(self.added[memory_id], prepared)
-        elif memory_id in self.known_ids:
-            outcome = "replaced"
+            notices = moved_notices(prepared, before=waiting.record.namespace)
+            self.added[memory_id] = _merged(waiting, prepared)
+        elif memory_id in self.known:
             before = self.replaced.get(memory_id)
+            whose = self.known[memory_id] if before is None else before.record.namespace
+            outcome, notices = "replaced", moved_notices(prepared, before=whose)
             self.replaced[memory_id] = prepared if before is None else _merged(before, prepared)
             self.raised.pop(memory_id, None)
         else:
             self.added[memory_id] = prepared
         self._note_twin(prepared)
-        self.outcomes.append(Outcome(memory_id, outcome, prepared.notices))
+        self.outcomes.append(Outcome(memory_id, outcome, notices))
 
     def words_of_added(self, last_texts: dict[int, str]) -> list[str]:
         """Return the `tsvector` of each new record, in order.
@@ -123,7 +127,7 @@ class Batch:
 
     def _free_id(self, memory_id: str) -> str:
         free, number = memory_id, 2
-        while free in self.known_ids or free in self.added:
+        while free in self.known or free in self.added:
             free, number = f"{memory_id}-{number}", number + 1
         return free
 

@@ -154,20 +154,22 @@ async def _begin_batch(
 ) -> Batch:
     ids = Counter(p.memory_id for p in prepared)
     cursor = await run(
-        connection, "SELECT id FROM memory_records WHERE id = ANY(%(ids)s)", {"ids": list(ids)}
+        connection,
+        "SELECT id, namespace FROM memory_records WHERE id = ANY(%(ids)s)",
+        {"ids": list(ids)},
     )
-    known = {memory_id for (memory_id,) in await cursor.fetchall()}
+    known: dict[str, str] = dict(await cursor.fetchall())
     made_up = {p.memory_id for p in prepared if not p.record.id}
     # A made-up id that is taken gets a number behind it, and those may be taken as well.
     taken = [m for m in made_up if m in known or ids[m] > 1]
     if taken:
         cursor = await run(
             connection,
-            "SELECT r.id FROM unnest(%(ids)s::text[]) AS given (id) "
+            "SELECT r.id, r.namespace FROM unnest(%(ids)s::text[]) AS given (id) "
             "JOIN memory_records r ON r.id > given.id || '-' AND r.id < given.id || '.'",
             {"ids": taken},
         )
-        known |= {memory_id for (memory_id,) in await cursor.fetchall()}
+        known |= dict(await cursor.fetchall())
     digests = list({p.digest for p in prepared if p.digest is not None and not p.record.id})
     twins: dict[str, Twin] = {}
     if digests:
@@ -178,7 +180,7 @@ async def _begin_batch(
         )
         for key, memory_id, digest, text in await cursor.fetchall():
             twins[memory_id] = Twin(key, memory_id, digest, normal_text(text))
-    return Batch(known_ids=frozenset(known), twins=twins)
+    return Batch(known=known, twins=twins)
 
 
 async def _add(connection: "AsyncConnection[Any]", batch: Batch) -> None:

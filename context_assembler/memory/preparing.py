@@ -23,6 +23,7 @@ from context_assembler.values.texts.secret_signs import may_hold_secret
 __all__ = [
     "PreparedRecord",
     "may_hold_secret",
+    "moved_notices",
     "normal_text",
     "prepare_record",
     "prepare_records",
@@ -123,6 +124,20 @@ def prepare_record(
         digest=_digest_of(record, text, details) if finds_duplicates else None,
         notices=tuple(_notices(is_cleaned=is_cleaned, kinds=kinds)),
     )
+
+
+def moved_notices(prepared: PreparedRecord, *, before: object) -> tuple[str, ...]:
+    """Return the notices of a record that took the place of another one.
+
+    Ids are one for all namespaces: what belonged to somebody else is gone with it, so that is told.
+
+    Args:
+        before: The namespace of that one, as it stands in the row.
+    """
+    if before == prepared.record.namespace:
+        return prepared.notices
+    notice = f"It took the place of a memory of the namespace {shown(before)}, which had this id."
+    return (*prepared.notices, notice)
 
 
 def normal_text(text: str) -> str:

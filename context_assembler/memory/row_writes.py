@@ -7,7 +7,7 @@ from datetime import timedelta
 from math import inf
 from typing import Final
 
-from context_assembler.memory.preparing import PreparedRecord, normal_text
+from context_assembler.memory.preparing import PreparedRecord, moved_notices, normal_text
 from context_assembler.memory.row_search import find_all, read_lines
 from context_assembler.memory.row_tables import RowTable
 from context_assembler.memory.row_words import record_stems
@@ -132,6 +132,7 @@ class _Batch:
             if (old := self._rows.get(row["id"])) is not None:
                 self._lines.take_out(old)
                 self._insert(_replacing(old, row, prepared))
+                notices = moved_notices(prepared, before=old["namespace"])
                 return Remembered(id=row["id"], outcome="replaced", notices=notices)
         elif (twin := self._find_twin(row)) is not None:
             if row["importance"] > number_in(twin, "importance", otherwise=0.0):

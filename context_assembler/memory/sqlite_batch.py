@@ -50,7 +50,7 @@ class Batch:
                 memory_id = self._free_id(memory_id)
         elif key is not None:
             self.finish()
-            replace_record(self._connection, prepared, key)
+            notices = replace_record(self._connection, prepared, key)
             self._twins.forget(memory_id)
             self._twins.add(prepared, memory_id, key)
             return Remembered(id=memory_id, outcome="replaced", notices=notices)

@@ -2,7 +2,7 @@
 
 import sqlite3
 
-from context_assembler.memory.preparing import PreparedRecord
+from context_assembler.memory.preparing import PreparedRecord, moved_notices
 from context_assembler.memory.sqlite_index import (
     add_to_index,
     is_turn_like,
@@ -15,14 +15,16 @@ from context_assembler.memory.sqlite_schema import read_state, write_state
 from context_assembler.values.memories.kinds import KINDS
 
 
-def replace_record(connection: sqlite3.Connection, prepared: PreparedRecord, key: int) -> None:
-    """Put the record where another one was, and index anew what is told of it."""
+def replace_record(
+    connection: sqlite3.Connection, prepared: PreparedRecord, key: int
+) -> tuple[str, ...]:
+    """Put the record where another one was, index anew what is told of it, and return the notices."""
     row = connection.execute(
-        "SELECT kind, line, vector IS NOT NULL FROM memory_records WHERE key = ?", (key,)
+        "SELECT kind, line, vector IS NOT NULL, namespace FROM memory_records WHERE key = ?", (key,)
     ).fetchone()
     if row is None:
         raise sqlite3.DatabaseError("the index of ids names a row that is not there")
-    kind, line, had_vector = row
+    kind, line, had_vector, namespace = row
     affected = {
         key,
         *keys_told_of(connection, kind, line, key),
@@ -35,6 +37,7 @@ def replace_record(connection: sqlite3.Connection, prepared: PreparedRecord, key
     merge_index(connection, first_key=key, last_key=key)
     if had_vector or prepared.record.vector is not None:
         note_changed_vectors(connection)
+    return moved_notices(prepared, before=namespace)
 
 
 def keys_told_of(

@@ -219,6 +219,21 @@ async def test_a_record_of_a_known_id_takes_its_place(store: MemoryStore) -> Non
     assert texts_of(await store.search("zebra"))[0] == "a zebra"
 
 
+async def test_whose_memory_is_replaced_is_told(store: MemoryStore) -> None:
+    def of(namespace: str, text: str) -> MemoryRecord:
+        return MemoryRecord(id="door", text=text, namespace=namespace)
+
+    [first] = await store.remember([of("ada", "one")])
+    [same] = await store.remember([of("ada", "two")])
+    [other] = await store.remember([of("bob", "three")])
+    batch = await store.remember([of("bob", "four"), of("", "five")])
+
+    assert (first.notices, same.notices, batch[0].notices) == ((), (), ())
+    assert [one.outcome for one in (same, other, *batch)] == ["replaced"] * 4
+    assert "of the namespace 'ada'" in other.notices[0]
+    assert "of the namespace 'bob'" in batch[1].notices[0]
+
+
 async def test_a_record_that_is_replaced_keeps_its_time_and_how_often_it_was_used(
     store: MemoryStore,
 ) -> None:
