@@ -34,6 +34,7 @@ from context_assembler.values.events import (
 )
 from context_assembler.values.json_shapes import is_array, is_object
 from context_assembler.values.parts import Json, JsonObject, Text
+from context_assembler.values.reading import as_text
 from context_assembler.values.tools import ToolSpec
 
 _Message: TypeAlias = dict[str, Json]
@@ -92,7 +93,8 @@ class AnthropicTranscript:
             return False
         messages = [as_mapping(message) for _, message in found.messages]
         if any(
-            message.get("role") not in _ROLES or "tool_calls" in message for message in messages
+            as_text(message.get("role")) not in _ROLES or "tool_calls" in message
+            for message in messages
         ):
             return False
         return _is_own_request(found.request) or any(map(_has_own_blocks, messages))

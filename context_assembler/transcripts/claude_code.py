@@ -19,6 +19,7 @@ from context_assembler.transcripts.parsing import as_mapping, dump_json_text, pa
 from context_assembler.values.events import SessionEvent
 from context_assembler.values.json_shapes import is_object
 from context_assembler.values.parts import Json
+from context_assembler.values.reading import as_text
 
 _ROW_FIELDS: Final = frozenset({"uuid", "parentUuid", "sessionId", "leafUuid", "snapshot"})
 _ROW_TYPES: Final = SAID | {"summary", "system", "attachment", "progress", "file-history-snapshot"}
@@ -73,4 +74,4 @@ class ClaudeCodeTranscript:
 
 def _is_row(value: Json) -> bool:
     fields = as_mapping(value)
-    return fields.get("type") in _ROW_TYPES and not _ROW_FIELDS.isdisjoint(fields)
+    return as_text(fields.get("type")) in _ROW_TYPES and not _ROW_FIELDS.isdisjoint(fields)

@@ -14,6 +14,7 @@ from context_assembler.transcripts.issues import IssueLog, Spot
 from context_assembler.transcripts.parsing import Row, as_mapping
 from context_assembler.values.json_shapes import is_array, is_object
 from context_assembler.values.parts import Json, JsonObject
+from context_assembler.values.reading import as_text
 
 SAID: Final = frozenset({"user", "assistant"})
 
@@ -53,7 +54,7 @@ class CodeRow:
     @property
     def is_said(self) -> bool:
         """Whether the row is part of a message of the user or the model."""
-        return self.fields.get("type") in SAID and bool(self.message)
+        return as_text(self.fields.get("type")) in SAID and bool(self.message)
 
     @property
     def is_sidechain(self) -> bool:

@@ -66,7 +66,6 @@ REFUSED: dict[str, tuple[Any, str]] = {
     ),
     "a keyword": (closed(a={"allOf": [TEXT]}), "'allOf'"),
     "a condition": (closed(a={"if": TEXT}), "'if'"),
-    "a default": (closed(a={**TEXT, "default": "a"}), "'default'"),
     "a tuple": (closed(a={"type": "array", "prefixItems": [TEXT]}), "'prefixItems'"),
     "a set": (closed(a={"type": "array", "items": TEXT, "uniqueItems": True}), "'uniqueItems'"),
     "anything in a property": (closed(a={}), "has no type"),

@@ -11,7 +11,7 @@ from context_assembler.values.wire import walk_schemas
 
 _UNSUPPORTED: Final = (
     *("allOf", "oneOf", "not", "if", "then", "else"),
-    *("dependentRequired", "dependentSchemas", "default", "prefixItems", "uniqueItems"),
+    *("dependentRequired", "dependentSchemas", "prefixItems", "uniqueItems"),
     *("contains", "minContains", "maxContains", "unevaluatedItems", "unevaluatedProperties"),
     *("patternProperties", "propertyNames", "minProperties", "maxProperties"),
 )
@@ -34,8 +34,7 @@ def object_to_strict(schema: Json) -> str | None:
         https://developers.openai.com/api/docs/guides/structured-outputs (read 2026-11-27); recorded
         refusals of api.openai.com: "'additionalProperties' is required to be supplied and to be
         false", "'required' is required to be supplied and to be an array including every key in
-        properties"
-        https://github.com/dotnet/extensions/issues/6196: defaults
+        properties"; recorded requests that it took, with defaults
         https://github.com/1jehuang/jcode/issues/711, /pull/551: what has no type, formats
         https://github.com/vercel/ai/pull/21037: lookaround
         `_ensure_strict_json_schema` in the openai package 3.57: what stands beside a reference
