@@ -1,7 +1,7 @@
 """Transcripts in which one value is of another kind than its format says."""
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from copy import deepcopy
 from typing import Any
 
@@ -66,10 +66,14 @@ def _parsed(text: str) -> Any:
 
 
 def _places(value: Any, place: tuple[Any, ...]) -> Iterator[tuple[Any, ...]]:
-    keys = list(value) if is_object(value) else range(len(value)) if is_array(value) else ()
-    for key in keys:
+    inner: Iterable[tuple[Any, Any]] = ()
+    if is_object(value):
+        inner = value.items()
+    elif is_array(value):
+        inner = enumerate(value)
+    for key, held in inner:
         yield (*place, key)
-        yield from _places(value[key], (*place, key))
+        yield from _places(held, (*place, key))
 
 
 def _replaced(whole: Any, place: tuple[Any, ...], value: Any) -> Any:
