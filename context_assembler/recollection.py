@@ -61,9 +61,8 @@ class Recollection:
         section_names: Iterable[str] = (),
     ) -> None:
         self._settings = config.memory
-        self._closes: list[
-            Callable[[], Awaitable[None]]
-        ] = []  # of what was opened here, last first
+        # Of what was opened here, the last first.
+        self._closes: list[Callable[[], Awaitable[None]]] = []
         self._assembler: MemoryAssembler | None = None
         given = config.memory.store if memory is None else memory
         if given is None:

@@ -3,7 +3,7 @@
 import asyncio
 import subprocess
 import sys
-from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from itertools import pairwise, product
@@ -41,6 +41,7 @@ from context_assembler.truncation import TRUNCATIONS
 from context_assembler.values.events import (
     AssistantBody,
     CompactionBody,
+    EventBatch,
     Provenance,
     Session,
     SessionHead,
@@ -77,23 +78,28 @@ def search_flights(city: str = "", page: int = 0) -> str:
 
 
 class AsItIs(InMemoryStore):
-    """A store of someone else's, which returns events as it was given them, but for their numbers.
+    """A store of someone else's, which returns events just as it was given them.
 
-    Those are refused out of order, which `test_own_session_stores` holds.
+    It hands them out at once: whoever yields them one by one out of order is told so.
     """
 
     def __init__(self, events: Iterable[SessionEvent]) -> None:
         super().__init__()
-        self._events = tuple(replace(one, seq=seq) for seq, one in enumerate(events, 1))
+        self._events = tuple(events)
 
     async def head(self, session_id: str) -> SessionHead:
-        return SessionHead(session=Session(id=session_id), last_seq=len(self._events))
+        last_seq = max((stored.seq for stored in self._events), default=0)
+        return SessionHead(session=Session(id=session_id), last_seq=last_seq)
 
-    async def load(self, session_id: str, *, after_seq: int = 0) -> AsyncIterator[SessionEvent]:
+    async def read_batch(
+        self, session_id: str, *, after_seq: int = 0, until_seq: int | None = None
+    ) -> EventBatch:
         assert session_id
-        for stored in self._events:
-            if stored.seq > after_seq:
-                yield stored
+        assert until_seq is not None
+        events = (one for one in self._events if one.seq > after_seq or not one.seq)
+        return EventBatch(
+            events=tuple(one for one in events if one.seq <= until_seq), incarnation=""
+        )
 
 
 @cache

@@ -70,8 +70,7 @@ class InMemoryStore:
             InvalidParameterError: The session's id cannot be kept.
             EventFormatError: The record holds something that JSON cannot say.
         """
-        check_session(session)
-        kept = decode_session(encode_session(session), where=f"session {session.id!r}")
+        kept = _copied(session)
         with self._lock:
             self._logs.setdefault(session.id, _Log(kept)).session = kept
             self._writes += 1
@@ -83,8 +82,7 @@ class InMemoryStore:
             InvalidParameterError: The session's id cannot be kept.
             EventFormatError: The record holds something that JSON cannot say.
         """
-        check_session(session)
-        kept = decode_session(encode_session(session), where=f"session {session.id!r}")
+        kept = _copied(session)
         with self._lock:
             self._logs.setdefault(session.id, _Log(kept))
             self._writes += 1
@@ -241,3 +239,9 @@ class InMemoryStore:
 
 def _copy_of(event: SessionEvent, where: str) -> SessionEvent:
     return decode_event(encode_event(event, where=where), where=where)
+
+
+def _copied(session: Session) -> Session:
+    """Return the record as it is kept, once it is known that it can be."""
+    check_session(session)
+    return decode_session(encode_session(session), where=f"session {session.id!r}")

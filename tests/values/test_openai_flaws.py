@@ -83,8 +83,8 @@ FOUND: dict[str, tuple[Iterator[Flaw], list[tuple[str, str]]]] = {
         [("tools[0].parameters.type", "refused"), ("tools[0].parameters.anyOf", "refused")],
     ),
     "the same for a server that imitates it": (
-        schema({"type": "array", "items": {}}, is_openai=False),
-        [("tools[0].parameters.type", "avoid")],
+        schema({"type": "array"}, is_openai=False),
+        [("tools[0].parameters.type", "avoid"), ("tools[0].parameters", "avoid")],
     ),
     "a schema that strict mode does not take": (strict(OPEN), [("x", "refused")]),
     "the same for another server": (strict(OPEN, is_openai=False), [("x", "avoid")]),
