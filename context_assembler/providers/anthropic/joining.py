@@ -102,21 +102,18 @@ def _ends_in_server_result(blocks: Sequence[dict[str, Json]]) -> bool:
     return last.endswith("_tool_result")
 
 
-def strip_prefill(messages: list[dict[str, Json]], *, may_think: bool) -> None:
-    """Cut what a final assistant message may not hold: closing whitespace, idle thinking.
+def strip_idle_thinking(messages: list[dict[str, Json]], *, may_think: bool) -> None:
+    """Cut idle thinking, which a final assistant message may not hold.
+
+    A user's turn stands behind a reply with thinking, unless a call in it waits for its server.
 
     Source:
-        https://platform.claude.com/docs/en/build-with-claude/prefill-claudes-response
         https://github.com/tailcallhq/forgecode/issues/1853 (read 2026-11-27)
     """
-    if messages[-1]["role"] != "assistant":
+    if may_think or messages[-1]["role"] != "assistant":
         return
-    content = messages[-1]["content"]
-    spoken = [block for block in content if block["type"] not in THINKING_TYPES]
-    if not may_think and spoken:
-        content = messages[-1]["content"] = spoken
-    if content[-1]["type"] == "text":
-        content[-1] = {**content[-1], "text": content[-1]["text"].rstrip()}
+    spoken = [b for b in messages[-1]["content"] if b["type"] not in THINKING_TYPES]
+    messages[-1]["content"] = spoken or messages[-1]["content"]
 
 
 def opens_with_thinking(messages: Sequence[dict[str, Json]]) -> bool:

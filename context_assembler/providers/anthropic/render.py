@@ -10,7 +10,11 @@ from context_assembler.providers.anthropic.betas import add_beta_header, feature
 from context_assembler.providers.anthropic.blocks import PROVIDER, THINKING_TYPES, place_compaction
 from context_assembler.providers.anthropic.cache_marks import add_cache_marks
 from context_assembler.providers.anthropic.containers import render_container
-from context_assembler.providers.anthropic.joining import join_turns, opening_for, strip_prefill
+from context_assembler.providers.anthropic.joining import (
+    join_turns,
+    opening_for,
+    strip_idle_thinking,
+)
 from context_assembler.providers.anthropic.settings import (
     render_parameters,
     render_tool_choice,
@@ -61,7 +65,7 @@ def spell(draft: Draft) -> SpelledPayload:
     payload |= render_parameters(draft)
     before = opening_for(conversation)
     messages = [*before, *conversation]
-    strip_prefill(messages, may_think=_may_think(payload, draft.limits))
+    strip_idle_thinking(messages, may_think=_may_think(payload, draft.limits))
     if system:
         payload["system"] = system
     if tools:

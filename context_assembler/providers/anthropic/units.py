@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final, Literal, TypeAlias
 
 from context_assembler.providers.anthropic.blocks import (
@@ -28,6 +28,7 @@ from context_assembler.values.parts import (
     ToolCall,
     ToolResult,
 )
+from context_assembler.values.reading import as_text
 from context_assembler.values.texts.fences import REMINDER_TAG, SUMMARY_TAG, fence
 
 # https://github.com/langchain-ai/langchain/issues/37756 (read 2026-11-27)
@@ -98,10 +99,28 @@ def spell_units(
     offered = offered_names(draft, names)
     spelling = Spelling(names=names, offered=offered, toolsets=_toolsets(messages, ids))
     changes = change_blocks(messages, draft, names)
-    return [
+    units = [
         _unit(message, own_ids, spelling, changes.get(at, ()))
         for at, (message, own_ids) in enumerate(zip(messages, ids, strict=True))
     ]
+    return list(map(_without_end_space, units)) if draft.limits.supports("prefill") else units
+
+
+def _without_end_space(unit: Unit) -> Unit:
+    """Return a reply without the space at its end, which a model that goes on from it refuses.
+
+    That goes wherever the reply stands: it may be the last one in one call and not in the next, and
+    stays what it was.
+
+    Source:
+        https://platform.claude.com/docs/en/build-with-claude/prefill-claudes-response
+        (read 2026-11-27)
+    """
+    final = unit.blocks[-1] if unit.role == "assistant" and unit.blocks else {}
+    text = as_text(final.get("text")) if final.get("type") == "text" else ""
+    if text == text.rstrip():
+        return unit
+    return replace(unit, blocks=(*unit.blocks[:-1], {**final, "text": text.rstrip()}))
 
 
 def offered_names(draft: Draft, names: Mapping[str, str]) -> frozenset[str]:

@@ -4,8 +4,12 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from itertools import accumulate, count
 from operator import is_
-from typing import Final
 
+from context_assembler.stages.repair_history.both_ends import (
+    drop_unsent_end,
+    end_with_user,
+    open_with_user,
+)
 from context_assembler.stages.repair_history.pairing import (
     Pairing,
     Place,
@@ -13,22 +17,12 @@ from context_assembler.stages.repair_history.pairing import (
     pair_results,
 )
 from context_assembler.stages.repair_history.repairs import RepairLog, fit_message
-from context_assembler.stages.repair_history.server_calls import pair_server_calls, waits_for_server
+from context_assembler.stages.repair_history.server_calls import pair_server_calls
 from context_assembler.stages.repair_history.unread_arguments import settle_arguments
 from context_assembler.values.exchanges import NO_RESULT
 from context_assembler.values.messages import Message, MessageKind
-from context_assembler.values.parts import Opaque, Part, Text, Thinking, ToolCall, ToolResult
+from context_assembler.values.parts import Part, Text, ToolCall, ToolResult
 from context_assembler.values.report import ReportEntry
-
-_OPENING: Final = Message(
-    role="user",
-    kind="synthetic",
-    origin="assembler",
-    parts=(Text("(The conversation begins with the assistant.)"),),
-)
-_CONTINUE: Final = Message(
-    role="user", kind="note", note="continue", origin="assembler", parts=(Text("Continue."),)
-)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,16 +42,16 @@ def repair_history(
     role stay apart: merging them is the renderer's part.
 
     Args:
-        accepts_prefill: Whether the model takes a history that ends on the assistant.
+        accepts_prefill: Whether the model takes a history that ends on the assistant. A reply with
+            its reasoning is nothing to go on from: a model that may not think just then refuses it.
         provider: Whom the history is sent to; by default whoever wrote the last reply. It goes on
             from a call of its own that waits for it at the end, and from nobody else's.
     """
     log = RepairLog()
     fitting = [fit_message(at, message, log) for at, message in enumerate(messages)]
     paired = fitting if are_paired(fitting) else _pair(fitting, log, provider=provider)
-    sendable = _drop_unsent_end(paired, log)
-    opened = _open_with_user(sendable, log)
-    ended = opened if accepts_prefill else _end_with_user(opened, log, provider=provider)
+    opened = open_with_user(drop_unsent_end(paired, log), log)
+    ended = end_with_user(opened, log, accepts_prefill=accepts_prefill, provider=provider)
     return Repaired(messages=tuple(ended), entries=log.entries())
 
 
@@ -231,54 +225,3 @@ def _tool_message(
 
 def _holds_just(message: Message, results: tuple[ToolResult, ...]) -> bool:
     return len(message.parts) == len(results) and all(map(is_, message.parts, results))
-
-
-# ---- both ends ----
-
-
-def _drop_unsent_end(messages: Sequence[Message], log: RepairLog) -> list[Message]:
-    """Drop a last reply that was aborted before it said anything but unsigned thinking."""
-    kept = list(messages)
-    while (at := _last_spoken(kept)) is not None and _is_unsent(kept[at]):
-        reason = "The last reply was aborted before it said anything."
-        log.add_at_end(kept.pop(at), "dropped", "aborted", reason)
-    return kept
-
-
-def _is_unsent(message: Message) -> bool:
-    return message.role == "assistant" and all(
-        isinstance(part, Thinking) and not part.is_signed for part in message.parts
-    )
-
-
-def _open_with_user(messages: list[Message], log: RepairLog) -> list[Message]:
-    first = next((m for m in messages if m.role != "system"), None)
-    if first is None or first.role == "user":
-        return messages
-    reason = "The history began with the assistant; a minimal user turn was put in front."
-    log.add(-1, first, "repaired", "first_user", reason)
-    return [_OPENING, *messages]
-
-
-def _end_with_user(
-    messages: list[Message], log: RepairLog, *, provider: str | None
-) -> list[Message]:
-    at = _last_spoken(messages)
-    if at is None or not _is_of_assistant(messages[at]):
-        return messages
-    if waits_for_server(messages[at:], provider=provider):
-        return messages
-    reason = "The model refuses a history that ends on the assistant; a user turn was added."
-    log.add_at_end(messages[at], "repaired", "prefill", reason)
-    return [*messages, _CONTINUE]
-
-
-def _is_of_assistant(message: Message) -> bool:
-    """Whether the message is sent as the assistant's, as a compaction that a provider wrote is."""
-    is_native = message.kind == "summary" and any(isinstance(p, Opaque) for p in message.parts)
-    return message.role == "assistant" or is_native
-
-
-def _last_spoken(messages: Sequence[Message]) -> int | None:
-    backwards = range(len(messages) - 1, -1, -1)
-    return next((at for at in backwards if messages[at].role != "system"), None)
