@@ -139,7 +139,7 @@ def open_loader(
 
 def warner_of_settings(config: "AssemblerConfig") -> Callable[[str | None], Iterator[str]]:
     """Return what yields the warnings of the settings for a call of an agent."""
-    of_all = tuple(_warn_of_folder(config))
+    of_all = (*_warn_of_folder(config), *_warn_of_variables(config))
     return lambda agent_id: chain(of_all, _warn_of_agent(config, agent_id))
 
 
@@ -159,6 +159,17 @@ def _warn_of_folder(config: "AssemblerConfig") -> Iterator[str]:
         yield (
             f"No settings were read from files: {config.folder.absolute()} is no folder. "
             "Correct AssemblerConfig(folder=…) or CONTEXT_ASSEMBLER_FOLDER."
+        )
+
+
+def _warn_of_variables(config: "AssemblerConfig") -> Iterator[str]:
+    """Yield a warning for each variable that is spelled like a setting's, and is none."""
+    from context_assembler.config.environment import unread_variables  # noqa: PLC0415 - as above
+
+    for variable in unread_variables(type(config)):
+        yield (
+            f"Nothing reads the environment variable {variable}. "
+            f"Known settings: {', '.join(sorted(type(config).model_fields))}."
         )
 
 

@@ -5,12 +5,11 @@ from pathlib import Path
 from typing import Final
 
 from context_assembler.config import AssemblerConfig
-from context_assembler.config.sources import Environment, file_sources
+from context_assembler.config.sources import read_sources
 from context_assembler.values.json_shapes import is_object
 from context_assembler.values.parts import Json
 from context_assembler.values.report import ResolvedParameter
 
-_FILES: Final = ("context-assembler.toml", "pyproject.toml")
 _DEFAULT: Final = "default"
 # Options that settings outside of [defaults] give as well.
 _PLACES: Final[Mapping[str, Sequence[str]]] = {
@@ -33,10 +32,8 @@ def setting_origins(
     Args:
         folder: Where the configuration files lie; `None` stands for the configured one.
     """
-    environment = Environment(AssemblerConfig)()
-    place = folder or Path(environment.get("folder", "."))
-    files = [source() for source in file_sources(AssemblerConfig, place)]
-    given: dict[str, Json] = dict(zip(("environment", *_FILES), (environment, *files), strict=True))
+    sources = read_sources(AssemblerConfig, {"folder": folder} if folder else {})
+    given: dict[str, Json] = {source.name: source.settings for source in sources}
     return {one.name: _origin(one, given, agent_id=agent_id or "") for one in parameters}
 
 

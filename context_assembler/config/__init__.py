@@ -3,6 +3,9 @@
 Highest first: arguments, `CONTEXT_ASSEMBLER_*` (nested with `__`), `context-assembler.toml`, the
 table `[tool.context-assembler]` of `pyproject.toml`. Both files are looked for in the `folder` that
 the arguments or `CONTEXT_ASSEMBLER_FOLDER` name, else in the current one.
+Tables and lists in the environment are JSON. A name that somebody chose is read there as it is
+spelled (`…_AGENTS__Reviewer__MODEL`); in capitals alone, as Windows keeps every name, it is the one
+that code or a file has without regard to case, else the name in small letters.
 """
 
 from dataclasses import fields
@@ -12,14 +15,14 @@ from typing import Annotated, Any, Literal, TypeVar
 from pydantic import BeforeValidator, Field, ValidationError
 from pydantic_settings import (
     BaseSettings,
+    InitSettingsSource,
     PydanticBaseSettingsSource,
     SettingsConfigDict,
-    SettingsError,
 )
 
 from context_assembler.config.complaints import readable
 from context_assembler.config.memory_table import MemorySettings
-from context_assembler.config.sources import ENV_PREFIX, TABLE, Environment, file_sources
+from context_assembler.config.sources import read_sources
 from context_assembler.config.tables import (
     BootstrapSettings,
     CacheSettings,
@@ -97,13 +100,7 @@ class AssemblerConfig(BaseSettings):
         ConfigurationError: A value of the wrong type or out of range, or an unreadable file.
     """
 
-    model_config = SettingsConfigDict(
-        frozen=True,
-        extra="forbid",
-        env_prefix=ENV_PREFIX,
-        env_nested_delimiter="__",
-        pyproject_toml_table_header=TABLE,
-    )
+    model_config = SettingsConfigDict(frozen=True, extra="forbid")
 
     folder: Path = Path()
     defaults: Options = Field(default_factory=AssembleOptions)
@@ -135,12 +132,13 @@ class AssemblerConfig(BaseSettings):
         try:
             super().__init__(**given)
         except ValidationError as error:
-            raise readable(error, type(self)) from error
-        except SettingsError as error:
+            sources = read_sources(type(self), given)
+            raise readable(error, type(self), given=given, sources=sources) from error
+        except RecursionError:
             raise ConfigurationError(
-                f"The environment cannot be read: {error}.",
-                remedy="Lists and tables in environment variables are written as JSON.",
-            ) from error
+                "The settings are nested too deeply, or hold themselves.",
+                remedy="Correct what the code, the environment or a file gives.",
+            ) from None
 
     @classmethod
     def settings_customise_sources(
@@ -152,12 +150,9 @@ class AssemblerConfig(BaseSettings):
         file_secret_settings: PydanticBaseSettingsSource,  # noqa: ARG003
     ) -> tuple[PydanticBaseSettingsSource, ...]:
         """Return the sources, highest first."""
-        environment = Environment(settings_cls)
-        given: dict[str, Any] = {**environment(), **init_settings()}
-        folder: object = given.get("folder", ".")
-        # Anything else is refused with the other settings, once they are together.
-        files = folder if isinstance(folder, str | Path) else "."
-        return (init_settings, environment, *file_sources(settings_cls, Path(files)))
+        sources = read_sources(settings_cls, init_settings())
+        read = (InitSettingsSource(settings_cls, source.settings) for source in sources)
+        return (init_settings, *read)
 
     @property
     def bootstrap_folder(self) -> Path:

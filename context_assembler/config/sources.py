@@ -1,93 +1,141 @@
-"""Where settings are read from besides code: the environment and TOML files."""
+"""Where settings are read from besides code, highest first: the environment and two TOML files."""
 
-import json
+import re
+import tomllib
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
-from pydantic.fields import FieldInfo
-from pydantic_settings import (
-    BaseSettings,
-    EnvSettingsSource,
-    PydanticBaseSettingsSource,
-    PyprojectTomlConfigSettingsSource,
-    TomlConfigSettingsSource,
-)
+from pydantic_settings import BaseSettings
 
-from context_assembler.errors import ConfigurationError, UnknownOptionError, is_misspelt
+from context_assembler.config.environment import read_environment
+from context_assembler.errors import ConfigurationError
+from context_assembler.errors.base import brief
 from context_assembler.values.json_shapes import is_object
-from context_assembler.values.option_rules import TEXT_OPTIONS
 from context_assembler.values.parts import Json
 
-ENV_PREFIX: Final = "CONTEXT_ASSEMBLER_"
-TABLE: Final = ("tool", "context-assembler")
-_FILE: Final = "context-assembler.toml"
+FILES: Final = ("context-assembler.toml", "pyproject.toml")
+_OWN, _PYPROJECT = FILES
+_TABLE: Final = "context-assembler"
 
 
-class Environment(EnvSettingsSource):
-    """Reads options in their own types, and refuses a name that is nearly a setting's.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Source:
+    """One place that settings are read from.
 
-    `CONTEXT_ASSEMBLER_MEMORY` may hold the URL of the store alone, as the command line reads it.
+    Attributes:
+        name: `environment`, or the file's name.
+        place: The file with its folder and table, in words; none for the environment.
+        variables: By the path of a setting, the variable that gives it.
     """
 
-    def decode_complex_value(self, field_name: str, field: FieldInfo, value: Any) -> Any:
-        if field_name == "memory" and not str(value).lstrip().startswith("{"):
-            return {"store": value or None}
-        return super().decode_complex_value(field_name, field, value)
-
-    def __call__(self) -> dict[str, Any]:
-        own = [variable for variable in self.env_vars if variable.upper().startswith(ENV_PREFIX)]
-        if not own:
-            return {}  # without looking for every setting there is
-        self._refuse_misspelt(own)
-        try:
-            found = super().__call__()
-        except RecursionError:
-            raise ConfigurationError(
-                "A setting of the environment is nested too deeply.",
-                remedy=f"Correct the JSON in the variables that begin with {ENV_PREFIX}.",
-            ) from None
-        if is_object(defaults := found.get("defaults")):
-            found["defaults"] = _from_text(defaults)
-        if is_object(agents := found.get("agents")):
-            found["agents"] = {
-                agent_id: _from_text(options) if is_object(options) else options
-                for agent_id, options in agents.items()
-            }
-        return found
-
-    def _refuse_misspelt(self, variables: Iterable[str]) -> None:
-        known = list(self.settings_cls.model_fields)
-        for variable in variables:
-            name = variable[len(ENV_PREFIX) :].lower().split("__")[0]
-            if is_misspelt(name, known):
-                raise UnknownOptionError(name, kind=f"setting in {variable.upper()}", known=known)
+    name: str
+    settings: dict[str, Any]
+    place: str = ""
+    variables: Mapping[tuple[str, ...], str] = field(default_factory=dict[tuple[str, ...], str])
 
 
-def _from_text(options: Mapping[str, Json]) -> dict[str, Json]:
-    return {
-        name: value if name in TEXT_OPTIONS or not isinstance(value, str) else _json_or_text(value)
-        for name, value in options.items()
-    }
+def read_sources(config: type[BaseSettings], given: Mapping[str, Json]) -> list[Source]:
+    """Return the environment and both files, highest first.
+
+    Args:
+        given: What code gives; its `folder` wins over the environment's.
+
+    Raises:
+        ConfigurationError: A file cannot be read, or a table in it is none; a variable is no JSON.
+        UnknownOptionError: A variable that is nearly a setting's.
+    """
+    places = {**read_environment(config, known={}).settings, **given}
+    folder: object = places.get("folder", ".")
+    # Anything else is refused with the other settings, once they are together.
+    files = read_files(config, Path(folder if isinstance(folder, str | Path) else "."))
+    known = _names_in((given, *(file.settings for file in files)))
+    found = read_environment(config, known=known)
+    environment = Source(name="environment", settings=found.settings, variables=found.variables)
+    return [environment, *files]
 
 
-def _json_or_text(value: str) -> Json:
-    try:
-        return json.loads(value)
-    except (ValueError, RecursionError):
-        return value
+def _names_in(tables: Iterable[Json]) -> dict[str, Json]:
+    """Return all tables in one, whose values do not matter: the first of a name stands."""
+    together: dict[str, Json] = {}
+    for name, value in (
+        (name, table[name]) for table in tables if is_object(table) for name in table
+    ):
+        both = (together.get(name), value)
+        together[name] = _names_in(both) if any(map(is_object, both)) else value
+    return together
 
 
-def file_sources(cls: type[BaseSettings], folder: Path) -> list[PydanticBaseSettingsSource]:
-    readers = {_FILE: TomlConfigSettingsSource, "pyproject.toml": PyprojectTomlConfigSettingsSource}
-    sources: list[PydanticBaseSettingsSource] = []
-    for name, reader in readers.items():
-        try:
-            sources.append(reader(cls, folder / name))
-        # TOML and text that is not UTF-8 are ValueErrors.
-        except (OSError, ValueError, RecursionError) as error:
-            raise ConfigurationError(
-                f"{folder / name} cannot be read: {error}.",
-                remedy="Correct that file: it must be TOML in UTF-8.",
-            ) from error
+def read_files(config: type[BaseSettings], folder: Path) -> list[Source]:
+    """Return the settings of both files of a folder; a file that is not there gives none.
+
+    Raises:
+        ConfigurationError: A file cannot be read, or holds something else in the place of a table.
+    """
+    own, pyproject = (folder / name for name in FILES)
+    sources = [
+        Source(name=_OWN, settings=_own_settings(own), place=str(own)),
+        Source(
+            name=_PYPROJECT,
+            settings=_settings_in_pyproject(pyproject),
+            place=f"{pyproject}, [tool.{_TABLE}]",
+        ),
+    ]
+    for source in sources:
+        _check_tables(config, source)
     return sources
+
+
+def _own_settings(path: Path) -> dict[str, Any]:
+    settings = _read_toml(path)
+    if is_object(tool := settings.get("tool")) and _TABLE in tool:
+        raise ConfigurationError(
+            f"{path}: the table [tool.{_TABLE}] belongs in {_PYPROJECT}.",
+            remedy="In this file settings stand without it, such as [defaults].",
+        )
+    return settings
+
+
+def _settings_in_pyproject(path: Path) -> dict[str, Any]:
+    tool = _table(path, "tool", _read_toml(path))
+    for name in tool:
+        if name != _TABLE and re.sub(r"[\W_]", "", name).lower() == "contextassembler":
+            raise ConfigurationError(
+                f"{path}: the table [tool.{name}] is not read.", remedy=f"Write [tool.{_TABLE}]."
+            )
+    return _table(path, f"tool.{_TABLE}", tool)
+
+
+def _table(path: Path, name: str, within: Mapping[str, Json]) -> dict[str, Any]:
+    settings = within.get(name.rpartition(".")[2], {})
+    if not is_object(settings):
+        raise ConfigurationError(
+            f"{path}: {name} must be a table; got {brief(settings)}.",
+            remedy=f"Write [tool.{_TABLE}], with settings below it.",
+        )
+    return dict(settings)
+
+
+def _check_tables(config: type[BaseSettings], source: Source) -> None:
+    """Refuse what is no table, though a higher source may hide it."""
+    for name, value in source.settings.items():
+        declared = config.model_fields.get(name)
+        if declared is not None and declared.default_factory is not None and not is_object(value):
+            raise ConfigurationError(
+                f"{source.place}: The setting {name!r}: must be a table; got {brief(value)}.",
+                remedy=f"Write a table, such as {name} = {{}}, with its settings in it.",
+            )
+
+
+def _read_toml(path: Path) -> dict[str, Any]:
+    try:
+        return tomllib.loads(path.read_bytes().decode("utf-8-sig"))
+    except (FileNotFoundError, NotADirectoryError):
+        return {}
+    # TOML and text that is not UTF-8 are ValueErrors.
+    except (OSError, ValueError, RecursionError) as error:
+        raise ConfigurationError(
+            f"{path} cannot be read: {error}.",
+            remedy="Correct that file: it must be TOML in UTF-8.",
+        ) from error
