@@ -12,9 +12,11 @@ from context_assembler.transcripts.gemini import GeminiTranscript
 from context_assembler.transcripts.issues import IssueLog
 from context_assembler.transcripts.openai_chat import OpenAIChatTranscript
 from context_assembler.transcripts.openai_responses import OpenAIResponsesTranscript
-from context_assembler.transcripts.parsing import parse_source
+from context_assembler.transcripts.parsing import Row, Rows, as_mapping, parse_source
 from context_assembler.transcripts.session_files import split_sessions
 from context_assembler.values.given import check_known
+from context_assembler.values.json_shapes import is_array, is_object
+from context_assembler.values.reading import as_text
 
 __all__ = ["TRANSCRIPTS", "detect_transcript", "read_sessions", "read_transcript"]
 
@@ -26,6 +28,10 @@ TRANSCRIPTS: Final[Mapping[str, Transcript]] = {
     "openai_chat": OpenAIChatTranscript(),
 }
 """The most particular first: messages of plain text, which could be anybody's, are the last one's."""
+
+# What stands alone around a session in which nothing was said, as the formats are written.
+_EMPTY: Final = {"contents": "gemini", "messages": "anthropic"}
+_OF_CODEX: Final = frozenset({"session_meta", "response_item", "event_msg", "turn_context"})
 
 
 def detect_transcript(source: Any, *, name: str = "transcript") -> Transcript:
@@ -42,13 +48,41 @@ def detect_transcript(source: Any, *, name: str = "transcript") -> Transcript:
     for transcript in TRANSCRIPTS.values():
         if transcript.matches(source):
             return transcript
-    several = len(split_sessions(parsed)) > 1
-    listed = ", ".join(TRANSCRIPTS)
-    raise TranscriptError(
-        source=name,
-        reason="it holds several sessions" if several else "its format is unknown",
-        remedy="Read it with read_sessions()." if several else f"Known formats: {listed}.",
-    )
+    if (empty := _format_of_nothing(parsed)) is not None:
+        return TRANSCRIPTS[empty]
+    if len(split_sessions(parsed)) > 1:
+        raise TranscriptError(
+            source=name,
+            reason="it holds several sessions",
+            remedy="Read it with read_sessions().",
+        )
+    listed = f"Known formats: {', '.join(TRANSCRIPTS)}."
+    if any(map(_is_of_codex, parsed.rows)):
+        raise TranscriptError(
+            source=name,
+            reason="it is a session file of OpenAI's Codex CLI, which is not read as it is",
+            remedy="Its Responses items can be: jq -c 'select(.type == \"response_item\").payload' "
+            f"writes them, one a line. {listed}",
+        )
+    raise TranscriptError(source=name, reason="its format is unknown", remedy=listed)
+
+
+def _format_of_nothing(parsed: Rows) -> str | None:
+    """Return what reads a session in which nothing was said; `None` where something was."""
+    value = parsed.rows[0].value
+    if len(parsed.rows) > 1 or parsed.has_lines:
+        return None
+    if is_array(value):
+        return None if value else "openai_chat"
+    held = list(as_mapping(value).items())
+    is_empty = len(held) == 1 and is_array(held[0][1]) and not held[0][1]
+    return _EMPTY.get(held[0][0]) if is_empty else None
+
+
+def _is_of_codex(row: Row) -> bool:
+    """Whether a row is one of Codex CLI's: `{"timestamp": …, "type": …, "payload": {…}}`."""
+    fields = as_mapping(row.value)
+    return as_text(fields.get("type")) in _OF_CODEX and is_object(fields.get("payload"))
 
 
 def read_transcript(source: Any, *, format: str | None = None) -> ReadTranscript:  # noqa: A002 – as the command line calls it

@@ -33,7 +33,7 @@ from context_assembler.values.events import (
     UserBody,
 )
 from context_assembler.values.json_shapes import is_array, is_object
-from context_assembler.values.parts import Json, JsonObject, Text
+from context_assembler.values.parts import Json, JsonObject, Text, ToolResult
 from context_assembler.values.reading import as_text
 from context_assembler.values.tools import ToolSpec
 
@@ -161,7 +161,12 @@ def _write_event(event: SessionEvent, messages: list[_Message]) -> None:
     kept = dict(as_mapping(event.metadata.get(PROVIDER)))
     match event.body:
         case UserBody(parts=parts):
-            messages.append({**kept, "role": "user", "content": write_blocks(parts)})
+            results = [part for part in parts if isinstance(part, ToolResult)]
+            for result in results:
+                _append_result(messages, result)
+            said = tuple(part for part in parts if not isinstance(part, ToolResult))
+            if said or kept or not results:
+                messages.append({**kept, "role": "user", "content": write_blocks(said)})
         case SystemBody(parts=parts):
             messages.append({**kept, "role": "system", "content": write_blocks(parts)})
         case AssistantBody(parts=parts):
@@ -169,11 +174,15 @@ def _write_event(event: SessionEvent, messages: list[_Message]) -> None:
         case ToolCallBody(call=call):
             _append_block(messages, "assistant", write_block(call), opens=True)
         case ToolResultBody(result=result):
-            _append_block(messages, "user", write_block(result), opens=_holds_results(messages))
+            _append_result(messages, result)
         case CompactionBody(summary=summary):
             messages.append({"role": "user", "content": [write_block(Text(summary))]})
         case _:
             assert_never(event.body)
+
+
+def _append_result(messages: list[_Message], result: ToolResult) -> None:
+    _append_block(messages, "user", write_block(result), opens=_holds_results(messages))
 
 
 def _holds_results(messages: list[_Message]) -> bool:

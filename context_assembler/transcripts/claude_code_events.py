@@ -160,7 +160,7 @@ class EventBuilder:
         last = len(self._events)
         kept = () if boundary is None else self._kept_ids(boundary)
         body = CompactionBody(summary=summary, first_seq=1, last_seq=last, excluded_ids=kept)
-        self._append(row, body, "model")
+        self._append(row, body, "model", first=boundary)
 
     def _kept_ids(self, boundary: CodeRow) -> tuple[str, ...]:
         """Return the ids of the newest events, where the compaction left them standing."""
@@ -183,8 +183,10 @@ class EventBuilder:
         else:
             self._log.count(row.spot, f"rows of type {kind}", _REASONS.get(kind, _NO_PLACE))
 
-    def _append(self, row: CodeRow, body: EventBody, origin: Origin) -> None:
-        event_id = row.uuid or ""
+    def _append(
+        self, row: CodeRow, body: EventBody, origin: Origin, *, first: CodeRow | None = None
+    ) -> None:
+        event_id = (row if first is None else first).uuid or ""
         copies = sum(event.id.partition("#")[0] == event_id for event in self._events[-20:])
         if event_id and copies:
             event_id = f"{event_id}#{copies + 1}"

@@ -18,7 +18,7 @@ from context_assembler.values.events import (
 )
 from context_assembler.values.native.anthropic_containers import write_container
 from context_assembler.values.native.anthropic_texts import readable_text
-from context_assembler.values.parts import Json, Part
+from context_assembler.values.parts import Json, Part, ToolResult
 
 _Row: TypeAlias = dict[str, Json]
 
@@ -29,12 +29,19 @@ _REMINDER: Final = "<system-reminder>\n{}\n</system-reminder>"
 
 
 def write_rows(events: Sequence[SessionEvent]) -> Iterator[_Row]:
-    """Yield the rows of the events, each the child of the one before it."""
+    """Yield the rows of the events, each the child of the one before it.
+
+    Places count what the rows are read as: a boundary is one with its summary, and what a user says
+    beside results stands by itself.
+    """
     parent: str | None = None
-    for place, event in enumerate(events, start=1):
+    place = 1
+    for event in events:
+        first_id = _row_id(event.id, place)
         for number, row in enumerate(_rows_of(event, place)):
-            row_id = _row_id(event.id, place, number)
+            row_id = first_id if number == 0 else _next_id(first_id, number)
             is_boundary = row.get("subtype") == "compact_boundary"
+            place += not is_boundary
             origin = {"parentUuid": None if is_boundary else parent}
             if is_boundary:
                 origin["logicalParentUuid"] = parent
@@ -45,7 +52,11 @@ def write_rows(events: Sequence[SessionEvent]) -> Iterator[_Row]:
 def _rows_of(event: SessionEvent, place: int) -> list[_Row]:
     match event.body:
         case UserBody(parts=parts):
-            return [_user_row(_content(parts))]
+            meta: _Row = {"isMeta": True} if event.origin == "developer" else {}
+            results = [part for part in parts if isinstance(part, ToolResult)]
+            said = tuple(part for part in parts if not isinstance(part, ToolResult))
+            rows = [_user_row([write_block(result)]) for result in results]
+            return [*rows, *([{**_user_row(_content(said)), **meta}] if said or not rows else [])]
         case SystemBody(parts=parts):
             text = readable_text(write_blocks(parts))
             return [{**_user_row(_REMINDER.format(text)), "isMeta": True}]
@@ -109,10 +120,15 @@ def _content(parts: tuple[Part, ...]) -> Json:
     return blocks[0]["text"] if is_plain else blocks
 
 
-def _row_id(event_id: str, place: int, number: int) -> str:
-    if number == 0 and _is_uuid(event_id):
+def _row_id(event_id: str, place: int) -> str:
+    if _is_uuid(event_id):
         return event_id
-    return str(uuid.uuid5(_NAMESPACE, f"{place}/{number}/{event_id!a}"))
+    return str(uuid.uuid5(_NAMESPACE, f"{place}/0/{event_id!a}"))
+
+
+def _next_id(first_id: str, number: int) -> str:
+    """Return the id of a further row of an event, wherever the event stands."""
+    return str(uuid.uuid5(_NAMESPACE, f"{first_id}/{number}"))
 
 
 def _is_uuid(text: str) -> bool:

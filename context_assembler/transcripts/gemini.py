@@ -92,7 +92,7 @@ class GeminiTranscript:
             found = find_request(source, name="transcript", log=IssueLog())
         except ValueError:
             return False
-        return bool(found.contents)
+        return bool(found.contents) or found.system is not None
 
 
 def _cli_session_in(source: Any) -> JsonObject | None:

@@ -124,5 +124,5 @@ def _write_result(result: ToolResult, names_by_call: Mapping[str, str]) -> Spell
 
 
 def _id(call_id: str) -> dict[str, Json]:
-    """Return the id as a field; none where it was made up for a call that came without."""
-    return {} if _MADE_UP.fullmatch(call_id) else {"id": call_id}
+    """Return the id as a field; none where the call came without, or with an empty one."""
+    return {} if not call_id or _MADE_UP.fullmatch(call_id) else {"id": call_id}

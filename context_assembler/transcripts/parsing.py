@@ -19,6 +19,13 @@ _BOM: Final = "\ufeff"
 _LONGEST_PATH_CHARS: Final = 1_000
 _NOT_IN_PATHS: Final = ("\n", "{", "[", "\0")
 _FILE_SUFFIXES: Final = (".json", ".jsonl", ".ndjson")
+_LONE_VALUES: Final[Mapping[type, str]] = {
+    type(None): "null",
+    bool: "true or false",
+    int: "a number",
+    float: "a number",
+    str: "a text",
+}
 
 
 class Row(NamedTuple):
@@ -55,7 +62,8 @@ def parse_source(source: Any, *, name: str, log: IssueLog) -> Rows:
             if (stranger := find_key_without_text(source)) is not None:
                 raise _unreadable(name, f"its key {stranger} is no text")
             return Rows((Row(None, keep_in_bounds(source, log, Spot())),), has_lines=False)
-        reason = f"{with_article(type(source).__name__)} is no transcript"
+        kind = "None" if source is None else with_article(type(source).__name__)
+        reason = f"{kind} is no transcript"
         raise _unreadable(name, reason)
     text = source.removeprefix(_BOM)
     if not text.strip():
@@ -128,7 +136,7 @@ def _parse_text(text: str, name: str, log: IssueLog) -> Rows:
     log.include(constants)
     if is_object(value) or is_array(value):
         return Rows((Row(None, value),), has_lines=False)
-    raise _unreadable(name, f"a JSON {type(value).__name__} is no transcript")
+    raise _unreadable(name, f"it holds {_LONE_VALUES[type(value)]} alone")
 
 
 def _parse_lines(text: str, log: IssueLog) -> Iterator[Row]:
