@@ -14,6 +14,7 @@ from context_assembler.gathered import Gathered
 from context_assembler.gathered_before import GatheredBefore
 from context_assembler.gathering import Gathering
 from context_assembler.history import KeptCounts
+from context_assembler.last_sent import outlook_of
 from context_assembler.pipeline import ContextPipeline
 from context_assembler.ports import SessionStore
 from context_assembler.providers import other_protocols
@@ -180,9 +181,7 @@ class Assembling:
         leave_step(gathered, step)
         return self._finish(
             step.context,
-            outlook=step.made.outlook(
-                step.message_tokens, step.calls, account=self._pipeline.account
-            ),
+            outlook=outlook_of(step.made, step.message_tokens, step.calls, pipeline=self._pipeline),
             corrections=(TokenFactors(), step.factors),
             remake=partial(self._remake, gathered, events, 1.0) if step.is_sealed else None,
         )
@@ -256,7 +255,7 @@ class Assembling:
 
     def _outlook_over(self, made: Made, events: Sequence[SessionEvent]) -> CacheOutlook:
         tokens = tuple(map(made.way.counter.count_message, made.context.messages))
-        return made.outlook(tokens, answered_calls(events), account=self._pipeline.account)
+        return outlook_of(made, tokens, answered_calls(events), pipeline=self._pipeline)
 
     def forget(self, session_id: str | None) -> int:
         """Let go of what is kept of a session, or of all; see `ContextAssembler.invalidate_cache`."""

@@ -9,7 +9,7 @@ from context_assembler.history import History
 from context_assembler.ports import Truncation
 from context_assembler.providers import PROVIDERS, provider_for
 from context_assembler.stages.bind_reasoning import bind_reasoning
-from context_assembler.stages.forecast_cache import CacheOutlook
+from context_assembler.stages.forecast_cache import CacheOutlook, LastSent
 from context_assembler.stages.hold_system import FittedPrompt
 from context_assembler.stages.split_window import add_messages
 from context_assembler.stages.tell_changes import count_rows
@@ -159,7 +159,12 @@ class Made:
     cut_tokens: int
 
     def outlook(
-        self, message_tokens: Sequence[int], calls: Sequence[AnsweredCall], *, account: str | None
+        self,
+        message_tokens: Sequence[int],
+        calls: Sequence[AnsweredCall],
+        *,
+        account: str | None,
+        last_sent: LastSent,
     ) -> CacheOutlook:
         """Return what the forecast of the call depends on.
 
@@ -167,6 +172,7 @@ class Made:
             message_tokens: Of each message that is sent.
             calls: The session's answered calls, the last one last.
             account: The caller's tag for the account or route in use.
+            last_sent: Makes once more what the last call sent.
         """
         context = self.context
         return CacheOutlook(
@@ -176,6 +182,7 @@ class Made:
             total_tokens=context.report.ledger.used_tokens,
             fingerprints=PROVIDERS[context.provider].fingerprints,
             calls=calls,
+            last_sent=last_sent,
             account=route_of(self.way.limits, account=account),
             epoch=context.epoch,
             epoch_before=context.epoch_before,

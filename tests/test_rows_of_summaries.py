@@ -85,6 +85,14 @@ async def test_one_message_of_one_event_is_told_as_one() -> None:
     assert row.reason == "It stands for 1 message, event 1, of about 100 tokens."
 
 
+async def test_no_message_that_says_something_takes_nothing() -> None:
+    [row] = await rows_of(user_event("a"), user_event("b"), summary("Two.", first=1, last=2))
+    [lone] = await rows_of(user_event("a"), summary("One.", first=1, last=1))
+
+    assert row.reason == "It stands for 2 messages, events 1 to 2, of about 2 tokens."
+    assert lone.reason == "It stands for 1 message, event 1, of about 1 token."
+
+
 async def test_a_summary_of_nothing_says_so() -> None:
     [row] = await rows_of(user_event("Which?"), summary("None.", first=7, last=9))
 

@@ -3,10 +3,11 @@
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date, datetime
-from itertools import accumulate
-from typing import Final, TypeVar
+from itertools import accumulate, zip_longest
+from typing import TypeAlias, TypeVar
 
 from context_assembler.limits import price_at
+from context_assembler.stages.name_break import STRIPPED, name_break
 from context_assembler.values.answered_calls import AnsweredCall, with_zone
 from context_assembler.values.changing import changed
 from context_assembler.values.draft import Draft
@@ -27,10 +28,7 @@ from context_assembler.values.report import ReportEntry
 from context_assembler.values.tool_changes import is_told_alike
 from context_assembler.values.tools import ToolSpec
 
-_NO_REASON: Final = "It did not stand at this place in the last call."
-_COMPACTED: Final = "It stands in for what the last call was sent before it."
-_UNNAMED: Final = "the end"
-_STRIPPED: Final = frozenset({"reasoning.prefix", "reasoning.chain"})
+LastSent: TypeAlias = Callable[[AnsweredCall], Draft | None]
 
 _Named = TypeVar("_Named", PromptSection, ToolSpec)
 
@@ -75,6 +73,7 @@ class CacheOutlook:
         fingerprints: Those of the draft's boundaries, as the protocol spells it.
         epoch: What stands in front of the conversation, and what stood there in the last call.
         entries: The rows of the report: they know why a message is not what it was.
+        last_sent: Makes once more what a call sent; `None`: it was sent under other settings.
         now: Against which lifetimes are judged; without it nothing has expired.
     """
 
@@ -85,6 +84,7 @@ class CacheOutlook:
     fingerprints: Callable[[Draft], tuple[str, ...]]
     calls: Sequence[AnsweredCall] = ()
     account: str | None = None
+    last_sent: LastSent
     epoch: Epoch
     epoch_before: SentEpoch | None = None
     entries: Sequence[ReportEntry] = ()
@@ -194,33 +194,21 @@ class CacheOutlook:
             piece, name = head
             reason = f"The {piece} is not what it was in the last call."
             return PrefixBreak(piece=piece, id=name, reason=reason)
-        return self._broken_message(shared_messages)
-
-    def _broken_message(self, at: int) -> PrefixBreak:
-        """Return the first message behind the shared ones that a cut or a repair has changed."""
-        rows = {
-            row.id: row
-            for row in self.entries
-            if row.kind == "message" and row.decision != "kept" and row.id
-        }
-        dropped = next((row for row in rows.values() if row.decision == "dropped"), None)
-        behind = self.draft.messages[at:]
-        if behind and behind[0].kind == "summary":
-            return PrefixBreak(piece="message", id=_name_of(behind[0]), reason=_COMPACTED)
-        for message in behind:
-            row = dropped if message.kind == "marker" else rows.get(message.id)
-            if row is not None:
-                return PrefixBreak(piece="message", id=_name_of(message), reason=row.reason)
-        reason = _NO_REASON if dropped is None else dropped.reason
-        name = _name_of(behind[0]) if behind else _UNNAMED
-        return PrefixBreak(piece="message", id=name, reason=reason)
+        before = self.last_sent(last)
+        if before is None:
+            return name_break(self.draft.messages, self.entries, shared=shared_messages)
+        old = self.fingerprints(before)
+        shared = next(at for at, pair in enumerate(zip_longest(old, prints)) if len(set(pair)) > 1)
+        return name_break(
+            self.draft.messages, self.entries, shared=shared - 1, before=before.messages
+        )
 
     def _first_unsigned(self) -> int:
         """Return the first reply whose reasoning may have been sent before, and is not any more."""
         messages = self.draft.messages
         if not self.draft.limits.thinking.is_prefix_bound:
             return len(messages)
-        if not any(row.rule in _STRIPPED for row in self.entries):
+        if not any(row.rule in STRIPPED for row in self.entries):
             return len(messages)
         replies = (
             at
@@ -261,10 +249,6 @@ def _first_change(
 
 def _blocks_of(message: Message) -> int:
     return len(message.parts)
-
-
-def _name_of(message: Message) -> str:
-    return message.id or message.note or message.kind
 
 
 def _later(one: datetime | None, other: datetime | None) -> datetime | None:

@@ -218,6 +218,7 @@ def _covers(
     for summary, covered in covered_by_each(events, standing):
         messages = len(_group_by_message(covered))
         first, last = covered[0].seq if covered else 0, covered[-1].seq if covered else 0
+        tokens = about_tokens(covered)
         places = f"event {first}" if first == last else f"events {first} to {last}"
         yield ReportEntry(
             kind="message",
@@ -225,7 +226,7 @@ def _covers(
             decision="kept",
             rule="compaction.covers",
             reason=f"It stands for {messages:,} message{'' if messages == 1 else 's'}, {places}, of "
-            f"about {about_tokens(covered):,} tokens."
+            f"about {tokens:,} token{'' if tokens == 1 else 's'}."
             if covered
             else "It stands for nothing: the events that it covers are not there.",
         )

@@ -34,7 +34,7 @@ def covered_by_each(
 def about_tokens(events: Iterable[SessionEvent]) -> int:
     """Return about how many tokens the events' texts take, without a tokenizer; media count nothing."""
     texts = (text for event in events for part in event.parts for text in _texts_of(part))
-    return sum(map(_size_bytes, texts)) // _BYTES_PER_TOKEN
+    return sum(-(-_size_bytes(text) // _BYTES_PER_TOKEN) for text in texts)
 
 
 def _summary_of(event: SessionEvent, summaries: Sequence[SessionEvent]) -> SessionEvent:
