@@ -153,8 +153,10 @@ def test_an_error_names_the_place_that_gave_the_setting(
     write(tmp_path, table.replace("[", "[tool.context-assembler."), name=PYPROJECT)
     given(monkeypatch, **variables)
 
-    with pytest.raises(ConfigurationError, match=says):
+    with pytest.raises(ConfigurationError, match=says) as caught:
         AssemblerConfig(folder=tmp_path)
+
+    assert str(caught.value) == f"{caught.value.problem} {caught.value.remedy}"
 
 
 def test_what_code_gives_has_no_place(tmp_path: Path) -> None:

@@ -56,9 +56,14 @@ def readable(
     place = _place(_paths(first), given=given, sources=sources)
     is_json = place is not None and place in _variables(sources)
     told = _told(first, config, more=more, is_json=is_json)
-    if place is not None:
-        told.args = (f"{place}: {told}",)
-    return told
+    return told if place is None else _placed(told, place)
+
+
+def _placed(error: ConfigurationError, place: str) -> ConfigurationError:
+    """Return the error with a place before its words, in all of its facts."""
+    error.args = (f"{place}: {error}",)
+    error.problem = f"{place}: {error.problem}"
+    return error
 
 
 def _told(
@@ -67,8 +72,7 @@ def _told(
     cause = complaint.get("ctx", {}).get("error")
     where = ".".join(str(step) for step in complaint["loc"])
     if isinstance(cause, ConfigurationError):
-        cause.args = (f"In the setting {where!r}: {cause}",)
-        return cause
+        return _placed(cause, f"In the setting {where!r}")
     if complaint["type"] == "extra_forbidden":
         return _unknown_key(complaint, config)
     pydantics = complaint["msg"].replace("Input should be", "must be", 1)
