@@ -14,6 +14,7 @@ from context_assembler.cli.assembling import opened_assembler
 from context_assembler.cli.recorded_pieces import missing_pieces_warning, uncounted_tools_warning
 from context_assembler.cli.request_options import Request
 from context_assembler.cli.screen import (
+    counted,
     notes,
     one_line,
     people,
@@ -67,7 +68,7 @@ def show_costs(
     print_heading(
         console,
         f"Session {one_line(request.session_id, max_chars=60)} replayed for {simulation.model}: "
-        f"{calls:,} calls, the last of {simulation.everything.steps[-1].tokens if calls else 0:,} "
+        f"{counted(calls, 'call')}, the last of {simulation.everything.steps[-1].tokens if calls else 0:,} "
         "tokens",
     )
     console.print(costs_table(simulation))

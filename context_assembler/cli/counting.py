@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Final
 
 from context_assembler.cli.opening import text_of
-from context_assembler.cli.screen import print_note
+from context_assembler.cli.screen import counted, print_note
 from context_assembler.errors import ConfigurationError, TranscriptError
 from context_assembler.ports import ReadTranscript, TokenCounter
 from context_assembler.stages.build_system_prompt import SystemPromptBuilder
@@ -89,7 +89,7 @@ def count_conversation(read: ReadTranscript, limits: ModelLimits, counter: Token
     repaired = repair_history(messages, accepts_prefill=limits.supports("prefill"))
     draft = replace(_draft(limits, *repaired.messages), system=prompt.system, tools=read.tools)
     return Counted(
-        what=f"{len(messages)} messages",
+        what=counted(len(messages), "message"),
         rows=(*fixed.rows, *_history_rows(messages, counter)),
         draft=draft,
         messages=len(messages),

@@ -13,6 +13,7 @@ from context_assembler.cli import exit_codes
 from context_assembler.cli.opening import check_folder
 from context_assembler.cli.request_options import JsonFlag
 from context_assembler.cli.screen import (
+    counted,
     one_line,
     people,
     print_heading,
@@ -188,7 +189,8 @@ def _print_lint(found: Lint) -> None:
         for client, cut in found.forecasts:
             console.print(f"  {client}: {printable(cut)}", soft_wrap=True)
     console.print()
-    console.print(f"{found.count('error')} errors, {found.count('warning')} warnings.")
+    errors, warnings = (counted(found.count(level), level) for level in ("error", "warning"))
+    console.print(f"{errors}, {warnings}.")
 
 
 def _print_file(console: Console, linted: LintedFile) -> None:

@@ -10,7 +10,7 @@ from context_assembler.cli import exit_codes
 from context_assembler.cli.opening import read_json
 from context_assembler.cli.report_view import violation_lines
 from context_assembler.cli.request_options import JsonFlag
-from context_assembler.cli.screen import people, print_json
+from context_assembler.cli.screen import counted, people, print_json
 from context_assembler.errors import ConfigurationError, UnknownModelError
 from context_assembler.limits import get_model_limits
 from context_assembler.providers import PROVIDERS, provider_for
@@ -92,5 +92,5 @@ def _print_violations(violations: list[Violation], *, provider: str) -> None:
     refused = sum(violation.level == "refused" for violation in violations)
     console.print(
         f"{provider} would {'refuse' if refused else 'accept'} it: "
-        f"{refused} rules broken, {len(violations) - refused} to avoid."
+        f"{counted(refused, 'rule')} broken, {len(violations) - refused} to avoid."
     )

@@ -11,7 +11,7 @@ from rich.text import Text
 
 from context_assembler.cli import exit_codes
 from context_assembler.cli.request_options import JsonFlag
-from context_assembler.cli.screen import people, print_error, print_json
+from context_assembler.cli.screen import counted, people, print_error, print_json
 from context_assembler.errors import RegistryError, UnknownModelError
 from context_assembler.limits import ModelRegistry, default_registry, lifecycle_notes
 from context_assembler.values.limits import ModelLimits
@@ -142,7 +142,7 @@ def _print_found(found: Found, *, asked: int, stale_days: int) -> None:
             soft_wrap=True,
         )
     needy = len(found.warnings)
-    read = f"{found.rows} models read, {len(found.problems)} broken, "
+    read = f"{counted(found.rows, 'model')} read, {len(found.problems)} broken, "
     unknown = f", {len(found.unknown)} unknown" if found.unknown else ""
     if asked:
         console.print(f"{read}{needy} of {asked} asked for need attention{unknown}.")

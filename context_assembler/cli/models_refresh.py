@@ -9,7 +9,7 @@ import typer
 from rich.text import Text
 
 from context_assembler.cli.request_options import JsonFlag
-from context_assembler.cli.screen import people, print_json, print_note
+from context_assembler.cli.screen import counted, people, print_json, print_note
 from context_assembler.errors import ConfigurationError
 from context_assembler.limits import default_registry
 from context_assembler.limits.refresh import (
@@ -140,7 +140,7 @@ def _print(
     asked = ", ".join(catalogue.source.label for catalogue in catalogues)
     sure = sum(change.decision == "auto" for change in changes)
     console.print(
-        f"{len(changes)} changes proposed, {len(changes) - sure} of them to be reviewed; "
+        f"{counted(len(changes), 'change')} proposed, {len(changes) - sure} of them to be reviewed; "
         f"asked: {asked}.",
         soft_wrap=True,
     )

@@ -10,9 +10,10 @@ from typing import Annotated, Final
 import typer
 from rich.progress import Progress
 
+from context_assembler.cli.import_appending import events_behind
 from context_assembler.cli.opening import load_events, opened_store
 from context_assembler.cli.request_options import JsonFlag, SessionsUrl
-from context_assembler.cli.screen import notes, one_line, people, print_json
+from context_assembler.cli.screen import counted, notes, one_line, people, print_json
 from context_assembler.errors import ConfigurationError, UnknownOptionError, UnknownSessionError
 from context_assembler.ports import ReadTranscript, SessionStore, TranscriptIssue
 from context_assembler.sessions import number_events
@@ -20,7 +21,6 @@ from context_assembler.transcripts import TRANSCRIPTS, read_sessions
 from context_assembler.values.codec import to_json
 from context_assembler.values.events import Session
 from context_assembler.values.parts import Json
-from context_assembler.values.standing import shift_covers
 
 _MOST_ISSUES_SHOWN: Final = 10
 
@@ -29,12 +29,16 @@ app: Final = typer.Typer(add_completion=False)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Imported:
-    """One session found in a file, the name it has there, and the id it gets."""
+    """One session found in a file, the name it has there, and the id it gets.
+
+    `new_count` is how many of its events the session did not have.
+    """
 
     session_id: str
     name: str
     file: Path
     transcript: ReadTranscript
+    new_count: int = 0
 
 
 @app.command("import")
@@ -54,7 +58,8 @@ def import_(
         ),
     ] = None,
     append: Annotated[
-        bool, typer.Option("--append", help="Append to a session that exists.")
+        bool,
+        typer.Option("--append", help="Append what is new to a session that exists."),
     ] = False,
     as_json: JsonFlag = False,
 ) -> None:
@@ -118,11 +123,15 @@ async def _import(
             found = _named(found, session)
             unfinished = await _check_new(store, found) if not append else set[str]()
             written = progress.add_task("writing", total=len(found))
+            told: list[Imported] = []
             for imported in found:
                 is_there = imported.session_id in unfinished
-                await _write(store, imported, agent=agent, append=append, is_there=is_there)
+                new_count = await _write(
+                    store, imported, agent=agent, append=append, is_there=is_there
+                )
+                told.append(replace(imported, new_count=new_count))
                 progress.advance(written)
-    return found
+    return told
 
 
 def _check_format(name: str) -> None:
@@ -192,8 +201,11 @@ async def _last_seq(store: SessionStore, session_id: str) -> int | None:
 
 async def _write(
     store: SessionStore, imported: Imported, *, agent: str | None, append: bool, is_there: bool
-) -> None:
+) -> int:
     """Append the events in one go, all of them or none, then tell whose a new session is.
+
+    Returns:
+        How many events were new to the session.
 
     Args:
         is_there: Whether they are there already.
@@ -201,9 +213,11 @@ async def _write(
     events = imported.transcript.events
     last_seq = await _last_seq(store, imported.session_id) if append else None
     if last_seq is not None:
-        behind = shift_covers(events, by=last_seq)
-        await store.append(imported.session_id, behind, expected_seq=last_seq)
-        return
+        stored = [event async for event in store.load(imported.session_id)]
+        behind = events_behind(imported.session_id, stored, events)
+        if behind:
+            await store.append(imported.session_id, behind, expected_seq=last_seq)
+        return len(behind)
     if not is_there:
         await store.append(imported.session_id, events, expected_seq=0)
     await store.create(
@@ -214,6 +228,7 @@ async def _write(
             created_at=next((e.created_at for e in events if e.created_at is not None), None),
         )
     )
+    return len(events)
 
 
 def _as_json(imported: Imported) -> dict[str, Json]:
@@ -222,6 +237,7 @@ def _as_json(imported: Imported) -> dict[str, Json]:
         "name": imported.name,
         "file": str(imported.file),
         "events": len(imported.transcript.events),
+        "new_events": imported.new_count,
         "tools": len(imported.transcript.tools),
         "issues": to_json(imported.transcript.issues),
     }
@@ -232,10 +248,13 @@ def _print_imported(found: Sequence[Imported]) -> None:
     for imported in found:
         events, issues = imported.transcript.events, imported.transcript.issues
         name = one_line(imported.session_id, max_chars=80)
-        console.print(f"{name}: {len(events):,} events from {imported.file}", soft_wrap=True)
+        known = len(events) - imported.new_count
+        had = f"; the session had {known:,} of them" if known else ""
+        read = counted(len(events), "event")
+        console.print(f"{name}: {read} from {imported.file}{had}", soft_wrap=True)
         if tools := imported.transcript.tools:
             console.print(
-                f"  The file defines {len(tools)} tools; give them to assemble with "
+                f"  The file defines {counted(len(tools), 'tool')}; give them to assemble with "
                 f"--tools {imported.file}",
                 soft_wrap=True,
             )

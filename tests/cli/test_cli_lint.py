@@ -214,7 +214,7 @@ def test_the_report_for_people_shows_each_file_and_the_sums(folder: Path) -> Non
     assert "error line 2: a secret (AWS Access Key)" in ran.stdout
     assert "Not there: SOUL.md, CONTEXT.md" in ran.stdout
     assert "What other clients would cut" in ran.stdout
-    assert "1 errors, 2 warnings." in ran.stdout
+    assert "1 error, 2 warnings." in ran.stdout
 
 
 def test_variants_of_an_agent_are_read_for_it(folder: Path) -> None:

@@ -217,7 +217,7 @@ def test_a_refresh_is_printed_as_a_diff_and_changes_nothing(models_dev: str) -> 
         "@@ gpt-5.5 @@",
         "-limits.output: 128,000",
         "+limits.output: 200,000    [models.dev] review: one source only",
-        "1 changes proposed, 1 of them to be reviewed; asked: models.dev.",
+        "1 change proposed, 1 of them to be reviewed; asked: models.dev.",
     ]
     assert sorted(Path().iterdir()) == before
 

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from context_assembler import SessionEvent, open_store, read_transcript
+from context_assembler.values.events import EventBody
 from tests.cli.running import run
 from tests.cli.samples import CHAT, STORE, TOOLS, stored, write_json
 
@@ -111,6 +112,70 @@ def test_append_continues_a_session_or_begins_one() -> None:
     assert json.loads(exported("chat")) == CHAT
 
 
+def claude_code_row(number: int, words: str) -> dict[str, Any]:
+    return {
+        "type": "user",
+        "uuid": f"u{number}",
+        "parentUuid": f"u{number - 1}" if number else None,
+        "sessionId": "s",
+        "timestamp": f"2026-03-01T10:00:{number:02}.000Z",
+        "message": {"role": "user", "content": words},
+    }
+
+
+def lines_of_claude_code(count: int) -> str:
+    return "\n".join(
+        json.dumps(claude_code_row(number, f"words {number}")) for number in range(count)
+    )
+
+
+def bodies_of(transcript: str) -> list[EventBody]:
+    return [event.body for event in read_transcript(transcript).events]
+
+
+FILES: dict[str, tuple[str, str]] = {
+    "with ids": (lines_of_claude_code(3), lines_of_claude_code(5)),
+    "without ids": (json.dumps(CHAT[:3]), json.dumps(CHAT)),
+}
+
+
+@pytest.mark.parametrize(("first", "grown"), FILES.values(), ids=FILES.keys())
+def test_what_was_appended_is_not_appended_again(first: str, grown: str) -> None:
+    Path("file.jsonl").write_text(first)
+    [begun] = import_file("file.jsonl", "--append")
+    [again] = import_file("file.jsonl", "--append")
+    Path("file.jsonl").write_text(grown)
+
+    [more] = import_file("file.jsonl", "--append")
+    told = run("import", "file.jsonl", "--append", "--sessions", STORE).stdout
+
+    assert (begun["new_events"], again["new_events"]) == (begun["events"], 0)
+    assert more["new_events"] == more["events"] - begun["events"]
+    assert f"the session had {more['events']} of them" in told
+    assert bodies_of(exported("file")) == bodies_of(grown)
+
+
+def test_words_that_are_repeated_are_appended() -> None:
+    once = [{"role": "user", "content": "Go on."}, {"role": "assistant", "content": "Done."}]
+    import_file(write_json("talk.json", [*once, *CHAT]))
+
+    [appended] = import_file(write_json("talk.json", once), "--append")
+
+    assert appended["new_events"] == 2
+
+
+def test_events_of_a_transcript_among_others_are_refused_in_words() -> None:
+    Path("file.jsonl").write_text(lines_of_claude_code(2))
+    import_file("file.jsonl", "--append")
+    import_file(write_json("other.json", CHAT), "--session", "file", "--append")
+    Path("file.jsonl").write_text(lines_of_claude_code(3))
+
+    ran = run("import", "file.jsonl", "--append", "--sessions", STORE)
+
+    assert ran.exit_code == 2
+    assert "Session 'file' has some of these events" in ran.stderr
+
+
 def test_an_appended_summary_covers_what_it_covered_in_its_own_file() -> None:
     rows = [
         {"type": "user", "uuid": "a", "message": {"role": "user", "content": "of the file"}},
@@ -184,17 +249,6 @@ def test_what_cannot_be_imported_is_refused(words: tuple[str, ...], said: str) -
     assert said in ran.stderr
     assert len(ran.stderr.splitlines()) == 2
     assert session_ids() == []
-
-
-def claude_code_row(number: int, words: str) -> dict[str, Any]:
-    return {
-        "type": "user",
-        "uuid": f"u{number}",
-        "parentUuid": f"u{number - 1}" if number else None,
-        "sessionId": "s",
-        "timestamp": f"2026-03-01T10:00:{number:02}.000Z",
-        "message": {"role": "user", "content": words},
-    }
 
 
 def test_lines_that_cannot_be_read_are_listed_and_the_rest_is_kept() -> None:
