@@ -1,6 +1,7 @@
 """The facade: one step of an agent loop, through public names alone."""
 
 import asyncio
+import copy
 import json
 import pickle
 from collections.abc import Callable
@@ -844,6 +845,8 @@ async def test_a_context_can_be_pickled() -> None:
     again = pickle.loads(pickle.dumps(context))
 
     assert again.to_anthropic() == context.to_anthropic()
+    assert again.report == copy.deepcopy(context).report == context.report
+    assert again.report.forecast == context.report.forecast
 
 
 @pytest.mark.parametrize("value", [{"flights": 2}, [1, 2], None, 3, True])

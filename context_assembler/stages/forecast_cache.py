@@ -1,7 +1,7 @@
 """The step that tells what the provider will read from its prompt cache, write to it, and charge."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import date, datetime
 from itertools import accumulate, zip_longest
 from typing import TypeAlias, TypeVar
@@ -84,7 +84,7 @@ class CacheOutlook:
     fingerprints: Callable[[Draft], tuple[str, ...]]
     calls: Sequence[AnsweredCall] = ()
     account: str | None = None
-    last_sent: LastSent
+    last_sent: LastSent = field(repr=False, compare=False)
     epoch: Epoch
     epoch_before: SentEpoch | None = None
     entries: Sequence[ReportEntry] = ()
