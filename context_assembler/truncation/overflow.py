@@ -1,32 +1,17 @@
-"""What is done where nothing more can be dropped: shorten inside what is left, or say what is too big."""
+"""What is done where nothing more can be dropped: shorten inside what is left."""
 
-from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from typing import Final, Literal, TypeAlias, assert_never
+from typing import Final, Literal, TypeAlias
 
-from context_assembler.errors import ContextOverflowError
-from context_assembler.errors.base import with_article
 from context_assembler.ports import TokenCounter
 from context_assembler.truncation.apply import CarriedOut, Piece, shortened_entry
 from context_assembler.truncation.checkpoints import Cut
-from context_assembler.truncation.history import MeasuredHistory, is_user
-from context_assembler.truncation.shorten import (
-    block_tokens,
-    call_tokens,
-    result_tokens,
-    shorten_parts,
-)
+from context_assembler.truncation.history import MeasuredHistory
+from context_assembler.truncation.shorten import part_tokens, shorten_parts
+from context_assembler.truncation.too_large import overflow_of
 from context_assembler.values.options import OverflowPolicy, TruncationSettings
-from context_assembler.values.parts import (
-    Document,
-    Image,
-    Opaque,
-    Part,
-    Text,
-    ToolCall,
-    ToolResult,
-)
+from context_assembler.values.parts import Part, Text, ToolCall, ToolResult
 
 _Group: TypeAlias = Literal[
     "results",
@@ -38,6 +23,7 @@ _Group: TypeAlias = Literal[
     "user text",
 ]
 _Limits: TypeAlias = dict[_Group, int]
+_Known: TypeAlias = dict[tuple[int, frozenset[tuple[str, int]]], Piece]
 
 _WHAT: Final[dict[_Group, str]] = {
     "results": "results of tools",
@@ -89,14 +75,18 @@ def relieve(
     sizes = _part_sizes(done.pieces, history, counter=counter)
     total_tokens = done.tokens
     ladder = list(_ladder(room_tokens, settings=settings))
-    shortest = done
+    shortest, tried_tokens = done, 0
+    known: _Known = {}
     for stage, limits in enumerate(ladder, start=1):
         saved = sum(size - limits[group] for group, size in sizes if size > limits.get(group, size))
+        if saved == tried_tokens:  # limits only fall: none of these is one of what was tried
+            continue
         if total_tokens - saved <= room_tokens or stage == len(ladder):
-            shortest = _shortened(done, history, limits, counter=counter)
+            tried_tokens = saved
+            shortest = _shortened(done, history, limits, counter=counter, known=known)
             if shortest.tokens <= room_tokens:
                 return shortest, replace(cut, stage=stage)
-    raise _overflow(
+    raise overflow_of(
         shortest.pieces, history, cut, room_tokens=room_tokens, settings=settings, counter=counter
     )
 
@@ -134,7 +124,7 @@ def _part_sizes(
     pieces: Sequence[Piece], history: MeasuredHistory, *, counter: TokenCounter
 ) -> list[tuple[_Group, int]]:
     return [
-        (group, _part_tokens(part, counter=counter, seq=piece.message.seq))
+        (group, part_tokens(part, counter=counter, seq=piece.message.seq))
         for piece in pieces
         for part in piece.message.parts
         if isinstance(part, ToolResult | ToolCall | Text)
@@ -142,28 +132,22 @@ def _part_sizes(
     ]
 
 
-def _part_tokens(
-    part: ToolResult | ToolCall | Text | Opaque, *, counter: TokenCounter, seq: int
-) -> int:
-    match part:
-        case ToolResult():
-            return result_tokens(part, counter=counter, seq=seq)
-        case ToolCall():
-            return call_tokens(part, counter=counter, seq=seq)
-        case Text(text):
-            return counter.count_text(text)
-        case Opaque():
-            return block_tokens(part, counter=counter, seq=seq)
-        case _:
-            assert_never(part)
-
-
 def _shortened(
-    done: CarriedOut, history: MeasuredHistory, limits: _Limits, *, counter: TokenCounter
+    done: CarriedOut,
+    history: MeasuredHistory,
+    limits: _Limits,
+    *,
+    counter: TokenCounter,
+    known: _Known,
 ) -> CarriedOut:
+    """Return what is left of the pieces; `known` is what is left of each under its own limits."""
     shortened = CarriedOut(entries=dict(done.entries))
-    for piece in done.pieces:
-        smaller = _shortened_piece(piece, history, limits, counter=counter)
+    for at, piece in enumerate(done.pieces):
+        groups = {_group_of(part, piece, history) for part in piece.message.parts}
+        own = frozenset((group, limit) for group, limit in limits.items() if group in groups)
+        if (at, own) not in known:
+            known[at, own] = _shortened_piece(piece, history, limits, counter=counter)
+        smaller = known[at, own]
         shortened.pieces.append(smaller)
         if smaller is not piece and piece.index is not None:
             shortened.entries[piece.index] = shortened_entry(
@@ -198,89 +182,3 @@ def _shortened_piece(
     if message is piece.message:
         return piece
     return replace(piece, message=message, tokens=counter.count_message(message))
-
-
-def _overflow(
-    pieces: Sequence[Piece],
-    history: MeasuredHistory,
-    cut: Cut,
-    *,
-    room_tokens: int,
-    settings: TruncationSettings,
-    counter: TokenCounter,
-) -> ContextOverflowError:
-    by_label: defaultdict[str, list[Piece]] = defaultdict(list)
-    for piece in pieces:
-        by_label[_label(piece, history, cut)].append(piece)
-    sizes = {label: sum(p.tokens for p in of_label) for label, of_label in by_label.items()}
-    largest = max(sizes, key=lambda label: sizes[label])
-    worst = max(by_label[largest], key=lambda piece: piece.tokens)
-    return ContextOverflowError(
-        budget_tokens=room_tokens,
-        needed_tokens=sum(sizes.values()),
-        culprit=f"the {largest} ({_name(worst, counter=counter)})",
-        sizes_tokens=sizes,
-        remedy=_remedy(
-            largest,
-            settings.on_overflow,
-            has_media=_has_media(worst),
-            is_native=isinstance(_largest_part(worst, counter=counter), Opaque),
-        ),
-    )
-
-
-def _label(piece: Piece, history: MeasuredHistory, cut: Cut) -> str:
-    number, message = piece.exchange, piece.message
-    if message.kind in ("marker", "note", "summary"):
-        return {"marker": "marker", "note": "notes", "summary": "summary"}[message.kind]
-    if message.is_pinned:
-        return "pinned messages"
-    if number == history.last:
-        return "last user message" if is_user(history.exchanges[number]) else "exchange in flight"
-    if number == history.task:
-        return "task"
-    if number == history.last_user[cut.kept_from]:
-        return "last user message"
-    return "other messages that have to stay"
-
-
-def _name(piece: Piece, *, counter: TokenCounter) -> str:
-    """Name a message by its largest call, result or block of a provider's own, else by its id."""
-    largest = _largest_part(piece, counter=counter)
-    whole = f"message {piece.message.id!r}" if piece.message.id else f"role {piece.message.role}"
-    match largest:
-        case ToolCall(call_id=call_id) | ToolResult(call_id=call_id):
-            return f"call {call_id!r}"
-        case Opaque(provider=provider, block=block):
-            kind = block.get("type")
-            named = f"{kind} block" if isinstance(kind, str) else "block"
-            return f"{with_article(named)} of {provider}, which goes back verbatim, in {whole}"
-        case None:
-            return whole
-
-
-def _largest_part(piece: Piece, *, counter: TokenCounter) -> ToolCall | ToolResult | Opaque | None:
-    listed = [p for p in piece.message.parts if isinstance(p, ToolCall | ToolResult | Opaque)]
-    seq = piece.message.seq
-    return max(listed, key=lambda part: _part_tokens(part, counter=counter, seq=seq), default=None)
-
-
-def _has_media(piece: Piece) -> bool:
-    return any(isinstance(part, Image | Document) for part in piece.message.parts)
-
-
-def _remedy(label: str, on_overflow: OverflowPolicy, *, has_media: bool, is_native: bool) -> str:
-    raise_the_limit = "raise max_context_tokens or choose a model with a larger window."
-    if has_media:
-        return f"Send smaller or fewer images and documents, {raise_the_limit}"
-    if is_native:
-        return f"Limit what the provider's own tools may return, {raise_the_limit}"
-    if label in ("task", "last user message") and on_overflow == "error":
-        return f"Set on_overflow='shorten' to have the user's text shortened, {raise_the_limit}"
-    if label == "pinned messages":
-        return f"Unpin some of them, {raise_the_limit}"
-    if label == "summary":
-        return f"Compact again to a shorter summary, {raise_the_limit}"
-    if label == "exchange in flight":
-        return f"Make fewer or smaller calls at once, {raise_the_limit}"
-    return raise_the_limit.capitalize()

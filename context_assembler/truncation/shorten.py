@@ -47,6 +47,23 @@ def block_tokens(block: Opaque, *, counter: TokenCounter, seq: int = 0) -> int:
     return counter.count_message(Message(role="assistant", parts=(block,), origin="model", seq=seq))
 
 
+def part_tokens(
+    part: ToolResult | ToolCall | Text | Opaque, *, counter: TokenCounter, seq: int
+) -> int:
+    """Return the tokens of one part; `seq` as in `result_tokens`."""
+    match part:
+        case ToolResult():
+            return result_tokens(part, counter=counter, seq=seq)
+        case ToolCall():
+            return call_tokens(part, counter=counter, seq=seq)
+        case Text(text):
+            return counter.count_text(text)
+        case Opaque():
+            return block_tokens(part, counter=counter, seq=seq)
+        case _:
+            assert_never(part)
+
+
 def shorten_result(
     result: ToolResult, *, max_tokens: int, counter: TokenCounter, seq: int = 0
 ) -> ToolResult:
