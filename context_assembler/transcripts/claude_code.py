@@ -34,15 +34,12 @@ class ClaudeCodeTranscript:
         """Turn a session file, or a list of its rows, into events.
 
         Events keep the `uuid` of their first row as id. A file that holds nothing but the rows of a
-        sub-agent is read as that agent's session, and an empty one as that of a session without
-        events, as `write` gives it.
+        sub-agent is read as that agent's session.
 
         Raises:
             TranscriptError: No row is one of Claude Code's.
         """
         log = IssueLog()
-        if isinstance(source, (str, bytes, bytearray)) and not source.strip():
-            return finish((), log=log)
         parsed = parse_source(source, name=name, log=log)
         values = [row.value for row in parsed.rows]
         rows = parsed.rows

@@ -51,6 +51,8 @@ SESSIONS: dict[str, list[EventBody]] = {
 
 
 def again(name: str, text: str, *, is_told: bool = True) -> str:
+    if not text:  # a file of lines that holds none: nothing tells what it would be
+        return text
     read = read_transcript(text, format=name if is_told else None)
     return TRANSCRIPTS[name].write(read.events)
 
@@ -75,7 +77,7 @@ def test_any_session_is_written_again_as_it_was(name: str, events: list[SessionE
     assert again(name, written) == written
 
 
-@pytest.mark.parametrize("name", TRANSCRIPTS.keys() - {"claude_code"})
+@pytest.mark.parametrize("name", [name for name in TRANSCRIPTS if name != "claude_code"])
 def test_a_session_without_events_is_known_for_one(name: str) -> None:
     written = TRANSCRIPTS[name].write([])
 
