@@ -183,6 +183,7 @@ class Made:
             fingerprints=PROVIDERS[context.provider].fingerprints,
             calls=calls,
             last_sent=last_sent,
+            held_messages=len(self.shaped.messages),
             account=route_of(self.way.limits, account=account),
             epoch=context.epoch,
             epoch_before=context.epoch_before,

@@ -74,6 +74,7 @@ class CacheOutlook:
         epoch: What stands in front of the conversation, and what stood there in the last call.
         entries: The rows of the report: they know why a message is not what it was.
         last_sent: Makes once more what a call sent; `None`: it was sent under other settings.
+        held_messages: How many messages it keeps in memory for that.
         now: Against which lifetimes are judged; without it nothing has expired.
     """
 
@@ -85,6 +86,7 @@ class CacheOutlook:
     calls: Sequence[AnsweredCall] = ()
     account: str | None = None
     last_sent: LastSent = field(repr=False, compare=False)
+    held_messages: int = field(default=0, compare=False)
     epoch: Epoch
     epoch_before: SentEpoch | None = None
     entries: Sequence[ReportEntry] = ()

@@ -38,7 +38,7 @@ def name_break(
     """
     here = messages[shared] if shared < len(messages) else None
     name = _THE_END if here is None else _name_of(here)
-    if here is not None and here.kind == "summary":
+    if here is not None and here.kind == "summary" and not _is_among(before or (), here):
         return _broken(name, _COMPACTED)
     rows = [row for row in entries if row.kind == "message"]
     if before is not None:
@@ -80,6 +80,10 @@ def _why(
     if gone is None and was is not None and was.kind == "marker":
         return _BACK
     return _reason_of(row for row in reversed(rows) if row.id == gone) or _NOT_THERE
+
+
+def _is_among(messages: Iterable[Message], one: Message) -> bool:
+    return bool(one.id) and any(message.id == one.id for message in messages)
 
 
 def _is_cut(row: ReportEntry) -> bool:

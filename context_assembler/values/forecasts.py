@@ -48,6 +48,11 @@ class CacheForecast:
 class Outlook(Protocol):
     """Works out a forecast when it is asked for, since that takes as long as rendering."""
 
+    @property
+    def held_messages(self) -> int:
+        """How many messages it keeps in memory: all of the history, of which some may be cut."""
+        ...
+
     def at(self, now: datetime) -> "Outlook":
         """Return the same for a call that is made at this time."""
         ...
