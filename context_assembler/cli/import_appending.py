@@ -12,9 +12,9 @@ def events_behind(
 ) -> list[SessionEvent]:
     """Return the transcript's events behind those that the session has already.
 
-    An event is had that has the same id or, where the transcript tells none, the same content. Without
-    ids that is asked of two alone: a session that is a beginning of the transcript, and one that ends
-    with all of it.
+    Two events are the same that have one id or, where the transcript tells none, one content. Without
+    ids only two sessions are taken to have some: one that is a beginning of the transcript, and one
+    that ends with all of it.
 
     Raises:
         ConfigurationError: The session has some of the events by their ids, and others stand between

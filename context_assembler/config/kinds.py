@@ -40,6 +40,11 @@ class Kind:
         return any(one in (str, Path) or get_origin(one) is Literal for one in choices)
 
     @property
+    def is_table(self) -> bool:
+        """Whether it holds settings, or what somebody chose the names of."""
+        return self.has_chosen_names or bool(self.names)
+
+    @property
     def names(self) -> list[str]:
         """The names that are declared; none for anything but a table of settings."""
         return list(_members(_bare(self.annotation)))

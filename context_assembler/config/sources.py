@@ -10,6 +10,7 @@ from typing import Any, Final
 from pydantic_settings import BaseSettings
 
 from context_assembler.config.environment import read_environment
+from context_assembler.config.kinds import Kind
 from context_assembler.errors import ConfigurationError
 from context_assembler.errors.base import brief
 from context_assembler.values.json_shapes import is_object
@@ -120,8 +121,7 @@ def _table(path: Path, name: str, within: Mapping[str, Json]) -> dict[str, Any]:
 def _check_tables(config: type[BaseSettings], source: Source) -> None:
     """Refuse what is no table, though a higher source may hide it."""
     for name, value in source.settings.items():
-        declared = config.model_fields.get(name)
-        if declared is not None and declared.default_factory is not None and not is_object(value):
+        if Kind(config).of(name).is_table and not is_object(value):
             raise ConfigurationError(
                 f"{source.place}: The setting {name!r}: must be a table; got {brief(value)}.",
                 remedy=f"Write a table, such as {name} = {{}}, with its settings in it.",

@@ -20,7 +20,8 @@ def size_in_memory(context: AssembledContext) -> int:
     outlook = context.report.outlook
     held = max(len(messages), 0 if outlook is None else outlook.held_messages)
     # What was cut is as long as what is sent, on average.
-    texts_bytes = _BYTES_PER_TOKEN * context.report.ledger.used_tokens * held // len(messages)
+    share = held / max(len(messages), 1)
+    texts_bytes = round(_BYTES_PER_TOKEN * context.report.ledger.used_tokens * share)
     values_bytes = _BYTES_PER_MESSAGE * held + _BYTES_PER_ROW * len(rows)
     others_bytes = sum(map(size_in_memory, context.others.values()))
     return texts_bytes + values_bytes + sum(_media_bytes(context.draft)) + others_bytes

@@ -1,5 +1,7 @@
 """What a finished context counts for in memory."""
 
+from dataclasses import replace
+
 from context_assembler import ContextAssembler, assistant_event, user_event
 from context_assembler.values.context_sizes import size_in_memory
 
@@ -13,3 +15,13 @@ async def test_a_history_that_was_cut_counts_as_what_it_keeps_in_memory() -> Non
 
     assert len(cut.messages) < len(whole.messages) / 2
     assert 0.7 < size_in_memory(cut) / size_in_memory(whole) < 1.5
+
+
+async def test_a_context_of_nothing_but_instructions_has_a_size() -> None:
+    async with ContextAssembler() as assembler:
+        await assembler.add_user("s", "Hello")
+        context = await assembler.assemble("s", model="claude-opus-5-5")
+
+    bare = replace(context, draft=replace(context.draft, messages=()))
+
+    assert 0 < size_in_memory(bare) <= 2 * size_in_memory(context)
