@@ -12,17 +12,11 @@ from dataclasses import fields
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypeVar
 
-from pydantic import BeforeValidator, Field, ValidationError
-from pydantic_settings import (
-    BaseSettings,
-    InitSettingsSource,
-    PydanticBaseSettingsSource,
-    SettingsConfigDict,
-)
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
 from context_assembler.config.complaints import readable
 from context_assembler.config.memory_table import MemorySettings
-from context_assembler.config.sources import read_sources
+from context_assembler.config.sources import Source, merge, read_sources
 from context_assembler.config.tables import (
     BootstrapSettings,
     CacheSettings,
@@ -78,7 +72,7 @@ def _only_known_keys(kind: type[_T]) -> BeforeValidator:
 Options = Annotated[AssembleOptions, BeforeValidator(_read_options)]
 
 
-class AssemblerConfig(BaseSettings):
+class AssemblerConfig(BaseModel):
     """Everything that holds for all sessions of one assembler.
 
     Attributes:
@@ -100,7 +94,7 @@ class AssemblerConfig(BaseSettings):
         ConfigurationError: A value of the wrong type or out of range, or an unreadable file.
     """
 
-    model_config = SettingsConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", validate_default=True)
 
     folder: Path = Path()
     defaults: Options = Field(default_factory=AssembleOptions)
@@ -129,30 +123,17 @@ class AssemblerConfig(BaseSettings):
     checks_payloads: bool = True
 
     def __init__(self, **given: Any) -> None:
+        sources: list[Source] = []
         try:
-            super().__init__(**given)
+            sources += read_sources(type(self), given)
+            super().__init__(**merge(given, *(source.settings for source in sources)))
         except ValidationError as error:
-            sources = read_sources(type(self), given)
             raise readable(error, type(self), given=given, sources=sources) from error
         except RecursionError:
             raise ConfigurationError(
                 "The settings are nested too deeply, or hold themselves.",
                 remedy="Correct what the code, the environment or a file gives.",
             ) from None
-
-    @classmethod
-    def settings_customise_sources(
-        cls,
-        settings_cls: type[BaseSettings],
-        init_settings: PydanticBaseSettingsSource,
-        env_settings: PydanticBaseSettingsSource,  # noqa: ARG003 - replaced below
-        dotenv_settings: PydanticBaseSettingsSource,  # noqa: ARG003 - files of secrets are not read
-        file_secret_settings: PydanticBaseSettingsSource,  # noqa: ARG003
-    ) -> tuple[PydanticBaseSettingsSource, ...]:
-        """Return the sources, highest first."""
-        sources = read_sources(settings_cls, init_settings())
-        read = (InitSettingsSource(settings_cls, source.settings) for source in sources)
-        return (init_settings, *read)
 
     @property
     def bootstrap_folder(self) -> Path:

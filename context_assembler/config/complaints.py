@@ -6,7 +6,6 @@ from typing import Final
 
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
-from pydantic_settings import BaseSettings
 
 from context_assembler.config.environment import ENV_PREFIX
 from context_assembler.config.sources import Source
@@ -39,7 +38,7 @@ _NOTHING: Final = object()
 
 def readable(
     error: ValidationError,
-    config: type[BaseSettings],
+    config: type[BaseModel],
     *,
     given: Mapping[str, Json],
     sources: Sequence[Source],
@@ -67,7 +66,7 @@ def _placed(error: ConfigurationError, place: str) -> ConfigurationError:
 
 
 def _told(
-    complaint: ErrorDetails, config: type[BaseSettings], *, more: str, is_json: bool
+    complaint: ErrorDetails, config: type[BaseModel], *, more: str, is_json: bool
 ) -> ConfigurationError:
     cause = complaint.get("ctx", {}).get("error")
     where = ".".join(str(step) for step in complaint["loc"])
@@ -142,7 +141,7 @@ def _remedy(complaint: ErrorDetails, *, is_json: bool) -> str:
     return "Correct that setting and try again."
 
 
-def _unknown_key(complaint: ErrorDetails, config: type[BaseSettings]) -> UnknownOptionError:
+def _unknown_key(complaint: ErrorDetails, config: type[BaseModel]) -> UnknownOptionError:
     *path, key = [str(step) for step in complaint["loc"]]
     model: type[BaseModel] = config
     for step in path:

@@ -2,12 +2,12 @@
 
 import re
 import tomllib
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
-from pydantic_settings import BaseSettings
+from pydantic import BaseModel
 
 from context_assembler.config.environment import read_environment
 from context_assembler.config.kinds import Kind
@@ -37,7 +37,7 @@ class Source:
     variables: Mapping[tuple[str, ...], str] = field(default_factory=dict[tuple[str, ...], str])
 
 
-def read_sources(config: type[BaseSettings], given: Mapping[str, Json]) -> list[Source]:
+def read_sources(config: type[BaseModel], given: Mapping[str, Json]) -> list[Source]:
     """Return the environment and both files, highest first.
 
     Args:
@@ -51,24 +51,24 @@ def read_sources(config: type[BaseSettings], given: Mapping[str, Json]) -> list[
     folder: object = places.get("folder", ".")
     # Anything else is refused with the other settings, once they are together.
     files = read_files(config, Path(folder if isinstance(folder, str | Path) else "."))
-    known = _names_in((given, *(file.settings for file in files)))
+    known = merge(given, *(file.settings for file in files))
     found = read_environment(config, known=known)
     environment = Source(name="environment", settings=found.settings, variables=found.variables)
     return [environment, *files]
 
 
-def _names_in(tables: Iterable[Json]) -> dict[str, Json]:
-    """Return all tables in one, whose values do not matter: the first of a name stands."""
-    together: dict[str, Json] = {}
-    for name, value in (
-        (name, table[name]) for table in tables if is_object(table) for name in table
-    ):
-        both = (together.get(name), value)
-        together[name] = _names_in(both) if any(map(is_object, both)) else value
+def merge(*tables: Mapping[str, Json]) -> dict[str, Any]:
+    """Return all tables in one, highest first: tables are merged, anything else is replaced."""
+    together: dict[str, Any] = {}
+    for name, value in ((name, value) for table in tables for name, value in table.items()):
+        if name not in together:
+            together[name] = value
+        elif is_object(above := together[name]) and is_object(value):
+            together[name] = merge(above, value)
     return together
 
 
-def read_files(config: type[BaseSettings], folder: Path) -> list[Source]:
+def read_files(config: type[BaseModel], folder: Path) -> list[Source]:
     """Return the settings of both files of a folder; a file that is not there gives none.
 
     Raises:
@@ -118,7 +118,7 @@ def _table(path: Path, name: str, within: Mapping[str, Json]) -> dict[str, Any]:
     return dict(settings)
 
 
-def _check_tables(config: type[BaseSettings], source: Source) -> None:
+def _check_tables(config: type[BaseModel], source: Source) -> None:
     """Refuse what is no table, though a higher source may hide it."""
     for name, value in source.settings.items():
         if Kind(config).of(name).is_table and not is_object(value):
