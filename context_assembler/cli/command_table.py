@@ -1,10 +1,8 @@
 """The table of commands: loads one when it runs, and turns what goes wrong into an exit code."""
 
-import os
 import sys
 import traceback
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from importlib import import_module
 from typing import Any, ClassVar
@@ -14,6 +12,7 @@ from typer.core import TyperGroup
 from typer.main import get_command
 
 from context_assembler.cli import exit_codes
+from context_assembler.cli.outlets import open_outlets
 from context_assembler.cli.remedies import remedy_for
 from context_assembler.cli.screen import print_error, write_utf8
 from context_assembler.errors import AssemblyError
@@ -52,6 +51,7 @@ class CommandTable(TyperGroup):
     ) -> Any:
         """Run a command and leave with its exit code."""
         write_utf8()
+        outlets = open_outlets()
         words, is_debugging = _take_debug(list(sys.argv[1:] if args is None else args))
         try:
             code = super().main(
@@ -72,12 +72,15 @@ class CommandTable(TyperGroup):
         except typer.Abort:
             code = exit_codes.INTERRUPTED
         except BrokenPipeError:
-            _silence_stdout()
-            code = exit_codes.BROKEN_PIPE
+            code = exit_codes.UNWRITTEN
         except OSError as error:
-            problem = f"{error.filename}: {error.strerror}." if error.filename else f"{error}."
-            code = _fail(problem, "Check the path and its permissions.", is_debugging=is_debugging)
-        sys.exit(code if isinstance(code, int) else exit_codes.FINE)
+            if told := outlets.complaint(error):
+                _fail(*told, is_debugging=is_debugging)
+                code = exit_codes.UNWRITTEN
+            else:
+                told = _complaint(error)
+                code = _fail(*told, is_debugging=is_debugging)
+        sys.exit(outlets.close(code if isinstance(code, int) else exit_codes.FINE))
 
 
 def load_command(name: str, row: CommandRow) -> Any:
@@ -101,15 +104,11 @@ def _fail(problem: str, remedy: str, *, is_debugging: bool) -> int:
     return exit_codes.ERROR
 
 
+def _complaint(error: OSError) -> tuple[str, str]:
+    problem = f"{error.filename}: {error.strerror}." if error.filename else f"{error}."
+    return problem, "Check the path and its permissions."
+
+
 def _usage(error: typer.TyperException) -> str:
     context = getattr(error, "ctx", None)  # only usage errors have one
     return f"See '{context.command_path} --help'." if context else ""
-
-
-def _silence_stdout() -> None:
-    """Keep the interpreter from complaining when it flushes a closed pipe at exit.
-
-    Source: https://docs.python.org/3/library/signal.html#note-on-sigpipe (read 2026-11-27)
-    """
-    with suppress(OSError, ValueError):  # a stdout that is no file needs nothing
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

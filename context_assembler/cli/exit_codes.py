@@ -3,7 +3,7 @@
 from typing import Final
 
 FINE: Final = 0
-BROKEN_PIPE: Final = 1
+UNWRITTEN: Final = 1
 ERROR: Final = 2
 COMPACTION_NEEDED: Final = 10
 COMPACTION_INFEASIBLE: Final = 11
@@ -14,7 +14,7 @@ INTERRUPTED: Final = 130
 
 MEANINGS: Final = {
     FINE: "fine",
-    BROKEN_PIPE: "whoever read the output stopped reading",
+    UNWRITTEN: "not all could be written to stdout or stderr, or nobody reads it any more",
     ERROR: "the input or a setting is wrong; stderr says what to do",
     COMPACTION_NEEDED: "check: the session should be compacted",
     COMPACTION_INFEASIBLE: "check: compaction cannot help, the fixed part alone is too big",

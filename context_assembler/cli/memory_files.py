@@ -15,6 +15,7 @@ from context_assembler.cli.memory_options import (
     opened_embedder,
     opened_memory,
 )
+from context_assembler.cli.opening import standard_input
 from context_assembler.cli.request_options import JsonFlag
 from context_assembler.cli.screen import counted, notes, people, print_json, print_note, printable
 from context_assembler.errors import ConfigurationError
@@ -45,7 +46,7 @@ def import_file(
             keeper = MemoryAssembler(store, embed=embed)
             with notes().status("Remembering …"):
                 return await import_memories(
-                    keeper, sys.stdin.buffer if file == _STANDARD else file
+                    keeper, standard_input() if file == _STANDARD else file
                 )
 
     outcomes = asyncio.run(keep())

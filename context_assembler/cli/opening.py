@@ -6,6 +6,7 @@ import sys
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager, closing
 from pathlib import Path
+from typing import BinaryIO, TextIO
 
 from context_assembler.cli.screen import print_note
 from context_assembler.errors import ConfigurationError, nearest
@@ -153,7 +154,17 @@ def read_text(path: Path) -> str:
 
 def read_content(path: Path) -> bytes:
     """Return the bytes of a file, or of stdin where the path is `-`."""
-    return sys.stdin.buffer.read() if path == Path("-") else path.read_bytes()
+    return standard_input().read() if path == Path("-") else path.read_bytes()
+
+
+def standard_input() -> BinaryIO:
+    """Return stdin, which is refused where it is closed."""
+    stdin: TextIO | None = sys.stdin
+    if stdin is None:
+        raise ConfigurationError(
+            "Stdin is closed.", remedy="Name a file, or send one: context-assembler … - < FILE"
+        )
+    return stdin.buffer
 
 
 def text_of(content: bytes, *, name: str) -> str:

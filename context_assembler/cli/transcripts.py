@@ -11,7 +11,7 @@ import typer
 from rich.progress import Progress
 
 from context_assembler.cli.import_appending import events_behind
-from context_assembler.cli.opening import load_events, opened_store
+from context_assembler.cli.opening import load_events, opened_store, standard_input
 from context_assembler.cli.request_options import JsonFlag, SessionsUrl
 from context_assembler.cli.screen import counted, notes, one_line, people, print_json
 from context_assembler.errors import ConfigurationError, UnknownOptionError, UnknownSessionError
@@ -140,7 +140,7 @@ def _check_format(name: str) -> None:
 
 
 def _read(file: Path, *, format_name: str | None) -> Iterator[Imported]:
-    source = sys.stdin.buffer.read() if file == Path("-") else file
+    source = standard_input().read() if file == Path("-") else file
     read = read_sessions(source, format=format_name)
     stem = "session" if file == Path("-") else file.stem
     for number, (name, transcript) in enumerate(read, start=1):
