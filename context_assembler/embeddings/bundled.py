@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from context_assembler.embeddings.asked_texts import check_size, checked_texts
 from context_assembler.embeddings.extras import load_numpy
-from context_assembler.embeddings.latin_texts import is_mostly_latin
+from context_assembler.embeddings.latin_texts import can_be_read
 from context_assembler.embeddings.passages import split_passages
 from context_assembler.embeddings.static_model import DIMENSION, MODEL_NAME, load_static_model
 from context_assembler.embeddings.vectors import pack_rows
@@ -62,7 +62,7 @@ class BundledEmbedder:
             model = load_static_model()
             block = texts[start : start + _TEXTS_PER_BLOCK]
             read = [text[: self.max_chars] for text in block]
-            sums = [model.sum_rows(text if is_mostly_latin(text) else "") for text in read]
+            sums = [model.sum_rows(text if can_be_read(text) else "") for text in read]
             vectors += pack_rows(self.model, load_numpy().array(sums))
         return vectors
 
@@ -101,7 +101,7 @@ def _most_alike(vector: Vector, texts: Sequence[str]) -> list[float | None]:
 def _passage_rows(text: str) -> Any:
     """Return the directions of the text's passages, those left out that have none."""
     numpy, model = load_numpy(), load_static_model()
-    passages = split_passages(text) if is_mostly_latin(text) else []
+    passages = split_passages(text) if can_be_read(text) else []
     rows = numpy.array([model.sum_rows(passage) for passage in passages]).reshape(-1, DIMENSION)
     lengths = numpy.sqrt((rows * rows).sum(axis=1))
     return rows[lengths > 0] / lengths[lengths > 0, None]

@@ -3,8 +3,22 @@
 import re
 from typing import Final
 
+from context_assembler.values.memories.stop_words import is_of_other_language
+
 _LATIN: Final = re.compile("[A-Za-z\u00c0-\u024f\u1e00-\u1eff]")
 _LETTER: Final = re.compile(r"[^\W\d_]")
+_WORD: Final = re.compile(r"[^\W\d_]+")
+_READ_CHARS: Final = 2_000
+
+
+def can_be_read(text: str) -> bool:
+    """Whether the text may be English; of a long one the beginning tells.
+
+    Vectors of texts of another language say that it is the same language, whatever is said in it.
+    """
+    if not is_mostly_latin(text):
+        return False
+    return not is_of_other_language(_WORD.findall(text[:_READ_CHARS].lower()))
 
 
 def is_mostly_latin(text: str) -> bool:

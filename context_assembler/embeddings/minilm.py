@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from context_assembler.embeddings.asked_texts import check_size, checked_texts
 from context_assembler.embeddings.extras import load_extra, load_numpy
-from context_assembler.embeddings.latin_texts import is_mostly_latin
+from context_assembler.embeddings.latin_texts import can_be_read
 from context_assembler.embeddings.static_model import load_wordpiece
 from context_assembler.embeddings.vectors import pack_rows
 from context_assembler.errors import EmbeddingError, MissingExtraError
@@ -91,7 +91,7 @@ class MiniLmEmbedder:
 
     def _tokens_of(self, text: str) -> list[int]:
         text = text[: MAX_TOKENS * _CHARS_PER_TOKEN]
-        if not is_mostly_latin(text):
+        if not can_be_read(text):
             return []
         wordpiece = load_wordpiece()
         ids = wordpiece.token_ids(text)[: MAX_TOKENS - 2]

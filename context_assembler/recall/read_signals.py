@@ -7,7 +7,8 @@ from typing import Final, TypeAlias
 
 from context_assembler.recall.date_mentions import find_dates
 from context_assembler.recall.word_forms import other_forms_of
-from context_assembler.values.memories.words import STOP_WORDS, query_terms
+from context_assembler.values.memories.stop_words import STOP_WORDS
+from context_assembler.values.memories.words import query_terms
 from context_assembler.values.recall import Intent, Signals
 from context_assembler.values.texts.cleaning import clean_text
 

@@ -3,7 +3,7 @@
 import pytest
 
 from context_assembler.embeddings import BundledEmbedder
-from context_assembler.embeddings.latin_texts import is_mostly_latin
+from context_assembler.embeddings.latin_texts import can_be_read, is_mostly_latin
 
 TEXTS = {
     "English": ("Where is the boat?", True),
@@ -21,8 +21,30 @@ def test_texts_of_other_scripts_are_not_read(text: str, *, expected: bool) -> No
     assert is_mostly_latin(text) is expected
 
 
+READABLE = {
+    "English": ("Where is the boat?", True),
+    "words that say nothing": ("…? 42 — ✓", True),
+    "words of no language": ("parse_tool_calls(reply) -> list[ToolCall]", True),
+    "a foreign name": ("Guido de Graaf met Che Guevara", True),
+    "foreign words among English ones": (
+        "He said 'wo ist die Akte' and left the room at once",
+        True,
+    ),
+    "German": ("Wo ist die Akte von Anna?", False),
+    "French": ("Où est le serveur de production ?", False),
+    "Spanish": ("¿Qué no le gusta a Lucía?", False),
+    "Swedish": ("Jag tycker inte om svamp.", False),
+    "another script": ("Где лодка?", False),
+}
+
+
+@pytest.mark.parametrize(("text", "expected"), READABLE.values(), ids=READABLE.keys())
+def test_texts_of_other_languages_are_not_read(text: str, *, expected: bool) -> None:
+    assert can_be_read(text) is expected
+
+
 async def test_what_the_model_cannot_read_has_no_vector() -> None:
-    [read, unread] = await BundledEmbedder().embed(["a dog", "我喜欢听音乐"])
+    [read, *unread] = await BundledEmbedder().embed(["a dog", "我喜欢听音乐", "Wo ist der Hund?"])
 
     assert read is not None
-    assert unread is None
+    assert unread == [None, None]

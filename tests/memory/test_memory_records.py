@@ -304,6 +304,18 @@ def test_vectors_of_two_models_cannot_be_compared() -> None:
 TERMS: dict[str, tuple[str, list[str]]] = {
     "stop words out": ("What is the name of my dog?", ["name", "dog"]),
     "nothing but stop words": ("who is it", ["who", "is", "it"]),
+    "German": (
+        "Wann läuft der Vertrag mit der Firma Huber aus?",
+        ["läuft", "vertrag", "firma", "huber"],
+    ),
+    "what is English elsewhere": (
+        "die casting by hand in El Paso",
+        ["die", "casting", "hand", "el", "paso"],
+    ),
+    "of two languages": ("¿Cuál es la receta?", ["receta"]),
+    "one word of two languages": ("del locks car", ["del", "locks", "car"]),
+    "names with a foreign word": ("Where is Guido de Graaf?", ["guido", "de", "graaf"]),
+    "nothing but German stop words": ("wie ist das", ["wie", "ist", "das"]),
     "repetitions once": ("dog Dog DOG cat", ["dog", "cat"]),
     "identifiers and their parts": (
         "parseToolCalls max_tokens",

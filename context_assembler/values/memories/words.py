@@ -10,6 +10,8 @@ from collections.abc import Iterable
 from string import ascii_lowercase, ascii_uppercase, digits
 from typing import Final
 
+from context_assembler.values.memories.stop_words import without_stop_words
+
 MAX_QUERY_TERMS: Final = 256
 _QUERY_CHARS: Final = 8_000  # read of each end of a query: what is asked stands at one of them
 _MAX_IDENTIFIER_CHARS: Final = 80  # anything longer is no identifier but encoded bytes
@@ -30,18 +32,6 @@ _SHAPE: Final = bytes(
 )
 _HUMP_SHAPES: Final = (b"aA", b"AAa")
 _WORD: Final = re.compile(r"[^\W_]+")
-
-STOP_WORDS: Final = frozenset(
-    """
-    a about after again all also am an and any are as at be because been before being between both
-    but by can could did do does doing done for from further had has have having he her here hers
-    him his how i if in into is it its itself just let like may me might more most must my no nor
-    not now of off on once only or other our ours out over own please same shall she should so some
-    such than that the their theirs them then there these they this those through to too under until
-    up us very was we were what when where which while who whom whose why will with would you your
-    yours ll ve re don didn doesn isn wasn weren won wouldn couldn shouldn s t d m
-    """.split()  # noqa: SIM905 – words are easier to read without quotes
-)
 
 
 def index_text(text: str) -> str:
@@ -67,8 +57,7 @@ def query_terms(query: str) -> list[str]:
     spaced = query if query.isascii() else _SPACELESS.sub(_query_pairs, query)
     words = [word for text in (spaced, *_parts_of_identifiers(query)) for word in _words(text)]
     distinct = list(dict.fromkeys(words))
-    telling = [word for word in distinct if word not in STOP_WORDS]
-    return (telling or distinct)[:MAX_QUERY_TERMS]
+    return (without_stop_words(distinct) or distinct)[:MAX_QUERY_TERMS]
 
 
 def _words(text: str) -> Iterable[str]:
