@@ -10,6 +10,7 @@ import typer
 from rich.text import Text
 
 from context_assembler.cli import exit_codes
+from context_assembler.cli.remedies import remedy_for
 from context_assembler.cli.request_options import JsonFlag
 from context_assembler.cli.screen import counted, people, print_error, print_json
 from context_assembler.errors import RegistryError, UnknownModelError
@@ -43,7 +44,7 @@ def check(
     used = _attention(registry, model or _configured(), today)
     current = _asked_rows(registry, model) if model else _other_rows(registry, problems, used)
     others = {row.id: told for row in current if (told := lifecycle_notes(row, today))}
-    oldest = today - timedelta(days=stale_days)
+    oldest = _days_before(today, stale_days)
     found = Found(
         rows=len(registry.ids()),
         problems=[str(problem) for problem in problems],
@@ -74,6 +75,11 @@ class Found:
     warnings: Mapping[str, list[str]]
     other_warnings: Mapping[str, list[str]]
     stale: Sequence[str]
+
+
+def _days_before(today: date, days: int) -> date:
+    """Return the day so many days ago, or the first one there is."""
+    return today - timedelta(days=min(days, (today - date.min).days))
 
 
 def _configured() -> list[str]:
@@ -134,7 +140,7 @@ def _print_found(found: Found, *, asked: int, stale_days: int) -> None:
         for sentence in sentences:
             console.print(Text(sentence, style="yellow"), soft_wrap=True)
     for error in found.unknown.values():
-        print_error(error.problem, error.remedy)
+        print_error(error.problem, remedy_for(error))
     if found.stale:
         listed = ", ".join(found.stale)
         console.print(

@@ -10,7 +10,7 @@ from rich.text import Text
 
 from context_assembler.cli.request_options import JsonFlag
 from context_assembler.cli.screen import counted, people, print_json, print_note
-from context_assembler.errors import ConfigurationError
+from context_assembler.errors import ConfigurationError, nearest
 from context_assembler.limits import default_registry
 from context_assembler.limits.refresh import (
     MODELS_APIS,
@@ -99,6 +99,12 @@ def _read(name: str, today: date) -> Catalogue:
         return ask_vendor(name)
     if name in PACKAGES:
         return read_package(name, today=today)
+    near = nearest(name, (*MODELS_APIS, *PACKAGES))
+    if near and not Path(name).exists():
+        raise ConfigurationError(
+            f"{name} cannot be read: there is no such file or source.",
+            remedy=f"Did you mean {near[0]!r}?",
+        )
     return read_file(Path(name))
 
 

@@ -101,10 +101,13 @@ class RegistryError(ConfigurationError):
 
 
 class UnknownModelError(AssemblyError, LookupError):
-    """The model has no row in model_limits.yaml; `row_text` is a file that would add one."""
+    """The model has no row in model_limits.yaml.
+
+    `hint` is a question that names the nearest, or nothing; `row_text` a file that would add a row.
+    """
 
     def __init__(self, model: str, *, known: Collection[str], row_id: str | None = None) -> None:
-        hint = did_you_mean(model, known, otherwise="")
+        self.hint = hint = did_you_mean(model, known, otherwise="")
         self.model = model
         self.row_text = _row_text(row_id or model)
         add = (

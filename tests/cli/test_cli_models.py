@@ -100,6 +100,7 @@ UNKNOWN = {
     "status": (("list", "--status", "retried"), "Did you mean 'retired' or"),
     "feature": (("list", "--feature", "visoin"), "Did you mean 'vision'"),
     "source": (("refresh", "--from", "litelm"), "litelm cannot be read"),
+    "source's own name": (("refresh", "--from", "litelm"), "Did you mean 'litellm'?"),
 }
 
 
@@ -123,6 +124,14 @@ def test_rows_that_nobody_looked_at_for_long_are_named() -> None:
 
     assert run("models", "check", "--stale-days", "1000", "--json").json["stale"] == ["gpt-5.5"]
     assert "gpt-5.5" in run("models", "check", "--stale-days", "1000").stdout.splitlines()[-2]
+
+
+@pytest.mark.parametrize("days", ["800000", "9" * 30])
+def test_no_row_is_older_than_all_days(days: str) -> None:
+    ran = run("models", "check", "gpt-5.5", "--stale-days", days, "--json")
+
+    assert ran.exit_code == 0
+    assert ran.json["stale"] == []
 
 
 def test_a_broken_override_fails_the_check_with_every_problem() -> None:

@@ -20,6 +20,27 @@ def test_without_a_model_the_option_is_named(command: str) -> None:
     assert "model='" not in ran.stderr
 
 
+MODELS = {
+    "shown": ("models", "show", "gpt-55"),
+    "checked": ("models", "check", "gpt-55"),
+    "counted by": ("count", "chat.json", "--model", "gpt-55"),
+    "assembled for": ("assemble", "chat", "--sessions", STORE, "--model", "gpt-55"),
+}
+
+
+@pytest.mark.parametrize("words", MODELS.values(), ids=MODELS.keys())
+def test_an_unknown_model_is_found_or_added_without_python(words: tuple[str, ...]) -> None:
+    stored()
+
+    ran = run(*words)
+
+    assert ran.exit_code == 2
+    assert "Did you mean 'gpt-5" in ran.stderr
+    assert "context-assembler models" in ran.stderr
+    assert 'model_limits.local.yaml: models: {"gpt-55": {' in ran.stderr
+    assert "register_model" not in ran.stderr
+
+
 @pytest.mark.parametrize("session", ["nobody", "chad"])
 @pytest.mark.parametrize("command", [*COMMANDS, "export"])
 def test_an_unknown_session_is_found_or_made_by_commands(command: str, session: str) -> None:

@@ -49,8 +49,9 @@ def ask_vendor(vendor: str) -> Catalogue:
     except Exception as error:
         # Each SDK has a hierarchy of its own, and raises httpx's errors besides.
         raise ConfigurationError(
-            f"The Models API of {vendor} did not answer: {type(error).__name__}: {error}.",
-            remedy=f"Check the key in {_KEYS[vendor][0]} and the connection.",
+            f"The Models API of {vendor} did not answer: {type(error).__name__}: "
+            f"{str(error).rstrip('.')}.",
+            remedy=f"Set {_KEYS[vendor][0]}, or correct it, and check the connection.",
         ) from error
     source = Source(name=f"{vendor} Models API", is_vendor=True)
     return Catalogue(source=source, listings=listings)
