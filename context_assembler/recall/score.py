@@ -17,6 +17,8 @@ from context_assembler.recall.match_words import READ_CHARS, match_words
 from context_assembler.recall.speakers import mentioned_speakers
 from context_assembler.values.memories.fusion import fuse
 from context_assembler.values.memories.records import MemoryHit, MemoryRecord
+from context_assembler.values.memories.stop_words import without_stop_words
+from context_assembler.values.memories.words import count_words
 from context_assembler.values.recall import Candidate, Signals, SourceAnswer
 
 UNSEEN_FACTOR: Final = 0.15  # of what a source found by words that the record itself does not show
@@ -58,7 +60,8 @@ def score_answer(
 
     Args:
         floor: The part of the query's words that the best record must have, or three of them, or
-            be alike in meaning; otherwise the source has nothing relevant.
+            be alike in meaning; otherwise the source has nothing relevant. Of a query of stop words
+            alone it must have all, or three.
     """
     records, orders = _records_of(answer)
     speakers = mentioned_speakers(signals, records.values())
@@ -127,7 +130,9 @@ def is_relevant(hits: Sequence[MemoryHit], signals: Signals, *, floor: float) ->
     if all(hit.bm25 is None for hit in hits):
         return False
     spellings = [_spellings(term, signals) for term in signals.terms]
-    wanted = min(floor * len(spellings), ENOUGH_WORDS)
+    # Words that say nothing are looked for where there are no others, and then tell by being many.
+    part = floor if without_stop_words(signals.terms) else 1.0
+    wanted = min(part * count_words(signals.terms), ENOUGH_WORDS)
     for hit in hits[:SEEN_HITS]:
         text, known = hit.record.text[:FLOOR_CHARS], f"{hit.record.metadata or ''}"[:FLOOR_CHARS]
         said = f"{text} {hit.record.author or ''} {known}".lower()

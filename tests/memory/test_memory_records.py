@@ -323,6 +323,7 @@ TERMS: dict[str, tuple[str, list[str]]] = {
     ),
     "abbreviations": ("HTTPServer", ["httpserver", "http", "server"]),
     "pairs of characters": ("我喜欢", ["我喜", "喜欢"]),
+    "pairs that say nothing": ("合同什么时候到期", ["合同", "同什", "候到", "到期"]),
     "a single character": ("猫", ["猫*"]),
     "two scripts": ("见Rex。犬", ["见*", "rex", "犬*"]),
     "no words": ('"*()', []),

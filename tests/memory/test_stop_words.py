@@ -10,6 +10,7 @@ from context_assembler.memory_assembler import MemoryAssembler
 
 # What is kept, what asks for it, and what asks for something else in words as common.
 ASKED = {
+    "Chinese": ("合同将于明年三月到期。", "合同什么时候到期？", "什么时候可以去公园？"),
     "Danish": (
         "Anna bor i en lejlighed ved havnen i Aarhus.",
         "Hvor er Annas lejlighed?",
@@ -34,6 +35,16 @@ ASKED = {
         "Il contratto con la ditta scade a marzo.",
         "Quando scade il contratto?",
         "Qual è la capitale della Svezia?",
+    ),
+    "Japanese": (
+        "会議は毎週月曜日の午前十時からです。",
+        "会議はいつですか？",
+        "フランスの首都はどこですか？",
+    ),
+    "Korean": (
+        "회의는 매주 월요일 오전에 있습니다.",
+        "회의는 언제 있습니까?",
+        "프랑스의 수도는 어디입니까?",
     ),
     "Polish": (
         "Umowa z firmą jest do marca, a nie do maja.",

@@ -47,6 +47,19 @@ def test_what_stands_far_behind_in_a_long_text_counts_in_full() -> None:
     assert relevance(answer(hit(DOG, bm25=8.0), hit(long, bm25=8.0))) == {"a dog": 1, "long": 1}
 
 
+def test_a_long_text_is_read_where_it_has_the_words() -> None:
+    text = f"{'filler ' * 400} the limit for hotels in Oslo is high {'filler ' * 400}"
+    answering, beside = record(text, id="long"), record("inns for the night")
+
+    scores = relevance(
+        answer(hit(answering, bm25=8.0), hit(beside, bm25=0.0)),
+        "What is the limit for inns in Oslo?",
+    )
+
+    assert scores["long"] == 1.0
+    assert scores[beside.id] < 0.9
+
+
 def test_what_means_the_same_makes_a_source_relevant() -> None:
     close = replace(read_signals("pets"), related={"pets": {"dogs": 0.8, "zebras": 0.5}})
 
@@ -140,6 +153,16 @@ def test_a_named_date_lifts_what_is_of_it() -> None:
     assert scores["then"] > scores["now"]
 
 
+def test_a_named_date_lifts_what_names_it_in_another_notation() -> None:
+    sent, other = record("Order 7 was sent on 2026-03-05"), record("Order 8 was sent on 2026-03-07")
+
+    scores = relevance(
+        answer(hit(other, bm25=1.0), hit(sent, bm25=1.0)), "What was sent on March 5, 2026?"
+    )
+
+    assert scores[sent.id] > scores[other.id]
+
+
 def test_who_asks_when_is_told_of_times_first() -> None:
     timeless, timed = record("dogs came with cats"), record("dogs came last week")
 
@@ -176,6 +199,8 @@ RELEVANT: dict[str, tuple[str, dict[str, float], bool]] = {
     "a word of two": ("dog house", {"bm25": 1.0}, True),
     "alike in meaning": ("hound", {"similarity": 0.6}, True),
     "hardly alike": ("hound", {"similarity": 0.1}, False),
+    "one of many stop words": ("And what about a?", {"bm25": 1.0}, False),
+    "all of the stop words": ("A", {"bm25": 1.0}, True),
     "no query": ("", {}, True),
 }
 
@@ -187,6 +212,30 @@ def test_relevance_needs_more_than_chance(
     hits = [hit(DOG, bm25=fields.get("bm25"), similarity=fields.get("similarity"))]
 
     assert is_relevant(hits, read_signals(query), floor=0.2) is expected
+
+
+PAIRS = {
+    "Chinese": (
+        "User: 今天我去了附近的公园慢跑了一个小时。",
+        "在4月27号这天,我在公园里跑了多久?",
+        "你知道如何修理汽车发动机吗?",
+    ),
+    "Japanese": (
+        "田中さんは大阪に住んでいて、毎朝公園を走っています。",
+        "大阪の田中さんは朝にどこを走りますか?",
+        "フランスの首都はどこにありますか?",
+    ),
+}
+
+
+@pytest.mark.parametrize(("kept", "asked", "other"), PAIRS.values(), ids=PAIRS.keys())
+def test_pairs_of_characters_are_not_taken_for_as_many_words(
+    kept: str, asked: str, other: str
+) -> None:
+    hits = [hit(record(kept), bm25=1.0)]
+
+    assert is_relevant(hits, read_signals(asked), floor=0.15)
+    assert not is_relevant(hits, read_signals(other), floor=0.15)
 
 
 def test_what_is_far_less_relevant_than_the_best_is_below_the_floor() -> None:

@@ -82,6 +82,22 @@ _OTHERS: Final[Mapping[str, str]] = {
 }
 """By language, those of others; a word may be one in several."""
 
+_PAIRS: Final = frozenset(
+    """
+    什么 么时 时候 么是 是什 了什 做什 有什 为什 哪里 哪些 哪个 哪儿 哪种 在哪 怎么 么样 怎样 如何
+    多少 多久 几点 几个 是否 是谁 谁是 因为 所以 但是 如果 还是 或者 以及 这个 那个 这些 那些 这样 那样
+    我们 你们 他们 她们 它们 自己 可以 应该 一个 一下 没有 还有 的时
+    什麼 麼時 時候 麼是 了什 為什 哪裡 怎麼 麼樣 幾點 幾個 誰是 是誰 因為 還是 這個 這些 這樣 我們 你們
+    他們 應該 沒有 還有 的時
+    です ます すか ませ せん でし した して てい いる いま る時 いつ どこ どう どの だれ 誰が 誰は なに 何が
+    何を 何で 何の 何は なぜ から まで こと もの この その あの これ それ あれ ここ そこ ある あり りま くだ
+    ださ さい だっ れる られ のは とは には では する よう うに つい いて いう とき
+    어디 언제 누구 무엇 뭐가 어떤 어떻 떻게 있나 나요 습니 니까 까요 입니 합니 니다 하는 에서 으로 하고
+    그리 리고 하지 지만 있는 있습 에게 한테 까지 부터 는지 인가 가요 세요
+    """.split()  # noqa: SIM905 – words are easier to read without quotes
+)
+"""Of Chinese, Japanese and Korean, as a query has them: cut into pairs of characters."""
+
 _ALSO_ENGLISH: Final = frozenset(
     """
     af ai ait al ale alle alt ante aos as at att aux av bei ben bin bis bon c car ce che chez ci
@@ -109,8 +125,8 @@ def without_stop_words(words: Sequence[str]) -> list[str]:
     Args:
         words: Lower-case, each once.
     """
-    silent = STOP_WORDS | _silent_otherwise(frozenset(words))
-    return [word for word in words if word not in silent]
+    silent = _silent_otherwise(frozenset(words))
+    return [word for word in words if not (word in STOP_WORDS or word in _PAIRS or word in silent)]
 
 
 def is_of_other_language(words: Iterable[str]) -> bool:

@@ -60,6 +60,11 @@ def query_terms(query: str) -> list[str]:
     return (without_stop_words(distinct) or distinct)[:MAX_QUERY_TERMS]
 
 
+def count_words(terms: Iterable[str]) -> float:
+    """Return how many words the terms of a query say: pairs of characters overlap by half."""
+    return sum(1.0 if term.isascii() or _SPACELESS.match(term) is None else 0.5 for term in terms)
+
+
 def _words(text: str) -> Iterable[str]:
     for found in _WORD.finditer(text):
         word = found.group().lower()
