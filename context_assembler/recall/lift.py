@@ -4,10 +4,11 @@ import re
 from collections.abc import Collection
 from typing import Final
 
+from context_assembler.recall.date_mentions import find_dates
 from context_assembler.recall.speakers import is_said_by
 from context_assembler.values.memories.metadata import EventMetadata
 from context_assembler.values.memories.records import MemoryRecord
-from context_assembler.values.recall import Signals
+from context_assembler.values.recall import DateMention, Signals
 
 SPEAKER_FACTOR: Final = 1.5
 DATE_FACTOR: Final = 1.3
@@ -28,12 +29,20 @@ def lift_of(record: MemoryRecord, signals: Signals, speakers: Collection[str]) -
         speakers: Names in the query that are of those who say the records.
     """
     factor = SPEAKER_FACTOR if speakers and is_said_by(record, speakers) else 1.0
-    moment = record.created_at
-    if moment is not None and any(date.matches(moment) for date in signals.dates):
+    if signals.dates and _is_of_date(record, signals.dates):
         factor *= DATE_FACTOR
     if signals.wants_time and _TELLS_TIME.search(record.text[:_SEEN_CHARS]):
         factor *= TIME_FACTOR
     return factor * (EVENT_FACTOR if _is_wanted_event(record, signals) else 1.0)
+
+
+def _is_of_date(record: MemoryRecord, dates: Collection[DateMention]) -> bool:
+    """Whether the record is of one of the dates, or names one, in whatever notation."""
+    moment = record.created_at
+    if moment is not None and any(date.matches(moment) for date in dates):
+        return True
+    named = find_dates(record.text[:_SEEN_CHARS], now=None)
+    return any(date.matches_mention(other) for date in dates for other in named)
 
 
 def _is_wanted_event(record: MemoryRecord, signals: Signals) -> bool:

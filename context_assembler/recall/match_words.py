@@ -21,6 +21,10 @@ from context_assembler.values.recall import Signals
 READ_CHARS: Final = 2_000
 """Of a record; of longer ones the source's own opinion counts, too."""
 
+_FAR_CHARS: Final = 200_000  # looked through for the query's words
+_BESIDE_CHARS: Final = 100  # read before and behind each
+_FAR_TERMS: Final = 32
+
 _SATURATION: Final = 1.2  # how slowly a word that is repeated adds less (BM25's k1)
 _LENGTH_SHARE: Final = 0.4  # how much a longer text has to say more (BM25's b)
 _WORD: Final = re.compile(r"[^\W_]+")
@@ -46,7 +50,7 @@ def match_words(
     Args:
         names: Words that do not count: they are names of those who say the records.
     """
-    bags = {memory_id: _bag(_said(record)) for memory_id, record in records.items()}
+    bags = {memory_id: _bag_of(record, signals.terms) for memory_id, record in records.items()}
     wanted = _wanted(signals, names, bags.values())
     usual_size = sum(bag.size for bag in bags.values()) / len(bags) if bags else 1.0
     uses = _uses_of(wanted)
@@ -113,6 +117,26 @@ def _said(record: MemoryRecord) -> str:
             value: str | tuple[object, ...] | None = getattr(record.metadata, field.name)
             told = value if isinstance(value, tuple) else (value,)
             pieces += [piece[:READ_CHARS] for piece in told if isinstance(piece, str)]
+    return " ".join(pieces)
+
+
+def _bag_of(record: MemoryRecord, terms: Sequence[str]) -> _Bag:
+    bag = _bag(_said(record))
+    if len(record.text) <= READ_CHARS:
+        return bag
+    far = Counter(stems_of(index_text(_said_far_behind(record.text, terms))))
+    return _Bag(far + Counter(bag.counts), far.total() + bag.size)
+
+
+def _said_far_behind(text: str, terms: Sequence[str]) -> str:
+    """Return what stands around each of the words where a long text has it behind its beginning."""
+    far = text[READ_CHARS:_FAR_CHARS]
+    lowered = far.lower()
+    places = {lowered.find(stem(term.rstrip("*"))) for term in terms[:_FAR_TERMS]} - {-1}
+    read, pieces = 0, list[str]()
+    for place in sorted(places):
+        pieces.append(far[max(place - _BESIDE_CHARS, read) : place + _BESIDE_CHARS])
+        read = place + _BESIDE_CHARS
     return " ".join(pieces)
 
 

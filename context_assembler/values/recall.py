@@ -3,6 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from math import inf
 from typing import Final, Literal, Protocol, TypeAlias
 
 from context_assembler.values.memories.kinds import MemoryKind
@@ -30,7 +31,14 @@ class DateMention:
 
     def matches(self, moment: datetime) -> bool:
         """Whether the moment lies in what is named."""
-        pairs = ((self.year, moment.year), (self.month, moment.month), (self.day, moment.day))
+        return self._allows(moment.year, moment.month, moment.day)
+
+    def matches_mention(self, other: "DateMention") -> bool:
+        """Whether another date, however it is written, names what lies in this one."""
+        return self._allows(other.year, other.month, other.day)
+
+    def _allows(self, year: int | None, month: int | None, day: int | None) -> bool:
+        pairs = ((self.year, year), (self.month, month), (self.day, day))
         return all(wanted is None or wanted == given for wanted, given in pairs)
 
 
@@ -112,9 +120,11 @@ class Candidate:
     is_beginning: bool = False
 
     @property
-    def rank(self) -> tuple[float, str, str, int, str]:
-        """Sorts the best first, and never leaves two in doubt."""
-        return (-self.score, self.record.kind, self.source, self.order, self.record.id)
+    def rank(self) -> tuple[float, float, str, str, int, str]:
+        """Sorts the best first, of equals the newest, and never leaves two in doubt."""
+        made = self.record.created_at
+        age = inf if made is None else -made.timestamp()
+        return (-self.score, age, self.record.kind, self.source, self.order, self.record.id)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,5 +1,7 @@
 """How relevance, recency and importance become one score."""
 
+from dataclasses import replace
+
 import pytest
 
 from context_assembler.errors import InvalidContextTypeError, InvalidParameterError
@@ -137,3 +139,17 @@ def test_presets_are_found_by_name() -> None:
     assert recall_preset("coding") is RECALL_PRESETS["coding"]
     with pytest.raises(InvalidParameterError, match="Did you mean 'coding'"):
         recall_preset("codin")
+
+
+def test_of_two_that_are_worth_the_same_the_newer_comes_first() -> None:
+    old, new, undated = (
+        scored(name, relevance=1.0, recency=0.001, importance=0.5) for name in ("old", "new", "?")
+    )
+    old = replace(old, record=replace(old.record, created_at=hours_ago(9_000)))
+    undated = replace(undated, record=replace(undated.record, created_at=None))
+
+    ranked = rank_candidates(
+        [undated, old, new], settings=RecallSettings(), has_query=True, now=NOW
+    )
+
+    assert [c.record.id for c in ranked] == ["new", "old", "?"]
