@@ -139,7 +139,9 @@ class LanceTable:
     def put(self, rows: Sequence[Row], *, model: VectorModel | None) -> None:
         """Keep the rows in the place of those of their ids, with the vectors of that model."""
         with explained(self.location):
-            opened = self._table() or self._create(model)
+            opened = self._table()
+            if opened is None:  # a table without rows is false by itself
+                opened = self._create(model)
             if model is not None and _VECTOR not in opened.schema.names:
                 arrow = load_lancedb("pyarrow")
                 opened.add_columns(arrow.schema([_vector_field(arrow, model)]))

@@ -413,6 +413,17 @@ async def test_vectors_that_come_go_and_change_are_seen_at_once(store: MemorySto
     assert await nearest() == []
 
 
+async def test_a_store_that_was_emptied_takes_vectors_as_a_new_one(store: MemoryStore) -> None:
+    await store.remember([MemoryRecord(id="a", text="a boat")])
+    await store.forget(["a"])
+
+    await store.remember([MemoryRecord(id="b", text="a boat", vector=EAST)])
+
+    [found] = await store.search("boat", vector=EAST)
+    assert found.record.id == "b"
+    assert found.similarity == pytest.approx(1.0)
+
+
 async def test_vectors_of_two_models_do_not_mix(store: MemoryStore) -> None:
     await store.remember([MemoryRecord(text="a", vector=EAST)])
     other_model = Vector.pack("other", [1.0, 0.0])
