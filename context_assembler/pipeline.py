@@ -172,8 +172,7 @@ class ContextPipeline:
             epoch=gathered.epoch(sent, files=files),
             epoch_before=gathered.last_call.sent,
         )
-        cut_tokens = sum(map(gathered.counter.count_message, cut.messages)) + cut.spare_tokens
-        return Made(context=context, way=gathered, shaped=shaped, cut_tokens=cut_tokens)
+        return Made.by(cut, context=context, way=gathered, shaped=shaped)
 
     def prepare(
         self, gathered: Gathered, events: Sequence[SessionEvent]

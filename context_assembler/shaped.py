@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from typing import Self
 
 from context_assembler.errors import ContextOverflowError, EmptySessionError
 from context_assembler.gathered import Gathered
@@ -151,12 +152,27 @@ class Made:
         way: What the context was made from, as it was told in the end.
         shaped: The request before it was cut.
         cut_tokens: What was left of its messages by the cut.
+        holds: Whether the cut is one for the calls behind it as well.
     """
 
     context: AssembledContext
     way: Gathered
     shaped: Shaped
     cut_tokens: int
+    holds: bool
+
+    @classmethod
+    def by(
+        cls, cut: Truncation, *, context: AssembledContext, way: Gathered, shaped: Shaped
+    ) -> Self:
+        """Return a context with what the cut tells of the steps behind it."""
+        return cls(
+            context=context,
+            way=way,
+            shaped=shaped,
+            cut_tokens=sum(count_each(cut.messages, way.counter)) + cut.spare_tokens,
+            holds=cut.holds,
+        )
 
     def outlook(
         self,

@@ -8,7 +8,6 @@ from typing import Final
 from context_assembler.continuing.running_facts import RunningFacts, read_facts
 from context_assembler.gathered import Gathered
 from context_assembler.pipeline import ContextPipeline
-from context_assembler.ports.truncation import CHECKPOINT_LEVELS
 from context_assembler.shaped import Made
 from context_assembler.stages.hold_system import WAITING
 from context_assembler.stages.place_notes import last_told, tell_date
@@ -148,7 +147,7 @@ def last_epoch_id(events: Sequence[SessionEvent]) -> Json:
 def _is_settled(made: Made, truncation: TruncationSettings) -> bool:
     """Whether nothing of the context was meant for this one call alone."""
     context, told = made.context, made.way.told_tools
-    draft, level = context.draft, context.metadata.cut_level
+    draft = context.draft
     is_growing = truncation.cache_stable and truncation.strategy != "sliding"
     return not (
         context.notes
@@ -159,7 +158,7 @@ def _is_settled(made: Made, truncation: TruncationSettings) -> bool:
         or told.plan.added
         or any(tool.is_deferred for tool in told.plan.declared)
         or (draft.parameters.thinking_budget and "budget" in draft.limits.thinking.kinds)
-        or (context.metadata.truncated and not (is_growing and 0 < abs(level) < CHECKPOINT_LEVELS))
+        or (context.metadata.truncated and not (is_growing and made.holds))
         or any(_is_of_this_call(row) for row in context.report.entries)
     )
 

@@ -10,7 +10,7 @@ from context_assembler.values.options import TruncationSettings
 from context_assembler.values.report import ReportEntry
 
 CHECKPOINT_LEVELS: Final = 1 << 46
-"""Levels nearer to 0 are those of cuts at checkpoints."""
+"""Levels nearer to 0 are those of cuts at checkpoints that shorten no more than old results."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -18,14 +18,15 @@ class Truncation:
     """A history that fits.
 
     `entries` has one row for every message that was shortened or dropped. `level` is a number for
-    the cut: 0 means untouched; the same level means the same cut. One at a checkpoint holds until
-    messages behind it leave less than `spare_tokens` of the room: what it left is taken for so much
-    more.
+    the cut: 0 means untouched; the same level means the same cut. One that `holds` is made at a
+    checkpoint, until messages behind it leave less than `spare_tokens` of the room: what it left is
+    taken for so much more.
     """
 
     messages: tuple[Message, ...]
     entries: tuple[ReportEntry, ...] = ()
     level: int = 0
+    holds: bool = False
     spare_tokens: int = 0
 
 

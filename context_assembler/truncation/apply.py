@@ -1,6 +1,6 @@
 """A cut carried out: the messages that are left, and one entry for everything done."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TypeAlias
 
 from context_assembler.ports import TokenCounter
@@ -27,10 +27,15 @@ class Piece:
 
 @dataclass(slots=True, kw_only=True)
 class CarriedOut:
-    """What a cut leaves: pieces in order, and per message index what was done to it."""
+    """What a cut leaves: pieces in order, and per message index what was done to it.
+
+    `stage` says how far it was shortened where nothing more could be dropped: by the number of the
+    last group of parts that were, and the most tokens of each.
+    """
 
     pieces: list[Piece] = field(default_factory=list[Piece])
     entries: dict[int, ReportEntry] = field(default_factory=dict[int, ReportEntry])
+    stage: tuple[int, int] | None = None
 
     @property
     def tokens(self) -> int:
@@ -41,6 +46,20 @@ class CarriedOut:
     def kept_tokens(self) -> int:
         """What is left of the history, without the marker."""
         return sum(piece.tokens for piece in self.pieces if piece.index is not None)
+
+    def followed_by(self, history: MeasuredHistory, number: int) -> "CarriedOut":
+        """Return the same with the history's exchanges from this one on behind it, as they are."""
+        new = [
+            Piece(
+                message=history.messages[index],
+                tokens=history.message_tokens[index],
+                index=index,
+                exchange=later,
+            )
+            for later in range(number, len(history.exchanges))
+            for index in range(history.starts[later], history.starts[later + 1])
+        ]
+        return replace(self, pieces=[*self.pieces, *new])
 
     @property
     def messages(self) -> tuple[Message, ...]:

@@ -9,14 +9,15 @@ before.
 from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Final
+from typing import Final, Protocol
 
+from context_assembler.ports.truncation import CHECKPOINT_LEVELS
 from context_assembler.truncation.history import MeasuredHistory, Rules
 
 _SUBSTANTIAL_SHARE: Final = 0.75  # of a step: what a cut frees at the least
 _LEAST_SHARE: Final = 0.5  # of what a cut could free, where the last exchange leaves no step
 _MOST_OF_FREE_SHARE: Final = 0.9  # what a cut frees where the last exchange leaves no step
-_INDEX_BITS: Final = 23  # two boundaries and a stage stay exact in a JSON number
+_INDEX_BITS: Final = CHECKPOINT_LEVELS.bit_length() // 2  # two boundaries, or one and a limit
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -25,14 +26,20 @@ class Cut:
 
     `level` is the number of the checkpoint, `None` for a cut that is made at none; `stage` says how
     far what is left had to be shortened; `drops_opening` that the opening, which the strategy keeps,
-    is not.
+    is not. Where nothing more could be dropped, `left_tokens` is what the rest is shortened to; what
+    comes in later stands behind it whole.
     """
 
     kept_from: int
     whole_from: int
     level: int | None = None
-    stage: int = 0
+    stage: tuple[int, int] | None = None
     drops_opening: bool = False
+    left_tokens: int | None = None
+
+    def shortens(self, number: int) -> bool:
+        """Whether this exchange is the one that nothing but shortening it makes fit."""
+        return self.left_tokens is not None and self.kept_from == number
 
     @property
     def identity(self) -> int:
@@ -40,9 +47,15 @@ class Cut:
 
         It does not go by the checkpoint alone: what belongs to the exchange there may still come.
         """
-        stage = self.stage + 1 if self.level is None else 0
-        number = (stage << _INDEX_BITS | self.whole_from) << _INDEX_BITS | self.kept_from
+        if self.stage is not None:  # all but one exchange and the anchors are dropped
+            group, limit_tokens = self.stage
+            return _packed(group + 1, limit_tokens, self.kept_from)
+        number = _packed(self.level is None, self.whole_from, self.kept_from)
         return -number if self.drops_opening else number
+
+
+def _packed(kind: int, place: int, kept_from: int) -> int:
+    return kind * CHECKPOINT_LEVELS + (place << _INDEX_BITS) + kept_from
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,6 +74,14 @@ class Checkpoint:
     freed_tokens: int
 
 
+class LeastTokens(Protocol):
+    """Tells how little can be left of a history's last exchange, and of what stays beside it."""
+
+    def __call__(self, history: MeasuredHistory, cut: Cut, /) -> int:
+        """Return the tokens; the cut drops all that may go, and its `kept_from` is that exchange."""
+        ...
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Measures:
     """What cuts go by.
@@ -68,12 +89,14 @@ class Measures:
     Attributes:
         step_tokens: What a cut frees beyond what has to go.
         marker_tokens: What the line for left-out messages costs at most.
+        least_tokens: `None`: a cut that shortens more than old results holds for one call.
     """
 
     rules: Rules
     room_tokens: int
     step_tokens: int
     marker_tokens: int
+    least_tokens: LeastTokens | None = None
 
 
 def find_checkpoints(
@@ -94,7 +117,7 @@ def find_checkpoints(
         if history.has_opening and not cutter.leaves_a_step:
             history = whole
             cutter = replace(cutter, history=whole)
-        cut = cutter.stepped(len(found) + 1)
+        cut = cutter.stepped(len(found) + 1) or cutter.shortening()
         if cut is not None:
             freed_tokens = cutter.freed_tokens(cut)
             cut = replace(cut, level=len(found) + 1, drops_opening=history is not opened)
@@ -167,6 +190,21 @@ class Cutter:
             owed_tokens = 0
         return self.exact()
 
+    def shortening(self) -> Cut | None:
+        """Return the cut that shortens the last exchange as well, and leaves what it can of a step.
+
+        Half of what could be left of the exchange is, at the least. `None`: it holds for one call.
+        """
+        measures, last = self.measures, self.count - 1
+        cut = Cut(kept_from=last, whole_from=last)
+        if measures.least_tokens is None:
+            return None
+        free_tokens = measures.room_tokens - measures.least_tokens(self.history, cut)
+        gain_tokens = min(measures.step_tokens, free_tokens // 2)
+        if gain_tokens <= 0:
+            return None
+        return replace(cut, left_tokens=measures.room_tokens - gain_tokens)
+
     def exact(self) -> Cut | None:
         """Return the cut that frees what has to go, and leaves stubs of a step at the most."""
         loose, last = self.history.loose, self.count - 1
@@ -202,6 +240,8 @@ class Cutter:
 
     def freed_tokens(self, cut: Cut) -> int:
         """Return what a cut frees at the least."""
+        if cut.left_tokens is not None:
+            return self.history.ends[self.count] - cut.left_tokens
         return self._freed_tokens(cut.kept_from, cut.whole_from)
 
     def _kept_from(self, wanted_tokens: int, *, whole_from: int) -> int | None:

@@ -6,11 +6,13 @@ from functools import partial
 from typing import Final, Protocol, TypeAlias
 
 from context_assembler.ports import TokenCounter, Truncation
-from context_assembler.truncation.apply import CarriedOut, Stubs, carry_out, marker_message
+from context_assembler.truncation.apply import CarriedOut, marker_message
+from context_assembler.truncation.carrying import Carrier
 from context_assembler.truncation.checkpoints import (
     Checkpoint,
     Cut,
     Cutter,
+    LeastTokens,
     Measures,
     find_checkpoints,
 )
@@ -64,15 +66,14 @@ def fit_history(
     )
     opening_tokens = opening_tokens_of(whole, room_tokens, settings=settings, rules=rules)
     opened = with_opening(whole, most_tokens=opening_tokens)
-    stubs: Stubs = {}
+    carrier = Carrier(rules=rules, room_tokens=room_tokens, counter=counter, settings=settings)
     fitter = Fitter(
         rules=rules,
         room_tokens=room_tokens,
         counter=counter,
         settings=settings,
-        carry=partial(
-            carry_out, rules=rules, stub_tokens=settings.stub_tokens, counter=counter, stubs=stubs
-        ),
+        carry=carrier,
+        least_tokens=carrier.least_tokens,
     )
     checkpoint = fitter.checkpoints(whole, opened)[-1]
     done, cut = fitter.fit(whole, opened, checkpoint)
@@ -81,6 +82,7 @@ def fit_history(
         messages=done.messages,
         entries=done.sorted_entries,
         level=cut.identity,
+        holds=cut.level is not None,
         spare_tokens=max(0, most_tokens - done.tokens) if cut.level is not None else 0,
     )
 
@@ -107,6 +109,7 @@ class Fitter:
     counter: TokenCounter
     settings: TruncationSettings
     carry: CarryOut
+    least_tokens: LeastTokens
 
     def checkpoints(
         self, whole: MeasuredHistory, opened: MeasuredHistory, *, spare_tokens: int = 0
@@ -118,8 +121,10 @@ class Fitter:
             spare_tokens: What they leave free of the room.
         """
         measures = self._measures(whole)
-        room_tokens = self.room_tokens - spare_tokens
-        return find_checkpoints(whole, opened, replace(measures, room_tokens=room_tokens))
+        if spare_tokens:
+            room_tokens = self.room_tokens - spare_tokens
+            measures = replace(measures, room_tokens=room_tokens, least_tokens=None)
+        return find_checkpoints(whole, opened, measures)
 
     def fit(
         self, whole: MeasuredHistory, opened: MeasuredHistory, checkpoint: Checkpoint
@@ -137,6 +142,8 @@ class Fitter:
         if not self.settings.cache_stable:
             fuller = (self._fullest(one, found) for one in (opened, whole))
             found = max(filter(None, fuller), key=lambda one: one[1][0].kept_tokens, default=None)
+            if found is not None and found[1][1].shortens(whole.last):
+                found = None  # no step has to be free beside the exchange in flight
         return self._relieved(whole) if found is None else found[1]
 
     def _measures(self, history: MeasuredHistory) -> Measures:
@@ -147,6 +154,7 @@ class Fitter:
             room_tokens=self.room_tokens,
             step_tokens=max(1, int(self.settings.step_share * behind_head_tokens)),
             marker_tokens=self.counter.count_message(marker_message(_MANY_MESSAGES)),
+            least_tokens=None if self.rules.has_window else self.least_tokens,
         )
 
     def _cutter(self, history: MeasuredHistory) -> Cutter:
@@ -183,6 +191,7 @@ class Fitter:
             whole_from = max(window_from, cut.whole_from)
             cut = replace(cut, kept_from=window_from, whole_from=whole_from, level=None)
         done = self.carry(history, cut, window_from=window_from)
+        cut = replace(cut, stage=done.stage)
         return (done, cut) if done.tokens <= self.room_tokens else None
 
     def _window_from(self, history: MeasuredHistory) -> int:

@@ -46,6 +46,8 @@ def _filled(
 ) -> Fitting:
     """Keep more of the oldest as stubs, then more of the stubs whole, as far as the room goes."""
     done, cut = found[0], replace(found[1], level=None)
+    if cut.left_tokens is not None:  # what it dropped is not what it would be made fuller by
+        return done, cut
 
     def kept_from(boundary: int) -> Cut:
         return replace(cut, kept_from=boundary)

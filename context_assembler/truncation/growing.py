@@ -6,7 +6,9 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from context_assembler.ports import TokenCounter
-from context_assembler.truncation.apply import CarriedOut, Piece, Stubs, carry_out
+from context_assembler.truncation.apply import CarriedOut
+from context_assembler.truncation.beginnings import beginning
+from context_assembler.truncation.carrying import Carrier
 from context_assembler.truncation.checkpoints import Checkpoint, Cut
 from context_assembler.truncation.fit import Fitter, opening_tokens_of
 from context_assembler.truncation.history import MeasuredHistory, Rules, measure, with_opening
@@ -65,14 +67,17 @@ class GrowingHistory:
         self._opened = with_opening(self._whole, most_tokens=self._opening_tokens)
         exchanges = self._whole.exchanges
         self._summaries = [n for n, one in enumerate(exchanges) if one[0].kind == "summary"]
-        self._stubs: Stubs = {}
-        self._carried: dict[tuple[int, int, int, int, bool], _Carried] = {}
+        self._carried: dict[tuple[Cut, int, int, bool], _Carried] = {}
+        self._carrier = Carrier(
+            rules=rules, room_tokens=room_tokens, counter=counter, settings=settings
+        )
         self._fitter = Fitter(
             rules=rules,
             room_tokens=room_tokens,
             counter=counter,
             settings=settings,
             carry=self._carry,
+            least_tokens=self._carrier.least_tokens,
         )
         self._checkpoints = self._fitter.checkpoints(self._whole, self._opened)
 
@@ -110,9 +115,9 @@ class GrowingHistory:
             whole = self._measured(length)
             opened = with_opening(whole, most_tokens=self._opening_tokens)
             return whole, opened, self._fitter.checkpoints(whole, opened)[-1]
-        whole = opened = _beginning(self._whole, number)
+        whole = opened = beginning(self._whole, number)
         if self._opened.has_opening:
-            opened = _beginning(self._opened, number)
+            opened = beginning(self._opened, number)
         place = bisect_right(self._checkpoints, number, key=lambda one: one.exchanges)
         return whole, opened, self._checkpoints[place - 1]
 
@@ -121,57 +126,16 @@ class GrowingHistory:
         length = len(history.exchanges)
         # The latest summary is an anchor; with it others are none any more.
         summaries = bisect_left(self._summaries, length)
-        key = (cut.kept_from, cut.whole_from, window_from, summaries, history.has_opening)
+        key = (replace(cut, level=None), window_from, summaries, history.has_opening)
         before = self._carried.pop(key, None)
         if before is None or before.exchanges > length or cut.whole_from > before.exchanges:
-            done = carry_out(
-                history,
-                cut,
-                rules=self._rules,
-                stub_tokens=self._settings.stub_tokens,
-                counter=self._counter,
-                window_from=window_from,
-                stubs=self._stubs,
-            )
+            done = self._carrier(history, cut, window_from=window_from)
         else:
-            new = [
-                Piece(message=message, tokens=tokens, index=index, exchange=number)
-                for number in range(before.exchanges, length)
-                for index, message, tokens in self._messages_of(number)
-            ]
-            done = CarriedOut(pieces=[*before.done.pieces, *new], entries=before.done.entries)
+            done = before.done.followed_by(history, before.exchanges)
         self._carried[key] = _Carried(done=done, exchanges=length)
         while len(self._carried) > _MOST_KEPT_CUTS:
             self._carried.pop(next(iter(self._carried)))
         return done
-
-    def _messages_of(self, number: int) -> list[tuple[int, Message, int]]:
-        starts = self._whole.starts
-        return [
-            (index, self._whole.messages[index], self._tokens[index])
-            for index in range(starts[number], starts[number + 1])
-        ]
-
-
-def _beginning(history: MeasuredHistory, number: int) -> MeasuredHistory:
-    """Return the history as it was measured, had it ended behind so many exchanges."""
-    length, opened_by = history.starts[number], history.opened_by
-    return replace(
-        history,
-        messages=history.messages[:length],
-        message_tokens=history.message_tokens[:length],
-        exchanges=history.exchanges[:number],
-        starts=history.starts[: number + 1],
-        ends=history.ends[: number + 1],
-        is_anchor=history.is_anchor[:number],
-        lead=min(history.lead, number),
-        task=history.task if history.task is not None and history.task < number else None,
-        last_user=history.last_user[: number + 1],
-        loose=history.loose[: number + 1],
-        savings=history.savings[: number + 1],
-        bulky=history.bulky[:number],
-        opened_by=opened_by if opened_by is not None and opened_by[0] < number else None,
-    )
 
 
 def _grown(done: CarriedOut, cut: Cut) -> GrownCut:

@@ -1,5 +1,6 @@
 """What is done where nothing more can be dropped: shorten inside what is left."""
 
+from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Final, Literal, TypeAlias
@@ -66,43 +67,128 @@ def relieve(
 ) -> tuple[CarriedOut, Cut]:
     """Shorten the largest parts of what is left until it fits, each group before the next.
 
-    Within a group one limit is lowered step by step and holds for every part, so that the largest
-    shrinks first. A part is shortened as a function of itself and the limit.
-
     Raises:
         ContextOverflowError: Even the shortest form is too large.
     """
-    sizes = _part_sizes(done.pieces, history, counter=counter)
-    total_tokens = done.tokens
-    ladder = list(_ladder(room_tokens, settings=settings))
-    shortest, tried_tokens = done, 0
-    known: _Known = {}
-    for stage, limits in enumerate(ladder, start=1):
-        saved = sum(size - limits[group] for group, size in sizes if size > limits.get(group, size))
-        if saved == tried_tokens:  # limits only fall: none of these is one of what was tried
-            continue
-        if total_tokens - saved <= room_tokens or stage == len(ladder):
-            tried_tokens = saved
-            shortest = _shortened(done, history, limits, counter=counter, known=known)
-            if shortest.tokens <= room_tokens:
-                return shortest, replace(cut, stage=stage)
+    shortest = shorten_to(
+        room_tokens,
+        done,
+        history=history,
+        room_tokens=room_tokens,
+        settings=settings,
+        counter=counter,
+    )
+    if shortest.tokens <= room_tokens:
+        return shortest, replace(cut, stage=shortest.stage)
     raise overflow_of(
         shortest.pieces, history, cut, room_tokens=room_tokens, settings=settings, counter=counter
     )
+
+
+def shorten_to(
+    most_tokens: int,
+    done: CarriedOut,
+    *,
+    history: MeasuredHistory,
+    room_tokens: int,
+    settings: TruncationSettings,
+    counter: TokenCounter,
+) -> CarriedOut:
+    """Return what is left with its largest parts shortened to so much, or as far as they can be.
+
+    Within a group one limit is lowered step by step and holds for every part, so that the largest
+    shrinks first; the highest one that seems to do is tried first. A part is shortened as a function
+    of itself and the limit.
+    """
+    if done.tokens <= most_tokens:
+        return done
+    sizes = _part_sizes(done.pieces, history, counter=counter)
+    shortest = done
+    known: _Known = {}
+    for limits in _worth_trying(sizes, done.tokens - most_tokens, room_tokens, settings=settings):
+        shortest = _shortened(done, history, limits, counter=counter, known=known)
+        if shortest.tokens <= most_tokens:
+            group, limit = list(limits.items())[-1]
+            return replace(shortest, stage=(list(_WHAT).index(group) + 1, limit))
+    return shortest
+
+
+def _worth_trying(
+    sizes: Sequence[tuple[_Group, int]],
+    over_tokens: int,
+    room_tokens: int,
+    *,
+    settings: TruncationSettings,
+) -> Iterator[_Limits]:
+    """Yield the limits that seem to be low enough, the highest ones first, and the lowest of all."""
+    ladder = list(_ladder(room_tokens, settings=settings))
+    tried_tokens = 0
+    for limits, above in zip(ladder, [{}, *ladder], strict=False):
+        saved = _saved_tokens(sizes, limits)
+        if saved == tried_tokens:  # limits only fall: none of these is one of what was tried
+            continue
+        if saved >= over_tokens and not tried_tokens:
+            yield _highest(limits, above, over_tokens=over_tokens, sizes=sizes)
+        if saved >= over_tokens or limits is ladder[-1]:
+            tried_tokens = saved
+            yield limits
+
+
+def _highest(
+    limits: _Limits,
+    above: _Limits,
+    *,
+    over_tokens: int,
+    sizes: Sequence[tuple[_Group, int]],
+) -> _Limits:
+    """Return limits between these and those above, the last one as high as seems to do."""
+    group, limit = list(limits.items())[-1]
+    highest = range(limit, above.get(group, max(size for _, size in sizes)) + 1)
+    fits = bisect_left(
+        highest, True, key=lambda one: _saved_tokens(sizes, {**limits, group: one}) < over_tokens
+    )
+    return {**limits, group: highest[fits - 1]}
+
+
+def _saved_tokens(sizes: Sequence[tuple[_Group, int]], limits: _Limits) -> int:
+    return sum(size - limits[group] for group, size in sizes if size > limits.get(group, size))
+
+
+def least_tokens(
+    done: CarriedOut,
+    *,
+    history: MeasuredHistory,
+    room_tokens: int,
+    settings: TruncationSettings,
+    counter: TokenCounter,
+) -> int:
+    """Return how little shortening leaves of the groups that have to be shortened for the room."""
+    sizes = _part_sizes(done.pieces, history, counter=counter)
+    left_tokens = done.tokens
+    for group in _GROUPS[settings.on_overflow]:
+        if left_tokens <= room_tokens:
+            break
+        minimum = _minimum_tokens(group, settings=settings)
+        left_tokens -= sum(max(0, size - minimum) for one, size in sizes if one == group)
+    return left_tokens
 
 
 def _ladder(room_tokens: int, *, settings: TruncationSettings) -> Iterator[_Limits]:
     """Yield the limits to try: one group after the other from the room down to its minimum."""
     limits = _Limits()
     for group in _GROUPS[settings.on_overflow]:
-        is_result = group in ("results", "pinned results")
-        minimum = settings.stub_tokens if is_result else min(MINIMUM_TOKENS, settings.stub_tokens)
+        minimum = _minimum_tokens(group, settings=settings)
         limit = max(room_tokens, minimum)
         while limit > minimum:
             yield {**limits, group: limit}
             limit = max(minimum, int(limit * _NEXT_LIMIT_SHARE))
         limits[group] = minimum
         yield dict(limits)
+
+
+def _minimum_tokens(group: _Group, *, settings: TruncationSettings) -> int:
+    is_result = group in ("results", "pinned results")
+    return settings.stub_tokens if is_result else min(MINIMUM_TOKENS, settings.stub_tokens)
 
 
 def _group_of(part: Part, piece: Piece, history: MeasuredHistory) -> _Group | None:

@@ -131,6 +131,25 @@ async def test_between_two_cuts_every_step_goes_on(strategy: str, steps: list[bo
     assert len(steps) == 60
 
 
+@pytest.mark.parametrize("strategy", ["smart", "simple"])
+async def test_behind_an_exchange_that_was_shortened_in_flight_every_step_goes_on(
+    strategy: str, steps: list[bool]
+) -> None:
+    sizes = [60, 60, 9_000, *[20] * 12, 9_000, *[20] * 12]
+    batches = [exchange(number, length=size) for number, size in enumerate(sizes)]
+
+    await check_every_step(
+        [[user_event("Go through all files.")], *batches],
+        plainly,
+        model="gpt-4.1",
+        max_tokens=500,
+        max_context_tokens=6_000,
+        truncation_strategy=strategy,
+    )
+
+    assert [number for number, goes_on in enumerate(steps) if not goes_on] == [2, 15]
+
+
 @pytest.mark.parametrize(
     "asked", [{"truncation_strategy": "sliding", "window_turns": 3}, {"cache_stable": False}]
 )

@@ -1,14 +1,16 @@
 """Laws about when what was sent is rewritten, over sessions that grow exchange by exchange."""
 
 import random
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
-from itertools import pairwise
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import chain, pairwise
 
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from context_assembler.errors import ContextOverflowError
+from context_assembler.ports import Truncation
 from context_assembler.ports.truncation import CHECKPOINT_LEVELS
 from context_assembler.truncation import Truncator
 from context_assembler.truncation.growing import GrownCut
@@ -19,6 +21,7 @@ from tests.truncation.conversations import (
     WordCounter,
     assistant,
     calling,
+    conversations,
     numbered,
     total,
     user,
@@ -196,6 +199,79 @@ def test_every_length_is_cut_anew_as_it_was_cut_while_it_grew(
             session.talk[:length], room_tokens=session.room_tokens, counter=COUNTER
         )
         assert (anew.messages, anew.level) == (payload.messages, payload.level)
+
+
+def arguing(number: int, count: int) -> list[Message]:
+    """Return an exchange whose call has so many words."""
+    call, results = calling((f"c{number}", "ok"))
+    [part] = call.tool_calls
+    return [replace(call, parts=(replace(part, arguments={"text": words(count)}),)), results]
+
+
+OVERSIZED: dict[str, Callable[[int], list[Message]]] = {
+    "a result": lambda number: calling((f"c{number}", words(2_000))),
+    "results": lambda number: calling(*((f"c{number}.{part}", words(700)) for part in range(3))),
+    "arguments": lambda number: arguing(number, 2_000),
+    "a question": lambda _: [user(words(2_000))],
+}
+
+
+@pytest.mark.parametrize("oversized", OVERSIZED.values(), ids=OVERSIZED.keys())
+@pytest.mark.parametrize("strategy", ["smart", "simple"])
+@pytest.mark.parametrize("before", [0, 1, 4, 30])
+def test_what_does_not_fit_even_alone_stands_as_it_was_sent_until_a_step_has_come_in(
+    oversized: Callable[[int], list[Message]], strategy: str, before: int
+) -> None:
+    ordinary = [calling((f"c{number}", words(30))) for number in range(before + 12)]
+    talk = numbered(
+        [user("Go."), *chain(*ordinary[:before]), *oversized(before), *chain(*ordinary[before:])]
+    )
+    fitter = Truncator(TruncationSettings(strategy=strategy, on_overflow="shorten", stub_tokens=40))
+    growing = fitter.grow(talk, room_tokens=1_000, counter=COUNTER)
+
+    first, *later = [growing.fit(length) for length in lengths(talk)][before + 1 :]
+
+    holding = 1_000 * USUAL.step_share // total(ordinary[-1], COUNTER)
+    for payload in later[: int(holding) - 1]:
+        assert payload.messages[: len(first.messages)] == first.messages
+        assert payload.level == first.level
+    assert later[-1].level != first.level
+    assert sum(first.message_tokens) > 0.5 * 1_000
+
+
+@pytest.mark.parametrize("strategy", ["smart", "simple"])
+@given(talk=conversations, percent=st.integers(1, 100), stub_tokens=st.sampled_from([10, 40, 200]))
+@settings(max_examples=60)
+def test_a_cut_that_holds_is_left_only_where_there_is_no_room_behind_it(
+    strategy: str, talk: list[Message], percent: int, stub_tokens: int
+) -> None:
+    room_tokens = total(talk, COUNTER) * percent // 100
+    fitter = Truncator(
+        TruncationSettings(strategy=strategy, stub_tokens=stub_tokens, on_overflow="shorten")
+    )
+    start, before = 0, Truncation(messages=())
+    for length in lengths(talk):
+        new = talk[start:length]
+        try:
+            now = fitter.truncate(talk[:length], room_tokens=room_tokens, counter=COUNTER)
+        except ContextOverflowError:
+            now = Truncation(messages=())
+        taken_tokens = total([*before.messages, *new], COUNTER) + before.spare_tokens
+        if before.holds and taken_tokens <= room_tokens:
+            assert (*before.messages, *new) == now.messages
+            assert (now.level, now.holds) == (before.level, True)
+        assert abs(now.level) < 1 << 53  # exact in JSON
+        start, before = length, now
+
+
+def test_without_checkpoints_an_exchange_that_does_not_fit_has_all_of_the_room() -> None:
+    talk = numbered([user("Go."), *calling(("c1", words(2_000)))])
+    fitter = Truncator(TruncationSettings(cache_stable=False))
+
+    kept = fitter.truncate(talk, room_tokens=1_000, counter=COUNTER)
+
+    assert not kept.holds
+    assert 900 < total(kept.messages, COUNTER) <= 1_000
 
 
 class FickleCounter(WordCounter):
