@@ -16,12 +16,13 @@ def nearest(word: str, known: Collection[str], *, count: int = 3) -> list[str]:
 
 
 def is_misspelt(word: str, known: Collection[str]) -> bool:
-    """Whether the word is none of the known names, and nearly one of them."""
+    """Whether the word is none of the known names, and nearly one of them but for capitals."""
     if word in known:
         return False
     from difflib import get_close_matches  # noqa: PLC0415 - see above
 
-    return bool(get_close_matches(word, known, n=1, cutoff=0.8))
+    lowered = [name.lower() for name in known]
+    return bool(get_close_matches(word.lower(), lowered, n=1, cutoff=0.8))
 
 
 def did_you_mean(word: str, known: Collection[str], *, otherwise: str) -> str:
@@ -54,6 +55,18 @@ class AssemblyError(Exception):
         super().__init__(f"{problem} {remedy}")
         self.problem = problem
         self.remedy = remedy
+
+    def __reduce__(self) -> tuple[object, ...]:
+        # By itself an exception is made anew from its message alone, which no subclass here can be:
+        # a pool of processes would break, or wait for ever, where one of its tasks fails.
+        return _made_anew, (type(self), self.problem, self.remedy), self.__dict__
+
+
+def _made_anew(kind: type[AssemblyError], problem: str, remedy: str) -> AssemblyError:
+    """Return an error that was copied or pickled; its other attributes follow."""
+    error = kind.__new__(kind)
+    AssemblyError.__init__(error, problem, remedy=remedy)
+    return error
 
 
 class ConfigurationError(AssemblyError, ValueError):
