@@ -6,7 +6,7 @@ from context_assembler import AssemblerConfig, ContextAssembler
 
 CONFIG = AssemblerConfig(
     defaults={"model": "gpt-4.1"},
-    agents={"researcher": {"permissions": ["web.*"]}},
+    agents={"researcher": {"permissions": ["web.*"]}, "qa": {"permissions": ["tests.*"]}},
     prompt={"inherits": {"reviewer": ["agent"]}},
 )
 
@@ -20,7 +20,13 @@ async def warnings_of(agent_id: str | None) -> list[str]:
 
 @pytest.mark.parametrize(
     ("agent_id", "meant"),
-    [("reseacher", "researcher"), ("Researcher", "researcher"), ("reviewr", "reviewer")],
+    [
+        ("reseacher", "researcher"),
+        ("Researcher", "researcher"),
+        ("RESEACHER", "researcher"),
+        ("QA", "qa"),
+        ("reviewr", "reviewer"),
+    ],
 )
 async def test_a_name_that_is_nearly_another_is_warned_of(agent_id: str, meant: str) -> None:
     [warning] = await warnings_of(agent_id)
