@@ -11,6 +11,7 @@ from context_assembler.stages.forecast_cache import CacheOutlook, LastSent
 from context_assembler.values.answered_calls import AnsweredCall
 from context_assembler.values.changing import changed
 from context_assembler.values.draft import Draft
+from context_assembler.values.messages import Message
 
 
 def outlook_of(
@@ -39,7 +40,7 @@ class _SentBefore:
         that the reply recorded tells whether it was.
         """
         messages = self.made.shaped.messages
-        length = next((at for at, message in enumerate(messages) if message.id == call.event_id), 0)
+        length = next((at for at, one in enumerate(messages) if _answers(one, call)), 0)
         if not length:
             return None
         before = changed(self.made.shaped, messages=tuple(messages[:length]), notes=())
@@ -50,6 +51,13 @@ class _SentBefore:
     def __reduce__(self) -> tuple[Callable[[], LastSent], tuple[()]]:
         """Return how a copy is made: a pipeline stays in its process."""
         return _forgotten, ()
+
+
+def _answers(message: Message, call: AnsweredCall) -> bool:
+    """Whether a message is the reply to a call; of several to the same one, each is."""
+    made_by = message.made_by
+    is_behind_it = made_by is not None and made_by.prefix_fingerprint == call.fingerprint
+    return message.id == call.event_id or is_behind_it
 
 
 def _forgotten() -> LastSent:

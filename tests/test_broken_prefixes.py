@@ -104,3 +104,28 @@ async def test_a_smaller_window_is_told_where_it_cuts(model: str) -> None:
     message = now.messages[place]
     assert told.broken.id == (message.id or message.note or message.kind)
     assert told.broken.reason.startswith(CUTS)
+
+
+@pytest.mark.parametrize("model", ["claude-opus-5-5", "claude-opus-4-8", "gpt-6.2-sol"])
+async def test_reasoning_that_a_second_reply_costs_is_told(model: str) -> None:
+    """Both replies to a call are recorded: the chain of what is bound to its prefix has a hole."""
+    script = [ScriptedReply(text=f"Reply {n}.", thinking=f"Thought {n}.") for n in range(5)]
+    contexts: list[AssembledContext] = []
+    with serve_providers(script) as server:
+        assembler = ContextAssembler("memory:")
+        for answers in (1, 2, 1, 1):
+            await assembler.add_user("s", f"Question {len(contexts)}.")
+            context = await assembler.assemble("s", model=model, max_tokens=300)
+            contexts.append(context)
+            for _ in range(answers):
+                await assembler.record("s", await call_model(server, context), context)
+
+    for before, now in pairwise(contexts):
+        forecast = now.report.forecast
+        assert forecast is not None
+        sent = [message.parts for message in before.messages]
+        is_begun_with = [message.parts for message in now.messages[: len(sent)]] == sent
+        assert (forecast.broken is None) == is_begun_with
+        if forecast.broken is not None:
+            assert forecast.broken.id == "evt_3"
+            assert "holes in a chain are refused" in forecast.broken.reason

@@ -7,7 +7,7 @@ from itertools import accumulate, zip_longest
 from typing import TypeAlias, TypeVar
 
 from context_assembler.limits import price_at
-from context_assembler.stages.name_break import STRIPPED, name_break
+from context_assembler.stages.name_break import STRIPPED, may_break_chains, name_break
 from context_assembler.values.answered_calls import AnsweredCall, with_zone
 from context_assembler.values.changing import changed
 from context_assembler.values.draft import Draft
@@ -190,7 +190,7 @@ class CacheOutlook:
             reason = f"The last call went to {where}; each has a cache of its own."
             return PrefixBreak(piece="model", id=self.draft.limits.id, reason=reason)
         if last.fingerprint in prints:
-            return None
+            return self._find_left_reasoning(last, shared=prints.index(last.fingerprint))
         sent = self.epoch_before
         if sent is not None and sent.made_by == last.made_by and (head := self._changed_head(sent)):
             piece, name = head
@@ -204,6 +204,24 @@ class CacheOutlook:
         return name_break(
             self.draft.messages, self.entries, shared=shared - 1, before=before.messages
         )
+
+    def _find_left_reasoning(self, last: AnsweredCall, *, shared: int) -> PrefixBreak | None:
+        """Return the first reply whose reasoning the last call sent, and this one does not.
+
+        Fingerprints may not tell: a provider's own do not count reasoning. What is missing of a chain
+        leaves out what stands before it, in this call for the first time where it stands behind
+        all that the last one sent.
+        """
+        messages = self.draft.messages
+        if not may_break_chains(self.entries, within={one.id for one in messages[:shared]}):
+            return None
+        before = self.last_sent(last)
+        signed = {one.id for one in before.messages if one.is_signed} if before else set[str]()
+        left = (at for at, one in enumerate(messages) if one.id in signed and not one.is_signed)
+        at = next(left, None)
+        if before is None or at is None:
+            return None
+        return name_break(messages, self.entries, shared=at, before=before.messages)
 
     def _first_unsigned(self) -> int:
         """Return the first reply whose reasoning may have been sent before, and is not any more."""

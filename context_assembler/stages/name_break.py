@@ -1,13 +1,14 @@
 """The step that names the message at which a call stops to be what the last one was, and why."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from typing import Final
 
 from context_assembler.values.forecasts import PrefixBreak
 from context_assembler.values.messages import Message
 from context_assembler.values.report import ReportEntry
 
-STRIPPED: Final = frozenset({"reasoning.prefix", "reasoning.chain"})
+_CHAIN: Final = "reasoning.chain"
+STRIPPED: Final = frozenset({"reasoning.prefix", _CHAIN})
 """The rules by which reasoning that was sent before may not be sent any more."""
 
 _NOT_THERE: Final = "It did not stand at this place in the last call."
@@ -52,6 +53,13 @@ def name_break(
     by_id = {row.id: row for row in later if row.id and _may_be_new(row)}
     changed = next((by_id[one.id] for one in behind if one.id in by_id), None)
     return _broken(name, _NOT_THERE) if changed is None else _broken(changed.id, changed.reason)
+
+
+def may_break_chains(entries: Iterable[ReportEntry], *, within: Collection[str]) -> bool:
+    """Whether reasoning may be left out because of what stands behind these messages."""
+    rows = [row for row in entries if row.rule.startswith("reasoning.")]
+    others = (row.id for row in rows if row.rule != _CHAIN)
+    return any(row.rule == _CHAIN for row in rows) and any(name not in within for name in others)
 
 
 def _behind(rows: Sequence[ReportEntry], sent: Iterable[Message]) -> Sequence[ReportEntry]:
