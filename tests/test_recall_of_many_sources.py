@@ -6,7 +6,13 @@ from typing import Any
 
 import pytest
 
-from context_assembler import ContextAssembler, FormattedContext, MemoryAssembler
+from context_assembler import (
+    ContextAssembler,
+    FormattedContext,
+    MemoryAssembler,
+    RecallSettings,
+    open_memory,
+)
 from context_assembler.values.memories.kinds import MemoryKind
 from context_assembler.values.memories.metadata import (
     EntityMetadata,
@@ -325,3 +331,37 @@ async def test_relations_to_what_cannot_be_used_are_not_walked(end: Any) -> None
     ).assemble_context("acme", context_types="entities")
 
     assert [item.record.id for item in context.items] == ["acme"]
+
+
+async def test_a_kind_that_shares_a_word_by_chance_takes_no_room_from_what_fits() -> None:
+    kinds: tuple[MemoryKind, ...] = ("code", "commits", "learnings", "values")
+    kept = MemoryRecord(id="fits", text="Okafor Logistics has a contract for 40 seats until March.")
+    chance = [
+        MemoryRecord(id=kind, kind=kind, text=f"The contract test of {kind} is slow on some days.")
+        for kind in kinds
+    ]
+    async with open_memory("memory:") as store:
+        await store.remember([kept, *chance])
+
+        context = await MemoryAssembler(store).assemble_context(
+            "Until when is the contract of Okafor for 40 seats?", max_tokens=200
+        )
+
+    assert [found.record.id for found in context.items] == ["fits"]
+    assert context.source_status["code"] == "below_floor"
+    assert {row.reason for row in context.explanations if row.outcome == "left_out"} == {
+        "it is below the floor of relevance"
+    }
+
+
+async def test_without_a_floor_everything_that_was_found_is_ranked() -> None:
+    kinds: tuple[MemoryKind, ...] = ("memories", "code")
+    texts = ("the boat leaves the harbour at nine", "the harbour was built long ago by nobody")
+    kept = [MemoryRecord(id=k, kind=k, text=text) for k, text in zip(kinds, texts, strict=True)]
+    async with open_memory("memory:") as store:
+        await store.remember(kept)
+        recall = MemoryAssembler(store, settings=RecallSettings(floor=0))
+
+        context = await recall.assemble_context("When leaves the boat in the harbour?")
+
+    assert [found.record.id for found in context.items] == ["memories", "code"]

@@ -13,7 +13,8 @@ from context_assembler.recall.explain import explain_recall
 from context_assembler.recall.fit_budget import BudgetRules, CountText, fit_budget
 from context_assembler.recall.format_items import make_layout
 from context_assembler.recall.rank import rank_candidates
-from context_assembler.recall.score import score_answer
+from context_assembler.recall.score import Weighed, score_answer
+from context_assembler.recall.weigh_sources import LEAST_FIT, weigh_sources
 from context_assembler.values.memories.records import MemoryRecord
 from context_assembler.values.recall import (
     Candidate,
@@ -48,20 +49,19 @@ class Recalling:
         self, answers: Sequence[SourceAnswer]
     ) -> tuple[list[Candidate], list[Candidate], dict[str, SourceState]]:
         """Return the candidates, best first, those below the floor, and each source's state."""
+        weighed = [self._score(answer) for answer in answers]
+        relevant = [answer for answer, one in zip(answers, weighed, strict=True) if one.candidates]
+        fits = weigh_sources(relevant, self.signals)
         found: list[Candidate] = []
         below: list[Candidate] = []
         states: dict[str, SourceState] = {}
-        for answer in answers:
-            weighed = score_answer(
-                answer,
-                self.signals,
-                now=self.now,
-                half_life_hours=self.settings.half_life_hours,
-                floor=self.settings.floor,
-            )
-            found += weighed.candidates
-            below += weighed.below_floor
-            is_below = answer.state == "ok" and not weighed.candidates
+        for answer, one in zip(answers, weighed, strict=True):
+            fit = fits.get(answer.source, 1.0)
+            is_far = fit < LEAST_FIT and self.settings.floor > 0
+            candidates = () if is_far else _as_relevant(one.candidates, fit)
+            found += candidates
+            below += one.below_floor if candidates else (*one.candidates, *one.below_floor)
+            is_below = answer.state == "ok" and not candidates
             states[answer.source] = "below_floor" if is_below else answer.state
         ranked = rank_candidates(
             found,
@@ -70,6 +70,15 @@ class Recalling:
             now=self.now,
         )
         return ranked, below, states
+
+    def _score(self, answer: SourceAnswer) -> Weighed:
+        return score_answer(
+            answer,
+            self.signals,
+            now=self.now,
+            half_life_hours=self.settings.half_life_hours,
+            floor=self.settings.floor,
+        )
 
     def show(self, candidates: Sequence[Candidate], *, max_tokens: int) -> Shown:
         """Return the candidates as they may be shown within budgets of at most so many tokens."""
@@ -178,3 +187,13 @@ class Recalling:
             times=self.settings.times,
             fits=lambda sentence: self.count(sentence) <= most_tokens,
         )
+
+
+def _as_relevant(candidates: Sequence[Candidate], fit: float) -> Sequence[Candidate]:
+    """Return the candidates of a source that fits as well as a part of the best one."""
+    if fit == 1.0:
+        return candidates
+    return [
+        replace(one, scores={**one.scores, "relevance": one.scores["relevance"] * fit})
+        for one in candidates
+    ]

@@ -56,7 +56,8 @@ def score_answer(
 ) -> Weighed:
     """Return a candidate for each record of the answer, with the sides of its score.
 
-    `relevance` is 1 for the best of the source; `score` is not settled before `rank_candidates`.
+    `relevance` is 1 for the best of the source, which `weigh_sources` tells apart from the best of
+    others; `score` is not settled before `rank_candidates`.
 
     Args:
         floor: The part of the query's words that the best record must have, or three of them, or
