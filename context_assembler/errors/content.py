@@ -92,13 +92,24 @@ class TranscriptError(AssemblyError, ValueError):
 
 
 class ContentError(AssemblyError, TypeError):
-    """Content that is neither text nor parts."""
+    """Content that is neither text nor parts, or a tool's result that JSON cannot say.
 
-    def __init__(self, content: object) -> None:
-        super().__init__(
-            f"Content must be text or parts; got {with_article(type(content).__name__)}.",
-            remedy="Pass a string, or Text(…), Image(…), Document(…), or a list of these.",
-        )
+    Args:
+        content: What was given, or the value in it that cannot be said.
+        place: Where that stands in a result.
+    """
+
+    def __init__(self, content: object, *, place: str | None = None) -> None:
+        got = with_article(type(content).__name__)
+        if place is None:
+            problem = f"Content must be text or parts; got {got}."
+            remedy = "Pass a string, or Text(…), Image(…), Document(…), or a list of these."
+        else:
+            problem = f"A tool's result must be text, parts or what JSON can say; {place} is {got}."
+            remedy = (
+                "Make it text, a number, a list or an object; files are Image(…) or Document(…)."
+            )
+        super().__init__(problem, remedy=remedy)
 
 
 class NotJsonError(AssemblyError, ValueError):
