@@ -3,6 +3,7 @@
 import sys
 import threading
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any, get_type_hints
 
 import pytest
@@ -14,6 +15,7 @@ from context_assembler import (
     SqliteMemoryStore,
     TaskStack,
 )
+from context_assembler.memory_assembler.recalling import MOST_EXPLAINED
 from context_assembler.memory_assembler.showing import chars_within
 from context_assembler.memory_assembler.thinking import think
 from context_assembler.testing import WordCounter
@@ -302,3 +304,17 @@ async def test_others_go_on_while_much_is_read() -> None:
     assert premortem.lines
     assert counted_in
     assert loop_thread not in counted_in
+
+
+async def test_an_agent_that_goes_on_updating_keeps_a_bounded_number_of_reasons() -> None:
+    context = await recalling(Listing(record("the deploy"))).assemble_context("the deploy")
+    [row] = context.explanations
+    reasons = [replace(row, memory_id=f"{at}") for at in range(MOST_EXPLAINED)]
+    context = replace(context, explanations=(row, *reasons[1:]))
+
+    updated = recalling(Listing()).update_context(context, record("news", id="news"))
+
+    told = [row.memory_id for row in updated.explanations]
+    assert len(told) == MOST_EXPLAINED
+    assert {"news", "the deploy", "1"} <= set(told)
+    assert f"{MOST_EXPLAINED - 1}" not in told

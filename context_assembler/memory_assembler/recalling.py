@@ -28,6 +28,9 @@ from context_assembler.values.recall_settings import RecallSettings
 
 JUST_NOW: Final = "just now"
 
+MOST_EXPLAINED: Final = 1_000
+"""Of what was ever left out, the last: a context may be updated for as long as an agent runs."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Recalling:
@@ -176,7 +179,8 @@ class Recalling:
         updated = self.shape(choice, (), context.source_status, context.source_notes)
         known = {(row.source, row.memory_id) for row in updated.explanations}
         earlier = (row for row in context.explanations if (row.source, row.memory_id) not in known)
-        return replace(updated, explanations=(*updated.explanations, *earlier))
+        explanations = (*updated.explanations, *earlier)[:MOST_EXPLAINED]
+        return replace(updated, explanations=explanations)
 
     def _layout(self, states: Mapping[str, SourceState]) -> Layout:
         most_tokens = self.max_tokens * MISSING_SHARE

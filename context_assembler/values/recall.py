@@ -177,7 +177,8 @@ class FormattedContext:
         source_notes: The reason where a source gave no answer, or not all of it.
         budget_exceeded: Whether something that fits the query was cut or left out for want of room.
         truncated_items: Ids of the records that are shown shortened.
-        explanations: One for every candidate, in the order of their rank.
+        explanations: One for every candidate, in the order of their rank; after many updates, for
+            the last thousand.
         task_path: Where an agent stands, as the Markdown tells it above what was recalled.
     """
 
