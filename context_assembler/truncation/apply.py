@@ -1,5 +1,6 @@
 """A cut carried out: the messages that are left, and one entry for everything done."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import TypeAlias
 
@@ -27,14 +28,17 @@ class Piece:
 
 @dataclass(slots=True, kw_only=True)
 class CarriedOut:
-    """What a cut leaves: pieces in order, and per message index what was done to it.
+    """What a cut leaves: pieces in order, per message index how it was shortened, and what is gone.
 
+    `dropped` has the numbers of exchanges in order; those before `window_from` lie outside the window.
     `stage` says how far it was shortened where nothing more could be dropped: by the number of the
     last group of parts that were, and the most tokens of each.
     """
 
     pieces: list[Piece] = field(default_factory=list[Piece])
     entries: dict[int, ReportEntry] = field(default_factory=dict[int, ReportEntry])
+    dropped: list[int] = field(default_factory=list[int])
+    window_from: int = 0
     stage: tuple[int, int] | None = None
 
     @property
@@ -49,27 +53,35 @@ class CarriedOut:
 
     def followed_by(self, history: MeasuredHistory, number: int) -> "CarriedOut":
         """Return the same with the history's exchanges from this one on behind it, as they are."""
-        new = [
-            Piece(
-                message=history.messages[index],
-                tokens=history.message_tokens[index],
-                index=index,
-                exchange=later,
-            )
-            for later in range(number, len(history.exchanges))
-            for index in range(history.starts[later], history.starts[later + 1])
-        ]
-        return replace(self, pieces=[*self.pieces, *new])
+        return replace(self, pieces=[*self.pieces, *whole_pieces(history, number)])
 
     @property
     def messages(self) -> tuple[Message, ...]:
         """The messages to send."""
         return tuple(piece.message for piece in self.pieces)
 
-    @property
-    def sorted_entries(self) -> tuple[ReportEntry, ...]:
-        """The entries in order of appearance."""
-        return tuple(self.entries[index] for index in sorted(self.entries))
+    def told(self, history: MeasuredHistory, rules: Rules) -> tuple[ReportEntry, ...]:
+        """Return an entry for everything that was done, in order of appearance."""
+        entries = dict(self.entries)
+        for number in self.dropped:
+            is_outside = number < self.window_from
+            for index in range(history.starts[number], history.starts[number + 1]):
+                entries[index] = _dropped_entry(history, index, rules=rules, is_outside=is_outside)
+        return tuple(entries[index] for index in sorted(entries))
+
+
+def whole_pieces(history: MeasuredHistory, number: int) -> list[Piece]:
+    """Return the history's messages from an exchange on, as they are."""
+    return [
+        Piece(
+            message=history.messages[index],
+            tokens=history.message_tokens[index],
+            index=index,
+            exchange=later,
+        )
+        for later in range(number, len(history.exchanges))
+        for index in range(history.starts[later], history.starts[later + 1])
+    ]
 
 
 def marker_message(left_out: int) -> Message:
@@ -86,19 +98,21 @@ def carry_out(
     rules: Rules,
     stub_tokens: int,
     counter: TokenCounter,
+    whole: Sequence[Piece],
+    stubs: Stubs,
     window_from: int = 0,
-    stubs: Stubs | None = None,
 ) -> CarriedOut:
     """Drop and shorten as the cut says.
 
     Args:
+        whole: All messages of the history, and perhaps of what comes behind it.
         stubs: What was shortened before; what this cut shortens is added.
     """
-    done = CarriedOut()
-    stubs = {} if stubs is None else stubs
+    done = CarriedOut(window_from=window_from)
     islands = history.islands(cut.kept_from)
     gap: int | None = None
-    for number in range(len(history.exchanges)):
+    tail = max(cut.kept_from, cut.whole_from)  # from here on all is whole
+    for number in range(tail):
         if number >= cut.kept_from or history.is_anchor[number] or number in islands:
             is_whole = number >= cut.whole_from or not history.bulky[number]
             _keep(
@@ -108,11 +122,13 @@ def carry_out(
                 stub_tokens=None if is_whole else stub_tokens,
                 rules=rules,
                 counter=counter,
+                whole=whole,
                 stubs=stubs,
             )
             continue
         gap = len(done.pieces) if gap is None else gap
-        _drop(done, history, number, rules=rules, is_outside=number < window_from)
+        done.dropped.append(number)
+    done.pieces += whole[history.starts[tail] : history.starts[-1]]
     if gap is not None and rules.marks:
         marker = marker_message(len(history.messages) - len(done.pieces))
         piece = Piece(message=marker, tokens=counter.count_message(marker), index=None, exchange=-1)
@@ -143,11 +159,15 @@ def _keep(
     stub_tokens: int | None,
     rules: Rules,
     counter: TokenCounter,
+    whole: Sequence[Piece],
     stubs: Stubs,
 ) -> None:
+    if stub_tokens is None:
+        done.pieces += whole[history.starts[number] : history.starts[number + 1]]
+        return
     for index in range(history.starts[number], history.starts[number + 1]):
         message, tokens = history.messages[index], history.message_tokens[index]
-        if stub_tokens is not None and message.role == "tool":
+        if message.role == "tool":
             if index not in stubs:
                 stub = _with_stubs(message, stub_tokens=stub_tokens, counter=counter)
                 stubs[index] = stub, counter.count_message(stub)
@@ -173,21 +193,19 @@ def _with_stubs(message: Message, *, stub_tokens: int, counter: TokenCounter) ->
     return shorten_parts(message, limit=limit, counter=counter)
 
 
-def _drop(
-    done: CarriedOut, history: MeasuredHistory, number: int, *, rules: Rules, is_outside: bool
-) -> None:
-    rule = f"{rules.name}.window" if is_outside else f"{rules.name}.drop"
+def _dropped_entry(
+    history: MeasuredHistory, index: int, *, rules: Rules, is_outside: bool
+) -> ReportEntry:
     reason = (
         "Older than the newest turns that this strategy keeps."
         if is_outside
         else "The history does not fit, and the oldest exchanges go first."
     )
-    for index in range(history.starts[number], history.starts[number + 1]):
-        done.entries[index] = ReportEntry(
-            kind="message",
-            id=history.messages[index].id,
-            decision="dropped",
-            tokens_before=history.message_tokens[index],
-            reason=reason,
-            rule=rule,
-        )
+    return ReportEntry(
+        kind="message",
+        id=history.messages[index].id,
+        decision="dropped",
+        tokens_before=history.message_tokens[index],
+        reason=reason,
+        rule=f"{rules.name}.window" if is_outside else f"{rules.name}.drop",
+    )

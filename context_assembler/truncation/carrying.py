@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field
 
 from context_assembler.ports import TokenCounter
-from context_assembler.truncation.apply import CarriedOut, Stubs, carry_out
+from context_assembler.truncation.apply import CarriedOut, Piece, Stubs, carry_out, whole_pieces
 from context_assembler.truncation.beginnings import beginning
 from context_assembler.truncation.checkpoints import Cut
 from context_assembler.truncation.history import MeasuredHistory, Rules
@@ -13,13 +13,14 @@ from context_assembler.values.options import TruncationSettings
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Carrier:
-    """Carries cuts of a growing history out; a stub that was made once is made no more."""
+    """Carries cuts of a growing history out; what was made once for it is made no more."""
 
     rules: Rules
     room_tokens: int
     counter: TokenCounter
     settings: TruncationSettings
     _stubs: Stubs = field(default_factory=Stubs)
+    _whole: list[Piece] = field(default_factory=list[Piece])
 
     def __call__(
         self, history: MeasuredHistory, cut: Cut, /, *, window_from: int = 0
@@ -52,12 +53,15 @@ class Carrier:
         )
 
     def _dropped(self, history: MeasuredHistory, cut: Cut, *, window_from: int) -> CarriedOut:
+        known = self._whole[-1].exchange + 1 if self._whole else 0
+        self._whole.extend(whole_pieces(history, known))
         return carry_out(
             history,
             cut,
             rules=self.rules,
             stub_tokens=self.settings.stub_tokens,
             counter=self.counter,
-            window_from=window_from,
+            whole=self._whole,
             stubs=self._stubs,
+            window_from=window_from,
         )

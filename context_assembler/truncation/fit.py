@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from itertools import islice
 from typing import Final, Protocol, TypeAlias
 
 from context_assembler.ports import TokenCounter, Truncation
@@ -80,7 +81,7 @@ def fit_history(
     most_tokens = sum(message_tokens) - checkpoint.freed_tokens
     return Truncation(
         messages=done.messages,
-        entries=done.sorted_entries,
+        entries=done.told(whole, rules),
         level=cut.identity,
         holds=cut.level is not None,
         spare_tokens=max(0, most_tokens - done.tokens) if cut.level is not None else 0,
@@ -232,5 +233,7 @@ class Fitter:
 
 def window_start(history: MeasuredHistory, window_turns: int) -> int:
     """Return the boundary before the newest turns; 0 when there are no more than that."""
-    openers = [n for n, exchange in enumerate(history.exchanges) if is_user(exchange)]
-    return openers[-window_turns] if len(openers) > window_turns else 0
+    backwards = range(history.last, -1, -1)
+    openers = (number for number in backwards if is_user(history.exchanges[number]))
+    newest = list(islice(openers, window_turns + 1))
+    return newest[window_turns - 1] if len(newest) > window_turns else 0

@@ -97,7 +97,7 @@ class GrowingHistory:
                 message_tokens=tuple(self._tokens[:length]),
             )
         whole, opened, checkpoint = self._until(number)
-        return _grown(*self._fitter.fit(whole, opened, checkpoint))
+        return _grown(whole, *self._fitter.fit(whole, opened, checkpoint))
 
     def _measured(self, length: int) -> MeasuredHistory:
         return measure(
@@ -138,12 +138,11 @@ class GrowingHistory:
         return done
 
 
-def _grown(done: CarriedOut, cut: Cut) -> GrownCut:
-    decisions = [entry.decision for entry in done.entries.values()]
+def _grown(history: MeasuredHistory, done: CarriedOut, cut: Cut) -> GrownCut:
     return GrownCut(
         messages=done.messages,
         message_tokens=tuple(piece.tokens for piece in done.pieces),
         level=cut.identity,
-        dropped=decisions.count("dropped"),
-        shortened=decisions.count("shortened"),
+        dropped=sum(len(history.exchanges[number]) for number in done.dropped),
+        shortened=len(done.entries),
     )

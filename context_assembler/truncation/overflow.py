@@ -227,7 +227,7 @@ def _shortened(
     known: _Known,
 ) -> CarriedOut:
     """Return what is left of the pieces; `known` is what is left of each under its own limits."""
-    shortened = CarriedOut(entries=dict(done.entries))
+    shortened = replace(done, pieces=[], entries=dict(done.entries))
     for at, piece in enumerate(done.pieces):
         groups = {_group_of(part, piece, history) for part in piece.message.parts}
         own = frozenset((group, limit) for group, limit in limits.items() if group in groups)

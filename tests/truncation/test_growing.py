@@ -1,6 +1,7 @@
 """A history that grows is cut at each length as if it ended there."""
 
 from collections.abc import Sequence
+from contextlib import suppress
 from itertools import product
 
 import pytest
@@ -83,6 +84,25 @@ def test_each_length_is_cut_as_if_the_history_ended_there(
     for length in lengths(talk):
         expected = from_scratch(fitter, talk[:length], room_tokens)
         assert grown(growing, length) == expected
+
+
+@pytest.mark.parametrize(("strategy", "is_stable"), STRATEGIES)
+@given(talk=conversations, percent=st.integers(10, 100))
+@settings(max_examples=25)
+def test_as_many_messages_are_left_out_and_shortened_as_are_told(
+    strategy: str, is_stable: bool, talk: list[Message], percent: int
+) -> None:
+    room_tokens = total(talk, COUNTER) * percent // 100
+    fitter = truncator(strategy, is_stable, "shorten")
+    growing = fitter.grow(talk, room_tokens=room_tokens, counter=COUNTER)
+
+    for length in lengths(talk):
+        with suppress(ContextOverflowError):
+            cut = growing.fit(length)
+            told = fitter.truncate(talk[:length], room_tokens=room_tokens, counter=COUNTER)
+            decisions = [entry.decision for entry in told.entries]
+            assert cut.dropped == decisions.count("dropped")
+            assert cut.shortened == decisions.count("shortened")
 
 
 @pytest.mark.parametrize(("strategy", "is_stable"), STRATEGIES)
