@@ -6,9 +6,9 @@ from datetime import UTC, datetime, timedelta, tzinfo
 from typing import Final, Literal, TypeAlias
 
 from context_assembler.errors import ConfigurationError, InvalidParameterError
-from context_assembler.errors.base import did_you_mean
 from context_assembler.values.parts import Json
 from context_assembler.values.texts.cleaning import clean_text
+from context_assembler.values.time_zones import open_zone
 from context_assembler.values.tools import ToolChoice
 
 CachePolicy: TypeAlias = Literal["auto", "off"]
@@ -209,7 +209,7 @@ class ClockSettings:
                 rule="must be a number of seconds, 0 or more",
                 remedy="Set it to 600 for a new clock note after ten minutes.",
             )
-        if not _tells_the_time(self.format, _open_zone(self.time_zone)):
+        if not _tells_the_time(self.format, open_zone(self.time_zone)):
             raise InvalidParameterError(
                 "format",
                 self.format,
@@ -220,7 +220,7 @@ class ClockSettings:
     @property
     def zone(self) -> tzinfo:
         """The time zone itself."""
-        return _open_zone(self.time_zone)
+        return open_zone(self.time_zone)
 
 
 def _tells_the_time(form: str, zone: tzinfo) -> bool:
@@ -229,20 +229,6 @@ def _tells_the_time(form: str, zone: tzinfo) -> bool:
     except ValueError:
         return False
     return bool(form.strip()) and clean_text(form) == form and clean_text(told) == told
-
-
-def _open_zone(name: str) -> tzinfo:
-    if name == "UTC":
-        return UTC  # known even where no time zone database is installed
-    from zoneinfo import ZoneInfo, available_timezones  # noqa: PLC0415 - slow to import
-
-    try:
-        return ZoneInfo(name)
-    except (LookupError, ValueError, OSError, TypeError):
-        hint = did_you_mean(str(name), available_timezones(), otherwise="Use 'UTC'.")
-        raise InvalidParameterError(
-            "time_zone", name, rule="must be the name of an IANA time zone", remedy=hint
-        ) from None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

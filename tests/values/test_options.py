@@ -1,5 +1,8 @@
 """Settings that cannot work are refused where they are made."""
 
+import os
+import subprocess
+import sys
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import UTC
@@ -82,3 +85,31 @@ def test_the_trigger_has_to_exceed_the_target(share: float) -> None:
 def test_a_clock_knows_its_zone() -> None:
     assert ClockSettings().zone is UTC
     assert ClockSettings(time_zone="Asia/Tokyo").zone == ZoneInfo("Asia/Tokyo")
+
+
+WITHOUT_ZONES = """
+import sys
+
+sys.modules["tzdata"] = None
+from context_assembler.values.options import ClockSettings
+
+print(ClockSettings(time_zone="UTC").zone)
+try:
+    ClockSettings(time_zone="Europe/Berlin")
+except ValueError as error:
+    print(error)
+"""
+
+
+def test_where_no_zone_is_known_the_error_says_what_to_install() -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", WITHOUT_ZONES],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=True,
+        env={**os.environ, "PYTHONTZPATH": ""},
+    )
+
+    assert done.stdout.startswith("UTC\n")
+    assert "pip install tzdata" in done.stdout
