@@ -1,6 +1,5 @@
 """Memories in one SQLite file that several processes may use at once, or in memory."""
 
-import sqlite3
 import time
 from collections.abc import AsyncIterator, Mapping, Sequence
 from datetime import UTC, datetime
@@ -12,11 +11,11 @@ from context_assembler.errors import UnknownMemoryError
 from context_assembler.memory.asked_bounds import check_filters, check_retention
 from context_assembler.memory.asked_counts import check_listing, check_record_count, check_search
 from context_assembler.memory.asked_ids import asked_ids
-from context_assembler.memory.preparing import prepare_records
 from context_assembler.memory.sqlite_rows import to_stamp
 from context_assembler.memory.sqlite_schema import SCHEMA
 from context_assembler.memory.sqlite_search import (
     Recollection,
+    find_kinds,
     find_neighbours,
     find_record,
     list_records,
@@ -28,14 +27,15 @@ from context_assembler.memory.sqlite_writes import (
     drop_vectors,
     forget_records,
     optimize_index,
+    prepare_and_remember,
     prune_records,
-    remember_records,
     touch_records,
 )
 from context_assembler.ports import Clock
 from context_assembler.sqlite.worker import make_workers
 from context_assembler.sync import close_all
 from context_assembler.values.given import check_callable, check_path, check_type
+from context_assembler.values.memories.kinds import MemoryKind
 from context_assembler.values.memories.records import (
     NO_FILTERS,
     MemoryFilters,
@@ -87,9 +87,13 @@ class SqliteMemoryStore:
         check_type("busy_seconds", busy_seconds, int, float, such_as="a number of seconds")
         self.name = name
         self.path = None if path is None else Path(path).expanduser().absolute()
-        self._masks_secrets = masks_secrets
-        self._finds_duplicates = finds_duplicates
         self._clock = clock
+        self._keep = partial(
+            prepare_and_remember,
+            clock=clock,
+            masks_secrets=masks_secrets,
+            finds_duplicates=finds_duplicates,
+        )
         self._recollection = Recollection()
         self._writer, self._reader = make_workers(self.path, SCHEMA, busy_seconds=busy_seconds)
 
@@ -140,6 +144,19 @@ class SqliteMemoryStore:
                 vector=vector,
                 recollection=self._recollection,
             )
+        )
+
+    async def present_kinds(self, *, filters: MemoryFilters = NO_FILTERS) -> frozenset[MemoryKind]:
+        """Return the kinds of which there may be records that the filters allow.
+
+        There are surely none of the others; known at once for as long as nothing is written.
+
+        Raises:
+            MemoryUnavailableError: The file cannot be used.
+        """
+        check_filters(filters)
+        return await self._reader.run(
+            partial(find_kinds, filters=filters, recollection=self._recollection)
         )
 
     async def get(self, memory_id: str) -> MemoryRecord:
@@ -273,19 +290,6 @@ class SqliteMemoryStore:
 
     async def __aexit__(self, *exception: object) -> None:
         await self.close()
-
-    def _keep(
-        self, connection: sqlite3.Connection, records: Sequence[MemoryRecord]
-    ) -> list[Remembered]:
-        now = self._now()
-        # Made ready before the lock is taken: other writers wait for the disk only.
-        prepared = prepare_records(
-            records,
-            now=now,
-            masks_secrets=self._masks_secrets,
-            finds_duplicates=self._finds_duplicates,
-        )
-        return remember_records(connection, prepared)
 
     def _now(self) -> datetime:
         return datetime.fromtimestamp(self._clock(), UTC)

@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import Final
 
 from context_assembler.memory.sqlite_index import kind_tag, may_be_tag, namespace_tag
+from context_assembler.values.memories.kinds import KINDS, MemoryKind
 from context_assembler.values.memories.records import NO_FILTERS, MemoryFilters
 
 FLOOR_ROWS: Final = 1_000
@@ -88,6 +89,26 @@ def _count(
         [value for match in matches for value in (match, *behind, most)],
     ).fetchone()
     return found
+
+
+def present_kinds(
+    connection: sqlite3.Connection, filters: MemoryFilters, counts: TermCounts
+) -> frozenset[MemoryKind]:
+    """Return the kinds of which there may be records that the filters allow.
+
+    Of the filters only namespaces count, where they leave few records: what takes long to find out
+    is left to the search.
+    """
+    counts.refresh(connection)
+    of_namespaces = _tags_of(replace(NO_FILTERS, namespaces=filters.namespaces))
+    before = "".join(
+        f"{tags} AND "
+        for tags in of_namespaces
+        if counts.count(connection, tags, most=FLOOR_ROWS) < FLOOR_ROWS
+    )
+    kind_by_match = {f"{before}tags : {quoted(kind_tag(kind))}": kind for kind in KINDS}
+    found = counts.count_each(connection, list(kind_by_match), most=1)
+    return frozenset(kind_by_match[match] for match, count in found.items() if count)
 
 
 def match_expression(

@@ -8,7 +8,12 @@ from typing import Final
 
 from context_assembler.errors import UnknownMemoryError
 from context_assembler.memory.damage import read_found
-from context_assembler.memory.sqlite_match import TermCounts, match_expression, meets_filters
+from context_assembler.memory.sqlite_match import (
+    TermCounts,
+    match_expression,
+    meets_filters,
+    present_kinds,
+)
 from context_assembler.memory.sqlite_rows import (
     COLUMNS,
     RowReader,
@@ -19,6 +24,7 @@ from context_assembler.memory.sqlite_rows import (
 from context_assembler.memory.sqlite_schema import one_moment
 from context_assembler.memory.vector_scan import VectorScan
 from context_assembler.values.memories.fusion import fuse
+from context_assembler.values.memories.kinds import MemoryKind
 from context_assembler.values.memories.records import (
     MemoryFilters,
     MemoryHit,
@@ -88,6 +94,14 @@ def search_records(
         )
         for (key, *_), record in found
     ]
+
+
+def find_kinds(
+    connection: sqlite3.Connection, *, filters: MemoryFilters, recollection: Recollection
+) -> frozenset[MemoryKind]:
+    """Return the kinds of which there may be records that the filters allow."""
+    with one_moment(connection):
+        return present_kinds(connection, filters, recollection.counts)
 
 
 def find_record(connection: sqlite3.Connection, memory_id: str) -> MemoryRecord:

@@ -2,10 +2,11 @@
 
 import sqlite3
 from collections.abc import Iterable, Sequence
+from datetime import UTC, datetime
 from typing import Final
 
 from context_assembler.errors import VectorModelError
-from context_assembler.memory.preparing import PreparedRecord
+from context_assembler.memory.preparing import PreparedRecord, prepare_records
 from context_assembler.memory.sqlite_batch import Batch
 from context_assembler.memory.sqlite_index import (
     add_to_index,
@@ -16,11 +17,36 @@ from context_assembler.memory.sqlite_index import (
 from context_assembler.memory.sqlite_replacing import keys_told_of, note_changed_vectors
 from context_assembler.memory.sqlite_rows import conditions_of
 from context_assembler.memory.sqlite_schema import read_state, write_state
+from context_assembler.ports import Clock
 from context_assembler.sqlite.schema import transaction
-from context_assembler.values.memories.records import Remembered, Retention
+from context_assembler.values.memories.records import MemoryRecord, Remembered, Retention
 from context_assembler.values.memories.vectors import Vector
 
 _MICROSECONDS_PER_DAY: Final = 86_400_000_000
+
+
+def prepare_and_remember(
+    connection: sqlite3.Connection,
+    records: Sequence[MemoryRecord],
+    *,
+    clock: Clock,
+    masks_secrets: bool,
+    finds_duplicates: bool,
+) -> list[Remembered]:
+    """Keep all of the records, or none; made ready first, as other writers wait for the disk only.
+
+    Raises:
+        MemoryFormatError: A record holds something that JSON cannot say.
+        VectorModelError: The store keeps vectors of another model.
+        MissingExtraError: Secrets are to be masked, and detect-secrets is not installed.
+    """
+    prepared = prepare_records(
+        records,
+        now=datetime.fromtimestamp(clock(), UTC),
+        masks_secrets=masks_secrets,
+        finds_duplicates=finds_duplicates,
+    )
+    return remember_records(connection, prepared)
 
 
 def remember_records(

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from context_assembler.recall.ask_sources import Sleep
+from context_assembler.recall.wait_until import wait_until
 from context_assembler.values.recall_settings import RecallSettings
 
 T = TypeVar("T")
@@ -34,8 +35,7 @@ class Deadline:
         working = asyncio.ensure_future(work)
         late = asyncio.ensure_future(self.sleep(self.seconds))
         try:
-            ends: list[asyncio.Future[Any]] = [working, late, self.all_over]
-            await asyncio.wait(ends, return_when=asyncio.FIRST_COMPLETED)
+            await wait_until(working, ends=(late, self.all_over))
             if not working.done():
                 raise TimeoutError("it took too long")
             if working.cancelled():
@@ -43,8 +43,6 @@ class Deadline:
             return working.result()
         finally:
             late.cancel()
-            working.cancel()
-            working.add_done_callback(_let_go)  # what ignores the end may fail unheard
 
 
 @asynccontextmanager
@@ -55,8 +53,3 @@ async def deadline_of(settings: RecallSettings, *, sleep: Sleep) -> AsyncGenerat
         yield Deadline(seconds=settings.seconds_per_source, all_over=all_over, sleep=sleep)
     finally:
         all_over.cancel()
-
-
-def _let_go(working: asyncio.Future[Any]) -> None:
-    if not working.cancelled():
-        working.exception()

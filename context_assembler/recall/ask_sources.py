@@ -4,12 +4,14 @@ import asyncio
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any, Final, Protocol, TypeAlias, TypeVar, runtime_checkable
+from typing import Final, Protocol, TypeAlias, TypeVar, runtime_checkable
 
 from context_assembler.errors import MemoryFormatError, MissingExtraError, VectorModelError
 from context_assembler.ports import MemorySource
+from context_assembler.recall.find_absent_kinds import find_absent_kinds
 from context_assembler.recall.sieve_answers import Sieved, sieve_hits, sieve_records
 from context_assembler.recall.speakers import mentioned_speakers, without_names
+from context_assembler.recall.wait_until import wait_until
 from context_assembler.values.foreign_errors import tell_problem
 from context_assembler.values.memories.kinds import MemoryKind
 from context_assembler.values.memories.records import (
@@ -100,29 +102,61 @@ async def ask_sources(
         all_over: Done when the time of all is over; by default that begins here.
     """
     over = all_over or asyncio.ensure_future(sleep(seconds_in_all))
+    groups: dict[int, list[Ask]] = {}
+    for ask in asks:
+        groups.setdefault(id(ask.source), []).append(ask)
     try:
-        return await asyncio.gather(
-            *(_ask(ask, signals, seconds_per_source, over, sleep) for ask in asks)
+        told = await asyncio.gather(
+            *(
+                _ask_source(group, signals, seconds_per_source, over, sleep)
+                for group in groups.values()
+            )
         )
     finally:
         if all_over is None:
             over.cancel()
+    answers = dict(zip(groups, map(iter, told), strict=True))
+    return [next(answers[id(ask.source)]) for ask in asks]
+
+
+async def _ask_source(
+    asks: Sequence[Ask],
+    signals: Signals,
+    seconds: float,
+    all_over: asyncio.Future[object],
+    sleep: Sleep,
+) -> list[SourceAnswer]:
+    """Return what one source answers; of the kinds that it has none of one speaks for all."""
+    late = asyncio.ensure_future(sleep(seconds))
+    try:
+        kinds, source, filters = [ask.kind for ask in asks], asks[0].source, asks[0].filters
+        absent = await find_absent_kinds(source, kinds, filters, ends=(late, all_over))
+        # By words alone there is nothing to say of them; vectors may be of another model.
+        is_told = bool(signals.terms) and asks[0].vector is None
+        spoken_for = set(absent if is_told else absent[1:])
+        asked = [ask for ask in asks if ask.kind not in spoken_for]
+        answers = await asyncio.gather(*(_ask(ask, signals, late, all_over) for ask in asked))
+    finally:
+        late.cancel()
+    of_none = next((answer for answer in answers if answer.kind in absent), None)
+    rest = iter(answers)
+    return [_as_of(ask, of_none) if ask.kind in spoken_for else next(rest) for ask in asks]
+
+
+def _as_of(ask: Ask, of_none: SourceAnswer | None) -> SourceAnswer:
+    """Return what was answered of one kind without records as the answer of another."""
+    if of_none is None or of_none.hits:  # not asked, or kept just now
+        return SourceAnswer(source=ask.name, kind=ask.kind, state="empty")
+    return replace(of_none, source=ask.name, kind=ask.kind)
 
 
 async def _ask(
-    ask: Ask, signals: Signals, seconds: float, all_over: asyncio.Future[object], sleep: Sleep
+    ask: Ask, signals: Signals, late: asyncio.Future[object], all_over: asyncio.Future[object]
 ) -> SourceAnswer:
     progress = _Progress()
     work = asyncio.ensure_future(_answer(ask, signals, progress))
-    late = asyncio.ensure_future(sleep(seconds))
-    ends: list[asyncio.Future[Any]] = [work, late, all_over]
-    try:
-        await asyncio.wait(ends, return_when=asyncio.FIRST_COMPLETED)
-        state, reason = _outcome(work, progress, is_all_over=all_over.done())
-    finally:
-        late.cancel()
-        work.cancel()
-        work.add_done_callback(_let_go)  # a source that ignores the end may fail unheard
+    await wait_until(work, ends=(late, all_over))
+    state, reason = _outcome(work, progress, is_all_over=all_over.done())
     return SourceAnswer(
         source=ask.name,
         kind=ask.kind,
@@ -149,11 +183,6 @@ def _outcome(
     return ("ok" if progress.hits else "empty"), "; ".join(progress.notes) or None
 
 
-def _let_go(work: asyncio.Future[str | None]) -> None:
-    if not work.cancelled():
-        work.exception()
-
-
 async def _answer(ask: Ask, signals: Signals, progress: _Progress) -> str | None:
     """Fill in what the source says; return why it was not asked."""
     filters = replace(ask.filters, kinds=(ask.kind,))
@@ -174,7 +203,7 @@ async def _answer(ask: Ask, signals: Signals, progress: _Progress) -> str | None
         # Who speaks is known of every turn: the name's own words would only drown the others.
         progress.hits = await _search(ask, nameless, filters, progress) or progress.hits
     progress.hits = await _with_related(ask, signals, names, filters, progress)
-    if isinstance(ask.source, _Neighbourhood):
+    if progress.hits and isinstance(ask.source, _Neighbourhood):
         try:
             await _ask_neighbours(ask.source, progress)
         except MemoryFormatError as error:  # what was found stands without what stands around it
