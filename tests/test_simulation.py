@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from context_assembler import ContextAssembler, CutPolicy, InvalidParameterError
+from context_assembler import ContextAssembler, CutPolicy, InvalidParameterError, draw_costs
 from context_assembler.sessions import InMemoryStore
 from context_assembler.testing import event_log, serve_providers
 from context_assembler.values.events import CompactionBody, SessionEvent, UserBody
@@ -193,12 +193,32 @@ async def test_a_step_that_cannot_fit_is_told_and_passed_over() -> None:
     assert run.mean_fill > 0
 
 
+async def test_what_some_steps_cost_is_not_held_against_what_all_would() -> None:
+    talk = event_log("U one", "A two", "U " + "three " * 9000, "A four", "U five", "A six")
+
+    simulation = await simulated(list(talk), CutPolicy(budget_tokens=2000))
+
+    assert simulation.everything.usd
+    assert simulation.relative_usd(simulation.runs[0]) is None
+
+
 async def test_instructions_that_leave_no_room_are_told_at_every_step() -> None:
     [run] = (await simulated(long_talk(turns=2), CutPolicy(budget_tokens=1))).runs
 
     assert [step.tokens for step in run.steps] == [0] * 4
     assert run.overflows == 4
     assert run.mean_fill == run.read_share == 0
+
+
+async def test_a_policy_under_which_no_step_fits_is_not_the_cheapest() -> None:
+    simulation = await simulated(long_talk(turns=2), CutPolicy(budget_tokens=1))
+
+    [run] = simulation.runs
+    assert (run.usd, simulation.relative_usd(run)) == (None, None)
+    assert run.why_unknown == "4 of 4 calls did not fit."
+    costs = draw_costs(simulation).partition("Cost of the input so far")[2]
+    assert f"<title>{simulation.everything.name}</title>" in costs
+    assert f"<title>{run.name}</title>" not in costs
 
 
 async def test_an_own_budget_is_a_share_of_the_whole_session() -> None:

@@ -125,7 +125,7 @@ def costs_table(simulation: Simulation) -> Table:
         table.add_column(name, justify="right", no_wrap=True)
     runs = simulation.distinct_runs if _cuts_anything(simulation) else [simulation.everything]
     for run in runs:
-        relative = _relative_usd(simulation, run)
+        relative = simulation.relative_usd(run)
         table.add_row(
             run.name,
             f"{run.tokens:,}",
@@ -133,7 +133,7 @@ def costs_table(simulation: Simulation) -> Table:
             f"{run.read_share:.1%}",
             f"{run.rewrites:,}",
             Text(_too_big(run), style="red" if run.overflows else ""),
-            "–" if _is_never_sent(run) else spell_usd(run.usd),
+            "–" if run.is_never_sent else spell_usd(run.usd),
             "–" if relative is None else f"{relative:.0%}",
         )
     return table
@@ -143,15 +143,6 @@ def _cuts_anything(simulation: Simulation) -> bool:
     """Whether any policy sends something else than everything."""
     whole = [step.tokens for step in simulation.everything.steps]
     return any([step.tokens for step in run.steps] != whole for run in simulation.runs)
-
-
-def _is_never_sent(run: SimulatedRun) -> bool:
-    return bool(run.steps) and run.overflows == len(run.steps)
-
-
-def _relative_usd(simulation: Simulation, run: SimulatedRun) -> float | None:
-    """Return what a run costs against everything; `None` where calls are missing from it."""
-    return None if run.overflows else simulation.relative_usd(run)
 
 
 def spell_usd(usd: float | None) -> str:
@@ -220,8 +211,8 @@ def _run_json(simulation: Simulation, run: SimulatedRun) -> Json:
         "mean_fill": run.mean_fill,
         "rewrites": run.rewrites,
         "overflows": run.overflows,
-        "usd": None if _is_never_sent(run) else run.usd,
-        "why_unknown": f"{_tell_overflows(run)}." if _is_never_sent(run) else run.why_unknown,
-        "relative_usd": _relative_usd(simulation, run),
+        "usd": run.usd,
+        "why_unknown": run.why_unknown,
+        "relative_usd": simulation.relative_usd(run),
         "steps": to_json(run.steps),
     }

@@ -37,8 +37,11 @@ def _tokens(run: SimulatedRun) -> Series:
 
 
 def _sums(run: SimulatedRun) -> Iterator[float | None]:
-    """Yield what the calls up to each have cost; nothing from a call on whose price is not known."""
-    spent: float | None = 0.0
+    """Yield what the calls up to each have cost; nothing from a call on whose price is not known.
+
+    Nothing at all where no call fits: a line along zero would be the cheapest.
+    """
+    spent: float | None = None if run.is_never_sent else 0.0
     for step in run.steps:
         if not step.overflow:
             spent = None if spent is None or step.usd is None else spent + step.usd

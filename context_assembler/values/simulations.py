@@ -134,14 +134,20 @@ class SimulatedRun:
 
     @property
     def usd(self) -> float | None:
-        """What the input of all steps costs; `None` where the price of any is not known."""
+        """What the input of the steps that fit costs; `None` where no step does, or a price is not known.
+
+        Where steps overflow, this is less than the session would have cost: see `overflows`.
+        """
         prices = [step.usd for step in self._sent]
         known = [usd for usd in prices if usd is not None]
-        return sum(known) if len(known) == len(prices) else None
+        is_known = len(known) == len(prices) and not self.is_never_sent
+        return sum(known) if is_known else None
 
     @property
     def why_unknown(self) -> str:
         """Why the price is not known; empty where it is."""
+        if self.is_never_sent:
+            return f"{self.overflows:,} of {len(self.steps):,} calls did not fit."
         forecasts = (step.forecast for step in self.steps)
         reasons = (one.price.why_unknown for one in forecasts if one is not None)
         return next(filter(None, reasons), "")
@@ -155,6 +161,11 @@ class SimulatedRun:
     def overflows(self) -> int:
         """How many steps could not be made to fit."""
         return sum(bool(step.overflow) for step in self.steps)
+
+    @property
+    def is_never_sent(self) -> bool:
+        """Whether there are steps, and none could be made to fit."""
+        return bool(self.steps) and not self._sent
 
     @property
     def mean_fill(self) -> float:
@@ -190,12 +201,17 @@ class Simulation:
         return tuple(by_name.values())
 
     def relative_usd(self, run: SimulatedRun) -> float | None:
-        """Return what a run costs, sending everything being 1; `None` where that is not known."""
+        """Return what a run costs, sending everything being 1.
+
+        `None` where that is not known, or calls that did not fit are missing from either.
+        """
         check_type("run", run, SimulatedRun, such_as="one of the simulation's runs")
         whole, usd = self.everything.usd, run.usd
-        return usd / whole if usd is not None and whole else None
+        if run.overflows or self.everything.overflows or usd is None or not whole:
+            return None
+        return usd / whole
 
     def relative_tokens(self, run: SimulatedRun) -> float:
-        """Return the input of a run, sending everything being 1."""
+        """Return the input of a run's steps that fit, sending everything being 1."""
         check_type("run", run, SimulatedRun, such_as="one of the simulation's runs")
         return run.tokens / self.everything.tokens if self.everything.tokens else 1.0
