@@ -75,6 +75,7 @@ class Gathering:
             exclude=config.tools.exclude,
             on_conflict=config.on_tool_conflict,
             timeout_seconds=config.tools.timeout_seconds,
+            now=now,
         )
         self._skills = SkillTeller(
             open_skill_providers(config.skill_folders if skills is None else skills),

@@ -23,6 +23,7 @@ class ExecutorTools:
     """The tools of an executor, asked for anew each time.
 
     Attributes:
+        stands_for: The executor: another source of the same one lists the same tools.
         problems: What could not be offered of the last list.
         notes: What of the last list is not carried over.
     """
@@ -31,7 +32,7 @@ class ExecutorTools:
 
     def __init__(self, executor: Executor, *, name: str | None = None) -> None:
         self.name = name or _name_of(executor) or "executor"
-        self._executor = executor
+        self.stands_for = executor
         self._read = ReadEntries()
 
     @property
@@ -50,7 +51,7 @@ class ExecutorTools:
         A `list_tools` that is no coroutine function is called in a thread of its own, since it may
         block.
         """
-        act = self._executor.list_tools
+        act = self.stands_for.list_tools
         listed = act() if iscoroutinefunction(act) else await call_in_thread(lambda: _held(act()))
         if isawaitable(listed):
             listed = await listed

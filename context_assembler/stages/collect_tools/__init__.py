@@ -4,11 +4,14 @@ A source tells its kind, and with it its precedence, by an attribute `kind`, wha
 """
 
 import asyncio
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from datetime import UTC, datetime
+from functools import partial
 from typing import Final, cast
 
 from context_assembler.errors import AssemblyError
 from context_assembler.ports import ToolSource, is_offered
+from context_assembler.stages.collect_tools.last_answers import LastAnswers
 from context_assembler.stages.collect_tools.merging import (
     PRECEDENCE,
     CollectedTools,
@@ -40,6 +43,7 @@ class ToolCollector:
         on_conflict: `rename` gives the weaker of two different tools with one name its source's
             name in front; `error` refuses.
         timeout_seconds: How long one source may take.
+        now: The clock that says of when the list of a source is that fails.
     """
 
     def __init__(
@@ -50,6 +54,7 @@ class ToolCollector:
         exclude: Sequence[str] = (),
         on_conflict: ConflictPolicy = "rename",
         timeout_seconds: float = 30.0,
+        now: Callable[[], datetime] | None = None,
     ) -> None:
         self._sources = _listed("sources", sources)
         self._include = listed(
@@ -61,6 +66,8 @@ class ToolCollector:
         self._on_conflict: ConflictPolicy = on_conflict
         self._timeout_seconds = timeout_seconds
         self._memo = ToolMemo(by_text=_OFFERS)
+        self._now = now or partial(datetime.now, UTC)
+        self._last = LastAnswers()
         self._is_constant = all(map(_is_constant, self._sources))
         self._offered: OfferedTools | None = None  # the last time, where that holds for good
 
@@ -79,7 +86,8 @@ class ToolCollector:
     ) -> CollectedTools:
         """Return the tools to offer, sorted by name, and what became of every tool.
 
-        A source that fails is a warning; a tool whose schema is unusable is left out by name.
+        A source that fails is a warning, and what it listed last is offered; a tool whose schema is
+        unusable is left out by name.
 
         Args:
             options: Of these `permissions`, `sandbox_mode` and `disabled_tools` count.
@@ -130,7 +138,7 @@ class ToolCollector:
         try:
             async with limit:
                 specs = await source.list_tools()
-            return SourceAnswer(
+            answer = SourceAnswer(
                 kind=kind,
                 own_kind=own_kind,
                 source=name,
@@ -146,10 +154,14 @@ class ToolCollector:
                 if limit.expired()
                 else f"failed: {_said_by(error)}"
             )
+        else:
+            self._last.keep(source, answer, at=self._now())
+            return answer
         lost = f"Tool source {name!r} {happened.removesuffix('.')}."
-        return SourceAnswer(
+        failed = SourceAnswer(
             kind=kind, own_kind=own_kind, source=name, has_failed=True, warnings=(lost,)
         )
+        return self._last.stand_in(source, failed)
 
 
 def _listed(name: str, given: Iterable[ToolSource]) -> tuple[ToolSource, ...]:

@@ -46,7 +46,8 @@ class SourceAnswer:
     Attributes:
         kind: Its place in `PRECEDENCE`.
         own_kind: What it is besides, where it is one of the request's own.
-        has_failed: Whether it could not be asked, so that nothing is known of its tools.
+        has_failed: Whether it could not be asked, so that no more is known of its tools than what it
+            offered before.
     """
 
     kind: str
