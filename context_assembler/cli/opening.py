@@ -14,14 +14,10 @@ from context_assembler.ports import SessionStore
 from context_assembler.sessions import SqliteStore, open_store
 from context_assembler.values.events import SessionEvent
 from context_assembler.values.parts import Json
+from context_assembler.values.texts.byte_order_marks import marked_encoding
 
 _IN_MEMORY = ":memory:"
 _IN_FOLDERS = frozenset({"lancedb", "qdrant"})
-_BYTE_ORDER_MARKS = {
-    b"\xef\xbb\xbf": "utf-8-sig",
-    b"\xff\xfe": "utf-16",
-    b"\xfe\xff": "utf-16",
-}
 
 
 @asynccontextmanager
@@ -147,7 +143,7 @@ def read_json(path: Path) -> Json:
 def read_text(path: Path) -> str:
     """Return the text of a file, or of stdin where the path is `-`.
 
-    UTF-8, and UTF-16 with a byte order mark. A byte that is neither becomes U+FFFD, with a note.
+    UTF-8, and UTF-16 or UTF-32 with a byte order mark. A byte that is neither becomes U+FFFD, with a note.
     """
     return text_of(read_content(path), name=str(path))
 
@@ -173,8 +169,8 @@ def text_of(content: bytes, *, name: str) -> str:
     Args:
         name: What to call the bytes in the note.
     """
-    marks = (encoding for mark, encoding in _BYTE_ORDER_MARKS.items() if content.startswith(mark))
-    text = content.decode(next(marks, "utf-8"), errors="replace")
+    mark, encoding = marked_encoding(content)
+    text = content[len(mark) :].decode(encoding, errors="replace")
     broken = text.count("\ufffd") - content.count("\ufffd".encode())
     if broken > 0:
         print_note(f"{name}: {broken} byte(s) are not UTF-8 and were replaced by U+FFFD.")

@@ -3,10 +3,12 @@
 import asyncio
 from collections.abc import Generator
 from contextlib import contextmanager
+from io import BytesIO
+from itertools import chain
 from pathlib import Path
 from typing import BinaryIO, Final, Literal, Protocol
 
-from context_assembler.errors import AssemblyError, ConfigurationError
+from context_assembler.errors import AssemblyError, ConfigurationError, MemoryFormatError
 from context_assembler.memory.asked_bounds import check_filters
 from context_assembler.ports import MemoryStore
 from context_assembler.values.given import check_method, check_path
@@ -21,6 +23,7 @@ from context_assembler.values.memories.records import (
     MemoryRecord,
     Remembered,
 )
+from context_assembler.values.texts.byte_order_marks import marked_encoding
 from context_assembler.whole_files import settle, written_whole
 
 _RECORDS_PER_BATCH: Final = 2_000
@@ -72,6 +75,7 @@ async def import_memories(store: Remembering, file: str | Path | BinaryIO) -> li
     Args:
         store: What keeps them; a `MemoryAssembler` gives those without a vector one of its model.
         file: Its path, or an open stream of bytes, such as `sys.stdin.buffer`; it is read once.
+            UTF-8, and UTF-16 or UTF-32 with a byte order mark.
 
     Raises:
         MemoryFormatError: A line is no memory, or of a newer version; the error names it.
@@ -104,10 +108,29 @@ async def _export(store: MemoryStore, file: BinaryIO, filters: MemoryFilters) ->
 
 def _read(file: str | Path | BinaryIO) -> list[MemoryRecord]:
     if not isinstance(file, str | Path):
-        return list(read_memories(file, name=getattr(file, "name", "The memories")))
+        return _read_stream(file, name=getattr(file, "name", "The memories"))
     source = _place(file)
-    with _explained(source, "read"), source.open("rb") as lines:
-        return list(read_memories(lines, name=str(source)))
+    with _explained(source, "read"), source.open("rb") as opened:
+        return _read_stream(opened, name=str(source))
+
+
+def _read_stream(stream: BinaryIO, *, name: str) -> list[MemoryRecord]:
+    lines = iter(stream)
+    first = next(lines, b"")
+    mark, encoding = marked_encoding(first)
+    if encoding == "utf-8":
+        return list(read_memories(chain([first.removeprefix(mark)], lines), name=name))
+    # In other encodings a line does not end where the bytes of one do.
+    content = b"".join((first, *lines)).removeprefix(mark)
+    try:
+        text = content.decode(encoding)
+    except UnicodeDecodeError as error:
+        number = content[: error.start].decode(encoding).count("\n") + 1
+        reason = f"not {encoding.upper()} ({error.reason})"
+        raise MemoryFormatError(
+            where=name, line=number, reason=reason, remedy="Write the file again, best as UTF-8."
+        ) from None
+    return list(read_memories(BytesIO(text.encode()), name=name))
 
 
 def _place(path: str | Path) -> Path:

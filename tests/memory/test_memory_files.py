@@ -116,6 +116,30 @@ async def test_whatever_is_wrong_with_the_last_line_nothing_is_imported(
         assert (await store.stats()).records == 0
 
 
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16", "utf-32"])
+async def test_a_file_of_any_encoding_that_says_so_is_read(tmp_path: Path, encoding: str) -> None:
+    # ਊ and ஊ have the byte of a line's end in UTF-16.
+    told = ["tea", "ਊ and ஊ", "Kaffee für Jürgen"]
+    path = tmp_path / "memories.jsonl"
+    lines = "\r\n".join(json.dumps({"text": text}, ensure_ascii=False) for text in told)
+    path.write_bytes(lines.encode(encoding))
+
+    async with SqliteMemoryStore(None) as store:
+        await import_memories(store, path)
+        again = await import_memories(store, BytesIO(path.read_bytes()))
+
+        assert [record.text async for record in store.export()] == told
+    assert {row.outcome for row in again} == {"duplicate"}
+
+
+async def test_bytes_that_are_not_what_the_file_says_are_named_with_their_line() -> None:
+    half = '{"text": "tea"}\n{"text": "cof'.encode("utf-16") + b"\x00"
+
+    async with SqliteMemoryStore(None) as store:
+        with pytest.raises(MemoryFormatError, match="line 2, cannot be read: not UTF-16"):
+            await import_memories(store, BytesIO(half))
+
+
 async def test_a_stream_is_read_once(tmp_path: Path) -> None:
     path = tmp_path / "pipe"
     os.mkfifo(path)

@@ -1,7 +1,6 @@
 """Reads the text of instruction files: their encoding and their front matter."""
 
 import re
-from codecs import BOM_UTF8, BOM_UTF16_BE, BOM_UTF16_LE, BOM_UTF32_BE, BOM_UTF32_LE
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field, replace
 from datetime import date, datetime
@@ -10,15 +9,8 @@ from typing import Final, TypeGuard
 from context_assembler.values.json_bounds import is_short_integer
 from context_assembler.values.json_shapes import is_array, is_object
 from context_assembler.values.parts import Json, JsonObject
+from context_assembler.values.texts.byte_order_marks import marked_encoding
 
-# UTF-32 first: its little-endian mark begins like that of UTF-16.
-_MARKS: Final = (
-    (BOM_UTF8, "utf-8"),
-    (BOM_UTF32_LE, "utf-32-le"),
-    (BOM_UTF32_BE, "utf-32-be"),
-    (BOM_UTF16_LE, "utf-16-le"),
-    (BOM_UTF16_BE, "utf-16-be"),
-)
 _PLAIN_LINE: Final = re.compile(r"(?P<key>[A-Za-z][\w-]*)\s*:(?:\s+(?P<value>.*))?$")
 _MAX_FRONT_MATTER_CHARS: Final = 65_536
 _MAX_YAML_DEPTH: Final = 32
@@ -48,9 +40,9 @@ class FrontMatter:
 
 def decode_text(raw_bytes: bytes) -> DecodedText:
     """Decode a file that should be UTF-8; any bytes are accepted."""
-    for mark, encoding in _MARKS:
-        if raw_bytes.startswith(mark):
-            return _decoded(raw_bytes[len(mark) :], encoding, has_mark=True)
+    mark, encoding = marked_encoding(raw_bytes)
+    if mark:
+        return _decoded(raw_bytes[len(mark) :], encoding, has_mark=True)
     if (
         len(raw_bytes) >= 2
         and raw_bytes[1::2].count(0) * 10 > len(raw_bytes[1::2]) * 4
