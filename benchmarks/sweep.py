@@ -31,7 +31,7 @@ from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, field, fields, replace
 from hashlib import blake2b
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, get_args
 
 from benchmarks.losses import find_losses
 from benchmarks.recount import REQUEST_TOKENS, recount
@@ -47,9 +47,9 @@ from context_assembler.providers import PROVIDERS
 from context_assembler.testing.sdk_types import find_type_errors
 from context_assembler.tokens import counter_for
 from context_assembler.transcripts import read_sessions
-from context_assembler.truncation import TRUNCATIONS
 from context_assembler.values.events import Session, UserBody
 from context_assembler.values.messages import Message
+from context_assembler.values.options import TruncationStrategy
 from context_assembler.values.parts import Text
 
 SHARES: Final = (0.10, 0.25, 0.50, 0.90, 1.00)
@@ -230,14 +230,14 @@ class Sweep:
         except Exception as error:
             self.tally.note(where, [f"whole: {type(error).__name__}: {error}"])
             return
-        for strategy in TRUNCATIONS:
+        for strategy in get_args(TruncationStrategy):
             for share in SHARES:
                 wrong = await self._assemble(whole, strategy=strategy, share=share)
                 self.tally.tries[self.kind, share] += 1
                 self.tally.note(f"{where} {strategy} {share:.0%}", wrong)
 
     async def _assemble(
-        self, whole: AssembledContext, *, strategy: str, share: float
+        self, whole: AssembledContext, *, strategy: TruncationStrategy, share: float
     ) -> Sequence[str]:
         budget = max(1, int(whole.metadata.ledger.used_tokens * share))
         try:

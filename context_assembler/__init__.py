@@ -5,9 +5,10 @@ from typing import TYPE_CHECKING, Final
 from context_assembler.on_demand import names_on_demand
 
 if TYPE_CHECKING:
-    from context_assembler.assembler import ContextAssembler, create_context_assembler
+    from context_assembler.assembler import ContextAssembler
     from context_assembler.cache import AssemblyCache, CacheStats
     from context_assembler.config import AssemblerConfig
+    from context_assembler.creating import create_context_assembler
     from context_assembler.errors import (
         AssemblyError,
         ConcurrentAppendError,
@@ -74,6 +75,7 @@ if TYPE_CHECKING:
         user_event,
     )
     from context_assembler.values.forecasts import CacheForecast
+    from context_assembler.values.given_options import GivenOptions
     from context_assembler.values.limits import ModelLimits
     from context_assembler.values.memories.metadata import (
         ChangedFunctionMetadata,
@@ -117,9 +119,10 @@ if TYPE_CHECKING:
 
 # Where each public name lives. Loaded on first use, so that importing the package costs nothing.
 _HOMES: Final = {
-    "assembler": "ContextAssembler create_context_assembler",
+    "assembler": "ContextAssembler",
     "cache": "AssemblyCache CacheStats",
     "config": "AssemblerConfig",
+    "creating": "create_context_assembler",
     "errors": (
         "AssemblyError ConcurrentAppendError ConfigurationError ContentError ContextOverflowError "
         "DuplicateEventError EmptySessionError EventFormatError InvalidContextTypeError "
@@ -148,10 +151,9 @@ _HOMES: Final = {
     "transcripts": "read_transcript",
     "truncation": "Truncator",
     "values.context": "AssembledContext",
-    "values.events": (
-        "Provenance Session SessionEvent assistant_event system_event tool_result_event user_event"
-    ),
+    "values.events": "Provenance Session SessionEvent assistant_event system_event tool_result_event user_event",
     "values.forecasts": "CacheForecast",
+    "values.given_options": "GivenOptions",
     "values.limits": "ModelLimits",
     "values.memories.metadata": (
         "ChangedFunctionMetadata ChunkMetadata CodeMetadata CommitMetadata EntityMetadata "
@@ -162,10 +164,7 @@ _HOMES: Final = {
     "values.messages": "Message",
     "values.options": "AssembleOptions",
     "values.own_summaries": "compaction_event",
-    "values.parts": (
-        "Base64Source Document FileIdSource Image Opaque Text Thinking ToolCall ToolResult "
-        "UrlSource"
-    ),
+    "values.parts": "Base64Source Document FileIdSource Image Opaque Text Thinking ToolCall ToolResult UrlSource",
     "values.prompt": "PromptSection",
     "values.recall": "FormattedContext",
     "values.recall_settings": "RecallSettings",
@@ -210,6 +209,7 @@ __all__ = [
     "FileIdSource",
     "FolderSkills",
     "FormattedContext",
+    "GivenOptions",
     "Image",
     "InMemoryStore",
     "InvalidContextTypeError",

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Mapping
 from contextlib import AsyncExitStack
 from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Self, Unpack
 
 from context_assembler import opened_parts
 from context_assembler.appending import Appending
@@ -24,10 +24,11 @@ from context_assembler.values.report import CompactionCheck, Report
 
 if TYPE_CHECKING:
     from context_assembler.config import AssemblerConfig
-    from context_assembler.memory_assembler import MemoryAssembler
+    from context_assembler.memory_assembler import MemoryAssembler, calls
     from context_assembler.memory_assembler.writing import Memorable
     from context_assembler.recall.premortem import PremortemContext
     from context_assembler.stages.load_bootstrap import BootstrapLoader
+    from context_assembler.values.given_options import GivenOptions
     from context_assembler.values.memories.records import MemoryRecord, Remembered
     from context_assembler.values.recall import FormattedContext
     from context_assembler.values.simulations import CutPolicy, Simulation
@@ -101,7 +102,7 @@ class ContextAssembler:
         self._open = AsyncExitStack()
 
     async def assemble(
-        self, session_id: str, agent_id: str | None = None, **options: Any
+        self, session_id: str, agent_id: str | None = None, **options: "Unpack[GivenOptions]"
     ) -> AssembledContext:
         """Return the next request of the session; store and send nothing.
 
@@ -120,12 +121,9 @@ class ContextAssembler:
         return await self._assembling.assemble(session_id, agent_id, options)
 
     def assemble_sync(
-        self, session_id: str, agent_id: str | None = None, **options: Any
+        self, session_id: str, agent_id: str | None = None, **options: "Unpack[GivenOptions]"
     ) -> AssembledContext:
-        """Return what `assemble` returns, for callers without an event loop.
-
-        Where a loop is running in this thread already, another thread does the work.
-        """
+        """Return what `assemble` returns, without a loop; beside a running one, in a thread."""
         return run_sync(self.assemble(session_id, agent_id, **options))
 
     async def record(
@@ -134,9 +132,8 @@ class ContextAssembler:
         """Store what a call added to the session: the notes it was sent, then the model's reply.
 
         A compaction that the provider wrote into the reply becomes an event that covers what was
-        sent; what the model said behind it is the reply. To try again with the same
-        context stores nothing twice where the reply holds its provider's id; one without an id is
-        stored every time.
+        sent; what the model said behind it is the reply. To try again with the same context stores
+        nothing twice where the reply holds its provider's id; one without is stored every time.
 
         Args:
             reply: The final reply object of the provider's SDK, its dict, or the list of what its
@@ -204,14 +201,14 @@ class ContextAssembler:
         agent_id: str | None = None,
         *,
         is_explicit: bool = False,
-        **options: Any,
+        **options: "Unpack[GivenOptions]",
     ) -> CompactionCheck:
         """Return whether the session should be compacted before its next call."""
-        return await self._assembling.check_compaction(
-            session_id, agent_id, options, is_explicit=is_explicit
-        )
+        return await self._assembling.check(session_id, agent_id, options, is_explicit=is_explicit)
 
-    async def explain(self, session_id: str, agent_id: str | None = None, **options: Any) -> Report:
+    async def explain(
+        self, session_id: str, agent_id: str | None = None, **options: "Unpack[GivenOptions]"
+    ) -> Report:
         """Return the report of the session's next request, as `assemble` would make it."""
         context = await self._assembling.assemble(session_id, agent_id, options, uses_cache=False)
         return context.report
@@ -222,7 +219,7 @@ class ContextAssembler:
         agent_id: str | None = None,
         *,
         policies: "Iterable[CutPolicy] | None" = None,
-        **options: Any,
+        **options: "Unpack[GivenOptions]",
     ) -> "Simulation":
         """Replay the whole session: what every call of it would have sent and cost, under each policy.
 
@@ -237,27 +234,36 @@ class ContextAssembler:
         """What recalls; the settings do not bound it. A `ConfigurationError` where there is none."""
         return self._gathering.recollection.assembler
 
-    async def recall(self, query: str = "", **options: Any) -> "FormattedContext":
+    async def recall(
+        self, query: str = "", **options: "Unpack[calls.Recall]"
+    ) -> "FormattedContext":
         """Return what fits a query, as `MemoryAssembler.assemble_context`, within the settings."""
         return await self._gathering.recollection.recall(query, **options)
 
     async def get_premortem_context(
-        self, domain: str, strategy: str | None = None, **options: Any
+        self, domain: str, strategy: str | None = None, **options: "Unpack[calls.Premortem]"
     ) -> "PremortemContext":
         """Return what earlier attempts teach, as `MemoryAssembler.get_premortem_context` does."""
         return await self._gathering.recollection.get_premortem_context(domain, strategy, **options)
 
-    async def assemble_stack(self, stack: "TaskStack", **options: Any) -> "FormattedContext":
+    async def assemble_stack(
+        self, stack: "TaskStack", **options: "Unpack[calls.Stack]"
+    ) -> "FormattedContext":
         """Return where the agent stands, as `MemoryAssembler.assemble_stack` does."""
         return await self._gathering.recollection.assemble_stack(stack, **options)
 
     def update_context(
-        self, context: "FormattedContext", event: "MemoryRecord | str", **options: Any
+        self,
+        context: "FormattedContext",
+        event: "MemoryRecord | str",
+        **options: "Unpack[calls.Update]",
     ) -> "FormattedContext":
         """Return a recalled context with what just happened, as `MemoryAssembler.update_context`."""
         return self._gathering.recollection.update_context(context, event, **options)
 
-    async def compress(self, context: "FormattedContext", **options: Any) -> "FormattedContext":
+    async def compress(
+        self, context: "FormattedContext", **options: "Unpack[calls.Compress]"
+    ) -> "FormattedContext":
         """Return a recalled context made smaller, as `MemoryAssembler.compress` does."""
         return await self.memory.compress(context, **options)
 
@@ -272,8 +278,7 @@ class ContextAssembler:
     def invalidate_cache(self, session_id: str | None = None) -> int:
         """Forget the session's assembled contexts, or all; return how many there were.
 
-        What was kept of the sessions' events is forgotten as well, and when all are, what was read of
-        instruction files.
+        What was kept of events goes as well, and with all of them what was read of instruction files.
         """
         return self._assembling.forget(session_id)
 
@@ -287,14 +292,9 @@ class ContextAssembler:
         return self
 
     async def __aexit__(self, *exception: object) -> None:
-        await close_all(self._open.aclose, self.close)
+        await self.close()
 
     async def close(self) -> None:
-        """Close the stores that were opened here, and the connections to MCP servers."""
+        """Stop watching; close the stores that were opened here, and connections to MCP servers."""
         own_store = (self.sessions.close,) if self._owns_store else ()
-        await close_all(self._gathering.close, *own_store)
-
-
-def create_context_assembler(**dependencies: Any) -> ContextAssembler:
-    """Return a `ContextAssembler`; the arguments are the same."""
-    return ContextAssembler(**dependencies)
+        await close_all(self._open.aclose, self._gathering.close, *own_store)

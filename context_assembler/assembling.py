@@ -104,7 +104,7 @@ class Assembling:
             report=changed(_at(context.report, self._now()), timings_ms=timings),
         )
 
-    async def check_compaction(
+    async def check(
         self,
         session_id: str,
         agent_id: str | None,

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import context_assembler
+from context_assembler import errors, memory
 from context_assembler.cli import COMMANDS
 from context_assembler.cli.command_table import load_command
 from context_assembler.cli.exit_codes import MEANINGS
@@ -50,23 +51,24 @@ def _cell(text: str) -> str:
 def names_page() -> str:
     return page(
         "Public names",
-        "Everything that can be imported from `context_assembler`.",
-        table(["name", "what it is"], _name_rows()),
+        "Everything that can be imported from `context_assembler`. In the middle stands how it is "
+        "used in asynchronous code; where nothing stands, nothing waits.",
+        table(["name", "", "what it is"], _name_rows()),
     )
 
 
-def _name_rows() -> Iterator[tuple[str, str]]:
+def _name_rows() -> Iterator[tuple[str, str, str]]:
     for name in sorted(context_assembler.__all__):
         found = getattr(context_assembler, name)
         if not callable(found) or not hasattr(found, "__name__"):
-            yield f"`{name}`", _first_line(found) or "A type."
+            yield f"`{name}`", "", _first_line(found) or "A type."
             continue
-        yield f"`{name}{signature(found)}`", _first_line(found)
+        yield f"`{name}{signature(found)}`", waiting(found), _first_line(found)
         if inspect.isclass(found) and not issubclass(found, Exception):
             yield from _method_rows(name, found)
 
 
-def _method_rows(name: str, owner: type) -> Iterator[tuple[str, str]]:
+def _method_rows(name: str, owner: type) -> Iterator[tuple[str, str, str]]:
     for method, member in vars(owner).items():
         is_foreign = any(
             hasattr(base, method)
@@ -76,9 +78,18 @@ def _method_rows(name: str, owner: type) -> Iterator[tuple[str, str]]:
         if method.startswith("_") or is_foreign or not (doc := _first_line(member)):
             continue
         if isinstance(member, property):
-            yield f"`{name}.{method}`", doc
+            yield f"`{name}.{method}`", "", doc
         elif callable(plain := inspect.unwrap(getattr(member, "__func__", member))):
-            yield f"`{name}.{method}{signature(plain)}`", doc
+            yield f"`{name}.{method}{signature(plain)}`", waiting(plain), doc
+
+
+def waiting(found: Callable[..., Any]) -> str:
+    """Return what stands in front of a use that waits, for what is awaited, read or entered."""
+    if inspect.iscoroutinefunction(found):
+        return "`await`"
+    if inspect.isasyncgenfunction(found):
+        return "`async for`"
+    return "`async with`" if inspect.isclass(found) and hasattr(found, "__aenter__") else ""
 
 
 def signature(found: Callable[..., Any]) -> str:
@@ -117,6 +128,65 @@ def _first_line(found: Any) -> str:
     return "" if is_made else first
 
 
+# ---- errors ----
+
+
+def errors_page() -> str:
+    told = _raised_by()
+    rows = ((*_error_cells(found), ", ".join(told.get(found.__name__, ()))) for found in _errors())
+    return page(
+        "Errors",
+        """Every error that is raised on purpose, and every warning, below the one that it is a kind of.
+Each says what went wrong (`problem`), then what to do about it (`remedy`); warnings are plain texts.
+`except AssemblyError` catches them all, and each is caught by Python's own class as well, where one stands beside it.""",
+        table(["name", "import from", "is a", "when it is raised", "among others by"], rows),
+    )
+
+
+def _errors() -> list[type[Exception]]:
+    """Return the errors as a tree is read: each behind the one that it is a kind of, warnings last."""
+    found = [one for one in vars(errors).values() if inspect.isclass(one)]
+    listed = [one for one in found if one.__name__ in errors.__all__]
+    return sorted(listed, key=lambda one: (issubclass(one, Warning), _lineage(one)))
+
+
+def _lineage(found: type) -> list[str]:
+    """Return the names of our own classes from the root to this one."""
+    return [one.__name__ for one in reversed(found.__mro__) if one.__module__.startswith("context")]
+
+
+def _error_cells(found: type[Exception]) -> tuple[str, str, str, str]:
+    homes = (home.__name__ for home in (context_assembler, memory, errors) if _has(home, found))
+    bases = ", ".join(f"`{base.__name__}`" for base in found.__bases__)
+    doc = (inspect.getdoc(found) or "").partition("\nArgs:")[0]
+    return f"`{found.__name__}`", f"`{next(homes)}`", bases, doc
+
+
+def _has(home: Any, found: type) -> bool:
+    return found.__name__ in home.__all__
+
+
+def _raised_by() -> Mapping[str, list[str]]:
+    """Return by error which public functions and methods say that they raise it."""
+    told: dict[str, list[str]] = {}
+    for name, found in _public_callables():
+        section = (inspect.getdoc(found) or "").partition("Raises:\n")[2]
+        for error in re.findall(r"^ {4}(\w+):", section, re.MULTILINE):
+            told.setdefault(error, []).append(f"`{name}`")
+    return told
+
+
+def _public_callables() -> Iterator[tuple[str, Any]]:
+    for name in sorted(context_assembler.__all__):
+        found = getattr(context_assembler, name)
+        if not callable(found) or (inspect.isclass(found) and issubclass(found, Exception)):
+            continue
+        yield name, found
+        for method, member in vars(found).items() if inspect.isclass(found) else ():
+            if not method.startswith("_"):
+                yield f"{name}.{method}", getattr(member, "__func__", member)
+
+
 # ---- options ----
 
 
@@ -127,6 +197,8 @@ def options_page() -> str:
         "Options of `assemble`",
         "The same can be set for a session, for an agent and for everything: request over session "
         "over agent over system.",
+        "Editors and type checkers know them all, with their types, in every call that takes them; a "
+        "dict of them is a `GivenOptions`.",
         table(["option", "meaning"], rows),
     )
 
@@ -396,6 +468,7 @@ def _text(message: ast.expr, constants: Mapping[str, object]) -> str:
 PAGES: Mapping[str, Callable[[], str]] = {
     "names.md": names_page,
     "options.md": options_page,
+    "errors.md": errors_page,
     "command-line.md": commands_page,
     "models.md": models_page,
     "provider-rules.md": rules_page,

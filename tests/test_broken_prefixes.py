@@ -9,6 +9,7 @@ from context_assembler import AssembledContext, ContextAssembler, ToolCall
 from context_assembler.providers import PROVIDERS
 from context_assembler.testing import ScriptedReply, serve_providers
 from context_assembler.truncation import TRUNCATIONS
+from context_assembler.values.options import TruncationStrategy
 from tests.calling import call_model
 
 MODELS = ("claude-opus-5-5", "claude-haiku-4-5", "gpt-5.5", "gpt-4o", "gemini-4-argon")
@@ -32,7 +33,7 @@ def first_change(before: AssembledContext, now: AssembledContext) -> int | None:
 
 
 async def converse(
-    *, model: str, strategy: str, bounds: Sequence[int]
+    *, model: str, strategy: TruncationStrategy, bounds: Sequence[int]
 ) -> list[tuple[AssembledContext, AssembledContext]]:
     """Return each call with the one before it, in a session with large and small results."""
     script = [
@@ -69,7 +70,9 @@ async def converse(
 
 @pytest.mark.parametrize("model", MODELS)
 @pytest.mark.parametrize("strategy", TRUNCATIONS)
-async def test_a_break_is_told_where_it_is_and_why(strategy: str, model: str) -> None:
+async def test_a_break_is_told_where_it_is_and_why(
+    strategy: TruncationStrategy, model: str
+) -> None:
     steps = await converse(model=model, strategy=strategy, bounds=[3_000] * 18)
 
     broken = 0

@@ -16,13 +16,17 @@ from codeop import CommandCompiler
 from collections.abc import Callable, Generator, Iterator
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
 
+import context_assembler
+from context_assembler import errors, memory
 from context_assembler.cli.init import init
+from context_assembler.errors import memories
 from context_assembler.testing import ProviderServer, serve_providers
 
 ROOT = Path(__file__).parents[1]
@@ -234,6 +238,36 @@ def test_the_reference_says_what_the_code_says() -> None:
     )
 
     assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_the_reference_lists_every_error_and_from_where_it_is_imported() -> None:
+    text = (ROOT / "docs" / "reference" / "errors.md").read_text(encoding="utf-8")
+    homes = dict(re.findall(r"^\| `(\w+)` \| `([\w.]+)` \| `", text, re.MULTILINE))
+    listed = {name: getattr(import_module(home), name) for name, home in homes.items()}
+    public = {name: getattr(errors, name) for name in errors.__all__}
+
+    assert listed == {name: one for name, one in public.items() if inspect.isclass(one)}
+
+
+def test_the_errors_of_memories_stand_beside_the_stores_that_raise_them() -> None:
+    own = {one.__name__ for one in vars(memories).values() if inspect.isclass(one)}
+    raised = {name for name in own if name in errors.__all__} - {"AssemblyError"}
+    offered = {*memory.__all__, *context_assembler.__all__}
+
+    assert "UnknownMemoryError" in raised
+    assert raised <= offered
+
+
+def test_the_reference_says_what_waits() -> None:
+    text = (ROOT / "docs" / "reference" / "names.md").read_text(encoding="utf-8")
+    told = dict(re.findall(r"^\| `ContextAssembler\.(\w+)\([^|]* \| (.*?) ?\|", text, re.MULTILINE))
+    methods = {name: getattr(context_assembler.ContextAssembler, name) for name in told}
+
+    assert {name for name, how in told.items() if how == "`await`"} == {
+        name for name, method in methods.items() if inspect.iscoroutinefunction(method)
+    }
+    assert told["assemble_sync"] == ""
+    assert "| `SqliteStore.load(session_id, *, after_seq=0)` | `async for` |" in text
 
 
 def test_every_public_name_says_what_it_is() -> None:

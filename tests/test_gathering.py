@@ -36,7 +36,8 @@ async def assembled(
     await store.create(Session(id="trip", defaults=defaults or {}))
     assembler = ContextAssembler(store, now=now, **given)
     await assembler.add_user("trip", "Hello")
-    return await assembler.assemble("trip", **{"model": CLAUDE, **(options or {})})
+    asked: dict[str, Any] = {"model": CLAUDE, **(options or {})}
+    return await assembler.assemble("trip", **asked)
 
 
 @pytest.fixture

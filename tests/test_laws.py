@@ -47,7 +47,7 @@ from context_assembler.values.events import (
     SessionHead,
     UserBody,
 )
-from context_assembler.values.options import TruncationSettings
+from context_assembler.values.options import TruncationSettings, TruncationStrategy
 from context_assembler.values.parts import FileIdSource, Image, Part, Text, Thinking
 from tests.strategies import broken_event_logs, event_logs
 from tests.test_cases import (
@@ -445,7 +445,7 @@ def level_of(context: AssembledContext, whole: AssembledContext, strategy: str) 
 
 
 async def _walk(
-    history: Sequence[Step], *, strategy: str, provider: str, room: int
+    history: Sequence[Step], *, strategy: TruncationStrategy, provider: str, room: int
 ) -> list[tuple[int, AssembledContext]]:
     assembler = ContextAssembler(tools=[search_flights], config=_config())
     walked: list[tuple[int, AssembledContext]] = []
@@ -467,7 +467,7 @@ async def _walk(
 @settings(max_examples=3)
 @given(history=histories, room=st.integers(700, 2_500))
 def test_while_the_cut_stays_each_payload_is_the_one_before_plus_messages(
-    strategy: str, provider: str, history: list[Step], room: int
+    strategy: TruncationStrategy, provider: str, history: list[Step], room: int
 ) -> None:
     walked = asyncio.run(_walk(history, strategy=strategy, provider=provider, room=room))
 

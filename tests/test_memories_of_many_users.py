@@ -120,12 +120,13 @@ async def test_who_spells_it_otherwise_is_told_the_name(assembler: ContextAssemb
         await ask(assembler, namespaces=["ada"])
 
 
+MISSPELT: dict[str, Any] = {"namespaces": ["ada"]}
 CALLS: dict[str, Callable[[ContextAssembler], Awaitable[object]]] = {
-    "recall": lambda assembler: assembler.recall("code", namespaces=["ada"]),
+    "recall": lambda assembler: assembler.recall("code", **MISSPELT),
     "get_premortem_context": lambda assembler: assembler.get_premortem_context(
-        "deploys", namespaces=["ada"]
+        "deploys", **MISSPELT
     ),
-    "assemble_stack": lambda assembler: assembler.assemble_stack(TaskStack(), namespaces=["ada"]),
+    "assemble_stack": lambda assembler: assembler.assemble_stack(TaskStack(), **MISSPELT),
 }
 
 

@@ -335,16 +335,16 @@ async def test_what_recalls_keeps_to_the_settings_where_a_call_says_nothing(ask:
 
 async def test_what_a_call_says_itself_holds_over_the_settings() -> None:
     config = AssemblerConfig(memory=BOUNDS)
+    asked: tuple[dict[str, Any], ...] = (
+        {"context_types": "memories"},
+        {"filters": MemoryFilters(kinds=("memories",))},
+        {"filters": MemoryFilters(namespaces=("bob",))},
+    )
     async with ContextAssembler(memory="memory:", config=config) as assembler:
         await assembler.remember(TALK)
 
         found = [
-            await assembler.recall("door code", limit=5, max_tokens=500, **own)
-            for own in (
-                {"context_types": "memories"},
-                {"filters": MemoryFilters(kinds=("memories",))},
-                {"filters": MemoryFilters(namespaces=("bob",))},
-            )
+            await assembler.recall("door code", limit=5, max_tokens=500, **own) for own in asked
         ]
         more = await updated(assembler, limit=5, max_tokens=500)
 

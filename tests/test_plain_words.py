@@ -31,7 +31,7 @@ class Executor:
 
 async def _ask(assembler: ContextAssembler, **options: Any) -> tuple[str, ...]:
     await assembler.add_user("s", "Hello.")
-    asked = {"model": _MODEL, **options}
+    asked: dict[str, Any] = {"model": _MODEL, **options}
     return (await assembler.assemble("s", **asked)).report.warnings
 
 

@@ -9,13 +9,16 @@ from context_assembler import ContextAssembler, ToolCall, assistant_event
 from context_assembler.config import AssemblerConfig
 from context_assembler.errors import UnknownSessionError
 from context_assembler.sessions import InMemoryStore, Session, SessionHead, SqliteStore
+from context_assembler.values.options import TruncationStrategy
 
 SMALL: dict[str, Any] = {"model": "gpt-4.1", "max_tokens": 500, "max_context_tokens": 3000}
 
 
 @pytest.mark.parametrize("is_pinned", [True, False])
 @pytest.mark.parametrize("strategy", ["smart", "simple", "sliding"])
-async def test_a_pinned_message_outlives_every_cut(strategy: str, is_pinned: bool) -> None:
+async def test_a_pinned_message_outlives_every_cut(
+    strategy: TruncationStrategy, is_pinned: bool
+) -> None:
     assembler = ContextAssembler()
     await assembler.add_user("trip", "Plan a trip.")
     for number in range(60):

@@ -24,7 +24,7 @@ class UnknownSessionError(AssemblyError, LookupError):
 
 
 class StoreError(AssemblyError):
-    """A session store refused."""
+    """A store of sessions or memories refused."""
 
 
 class ConcurrentAppendError(StoreError):

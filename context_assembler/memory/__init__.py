@@ -1,13 +1,20 @@
 """The memory stores that travel with the package, by the scheme of their URL.
 
-What they keep and answer stands here as well: records, kinds, metadata and vectors.
+What they keep, answer and raise stands here as well: records, kinds, metadata, vectors and errors.
 """
 
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Final
 
-from context_assembler.errors import ConfigurationError
+from context_assembler.errors import (
+    ConfigurationError,
+    DamagedMemoryWarning,
+    MemoryFormatError,
+    MemoryUnavailableError,
+    UnknownMemoryError,
+    VectorModelError,
+)
 from context_assembler.errors.credentials import without_credentials
 from context_assembler.errors.settings import mean_file
 from context_assembler.memory.fading import find_faded, forget_faded
@@ -60,6 +67,7 @@ __all__ = [
     "ChunkMetadata",
     "CodeMetadata",
     "CommitMetadata",
+    "DamagedMemoryWarning",
     "EntityMetadata",
     "EventMetadata",
     "ExperienceMetadata",
@@ -68,10 +76,12 @@ __all__ = [
     "KindSpec",
     "LearningMetadata",
     "MemoryFilters",
+    "MemoryFormatError",
     "MemoryHit",
     "MemoryKind",
     "MemoryRecord",
     "MemoryStats",
+    "MemoryUnavailableError",
     "Metadata",
     "ObservationMetadata",
     "PatternMetadata",
@@ -83,8 +93,10 @@ __all__ = [
     "SessionMetadata",
     "SqliteMemoryStore",
     "TableSource",
+    "UnknownMemoryError",
     "ValueMetadata",
     "Vector",
+    "VectorModelError",
     "export_memories",
     "find_faded",
     "forget_faded",

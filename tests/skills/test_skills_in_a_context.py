@@ -47,7 +47,8 @@ async def assembled(
     await store.create(Session(id="trip", defaults=defaults or {}))
     assembler = ContextAssembler(store, skills=skills, **given)
     await assembler.add_user("trip", "Hello")
-    return await assembler.assemble("trip", **{"model": CLAUDE, **(options or {})})
+    asked: dict[str, Any] = {"model": CLAUDE, **(options or {})}
+    return await assembler.assemble("trip", **asked)
 
 
 def rows_of(context: AssembledContext, kind: str) -> dict[str, ReportEntry]:

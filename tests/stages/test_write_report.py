@@ -12,7 +12,7 @@ from context_assembler.testing.word_counter import WordCounter
 from context_assembler.values.context import AssembledContext
 from context_assembler.values.ledger import Ledger
 from context_assembler.values.messages import Message
-from context_assembler.values.options import AssembleOptions, Settled
+from context_assembler.values.options import AssembleOptions, Settled, TruncationStrategy
 from context_assembler.values.parts import Base64Source, Image, JsonObject, Text, ToolCall
 from context_assembler.values.report import Decision, ReportEntry
 from tests.adding_up import differences
@@ -69,7 +69,9 @@ async def test_what_a_model_cannot_read_is_one_row_with_both_sizes() -> None:
 
 
 @pytest.mark.parametrize("strategy", ["smart", "sliding", "simple"])
-async def test_made_up_answers_to_calls_are_counted_only_where_they_are_sent(strategy: str) -> None:
+async def test_made_up_answers_to_calls_are_counted_only_where_they_are_sent(
+    strategy: TruncationStrategy,
+) -> None:
     assembler = ContextAssembler("memory:")
     for number in range(8):
         await assembler.add_user("s", "please " * 100)
