@@ -1,14 +1,18 @@
 """Watches folders, and calls back when something in them changes."""
 
 import asyncio
+import atexit
 import os
 from collections.abc import Callable, Iterable
-from contextlib import aclosing
+from concurrent.futures import Future
+from contextlib import closing, suppress
 from pathlib import Path
+from threading import Event, Thread, current_thread
 from types import TracebackType
 from typing import Final, Self, TypeAlias
 
 _MAX_RETRIES: Final = 5
+_EXIT_SECONDS: Final = 10.0
 
 _Watched: TypeAlias = frozenset[tuple[Path, int, int]]
 
@@ -20,8 +24,11 @@ class FolderWatch:
     runs, and need not exist: one that appears, is replaced or moved is a change. If the system cannot
     watch, `failure` says why; nothing else changes, since files are compared on every load anyway.
 
+    It waits in a thread of its own: those that `anyio` lends out are few, and web frameworks run
+    endpoints in them. It ends at exit, at the latest when its loop has closed, or with the program.
+
     Args:
-        folders: Returns the folders at any moment.
+        folders: Returns the folders at any moment; called from that thread.
         on_change: Called from the event loop.
         look_again_seconds: How often it is looked whether the folders are still the same ones.
     """
@@ -36,14 +43,12 @@ class FolderWatch:
         self._folders = folders
         self._look_again_ms = int(look_again_seconds * 1000)
         self._on_change = on_change
-        self._stop = asyncio.Event()
-        self._task: asyncio.Task[None] | None = None
+        self._running: _Running | None = None
         self.failure: Exception | None = None
 
     async def __aenter__(self) -> Self:
         """Begin to watch."""
-        self._stop.clear()
-        self._task = asyncio.create_task(self._watch())
+        self._running = _Running(asyncio.get_running_loop(), watch=self._watch)
         return self
 
     async def __aexit__(
@@ -52,45 +57,61 @@ class FolderWatch:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        """Stop watching."""
-        self._stop.set()
-        assert self._task is not None, "it was entered"
-        await self._task
-        self._task = None
+        """Stop watching, from whatever loop."""
+        running, self._running = self._running, None
+        assert running is not None, "it was entered"
+        await running.end()
 
-    async def _watch(self) -> None:
+    def _watch(self, running: "_Running") -> None:
         retries = 0
-        while not self._stop.is_set():
+        watched: _Watched | None = None
+        while not running.is_over:
             try:
-                await self._watch_while_same(_existing(self._wanted()))
+                watched = self._watch_while_same(
+                    _existing(self._wanted()) if watched is None else watched, running
+                )
                 retries = 0
             except (OSError, RuntimeError) as error:
                 retries += 1  # a folder may have gone before it could be watched
+                watched = None
                 if not isinstance(error, FileNotFoundError) or retries > _MAX_RETRIES:
                     self.failure = error
                     return
 
-    async def _watch_while_same(self, watched: _Watched) -> None:
-        # Its stop_event is typed with trio's as well, which is not installed.
-        from watchfiles import awatch  # noqa: PLC0415  # pyright: ignore[reportUnknownVariableType]
+    def _watch_while_same(self, watched: _Watched, running: "_Running") -> _Watched:
+        """Watch until the folders are others, and return what has to be watched then.
 
-        changes = awatch(
+        That is what was found when the change was told: what changes after it is another change.
+        """
+        from watchfiles import watch  # noqa: PLC0415 - only with files
+
+        changes = watch(
             *(path for path, _, _ in watched),
             watch_filter=lambda _, path: self._concerns(Path(path)),
-            stop_event=self._stop,
+            stop_event=running.stop,
             debounce=200,
             step=20,
             rust_timeout=self._look_again_ms,
             yield_on_timeout=True,
             recursive=False,
         )
-        async with aclosing(changes):
-            async for changed in changes:
-                is_same = _existing(self._wanted()) == watched
-                if changed or not is_same:
-                    self._on_change()
-                if not is_same:
-                    return
+        with closing(changes):
+            for changed in changes:
+                found = _existing(self._wanted())
+                if changed or found != watched:
+                    running.call_soon(lambda: self._tell(running))
+                if found != watched or running.is_over:
+                    return found
+        return watched
+
+    def _tell(self, running: "_Running") -> None:
+        if running.is_over:
+            return
+        try:
+            self._on_change()
+        except (OSError, RuntimeError) as error:
+            self.failure = error
+            running.stop.set()
 
     def _wanted(self) -> frozenset[Path]:
         absolute = (Path(os.path.abspath(folder)) for folder in self._folders())  # noqa: PTH100 - links stay
@@ -113,3 +134,45 @@ def _places(folder: Path) -> list[Path]:
     """Return the folder and the one around it, where it would go; else the nearest that exists."""
     existing = [place for place in (folder, *folder.parents) if place.is_dir()]
     return existing[: 2 if folder in existing else 1]
+
+
+class _Running:
+    """A watch that runs, in a thread of its own."""
+
+    def __init__(
+        self, loop: asyncio.AbstractEventLoop, *, watch: Callable[["_Running"], None]
+    ) -> None:
+        self.stop = Event()
+        self._loop = loop
+        self._watch = watch
+        self._ended: Future[None] = Future()
+        self._thread = Thread(target=self._run, name="watch-folders", daemon=True)
+        atexit.register(self._end_with_the_program)
+        self._thread.start()
+
+    @property
+    def is_over(self) -> bool:
+        """Whether nobody waits for changes any more."""
+        return self.stop.is_set() or self._loop.is_closed()
+
+    def call_soon(self, call: Callable[[], None]) -> None:
+        """Have the loop call, unless it has closed meanwhile."""
+        with suppress(RuntimeError):
+            self._loop.call_soon_threadsafe(call)
+
+    async def end(self) -> None:
+        """Stop, and wait until the thread has ended."""
+        self.stop.set()
+        await asyncio.shield(asyncio.wrap_future(self._ended))
+
+    def _run(self) -> None:
+        try:
+            self._watch(self)
+        finally:
+            atexit.unregister(self._end_with_the_program)
+            self._ended.set_result(None)
+
+    def _end_with_the_program(self) -> None:
+        self.stop.set()
+        if current_thread() is not self._thread:  # pragma: no branch - atexit runs elsewhere
+            self._thread.join(_EXIT_SECONDS)

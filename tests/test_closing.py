@@ -41,13 +41,24 @@ async def _use_memory(store: Any) -> None:
     await store.search("ferry")
 
 
+async def _use_watching_assembler(assembler: ContextAssembler) -> None:
+    await assembler.__aenter__()
+    await _use_assembler(assembler)
+
+
 def _open_assembler(folder: Path) -> ContextAssembler:
     memory = MemorySettings(store=f"sqlite:{folder}/memory.db")
     return ContextAssembler(f"sqlite:{folder}/agent.db", config=AssemblerConfig(memory=memory))
 
 
+def _open_watching_assembler(folder: Path) -> ContextAssembler:
+    store, memory = f"sqlite:{folder}/agent.db", f"sqlite:{folder}/memory.db"
+    return ContextAssembler(store, bootstrap=folder, memory=memory)
+
+
 OPENED: dict[str, tuple[Callable[[Path], Any], Use]] = {
     "an assembler with memory": (_open_assembler, _use_assembler),
+    "an assembler that was entered": (_open_watching_assembler, _use_watching_assembler),
     "a store of sessions": (lambda folder: SqliteStore(folder / "agent.db"), _use_sessions),
     "a store of memories": (lambda folder: open_memory(folder / "memory.db"), _use_memory),
 }
@@ -65,7 +76,7 @@ def before() -> set[threading.Thread]:
 
 
 async def _threads_since(before: set[threading.Thread]) -> list[str]:
-    """Return the names of the stores' threads, once those that are ending had the time to."""
+    """Return the names of the threads that are ours, once those that are ending had the time to."""
     for _ in range(200):
         if not _names_since(before):
             break
@@ -75,7 +86,7 @@ async def _threads_since(before: set[threading.Thread]) -> list[str]:
 
 def _names_since(before: set[threading.Thread]) -> list[str]:
     names = [thread.name for thread in set(threading.enumerate()) - before]
-    return [name for name in names if name.startswith(("sessions", "memories"))]
+    return [name for name in names if name.startswith(("sessions", "memories", "watch"))]
 
 
 @every_one
@@ -139,6 +150,19 @@ async def test_an_assembler_that_is_forgotten_leaves_nothing_open(
 
     assert await _threads_since(before) == []
     assert _open_files(tmp_path) == []
+
+
+async def test_an_assembler_is_closed_once_when_it_is_closed_while_entered(
+    tmp_path: Path, before: set[threading.Thread]
+) -> None:
+    async with _open_watching_assembler(tmp_path) as assembler:
+        await _use_assembler(assembler)
+        await assembler.close()
+        await assembler.close()
+
+        assert await _threads_since(before) == []
+    assert _open_files(tmp_path) == []
+    assert len(asyncio.all_tasks()) == 1
 
 
 async def test_all_are_closed_in_order_and_the_last_error_is_raised() -> None:

@@ -2,11 +2,13 @@
 
 import asyncio
 import shutil
+import threading
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
 import pytest
+from anyio.to_thread import current_default_thread_limiter
 
 from context_assembler import AssemblerConfig, ContextAssembler
 from context_assembler.stages.load_bootstrap import BootstrapLoader
@@ -119,6 +121,35 @@ async def test_folders_that_vanish_again_and_again_end_the_watch(tmp_path: Path)
             await pause(asyncio.Event(), seconds=0.05)
 
     assert asked > 1
+
+
+async def test_a_watch_takes_none_of_the_threads_that_endpoints_run_in(
+    tmp_path: Path, signal: Signal
+) -> None:
+    async with FolderWatch(lambda: [tmp_path], signal):
+        await signal.wait_while(lambda version: write(tmp_path / "AGENT.md", version))
+
+        assert current_default_thread_limiter().borrowed_tokens == 0
+
+
+def test_a_watch_ends_from_another_loop_or_with_its_own(tmp_path: Path) -> None:
+    def still_watching() -> list[threading.Thread]:
+        threads = [one for one in threading.enumerate() if one.name == "watch-folders"]
+        for thread in threads:
+            thread.join(30)
+        return [thread for thread in threads if thread.is_alive()]
+
+    async def enter() -> FolderWatch:
+        watch = FolderWatch(lambda: [tmp_path], lambda: None, look_again_seconds=0.05)
+        return await watch.__aenter__()
+
+    with asyncio.Runner() as first, asyncio.Runner() as second:
+        watch = first.run(enter())
+        second.run(watch.__aexit__(None, None, None))
+        assert still_watching() == []
+        first.run(enter())
+
+    assert still_watching() == []
 
 
 async def test_a_loader_says_where_its_files_are_looked_for(tmp_path: Path) -> None:
