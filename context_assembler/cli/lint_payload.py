@@ -1,6 +1,8 @@
 """`lint-payload`: whether a provider would take a payload, as an exit code."""
 
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Final
 
@@ -20,6 +22,8 @@ from context_assembler.values.json_shapes import is_object
 from context_assembler.values.limits import ModelLimits
 from context_assembler.values.parts import JsonObject
 from context_assembler.values.report import Violation
+
+_SHAPES: Final = frozenset({"A0", "C0", "G0", "R0"})  # the rules of what a payload is made of
 
 app: Final = typer.Typer(add_completion=False)
 
@@ -44,7 +48,8 @@ def lint_payload(
 ) -> None:
     """Check a payload against its provider's rules.
 
-    Rules that merely harm are named, too.
+    Rules that merely harm are named, too. Without --model, a payload that is plainly spelled for
+    another provider is not checked by the rules of this one.
     Exit code: 12 when the provider would refuse it.
     """
     payload = read_json(file)
@@ -55,9 +60,13 @@ def lint_payload(
     limits = _limits(payload, model)
     name = _provider_of(limits) if provider is None else provider
     check_known(name, PROVIDERS, kind="provider")
-    violations = PROVIDERS[name].check_payload(
-        payload, limits=limits, today=datetime.now(tz=UTC).date()
-    )
+    check = partial(_check, payload, limits)
+    violations = check(name)
+    if not model and _is_odd(violations) and (spelled := _spelled_for(check)):
+        raise ConfigurationError(
+            f"{file} is spelled for {spelled}, not for {name}.",
+            remedy=f"Pass --provider {spelled}, or the model that it is to be sent to with -m.",
+        )
     if as_json:
         print_json(to_json(violations))
     else:
@@ -74,6 +83,22 @@ def _limits(payload: JsonObject, asked: str | None) -> ModelLimits | None:
         return get_model_limits(str(payload.get("model", "")))
     except UnknownModelError:
         return None
+
+
+def _check(payload: JsonObject, limits: ModelLimits | None, provider: str) -> list[Violation]:
+    today = datetime.now(tz=UTC).date()
+    return PROVIDERS[provider].check_payload(payload, limits=limits, today=today)
+
+
+def _is_odd(violations: Sequence[Violation]) -> bool:
+    """Whether a payload is only let pass because some servers take types that nobody documents."""
+    levels = {violation.level for violation in violations}
+    return levels == {"avoid"} and any(violation.rule in _SHAPES for violation in violations)
+
+
+def _spelled_for(check: Callable[[str], list[Violation]]) -> str | None:
+    """Return the provider of whose rules none is broken, not even one that merely harms."""
+    return next((name for name in PROVIDERS if not check(name)), None)
 
 
 def _provider_of(limits: ModelLimits | None) -> str:

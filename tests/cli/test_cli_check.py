@@ -66,6 +66,43 @@ def test_a_payload_is_checked(payload: dict[str, Any], provider: str, exit_code:
     assert ("would refuse it" in ran.stdout) == (exit_code == 12)
 
 
+TOOL_USE: dict[str, Any] = {"type": "tool_use", "id": "toolu_1", "name": "add", "input": {}}
+CLAUDES: dict[str, Any] = {
+    "model": "claude-opus-5-5",
+    "max_tokens": 100,
+    "tools": [{"name": "add", "input_schema": {"type": "object"}}],
+    "messages": [
+        {"role": "user", "content": "1 + 1?"},
+        {"role": "assistant", "content": [TOOL_USE]},
+        {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "toolu_1"}]},
+    ],
+}
+
+
+@pytest.mark.parametrize("model", ["claude-opus-5-5", "my-own-model"])
+def test_a_payload_that_is_plainly_another_providers_is_asked_about(model: str) -> None:
+    file = write_json("payload.json", {**CLAUDES, "model": model})
+
+    ran = run("lint-payload", file, "--provider", "openai_chat")
+
+    assert ran.exit_code == 2
+    assert "is spelled for anthropic, not for openai_chat" in ran.stderr
+    assert run("lint-payload", file, "--provider", "anthropic").exit_code == 0
+    asked = run("lint-payload", file, "--provider", "openai_chat", "-m", "gpt-4.1")
+    assert asked.exit_code == 12
+
+
+def test_types_of_a_server_of_ones_own_are_nobody_elses() -> None:
+    parts = [{"type": "video_url", "video_url": {"url": "https://example.com/a.mp4"}}]
+    messages = [{"role": "user", "content": parts}]
+    file = write_json("payload.json", {"model": "my-own-model", "messages": messages})
+
+    ran = run("lint-payload", file, "--provider", "openai_chat")
+
+    assert ran.exit_code == 0
+    assert "1 to avoid" in ran.stdout
+
+
 def test_the_provider_is_the_models_own_unless_one_is_named() -> None:
     file = write_json("payload.json", CHAT_PAYLOAD)
 
