@@ -237,6 +237,36 @@ async def test_the_settings_say_how_alike_is_told_as_one() -> None:
     assert found == [["a", "c", "d"], ["a", "b", "c", "d"], ["a", "c", "d"]]
 
 
+def given_as(how: str, store: SqliteMemoryStore, file: Path) -> Any:
+    ways = {
+        "nothing": None,
+        "URL": f"sqlite:{file}",
+        "path": file,
+        "store": store,
+        "several": [store],
+        "mapping": {"own": f"sqlite:{file}"},
+    }
+    return ways[how]
+
+
+@pytest.mark.parametrize("how", ["nothing", "URL", "path", "store", "several", "mapping"])
+async def test_the_settings_hold_for_whatever_the_code_gives(how: str, tmp_path: Path) -> None:
+    file = tmp_path / "memory.db"
+    said: dict[str, Any] = {"embedder": "bundled", "merges_alike": 0.9, "seconds_in_all": 0.5}
+    config = AssemblerConfig(memory={"store": f"sqlite:{file}", "preset": "coding", **said})
+    async with (
+        SqliteMemoryStore(file) as store,
+        ContextAssembler(memory=given_as(how, store, file), config=config) as assembler,
+    ):
+        await assembler.remember("Ada wants invoices as PDF files.")
+        [near] = await assembler.remember("Ada wants her invoices as PDF files.")
+
+        assert (near.outcome, (await store.stats()).vectors) == ("duplicate", 1)
+        settings = assembler.memory.settings
+        assert settings.shares == RECALL_PRESETS["coding"].shares
+        assert settings.seconds_in_all == 0.5
+
+
 async def test_an_assembler_of_ones_own_keeps_its_settings() -> None:
     own = MemoryAssembler("memory:", preset="research")
     assembler = ContextAssembler(memory=own, config=AssemblerConfig(memory={"preset": "coding"}))

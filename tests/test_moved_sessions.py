@@ -127,6 +127,17 @@ async def test_a_generated_picture_is_shown_to_gemini_and_goes_home_as_it_was() 
     assert item in home.to_request()["input"]
 
 
+async def test_thinking_that_waits_for_its_model_has_a_row_and_no_warning() -> None:
+    assembler = await recorded("gpt-6-astra", response(REASONING, SAID))
+
+    away = await assembler.assemble("s", model="claude-opus-5-5")
+    home = await assembler.assemble("s", model="gpt-6-astra")
+
+    assert "reasoning.provider" in rules(away)
+    assert away.report.warnings == ()
+    assert REASONING["encrypted_content"] in sent(home)
+
+
 async def test_every_step_says_the_same_of_what_stays_behind() -> None:
     item = {"type": "image_generation_call", "id": "ig", "status": "completed", "result": PIXEL}
     assembler = await recorded("gpt-6-astra", response(REASONING, item, SAID))
