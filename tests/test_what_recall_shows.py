@@ -12,6 +12,7 @@ from context_assembler import (
     ContextAssembler,
     InvalidParameterError,
     MemoryAssembler,
+    MissingExtraError,
     SqliteMemoryStore,
     TaskStack,
 )
@@ -24,6 +25,7 @@ from context_assembler.values.memories.metadata import ChunkMetadata, Experience
 from context_assembler.values.memories.records import MemoryRecord
 from context_assembler.values.recall import FormattedContext
 from context_assembler.values.texts import secret_masking
+from tests.memory.embedders import Compass
 from tests.recall.building import NOW, Alarm, Listing, record
 
 KEY = "AKIA" + "Q3EGRIJMZLWNTYUP"
@@ -143,6 +145,28 @@ async def test_what_cannot_be_masked_is_left_out_and_told() -> None:
     [row] = [row for row in context.explanations if row.outcome == "left_out"]
     assert row.reason.startswith("it may hold a secret: Masking secrets needs a package")
     assert context.source_notes["secrets"].startswith("1 left out: it may hold a secret")
+
+
+REMEMBERING: dict[str, dict[str, Any]] = {
+    "as they are": {},
+    "with vectors": {"embed": Compass()},
+    "those alike once": {"merges_alike": 0.9},
+}
+
+
+@without_the_extra
+@pytest.mark.parametrize("given", REMEMBERING.values(), ids=REMEMBERING.keys())
+async def test_without_the_extra_remembering_names_what_cannot_be_masked(
+    given: dict[str, Any],
+) -> None:
+    async with SqliteMemoryStore(None) as store:
+        with pytest.raises(MissingExtraError) as refused:
+            await recalling(store, **given).remember(["tea", "coffee", SAID])
+
+        assert "[2]" in refused.value.problem
+        assert "masks_secrets=False" in refused.value.remedy
+        assert KEY not in str(refused.value)
+        assert (await store.stats()).records == 0
 
 
 @without_the_extra

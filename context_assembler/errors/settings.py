@@ -162,11 +162,16 @@ class UnsupportedRequestError(ConfigurationError):
 
 
 class MissingExtraError(AssemblyError, ImportError):
-    """A package that is only needed for what was just asked for is not installed."""
+    """A package that is only needed for what was just asked for is not installed.
 
-    def __init__(self, what: str, *, extra: str) -> None:
+    Args:
+        otherwise: How to do without, as a clause behind "or".
+    """
+
+    def __init__(self, what: str, *, extra: str, otherwise: str = "") -> None:
+        instead = f" – or {otherwise}." if otherwise else ""
         super().__init__(
             f"{what} needs a package that is not installed.",
-            remedy=f"Run: pip install 'context-assembler[{extra}]'",
+            remedy=f"Run: pip install 'context-assembler[{extra}]'{instead}",
         )
         self.extra = extra

@@ -1,14 +1,15 @@
 """Making a record ready to be kept: cleaned, without secrets, with a time and an id."""
 
 import unicodedata
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Generator, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import lru_cache
 from hashlib import blake2b, sha256
 from typing import Final, NoReturn, cast
 
-from context_assembler.errors import ConfigurationError
+from context_assembler.errors import ConfigurationError, MissingExtraError
 from context_assembler.values.codec import dump_json
 from context_assembler.values.json_bounds import shown
 from context_assembler.values.json_shapes import is_array, is_object
@@ -24,6 +25,7 @@ __all__ = [
     "PreparedRecord",
     "may_hold_secret",
     "moved_notices",
+    "names_unmasked",
     "normal_text",
     "prepare_record",
     "prepare_records",
@@ -66,12 +68,35 @@ def prepare_records(
         MemoryFormatError: One holds something that JSON cannot say.
         MissingExtraError: Secrets are to be masked, and detect-secrets is not installed.
     """
-    return [
-        prepare_record(
-            record, now=now, masks_secrets=masks_secrets, finds_duplicates=finds_duplicates
-        )
-        for record in _checked(records)
-    ]
+    prepared: list[PreparedRecord] = []
+    for at, record in enumerate(_checked(records)):
+        with names_unmasked(at):
+            prepared.append(
+                prepare_record(
+                    record, now=now, masks_secrets=masks_secrets, finds_duplicates=finds_duplicates
+                )
+            )
+    return prepared
+
+
+@contextmanager
+def names_unmasked(at: int) -> Generator[None]:
+    """Say which of the records it is that holds what cannot be masked, and that it need not be.
+
+    Args:
+        at: The record's place among those that are to be remembered, from 0.
+
+    Raises:
+        MissingExtraError: A secret is to be masked inside, and detect-secrets is not installed.
+    """
+    try:
+        yield
+    except MissingExtraError as error:
+        raise MissingExtraError(
+            f"Masking what looks like a secret in [{at}] of what is to be remembered",
+            extra=error.extra,
+            otherwise="open the store with masks_secrets=False, which keeps it as it is",
+        ) from error
 
 
 def _checked(given: object) -> Iterator[MemoryRecord]:

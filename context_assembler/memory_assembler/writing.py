@@ -6,7 +6,7 @@ from typing import Protocol, TypeAlias, TypeGuard, runtime_checkable
 
 from context_assembler.errors import ConfigurationError, InvalidParameterError
 from context_assembler.memory.asked_ids import asked_ids
-from context_assembler.memory.preparing import may_hold_secret
+from context_assembler.memory.preparing import may_hold_secret, names_unmasked
 from context_assembler.memory_assembler.arguments import check_likeness
 from context_assembler.memory_assembler.merging import Alike, find_alike, tell_all
 from context_assembler.ports import Embed, MemorySource
@@ -46,6 +46,7 @@ async def remember_records(
         ConfigurationError: No source keeps records, or something among them is neither.
         EmbeddingError: The embedding model failed, or answered something else; nothing is kept.
         InvalidParameterError: `merges_alike` is no likeness, or the text of a record says nothing.
+        MissingExtraError: Secrets are to be masked, and detect-secrets is not installed.
     """
     if merges_alike is not None:
         check_likeness("merges_alike", merges_alike)
@@ -53,13 +54,16 @@ async def remember_records(
     records = listed_records(given)
     alike = Alike()
     if merges_alike is not None and isinstance(store, MemorySource):
-        shown = [replace(r, text=_unsecret(r.text, masks_secrets=masks_secrets)) for r in records]
+        shown = [
+            replace(record, text=_unsecret(record.text, at=at, masks_secrets=masks_secrets))
+            for at, record in enumerate(records)
+        ]
         alike = await find_alike(store, shown, least=merges_alike)
     spared = {*alike.kept, *alike.first}
-    new = [record for at, record in enumerate(records) if at not in spared]
+    new = {at: record for at, record in enumerate(records) if at not in spared}
     if embed is not None:
-        new = await _placed(new, embed, masks_secrets=masks_secrets)
-    return tell_all(alike, await store.remember(new), count=len(records))
+        new |= await _placed(new, embed, masks_secrets=masks_secrets)
+    return tell_all(alike, await store.remember(list(new.values())), count=len(records))
 
 
 def listed_records(given: object) -> list[MemoryRecord]:
@@ -122,17 +126,22 @@ def _record(given: object, name: str) -> MemoryRecord:
 
 
 async def _placed(
-    records: Sequence[MemoryRecord], embed: Embed, *, masks_secrets: bool
-) -> list[MemoryRecord]:
-    """Return the records, those without a vector with the model's."""
-    bare = [record for record in records if record.vector is None]
-    texts = [_unsecret(record.text, masks_secrets=masks_secrets) for record in bare]
+    record_by_place: Mapping[int, MemoryRecord], embed: Embed, *, masks_secrets: bool
+) -> dict[int, MemoryRecord]:
+    """Return those of the records that have no vector with the model's."""
+    bare = {at: record for at, record in record_by_place.items() if record.vector is None}
+    texts = [
+        _unsecret(record.text, at=at, masks_secrets=masks_secrets) for at, record in bare.items()
+    ]
     vectors = await ask_embedder(embed, texts) if texts else []
-    placed = iter(
-        [replace(record, vector=vector) for record, vector in zip(bare, vectors, strict=True)]
-    )
-    return [record if record.vector is not None else next(placed) for record in records]
+    return {
+        at: replace(record, vector=vector)
+        for (at, record), vector in zip(bare.items(), vectors, strict=True)
+    }
 
 
-def _unsecret(text: str, *, masks_secrets: bool) -> str:
-    return mask_secrets(text).text if masks_secrets and may_hold_secret(text) else text
+def _unsecret(text: str, *, at: int, masks_secrets: bool) -> str:
+    if not masks_secrets or not may_hold_secret(text):
+        return text
+    with names_unmasked(at):
+        return mask_secrets(text).text
