@@ -499,6 +499,17 @@ async def test_a_result_for_an_unknown_session_is_refused() -> None:
         await assembler.add_tool_result("s", "c1", "done")
 
 
+@pytest.mark.parametrize("agent_id", [None, "guide"])
+async def test_a_session_that_a_user_begins_has_its_time(agent_id: str | None) -> None:
+    moment = datetime(2026, 8, 1, 9, 30, tzinfo=UTC)
+    assembler = ContextAssembler(now=lambda: moment)
+
+    await assembler.add_user("s", "Hello", agent_id=agent_id)
+
+    head = await assembler.sessions.head("s")
+    assert (head.session.created_at, head.session.agent_id) == (moment, agent_id)
+
+
 async def test_a_session_begun_for_an_agent_belongs_to_it(tmp_path: Path) -> None:
     (tmp_path / "AGENT.md").write_text("General.")
     (tmp_path / "AGENT.guide.md").write_text("For the guide.")

@@ -184,7 +184,7 @@ async def _check_new(store: SessionStore, found: Sequence[Imported]) -> set[str]
 async def _is_unfinished(store: SessionStore, imported: Imported) -> bool:
     """Whether an import of these very events was ended before it said what they are."""
     head = await store.head(imported.session_id)
-    if head.session != Session(id=imported.session_id):
+    if replace(head.session, created_at=None) != Session(id=imported.session_id):
         return False
     stored = [event async for event in store.load(imported.session_id)]
     return stored == number_events(imported.transcript.events, last_seq=0, taken_ids=())

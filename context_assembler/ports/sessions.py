@@ -23,7 +23,7 @@ class SessionStore(Protocol):
     ) -> list[SessionEvent]:
         """Append, and return the events with `id` and `seq` filled in.
 
-        A session that does not exist begins with its first event.
+        A session that does not exist begins with its first event, and was created when that happened.
 
         Raises:
             ConcurrentAppendError: `expected_seq` is given and is not the last sequence number.

@@ -20,6 +20,7 @@ from context_assembler.sessions.rules import (
     check_span,
     number_events,
     place_of,
+    session_begun_by,
 )
 from context_assembler.values.calibration import Calibration, UsageObservation
 from context_assembler.values.codec import (
@@ -104,7 +105,7 @@ class InMemoryStore:
             _copy_of(event, place_of(session_id, events, i)) for i, event in enumerate(events)
         ]
         with self._lock:
-            log = self._logs.get(session_id) or _Log(Session(id=session_id))
+            log = self._logs.get(session_id) or _Log(session_begun_by(session_id, copies))
             last_seq = len(log.events)
             if expected_seq is not None and expected_seq != last_seq:
                 raise ConcurrentAppendError(

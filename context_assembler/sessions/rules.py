@@ -1,6 +1,6 @@
 """What every session store asks of ids, and how it numbers events."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
 from typing import Final
 
@@ -43,6 +43,12 @@ def check_session_id(session_id: str) -> None:
         InvalidParameterError: It is not text, empty, too long, or holds characters without UTF-8.
     """
     _check_id("session_id", session_id)
+
+
+def session_begun_by(session_id: str, events: Iterable[SessionEvent]) -> Session:
+    """Return the record of a session that begins with these events: it is as old as they are."""
+    moments = (event.created_at for event in events if event.created_at is not None)
+    return Session(id=session_id, created_at=next(moments, None))
 
 
 def check_event_ids(session_id: str, events: Sequence[SessionEvent]) -> None:

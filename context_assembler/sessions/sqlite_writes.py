@@ -7,7 +7,12 @@ from secrets import token_urlsafe
 from typing import Final
 
 from context_assembler.errors import ConcurrentAppendError, DuplicateEventError
-from context_assembler.sessions.rules import generated_id, number_events, place_of
+from context_assembler.sessions.rules import (
+    generated_id,
+    number_events,
+    place_of,
+    session_begun_by,
+)
 from context_assembler.sessions.sqlite_counts import forget_counts
 from context_assembler.sessions.sqlite_rows import find_session
 from context_assembler.sqlite.schema import transaction
@@ -58,7 +63,7 @@ def append_events(
         if not events:
             return []
         if last_seq is None:
-            _insert_session(connection, Session(id=session_id))
+            _insert_session(connection, session_begun_by(session_id, events))
         numbered = _number(connection, session_id, events, last_seq=last_seq or 0)
         _insert_events(connection, session_id, numbered, bodies)
     return numbered

@@ -2,6 +2,7 @@ import asyncio
 import json
 import os
 from collections.abc import Sequence
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -85,15 +86,20 @@ def test_an_existing_session_is_refused_and_left_as_it_was() -> None:
     assert json.loads(exported("chat")) == CHAT
 
 
-def test_an_import_that_was_ended_half_way_is_finished_by_the_next() -> None:
-    file = write_json("trip.json", CHAT)
-    asyncio.run(_append_alone("trip", read_transcript(json.dumps(CHAT)).events))
+@pytest.mark.parametrize("created_at", [None, datetime(2026, 5, 4, 9, 30, tzinfo=UTC)])
+def test_an_import_that_was_ended_half_way_is_finished_by_the_next(
+    created_at: datetime | None,
+) -> None:
+    moment = {} if created_at is None else {"timestamp": created_at.isoformat()}
+    chat = [{**message, **moment} for message in CHAT]
+    file = write_json("trip.json", chat)
+    asyncio.run(_append_alone("trip", read_transcript(json.dumps(chat)).events))
 
     import_file(file, "--agent", "planner")
     ran = run("sessions", "--sessions", STORE, "--json")
 
     assert [(row["id"], row["agent_id"]) for row in ran.json] == [("trip", "planner")]
-    assert json.loads(exported("trip")) == CHAT
+    assert json.loads(exported("trip")) == chat
     assert run("import", file, "--sessions", STORE).exit_code == 2
 
 

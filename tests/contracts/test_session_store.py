@@ -224,6 +224,22 @@ async def test_a_session_keeps_its_record(store: SessionStore) -> None:
     assert await load(store, "trip") == []
 
 
+async def test_a_session_that_events_begin_was_created_when_the_first_of_them_happened(
+    store: SessionStore,
+) -> None:
+    later = AT.replace(hour=11)
+    await store.append("trip", [user_event("hi", created_at=AT), user_event("x", created_at=later)])
+    await store.append("trip", [user_event("again", created_at=later)])
+    await store.append("odd", [user_event("when?"), user_event("then", created_at=later)])
+    await store.append("bare", [user_event("hi")])
+    await store.create(Session(id="made"))
+    await store.append("made", [user_event("hi", created_at=AT)])
+
+    created = {head.session.id: head.session.created_at for head in await store.list_sessions()}
+
+    assert created == {"trip": AT, "odd": later, "bare": None, "made": None}
+
+
 async def test_creating_again_replaces_the_record_and_keeps_the_events(
     store: SessionStore,
 ) -> None:
