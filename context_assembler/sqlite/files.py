@@ -3,7 +3,7 @@
 import sqlite3
 import time
 from collections.abc import Callable, Generator, Mapping
-from contextlib import contextmanager
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -116,6 +116,19 @@ def open_for_reading(
         path, "?mode=ro&immutable=1", busy_seconds=busy_seconds, factory=ConnectionAsItLies
     )
     return _ready(path, schema, as_it_lies)
+
+
+def remove_empty_companions(path: Path) -> None:
+    """Take away the companion files that reading leaves where nobody else has the file open.
+
+    A reader has to make them, and may not remove them. What a log holds is left to who writes.
+    Source: https://www.sqlite.org/wal.html#read_only_databases
+    """
+    with suppress(OSError, sqlite3.Error):
+        if Path(f"{path}-wal").stat().st_size:
+            return
+        with closing(_connect(path, "?mode=rw", busy_seconds=0)) as last:
+            last.execute("SELECT 1 FROM sqlite_schema").fetchone()  # closed as the last, it removes
 
 
 def open_in_memory(schema: Schema) -> sqlite3.Connection:

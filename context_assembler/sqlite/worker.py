@@ -17,6 +17,7 @@ from context_assembler.sqlite.files import (
     open_for_reading,
     open_for_writing,
     open_in_memory,
+    remove_empty_companions,
 )
 from context_assembler.sqlite.forks import new_lock
 from context_assembler.sqlite.held import HeldConnection, identify_file
@@ -31,6 +32,9 @@ class SqliteWorker:
     `open_connection` may return `None` for a file without tables: the action then sees an empty
     database, and the file is looked at again for the next one. Without a path the database is in
     memory: it is gone when the worker is closed, and a process that is forked begins with none.
+
+    Args:
+        tidy_up: What is to be done with the file behind the last action.
     """
 
     def __init__(
@@ -38,10 +42,13 @@ class SqliteWorker:
         path: Path | None,
         schema: Schema,
         open_connection: Callable[[], sqlite3.Connection | None],
+        *,
+        tidy_up: Callable[[Path], object] | None = None,
     ) -> None:
         self._path = path
         self._schema = schema
         self._open_connection = open_connection
+        self._tidy_up = tidy_up
         self._lock = new_lock()
         self._executor: ThreadPoolExecutor | None = None
         self._holder = self._begin()
@@ -80,7 +87,10 @@ class SqliteWorker:
 
     def _let_go(self, holder: HeldConnection) -> None:
         with holder.in_use, explained_errors(self._path, self._schema):
+            was_open = holder.connection is not None
             holder.close()
+            if was_open and self._tidy_up is not None and self._path is not None:
+                self._tidy_up(self._path)
 
     def _begin(self) -> HeldConnection:
         holder = HeldConnection()
@@ -173,4 +183,7 @@ def make_workers(
         return worker, worker
     writer = partial(open_for_writing, path, schema, busy_seconds=busy_seconds)
     reader = partial(open_for_reading, path, schema, busy_seconds=busy_seconds)
-    return SqliteWorker(path, schema, writer), SqliteWorker(path, schema, reader)
+    return (
+        SqliteWorker(path, schema, writer),
+        SqliteWorker(path, schema, reader, tidy_up=remove_empty_companions),
+    )

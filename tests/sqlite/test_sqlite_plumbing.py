@@ -406,3 +406,39 @@ def test_threads_that_use_and_close_a_store_at_once_all_get_answers(tmp_path: Pa
     assert len(seen) == 40
     assert max(seen) == 40
     asyncio.run(store.close())
+
+
+def _times_of(folder: Path) -> dict[str, int]:
+    return {path.name: path.stat().st_mtime_ns for path in folder.iterdir()}
+
+
+async def read_everything(folder: Path) -> None:
+    async with (
+        SqliteStore(folder / "agent.db") as sessions,
+        SqliteMemoryStore(folder / "memory.db") as memories,
+    ):
+        assert await sessions.list_sessions()
+        assert (await memories.stats()).records == 1
+
+
+async def test_reading_leaves_a_folder_as_it_was(tmp_path: Path) -> None:
+    async with SqliteStore(tmp_path / "agent.db") as sessions:
+        await sessions.append("s", [user_event("hello")])
+    async with SqliteMemoryStore(tmp_path / "memory.db") as memories:
+        await memories.remember([MemoryRecord(text="tea")])
+    before = _times_of(tmp_path)
+
+    await read_everything(tmp_path)
+
+    assert _times_of(tmp_path) == before
+
+
+async def test_who_still_has_the_file_open_goes_on(tmp_path: Path) -> None:
+    path = tmp_path / "memory.db"
+    async with SqliteMemoryStore(path) as writer, SqliteMemoryStore(path) as other:
+        await writer.remember([MemoryRecord(text="tea")])
+        async with SqliteMemoryStore(path) as reader:
+            await reader.stats()
+        await writer.remember([MemoryRecord(text="coffee")])
+
+        assert (await other.stats()).records == 2
