@@ -1,10 +1,13 @@
 """Settings from code, the environment and TOML files."""
 
+import re
+import tomllib
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from context_assembler import BootstrapLoader, FolderSkills
 from context_assembler.config import AssemblerConfig, BootstrapSettings, PromptSettings
 from context_assembler.errors import ConfigurationError, InvalidParameterError, UnknownOptionError
 from context_assembler.values.options import (
@@ -241,6 +244,32 @@ def test_a_file_that_is_no_toml_is_named(tmp_path: Path, name: str) -> None:
 
     with pytest.raises(ConfigurationError, match=name):
         AssemblerConfig(folder=tmp_path)
+
+
+@pytest.mark.parametrize("path", [r"C:\Users\me", r"C:\data", r"C:\x1"])
+def test_a_file_with_backslashes_in_double_quotes_says_how_to_write_them(
+    tmp_path: Path, path: str
+) -> None:
+    write(tmp_path, f'[bootstrap]\nfolder = "{path}"')
+
+    with pytest.raises(ConfigurationError, match="in single quotes, as 'C:") as caught:
+        AssemblerConfig(folder=tmp_path)
+
+    advice = caught.value.remedy
+    for told in re.findall(r"""'C:[^']+'|"C:[^"]+\"""", advice):
+        assert tomllib.loads(f"a = {told}") == {"a": r"C:\Users\me"}
+
+
+def test_a_folder_may_lie_at_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    write(tmp_path, '[bootstrap]\nfolder = "~/told"\n[skills]\nfolders = ["~/skills", "~~/no"]')
+
+    config = AssemblerConfig(folder="~")
+
+    assert config.folder == tmp_path
+    assert config.bootstrap_folder == BootstrapLoader("~/told").folder == tmp_path / "told"
+    assert config.skill_folders == [tmp_path / "skills", tmp_path / "~~/no"]
+    assert FolderSkills("~/skills").folders == (tmp_path / "skills",)
 
 
 def test_settings_cannot_be_changed_afterwards(tmp_path: Path) -> None:

@@ -1,12 +1,15 @@
 """Errors and warnings say what was given, what is wrong with it, and what to do, in plain words."""
 
+import ast
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import context_assembler
 from context_assembler import (
     ContextAssembler,
     ContextOverflowError,
@@ -14,6 +17,7 @@ from context_assembler import (
     MissingModelError,
     ReplyError,
     ToolChoice,
+    UnknownOptionError,
 )
 from context_assembler.errors.base import with_article
 from context_assembler.values.tool_choices import parse_tool_choice
@@ -27,6 +31,27 @@ class Executor:
 
     def list_tools(self) -> Any:
         return self.tools_it_lists
+
+
+def test_a_remedy_names_what_is_to_be_passed_before_its_example() -> None:
+    texts = {
+        (path.name, node.value)
+        for path in Path(context_assembler.__file__).parent.rglob("*.py")
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(node, ast.Constant) and isinstance(node.value, str)
+    }
+
+    assert [one for one in texts if "Pass such as" in one[1] or one[1].startswith("such as ")] == []
+
+
+@pytest.mark.parametrize("kind", ["embedder", "preset"])
+def test_a_name_of_few_is_answered_by_all_of_them(kind: str) -> None:
+    known = {"embedder": ("bundled", "minilm", "openai"), "preset": ("coding", "general")}[kind]
+
+    for name in ("nope", "opena", "codin", ""):
+        said = str(UnknownOptionError(name, kind=kind, known=known))
+
+        assert f"Known: {', '.join(sorted(known))}." in said
 
 
 async def _ask(assembler: ContextAssembler, **options: Any) -> tuple[str, ...]:

@@ -16,6 +16,7 @@ from context_assembler.cli.outlets import open_outlets
 from context_assembler.cli.remedies import remedy_for
 from context_assembler.cli.screen import print_error, write_utf8
 from context_assembler.errors import AssemblyError
+from context_assembler.errors.files import remedy_for_file
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -106,7 +107,7 @@ def _fail(problem: str, remedy: str, *, is_debugging: bool) -> int:
 
 def _complaint(error: OSError) -> tuple[str, str]:
     problem = f"{error.filename}: {error.strerror}." if error.filename else f"{error}."
-    return problem, "Check the path and its permissions."
+    return problem, remedy_for_file(error)
 
 
 def _usage(error: typer.TyperException) -> str:

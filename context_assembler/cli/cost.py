@@ -109,7 +109,13 @@ def _read_budget(budget: str) -> tuple[int | None, float | None]:
     if not budget:
         return None, None
     number = budget.removesuffix("%").replace(",", "").replace("_", "").strip()
-    if not number.isdecimal() or int(number) < 1 or (budget.endswith("%") and int(number) > 100):
+    is_number = number.isdecimal() and int(number) > 0
+    if is_number and budget.endswith("%") and int(number) > 100:
+        raise ConfigurationError(
+            f"{budget!r} is more than the whole session.",
+            remedy="Write at most 100%, or tokens, such as 24000.",
+        )
+    if not is_number:
         raise ConfigurationError(
             f"{budget!r} is no budget.",
             remedy="Write tokens, such as 24000, or a share of the session, such as 50%.",

@@ -20,6 +20,7 @@ from context_assembler.config.sources import Source, merge, read_sources
 from context_assembler.config.tables import (
     BootstrapSettings,
     CacheSettings,
+    Folder,
     PromptSettings,
     SafetySettings,
     SkillSettings,
@@ -96,7 +97,7 @@ class AssemblerConfig(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid", validate_default=True)
 
-    folder: Path = Path()
+    folder: Folder = Path()
     defaults: Options = Field(default_factory=AssembleOptions)
     agents: dict[str, Options] = Field(default_factory=dict)
     bootstrap: BootstrapSettings = Field(default_factory=BootstrapSettings)

@@ -11,6 +11,7 @@ from pydantic import BaseModel
 
 from context_assembler.config.environment import read_environment
 from context_assembler.config.kinds import Kind
+from context_assembler.config.tables import at_home
 from context_assembler.errors import ConfigurationError
 from context_assembler.errors.base import brief
 from context_assembler.values.json_shapes import is_object
@@ -19,6 +20,10 @@ from context_assembler.values.parts import Json
 FILES: Final = ("context-assembler.toml", "pyproject.toml")
 _OWN, _PYPROJECT = FILES
 _TABLE: Final = "context-assembler"
+_WRITE_BACKSLASHES: Final = (
+    r"Write a path in single quotes, as 'C:\Users\me', or its backslashes twice, as "
+    r'"C:\\Users\\me".'
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,7 +55,7 @@ def read_sources(config: type[BaseModel], given: Mapping[str, Json]) -> list[Sou
     places = {**read_environment(config, known={}).settings, **given}
     folder: object = places.get("folder", ".")
     # Anything else is refused with the other settings, once they are together.
-    files = read_files(config, Path(folder if isinstance(folder, str | Path) else "."))
+    files = read_files(config, at_home(Path(folder if isinstance(folder, str | Path) else ".")))
     known = merge(given, *(file.settings for file in files))
     found = read_environment(config, known=known)
     environment = Source(name="environment", settings=found.settings, variables=found.variables)
@@ -135,7 +140,11 @@ def _read_toml(path: Path) -> dict[str, Any]:
         return {}
     # TOML and text that is not UTF-8 are ValueErrors.
     except (OSError, ValueError, RecursionError) as error:
+        says = str(error)
+        is_escape = "hex value" in says or "Unescaped" in says
         raise ConfigurationError(
-            f"{path} cannot be read: {error}.",
-            remedy="Correct that file: it must be TOML in UTF-8.",
+            f"{path} cannot be read: {says}.",
+            remedy=_WRITE_BACKSLASHES
+            if is_escape
+            else "Correct that file: it must be TOML in UTF-8.",
         ) from error

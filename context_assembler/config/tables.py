@@ -1,13 +1,22 @@
 """The tables of settings, one for each part."""
 
+import os
 from pathlib import Path
-from typing import Annotated, Final, Literal
+from typing import Annotated, Final, Literal, TypeAlias
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
 from context_assembler.values.options import BootstrapPolicy, MaskedPlace
 
 _BYTES_PER_MB: Final = 1024 * 1024
+
+
+def at_home(folder: Path) -> Path:
+    """Return the folder with the user's home in the place of a `~` in front."""
+    return Path(os.path.expanduser(folder))  # noqa: PTH111 - it leaves a name that has no home
+
+
+Folder: TypeAlias = Annotated[Path, AfterValidator(at_home)]
 
 
 class Table(BaseModel):
@@ -32,7 +41,7 @@ class BootstrapSettings(Table):
             wait until the payload is rewritten anyway, or `refresh=True` asks for it.
     """
 
-    folder: Path = Path("bootstrap")
+    folder: Folder = Path("bootstrap")
     agent_names: tuple[str, ...] = ("AGENT.md",)
     searches_upward: bool = False
     required: tuple[str, ...] = ("agent",)
@@ -74,7 +83,7 @@ class SkillSettings(Table):
             configuration's folder. Of two skills with one name that of the earlier folder stays.
     """
 
-    folders: tuple[Path, ...] = ()
+    folders: tuple[Folder, ...] = ()
 
 
 class ToolSettings(Table):

@@ -2,6 +2,7 @@
 
 from collections.abc import Collection, Sequence
 from json import dumps
+from typing import Final
 
 from context_assembler.errors.base import (
     AssemblyError,
@@ -12,17 +13,19 @@ from context_assembler.errors.base import (
 )
 from context_assembler.errors.credentials import without_credentials
 
+# Beside the nearest name, which may not be what was meant.
+_MOST_LISTED_BESIDE: Final = 8
+
 
 class UnknownOptionError(ConfigurationError):
     """An option, or a value of an option with a closed set of values, does not exist."""
 
     def __init__(self, name: object, *, kind: str, known: Collection[str]) -> None:
-        listed = ", ".join(sorted(known))
-        word = name if isinstance(name, str) else ""
-        super().__init__(
-            f"Unknown {kind} {brief(name)}.",
-            remedy=did_you_mean(word, known, otherwise=f"Known: {listed}."),
-        )
+        listed = f"Known: {', '.join(sorted(known))}."
+        asked = did_you_mean(name if isinstance(name, str) else "", known, otherwise="")
+        is_told = not asked or len(known) <= _MOST_LISTED_BESIDE
+        remedy = " ".join(filter(None, (asked, listed if is_told else "")))
+        super().__init__(f"Unknown {kind} {brief(name)}.", remedy=remedy)
         self.name = name
         self.kind = kind
 

@@ -147,7 +147,9 @@ def row_from_fields(fields: ModelFields) -> dict[str, Json]:
     """
     for name in fields:
         check_known(name, ModelFields.__annotations__, kind="field of a model")
-    check_type("features", fields.get("features", {}), Mapping, such_as="such as {'tools': True}")
+    check_type(
+        "features", fields.get("features", {}), Mapping, such_as="a mapping such as {'tools': True}"
+    )
     check_type("row", fields.get("row", {}), Mapping, such_as="a row as in model_limits.yaml")
     if nests_too_deeply(fields.get("row")):
         raise InvalidParameterError(

@@ -75,7 +75,8 @@ def _retirement(limits: ModelLimits, today: date) -> str | None:
         return f"{name} is retired{since}{aside}."
     if retires_on is not None and retires_on - today <= _RETIREMENT_NOTICE:
         days = (retires_on - today).days
-        return f"{name} retires on {retires_on.isoformat()}, in {days} days{aside}."
+        when = "tomorrow" if days == 1 else f"in {days} days"
+        return f"{name} retires on {retires_on.isoformat()}, {when}{aside}."
     if limits.status == "deprecated":
         when = f" and retires on {retires_on.isoformat()}" if retires_on else ""
         return f"{name} is deprecated{when}{aside}."

@@ -48,7 +48,7 @@ def check_place_name(name: str, given: object) -> None:
     """
     if not isinstance(given, str) or not given.strip() or not can_be_kept(given):
         raise InvalidParameterError(
-            name, given, rule=f"must be the name of a {name}", remedy="Pass such as 'memories'."
+            name, given, rule=f"must be the name of a {name}", remedy="Pass a name such as 'memories'."
         )
 
 
@@ -88,7 +88,7 @@ def check_seconds(name: str, given: object) -> None:
     check_type(name, given, int, float, such_as="a number of seconds")
     if isinstance(given, (int, float)) and not (given > 0 and is_finite(given)):
         raise InvalidParameterError(
-            name, given, rule="must be more than 0 and finite", remedy="Pass such as 10."
+            name, given, rule="must be more than 0 and finite", remedy="Pass seconds, such as 10."
         )
 
 

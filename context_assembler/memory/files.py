@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import BinaryIO, Final, Literal, Protocol
 
 from context_assembler.errors import AssemblyError, ConfigurationError, MemoryFormatError
+from context_assembler.errors.files import remedy_for_file
 from context_assembler.memory.asked_bounds import check_filters
 from context_assembler.ports import MemoryStore
 from context_assembler.values.given import check_method, check_path
@@ -147,5 +148,5 @@ def _explained(path: Path, act: Literal["read", "written"]) -> Generator[None]:
     except OSError as error:
         raise ConfigurationError(
             f"The file {str(path)!r} cannot be {act}: {error.strerror or error}.",
-            remedy="Check the path and its permissions.",
+            remedy=remedy_for_file(error),
         ) from error

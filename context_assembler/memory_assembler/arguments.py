@@ -90,7 +90,7 @@ def check_number(name: str, given: object, *, most: int | None = None) -> None:
             name,
             given,
             rule="must be a whole number of at least 1" + (f" and at most {most}" if most else ""),
-            remedy="Pass such as 20 items, or 2000 tokens.",
+            remedy="Pass a number, such as a limit of 20 or max_tokens of 2000.",
         )
 
 
@@ -142,5 +142,5 @@ def check_likeness(name: str, given: object) -> None:
     """
     if not isinstance(given, int | float) or not 0.5 <= given <= 1:
         raise InvalidParameterError(
-            name, given, rule="must be from 0.5 to 1", remedy="Pass such as 0.9, or None."
+            name, given, rule="must be from 0.5 to 1", remedy="Pass a number such as 0.9, or None."
         )

@@ -2,7 +2,8 @@
 
 from pathlib import Path
 
-from context_assembler.errors import ConfigurationError
+from context_assembler.errors import ConfigurationError, MemoryFormatError
+from context_assembler.errors.files import remedy_for_file
 from context_assembler.values.given import check_path, check_type
 from context_assembler.values.task_stack import TaskStack
 from context_assembler.whole_files import written_whole
@@ -39,11 +40,18 @@ def load_stack(path: str | Path) -> TaskStack:
         return TaskStack()
     except OSError as error:
         raise _unusable(source, "read", error) from error
-    return TaskStack.load(dumped)
+    try:
+        return TaskStack.load(dumped)
+    except MemoryFormatError as error:
+        raise MemoryFormatError(
+            where=f"The task stack in {str(source)!r}",
+            reason=error.reason,
+            remedy="Name a file that save_stack wrote, or move this one away to begin anew.",
+        ) from None
 
 
 def _unusable(path: Path, act: str, error: OSError) -> ConfigurationError:
     return ConfigurationError(
         f"The file {str(path)!r} cannot be {act}: {error.strerror}.",
-        remedy="Check the path and its permissions.",
+        remedy=remedy_for_file(error),
     )

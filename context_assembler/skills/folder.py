@@ -67,7 +67,8 @@ class FolderSkills:
             check_path("the folder of skills", folder, such_as="a path, such as 'skills'")
         check_type("priority", priority, int, such_as="a whole number, such as 0")
         check_callable("now_ns", now_ns, such_as="a function such as time.time_ns")
-        self.folders = tuple(Path(folder) for folder in folders)
+        # A `~` in front is the user's home; a name that has none is left as it is.
+        self.folders = tuple(Path(os.path.expanduser(folder)) for folder in folders)  # noqa: PTH111
         self.priority = priority
         self.problems: tuple[SkillProblem, ...] = ()
         self.notes: tuple[str, ...] = ()

@@ -116,7 +116,7 @@ def texts_by_name(name: str, given: object) -> dict[str, str]:
             name,
             type(given).__name__,
             rule="must be a mapping of texts to texts",
-            remedy="Pass such as {'NAME': 'value'}.",
+            remedy="Pass a mapping such as {'NAME': 'value'}.",
         )
     return texts
 

@@ -46,7 +46,7 @@ class RecallWeights:
     def __post_init__(self) -> None:
         given = (self.relevance, self.recency, self.importance)
         if not all(_is_finite(weight) and weight >= 0 for weight in given) or not sum(given):
-            _refuse("weights", given, "must be 0 or more, and not all 0", "Pass such as 0.8.")
+            _refuse("weights", given, "must be 0 or more, and not all 0", "Pass numbers such as 0.8.")
 
 
 STRATEGY_WEIGHTS: Final[Mapping[RecallStrategy, RecallWeights]] = {
@@ -111,7 +111,7 @@ class RecallSettings:
         _check_choice("times", self.times, get_args(RecallTimes))
         if self.weights is not None:
             _check_type("weights", self.weights, RecallWeights, "Pass RecallWeights(…), or None.")
-        _check_type("shares", self.shares, Mapping, "Pass such as {'code': 4}.")
+        _check_type("shares", self.shares, Mapping, "Pass a mapping such as {'code': 4}.")
         for kind, share in self.shares.items():
             share_of(check_kind(kind), share)
         for name, least, most in _BOUNDS:
@@ -154,7 +154,7 @@ def share_of(kind: MemoryKind, share: float | str) -> tuple[float, float]:
             f"shares[{kind!r}]",
             share,
             "must be a weight of 0 or more, or a percentage",
-            "Pass such as 2 or '40%'.",
+            "Pass a share such as 2 or '40%'.",
         )
     return (0.0, number / 100) if is_percentage else (number, 0.0)
 

@@ -134,6 +134,14 @@ SYSTEM_ERRORS = {
         PermissionError(errno.EACCES, "Permission denied", "notes.txt"),
         "Error: notes.txt: Permission denied.",
     ),
+    "a full disk": (
+        OSError(errno.ENOSPC, "No space left on device", "out.json"),
+        "Make room on that disk",
+    ),
+    "a disk that takes nothing": (
+        OSError(errno.EROFS, "Read-only file system", "out.json"),
+        "mounted read-only",
+    ),
     "a trouble without a file": (OSError(errno.EIO, "Input/output error"), "Input/output error"),
 }
 

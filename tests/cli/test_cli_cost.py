@@ -116,7 +116,15 @@ def test_a_model_without_a_price_says_so() -> None:
     assert "has no price" in " ".join(shown.split())
 
 
-@pytest.mark.parametrize("budget", ["0", "none", "120%", "-5", "%"])
+def test_a_share_of_more_than_all_says_how_much_there_is() -> None:
+    stored(long_chat(turns=1))
+
+    ran = run("explain", *CHAT, "--cost", "--budget", "120%")
+
+    assert "Write at most 100%" in ran.stderr
+
+
+@pytest.mark.parametrize("budget", ["0", "none", "0%", "-5", "%"])
 def test_a_budget_that_is_none_is_refused(budget: str) -> None:
     stored(long_chat(turns=1))
 

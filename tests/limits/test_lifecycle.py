@@ -30,6 +30,7 @@ WARNED: dict[str, tuple[ModelStatus, date | None, str | None]] = {
     "retired without a date": ("retired", None, "m is retired."),
     "retired ahead of its date": ("retired", date(2027, 1, 1), "m is retired."),
     "past its date": ("deprecated", TODAY, "m is retired since 2026-11-27."),
+    "a day left": ("active", date(2026, 11, 28), "m retires on 2026-11-28, tomorrow."),
     "three days left": ("deprecated", date(2026, 11, 30), "m retires on 2026-11-30, in 3 days."),
     "60 days left": ("active", date(2027, 1, 26), "m retires on 2027-01-26, in 60 days."),
     "61 days left": ("active", date(2027, 1, 27), None),

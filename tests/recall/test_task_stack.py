@@ -155,6 +155,18 @@ def test_a_stack_is_kept_in_a_file(tmp_path: Path) -> None:
     assert [found.name for found in tmp_path.iterdir()] == ["stack.json"]
 
 
+@pytest.mark.parametrize("text", ["", "[]", "{}", '{"version": 99, "frames": []}', "\0"])
+def test_a_file_that_holds_no_stack_is_named_with_what_to_do(tmp_path: Path, text: str) -> None:
+    path = tmp_path / "stack.json"
+    path.write_text(text, encoding="utf-8")
+
+    with pytest.raises(MemoryFormatError, match="move this one away") as caught:
+        load_stack(path)
+
+    assert repr(str(path)) in str(caught.value)
+    assert "TaskStack.dump" not in str(caught.value)
+
+
 def test_a_file_that_cannot_be_used_is_named(tmp_path: Path) -> None:
     with pytest.raises(ConfigurationError, match="cannot be read"):
         load_stack(tmp_path)

@@ -12,7 +12,7 @@ _MAX_AGENT_ID_CHARS: Final = 100
 
 
 def checked_folder(folder: str | Path, *, name: str = "the bootstrap folder") -> Path:
-    """Return a folder that can exist.
+    """Return a folder that can exist; a `~` in front of it is the user's home.
 
     Raises:
         InvalidParameterError: No folder can have that name.
@@ -22,7 +22,7 @@ def checked_folder(folder: str | Path, *, name: str = "the bootstrap folder") ->
     except (TypeError, ValueError):  # no path, or half a character
         is_possible = False
     if is_possible:
-        return Path(folder)
+        return Path(os.path.expanduser(folder))  # noqa: PTH111 - it leaves a name that has no home
     raise InvalidParameterError(
         name,
         folder,
@@ -40,7 +40,10 @@ def checked_names(given: Sequence[str]) -> tuple[str, ...]:
     names = listed("agent_names", given, str, such_as="names of files, such as ('AGENT.md',)")
     if not all(names) or not names:
         raise InvalidParameterError(
-            "agent_names", given, rule="must name a file", remedy="Pass such as ('AGENT.md',)."
+            "agent_names",
+            given,
+            rule="must name a file",
+            remedy="Pass names such as ('AGENT.md',).",
         )
     return names
 
