@@ -82,13 +82,13 @@ class Gathering:
             max_tokens=config.prompt.skills_tokens,
             timeout_seconds=config.tools.timeout_seconds,
             masks_secrets="files" in config.safety.masks_secrets_in,
+            now=now,
         )
         self._tool_settler = ToolSettler(
             policy=config.tools.changes, defers_above=config.tools.defers_above
         )
-        self._resolver = DefaultsResolver(
-            system_layer(config, has_memory=self.recollection.is_there)
-        )
+        has_memory = self.recollection.is_there
+        self._resolver = DefaultsResolver(system_layer(config, has_memory=has_memory))
         self._config = config
         self._warn = warner_of_settings(config)
         self._settler = CallSettler(

@@ -1,8 +1,9 @@
 """Asks every provider for its skills."""
 
 import asyncio
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 from typing import Final
 
 from context_assembler.ports import SkillProvider
@@ -21,15 +22,47 @@ _TEXTS: Final = ("name", "description", "path", "instructions")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ListedSkills:
-    """The skills of all providers, in their order; a row for each that is broken; what went wrong."""
+    """The skills of all providers, in their order; a row for each that is broken; what went wrong.
+
+    `has_failed` says of a single provider that it could not be asked.
+    """
 
     skills: tuple[Skill, ...] = ()
     entries: tuple[ReportEntry, ...] = ()
     warnings: tuple[str, ...] = ()
+    has_failed: bool = False
+
+
+class LastLists:
+    """Keeps what each of some providers listed last, for the calls in which it fails.
+
+    Skills that go when their provider fails once, and come back, would change the prompt both times.
+    """
+
+    def __init__(self, *, now: Callable[[], datetime]) -> None:
+        self._now = now
+        self._kept: dict[int, tuple[ListedSkills, str]] = {}
+
+    def or_last(self, listed: Iterable[ListedSkills]) -> list[ListedSkills]:
+        """Return of each provider what it listed, or else what it listed last; always in one order."""
+        return [self._or_last(place, one) for place, one in enumerate(listed)]
+
+    def _or_last(self, place: int, listed: ListedSkills) -> ListedSkills:
+        if not listed.has_failed:
+            moment = f"{self._now().astimezone(UTC):%Y-%m-%d %H:%M:%S} UTC"
+            self._kept[place] = (listed, f"What they were last, at {moment}, still holds.")
+        elif place in self._kept:
+            last, of_when = self._kept[place]
+            warnings = (*(f"{lost} {of_when}" for lost in listed.warnings), *last.warnings)
+            return replace(last, warnings=warnings, has_failed=True)
+        return listed
 
 
 async def list_skills(
-    providers: Iterable[SkillProvider], *, timeout_seconds: float = 30.0
+    providers: Iterable[SkillProvider],
+    *,
+    timeout_seconds: float = 30.0,
+    last: LastLists | None = None,
 ) -> ListedSkills:
     """Ask every provider; one that fails is named in a warning, as is every broken skill.
 
@@ -37,9 +70,12 @@ async def list_skills(
 
     Args:
         timeout_seconds: How long one provider may take.
+        last: What these very providers listed before.
     """
     asked = (_ask(provider, timeout_seconds=timeout_seconds) for provider in providers)
     listed = await asyncio.gather(*asked)
+    if last is not None:
+        listed = last.or_last(listed)
     return ListedSkills(
         skills=tuple(skill for one in listed for skill in one.skills),
         entries=tuple(entry for one in listed for entry in one.entries),
@@ -63,7 +99,8 @@ async def _ask(provider: SkillProvider, *, timeout_seconds: float) -> ListedSkil
             if limit.expired()
             else f"failed: {tell_problem(error)}"
         )
-        return ListedSkills(warnings=(f"Skills of {kind} {happened.rstrip('.')}.",))
+        lost = f"Skills of {kind} {happened.rstrip('.')}."
+        return ListedSkills(warnings=(lost,), has_failed=True)
     sound: list[Skill] = []
     for skill in given:
         if (reason := _fault_of(skill)) is None:

@@ -1,13 +1,15 @@
 """`SkillTeller`: asks for skills, chooses, and says what the prompt says of them."""
 
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from datetime import UTC, datetime
+from functools import partial
 from typing import Final, NamedTuple
 
 from context_assembler.ports import SkillProvider, TokenCounter
 from context_assembler.skills.choosing import choose_skills
-from context_assembler.skills.listing import ListedSkills, list_skills
+from context_assembler.skills.listing import LastLists, ListedSkills, list_skills
 from context_assembler.skills.prompt_text import describe_skills
 from context_assembler.values.options import Settled
 from context_assembler.values.prompt import Skill
@@ -52,6 +54,7 @@ class SkillTeller:
         max_tokens: Longest list of skills; the instructions of active ones do not count.
         timeout_seconds: How long one provider may take.
         masks_secrets: Whether secrets in what is told are masked; needs the extra `secrets`.
+        now: The clock that says of when the skills of a provider are that fails.
     """
 
     def __init__(
@@ -61,8 +64,10 @@ class SkillTeller:
         max_tokens: int = 2_000,
         timeout_seconds: float = 30.0,
         masks_secrets: bool = False,
+        now: Callable[[], datetime] | None = None,
     ) -> None:
         self._providers = tuple(providers)
+        self._last = LastLists(now=now or partial(datetime.now, UTC))
         self._max_tokens = max_tokens
         self._timeout_seconds = timeout_seconds
         self._masks_secrets = masks_secrets
@@ -83,7 +88,9 @@ class SkillTeller:
         """
         options = settled.options
         asked = _Asked(
-            listed=await list_skills(self._providers, timeout_seconds=self._timeout_seconds),
+            listed=await list_skills(
+                self._providers, timeout_seconds=self._timeout_seconds, last=self._last
+            ),
             skip_reason="skip_skills is on" if options.skip_skills else skip_reason,
             patterns=options.skill_filter,
             active=options.active_skills or (),

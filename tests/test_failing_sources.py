@@ -1,4 +1,4 @@
-"""A tool source that fails for a while: what it listed last stays, and the request its beginning."""
+"""A source of tools or skills that fails for a while: what it listed last stays, and the request its beginning."""
 
 import asyncio
 import gc
@@ -17,6 +17,7 @@ from context_assembler.stages.collect_tools import ToolCollector
 from context_assembler.testing import ManualClock
 from context_assembler.tools import open_tool_sources
 from context_assembler.values.parts import JsonObject
+from context_assembler.values.prompt import Skill
 from context_assembler.values.tools import ToolSpec
 from tests.test_changing_sources import MODELS, REPLIES
 from tests.test_changing_tools import grows
@@ -43,6 +44,18 @@ class Executor:
         if not self.is_up:
             raise ConnectionError("503")
         return [{"name": name, "input_schema": schema(q="string")} for name in self.names]
+
+
+@dataclass
+class Provider:
+    """Lists a skill, as long as it is up."""
+
+    is_up: bool = True
+
+    async def list_skills(self) -> list[Skill]:
+        if not self.is_up:
+            raise ConnectionError("503")
+        return [Skill(name="refund", description="Refunds.", path="refund/SKILL.md")]
 
 
 class Slotted:
@@ -116,6 +129,32 @@ async def test_a_source_that_fails_for_a_while_keeps_its_tools_and_the_prefix(mo
     assert grows(down[1], back)
     said = f"Tool source 'executor' failed: ConnectionError: 503. {STILL}"
     assert [about_sources(one) for one in (first, *down, back)] == [[], [said], [said], []]
+
+
+async def test_a_provider_that_fails_for_a_while_keeps_its_skills_and_the_prefix() -> None:
+    provider, clock = Provider(), Clock()
+    assembler = ContextAssembler(skills=[provider], now=clock)
+
+    first = await step(assembler)
+    provider.is_up, clock.moment = False, AT.replace(hour=11)
+    down = await step(assembler)
+    provider.is_up = True
+    back = await step(assembler)
+
+    assert "Refunds." in first.system_prompt
+    assert grows(first, down)
+    assert grows(down, back)
+    lost = "Skills of Provider failed: ConnectionError: 503."
+    still = "What they were last, at 2026-08-01 09:30:15 UTC, still holds."
+    assert down.report.warnings == (f"{lost} {still}",)
+    assert first.report.warnings == back.report.warnings == ()
+
+
+async def test_a_provider_that_never_answered_has_no_skills() -> None:
+    context = await step(ContextAssembler(skills=[Provider(is_up=False)]))
+
+    assert context.report.warnings == ("Skills of Provider failed: ConnectionError: 503.",)
+    assert "Refunds." not in context.system_prompt
 
 
 async def test_the_last_list_is_the_last_and_not_the_first() -> None:
