@@ -32,6 +32,7 @@ from context_assembler.memory.sqlite_writes import (
     touch_records,
 )
 from context_assembler.ports import Clock
+from context_assembler.sqlite.line import Line
 from context_assembler.sqlite.worker import make_workers
 from context_assembler.sync import close_all
 from context_assembler.values.given import check_callable, check_path, check_type
@@ -49,6 +50,7 @@ from context_assembler.values.memories.records import (
 from context_assembler.values.memories.vectors import Vector
 
 _RECORDS_PER_PAGE: Final = 500
+_RECALLS_AT_ONCE: Final = 4  # while one of them thinks, another one reads
 
 
 class SqliteMemoryStore:
@@ -95,6 +97,7 @@ class SqliteMemoryStore:
             finds_duplicates=finds_duplicates,
         )
         self._recollection = Recollection()
+        self.recall_line = Line(at_once=_RECALLS_AT_ONCE)  # what a recall holds while it asks
         self._writer, self._reader = make_workers(self.path, SCHEMA, busy_seconds=busy_seconds)
 
     async def remember(self, records: Sequence[MemoryRecord]) -> list[Remembered]:

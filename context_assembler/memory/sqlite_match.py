@@ -106,7 +106,9 @@ def present_kinds(
         for tags in of_namespaces
         if counts.count(connection, tags, most=FLOOR_ROWS) < FLOOR_ROWS
     )
-    kind_by_match = {f"{before}tags : {quoted(kind_tag(kind))}": kind for kind in KINDS}
+    kind_by_match: dict[str, MemoryKind] = {
+        f"{before}tags : {quoted(kind_tag(kind))}": kind for kind in KINDS
+    }
     found = counts.count_each(connection, list(kind_by_match), most=1)
     return frozenset(kind_by_match[match] for match, count in found.items() if count)
 

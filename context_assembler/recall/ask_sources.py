@@ -11,6 +11,7 @@ from context_assembler.ports import MemorySource
 from context_assembler.recall.find_absent_kinds import find_absent_kinds
 from context_assembler.recall.sieve_answers import Sieved, sieve_hits, sieve_records
 from context_assembler.recall.speakers import mentioned_speakers, without_names
+from context_assembler.recall.wait_in_line import turn_with
 from context_assembler.recall.wait_until import wait_until
 from context_assembler.values.foreign_errors import tell_problem
 from context_assembler.values.memories.kinds import MemoryKind
@@ -126,18 +127,30 @@ async def _ask_source(
     all_over: asyncio.Future[object],
     sleep: Sleep,
 ) -> list[SourceAnswer]:
+    """Return what one source answers; its time begins when it is our turn with it."""
+    async with turn_with(asks[0].source, until=all_over):
+        late = asyncio.ensure_future(sleep(seconds))
+        try:
+            return await _ask_kinds(asks, signals, late, all_over)
+        finally:
+            late.cancel()
+
+
+async def _ask_kinds(
+    asks: Sequence[Ask],
+    signals: Signals,
+    late: asyncio.Future[object],
+    all_over: asyncio.Future[object],
+) -> list[SourceAnswer]:
     """Return what one source answers; of the kinds that it has none of one speaks for all."""
-    late = asyncio.ensure_future(sleep(seconds))
-    try:
-        kinds, source, filters = [ask.kind for ask in asks], asks[0].source, asks[0].filters
-        absent = await find_absent_kinds(source, kinds, filters, ends=(late, all_over))
-        # By words alone there is nothing to say of them; vectors may be of another model.
-        is_told = bool(signals.terms) and asks[0].vector is None
-        spoken_for = set(absent if is_told else absent[1:])
-        asked = [ask for ask in asks if ask.kind not in spoken_for]
-        answers = await asyncio.gather(*(_ask(ask, signals, late, all_over) for ask in asked))
-    finally:
-        late.cancel()
+    kinds: list[MemoryKind] = [ask.kind for ask in asks]
+    source, filters = asks[0].source, asks[0].filters
+    absent = await find_absent_kinds(source, kinds, filters, ends=(late, all_over))
+    # By words alone there is nothing to say of them; vectors may be of another model.
+    is_told = bool(signals.terms) and asks[0].vector is None
+    spoken_for = set(absent if is_told else absent[1:])
+    asked = [ask for ask in asks if ask.kind not in spoken_for]
+    answers = await asyncio.gather(*(_ask(ask, signals, late, all_over) for ask in asked))
     of_none = next((answer for answer in answers if answer.kind in absent), None)
     rest = iter(answers)
     return [_as_of(ask, of_none) if ask.kind in spoken_for else next(rest) for ask in asks]
