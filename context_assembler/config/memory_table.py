@@ -33,7 +33,7 @@ class MemorySettings(Table):
         fades_half_life_days: After how long unused a memory is worth half; `memory fade` forgets
             what is worth too little. Nothing fades by itself.
         fades_below: What a memory is worth at least that stays.
-        seconds_per_source: How long one source may take to answer.
+        seconds_per_source: How long one source may take to answer, from its turn on.
         seconds_in_all: How long all of them together may take.
     """
 

@@ -86,7 +86,7 @@ class RecallSettings:
         times: How it is said when something was: from now on, or as a date, which stays true in a
             text that is kept.
         near_duplicate: From which likeness on two texts count as one.
-        seconds_per_source: How long one source may take.
+        seconds_per_source: How long one source may take, from its turn on.
         seconds_in_all: How long all of them together may take.
     """
 
