@@ -18,6 +18,7 @@ from context_assembler import (
     ReplyError,
     ToolChoice,
     UnknownOptionError,
+    tool,
 )
 from context_assembler.errors.base import with_article
 from context_assembler.values.tool_choices import parse_tool_choice
@@ -52,6 +53,34 @@ def test_a_name_of_few_is_answered_by_all_of_them(kind: str) -> None:
         said = str(UnknownOptionError(name, kind=kind, known=known))
 
         assert f"Known: {', '.join(sorted(known))}." in said
+
+
+def silent(place: str) -> str:
+    return place
+
+
+@tool(description="Look it up.")
+def described(place: str) -> str:
+    return place
+
+
+def spoken(place: str) -> str:
+    """Say where it is."""
+    return place
+
+
+async def test_a_function_that_does_not_say_what_it_does_is_named_once_in_every_report() -> None:
+    assembler = ContextAssembler(tools=[silent, spoken, silent, described])
+    await assembler.add_user("s", "Hello.")
+
+    first = await assembler.assemble("s", model=_MODEL)
+    await assembler.add_user("s", "And now?")
+    next_one = await assembler.assemble("s", model=_MODEL)
+
+    assert first.report.warnings == next_one.report.warnings
+    assert [warning for warning in first.report.warnings if "docstring" in warning] == [
+        "silent has no docstring: a model is told its name and arguments, and not what it does."
+    ]
 
 
 async def _ask(assembler: ContextAssembler, **options: Any) -> tuple[str, ...]:

@@ -15,7 +15,7 @@ from context_assembler.values.tools import ToolSpec
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReadEntries:
-    """The tools that could be read, those that could not, and what was not carried over."""
+    """The tools that could be read, those that could not, and what is missing of the former."""
 
     specs: tuple[ToolSpec, ...] = ()
     problems: tuple[InvalidToolError, ...] = ()
@@ -41,7 +41,8 @@ def read_entries(entries: Iterable[Json]) -> ReadEntries:
             continue
         specs += read.specs
         notes += read.notes
-    return ReadEntries(specs=tuple(specs), problems=tuple(problems.values()), notes=tuple(notes))
+    told = tuple(dict.fromkeys(notes))
+    return ReadEntries(specs=tuple(specs), problems=tuple(problems.values()), notes=told)
 
 
 def read_entry(entry: Json) -> ReadShape:
@@ -58,11 +59,16 @@ def read_entry(entry: Json) -> ReadShape:
     if dump is not None and not isinstance(entry, type):
         return read_shape(dump(mode="json", by_alias=True, exclude_none=True))
     if callable(entry):
-        return ReadShape(specs=(spec_from_function(entry),))
+        spec = spec_from_function(entry)
+        return ReadShape(specs=(spec,), notes=() if spec.description else (_unsaid(spec.name),))
     raise InvalidToolError(
         _name_of(entry),
         reason=f"{with_article(type(entry).__name__)} is neither a spec nor a function",
     )
+
+
+def _unsaid(name: str) -> str:
+    return f"{name} has no docstring: a model is told its name and arguments, and not what it does."
 
 
 def _name_of(entry: Json) -> str:

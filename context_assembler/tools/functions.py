@@ -15,6 +15,7 @@ class FunctionTools:
 
     Attributes:
         problems: The functions that cannot be offered.
+        notes: The functions that say nothing of themselves.
     """
 
     kind: Final = "functions"
@@ -28,6 +29,11 @@ class FunctionTools:
     def problems(self) -> Sequence[InvalidToolError]:
         """The functions that cannot be offered."""
         return self._entries().problems
+
+    @property
+    def notes(self) -> Sequence[str]:
+        """A sentence for each function that does not say what it does."""
+        return self._entries().notes
 
     @property
     def is_constant(self) -> bool:
