@@ -48,7 +48,10 @@ def check_place_name(name: str, given: object) -> None:
     """
     if not isinstance(given, str) or not given.strip() or not can_be_kept(given):
         raise InvalidParameterError(
-            name, given, rule=f"must be the name of a {name}", remedy="Pass a name such as 'memories'."
+            name,
+            given,
+            rule=f"must be the name of a {name}",
+            remedy="Pass a name such as 'memories'.",
         )
 
 

@@ -51,7 +51,10 @@ async def find_faded(
     check_filters(filters)
     if not half_life_days > 0:
         raise InvalidParameterError(
-            "half_life_days", half_life_days, rule="must be positive", remedy="Pass a number such as 30."
+            "half_life_days",
+            half_life_days,
+            rule="must be positive",
+            remedy="Pass a number such as 30.",
         )
     return [
         record

@@ -52,7 +52,9 @@ async def evaluate_recall(
 
     check_type("assembler", assembler, MemoryAssembler, such_as="MemoryAssembler(…)")
     questions = listed("questions", questions, Question, such_as="what read_questions() returned")
-    budgets_tokens = listed("budgets_tokens", budgets_tokens, int, such_as="numbers such as (500, 2000)")
+    budgets_tokens = listed(
+        "budgets_tokens", budgets_tokens, int, such_as="numbers such as (500, 2000)"
+    )
     check_type("stands_for", stands_for, Mapping, such_as="a mapping of ids to ids")
     check_callable("on_answer", on_answer, such_as="a function without arguments")
     for budget in budgets_tokens:

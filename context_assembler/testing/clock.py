@@ -40,5 +40,8 @@ def _check_seconds(given: object) -> None:
     check_type("seconds", given, int, float, such_as="a number of seconds since 1970")
     if isinstance(given, (int, float)) and not -_MOST_SECONDS < given < _MOST_SECONDS:
         raise InvalidParameterError(
-            "seconds", given, rule="must be a time that there is", remedy="Pass seconds, such as 1.5."
+            "seconds",
+            given,
+            rule="must be a time that there is",
+            remedy="Pass seconds, such as 1.5.",
         )

@@ -46,7 +46,9 @@ class RecallWeights:
     def __post_init__(self) -> None:
         given = (self.relevance, self.recency, self.importance)
         if not all(_is_finite(weight) and weight >= 0 for weight in given) or not sum(given):
-            _refuse("weights", given, "must be 0 or more, and not all 0", "Pass numbers such as 0.8.")
+            _refuse(
+                "weights", given, "must be 0 or more, and not all 0", "Pass numbers such as 0.8."
+            )
 
 
 STRATEGY_WEIGHTS: Final[Mapping[RecallStrategy, RecallWeights]] = {

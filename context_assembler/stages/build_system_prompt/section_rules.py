@@ -88,7 +88,9 @@ def _refuse_malformed(section: PromptSection) -> None:
             f"A section needs a name and text; got {shown(section)}.",
             remedy="Give both as strings; a content that is empty leaves the section out.",
         )
-    check_type(f"the priority of {section.name!r}", section.priority, int, such_as="a number such as 500")
+    check_type(
+        f"the priority of {section.name!r}", section.priority, int, such_as="a number such as 500"
+    )
     check_type(f"the path of {section.name!r}", section.path, str, such_as="a path as text, or ''")
     check_known(section.placement, get_args(Placement), kind="placement")
     check_known(section.origin, get_args(Origin), kind="origin")
