@@ -88,8 +88,30 @@ async def test_at_home_it_goes_back_verbatim_or_is_named() -> None:
 @pytest.mark.parametrize("model", ["claude-opus-5-5", "gpt-5.5", "gemini-4-argon"])
 async def test_it_goes_with_its_exchange_once_that_is_past(model: str) -> None:
     assembler = await session(in_flight=False)
+    # Where it could be shortened, the cut that did so holds until a step has come in behind it.
+    await assembler.add_user("s", "Here is what I found. " + "a finding of mine, " * 900)
 
     context = await assembler.assemble("s", model=model, max_context_tokens=9000, max_tokens=2000)
 
     assert "of the log" not in json.dumps(context.to_request())
     assert "dropped" in [row.decision for row in context.report.entries if row.kind == "message"]
+
+
+async def test_at_home_nothing_of_it_stays_behind_its_exchange() -> None:
+    assembler = await session(in_flight=False)
+
+    context = await assembler.assemble(
+        "s", model="claude-opus-5-5", max_context_tokens=9000, max_tokens=2000
+    )
+
+    assert "of the log" not in json.dumps(context.to_request())
+
+
+@pytest.mark.parametrize("model", ["gpt-5.5", "gemini-4-argon"])
+async def test_elsewhere_it_stays_as_it_was_shortened_for_a_step(model: str) -> None:
+    assembler = await session(in_flight=False)
+
+    context = await assembler.assemble("s", model=model, max_context_tokens=9000, max_tokens=2000)
+
+    assert "tokens in full" in json.dumps(context.to_request())
+    assert context.metadata.ledger.free_tokens >= 0

@@ -20,7 +20,7 @@ from context_assembler.errors import (
     MissingExtraError,
     UnknownMemoryError,
 )
-from context_assembler.memory import PostgresMemoryStore, open_memory
+from context_assembler.memory import PostgresMemoryStore, SqliteMemoryStore, open_memory
 from context_assembler.memory.postgres_words import CUT_NOTICE
 from context_assembler.values.memories.records import (
     FIRST_MOMENT,
@@ -462,9 +462,8 @@ async def test_every_step_does_what_the_sqlite_store_does(
     with postgres.new_schema() as url:
         async with (
             PostgresMemoryStore(url, clock=clock, busy_seconds=60) as store,
-            open_memory("memory:") as model,
+            SqliteMemoryStore(None, clock=other_clock) as model,
         ):
-            model._clock = other_clock  # type: ignore[attr-defined]
             for step in steps:
                 if isinstance(step, set):
                     assert await store.forget(sorted(step)) == await model.forget(sorted(step))
