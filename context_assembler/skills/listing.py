@@ -41,7 +41,7 @@ class LastLists:
 
     def __init__(self, *, now: Callable[[], datetime]) -> None:
         self._now = now
-        self._kept: dict[int, tuple[ListedSkills, str]] = {}
+        self._kept: dict[int, tuple[ListedSkills, datetime]] = {}
 
     def or_last(self, listed: Iterable[ListedSkills]) -> list[ListedSkills]:
         """Return of each provider what it listed, or else what it listed last; always in one order."""
@@ -49,10 +49,12 @@ class LastLists:
 
     def _or_last(self, place: int, listed: ListedSkills) -> ListedSkills:
         if not listed.has_failed:
-            moment = f"{self._now().astimezone(UTC):%Y-%m-%d %H:%M:%S} UTC"
-            self._kept[place] = (listed, f"What they were last, at {moment}, still holds.")
+            self._kept[place] = (listed, self._now())
         elif place in self._kept:
-            last, of_when = self._kept[place]
+            last, at = self._kept[place]
+            of_when = (
+                f"What they were last, at {at.astimezone(UTC):%Y-%m-%d %H:%M:%S} UTC, still holds."
+            )
             warnings = (*(f"{lost} {of_when}" for lost in listed.warnings), *last.warnings)
             return replace(last, warnings=warnings, has_failed=True)
         return listed
