@@ -81,8 +81,8 @@ class RecallSettings:
         whole_tokens: Items of at most so many tokens are not cut: half a message is worth little.
         half_life_hours: After how long a memory is half as recent.
         floor: The part of the query's words that the best of a source must have, or three of them;
-            otherwise nothing of that source is relevant, nor is it where another source fits more
-            than twice as well. 0 is no floor.
+            otherwise nothing of that source is relevant, nor is it where it fits less than two fifths
+            as well as another source. 0 is no floor.
         depth: How many relations are walked from an entity that was found.
         order: Where the best stands: some models read the end more closely.
         times: How it is said when something was: from now on, or as a date, which stays true in a
