@@ -1,0 +1,37 @@
+"""`AssembledContext`, the result of assembling, and what a provider renders it from."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+
+from context_assembler.ports import PromptSection, ToolSpec
+
+if TYPE_CHECKING:
+    from context_assembler.models import ModelLimits
+    from context_assembler.options import Parameters
+
+LedgerKind: TypeAlias = Literal["system", "tools", "history", "notes", "overhead"]
+
+
+@dataclass(slots=True, kw_only=True)
+class Request:
+    """Everything of one request but its messages: what a provider renders from.
+
+    Attributes:
+        system: The whole system prompt.
+        sections: What it is made of, in the order sent.
+        tools: Sorted by name; those declared in front of the history.
+        tool_plan: How tools that came or went since the epoch began are told; `None`: unchanged.
+        cache: Prompt-cache policy.
+        account: The caller's tag for its API account.
+    """
+
+    limits: "ModelLimits"
+    parameters: "Parameters"
+    system: str = ""
+    sections: Sequence[PromptSection] = ()
+    tools: tuple[ToolSpec, ...] = ()
+    tool_plan: Any = None
+    session_id: str = ""
+    cache: Literal["auto", "off"] = "auto"
+    account: str | None = None

@@ -1,0 +1,586 @@
+"""Everything that is raised on purpose: what happened, and what to do about it."""
+
+import errno
+import re
+from collections.abc import Collection, Mapping, Sequence
+from json import dumps
+from typing import Final, Literal
+
+_MOST_SHOWN_CHARS: Final = 200
+_SPOKEN_AS_YOU: Final = ("us", "uni", "uu", "eu")
+
+
+def nearest(word: str, known: Collection[str], *, count: int = 3) -> list[str]:
+    """Return the known names most like `word`, best first."""
+    from difflib import get_close_matches  # noqa: PLC0415 - most names are known
+
+    lowered = {name.lower(): name for name in known}
+    return [lowered[hit] for hit in get_close_matches(word.lower(), lowered, n=count, cutoff=0.55)]
+
+
+def is_misspelt(word: str, known: Collection[str]) -> bool:
+    """Whether the word is none of the known names, and nearly one of them but for capitals."""
+    if word in known:
+        return False
+    from difflib import get_close_matches  # noqa: PLC0415 - see above
+
+    lowered = [name.lower() for name in known]
+    return bool(get_close_matches(word.lower(), lowered, n=1, cutoff=0.8))
+
+
+def did_you_mean(word: str, known: Collection[str], *, otherwise: str) -> str:
+    """Return a question that names the nearest known names, or the other sentence."""
+    near = nearest(word, known)
+    return f"Did you mean {' or '.join(repr(name) for name in near)}?" if near else otherwise
+
+
+def with_article(noun: str, *, begins_sentence: bool = False) -> str:
+    """Return the noun behind the article that it takes: an int, a str."""
+    word = noun.lstrip("'").lower()
+    is_open = word.startswith(tuple("aeiou")) and not word.startswith(_SPOKEN_AS_YOU)
+    article = "an" if is_open else "a"
+    return f"{article.capitalize() if begins_sentence else article} {noun}"
+
+
+def brief(value: object) -> str:
+    """Return what a value looks like, as far as anybody reads."""
+    try:
+        text = repr(value)
+    except Exception:  # noqa: BLE001 - what was given is shown, never asked to be sound
+        return with_article(type(value).__name__)
+    return text if len(text) <= _MOST_SHOWN_CHARS else f"{text[:_MOST_SHOWN_CHARS]}…"
+
+
+class AssemblyError(Exception):
+    """What went wrong (`problem`), and what to do about it (`remedy`)."""
+
+    def __init__(self, problem: str, *, remedy: str) -> None:
+        super().__init__(f"{problem} {remedy}")
+        self.problem = problem
+        self.remedy = remedy
+
+    def __reduce__(self) -> tuple[object, ...]:
+        # By itself an exception is made anew from its message alone, which no subclass here can be:
+        # a pool of processes would break, or wait for ever, where one of its tasks fails.
+        return _made_anew, (type(self), self.problem, self.remedy), self.__dict__
+
+
+def _made_anew(kind: type[AssemblyError], problem: str, remedy: str) -> AssemblyError:
+    """Return an error that was copied or pickled; its other attributes follow."""
+    error = kind.__new__(kind)
+    AssemblyError.__init__(error, problem, remedy=remedy)
+    return error
+
+
+class ConfigurationError(AssemblyError, ValueError):
+    """A setting that cannot work."""
+
+
+_HIDDEN: Final = "***"
+_USER: Final = re.compile(r"(?<=//)(?:[^\s/@:]*:\S*|[^\s/@]+)@|(?<=:)[^\s/@]+@")
+_PARAMETER: Final = re.compile(
+    r"(?i)([?&;][\w.-]*(?:key|token|secret|passw|pwd|signature|credential)[\w.-]*=)[^&#;\s'\"]+"
+)
+
+
+def without_credentials(text: str) -> str:
+    """Return the text with no user, password, key or token in the URLs that stand in it."""
+    return _PARAMETER.sub(rf"\1{_HIDDEN}", _USER.sub(f"{_HIDDEN}@", text))
+
+
+_REMEDIES: Final[Mapping[int, str]] = {
+    errno.ENOSPC: "Make room on that disk, or use another one.",
+    errno.EDQUOT: "Make room within the quota of that disk, or use another one.",
+    errno.EROFS: "That disk is mounted read-only: use another one.",
+    errno.EMFILE: "Close files, or let the process have more of them open (ulimit -n).",
+}
+
+
+def remedy_for_file(error: OSError) -> str:
+    """Return what to do about an error of the operating system."""
+    otherwise = "Check the path and its permissions."
+    return otherwise if error.errno is None else _REMEDIES.get(error.errno, otherwise)
+
+
+# Beside the nearest name, which may not be what was meant.
+_MOST_LISTED_BESIDE: Final = 8
+
+
+class UnknownOptionError(ConfigurationError):
+    """An option, or a value of an option with a closed set of values, does not exist."""
+
+    def __init__(self, name: object, *, kind: str, known: Collection[str]) -> None:
+        listed = f"Known: {', '.join(sorted(known))}."
+        asked = did_you_mean(name if isinstance(name, str) else "", known, otherwise="")
+        is_told = not asked or len(known) <= _MOST_LISTED_BESIDE
+        remedy = " ".join(filter(None, (asked, listed if is_told else "")))
+        super().__init__(f"Unknown {kind} {brief(name)}.", remedy=remedy)
+        self.name = name
+        self.kind = kind
+
+
+class InvalidParameterError(ConfigurationError):
+    """A value that the model, or the option itself, rejects."""
+
+    def __init__(
+        self, name: str, value: object, *, rule: str, remedy: str, model: str | None = None
+    ) -> None:
+        suffix = f" for {model}" if model else ""
+        super().__init__(f"{name} {rule}{suffix}; got {brief(value)}.", remedy=remedy)
+        self.name = name
+        self.value = value
+        self.model = model
+
+
+class MissingModelError(ConfigurationError):
+    """No layer of defaults names a model; `agent_id` is an agent's that is the name of one."""
+
+    def __init__(self, *, layers: Sequence[str], agent_id: str | None = None) -> None:
+        remedy = "Pass model='…', or set it in the session's, the agent's or the system defaults."
+        if agent_id is not None:
+            remedy = f"Did you mean model={agent_id!r}? As it was passed it is the agent's id."
+        super().__init__(
+            f"Model ID is required: none of the layers {', '.join(layers)} names a model.",
+            remedy=remedy,
+        )
+
+
+class UnknownStoreSchemeError(ConfigurationError):
+    """A store URL whose scheme no bundled store answers to."""
+
+    def __init__(self, url: str, *, known: Collection[str]) -> None:
+        url = without_credentials(url)
+        scheme = url.partition(":")[0]
+        listed = ", ".join(f"{name}:" for name in sorted(known))
+        remedy = mean_file(url, known=known) or did_you_mean(
+            scheme, known, otherwise=f"Start the URL with one of {listed}"
+        )
+        super().__init__(f"No session store opens {url!r}.", remedy=remedy)
+        self.url = url
+
+
+def mean_file(url: str, *, known: Collection[str]) -> str:
+    """Return a question that names the SQLite file that is meant; empty where it looks like none.
+
+    Args:
+        known: The schemes of stores, of which one may be misspelt.
+    """
+    is_misspelt = ":" in url and bool(nearest(url.partition(":")[0], known))
+    return (
+        f"Did you mean {f'sqlite:{url}'!r}?" if _looks_like_a_file(url) and not is_misspelt else ""
+    )
+
+
+def _looks_like_a_file(url: str) -> bool:
+    if "://" in url:
+        return False
+    has_folder = url.startswith((".", "~", "/")) or ("/" in url and ":" not in url)
+    return has_folder or url.lower().endswith((".db", ".sqlite", ".sqlite3"))
+
+
+class RegistryError(ConfigurationError):
+    """A row of model_limits.yaml breaks its schema."""
+
+    def __init__(self, *, file: str, row: str, field: str, reason: str, remedy: str = "") -> None:
+        super().__init__(
+            f"{file}: model {row!r}, field {field!r}: {reason}.",
+            remedy=remedy
+            or "Correct that field; the schema is described at the top of model_limits.yaml.",
+        )
+        self.file = file
+        self.row = row
+        self.field = field
+
+
+class UnknownModelError(AssemblyError, LookupError):
+    """The model has no row in model_limits.yaml.
+
+    `hint` is a question that names the nearest, or nothing; `row_text` a file that would add a row.
+    """
+
+    def __init__(self, model: str, *, known: Collection[str], row_id: str | None = None) -> None:
+        self.hint = hint = did_you_mean(model, known, otherwise="")
+        self.model = model
+        self.row_text = _row_text(row_id or model)
+        add = (
+            f"To add it, put its true figures into model_limits.local.yaml: {self.row_text} – or "
+            f"call register_model({model!r}, window_tokens=…, output_tokens=…), "
+            "or accept small limits with unknown_model='conservative'."
+        )
+        super().__init__(
+            f"No limits are known for model {model!r}.", remedy=f"{hint} {add}".strip()
+        )
+
+
+def _row_text(row_id: str) -> str:
+    """Return a file that adds the model, on one line of YAML."""
+    figures = "{limits: {window: 32000, output: 4096}}"
+    return f"models: {{{dumps(row_id, ensure_ascii=False)}: {figures}}}"
+
+
+class ToolConflictError(ConfigurationError):
+    """Two tools claim one name with different schemas."""
+
+    def __init__(self, name: str, *, sources: Sequence[str]) -> None:
+        super().__init__(
+            f"Tool {name!r} is defined differently by {' and '.join(sources)}.",
+            remedy="Rename one, or set on_tool_conflict='rename'.",
+        )
+        self.name = name
+        self.sources = tuple(sources)
+
+
+class InvalidToolError(ConfigurationError):
+    """A tool that no model could be told of: its shape, schema or signature is unusable."""
+
+    def __init__(self, name: str, *, reason: str) -> None:
+        super().__init__(
+            f"Tool {name!r} cannot be offered: {reason}.",
+            remedy="Correct its definition; the other tools are not affected.",
+        )
+        self.name = name
+        self.reason = reason
+
+
+class UnsupportedRequestError(ConfigurationError):
+    """A provider's API cannot express this request for this model."""
+
+    def __init__(self, problem: str, *, provider: str, model: str, remedy: str) -> None:
+        super().__init__(
+            f"{provider} cannot take this request for {model}: {problem}.", remedy=remedy
+        )
+        self.provider = provider
+        self.model = model
+
+
+class MissingExtraError(AssemblyError, ImportError):
+    """A package that is only needed for what was just asked for is not installed.
+
+    Args:
+        otherwise: How to do without, as a clause behind "or".
+    """
+
+    def __init__(self, what: str, *, extra: str, otherwise: str = "") -> None:
+        instead = f" – or {otherwise}." if otherwise else ""
+        super().__init__(
+            f"{what} needs a package that is not installed.",
+            remedy=f"Run: pip install 'context-assembler[{extra}]'{instead}",
+        )
+        self.extra = extra
+
+
+class UnknownSessionError(AssemblyError, LookupError):
+    """The store holds no session of that id."""
+
+    def __init__(self, session_id: str, *, known: Collection[str]) -> None:
+        otherwise = (
+            "Create it with add_user() or import a transcript first."
+            if known
+            else "The store is empty: create the session with add_user() or import a transcript."
+        )
+        super().__init__(
+            f"There is no session {session_id!r}.",
+            remedy=did_you_mean(session_id, known, otherwise=otherwise),
+        )
+        self.session_id = session_id
+
+
+class StoreError(AssemblyError):
+    """A store of sessions or memories refused."""
+
+
+class ConcurrentAppendError(StoreError):
+    """Somebody else appended since the caller last looked."""
+
+    def __init__(self, session_id: str, *, expected_seq: int, actual_seq: int) -> None:
+        super().__init__(
+            f"Session {session_id!r} is at event {actual_seq}, not {expected_seq}.",
+            remedy="Load the events after your last one, decide again, and append again.",
+        )
+        self.session_id = session_id
+        self.expected_seq = expected_seq
+        self.actual_seq = actual_seq
+
+
+class DuplicateEventError(StoreError, ValueError):
+    """An event was given an id that the session has already."""
+
+    def __init__(self, session_id: str, *, event_id: str) -> None:
+        super().__init__(
+            f"Session {session_id!r} has an event {event_id!r} already.",
+            remedy="Leave the id empty to have one given, or load the session: it may be there.",
+        )
+        self.session_id = session_id
+        self.event_id = event_id
+
+
+class StoreUnavailableError(StoreError, OSError):
+    """The store's file or server cannot be used.
+
+    Neither `location` nor `reason` tells what a URL holds secret.
+    """
+
+    def __init__(self, location: str, *, reason: str, remedy: str) -> None:
+        location, reason = without_credentials(location), without_credentials(reason)
+        super().__init__(f"The session store {location!r} cannot be used: {reason}.", remedy=remedy)
+        self.location = location
+        self.reason = reason
+
+
+class EventFormatError(StoreError, ValueError):
+    """A stored event that this version cannot decode, or an event that cannot be stored."""
+
+    def __init__(
+        self, *, where: str, reason: str, remedy: str, act: Literal["decoded", "stored"] = "decoded"
+    ) -> None:
+        super().__init__(f"{where} cannot be {act}: {reason}.", remedy=remedy)
+        self.where = where
+        self.reason = reason
+
+
+class EmptySessionError(AssemblyError, ValueError):
+    """The session holds nothing that could be sent."""
+
+    def __init__(self, session_id: str) -> None:
+        super().__init__(
+            f"Session {session_id!r} holds no message to send.",
+            remedy="Add one with add_user() before assembling.",
+        )
+        self.session_id = session_id
+
+
+class ContextOverflowError(AssemblyError, ValueError):
+    """What may not be dropped does not fit, even shortened.
+
+    `sizes_tokens` names each part of the window with its tokens; `culprit` is the largest.
+    """
+
+    def __init__(
+        self,
+        *,
+        budget_tokens: int,
+        needed_tokens: int,
+        culprit: str,
+        sizes_tokens: Mapping[str, int],
+        remedy: str,
+    ) -> None:
+        listed = ", ".join(f"{name} {tokens:,}" for name, tokens in sizes_tokens.items())
+        available, taker = f"{budget_tokens:,} are available", "the largest part is"
+        if budget_tokens <= 0:
+            available, taker = "and nothing is left for them", "what takes it all is"
+        super().__init__(
+            f"At least {needed_tokens:,} tokens are needed, {available} ({listed}); "
+            f"{taker} {culprit}.",
+            remedy=remedy,
+        )
+        self.budget_tokens = budget_tokens
+        self.needed_tokens = needed_tokens
+        self.culprit = culprit
+        self.sizes_tokens = dict(sizes_tokens)
+
+
+class UnsafePathError(AssemblyError, ValueError):
+    """A name or path that would leave the folder it belongs to."""
+
+    def __init__(self, path: str, *, root: str, what: str) -> None:
+        super().__init__(
+            f"{what} {path!r} would leave {root!r}.",
+            remedy="Use a plain name: letters, digits, '.', '_' and '-', not starting with '.'.",
+        )
+        self.path = path
+        self.root = root
+
+
+class TemplateError(AssemblyError, ValueError):
+    """A bootstrap file's template does not render."""
+
+    def __init__(self, *, file: str, line: int | None, reason: str) -> None:
+        where = file if line is None else f"{file}:{line}"
+        super().__init__(
+            f"{where}: {reason}.",
+            remedy="Correct the template, or remove 'template: jinja2' from its front matter.",
+        )
+        self.file = file
+        self.line = line
+
+
+class ReplyError(AssemblyError, ValueError):
+    """A model reply that no bundled provider can read."""
+
+    def __init__(self, reply: object, *, reason: str) -> None:
+        super().__init__(
+            f"{with_article(type(reply).__name__, begins_sentence=True)} cannot be recorded: {reason}.",
+            remedy="Pass the final reply object of the anthropic, openai or google-genai SDK, its dict, or the list of all that its stream yielded.",
+        )
+
+
+class TranscriptError(AssemblyError, ValueError):
+    """A transcript that cannot be read."""
+
+    def __init__(self, *, source: str, reason: str, remedy: str, line: int | None = None) -> None:
+        where = source if line is None else f"{source}:{line}"
+        super().__init__(f"{where}: {reason}.", remedy=remedy)
+        self.source = source
+        self.line = line
+
+
+class ContentError(AssemblyError, TypeError):
+    """Content that is neither text nor parts, or a tool's result that JSON cannot say.
+
+    Args:
+        content: What was given, or the value in it that cannot be said.
+        place: Where that stands in a result.
+    """
+
+    def __init__(self, content: object, *, place: str | None = None) -> None:
+        got = with_article(type(content).__name__)
+        if place is None:
+            problem = f"Content must be text or parts; got {got}."
+            remedy = "Pass a string, or Text(…), Image(…), Document(…), or a list of these."
+        else:
+            problem = f"A tool's result must be text, parts or what JSON can say; {place} is {got}."
+            remedy = (
+                "Make it text, a number, a list or an object; files are Image(…) or Document(…)."
+            )
+        super().__init__(problem, remedy=remedy)
+
+
+class NotJsonError(AssemblyError, ValueError):
+    """A number that JSON does not have, where a payload would carry it."""
+
+    def __init__(self, number: float) -> None:
+        super().__init__(
+            f"{number!r} stands in a call, a block, a tool or a setting, and JSON has no such number.",
+            remedy="Give a finite number, or say it in text.",
+        )
+        self.number = number
+
+
+class PayloadWarning(UserWarning):
+    """A payload that its provider will refuse, although the assembler made it: a fault of ours.
+
+    Payloads are checked when they are spelled out, and this is a warning rather than an error, since
+    a provider may have become more lenient than the rules know. To be stopped instead, as in tests:
+    `warnings.simplefilter("error", PayloadWarning)`.
+    """
+
+
+class RemoteCountError(AssemblyError, OSError):
+    """A provider's endpoint did not say how many tokens a payload has."""
+
+    def __init__(self, *, provider: str, reason: str) -> None:
+        super().__init__(
+            f"{provider} did not count the payload: {reason}.",
+            remedy="Check the client's key and network, or count without exact=True.",
+        )
+        self.provider = provider
+
+
+class InvalidContextTypeError(ConfigurationError):
+    """A kind of memory that does not exist."""
+
+    def __init__(self, kind: object, *, known: Collection[str]) -> None:
+        listed = ", ".join(known)
+        super().__init__(
+            f"There is no context type {brief(kind)}; valid are {listed}.",
+            remedy=did_you_mean(
+                kind if isinstance(kind, str) else "", known, otherwise="Use one of these."
+            ),
+        )
+        self.kind = kind
+        self.known = tuple(known)
+
+
+class UnknownMemoryError(AssemblyError, LookupError):
+    """The store holds no record of that id."""
+
+    def __init__(self, memory_id: str) -> None:
+        super().__init__(
+            f"There is no memory {memory_id!r}.",
+            remedy="It may have been forgotten: search for it by its words.",
+        )
+        self.memory_id = memory_id
+
+
+class MemoryUnavailableError(StoreError, OSError):
+    """The memory store's file or server cannot be used.
+
+    Neither `location` nor `reason` tells what a URL holds secret.
+    """
+
+    def __init__(self, location: str, *, reason: str, remedy: str) -> None:
+        location, reason = without_credentials(location), without_credentials(reason)
+        super().__init__(f"The memory store {location!r} cannot be used: {reason}.", remedy=remedy)
+        self.location = location
+        self.reason = reason
+
+
+class MemoryFormatError(StoreError, ValueError):
+    """A memory record that cannot be stored, or that this version cannot decode.
+
+    `line` counts from 1 where the record comes from a file.
+    """
+
+    def __init__(
+        self,
+        *,
+        where: str,
+        reason: str,
+        remedy: str,
+        line: int | None = None,
+        act: Literal["read", "stored"] = "read",
+    ) -> None:
+        place = where if line is None else f"{where}, line {line},"
+        super().__init__(f"{place} cannot be {act}: {reason}.", remedy=remedy)
+        self.where = where
+        self.reason = reason
+        self.line = line
+
+
+class DamagedMemoryWarning(UserWarning):
+    """A memory that cannot be read, and that a search therefore left out of what it found.
+
+    Whoever asks for that one by its id gets the `MemoryFormatError`. To be stopped by it in searches
+    as well: `warnings.simplefilter("error", DamagedMemoryWarning)`.
+    """
+
+
+class VectorModelError(StoreError, ValueError):
+    """Vectors of two models, which cannot be compared, would come together."""
+
+    def __init__(self, given: str, *, kept: str) -> None:
+        super().__init__(
+            f"The store keeps vectors of {kept}, but was given one of {given}.",
+            remedy="Use the same model, or call drop_vectors() and embed everything anew.",
+        )
+        self.given = given
+        self.kept = kept
+
+
+class EmbeddingError(AssemblyError, OSError):
+    """An embedding model that cannot be used, or whose answer cannot be what was asked for."""
+
+    def __init__(self, model: str, *, reason: str, remedy: str) -> None:
+        super().__init__(f"The embedding model {model!r} cannot be used: {reason}.", remedy=remedy)
+        self.model = model
+        self.reason = reason
+
+
+class McpServerError(AssemblyError, ConnectionError):
+    """An MCP server that cannot be reached, ended, or does not answer as MCP says.
+
+    `stderr` is the end of what it wrote to its standard error; empty over HTTP.
+    """
+
+    def __init__(self, server: str, *, reason: str, remedy: str, stderr: str = "") -> None:
+        quoted = f" The end of its stderr: {stderr!r}." if stderr else ""
+        super().__init__(f"MCP server {server!r} {reason}.{quoted}", remedy=remedy)
+        self.server = server
+        self.reason = reason
+        self.stderr = stderr
+
+    def again(self) -> "McpServerError":
+        """Return the error for another raise."""
+        return McpServerError(
+            self.server, reason=self.reason, remedy=self.remedy, stderr=self.stderr
+        )

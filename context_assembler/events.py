@@ -1,0 +1,680 @@
+"""What a session holds: parts, events, and their JSON.
+
+An event is stored as columns (id, seq, kind, created_at) and a *body*: a JSON object that is never
+rewritten. Inside the library a body stays a plain dict, since building objects for thousands of
+events is what makes a first call slow; `SessionEvent` and the part classes are for people.
+"""
+
+import json
+import sys
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import MISSING, asdict, dataclass, field, fields, is_dataclass
+from datetime import UTC, datetime
+from functools import cache
+from typing import Any, Final, Literal, TypeAlias
+
+from context_assembler.errors import ContentError, EventFormatError
+
+Json: TypeAlias = Any  # a value that json.loads can return
+JsonObject: TypeAlias = Mapping[str, Json]
+Body: TypeAlias = dict[str, Json]  # an event's stored JSON: {"parts": [...], "made_by": {...}, ...}
+EventType: TypeAlias = Literal[
+    "user", "assistant", "tool_call", "tool_result", "compaction", "system"
+]
+Origin: TypeAlias = Literal["developer", "user", "model", "tool", "memory", "file", "assembler"]
+
+EVENT_TYPES: Final[tuple[EventType, ...]] = (
+    "user",
+    "assistant",
+    "tool_call",
+    "tool_result",
+    "compaction",
+    "system",
+)
+
+# Columns: the kind of an event in the low three bits, facts about its body in the others.
+USER, ASSISTANT, TOOL_CALL, TOOL_RESULT, COMPACTION, SYSTEM, NOTE = range(7)
+KIND_MASK: Final = 7
+PINNED: Final = 8
+HAS_CALLS: Final = 16  # the body holds tool calls
+HAS_MEDIA: Final = 32  # images or documents, in the body or inside a result
+SIGNED: Final = 64  # reasoning or a part that a provider signed or encrypted
+UNUSUAL: Final = 128  # opaque blocks, blank or unclean text, unread arguments: rendered with care
+
+_ORIGINS: Final[Mapping[str, Origin]] = {
+    "user": "user",
+    "assistant": "model",
+    "tool_call": "model",
+    "tool_result": "tool",
+    "compaction": "assembler",
+    "system": "developer",
+}
+
+
+# ---- parts ----
+
+
+@dataclass(frozen=True, slots=True)
+class Text:
+    """Plain text.
+
+    `extras` holds, by provider, fields that this provider sent next to the text (`phase`, citations
+    …); they go back to that provider alone. `signature` is what a provider signed the part with
+    (Gemini): it is sent back unchanged or not at all.
+    """
+
+    text: str
+    extras: JsonObject | None = field(default=None, kw_only=True)
+    signature: str | None = field(default=None, kw_only=True)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Base64Source:
+    """Bytes carried inside the message, as base64 text without a `data:` prefix."""
+
+    media_type: str
+    data: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UrlSource:
+    """Bytes that the provider fetches itself."""
+
+    url: str
+    media_type: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FileIdSource:
+    """Bytes uploaded to one provider earlier; meaningless to any other."""
+
+    provider: str
+    file_id: str
+
+
+MediaSource: TypeAlias = Base64Source | UrlSource | FileIdSource
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Image:
+    """A picture; `width_px` and `height_px` are `None` if nobody measured it.
+
+    A `data:` URL becomes the bytes that it carries when the part is stored.
+    """
+
+    source: MediaSource
+    detail: Literal["low", "high", "auto", "original"] | None = None
+    width_px: int | None = None
+    height_px: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Document:
+    """A document such as a PDF; plain-text documents carry their text in `text` as well."""
+
+    source: MediaSource
+    title: str | None = None
+    page_count: int | None = None
+    text: str | None = None
+    extras: JsonObject | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Thinking:
+    """A model's reasoning.
+
+    `block` is the provider's own block, verbatim, if it is signed or encrypted; such a part goes
+    back to that provider untouched or not at all, even if `text` is empty. Without `block` it is
+    readable text.
+    """
+
+    text: str = ""
+    provider: str | None = None
+    block: JsonObject | None = None
+    extras: JsonObject | None = None
+
+    @property
+    def is_signed(self) -> bool:
+        """Whether a provider can verify this part."""
+        return self.block is not None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToolCall:
+    """A call that the model asks for.
+
+    `arguments_json` is the model's own JSON text, if it arrived as text. Text that is not a JSON
+    object (a stream that was cut off) is kept there, with empty `arguments`.
+    """
+
+    call_id: str
+    name: str
+    arguments: JsonObject = field(default_factory=dict[str, Json])
+    arguments_json: str | None = None
+    extras: JsonObject | None = None
+    signature: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Opaque:
+    """A provider's block that we do not interpret: verbatim there, `text` elsewhere."""
+
+    provider: str
+    block: JsonObject
+    text: str = ""
+
+
+ResultPart: TypeAlias = Text | Image | Document | Opaque
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToolResult:
+    """What a call returned."""
+
+    call_id: str
+    content: tuple[ResultPart, ...] = ()
+    is_error: bool = False
+    tool_name: str | None = None
+    extras: JsonObject | None = None
+
+    @property
+    def text(self) -> str:
+        """The text parts, joined by line breaks."""
+        return "\n".join(part.text for part in self.content if isinstance(part, Text))
+
+
+Part: TypeAlias = Text | Image | Document | Thinking | ToolCall | ToolResult | Opaque
+Content: TypeAlias = str | Part | Sequence[Part]
+
+_PARTS: Final[Mapping[str, type]] = {
+    "text": Text,
+    "image": Image,
+    "document": Document,
+    "thinking": Thinking,
+    "tool_call": ToolCall,
+    "tool_result": ToolResult,
+    "opaque": Opaque,
+}
+_SOURCES: Final[Mapping[str, type]] = {
+    "base64": Base64Source,
+    "url": UrlSource,
+    "file": FileIdSource,
+}
+_TYPE_NAMES: Final = {cls: name for name, cls in (*_PARTS.items(), *_SOURCES.items())}
+PART_TYPES: Final = tuple(_PARTS.values())
+RESULT_PART_TYPES: Final = (Text, Image, Document, Opaque)
+
+
+# ---- events ----
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Usage:
+    """Tokens that a provider reported for one call.
+
+    `input_tokens` is the whole prompt, cached or not, for every provider (Anthropic reports the
+    uncached rest; its reply reader adds the three figures up).
+    """
+
+    input_tokens: int = 0
+    output_tokens: int = 0
+    cache_read_tokens: int = 0
+    cache_write_tokens: int = 0
+    reasoning_tokens: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Provenance:
+    """Where a reply came from: what its signed parts are bound to.
+
+    `prefix` is the prefix hash of everything that was sent before the reply (`None`: unknown, as in
+    imported sessions); `account` is the caller's own tag for the API account or route.
+    `container` is the provider's block for the container that code ran in, verbatim.
+    """
+
+    provider: str
+    model: str
+    account: str | None = None
+    prefix: str | None = None
+    response_id: str | None = None
+    stop_reason: str | None = None
+    usage: Usage | None = None
+    container: JsonObject | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Covers:
+    """The events that a compaction replaces: `first_seq` to `last_seq` without `excluded_ids`."""
+
+    first_seq: int
+    last_seq: int
+    excluded_ids: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SessionEvent:
+    """One record of a session, append-only.
+
+    A store gives `seq` (1, 2, 3 … within the session; 0 means not stored yet) and, if it is empty,
+    `id`. `created_at` is when it happened, with a time zone; `None` if nobody knows.
+
+    Attributes:
+        note: The name of a note that the assembler placed here (`clock`, `memory` …).
+        made_by: For replies and native compactions: who wrote them.
+        covers: For compactions: what they replace. Their parts are the summary as text, then the
+            provider's own blocks if a provider wrote the compaction.
+        answers_seq: For a reply and its notes: the last event that the call was made from.
+    """
+
+    type: EventType
+    parts: tuple[Part, ...] = ()
+    id: str = ""
+    seq: int = 0
+    created_at: datetime | None = None
+    origin: Origin = "user"
+    is_pinned: bool = False
+    note: str | None = None
+    made_by: Provenance | None = None
+    covers: Covers | None = None
+    answers_seq: int = 0
+    metadata: JsonObject = field(default_factory=dict[str, Json])
+
+    @property
+    def tool_calls(self) -> tuple[ToolCall, ...]:
+        """The calls that a reply asks for, in order; not those that it was cut off in."""
+        cut_off = self.metadata.get("unfinished_calls", ())
+        return tuple(p for p in self.parts if isinstance(p, ToolCall) and p.call_id not in cut_off)
+
+    @property
+    def unfinished_calls(self) -> tuple[ToolCall, ...]:
+        """The calls that a reply was cut off in: do not run them."""
+        cut_off = self.metadata.get("unfinished_calls", ())
+        return tuple(p for p in self.parts if isinstance(p, ToolCall) and p.call_id in cut_off)
+
+    @property
+    def text(self) -> str:
+        """The texts, joined by line breaks."""
+        return "\n".join(part.text for part in self.parts if isinstance(part, Text | ToolResult))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Session:
+    """A session's own record: whose it is, and the settings it brings."""
+
+    id: str
+    agent_id: str | None = None
+    defaults: JsonObject = field(default_factory=dict[str, Json])
+    metadata: JsonObject = field(default_factory=dict[str, Json])
+    created_at: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SessionHead:
+    """A session's record and its last sequence number (0: no event yet).
+
+    `version` differs after every write to the session, also after it was deleted and made again;
+    empty if the store cannot tell.
+    """
+
+    session: Session
+    last_seq: int
+    version: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CallRow:
+    """What one recorded call sent (LAYOUT rule 4); `record` stores it, the next call compares.
+
+    Attributes:
+        answers_seq: The last event that the call was made from.
+        reply_seq: The reply's event.
+        system_hash: Of the system prompt's text, which `text(hash)` of the store returns.
+        tools_hash: Of the tool list as JSON, likewise.
+        options: Digest of the options that decide about system prompt and tools.
+        cut: The cut id: which cut of the history was sent; 0 if none.
+        first_seq: The first event after the task that was sent.
+        prefix: Prefix hash of everything that was sent.
+        prefixes: Prefix hashes by message boundary, newest last, so that a break can be named.
+        factor: What reported usage corrects the counts of this call's new messages by.
+        estimated_tokens: What the ledger said that the prompt takes.
+    """
+
+    provider: str
+    model: str
+    account: str | None = None
+    answers_seq: int = 0
+    reply_seq: int = 0
+    system_hash: str = ""
+    tools_hash: str = ""
+    options: str = ""
+    cut: int = 0
+    first_seq: int = 0
+    prefix: str = ""
+    factor: float = 1.0
+    estimated_tokens: int = 0
+    usage: Usage | None = None
+    created_at: datetime | None = None
+    details: JsonObject = field(default_factory=dict[str, Json])
+
+
+# ---- objects ↔ JSON ----
+
+
+@cache
+def _schema(cls: type) -> tuple[tuple[str, Any], ...]:
+    """Return (name, default) of each field; `MISSING` if it has none."""
+    return tuple(
+        (
+            f.name,
+            f.default_factory() if f.default_factory is not MISSING else f.default,
+        )
+        for f in fields(cls)
+    )
+
+
+def to_json(value: Any) -> Json:
+    """Return a value of this library as plain JSON; parts and sources carry their `type`.
+
+    Fields that hold their default are left out. Times become ISO 8601 text.
+    """
+    if value is None or isinstance(value, bool | int | float | str):
+        return value
+    if isinstance(value, datetime):
+        return value.isoformat()
+    if is_dataclass(value) and not isinstance(value, type):
+        made: dict[str, Json] = {}
+        name = _TYPE_NAMES.get(type(value))
+        if name is not None:
+            made["type"] = name
+        for key, default in _schema(type(value)):
+            held = getattr(value, key)
+            if default is MISSING or held != default:
+                made[key] = to_json(held)
+        return made
+    if isinstance(value, Mapping):
+        return {str(key): to_json(held) for key, held in value.items()}
+    if isinstance(value, Iterable):
+        return [to_json(held) for held in value]
+    raise TypeError(f"{type(value).__name__} has no JSON form")
+
+
+def part_from_json(value: JsonObject) -> Part:
+    """Return the part that `to_json` was given; a `KeyError` or `TypeError` if it is none."""
+    made = {key: held for key, held in value.items() if key != "type"}
+    if "source" in made:
+        source = dict(made["source"])
+        made["source"] = _SOURCES[source.pop("type")](**source)
+    if value["type"] == "tool_result":
+        made["content"] = tuple(map(part_from_json, made.get("content", ())))
+    part: Part = _PARTS[value["type"]](**made)
+    return part
+
+
+def body_of(event: SessionEvent) -> Body:
+    """Return what a store keeps of an event as its body."""
+    body: Body = {"parts": [to_json(part) for part in event.parts]}
+    if event.origin != _ORIGINS[event.type]:
+        body["origin"] = event.origin
+    for key in ("note", "made_by", "covers", "answers_seq", "metadata"):
+        if held := getattr(event, key):
+            body[key] = to_json(held)
+    return body
+
+
+def event_of(
+    body: JsonObject, *, kind: int, id: str, seq: int, created_at: datetime | None
+) -> SessionEvent:
+    """Return the event of a stored row.
+
+    Raises:
+        EventFormatError: The body is damaged, or was written by a newer version.
+    """
+    event_type = type_of(kind, body)
+    try:
+        made_by = body.get("made_by")
+        if made_by is not None:
+            usage = made_by.get("usage")
+            made_by = Provenance(**{**made_by, "usage": Usage(**usage) if usage else None})
+        covers = body.get("covers")
+        if covers is not None:
+            excluded = tuple(covers.get("excluded_ids", ()))
+            covers = Covers(**{**covers, "excluded_ids": excluded})
+        return SessionEvent(
+            type=event_type,
+            parts=tuple(map(part_from_json, body["parts"])),
+            id=id,
+            seq=seq,
+            created_at=created_at,
+            origin=body.get("origin", _ORIGINS[event_type]),
+            is_pinned=bool(kind & PINNED),
+            note=body.get("note"),
+            made_by=made_by,
+            covers=covers,
+            answers_seq=body.get("answers_seq", 0),
+            metadata=body.get("metadata", {}),
+        )
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        raise EventFormatError(
+            where=f"Event {id!r}",
+            reason=f"{type(error).__name__}: {error}",
+            remedy="Upgrade the package if a newer version wrote it; else restore a backup.",
+        ) from error
+
+
+def type_of(kind: int, body: JsonObject) -> EventType:
+    """Return the event type of a column's kind; a note is a `system` or a `user` event."""
+    number = kind & KIND_MASK
+    if number == NOTE:
+        return "user" if body.get("note") == "continue" else "system"
+    return EVENT_TYPES[number]
+
+
+def kind_of(event_type: str, body: JsonObject, *, is_pinned: bool = False) -> int:
+    """Return an event's kind and flags for the columns."""
+    kind = NOTE if body.get("note") else EVENT_TYPES.index(event_type)  # type: ignore[arg-type]
+    return kind | (PINNED if is_pinned else 0) | flags_of(body["parts"])
+
+
+def flags_of(parts: Iterable[JsonObject]) -> int:
+    """Return the flags that stand for facts about parts."""
+    flags = count = 0
+    for part in parts:
+        count += 1
+        kind = part["type"]
+        if kind == "text":
+            if part.get("signature") is not None:
+                flags |= SIGNED
+            if not is_plain(part["text"]):
+                flags |= UNUSUAL
+        elif kind == "tool_call":
+            flags |= HAS_CALLS | (SIGNED if part.get("signature") is not None else 0)
+            raw = part.get("arguments_json")
+            if (raw is not None and not part.get("arguments") and raw.strip() != "{}") or not (
+                is_plain(part["call_id"]) and is_plain(part["name"])
+            ):
+                flags |= UNUSUAL
+        elif kind == "tool_result":
+            content = part.get("content", ())
+            flags |= flags_of(content) & (HAS_MEDIA | UNUSUAL) if content else UNUSUAL
+        elif kind in ("image", "document"):
+            flags |= HAS_MEDIA
+        elif kind == "thinking":
+            flags |= SIGNED if part.get("block") is not None else UNUSUAL
+        else:
+            flags |= UNUSUAL
+    return flags if count else flags | UNUSUAL
+
+
+def is_plain(text: str) -> bool:
+    """Whether every provider takes the text as it is: not blank, no NUL, no lone surrogate."""
+    if text.isascii():
+        return "\0" not in text and not (text.isspace() or not text)
+    if "\0" in text or text.isspace():
+        return False
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+_encode: Final = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode
+_BULK_BYTES: Final = 4_000_000  # from here on importing orjson pays
+
+
+def dump_json(value: Json, *, where: str = "The value") -> bytes:
+    """Return JSON as compact UTF-8 that `load_json` turns back into an equal value.
+
+    Unpaired surrogates pass through.
+
+    Raises:
+        EventFormatError: JSON cannot express the value: not finite, too deep, or another type.
+    """
+    try:
+        return _encode(value).encode("utf-8", "surrogatepass")
+    except (TypeError, ValueError, RecursionError) as error:
+        raise EventFormatError(
+            where=where,
+            reason=str(error) or "nested too deeply",
+            remedy="Keep what JSON can hold: text, finite numbers, booleans, None, lists, objects.",
+        ) from error
+
+
+def load_json(raw: bytes) -> Json:
+    """Return the value that `dump_json` was given; a `ValueError` if the bytes are not JSON."""
+    orjson = sys.modules.get("orjson")
+    if orjson is None and len(raw) > _BULK_BYTES:
+        import orjson
+    if orjson is not None:
+        try:
+            return orjson.loads(raw)
+        except ValueError:  # surrogates, integers over 64 bits, deep nesting
+            pass
+    try:
+        return json.loads(raw.decode("utf-8", "surrogatepass"))
+    except RecursionError as error:
+        raise ValueError("nested too deeply") from error
+
+
+def compact_json(value: Json) -> str:
+    """Return the value as JSON text without spaces, keys in their own order."""
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+
+
+# ---- content as callers give it ----
+
+
+def as_parts(content: object) -> tuple[Part, ...]:
+    """Return text, a part, or a sequence of parts as parts.
+
+    Raises:
+        ContentError: The content is none of these.
+    """
+    if isinstance(content, str):
+        return (Text(content),)
+    if isinstance(content, PART_TYPES):
+        return (content,)
+    if not isinstance(content, Sequence) or isinstance(content, bytes | bytearray):
+        raise ContentError(content)
+    for part in content:
+        if not isinstance(part, PART_TYPES):
+            raise ContentError(part)
+    return tuple(content)
+
+
+def as_result_parts(content: Json) -> tuple[ResultPart, ...]:
+    """Return what a tool answered as parts; a value that is neither text nor parts as JSON.
+
+    Dates, decimals, enumerations, sets, dataclasses, pydantic models, rows and arrays become JSON.
+
+    Raises:
+        ContentError: JSON cannot express the value.
+    """
+    if isinstance(content, str):
+        return (Text(content),)
+    if isinstance(content, RESULT_PART_TYPES):
+        return (content,)
+    if isinstance(content, tuple | list) and all(
+        isinstance(part, RESULT_PART_TYPES) for part in content
+    ):
+        return tuple(content) if content or isinstance(content, tuple) else (Text("[]"),)
+    try:
+        return (Text(json.dumps(content, ensure_ascii=False, default=_plain)),)
+    except (TypeError, ValueError, RecursionError) as error:
+        raise ContentError(content, place="the result") from error
+
+
+def _plain(value: Any) -> Json:
+    if isinstance(value, PART_TYPES):  # as text nobody would see the picture, and its bytes cost
+        raise TypeError("a part inside a value")
+    if is_dataclass(value) and not isinstance(value, type):
+        return asdict(value)
+    if hasattr(value, "keys"):
+        return {str(key): value[key] for key in value.keys()}
+    if hasattr(value, "tolist"):
+        return value.tolist()
+    from pydantic_core import to_jsonable_python
+
+    return to_jsonable_python(value, inf_nan_mode="constants")
+
+
+def user_event(
+    content: Content, *, created_at: datetime | None = None, is_pinned: bool = False
+) -> SessionEvent:
+    """Return a user message as an event; no cut drops a pinned one, and no cap shortens it.
+
+    Raises:
+        ContentError: The content is neither text nor parts.
+    """
+    parts = as_parts(content)
+    return SessionEvent(type="user", parts=parts, created_at=created_at, is_pinned=is_pinned)
+
+
+def assistant_event(
+    content: Content, *, made_by: Provenance | None = None, created_at: datetime | None = None
+) -> SessionEvent:
+    """Return a model's reply as an event."""
+    return SessionEvent(
+        type="assistant",
+        parts=as_parts(content),
+        made_by=made_by,
+        created_at=created_at,
+        origin="model",
+    )
+
+
+def tool_result_event(
+    call_id: str,
+    content: Json,
+    *,
+    is_error: bool = False,
+    tool_name: str | None = None,
+    created_at: datetime | None = None,
+) -> SessionEvent:
+    """Return what a tool answered as an event; a value that is neither text nor parts as JSON.
+
+    Raises:
+        ContentError: JSON cannot express the value.
+    """
+    result = ToolResult(
+        call_id=call_id, content=as_result_parts(content), is_error=is_error, tool_name=tool_name
+    )
+    return SessionEvent(type="tool_result", parts=(result,), created_at=created_at, origin="tool")
+
+
+def system_event(
+    content: Content, *, note: str | None = None, created_at: datetime | None = None
+) -> SessionEvent:
+    """Return an instruction, or a note, as an event."""
+    origin: Origin = "developer" if note is None else "assembler"
+    return SessionEvent(
+        type="system", parts=as_parts(content), note=note, created_at=created_at, origin=origin
+    )
+
+
+def utc_now() -> datetime:
+    """Return the current time, in UTC."""
+    return datetime.now(UTC)
+
+
+Clock: TypeAlias = Callable[[], datetime]

@@ -1,0 +1,334 @@
+"""What the library asks of parts that can be replaced: stores, tools, skills, memory, counters.
+
+Bundled parts and your own fit the same protocols. Below them stand the plain values that they take
+and return.
+"""
+
+from array import array
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal, Protocol, TypeAlias, TypedDict, runtime_checkable
+
+from context_assembler.events import (
+    Body,
+    CallRow,
+    Json,
+    JsonObject,
+    Origin,
+    Session,
+    SessionEvent,
+    SessionHead,
+)
+
+Payload: TypeAlias = dict[str, Json]
+Placement: TypeAlias = Literal["system", "note"]
+
+
+# ---- values ----
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToolSpec:
+    """One tool as a model sees it.
+
+    Attributes:
+        input_schema: JSON Schema of the arguments; its root type is `object`.
+        source: Where the tool came from (`functions`, `executor`, `listed` …), for the report.
+        permission: What it needs, as a dotted name that permission globs match (`fs.read`); `None`
+            means the tool's own name.
+        is_safe: Whether it may run in sandbox mode; `None` counts as no.
+        is_strict: Whether the provider should enforce the schema; `None` leaves that to it.
+        native_specs: By provider, a spec that only this provider understands (a server tool), sent
+            verbatim; the tool does not exist for any other provider.
+        own_name: What its source calls it, if it is offered under another name.
+        is_deferred: Whether the model finds it by searching instead of reading it in every request,
+            if the provider can search; `None` leaves that to the setting.
+    """
+
+    name: str
+    description: str = ""
+    input_schema: JsonObject = field(default_factory=dict[str, Json])
+    source: str = "listed"
+    permission: str | None = None
+    is_safe: bool | None = None
+    is_strict: bool | None = None
+    native_specs: Mapping[str, JsonObject] = field(default_factory=dict[str, JsonObject])
+    own_name: str | None = None
+    is_deferred: bool | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToolChoice:
+    """Whether the model must call a tool; `name` is given exactly if `mode` is `tool`.
+
+    `allowed` names the only tools that may be called, of all that are offered (`None`: any).
+    """
+
+    mode: Literal["auto", "none", "any", "tool"] = "auto"
+    name: str | None = None
+    allows_parallel: bool | None = None
+    allowed: tuple[str, ...] | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PromptSection:
+    """One named piece of the system prompt.
+
+    Higher `priority` comes first. A required section is never shortened or dropped. Placement
+    `note` puts it after the history instead of into the system prompt. `path` is the instruction
+    file that it is the text of; empty for any other section.
+    """
+
+    name: str
+    content: str
+    priority: int = 0
+    placement: Placement = "system"
+    is_required: bool = False
+    origin: Origin = "developer"
+    path: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Skill:
+    """A skill: what the prompt lists of it, and its instructions, read when it is active.
+
+    Attributes:
+        path: Its SKILL.md; empty for a skill from code. Files that it refers to are next to it.
+        priority: Of two skills with one name the higher stays; the higher ones stay in a list that
+            is too long.
+        tools: Specs, in any provider's shape, of tools that are offered while it is active.
+        allowed_tools: Tools that its author wants approved in advance (`allowed-tools`). Shown to
+            the model and the application; nothing is limited by it.
+    """
+
+    name: str
+    description: str
+    path: str = ""
+    instructions: str = ""
+    priority: int = 0
+    tools: tuple[JsonObject, ...] = ()
+    allowed_tools: tuple[str, ...] = ()
+
+
+class Turn(TypedDict, total=False):
+    """One provider-neutral message on its way from the history to a provider's renderer.
+
+    `parts` are JSON parts as stored (`{"type": "text", ...}`); they are shared with the history:
+    read them, do not change them. A `tool` turn holds the results of one set of parallel calls and
+    nothing else. `seq` and `id` are those of its first stored event; `seq` 0: no event yet.
+    """
+
+    role: Literal["user", "assistant", "tool", "system"]
+    parts: list[JsonObject]
+    kind: Literal["said", "summary", "note", "marker", "synthetic"]
+    note: str | None
+    seq: int
+    id: str
+    origin: Origin
+    made_by: JsonObject | None
+
+
+# ---- sessions ----
+
+
+class EventSource(Protocol):
+    """The least that a session store must offer: enough to assemble from, not to record."""
+
+    def load(self, session_id: str, *, after_seq: int = 0) -> AsyncIterator[SessionEvent]:
+        """Yield the events with a larger sequence number, oldest first.
+
+        Raises:
+            UnknownSessionError: There is no such session.
+        """
+        ...
+
+    async def head(self, session_id: str) -> SessionHead:
+        """Return the session's record and last sequence number.
+
+        Raises:
+            UnknownSessionError: There is no such session.
+        """
+        ...
+
+
+class SessionStore(EventSource, Protocol):
+    """Keeps what happened in each session, in order.
+
+    `append` is atomic and durable: after a crash all of `events` are there, or none.
+    """
+
+    async def create(self, session: Session) -> None:
+        """Keep a new session; replace the record of one that exists, its events untouched."""
+        ...
+
+    async def append(
+        self, session_id: str, events: Sequence[SessionEvent], *, expected_seq: int | None = None
+    ) -> list[SessionEvent]:
+        """Append, and return the events with `id` and `seq` filled in.
+
+        A session that does not exist begins with its first event, and was created at its time.
+
+        Raises:
+            ConcurrentAppendError: `expected_seq` is given and is not the last sequence number.
+        """
+        ...
+
+    async def list_sessions(self) -> list[SessionHead]:
+        """Return every session, most recently created last."""
+        ...
+
+    async def delete(self, session_id: str) -> None:
+        """Forget the session with all its events.
+
+        Raises:
+            UnknownSessionError: There is no such session.
+        """
+        ...
+
+    async def close(self) -> None:
+        """Close files and connections."""
+        ...
+
+
+class TokenFamily(Protocol):
+    """Counts an event as one tokenizer and one vendor's request format do.
+
+    `key` names the counts in a store: another vocabulary, frame or formula has another key.
+    """
+
+    key: str
+
+    def count_event(self, kind: int, body: Body) -> int:
+        """Return the tokens of a stored event as it is sent: parts with their overhead."""
+        ...
+
+
+@dataclass(slots=True, kw_only=True)
+class StoredColumns:
+    """Columns of a session from one sequence number on: what decisions are made on."""
+
+    kinds: bytes | bytearray  # kind and flags of each event, see events.py
+    tokens: "array[int]"  # of each event, by one family
+
+
+class ColumnStore(Protocol):
+    """What the core reads and writes, synchronously; bundled stores offer it.
+
+    For any other `SessionStore` the facade keeps a mirror in memory (`sessions.MemoryStore`) and
+    loads into it what is new. Sequence ranges are inclusive on both ends.
+    """
+
+    def look(self, session_id: str) -> SessionHead | None:
+        """Return the session's record, last number and version; `None` if there is none."""
+        ...
+
+    def columns(self, session_id: str, family: TokenFamily, *, after_seq: int = 0) -> StoredColumns:
+        """Return the columns after a sequence number; events not counted yet are counted now."""
+        ...
+
+    def bodies(self, session_id: str, spans: Sequence[tuple[int, int]]) -> list[Body]:
+        """Return the bodies of ranges of sequence numbers, in order."""
+        ...
+
+    def rows(
+        self, session_id: str, spans: Sequence[tuple[int, int]]
+    ) -> list[tuple[int, str, float | None]]:
+        """Return (seq, id, created as a POSIX time) of ranges of sequence numbers, in order."""
+        ...
+
+    def calls(self, session_id: str, *, after_seq: int = 0) -> list[CallRow]:
+        """Return the recorded calls whose reply has a larger number, oldest first."""
+        ...
+
+    def last_call(self, session_id: str) -> CallRow | None:
+        """Return the newest recorded call."""
+        ...
+
+    def text(self, digest: str) -> str | None:
+        """Return a system prompt or tool list that a call row names by its hash."""
+        ...
+
+    def derived(self, session_id: str, purpose: str) -> dict[int, Json]:
+        """Return what was computed once per event for a purpose, by sequence number."""
+        ...
+
+    def keep_derived(self, session_id: str, purpose: str, values: Mapping[int, Json]) -> None:
+        """Keep such values; a store that cannot be written to passes over it."""
+        ...
+
+    def append_now(
+        self,
+        session_id: str,
+        events: Sequence[SessionEvent],
+        *,
+        expected_seq: int | None = None,
+        call: CallRow | None = None,
+        texts: Mapping[str, str] | None = None,
+    ) -> list[SessionEvent]:
+        """Append in one transaction, with columns for every family that the session has.
+
+        Args:
+            call: The row of the call that a reply among the events answers; its `reply_seq` is
+                filled in.
+            texts: By hash, system prompts and tool lists that the row names.
+        """
+        ...
+
+
+# ---- tools, skills, memory ----
+
+
+class ToolSource(Protocol):
+    """Somewhere tools come from.
+
+    A class whose objects list the same tools for good may say so with `is_constant = True`: then a
+    call that changes nothing else is answered without asking them.
+    """
+
+    name: str
+
+    async def list_tools(self) -> Sequence[ToolSpec]:
+        """Return the tools offered at this moment."""
+        ...
+
+
+class SkillProvider(Protocol):
+    """Somewhere skills come from."""
+
+    async def list_skills(self) -> Sequence[Skill]:
+        """Return the skills, sorted by name."""
+        ...
+
+
+class Recall(Protocol):
+    """What the core asks of memory: text for one note, within a budget; it never raises."""
+
+    async def recall_note(
+        self, query: str, *, session_id: str, max_tokens: int, namespaces: Sequence[str] | None
+    ) -> "RecalledNote":
+        """Return the note, and the entries and warnings for the report."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RecalledNote:
+    """What memory found for a query: fenced text for one note (empty: nothing relevant)."""
+
+    text: str
+    entries: tuple[Any, ...] = ()  # ReportEntry
+    warnings: tuple[str, ...] = ()
+
+
+Summarize: TypeAlias = Callable[[str], Awaitable[str] | str]
+
+
+@runtime_checkable
+class TokenCounter(Protocol):
+    """Counts text; a counter of your own may take the place of the bundled ones."""
+
+    name: str
+    is_exact: bool
+
+    def count_text(self, text: str) -> int:
+        """Return the tokens of the text; any string is accepted."""
+        ...

@@ -1,1 +1,0 @@
-"""What flows through the assembler: frozen values without behaviour beyond their invariants."""

@@ -1,1 +1,0 @@
-"""What messages carry besides text: pictures, documents, their bytes and their limits."""

@@ -1,1 +1,0 @@
-"""Each provider's own blocks and items: read as parts, and told in words."""

@@ -1,1 +1,0 @@
-"""What OpenAI's two protocols have in common."""

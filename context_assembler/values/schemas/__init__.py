@@ -1,1 +1,0 @@
-"""Schemas of tools: made canonical, held against what a provider takes."""

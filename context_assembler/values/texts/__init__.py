@@ -1,1 +1,0 @@
-"""Texts: read, cleaned, fenced, shortened, searched."""
