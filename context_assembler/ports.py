@@ -7,7 +7,16 @@ and return.
 from array import array
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal, Protocol, TypeAlias, TypedDict, runtime_checkable
+from typing import (
+    Any,
+    Final,
+    Literal,
+    NamedTuple,
+    Protocol,
+    TypeAlias,
+    TypedDict,
+    runtime_checkable,
+)
 
 from context_assembler.events import (
     Body,
@@ -18,6 +27,7 @@ from context_assembler.events import (
     Session,
     SessionEvent,
     SessionHead,
+    to_json,
 )
 
 Payload: TypeAlias = dict[str, Json]
@@ -68,6 +78,105 @@ class ToolChoice:
     name: str | None = None
     allows_parallel: bool | None = None
     allowed: tuple[str, ...] | None = None
+
+
+class ChangeForms(NamedTuple):
+    """How a provider's model can learn of changed tools without a change of what was sent before.
+
+    Attributes:
+        adds: Whether a tool can be added after the history.
+        redefines: Whether a known tool can be given another definition there.
+        adds_strict: Whether an added tool may be strict.
+        max_tools: How many tools there may be, declared and added together; `None`: not known.
+        withdraws: How a tool is withdrawn: by the note itself, or by a list, next to the history, of
+            the tools that may be called. `None`: not at all.
+    """
+
+    adds: bool = False
+    redefines: bool = False
+    adds_strict: bool = False
+    max_tools: int | None = None
+    withdraws: Literal["note", "choice"] | None = None
+
+
+class ToolSearch(NamedTuple):
+    """How a provider searches for deferred tools.
+
+    `shows_descriptions`: the model reads their names and descriptions before it searches.
+    """
+
+    shows_descriptions: bool = False
+
+
+class ToolChange(NamedTuple):
+    """What one note reports: tools that can be called from here on, and names that cannot."""
+
+    added: tuple[ToolSpec, ...] = ()
+    removed: tuple[str, ...] = ()
+
+    def __bool__(self) -> bool:
+        return bool(self.added or self.removed)
+
+
+class ToolPlan(NamedTuple):
+    """Which tools one provider declares before the history, and which it may call.
+
+    Attributes:
+        provider: Whom the plan is for; any other provider declares `offered`.
+        declared: Before the history, as they were when the epoch began.
+        offered: What the model may call in this request.
+        added: By notes after the history, in order; a later tool replaces an earlier one by name.
+        after_seq: Notes after this event count; earlier ones are part of `declared`.
+        forms: The provider's forms of change.
+    """
+
+    provider: str
+    declared: tuple[ToolSpec, ...]
+    offered: tuple[ToolSpec, ...]
+    added: tuple[ToolSpec, ...] = ()
+    after_seq: int = 0
+    forms: ChangeForms = ChangeForms()
+
+    @property
+    def allowed(self) -> tuple[str, ...] | None:
+        """The names that may be called, if the choice withdraws others; `None`: all."""
+        if self.forms.withdraws != "choice":
+            return None
+        names = {tool.name for tool in self.offered}
+        known = {tool.name for tool in (*self.declared, *self.added)}
+        return tuple(sorted(names)) if known - names else None
+
+
+TOOLS_NOTE: Final = "tools"  # the name of notes about tools that came or went
+_ASSEMBLER: Final = "context-assembler"  # the provider of their opaque part, until one renders it
+
+
+def change_part(change: ToolChange) -> JsonObject:
+    """Return the stored part of a note about changed tools; a provider without a form sends `text`."""
+    lines = []
+    if change.added:
+        names = ", ".join(tool.name for tool in change.added)
+        lines.append(f"From here on these tools can be called: {names}.")
+    if change.removed:
+        lines.append(f"From here on these tools cannot be called: {', '.join(change.removed)}.")
+    block = {
+        "type": "tool_change",
+        "added": [to_json(tool) for tool in change.added],
+        "removed": list(change.removed),
+    }
+    return {"type": "opaque", "provider": _ASSEMBLER, "block": block, "text": "\n".join(lines)}
+
+
+def read_change(part: JsonObject) -> ToolChange | None:
+    """Return the change that a stored part reports; `None` if it reports none, or cannot be read."""
+    block = part.get("block")
+    if part.get("provider") != _ASSEMBLER or not block or block.get("type") != "tool_change":
+        return None
+    try:
+        added = tuple(ToolSpec(**tool) for tool in block.get("added", ()))
+    except TypeError:  # written by a newer version
+        return None
+    return ToolChange(added, tuple(block.get("removed", ())))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
