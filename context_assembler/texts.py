@@ -1,0 +1,154 @@
+"""Text that is safe to send: cleaned, on one line, between tags, shortened to a number of tokens."""
+
+import re
+from collections.abc import Callable
+from typing import Final, TypeAlias
+
+CountText: TypeAlias = Callable[[str], int]
+
+SUMMARY_TAG: Final = "summary"
+REMINDER_TAG: Final = "system-reminder"
+
+_JOINERS: Final = "\u200d\u200c"  # parts of words and of emoji
+_HEAD_SHARE: Final = 0.6
+_SNAP_SHARE: Final = 0.25  # how much of a piece may be given up for a cut between two lines
+_ENOUGH_SHARE: Final = 0.85
+_LONGEST_CLUSTER_CHARS: Final = 64
+
+
+def clean_text(text: str) -> str:
+    """Return the text without NULs, surrogate pairs joined, lone ones as U+FFFD; itself if clean."""
+    if "\0" in text:
+        text = text.replace("\0", "")
+    if text.isascii():
+        return text
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        # Surrogates come from UTF-16: a round trip joins the pairs among them.
+        return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
+    return text
+
+
+def one_line(text: str) -> str:
+    """Return the text on one line, without control characters or characters that show nothing."""
+    if not text.isprintable():
+        from unicodedata import category
+
+        shown = (" " if char.isspace() else char for char in clean_text(text))
+        text = "".join(
+            char for char in shown if char in _JOINERS or category(char) not in ("Cc", "Cf")
+        )
+    return " ".join(text.split())
+
+
+def fence(tag: str, text: str) -> str:
+    """Return the text between tags that nothing inside it can close."""
+    return f"<{tag}>\n{escape_tag(tag, text)}\n</{tag}>"
+
+
+def escape_tag(tag: str, text: str) -> str:
+    """Return the text, without anything in it that reads as the tag, opened or closed."""
+    if "<" not in text:
+        return text
+    return re.sub(rf"<(?=\s*/?\s*{re.escape(tag)}\b)", "&lt;", text, flags=re.IGNORECASE)
+
+
+def shorten_text(text: str, *, max_tokens: int, count_text: CountText, unit: str = "tokens") -> str:
+    """Return the text, or its head and tail around a marker that says the full size.
+
+    The result depends on text and limit alone. Cuts fall between lines if a line ends nearby, and
+    never inside a character as people see it. If not even the marker fits, the marker alone is
+    returned: the only result over the limit.
+
+    Args:
+        unit: What `count_text` counts, as the marker calls it.
+    """
+    total = count_text(text)
+    if total <= max_tokens:
+        return text
+    marker = f"[… shortened: {total:,} {unit} in full …]"
+    room = max_tokens - count_text(f"\n{marker}\n")
+    size, per_token = len(text), len(text) / total
+    while room > 1:
+        head_tokens = max(1, int(room * _HEAD_SHARE))
+        tail_tokens = room - head_tokens
+        head = _fitting_chars(
+            lambda chars: count_text(text[:chars]), head_tokens, int(head_tokens * per_token), size
+        )
+        tail = _fitting_chars(
+            lambda chars: count_text(text[size - chars :]),
+            tail_tokens,
+            int(tail_tokens * per_token),
+            size - head,
+        )
+        ends = (text[: _head_end(text, head)], marker, text[_tail_start(text, size - tail) :])
+        joined = "\n".join(piece for piece in ends if piece)
+        over = count_text(joined) - max_tokens
+        if over <= 0:
+            return joined
+        room -= max(over, room // 8)
+    return marker
+
+
+def _fitting_chars(tokens_of: Callable[[int], int], tokens: int, guess: int, most: int) -> int:
+    """Return how many characters of an end hold at most so many tokens, and nearly as many."""
+    best, too_many, chars = 0, most + 1, min(guess, most)
+    for _ in range(12):
+        if not best < chars < too_many:
+            break
+        counted = tokens_of(chars)
+        if counted <= tokens:
+            best = chars
+            if counted >= tokens * _ENOUGH_SHARE:
+                break
+        else:
+            too_many = chars
+        chars = int(chars * tokens / max(counted, 1) * 0.95)
+        if not best < chars < too_many:
+            chars = (best + too_many) // 2
+    return best
+
+
+def _head_end(text: str, end: int) -> int:
+    line_end = text.rfind("\n", end - int(end * _SNAP_SHARE), end)
+    at = line_end if line_end > 0 else end
+    first = max(0, at - _LONGEST_CLUSTER_CHARS)
+    while at > first and _continues(text, at):
+        at -= 1
+    return at
+
+
+def _tail_start(text: str, start: int) -> int:
+    line_end = text.find("\n", start, start + int((len(text) - start) * _SNAP_SHARE))
+    if line_end >= 0:
+        return line_end + 1
+    at = start
+    while at < len(text) and at - start < _LONGEST_CLUSTER_CHARS and _continues(text, at):
+        at += 1
+    return at
+
+
+def _continues(text: str, at: int) -> bool:
+    """Whether the code points on both sides of a cut inside the text belong together."""
+    if at >= len(text):
+        return False
+    before, after = text[at - 1], text[at]
+    if before in _JOINERS or after in _JOINERS or (before == "\r" and after == "\n"):
+        return True
+    if after.isascii():
+        return False
+    if "\ud800" <= before <= "\udbff" and "\udc00" <= after <= "\udfff":
+        return True
+    if _is_regional(before) and _is_regional(after):  # two of them make one flag
+        flags = 0
+        while flags < at and _is_regional(text[at - 1 - flags]):
+            flags += 1
+        return flags % 2 == 1
+    from unicodedata import category
+
+    return "\U0001f3fb" <= after <= "\U0001f3ff" or category(after) in ("Mn", "Me", "Mc")
+
+
+def _is_regional(char: str) -> bool:
+    return "\U0001f1e6" <= char <= "\U0001f1ff"
