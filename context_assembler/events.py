@@ -475,6 +475,23 @@ def kind_of(event_type: str, body: JsonObject, *, is_pinned: bool = False) -> in
     return kind | (PINNED if is_pinned else 0) | flags_of(body["parts"])
 
 
+NOTE_NAMES: Final = ("", "clock", "memory", "tools", "continue")
+
+
+def mark_of(kind: int, body: JsonObject) -> int:
+    """Return an event's mark for the columns: what decisions about neighbours are made on.
+
+    The number of calls in a reply, or of results (at most 255); for a note the place of its name in
+    `NOTE_NAMES`, 0 for any other name.
+    """
+    number = kind & KIND_MASK
+    if number == NOTE:
+        name = body.get("note", "")
+        return NOTE_NAMES.index(name) if name in NOTE_NAMES else 0
+    wanted = "tool_result" if number == TOOL_RESULT else "tool_call"
+    return min(255, sum(part["type"] == wanted for part in body["parts"]))
+
+
 def flags_of(parts: Iterable[JsonObject]) -> int:
     """Return the flags that stand for facts about parts."""
     flags = count = 0

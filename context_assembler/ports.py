@@ -308,16 +308,30 @@ class TokenFamily(Protocol):
     key: str
 
     def count_event(self, kind: int, body: Body) -> int:
-        """Return the tokens of a stored event as it is sent: parts with their overhead."""
+        """Return the tokens of a stored event as it is sent: parts with their overhead.
+
+        Thinking and signatures are left out.
+        """
+        ...
+
+    def count_reasoning(self, body: Body) -> int:
+        """Return what its thinking and signatures add if they are sent; 0 if it has none."""
         ...
 
 
 @dataclass(slots=True, kw_only=True)
 class StoredColumns:
-    """Columns of a session from one sequence number on: what decisions are made on."""
+    """Columns of a session from one sequence number on: what decisions are made on.
+
+    All have one element per event, oldest first; the first four are the same for every family.
+    """
 
     kinds: bytes | bytearray  # kind and flags of each event, see events.py
-    tokens: "array[int]"  # of each event, by one family
+    marks: bytes | bytearray  # how many calls or results it holds, or which note it is: `mark_of`
+    created: "array[float]"  # POSIX time ("d"); 0.0 if nobody knows
+    answers: "array[int]"  # `answers_seq` ("I"); 0 if it has none
+    tokens: "array[int]"  # by one family ("I"), without reasoning: `count_event`
+    reasoning: "array[int]"  # by one family ("I"): `count_reasoning`
 
 
 class ColumnStore(Protocol):
@@ -343,6 +357,13 @@ class ColumnStore(Protocol):
         self, session_id: str, spans: Sequence[tuple[int, int]]
     ) -> list[tuple[int, str, float | None]]:
         """Return (seq, id, created as a POSIX time) of ranges of sequence numbers, in order."""
+        ...
+
+    def factors(self, session_id: str, model: str) -> list[tuple[int, float]]:
+        """Return (answers_seq, factor) of the model's recorded calls, oldest first.
+
+        Cheap, and empty if every factor is 1.
+        """
         ...
 
     def calls(self, session_id: str, *, after_seq: int = 0) -> list[CallRow]:
