@@ -312,13 +312,15 @@ class Session:
 class SessionHead:
     """A session's record and its last sequence number (0: no event yet).
 
-    `version` differs after every write to the session, also after it was deleted and made again;
-    empty if the store cannot tell.
+    `version` differs after every write to the session. `incarnation` stays the same while the
+    session only grows: it differs once the session was deleted and made again, or the store's file
+    was replaced. Both are empty if the store cannot tell.
     """
 
     session: Session
     last_seq: int
     version: str = ""
+    incarnation: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

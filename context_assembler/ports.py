@@ -339,6 +339,9 @@ class ColumnStore(Protocol):
 
     For any other `SessionStore` the facade keeps a mirror in memory (`sessions.MemoryStore`) and
     loads into it what is new. Sequence ranges are inclusive on both ends.
+
+    `append_now` keeps one derived form by itself: for each event with the flag `SIGNED`, under the
+    purpose `signed`, the list `[provider, model, account, prefix]` of who made it.
     """
 
     def look(self, session_id: str) -> SessionHead | None:
@@ -378,7 +381,7 @@ class ColumnStore(Protocol):
         """Return a system prompt or tool list that a call row names by its hash."""
         ...
 
-    def derived(self, session_id: str, purpose: str) -> dict[int, Json]:
+    def derived(self, session_id: str, purpose: str, *, after_seq: int = 0) -> dict[int, Json]:
         """Return what was computed once per event for a purpose, by sequence number."""
         ...
 
