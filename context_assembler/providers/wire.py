@@ -1,0 +1,582 @@
+"""What every provider writes payloads with: clean text, names and ids, tools, adapted parts, replies."""
+
+import json
+import re
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from hashlib import sha256
+from math import isfinite
+from typing import Any, Final, NamedTuple, TypeAlias
+
+from context_assembler.context import Request
+from context_assembler.errors import ReplyError, UnsupportedRequestError
+from context_assembler.events import Json, JsonObject, Usage, compact_json
+from context_assembler.ports import ToolPlan, ToolSpec, Turn
+from context_assembler.report import Decision, ReportEntry
+
+OPENING: Final = "(The conversation starts with the assistant.)"
+NO_OUTPUT: Final = "(no output)"
+NO_RESULT: Final = "No result was recorded for this call; it may or may not have run."
+NO_SYSTEM_AUTHORITY: Final = frozenset({"memory", "tool", "file"})  # origins
+SUMMARY_TAG: Final = "summary"
+REMINDER_TAG: Final = "system-reminder"
+
+
+# ---- text and JSON ----
+
+
+def clean_text(text: str) -> str:
+    """Return the text without NULs, with surrogate pairs joined and lone ones as U+FFFD."""
+    if "\0" in text:
+        text = text.replace("\0", "")
+    if text.isascii():
+        return text
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
+    return text
+
+
+def plain_json(value: Json) -> Json:
+    """Return a deep copy whose text is clean."""
+    if isinstance(value, str):
+        return clean_text(value)
+    if isinstance(value, Mapping):
+        return {clean_text(str(key)): plain_json(held) for key, held in value.items()}
+    return [plain_json(held) for held in value] if isinstance(value, list | tuple) else value
+
+
+def fresh_json(value: Json) -> Json:
+    """Return a copy whose dicts and lists nobody else holds; text is shared."""
+    kind: object = value.__class__
+    if kind is dict:
+        return {k: v if v.__class__ is str else fresh_json(v) for k, v in value.items()}
+    return [fresh_json(held) for held in value] if kind is list else value
+
+
+def without_nulls(fields: JsonObject) -> dict[str, Json]:
+    """Return the fields that hold something: a null instead of a field is refused or ignored."""
+    return {key: value for key, value in fields.items() if value is not None}
+
+
+def as_object(value: Json) -> dict[str, Json]:
+    """Return the object; an empty one for anything else."""
+    return value if value.__class__ is dict else dict(value) if isinstance(value, Mapping) else {}
+
+
+def as_list(value: Json) -> Sequence[Json]:
+    """Return the list; an empty one for anything else."""
+    return value if isinstance(value, list | tuple) else ()
+
+
+def as_text(value: Json) -> str:
+    """Return the text; an empty one for anything else."""
+    return value if isinstance(value, str) else ""
+
+
+def objects_in(value: Json) -> list[dict[str, Json]]:
+    """Return the objects in a list; none for anything else."""
+    return [held for held in as_list(value) if isinstance(held, dict)]
+
+
+def own_extras(part: JsonObject, provider: str) -> dict[str, Json]:
+    """Return the provider's fields of a part that have no place in the part itself."""
+    extras = part.get("extras")
+    return as_object(extras.get(provider)) if extras else {}
+
+
+_MAX_DEPTH: Final = 200  # levels of lists and objects that every reader takes
+_MAX_DIGITS: Final = 4_300  # https://docs.python.org/3/library/stdtypes.html#int-max-str-digits
+
+
+def broken_bound(value: Json) -> str | None:
+    """Return why no server could take the value as JSON, in half a sentence; `None` if it can."""
+    level: list[Json] = [value]
+    for _ in range(_MAX_DEPTH + 1):
+        inside: list[Json] = []
+        for held in level:
+            if isinstance(held, Mapping):
+                inside += held.values()
+            elif isinstance(held, list | tuple):
+                inside += held
+            elif isinstance(held, float) and (not isfinite(held)):
+                return f"{held} is no JSON number"
+            elif isinstance(held, int) and abs(held) >= 10**_MAX_DIGITS:
+                return f"an integer has more than {_MAX_DIGITS} digits"
+        level = [held for held in inside if not isinstance(held, str)]
+        if not level:
+            return None
+    return f"it is nested deeper than {_MAX_DEPTH} levels"
+
+
+def parse_object(text: str) -> dict[str, Json] | None:
+    """Return the object that JSON text holds; `None` if it holds none that can be stored."""
+    try:
+        value = json.loads(text)
+    except (ValueError, RecursionError):
+        return None
+    return value if isinstance(value, dict) and broken_bound(value) is None else None
+
+
+def arguments_text(call: JsonObject) -> str:
+    """Return a call's arguments as JSON text: the model's own text if it is an object."""
+    raw = call.get("arguments_json")
+    if raw is not None and (call.get("arguments") or parse_object(raw) is not None):
+        return clean_text(raw)
+    return compact_json(plain_json(call.get("arguments", {})))
+
+
+def fence(tag: str, text: str) -> str:
+    """Return the text between tags that nothing inside it can close."""
+    if "<" in text:
+        text = re.sub(rf"<(?=\s*/?\s*{re.escape(tag)}\b)", "&lt;", text, flags=re.IGNORECASE)
+    return f"<{tag}>\n{text}\n</{tag}>"
+
+
+def text_of(parts: Iterable[JsonObject]) -> str:
+    """Return the texts that are not blank, joined by line breaks; of opaque parts their text."""
+    texts = (p.get("text") or "" for p in parts if p["type"] in ("text", "opaque"))
+    return "\n".join(text for text in texts if text.strip())
+
+
+def summary_text(turn: Turn) -> str:
+    """Return a summary between tags; a provider's compaction without text as its words."""
+    told = "\n".join(p["text"] for p in turn["parts"] if p["type"] == "text")
+    return clean_text(fence(SUMMARY_TAG, told or text_of(turn["parts"])))
+
+
+def mark_failure(text: str) -> str:
+    """Return what a failed tool said, marked as an error, for protocols without a flag."""
+    return f"ERROR: {text or 'the tool failed without saying why'}"
+
+
+# ---- names and ids ----
+
+
+class NameRule(NamedTuple):
+    """Which names a provider takes, and how any other name is changed.
+
+    Attributes:
+        pattern: What a whole name must match.
+        max_chars: The longest name made here.
+        keeps_prefix: Whether the readable start stays before the digest that closes a changed name.
+        opening: Put before a changed name that does not begin with a letter.
+    """
+
+    pattern: re.Pattern[str]
+    max_chars: int
+    keeps_prefix: bool = True
+    opening: str = ""
+
+    def change(self, name: str, attempt: int = 0) -> str:
+        """Return a name that the provider takes; a function of the arguments alone."""
+        seed = f"{name}\0{attempt}" if attempt else name
+        digest = sha256(seed.encode("utf-8", "surrogatepass")).hexdigest()
+        if not self.keeps_prefix:
+            return digest[: self.max_chars]
+        readable = re.sub(r"[^a-zA-Z0-9_-]+", "_", name) or "x"
+        if not readable[0].isalpha():
+            readable = self.opening + readable
+        return f"{readable[: self.max_chars - 11]}_{digest[:10]}"
+
+
+class WireNames(dict[str, str]):
+    """Every tool's name → its name on the wire, one to one; a name not yet known gets one."""
+
+    def __init__(self, request: Request, rule: NameRule, native: Mapping[str, str]) -> None:
+        super().__init__(native)
+        self._rule = rule
+        for tool in known_tools(request):
+            if not tool.native_specs:
+                self[tool.name]
+
+    def __missing__(self, name: str) -> str:
+        sent, attempt = name, 0
+        if not self._rule.pattern.fullmatch(name):
+            sent = self._rule.change(name)
+            while sent in self.values():
+                attempt += 1
+                sent = self._rule.change(name, attempt)
+        self[name] = sent
+        return sent
+
+    def own(self) -> dict[str, str]:
+        """Return the names on the wire → the tools' own."""
+        return {sent: name for name, sent in self.items()}
+
+
+class CallIds:
+    """Gives each call an id of its own on the wire, and each result the id of its call.
+
+    An id that the provider takes and that stands for one call only is kept; a repeated one is
+    changed at each further use. An id depends on the turns before it alone.
+    """
+
+    def __init__(self, rule: NameRule) -> None:
+        self._rule = rule
+        self._takes = rule.pattern.fullmatch
+        self._used: set[str] = set()
+        self._latest: dict[str, str] = {}
+        self._attempts: dict[str, int] = {}
+        self._open: dict[str, list[str]] = {}
+        self._log: list[tuple[str, str | None, int | None]] | None = None
+
+    def of_calls(self, call_ids: Sequence[str]) -> list[str]:
+        """Return the ids of one reply's calls; results of earlier replies are not awaited further."""
+        self._open = {}
+        sent_ids: list[str] = []
+        for call_id in call_ids:
+            sent, attempts = call_id, self._attempts.get(call_id)
+            if call_id in self._latest or sent in self._used or not self._takes(sent):
+                attempt = (1 if call_id in self._latest else 0) if attempts is None else attempts
+                while True:
+                    sent = self._rule.change(call_id, attempt)
+                    attempt += 1
+                    if sent not in self._used:
+                        break
+                self._attempts[call_id] = attempt
+            if self._log is not None:
+                self._log.append((call_id, self._latest.get(call_id), attempts))
+            self._used.add(sent)
+            self._latest[call_id] = sent
+            self._open.setdefault(call_id, []).append(sent)
+            sent_ids.append(sent)
+        return sent_ids
+
+    def of_result(self, call_id: str) -> str:
+        """Return the id of the call that a result answers."""
+        waiting = self._open.get(call_id)
+        if waiting:
+            return waiting.pop(0) if len(waiting) > 1 else waiting[0]
+        sent = self._latest.get(call_id)
+        if sent is not None:
+            return sent
+        return call_id if self._takes(call_id) else self._rule.change(call_id)
+
+    def mark(self) -> object:
+        """Return what `reset` goes back to."""
+        if self._log is None:
+            self._log = []
+        return len(self._log), {key: [*ids] for key, ids in self._open.items()}
+
+    def reset(self, mark: Any) -> None:
+        """Forget the calls after the mark."""
+        log = self._log or []
+        while len(log) > mark[0]:
+            call_id, latest, attempts = log.pop()
+            self._used.discard(self._latest.pop(call_id))
+            if latest is not None:
+                self._latest[call_id] = latest
+            if attempts is None:
+                self._attempts.pop(call_id, None)
+            else:
+                self._attempts[call_id] = attempts
+        self._open = mark[1]
+
+
+# ---- tools ----
+
+
+def plan_of(request: Request, provider: str) -> ToolPlan | None:
+    """Return how the provider learns of changed tools; `None`: it is sent all of them."""
+    plan: ToolPlan | None = request.tool_plan
+    return plan if plan is not None and plan.provider == provider else None
+
+
+def known_tools(request: Request) -> Iterable[ToolSpec]:
+    """Return every tool that the request names to any provider."""
+    plan: ToolPlan | None = request.tool_plan
+    return (*request.tools, *plan.declared, *plan.offered, *plan.added) if plan else request.tools
+
+
+def has_native(tool: ToolSpec, provider: str) -> bool:
+    """Whether the provider can be offered the tool."""
+    return not tool.native_specs or provider in tool.native_specs
+
+
+def is_held_back(tool: ToolSpec) -> bool:
+    """Whether we defer the tool; a provider's own says for itself whether it is."""
+    return bool(tool.is_deferred) and not tool.native_specs
+
+
+def tool_entry(
+    tool: ToolSpec, rule: str, reason: str, decision: Decision = "dropped"
+) -> ReportEntry:
+    """Return the report entry of a tool that is left out or changed."""
+    return ReportEntry("tool", tool.name, decision, reason=reason, rule=rule)
+
+
+def declared_tools(
+    request: Request,
+    provider: str,
+    entries: list[ReportEntry],
+    *,
+    flaw_of: Callable[[ToolSpec], str] = lambda _: "",
+) -> list[ToolSpec]:
+    """Return the tools that stand before the history for this provider, in order.
+
+    Args:
+        entries: Gets one for each tool that is left out.
+        flaw_of: Says why the provider refuses a tool of its own, as a sentence; empty: it does not.
+    """
+    plan: ToolPlan | None = request.tool_plan
+    tools: Sequence[ToolSpec] = request.tools
+    if plan is not None:
+        tools = plan.declared if plan.provider == provider else plan.offered
+    kept: list[ToolSpec] = []
+    for tool in tools:
+        reason = ""
+        if tool.native_specs:
+            owners = ", ".join(sorted(tool.native_specs))
+            known = provider in tool.native_specs
+            reason = flaw_of(tool) if known else f"It exists for {owners} alone."
+        if reason:
+            entries.append(tool_entry(tool, "tool.native", reason))
+        else:
+            kept.append(tool)
+    return kept
+
+
+def first_tools(
+    request: Request, tools: list[ToolSpec], entries: list[ReportEntry], *, most: int, api: str
+) -> list[ToolSpec]:
+    """Return as many tools as the API takes, the first ones; the forced one always stays."""
+    if len(tools) <= most:
+        return tools
+    choice = request.parameters.tool_choice
+    forced = choice.name if choice is not None else None
+    order = sorted(range(len(tools)), key=lambda at: tools[at].name != forced)
+    reason = f"{api} takes at most {most} tools, in their order."
+    entries.extend(tool_entry(tools[at], "tool.count", reason) for at in sorted(order[most:]))
+    return [tools[at] for at in sorted(order[:most])]
+
+
+def allowed_names(request: Request, provider: str) -> tuple[str, ...] | None:
+    """Return the names of the only tools that may be called, sorted; `None`: all declared ones."""
+    choice, plan = request.parameters.tool_choice, plan_of(request, provider)
+    chosen = choice.allowed if choice is not None else None
+    planned = plan.allowed if plan is not None else None
+    if chosen is not None and planned is not None:
+        return tuple(sorted({*chosen} & {*planned}))
+    names = planned if chosen is None else chosen
+    return None if names is None else tuple(sorted(names))
+
+
+def check_forced(
+    request: Request, provider: str, offered: Iterable[ToolSpec], *, has_tools: bool
+) -> None:
+    """Refuse a forced call that the provider could not make.
+
+    Raises:
+        UnsupportedRequestError: The tool that must be called is not offered, or none is.
+    """
+    choice = request.parameters.tool_choice
+    name = choice.name if choice is not None else None
+    if name is not None and name not in {tool.name for tool in offered}:
+        problem, remedy = (
+            f"tool_choice names {name!r}, which is not offered",
+            "Name one of the tools, or use mode 'auto'.",
+        )
+    elif not has_tools:
+        problem, remedy = "a call is forced, but no tool is offered", "Add a tool."
+    else:
+        return
+    raise UnsupportedRequestError(
+        problem, provider=provider, model=request.limits.id, remedy=remedy
+    )
+
+
+# ---- parts that a provider cannot take as they are ----
+
+
+class Change(NamedTuple):
+    """Why a part is not sent as it is, for the report."""
+
+    decision: Decision
+    rule: str
+    reason: str
+
+
+Settle: TypeAlias = Callable[[JsonObject, str, list[Change]], list[JsonObject]]
+
+
+def text_part(text: str) -> JsonObject:
+    """Return the text as a stored part."""
+    return {"type": "text", "text": text}
+
+
+def is_plain(part: JsonObject) -> bool:
+    """Whether every provider takes the part: text, a call, a thought, or a result of text."""
+    kind = part["type"]
+    if kind == "tool_result":
+        return all(p["type"] == "text" and not p.get("extras") for p in part.get("content", ()))
+    return (kind == "text" and not part.get("extras")) or kind in ("tool_call", "thinking")
+
+
+def settle_parts(turn: Turn, settle: Settle, entries: list[ReportEntry]) -> Sequence[JsonObject]:
+    """Return a turn's parts as the provider can take them.
+
+    Args:
+        settle: Returns what is sent for a part of a message, or of a result; calls and thoughts are
+            not asked about.
+        entries: Gets one for each kind of change.
+    """
+    parts: Sequence[JsonObject] = turn["parts"]
+    if all(map(is_plain, parts)):
+        return parts
+    changes: list[Change] = []
+    settled: list[JsonObject] = []
+    role = turn["role"]
+    for part in parts:
+        if part["type"] == "tool_result":
+            before = len(changes)
+            content = [k for p in part.get("content", ()) for k in settle(p, role, changes)]
+            settled.append(part if len(changes) == before else {**part, "content": content})
+        elif part["type"] in ("tool_call", "thinking"):
+            settled.append(part)
+        else:
+            settled += settle(part, role, changes)
+    if changes and not settled:  # it was all that the turn held
+        settled.append(text_part(f"[{changes[0].reason}]"))
+    entries.extend(turn_entries(turn, changes))
+    return settled
+
+
+def turn_entries(turn: Turn, changes: Iterable[Change]) -> list[ReportEntry]:
+    """Return one entry for each kind of change; a turn that lost a part is shortened."""
+    named = turn.get("id") or turn.get("note") or turn.get("kind", "said")
+    return [
+        ReportEntry(
+            "message",
+            named,
+            "shortened" if change.decision == "dropped" else change.decision,
+            reason=change.reason if times == 1 else f"{times} times: {change.reason}",
+            rule=change.rule,
+        )
+        for change, times in Counter(changes).items()
+    ]
+
+
+def settle_opaque(
+    part: JsonObject, role: str, changes: list[Change], *, provider: str, flaw: str | None
+) -> list[JsonObject]:
+    """Return what is sent for a block that the provider cannot take: its text, or a line.
+
+    Args:
+        flaw: Why the provider refuses a block of its own, in half a sentence.
+    """
+    owner, kind, text = part["provider"], part["block"].get("type"), part.get("text", "")
+    named = f" ({kind:.40})" if isinstance(kind, str) else ""
+    if owner == provider:
+        told = "told in words" if text.strip() else "left out"
+        rule, reason = "content.malformed", f"A block of {owner}{named} is {told}: {flaw}."
+        line = f"[{reason}]"
+    else:
+        told = "sent as its text" if text.strip() else "left out: it has no text"
+        rule, reason = "content.foreign", f"A block of {owner}{named} is {told}."
+        line = f"[block of {owner}{named} left out: it has no text]"
+    if text.strip():
+        changes.append(Change("repaired", rule, reason))
+        return [text_part(text)]
+    changes.append(Change("dropped", rule, reason))
+    return [] if role == "assistant" else [text_part(line)]
+
+
+# ---- replies ----
+
+
+class Reply(NamedTuple):
+    """A model's answer: `parts` are stored parts, in the order of the reply.
+
+    `unfinished_calls` are the ids of calls that the reply was cut off in: do not run them.
+    """
+
+    provider: str
+    model: str
+    parts: list[JsonObject]
+    unfinished_calls: tuple[str, ...] = ()
+    response_id: str | None = None
+    stop_reason: str | None = None
+    usage: Usage | None = None
+    container: JsonObject | None = None
+    warnings: tuple[str, ...] = ()
+
+
+def field_of(value: Any, name: str) -> Any:
+    """Return a field of a dict or of an SDK's object; `None` if there is none."""
+    return value.get(name) if isinstance(value, Mapping) else getattr(value, name, None)
+
+
+def read_object(value: Any, warnings: list[str]) -> dict[str, Json] | None:
+    """Return a dict, or an SDK's model as the dict that it was made from; `None` for anything else.
+
+    Fields that the server did not send are left out, so that blocks can go back as they came.
+
+    Raises:
+        ReplyError: It cannot be written as JSON.
+    """
+    try:
+        if callable(dump := getattr(value, "model_dump", None)):
+            value = dump(mode="json", by_alias=True, exclude_unset=True, warnings=False)
+        if not isinstance(value, Mapping):
+            return None
+        constants: list[str] = []
+        body = json.loads(
+            json.dumps(value), parse_constant=lambda word: constants.append(word) or word
+        )
+    except (TypeError, ValueError, RecursionError) as error:
+        raise ReplyError(value, reason=f"it is no plain tree of values: {error}") from error
+    if constants:
+        warnings.append("Numbers that JSON does not know (NaN, infinity) were kept as words.")
+    return as_object(body)
+
+
+def read_stream(reply: Any, warnings: list[str]) -> list[dict[str, Json]]:
+    """Return the events or chunks of a stream as dicts; none if one of them is no object."""
+    pieces = [read_object(piece, warnings) for piece in reply]
+    return [piece for piece in pieces if piece] if all(pieces) else []
+
+
+def count_of(value: Json) -> int:
+    """Return a reported count; 0 for one that is missing or no count."""
+    is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    return int(value) if is_number and 0 <= value < float("inf") else 0
+
+
+def read_call(
+    call_id: str, name: str, given: Json, warnings: list[str], *, extras: JsonObject | None = None
+) -> JsonObject:
+    """Return a call as a stored part; arguments that are no JSON object stay as the model's text.
+
+    Args:
+        given: The arguments: an object, text that should hold one, or nothing.
+    """
+    part: dict[str, Json] = {"type": "tool_call", "call_id": call_id, "name": name}
+    problem = None
+    if isinstance(given, Mapping):
+        if (broken := broken_bound(given)) is None:
+            part["arguments"] = dict(given)
+        else:
+            part["arguments_json"] = repr(given)
+            problem = f"cannot be kept as JSON: {broken}"
+    elif given is not None:
+        text = given if isinstance(given, str) else compact_json(given)
+        part["arguments_json"] = text
+        value = parse_object(text)
+        if value is None:
+            problem = "are not a JSON object"
+        else:
+            part["arguments"] = value
+    if not part.get("arguments"):
+        part.pop("arguments", None)
+    if problem:
+        warnings.append(f"The arguments of call {call_id!r} {problem}.")
+    if extras:
+        part["extras"] = extras
+    return part
+
+
+def say_unfinished(call_id: str) -> str:
+    """Say that a reply was cut off inside a call."""
+    return f"The reply was cut off inside the call {call_id!r}."
