@@ -1,0 +1,623 @@
+"""Images and documents as providers take them: types, data URLs, limits, and words for the rest."""
+
+import base64
+import binascii
+import re
+import struct
+from collections.abc import Sequence
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from context_assembler.errors import with_article
+from context_assembler.events import JsonObject
+from context_assembler.models import ModelLimits
+from context_assembler.providers.wire import Change, as_object, as_text, clean_text, text_part
+
+if TYPE_CHECKING:
+    from PIL.Image import Image as Picture
+
+PDF: Final = "application/pdf"
+WEB_SCHEMES: Final = ("https", "http")
+WITHOUT_PILLOW: Final = "pip install 'context-assembler[images]' has such images scaled"
+
+# A picture is refused if its bytes are of another type than it says, so the bytes decide.
+_STARTS: Final = (
+    (b"\xff\xd8\xff", "image/jpeg"),
+    (b"\x89PNG\r\n\x1a\n", "image/png"),
+    (b"GIF8", "image/gif"),
+    (b"BM", "image/bmp"),
+    (b"II*\0", "image/tiff"),
+    (b"MM\0*", "image/tiff"),
+)
+_TELLING_TYPES: Final = ("image/jpeg", "image/png", "image/gif", "image/webp")
+_DATA_URL: Final = re.compile(r"data:([^,;]*)((?:;[^,;]*)*),", re.IGNORECASE)
+_SCHEME: Final = re.compile(r"\s*([a-z][a-z0-9+.-]*):", re.IGNORECASE)
+_BASE64: Final = re.compile(r"[A-Za-z0-9+/_\s-]*+={0,2}\s*+")
+_LOGIN: Final = re.compile(r"(?<=://)[^/?#\s]*@")
+_MAX_NAME_CHARS: Final = 80
+
+
+# ---- bytes and addresses ----
+
+
+def decode_base64(encoded: str) -> bytes:
+    """Return the bytes of base64 text, or of the beginning of one; none for anything else."""
+    try:
+        return base64.b64decode(encoded[: len(encoded) // 4 * 4])
+    except (binascii.Error, ValueError):
+        return b""
+
+
+def begins_as(encoded: str) -> str:
+    """Return the type that base64 text begins as, a picture or a PDF; empty for anything else."""
+    head = decode_base64(encoded[:32])
+    for start, media_type in _STARTS:
+        if head.startswith(start):
+            return media_type
+    if head[:4] == b"RIFF" and head[8:12] == b"WEBP":
+        return "image/webp"
+    # ISO 32000 wants the mark at the very beginning; readers look for it in the first 1,024 bytes.
+    return PDF if b"%PDF-" in decode_base64(encoded[:1_368]) else ""
+
+
+def bare_type(media_type: str) -> str:
+    """Return a media type as providers write it, without parameters."""
+    bare = media_type.partition(";")[0].strip().lower()
+    return "image/jpeg" if bare == "image/jpg" else bare
+
+
+def media_type_of(source: JsonObject) -> str:
+    """Return the type that a base64 source's bytes have; the declared one if they do not tell."""
+    return begins_as(source["data"]) or bare_type(source["media_type"])
+
+
+def plain_base64(encoded: str) -> str:
+    """Return base64 text in the standard alphabet, without line breaks, padded."""
+    bare = "".join(encoded.split()).replace("-", "+").replace("_", "/")
+    missing = -len(bare) % 4
+    return bare if missing == 3 or bare.endswith("=") else bare + "=" * missing
+
+
+def read_data_url(url: str) -> tuple[str, str] | None:
+    """Return media type and base64 text of a `data:` URL; `None` for anything else."""
+    head = _DATA_URL.match(url[:1_000])
+    if head is None:
+        return None
+    media_type, rest = head[1].strip().lower() or "text/plain", url[head.end() :]  # RFC 2397
+    if head[2].lower().endswith(";base64"):
+        return media_type, plain_base64(rest)
+    from urllib.parse import unquote_to_bytes
+
+    return media_type, base64.b64encode(unquote_to_bytes(rest)).decode()
+
+
+def data_url(media_type: str, encoded: str) -> str:
+    """Return the `data:` URL that carries base64 text."""
+    return f"data:{media_type};base64,{encoded}"
+
+
+def source_of(url: str, media_type: str | None = None) -> JsonObject:
+    """Return the stored source of an address; a `data:` URL becomes the bytes that it carries."""
+    inline = read_data_url(url) if url[:5].lower() == "data:" else None
+    if inline is not None:
+        return {"type": "base64", "media_type": inline[0], "data": inline[1]}
+    return {"type": "url", "url": url} | ({"media_type": media_type} if media_type else {})
+
+
+def scheme_of(url: str) -> str:
+    """Return the scheme of an address in lower case; empty if it has none."""
+    found = _SCHEME.match(url)
+    return "" if found is None else found[1].lower()
+
+
+def objection_to_bytes(media_type: str, encoded: str) -> str | None:
+    """Return why base64 text is not of its declared type, half a sentence; `None` if it may be."""
+    if not _BASE64.fullmatch(encoded):
+        return "its bytes are no base64"
+    told = begins_as(encoded)
+    declared = "image/jpeg" if media_type == "image/jpg" else media_type
+    if told and told != declared:
+        return f"its bytes are {told}, not {media_type or 'said to be so'}"
+    return "its bytes are no PDF" if declared == PDF and not told else None
+
+
+def objection_to_data_url(url: str) -> str | None:
+    """Return why a `data:` URL does not hold what it says; `None` for any other address."""
+    inline = read_data_url(url)
+    return None if inline is None else objection_to_bytes(*inline)
+
+
+def measure_base64(encoded: str) -> tuple[int, int] | None:
+    """Return the size in pixels that the header of an image in base64 states; `None`: unknown."""
+    size = read_size(decode_base64(encoded[:8_192]))
+    if size is None and encoded.startswith("/9") and len(encoded) > 8_192:  # a JPEG's long metadata
+        size = read_size(decode_base64(encoded[:1_048_576]))
+    return size
+
+
+def read_size(header: bytes) -> tuple[int, int] | None:
+    """Return the size that a PNG, GIF, WebP or JPEG header states; `None` for anything else."""
+    try:
+        size = _read_size(header)
+    except (struct.error, IndexError):
+        return None
+    return size if size[0] > 0 and size[1] > 0 else None
+
+
+def _read_size(header: bytes) -> tuple[int, int]:
+    if header.startswith(b"\x89PNG\r\n\x1a\n"):
+        return struct.unpack_from(">II", header, 16)
+    if header.startswith((b"GIF87a", b"GIF89a")):
+        return struct.unpack_from("<HH", header, 6)
+    if header[:4] == b"RIFF" and header[8:12] == b"WEBP":
+        if header[12:16] == b"VP8X":
+            sides = header[24:27], header[27:30]
+            width, height = (int.from_bytes(side, "little") + 1 for side in sides)
+            return (width, height) if len(header) >= 30 else (0, 0)
+        if header[12:16] == b"VP8L":
+            (bits,) = struct.unpack_from("<I", header, 21)
+            return (bits & 0x3FFF) + 1, (bits >> 14 & 0x3FFF) + 1
+        width, height = struct.unpack_from("<HH", header, 26)
+        return width & 0x3FFF, height & 0x3FFF
+    if not header.startswith(b"\xff\xd8"):
+        return 0, 0
+    at = 2
+    while True:  # the segments of a JPEG, up to a frame header
+        while header[at] == 0xFF:
+            at += 1
+        marker = header[at]
+        at += 1
+        if 0xC0 <= marker <= 0xCF and marker not in (0xC4, 0xC8, 0xCC):
+            height, width = struct.unpack_from(">HH", header, at + 3)
+            return width, height
+        if marker != 0x01 and not 0xD0 <= marker <= 0xD8:
+            at += max(2, struct.unpack_from(">H", header, at)[0])
+        while header[at] != 0xFF:
+            at += 1
+
+
+def pdf_facts(encoded: str) -> tuple[int | None, bool]:
+    """Return the page count of a PDF in base64 (`None`: unknown), and whether it is encrypted."""
+    return _pdf_facts(encoded)
+
+
+@lru_cache(maxsize=64)
+def _pdf_facts(encoded: str) -> tuple[int | None, bool]:
+    from io import BytesIO
+
+    from pypdf import PdfReader
+    from pypdf.errors import PyPdfError
+
+    content = decode_base64(encoded)
+    is_locked = re.search(rb"/Encrypt\s*(?:\d+\s+\d+\s+R|<<)", content) is not None
+    try:
+        return len(PdfReader(BytesIO(content)).pages), is_locked
+    except (PyPdfError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
+        return None, is_locked
+
+
+# ---- words ----
+
+
+def name_of_source(source: JsonObject) -> str:
+    """Return a short name of where bytes come from, never the bytes, nor a login."""
+    kind = source["type"]
+    if kind == "base64":
+        name = source["media_type"]
+    elif kind == "url":
+        name = _LOGIN.sub("", source["url"])
+    else:
+        name = f"{source['provider']} file {source['file_id']}"
+    name = " ".join(clean_text(name).split()) or "unnamed"
+    return name if len(name) <= _MAX_NAME_CHARS else f"{name[: _MAX_NAME_CHARS - 1]}…"
+
+
+def about_document(document: JsonObject, *, has_title: bool = False) -> str:
+    """Return title and context of a document as text, for an API without fields for them.
+
+    Source:
+        types of the anthropic package 2.14, DocumentBlockParam.context (read 2026-11-27)
+    """
+    title = "" if has_title else (document.get("title") or "")
+    extras = as_object(as_object(document.get("extras")).get("anthropic"))
+    told = (f"{title}:" if title.strip() else "", as_text(extras.get("context")))
+    return "\n".join(clean_text(text) for text in told if text.strip())
+
+
+def document_text(document: JsonObject) -> str:
+    """Return a document of text as text: its title, its context, and what it says."""
+    told = (about_document(document), clean_text(document.get("text") or ""))
+    return "\n".join(text for text in told if text)
+
+
+def left_out(part: JsonObject, reason: str) -> str:
+    """Return the line that stands for an image or a document that is not sent."""
+    return f"[{part['type']} left out: {name_of_source(part['source'])}; {reason}]"
+
+
+# ---- what a provider takes ----
+
+
+class MediaRules(NamedTuple):
+    """What a provider's API takes of images and documents; `None`: no limit is known.
+
+    Attributes:
+        api: Its name, for people.
+        file_owner: How the names of the providers begin whose uploaded files it knows.
+        document_types: How the media types of documents begin; text is always taken.
+        schemes: How the addresses begin that it fetches from.
+        takes_image_ids: Whether it takes images by the id of an uploaded file.
+        takes_from_assistant: Whether images and documents may stand in an assistant's message.
+        fit_side_px: What the longer side of an image is scaled to, if it is longer: less than the
+            limits that depend on other images, so that an image once sent never has to change.
+        fit_image_chars: The same for its base64.
+        crowd_images: With more images than that, none may have a side over `crowd_side_px`.
+        max_media_chars: Of all base64 in one request.
+    """
+
+    api: str
+    file_owner: str
+    image_types: tuple[str, ...]
+    image_words: str
+    document_types: tuple[str, ...] = (PDF,)
+    document_words: str = "PDF and plain text"
+    fetches_documents: bool = True
+    schemes: tuple[str, ...] = WEB_SCHEMES
+    takes_image_ids: bool = True
+    takes_from_assistant: bool = False
+    max_image_chars: int | None = None
+    max_document_chars: int | None = None
+    max_side_px: int | None = None
+    fit_side_px: int | None = None
+    fit_image_chars: int | None = None
+    takes_animations: bool = True
+    max_pdf_pages: int | None = None
+    takes_locked_pdfs: bool = True
+    max_images: int | None = None
+    crowd_images: int | None = None
+    crowd_side_px: int | None = None
+    max_media_chars: int | None = None
+
+
+_EMPTY: Final = ("media.empty", "it is empty")
+_FOREIGN_FILE: Final = ("media.source", "the file lies with another provider")
+
+
+def settle_media(
+    part: JsonObject, role: str, changes: list[Change], *, rules: MediaRules, limits: ModelLimits
+) -> list[JsonObject]:
+    """Return what is sent for an image or a document: itself, a scaled image, or a line of text."""
+    source = part["source"]
+    if (other := _retyped(part)) is not None:
+        was, now = (
+            ("an image", "a document") if part["type"] == "image" else ("a document", "an image")
+        )
+        reason = f"What came as {was} is sent as {now}: it is one."
+        changes.append(Change("repaired", "media.retyped", reason))
+        told = about_document(part) if part["type"] == "document" else ""
+        rest = settle_media(other, role, changes, rules=rules, limits=limits)
+        return [text_part(told), *rest] if told else rest
+    if role == "assistant" and not rules.takes_from_assistant:
+        objection: tuple[str, str] | None = ("media.role", "not taken from an assistant")
+    elif part["type"] == "document":
+        objection = _objection_to_document(part, rules, limits)
+    else:
+        objection = _objection_to_image(source, rules, limits)
+        if objection is None or objection[0] in ("media.type", "media.size"):
+            fitted = fit_image(part, rules)
+            if isinstance(fitted, tuple):
+                changes.append(Change("shortened", *fitted[1:]))
+                return [fitted[0]]
+            if objection is not None and fitted:
+                changes.append(_dropped(part, objection[0], f"{objection[1]}; {fitted}"))
+                return [text_part(left_out(part, objection[1]))]
+    if objection is None:
+        return [part]
+    changes.append(_dropped(part, *objection))
+    return [text_part(left_out(part, objection[1]))]
+
+
+def _dropped(part: JsonObject, rule: str, reason: str) -> Change:
+    kind = with_article(part["type"], begins_sentence=True)
+    return Change("dropped", rule, f"{kind} is left out: {reason}.")
+
+
+def _retyped(part: JsonObject) -> JsonObject | None:
+    """Return a picture that came as a document as an image, and the reverse; `None` for others."""
+    source = part["source"]
+    if source["type"] == "base64":
+        media_type = media_type_of(source)
+        source = {**source, "media_type": media_type}
+    elif source["type"] == "url":
+        media_type = bare_type(source.get("media_type") or "")
+    else:
+        return None
+    if part["type"] == "document":
+        is_picture = part.get("text") is None and media_type.startswith("image/")
+        return {"type": "image", "source": source} if is_picture else None
+    return {"type": "document", "source": source} if media_type == PDF else None
+
+
+def _objection_to_image(
+    source: JsonObject, rules: MediaRules, limits: ModelLimits
+) -> tuple[str, str] | None:
+    """Return the rule and why the image cannot be sent, half a sentence; `None` if it can."""
+    if limits.features.get("vision") is False:
+        return "media.unsupported", "the model takes no images"
+    if source["type"] == "url":
+        return _objection_to_address(source["url"], rules)
+    if source["type"] == "file":
+        if not rules.takes_image_ids:
+            return "media.source", f"{rules.api} takes no image by file id"
+        return None if source["provider"].startswith(rules.file_owner) else _FOREIGN_FILE
+    encoded = source["data"]
+    if not encoded:
+        return _EMPTY
+    media_type = media_type_of(source)
+    if media_type not in rules.image_types:
+        return "media.type", f"only {rules.image_words} are taken"
+    if media_type in _TELLING_TYPES and begins_as(encoded) != media_type:
+        return "media.type", f"its bytes are no {media_type}"
+    size = measure_base64(encoded) if rules.max_side_px else None
+    if size is not None and max(size) > (rules.max_side_px or 0):
+        return "media.size", f"its {max(size):,} pixels are more than {rules.max_side_px:,}"
+    return _objection_to_length(encoded, rules.max_image_chars)
+
+
+def _objection_to_document(
+    document: JsonObject, rules: MediaRules, limits: ModelLimits
+) -> tuple[str, str] | None:
+    if (text := document.get("text")) is not None:
+        return None if text.strip() else _EMPTY
+    if limits.features.get("pdf") is False:
+        return "media.unsupported", "the model takes no documents"
+    source = document["source"]
+    only = "media.type", f"only {rules.document_words} are taken"
+    if source["type"] == "file":
+        return None if source["provider"].startswith(rules.file_owner) else _FOREIGN_FILE
+    if source["type"] == "url":
+        if not rules.fetches_documents:
+            return "media.source", f"{rules.api} fetches no documents"
+        declared = bare_type(source.get("media_type") or "")
+        if declared and not declared.startswith((*rules.document_types, "text/")):
+            return only
+        return _objection_to_address(source["url"], rules)
+    encoded = source["data"]
+    if not encoded:
+        return _EMPTY
+    media_type = media_type_of(source)
+    if not media_type.startswith(rules.document_types):
+        return only
+    objection = _objection_to_length(encoded, rules.max_document_chars)
+    if objection is not None or media_type != PDF:
+        return objection
+    if begins_as(encoded) != PDF:
+        return "media.type", "its bytes are no PDF"
+    if rules.max_pdf_pages is None and rules.takes_locked_pdfs:
+        return None
+    pages, is_locked = pdf_facts(encoded)
+    pages = pages or document.get("page_count") or 0
+    if is_locked and not rules.takes_locked_pdfs:
+        return "media.locked", f"{rules.api} takes no encrypted PDF"
+    if rules.max_pdf_pages is not None and pages > rules.max_pdf_pages:
+        return "media.pages", f"its {pages:,} pages are more than {rules.max_pdf_pages:,}"
+    return None
+
+
+def _objection_to_address(url: str, rules: MediaRules) -> tuple[str, str] | None:
+    if not url.strip():
+        return _EMPTY
+    scheme, mark, _ = url.strip().partition("://")
+    if mark and scheme.lower() in rules.schemes:
+        return None
+    return "media.source", f"{rules.api} fetches nothing from such an address"
+
+
+def _objection_to_length(encoded: str, most: int | None) -> tuple[str, str] | None:
+    if most is None or len(encoded) <= most:
+        return None
+    return "media.size", f"its {len(encoded):,} characters of base64 are more than {most:,}"
+
+
+def count_oldest(weights: Sequence[int], most: int | None) -> int:
+    """Return how many of the oldest make way, so that the rest weigh at most so much.
+
+    They go in steps of a quarter of what is allowed, so that the payloads of the next calls begin
+    alike, and are found in the provider's cache.
+    """
+    excess = 0 if most is None else sum(weights) - most
+    if most is None or excess <= 0:
+        return 0
+    step = max(1, most // 4)
+    target, total = -(-excess // step) * step, 0
+    for number, weight in enumerate(weights):
+        if total >= target:
+            return number
+        total += weight
+    return len(weights)
+
+
+def find_surplus(media: Sequence[JsonObject], rules: MediaRules) -> dict[int, tuple[str, str]]:
+    """Return the places of images and documents that make way, oldest first: rule and reason.
+
+    Args:
+        media: Stored parts that are sent as bytes or by address, oldest first.
+    """
+    images = [at for at, part in enumerate(media) if part["type"] == "image"]
+    surplus: dict[int, tuple[str, str]] = {}
+    number = count_oldest([1] * len(images), rules.max_images)
+    reason = f"at most {rules.max_images} images are taken, the oldest make way"
+    surplus |= dict.fromkeys(images[:number], ("media.count", reason))
+    number = count_oldest([len(p["source"].get("data", "")) for p in media], rules.max_media_chars)
+    reason = "a request takes no more bytes, the oldest make way"
+    surplus |= dict.fromkeys(range(number), ("media.bytes", reason))
+    images = [at for at in images if at not in surplus]
+    if rules.crowd_images is None or len(images) <= rules.crowd_images:
+        return surplus
+    sides = (measure_base64(media[at]["source"].get("data", "")) for at in images)
+    large = [i for i, size in enumerate(sides) if max(size or (0, 0)) > (rules.crowd_side_px or 0)]
+    if large:
+        number = min(large[-1] + 1, count_oldest([1] * len(images), rules.crowd_images))
+        reason = (
+            f"of more than {rules.crowd_images} images none may have a side over "
+            f"{rules.crowd_side_px} pixels, the oldest make way"
+        )
+        surplus |= dict.fromkeys(images[:number], ("media.crowd", reason))
+    return surplus
+
+
+# ---- scaling ----
+
+_MAX_PIXELS: Final = 89_478_485  # Pillow's own threshold for what may be a decompression bomb
+_MAX_READ_CHARS: Final = 256 * 1024 * 1024
+_MAX_PNG_BYTES: Final = 2 * 1024 * 1024  # a larger PNG is a photograph: other formats take a tenth
+_READ_FORMATS: Final = ("PNG", "JPEG", "GIF", "WEBP", "BMP", "TIFF", "AVIF")
+_LOSSLESS: Final = frozenset({"PNG", "GIF", "BMP", "TIFF"})
+
+
+class _Bounds(NamedTuple):
+    types: tuple[str, ...]
+    max_side_px: int | None
+    max_bytes: int | None
+    has_animations: bool
+
+
+def fit_image(image: JsonObject, rules: MediaRules) -> tuple[JsonObject, str, str] | str | None:
+    """Return what is sent instead of an image, rule and reason; text: why nothing is; `None`: it fits.
+
+    It depends on the image and the rules alone, never on what else is sent: what was sent once stays
+    the same. Images at addresses are not looked into.
+    """
+    source = image["source"]
+    most_px, most_chars = rules.fit_side_px or rules.max_side_px, rules.fit_image_chars
+    most_chars = most_chars or rules.max_image_chars
+    if source["type"] != "base64":
+        return None
+    media_type, encoded = media_type_of(source), source["data"]
+    fits = media_type in rules.image_types and not (
+        media_type == "image/gif" and not rules.takes_animations
+    )
+    if fits and (most_chars is None or len(encoded) <= most_chars):
+        size = None if most_px is None else measure_base64(encoded)
+        if size is None or most_px is None or max(size) <= most_px:
+            return None
+    from importlib.util import find_spec
+
+    if find_spec("PIL") is None:
+        return WITHOUT_PILLOW
+    most_bytes = None if most_chars is None else most_chars // 4 * 3
+    fitted = _fit(encoded, _Bounds(rules.image_types, most_px, most_bytes, rules.takes_animations))
+    if fitted is None or isinstance(fitted, str):
+        return fitted
+    scaled_type, content, (width, height), is_smaller, told = fitted
+    scaled = {"type": "base64", "media_type": scaled_type, "data": content}
+    part = {**image, "source": scaled, "width_px": width, "height_px": height}
+    return part, "image.scaled" if is_smaller else "image.recoded", told
+
+
+@lru_cache(maxsize=32)
+def _fit(encoded: str, bounds: _Bounds) -> tuple[str, str, tuple[int, int], bool, str] | str | None:
+    if len(encoded) > _MAX_READ_CHARS:
+        return f"its {len(encoded):,} characters of base64 are too many to unpack"
+    try:
+        content = base64.b64decode(encoded, validate=True)
+    except (binascii.Error, ValueError):
+        return "its text is no base64"
+    try:
+        return _scale(content, bounds)
+    except Exception:
+        return "its bytes cannot be read as a picture"
+
+
+def _scale(content: bytes, bounds: _Bounds) -> Any:
+    """Return the picture within the bounds: turned upright, of a moving one the first frame."""
+    from io import BytesIO
+
+    from PIL import Image, ImageOps
+
+    with Image.open(BytesIO(content), formats=_READ_FORMATS) as opened:
+        stated, file_format = opened.size, str(opened.format)
+        if stated[0] * stated[1] > _MAX_PIXELS:
+            return f"its {stated[0] * stated[1]:,} pixels are too many to unpack"
+        is_animated = bool(getattr(opened, "is_animated", False))
+        if (
+            f"image/{file_format}".lower() in bounds.types
+            and (bounds.max_side_px is None or max(stated) <= bounds.max_side_px)
+            and (bounds.max_bytes is None or len(content) <= bounds.max_bytes)
+            and (bounds.has_animations or not is_animated)
+        ):
+            return None
+        if bounds.max_side_px is not None:
+            opened.draft(opened.mode, _fit_size(stated, bounds.max_side_px))
+        upright = ImageOps.exif_transpose(opened)
+        upright.load()
+    if (upright.width > upright.height) != (stated[0] > stated[1]):
+        stated = stated[1], stated[0]
+    picture = _plain_picture(upright)
+    side_px = first = min(max(picture.size), bounds.max_side_px or max(picture.size))
+    while side_px >= 64 or side_px == first:
+        size = _fit_size(picture.size, side_px)
+        smaller = picture if size == picture.size else _resize(picture, size)
+        for media_type, encoded in _encodings(smaller, file_format, bounds.types):
+            if bounds.max_bytes is None or len(encoded) <= bounds.max_bytes:
+                word = {"image/jpeg": "JPEG", "image/png": "PNG"}.get(media_type, "WebP")
+                told = f"An image of {_sized(stated, content)} is sent as {word} of "
+                told += _sized(size, encoded) + (", its first frame alone." if is_animated else ".")
+                data = base64.b64encode(encoded).decode("ascii")
+                return media_type, data, size, size != stated, told
+        side_px = int(side_px * 0.7)
+    return "it cannot be made small enough"
+
+
+def _sized(size: tuple[int, int], content: bytes) -> str:
+    return f"{size[0]:,} × {size[1]:,} pixels and {len(content):,} bytes"
+
+
+def _fit_size(size: tuple[int, int], max_side_px: int) -> tuple[int, int]:
+    longest = max(size)
+    if longest <= max_side_px:
+        return size
+    width, height = (max(1, round(side * max_side_px / longest)) for side in size)
+    return width, height
+
+
+def _plain_picture(picture: "Picture") -> "Picture":
+    """Return the picture with eight bits a channel, grey or in colours, and alpha if it shows."""
+    from PIL.Image import frombytes
+
+    if picture.mode.startswith("I;16"):  # sixteen bits of grey
+        return frombytes("L", picture.size, picture.tobytes()[picture.mode != "I;16B" :: 2])
+    if picture.has_transparency_data:
+        clear = picture.convert("RGBA")
+        opaque = clear.getchannel("A").getextrema() == (255, 255)
+        return clear.convert("RGB") if opaque else clear
+    return picture.convert("L" if picture.mode in ("1", "L", "I", "F") else "RGB")
+
+
+def _resize(picture: "Picture", size: tuple[int, int]) -> "Picture":
+    from PIL.Image import Resampling
+
+    return picture.resize(size, Resampling.LANCZOS, reducing_gap=3.0)  # pyright: ignore[reportUnknownMemberType] - it names NumPy
+
+
+def _encodings(picture: "Picture", file_format: str, types: tuple[str, ...]) -> Any:
+    """Yield the picture in one format after the other, the best for its kind first."""
+    has_alpha = picture.mode == "RGBA"
+    exact = _encode(picture, "PNG") if file_format in _LOSSLESS or has_alpha else b""
+    if exact and len(exact) <= _MAX_PNG_BYTES and "image/png" in types:
+        yield "image/png", exact
+    lossy = "WEBP" if has_alpha else "JPEG"
+    if f"image/{lossy.lower()}" in types:
+        for quality in (90, 75):
+            yield f"image/{lossy.lower()}", _encode(picture, lossy, quality=quality)
+    elif "image/png" in types:
+        yield "image/png", exact or _encode(picture, "PNG")
+
+
+def _encode(picture: "Picture", file_format: str, **settings: int) -> bytes:
+    from io import BytesIO
+
+    stream, bare = BytesIO(), picture.copy()
+    bare.info.clear()  # no place, no camera, no profile: nothing but the picture
+    bare.save(stream, file_format, **settings)
+    return stream.getvalue()
