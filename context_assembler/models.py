@@ -1,0 +1,1107 @@
+"""`ModelRegistry` over model_limits.yaml: what each model takes, refuses and costs.
+
+A first call looks one model up, so that neither yaml nor dataclasses are loaded for it: the bundled
+file is cut into rows as text, and only the row that is asked for is read.
+"""
+
+import json
+import math
+import os
+import re
+import threading
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import date, timedelta
+from typing import Any, Final, Literal, NamedTuple, TypeAlias, get_args, get_origin
+
+from context_assembler.errors import (
+    ConfigurationError,
+    RegistryError,
+    UnknownModelError,
+    is_misspelt,
+    nearest,
+)
+
+ModelStatus: TypeAlias = Literal["active", "legacy", "deprecated", "retired"]
+ThinkingKind: TypeAlias = Literal["adaptive", "budget", "effort", "toggle"]
+ThinkingSwitch: TypeAlias = Literal["yes", "no", "between_tools", "effort_up_to_high"]
+TemperatureRule: TypeAlias = Literal[
+    "always", "legacy_api", "effort_none", "ignored", "fixed", "never"
+]
+UnknownModelPolicy: TypeAlias = Literal["error", "conservative"]
+Json: TypeAlias = Any
+Row: TypeAlias = dict[str, Json]  # one row of model_limits.yaml
+
+CONSERVATIVE_WINDOW_TOKENS: Final = 32_000
+CONSERVATIVE_OUTPUT_TOKENS: Final = 4_096
+FEATURE_SYNONYMS: Final = {
+    "caching": "prompt_cache",
+    "documents": "pdf",
+    "function_calling": "tools",
+    "images": "vision",
+    "parallel_tool_calls": "parallel_tools",
+    "prompt_caching": "prompt_cache",
+    "reasoning": "thinking",
+    "tool_use": "tools",
+}
+KNOWN_FEATURES: Final = tuple(
+    "tools parallel_tools forced_tools vision pdf prefill mid_conversation_system cache_breakpoints"
+    " chat_tools_with_reasoning tool_search thinking prompt_cache".split()
+)
+
+_WHOLE_FILE: Final = "(whole file)"
+_MOST_ANSWERS: Final = 1_000
+_NOT_INHERITED: Final = ("aliases", "api_id", "extends")
+_BYTES_PER_TOKEN: Final = 1.8  # of the densest text there is: numbers in JSON
+
+
+# ---- values ----
+
+
+class ThinkingRule(NamedTuple):
+    """How a model's reasoning is switched on.
+
+    Attributes:
+        kinds: Ways to ask for it; empty means the model does not reason.
+        levels: Effort levels, lowest first; `none` is among them if it switches reasoning off.
+        default_level: What the provider assumes; `None`: unknown.
+        disable: `yes`, `no`, `between_tools`, or `effort_up_to_high`.
+        is_prefix_bound: Whether signed reasoning is refused once what was before it changed.
+        is_account_bound: Whether it is refused under another account, and so at another host.
+    """
+
+    kinds: tuple[ThinkingKind, ...] = ()
+    levels: tuple[str, ...] = ()
+    default_level: str | None = None
+    disable: ThinkingSwitch = "yes"
+    is_prefix_bound: bool = False
+    is_account_bound: bool = True
+    min_budget_tokens: int | None = None
+    max_budget_tokens: int | None = None
+
+
+class ParameterRules(NamedTuple):
+    """Which sampling parameters a model takes, and their ranges.
+
+    `accepts_stop` is about the vendor's own API; a gateway may stop for the model.
+    """
+
+    temperature: TemperatureRule = "always"
+    fixed_temperature: float | None = None
+    max_temperature: float = 2.0
+    accepts_top_p_with_temperature: bool = True
+    accepts_stop: bool = True
+
+
+class CacheRule(NamedTuple):
+    """How a provider caches prompts; `min_tokens` `None`: not known."""
+
+    mode: Literal["explicit", "implicit", "none"] = "none"
+    min_tokens: int | None = None
+    ttls: tuple[str, ...] = ()
+
+    @property
+    def least_bytes(self) -> int:
+        """From how many bytes on a prefix may hold `min_tokens`.
+
+        A mark after too little costs nothing and does nothing, so the densest text decides.
+        """
+        return int((self.min_tokens or 0) * _BYTES_PER_TOKEN)
+
+
+class Price(NamedTuple):
+    """US dollars per million tokens; `None`: not known.
+
+    The price holds from `from_date` on and for prompts above `above_input_tokens`.
+    """
+
+    input: float | None = None
+    output: float | None = None
+    cache_read: float | None = None
+    cache_write: float | None = None
+    cache_write_1h: float | None = None
+    from_date: date | None = None
+    above_input_tokens: int = 0
+
+
+class ModelLimits(NamedTuple):
+    """One row of model_limits.yaml, resolved; `limits._replace(…)` returns a changed copy.
+
+    Attributes:
+        provider: The vendor: `anthropic`, `openai`, `google` …
+        window_tokens: What the vendor prints as context window.
+        window_kind: `shared` if input and reply must fit it together.
+        input_tokens: Largest input, if the vendor names one.
+        output_tokens: Largest reply; `None` if the vendor names none.
+        features: Feature name → whether the model has it; a missing name is unknown, not absent.
+        encoding: Tokenizer family (`o200k_base`, `anthropic-new` …).
+        image_rule: How the vendor counts images, a key of `tokens.IMAGE_RULES`; empty: flat.
+        token_frame: How the vendor wraps messages, calls and tools, a key of `tokens.FRAMES`;
+            empty: by the encoding.
+        tool_prompt_tokens: Size of the hidden system prompt that comes with tools; `None`: unknown.
+        weak: Fields that fewer than two sources agree on.
+        locked: Fields that a refresh never proposes to change.
+        asked_id: The id as the caller wrote it.
+        api_id: The id to send to the vendor's own API.
+        host: The gateway or cloud named in `asked_id`; `None`: the vendor itself.
+        has_host_dates: Whether status and retirement date are the host's own, not the vendor's.
+        is_assumed: Whether these are conservative guesses for an unknown model.
+        protocol: The wire protocol to speak; `None`: the one that is usual for the model.
+    """
+
+    id: str
+    provider: str
+    window_tokens: int
+    status: ModelStatus = "active"
+    retires_on: date | None = None
+    aliases: tuple[str, ...] = ()
+    window_kind: Literal["shared", "separate"] = "shared"
+    input_tokens: int | None = None
+    output_tokens: int | None = None
+    features: Mapping[str, bool] = {}
+    thinking: ThinkingRule = ThinkingRule()
+    parameters: ParameterRules = ParameterRules()
+    encoding: str = "o200k_base"
+    image_rule: str = ""
+    token_frame: str = ""
+    tool_prompt_tokens: int | None = None
+    cache: CacheRule = CacheRule()
+    prices: tuple[Price, ...] = ()
+    checked: date | None = None
+    sources: tuple[str, ...] = ()
+    weak: tuple[str, ...] = ()
+    locked: tuple[str, ...] = ()
+    remarks: str = ""
+    asked_id: str = ""
+    api_id: str = ""
+    host: str | None = None
+    has_host_dates: bool = False
+    is_assumed: bool = False
+    protocol: str | None = None
+
+    @property
+    def wire_id(self) -> str:
+        """The id that a payload names the model by."""
+        return self.api_id or self.id
+
+    def supports(self, feature: str) -> bool:
+        """Whether the model is known to have the feature."""
+        return self.features.get(feature, False)
+
+
+# ---- ids as people write them ----
+
+
+def _table(text: str) -> dict[str, str]:
+    pairs = (word.partition("=") for word in text.split())
+    return {name: target or name for name, _, target in pairs}
+
+
+# Routing prefix → the host it names. What follows the prefix is what that host expects.
+GATEWAYS: Final = _table(
+    "amazon-bedrock=bedrock azure azure_ai=azure azure_openai=azure bedrock"
+    " bedrock_converse=bedrock cerebras cloudflare databricks deepinfra fireworks_ai github"
+    " github_copilot google-vertex=vertex_ai groq hosted_vllm=vllm litellm_proxy nvidia_nim"
+    " opencode openrouter portkey requesty sambanova together_ai vercel vercel_ai_gateway=vercel"
+    " vertex_ai vertex_ai_beta=vertex_ai vllm"
+)
+# Vendor prefix, as gateways and catalogues write it → `ModelLimits.provider`.
+VENDORS: Final = _table(
+    "alibaba=qwen amazon anthropic dashscope=qwen deepseek deepseek-ai=deepseek gemini=google"
+    " google meta meta-llama=meta minimax minimaxai=minimax mistral mistralai=mistral"
+    " models=google moonshot moonshotai=moonshot openai qwen x-ai=xai xai z-ai=zai zai zai-org=zai"
+)
+_ROUTES: Final = (
+    r"^(?:(?:[a-z]{2}(?:-gov)?-[a-z]+-\d|converse|invoke|responses|eu|us|global|global-standard)/)+"
+)
+# What is taken off one after the other, and the host that it implies. A group names the vendor.
+_STEPS: Final = (
+    (r"^arn:aws[\w-]*:bedrock:.+/", "bedrock"),
+    (r"^(?:projects|publishers)/.+/models/", "vertex_ai"),
+    (rf"^(?:({'|'.join(VENDORS)})/)+", None),
+    (r"^(?:us-gov|us|eu|apac|jp|au|ca|global)\.(?=[a-z])", "bedrock"),
+    (r"(?::(?:free|thinking|batch|beta|nitro|floor|extended|online|exacto)|\[1m\])$", None),
+    (r"-v?\d+:\d+$|(?<=\d)-v\d$", "bedrock"),
+    (
+        r"^(anthropic|openai|meta|mistral|amazon|deepseek|qwen|zai|moonshotai|minimax|google)\.",
+        "bedrock",
+    ),
+    (r"(?:-v\d)?@(?:\d{8}|default|latest)$", "vertex_ai"),
+)
+_DATE: Final = r"-(?:\d{8}|\d{4}-\d{2}-\d{2}|latest)$"
+_CLAUDE: Final = r"claude-(?:(\d+(?:-\d+)?)-([a-z]+)|([a-z]+)-(\d+(?:-\d+)?))"
+
+
+class _Spelling(NamedTuple):
+    """One way to look an id up.
+
+    `host_id` is what the host expects: the id without its routing prefix. `snapshot` is the date
+    (or `-latest`) taken off the end, which the vendor's API wants back.
+    """
+
+    name: str
+    host: str | None = None
+    host_id: str = ""
+    snapshot: str = ""
+    vendor: str | None = None
+
+
+def _plainer(asked: str) -> Iterator[_Spelling]:
+    """Yield ways to look an id up, the most literal first.
+
+    Every step takes off one known prefix or suffix; nothing is matched by its beginning, so that an
+    unlisted model never passes for a listed one.
+    """
+    name = asked.strip()
+    yield (now := _Spelling(name, host_id=name))
+    head, slash, rest = name.partition("/")
+    if slash and (gateway := GATEWAYS.get(head.lower())):
+        name = re.sub(_ROUTES, "", rest, flags=re.IGNORECASE)
+        yield (now := _Spelling(name, gateway, host_id=name))
+    for pattern, host in _STEPS:
+        if found := re.search(pattern, now.name, re.IGNORECASE):
+            vendor = VENDORS[found[1].lower()] if found.re.groups else now.vendor
+            name = now.name[: found.start()] + now.name[found.end() :]
+            yield (now := now._replace(name=name, host=now.host or host, vendor=vendor))
+    if found := re.search(_DATE, now.name, re.IGNORECASE):
+        yield now._replace(name=now.name[: found.start()], snapshot=found[0].lower())
+
+
+def _spellings(asked: str) -> Iterator[_Spelling]:
+    for now in _plainer(asked):
+        yield now
+    dashed = now.name.lower().replace(".", "-")
+    if dashed.startswith("claude-"):  # claude-sonnet-4.5, claude-4-5-haiku
+        yield now._replace(name=dashed)
+        if found := re.fullmatch(_CLAUDE, dashed):
+            yield now._replace(name=f"claude-{found[2] or found[4]}-{found[1] or found[3]}")
+
+
+# ---- rows ----
+
+# By section of a row, its fields and the attributes that they become; the first is the row itself.
+_FIELDS: Final[Mapping[str, Mapping[str, str]]] = {
+    "": _table("provider status retires_on api_id aliases"),
+    "limits": _table(
+        "window=window_tokens kind=window_kind input=input_tokens output=output_tokens"
+    ),
+    "features": _table(" ".join(KNOWN_FEATURES)),
+    "thinking": _table(
+        "kinds levels default=default_level disable prefix_bound=is_prefix_bound"
+        " account_bound=is_account_bound min_budget=min_budget_tokens max_budget=max_budget_tokens"
+    ),
+    "parameters": _table(
+        "temperature fixed_temperature max_temperature stop=accepts_stop"
+        " top_p_with_temperature=accepts_top_p_with_temperature"
+    ),
+    "cache": _table("mode min_tokens ttls"),
+    "prices": _table(
+        "input output cache_read cache_write cache_write_1h from=from_date above=above_input_tokens"
+    ),
+    "tokenizer": _table(
+        "encoding images=image_rule frame=token_frame tool_prompt=tool_prompt_tokens"
+    ),
+    "hosts": _table(" ".join(sorted(set(GATEWAYS.values())))),
+    "meta": _table("checked sources weak locked remarks"),
+}
+_DAYS: Final = ("retires_on", "checked", "from_date")
+# What a host may see otherwise than the vendor.
+_HOST_FIELDS: Final = tuple(
+    "status retires_on limits features thinking parameters cache prices tokenizer".split()
+)
+_SCALAR: Final = re.compile(r'"(?:[^"\\]|\\.)*"|[^\s,:\[\]{}"][^,:\[\]{}"]*')
+_NUMBER: Final = re.compile(r"-?\d+(?:\.\d+)?|true|false|null")
+_FIELD: Final = re.compile(r"^    (\w+):(?: (.+)|((?:\n      .+)+))$", re.MULTILINE)
+_NAMES: Final = re.compile(r"^(?:  ([^\s:#]+):|    aliases: \[(.*)\])$", re.MULTILINE)
+
+
+def _flow(text: str) -> Json:
+    """Read `{a: 1, b: [c, "d"]}`: it is JSON, once its words are quoted."""
+
+    def quoted(found: "re.Match[str]") -> str:
+        word = found[0].strip()
+        return word if word[0] == '"' or _NUMBER.fullmatch(word) else f'"{word}"'
+
+    return json.loads(_SCALAR.sub(quoted, text))
+
+
+def _parse(text: str) -> Row:
+    """Read a row in the layout of the bundled file."""
+    row: Row = {}
+    for name, flow, block in _FIELD.findall(text):
+        lines = [line.strip() for line in block.splitlines()[1:]]
+        if flow:
+            row[name] = _flow(flow)
+        elif lines[0].startswith("- "):
+            row[name] = [_flow(line[2:]) for line in lines]
+        else:
+            row[name] = {key: _flow(value) for key, _, value in (x.partition(":") for x in lines)}
+    return row
+
+
+def _values(section: str, row: Row) -> dict[str, Json]:
+    """Return the attributes that a section's fields become; a field that is null becomes none."""
+    made: dict[str, Json] = {}
+    fields = (row.get(section) or {}) if section else row
+    for name, attribute in _FIELDS[section].items():
+        held = fields.get(name)
+        if held is None or held == "":
+            continue
+        if isinstance(held, list):
+            held = tuple(held)
+        elif attribute in _DAYS and isinstance(held, str):
+            held = date.fromisoformat(held)
+        elif type(held) is int and section in {"prices", "parameters"} and name != "above":
+            held = float(held)
+        made[attribute] = held
+    return made
+
+
+def _limits_of(row_id: str, row: Row) -> ModelLimits:
+    """Return a row, merged and sound, as a value."""
+    made = {"provider": "unknown", "api_id": row_id}
+    for section in ("", "limits", "tokenizer", "meta"):
+        made |= _values(section, row)
+    # Anthropic's reasoning is the same on every platform, if its row does not say otherwise.
+    thinking = ThinkingRule(
+        **{"is_account_bound": made["provider"] != "anthropic", **_values("thinking", row)}
+    )
+    cache = CacheRule(**_values("cache", row))
+    features = dict(row.get("features") or {})
+    features.setdefault("thinking", bool(thinking.kinds))
+    features.setdefault("prompt_cache", cache.mode != "none")
+    features.setdefault("forced_tools", features.get("tools", True))  # only refusals have a field
+    features.setdefault("chat_tools_with_reasoning", True)
+    return ModelLimits(
+        id=row_id,
+        asked_id=row_id,
+        features=features,
+        thinking=thinking,
+        cache=cache,
+        parameters=ParameterRules(**_values("parameters", row)),
+        prices=tuple(Price(**_values("prices", {"prices": p})) for p in row.get("prices") or ()),
+        **made,
+    )
+
+
+def _merge(
+    base: Mapping[str, Json],
+    over: Mapping[str, Json],
+    *,
+    file: str = "",
+    files: dict[str, str] | None = None,
+    path: str = "",
+    keeps_none: bool = False,
+) -> Row:
+    """Lay one row over another: mappings merge, anything else replaces, `None` deletes.
+
+    Args:
+        files: Filled with `file` for each field (dotted path) that comes from it.
+        keeps_none: Keep what deletes, so that the result deletes it elsewhere in turn; so do `hosts`,
+            which are laid over the row later.
+    """
+    merged, origins = dict(base), {} if files is None else files
+    for name, value in over.items():
+        field, below = f"{path}{name}", merged.get(name)
+        if isinstance(value, Mapping) and (below is None or isinstance(below, Mapping)):
+            keeps = keeps_none or field == "hosts"
+            merged[name] = _merge(
+                below or {}, value, file=file, files=origins, path=f"{field}.", keeps_none=keeps
+            )
+            origins.setdefault(field, file)
+        elif value is None and not keeps_none:
+            merged.pop(name, None)
+            origins.pop(field, None)
+        else:
+            merged[name] = value
+            origins[field] = file
+    return merged
+
+
+class _MergedRow(NamedTuple):
+    """A row from all files, and the file that each field (dotted path) came from."""
+
+    id: str
+    content: Row
+    files: Mapping[str, str]
+    file: str  # of every other field
+
+    def file_of(self, path: str) -> str:
+        while path and path not in self.files:
+            path = path.rpartition(".")[0]
+        return self.files.get(path, self.file)
+
+    def error(self, path: str, reason: str, remedy: str = "") -> RegistryError:
+        file = self.file_of(path)
+        return RegistryError(file=file, row=self.id, field=path, reason=reason, remedy=remedy)
+
+    def seen_by(self, host: str | None) -> "_MergedRow":
+        """Return the row with what this host sees otherwise.
+
+        If the host has a date or a status of its own, the vendor's retirement does not count.
+        """
+        if not (over := (self.content.get("hosts") or {}).get(host)):
+            return self
+        content = dict(self.content)
+        if "retires_on" in over or "status" in over:
+            content.pop("retires_on", None)
+            if content.get("status") == "retired":
+                del content["status"]
+        own, place = dict(self.files), f"hosts.{host}."
+        own |= {p.removeprefix(place): f for p, f in self.files.items() if p.startswith(place)}
+        return self._replace(content=_merge(content, over), files=own)
+
+    def check(self) -> None:
+        """Raise a `RegistryError` if a field is unknown or not what it should be."""
+        row = self.content
+        for section, names in _FIELDS.items():
+            held = row.get(section) if section else row
+            hints = _PARTS.get(section, ModelLimits).__annotations__
+            known = [*names, *filter(None, _FIELDS)] if not section else [*names]
+            for fields in held if section == "prices" and isinstance(held, list) else [held or {}]:
+                self._check_names(f"{section}." if section else "", fields, known)
+                for name, value in fields.items():
+                    hint = bool if section == "features" else hints.get(names.get(name, ""))
+                    if hint and value is not None and not _fits(value, hint):
+                        needed = f"{_name_of(hint)} is needed, not {value!r}"
+                        raise self.error(f"{section}.{name}".strip("."), needed)
+        for host, fields in (row.get("hosts") or {}).items():
+            self._check_names(f"hosts.{host}.", fields or {}, _HOST_FIELDS)
+        limits, thinking = row["limits"], row.get("thinking") or {}
+        for name in ("input", "output"):
+            if limits.get("kind") != "separate" and (limits.get(name) or 0) > limits["window"]:
+                raise self.error(f"limits.{name}", f"{limits[name]:,} is more than the window")
+        if row.get("status") == "retired" and not row.get("retires_on"):
+            raise self.error("retires_on", "a retired model needs its date")
+        if thinking.get("levels") and thinking.get("default") not in {None, *thinking["levels"]}:
+            reason = f"{thinking['default']!r} is not one of the levels"
+            raise self.error("thinking.default", reason)
+
+    def _check_names(self, path: str, fields: Json, known: Sequence[str]) -> None:
+        if not isinstance(fields, Mapping):
+            raise self.error(path[:-1], f"a mapping is needed, not {fields!r}")
+        for name in fields:
+            if name not in known and (path != "features." or is_misspelt(str(name), known)):
+                near = nearest(str(name), known, count=1)
+                hint = f"did you mean {near[0]!r}?" if near else f"known: {', '.join(known)}"
+                raise self.error(f"{path}{name}", f"there is no such field; {hint}")
+
+
+_PARTS: Final[Mapping[str, type]] = {
+    "thinking": ThinkingRule,
+    "parameters": ParameterRules,
+    "cache": CacheRule,
+    "prices": Price,
+}
+
+
+def _fits(value: Json, hint: Any) -> bool:
+    """Whether a value from YAML or code is what the annotation of its attribute says."""
+    origin, inner = get_origin(hint), get_args(hint)
+    if origin is Literal:
+        return type(value) is str and value in inner
+    if origin is tuple:
+        return isinstance(value, list | tuple) and all(_fits(held, inner[0]) for held in value)
+    if inner:  # X | None
+        return _fits(value, inner[0])
+    if hint is date:
+        try:
+            return type(value) is date or bool(date.fromisoformat(value))
+        except (TypeError, ValueError):
+            return False
+    if hint in (int, float):
+        kinds = (int, float)[: 1 + (hint is float)]
+        return type(value) in kinds and 0 <= value < math.inf
+    return isinstance(value, hint)
+
+
+def _name_of(hint: Any) -> str:
+    """Return an annotation in words."""
+    inner = get_args(hint)
+    if get_origin(hint) is Literal:
+        return f"one of {', '.join(inner)}"
+    if get_origin(hint) is tuple:
+        return f"a list, each {_name_of(inner[0])},"
+    if inner:
+        return _name_of(inner[0])
+    return {
+        bool: "true or false",
+        date: "a date such as 2026-11-30",
+        float: "a number of at least 0",
+        int: "a whole number of at least 0",
+    }.get(hint, "text")
+
+
+def _leaves(row: Row) -> Iterator[tuple[str, Json]]:
+    """Yield every field: its dotted path and its value."""
+    for name, value in row.items():
+        if isinstance(value, Mapping) and value:
+            yield from ((f"{name}.{path}", held) for path, held in _leaves(dict(value)))
+        elif value is not None:
+            yield name, value
+
+
+# ---- files ----
+
+
+class _File(NamedTuple):
+    """The rows of one file, or those registered by code; a row that is `None` deletes.
+
+    A row of the bundled file is text until somebody asks for it: parsing all of them takes longer
+    than everything else in a first call.
+    """
+
+    name: str
+    rows: dict[str, Row | str | None]
+    aliases: Mapping[str, Sequence[str]] = {}  # of rows that are text
+    head: str = ""
+
+    def row(self, model_id: str) -> Row | None:
+        row = self.rows[model_id]
+        if isinstance(row, str):
+            row = self.rows[model_id] = _parse(row)
+        return row
+
+
+def _read_text(name: str) -> str:
+    try:
+        with open(name, encoding="utf-8-sig") as file:
+            return file.read()
+    except (OSError, UnicodeDecodeError) as error:
+        raise _file_error(name, f"the file cannot be read ({error})") from error
+
+
+def _file_error(
+    name: str, reason: str, *, row: str = _WHOLE_FILE, field: str = ""
+) -> RegistryError:
+    return RegistryError(file=name, row=row, field=field, reason=reason)
+
+
+def _bundled_file() -> _File:
+    """Cut the file that travels with the package into rows: each starts at two spaces."""
+    folder = os.path.dirname(__file__)
+    name = os.path.join(folder, "bundled", "model_limits.yaml")
+    if not os.path.exists(name):
+        name = os.path.join(os.path.dirname(folder), "model_limits.yaml")
+    head, _, body = _read_text(name).partition("\nmodels:\n")
+    rows: dict[str, Row | str | None] = {}
+    aliases: dict[str, list[str]] = {}
+    row_id, start = "", 0
+    for found in _NAMES.finditer(body):
+        if listed := found[2]:
+            aliases[row_id] = [alias.strip(' "') for alias in listed.split(",")]
+            continue
+        if row_id:
+            rows[row_id] = body[start : found.start()]
+        row_id, start = found[1], found.end()
+    rows[row_id] = body[start:]
+    return _File(name, rows, aliases, head)
+
+
+def _user_file(name: str) -> _File:
+    """Read a file of any layout.
+
+    Raises:
+        RegistryError: It is not YAML, or not of the schema's outer shape.
+    """
+    text = _read_text(name)
+    content = _load_yaml(name, text) or {}
+    if not isinstance(content, dict) or not isinstance(content.get("models") or {}, dict):
+        raise _file_error(name, "a mapping is needed", field="models")
+    for section in content:
+        if section not in ("models", "sources"):
+            reason = "it is not one of models, sources; rows stand under 'models:'"
+            raise _file_error(name, reason, field=str(section))
+    rows = content.get("models") or {}
+    for model_id, row in rows.items():
+        if not isinstance(model_id, str):
+            reason = f"an id is text, not {model_id!r} (quote it)"
+            raise _file_error(name, reason, row=str(model_id), field="models")
+        if not isinstance(row, dict | None):
+            reason = f"a mapping is needed, not {row!r}"
+            raise _file_error(name, reason, row=model_id, field="models")
+    return _File(name, rows, head=text)
+
+
+def _load_yaml(name: str, text: str) -> Json:
+    """Return what the text holds; a key that is given twice or read as true or false is an error."""
+    import yaml
+
+    class Loader(yaml.SafeLoader):
+        def construct_mapping(self, node: Any, deep: bool = False) -> dict[Any, Any]:
+            seen: set[tuple[str, str]] = set()
+            for key, _ in node.value:
+                line = f"(line {key.start_mark.line + 1})"
+                if key.tag.endswith(":bool"):
+                    reason = f"YAML reads this key as true or false {line}; quote it"
+                    raise _file_error(name, reason, field=key.value)
+                if (key.tag, str(key.value)) in seen:
+                    raise _file_error(name, f"it is given twice {line}", field=str(key.value))
+                seen.add((key.tag, str(key.value)))
+            return super().construct_mapping(node, deep)
+
+    try:
+        return yaml.load(text, Loader)  # noqa: S506
+    except (yaml.YAMLError, RecursionError) as error:
+        reason = f"the file is not valid YAML ({' '.join(str(error).split())})"
+        raise _file_error(name, reason) from error
+
+
+def override_paths() -> list[str]:
+    """Return the user's own registry files that exist, the strongest first.
+
+    Raises:
+        ConfigurationError: `CONTEXT_ASSEMBLER_MODELS` names a file that is not there.
+    """
+    named = os.environ.get("CONTEXT_ASSEMBLER_MODELS")
+    if named and not os.path.isfile(named):
+        raise ConfigurationError(
+            f"CONTEXT_ASSEMBLER_MODELS names {named!r}, which is not a file.",
+            remedy="Correct the path, or unset the variable.",
+        )
+    home = os.environ.get("XDG_CONFIG_HOME") or os.path.expanduser("~/.config")
+    found = [
+        "model_limits.local.yaml",
+        os.path.join(home, "context_assembler", "model_limits.yaml"),
+    ]
+    return [*filter(None, [named]), *filter(os.path.isfile, found)]
+
+
+# ---- the registry ----
+
+
+class ModelRegistry:
+    """What is known about models: the bundled file, with the user's own files laid over it.
+
+    Nothing is read before the first question. Safe to use from several threads.
+
+        ModelRegistry().get("anthropic/claude-sonnet-5.5").window_tokens
+
+    Args:
+        bundled: The file to start from; by default the one that travels with the package.
+        overrides: The user's files, the strongest first; by default those of `override_paths`.
+    """
+
+    def __init__(
+        self,
+        *,
+        bundled: "str | os.PathLike[str] | None" = None,
+        overrides: "Sequence[str | os.PathLike[str]] | None" = None,
+    ) -> None:
+        self._bundled = bundled
+        self._overrides = overrides
+        self._registered = _File("register_model()", {})
+        self._files: list[_File] = []
+        self._lock = threading.RLock()
+        self._forget()
+
+    def get(self, model_id: str, *, unknown: UnknownModelPolicy = "error") -> ModelLimits:
+        """Return the limits of a model, whatever prefix, date or case its id is written with.
+
+        Args:
+            unknown: With `conservative` an unknown model gets small safe limits, flagged
+                `is_assumed`.
+
+        Raises:
+            UnknownModelError: No row answers to the id, and `unknown` is `error`.
+            RegistryError: The row breaks the schema.
+        """
+        if answer := self._answers.get((model_id, unknown)):
+            return answer
+        with self._lock:
+            answer = self._find(model_id)
+            if answer is None and unknown == "conservative" and model_id.strip():
+                answer = self._assume(model_id)
+            if answer is None:
+                *_, plainest = _plainer(model_id)
+                raise UnknownModelError(model_id, known=self._index(), row_id=plainest.name)
+            if len(self._answers) < _MOST_ANSWERS:
+                self._answers[model_id, unknown] = answer
+            return answer
+
+    def supports_feature(self, model_id: str, feature: str) -> bool:
+        """Whether the model is known to have the feature; `FEATURE_SYNONYMS` are understood.
+
+        Raises:
+            UnknownModelError: No row answers to the id.
+        """
+        return self.get(model_id).supports(FEATURE_SYNONYMS.get(feature, feature))
+
+    def ids(self) -> tuple[str, ...]:
+        """Return the ids of all rows, in order of the files."""
+        with self._lock:
+            return tuple(row_id for row_id, name in self._index().values() if row_id == name)
+
+    def rows(self) -> Iterator[ModelLimits]:
+        """Yield every row, in order of the files."""
+        for model_id in self.ids():
+            yield self._row(model_id)
+
+    def fields(self, model_id: str) -> list[tuple[str, Json, str]]:
+        """Return the model's row field by field: dotted path, value, and the file it came from.
+
+        If the id names a host that sees a field otherwise, that is the field.
+        """
+        with self._lock:
+            limits = self.get(model_id)
+            row = self._merged(limits.id).seen_by(limits.host)
+            return [(path, value, row.file_of(path)) for path, value in _leaves(row.content)]
+
+    def sources(self) -> dict[str, str]:
+        """Return what the codes in `ModelLimits.sources` stand for."""
+        with self._lock:
+            heads = (_load_yaml(file.name, file.head) for file in self._layers() if file.head)
+            return {
+                code: str(text)
+                for head in heads
+                for code, text in ((head or {}).get("sources") or {}).items()
+            }
+
+    def problems(self) -> list[RegistryError]:
+        """Return what is wrong with the rows, each read for every host that it names."""
+        found: list[RegistryError] = []
+        for model_id in self.ids():
+            try:
+                row = self._merged(model_id)
+                for host in (None, *(row.content.get("hosts") or {})):
+                    self._checked(row, host)
+            except RegistryError as error:
+                found.append(error)
+        return found
+
+    def register(
+        self,
+        model_id: str,
+        *,
+        window_tokens: int | None = None,
+        output_tokens: int | None = None,
+        input_tokens: int | None = None,
+        provider: str | None = None,
+        extends: str | None = None,
+        aliases: Sequence[str] = (),
+        features: Mapping[str, bool] | None = None,
+        row: Mapping[str, Json] | None = None,
+    ) -> ModelLimits:
+        """Add a model, or change one, for the life of this registry, and return its limits.
+
+        Args:
+            extends: The id of a known model to start from.
+            row: Anything else, in the schema of model_limits.yaml.
+
+        Raises:
+            RegistryError: The result breaks the schema; nothing is registered then.
+        """
+        limits = {"window": window_tokens, "output": output_tokens, "input": input_tokens}
+        named: Row = {
+            "provider": provider,
+            "extends": extends,
+            "aliases": [*aliases],
+            "features": dict(features or {}),
+            "limits": {name: tokens for name, tokens in limits.items() if tokens is not None},
+        }
+        named = {name: value for name, value in named.items() if value}
+        with self._lock:
+            before = dict(self._registered.rows)
+            change = _merge(row or {}, named, keeps_none=True)
+            earlier = self._registered.rows.get(model_id) or {}
+            self._registered.rows[model_id] = _merge(earlier, change, keeps_none=True)
+            self._forget()
+            try:
+                self._row(model_id)
+                return self.get(model_id)
+            except Exception:
+                self._registered.rows.clear()
+                self._registered.rows.update(before)
+                self._forget()
+                raise
+
+    def _forget(self) -> None:
+        self._names: dict[str, tuple[str, str]] = {}
+        self._rows: dict[tuple[str, str | None], ModelLimits] = {}
+        self._answers: dict[tuple[str, str], ModelLimits] = {}
+
+    def _layers(self) -> list[_File]:
+        """Return everything that rows come from, the weakest first."""
+        if not self._files:
+            base = _bundled_file() if self._bundled is None else _user_file(str(self._bundled))
+            paths = override_paths() if self._overrides is None else self._overrides
+            self._files = [base, *(_user_file(str(path)) for path in reversed(paths))]
+        return [*self._files, self._registered]
+
+    def _index(self) -> dict[str, tuple[str, str]]:
+        """Return, by lower-case name, the row's id and the name as it is written; ids first."""
+        if self._names:
+            return self._names
+        ids: dict[str, bool] = {}
+        aliases: dict[str, tuple[str, Sequence[str]]] = {}
+        for file in self._layers():
+            for model_id, row in file.rows.items():
+                ids[model_id] = bool(row)
+                listed = (row or {}).get("aliases") if not isinstance(row, str) else None
+                listed = file.aliases.get(model_id, listed)
+                if isinstance(listed, list | tuple):
+                    aliases[model_id] = file.name, listed
+        names = {name.lower(): (name, name) for name, is_there in ids.items() if is_there}
+        for model_id, (file_name, listed) in aliases.items():
+            for alias in listed if ids[model_id] else ():
+                owner = names.setdefault(str(alias).lower(), (model_id, alias))[0]
+                if owner != model_id:
+                    reason = f"{alias!r} already means {owner!r}"
+                    raise _file_error(file_name, reason, row=model_id, field="aliases")
+        self._names = names
+        return names
+
+    def _find(self, asked: str) -> ModelLimits | None:
+        names = self._index()
+        for now in _spellings(asked):
+            if found := names.get(now.name.lower()):
+                row_id, matched = found
+                row = self._row(row_id, now.host)
+                own_id = row.api_id if matched == row.id and not now.snapshot else matched
+                api_id = now.host_id if now.host else own_id + now.snapshot
+                return row._replace(asked_id=asked, api_id=api_id, host=now.host)
+        return None
+
+    def _row(self, model_id: str, host: str | None = None) -> ModelLimits:
+        with self._lock:
+            if (model_id, host) not in self._rows:
+                self._rows[model_id, host] = self._checked(self._merged(model_id), host)
+            return self._rows[model_id, host]
+
+    def _checked(self, merged: _MergedRow, host: str | None) -> ModelLimits:
+        row = merged.seen_by(host)
+        if row.files:  # the bundled rows alone are sound: a test reads them
+            if not isinstance(limits := row.content.get("limits", {}), dict):
+                raise row.error("limits", f"a mapping is needed, not {limits!r}")
+            if limits.get("window") is None:
+                raise self._windowless(row)
+            row.check()
+        over = (merged.content.get("hosts") or {}).get(host) or {}
+        has_dates = "retires_on" in over or "status" in over
+        return _limits_of(row.id, row.content)._replace(has_host_dates=has_dates)
+
+    def _windowless(self, row: _MergedRow) -> RegistryError:
+        near = nearest(row.id, [n for n in self._index() if n != row.id.lower()], count=1)
+        hint = f"; did you mean {near[0]!r}?" if near else ""
+        reason = f"it is missing, and no other file knows this model{hint}"
+        remedy = "Give limits.window, or extends: <the id of a known model>."
+        return row.error("limits.window", reason, remedy)
+
+    def _merged(self, model_id: str, *, below: tuple[str, ...] = ()) -> _MergedRow:
+        """Lay the files' rows of one id over each other, over the row that they extend."""
+        layers: list[tuple[str, Row]] = []
+        for source in self._layers():
+            if model_id in source.rows:
+                row = source.row(model_id)
+                layers = [] if row is None else [*layers, (source.name, row)]
+        file = layers[-1][0]
+        base_id = next((row["extends"] for _, row in reversed(layers) if "extends" in row), None)
+        if (
+            base_id is None
+            and len(layers) == 1
+            and file == self._files[0].name
+            and not self._bundled
+        ):
+            return _MergedRow(model_id, layers[0][1], {}, file)
+        files: dict[str, str] = {}
+        content: Row = {}
+        if base_id is not None:
+            base_name, _ = self._index().get(str(base_id).lower(), (None, ""))
+            if base_name is None or base_name in (model_id, *below):
+                reason = f"{base_id!r} is {'no known model' if base_name is None else 'a circle'}"
+                raise _file_error(file, reason, row=model_id, field="extends")
+            base = self._merged(base_name, below=(model_id, *below))
+            content = {k: v for k, v in base.content.items() if k not in _NOT_INHERITED}
+            files |= base.files
+        for name, row in layers:
+            content = _merge(content, row, file=name, files=files)
+        content.pop("extends", None)
+        return _MergedRow(model_id, content, files, file)
+
+    def _assume(self, asked: str) -> ModelLimits:
+        """Return the smallest figures of the id's family, or of any model one would expect.
+
+        The id's first word (`claude`, `gpt`, `gemini` …) names the family; retired models do not
+        count. Nothing is claimed about prices, caching or sampling parameters.
+        """
+        *_, plainest = _plainer(asked)
+        family = _family(plainest.name)
+        related = [self._row(i) for i in self.ids() if family and _family(i) == family]
+        related = [row for row in related if row.status != "retired"]
+        base = ModelLimits(
+            id=plainest.name,
+            provider=plainest.vendor or "unknown",
+            window_tokens=CONSERVATIVE_WINDOW_TOKENS,
+            output_tokens=CONSERVATIVE_OUTPUT_TOKENS,
+            features={"tools": True, "forced_tools": True, "chat_tools_with_reasoning": True},
+        )
+        if related:
+            base = _smallest(related)
+        return base._replace(
+            id=plainest.name,
+            status="active",
+            retires_on=None,
+            aliases=(),
+            parameters=ParameterRules("never", accepts_top_p_with_temperature=False),
+            cache=CacheRule(),
+            prices=(),
+            checked=None,
+            sources=(),
+            weak=(),
+            remarks="",
+            asked_id=asked,
+            api_id=plainest.host_id if plainest.host else plainest.name + plainest.snapshot,
+            host=plainest.host,
+            is_assumed=True,
+        )
+
+
+def _family(model_id: str) -> str:
+    found = re.match(r"[a-z]+", model_id.lower())
+    return found[0] if found else ""
+
+
+def _smallest(related: Sequence[ModelLimits]) -> ModelLimits:
+    newest = related[0]
+    window_tokens = min(row.window_tokens for row in related)
+    inputs = [row.input_tokens for row in related if row.input_tokens is not None]
+    outputs = [row.output_tokens for row in related if row.output_tokens is not None]
+    features = {
+        name: all(row.supports(name) for row in related)
+        for name in KNOWN_FEATURES
+        if any(name in row.features for row in related)
+    }
+    return newest._replace(
+        window_tokens=window_tokens,
+        input_tokens=min(window_tokens, *inputs) if inputs else None,
+        output_tokens=min(outputs, default=CONSERVATIVE_OUTPUT_TOKENS),
+        features={**features, "prompt_cache": False},
+        thinking=newest.thinking._replace(
+            is_prefix_bound=any(row.thinking.is_prefix_bound for row in related),
+            is_account_bound=any(row.thinking.is_account_bound for row in related),
+        ),
+    )
+
+
+DEFAULT_REGISTRY: Final = ModelRegistry()
+get_model_limits: Final = DEFAULT_REGISTRY.get
+supports_feature: Final = DEFAULT_REGISTRY.supports_feature
+register_model: Final = DEFAULT_REGISTRY.register
+
+
+# ---- protocols ----
+
+# The vendors that have a protocol of their own. Every other one speaks Chat Completions.
+_PROTOCOLS: Final = {"anthropic": "anthropic", "google": "gemini"}
+# The hosts that speak a vendor's own protocol; a gateway speaks Chat Completions for every model.
+_VENDOR_HOSTS: Final = (None, "azure", "bedrock", "vertex_ai")
+_RESPONSES_HOSTS: Final = (None, "azure")
+
+
+def protocol_for(limits: ModelLimits) -> str:
+    """Return the name of the wire protocol that the model's server speaks.
+
+    OpenAI's models that refuse function tools next to reasoning in Chat Completions speak Responses,
+    with tools or without: a session that changed its protocol when its tools change would lose its
+    reasoning and its cached prefix.
+
+    Source:
+        https://developers.openai.com/api/docs/guides/deployment-checklist
+        https://github.com/danny-avila/LibreChat/issues/14231 (read 2026-11-27)
+    """
+    if limits.protocol is not None:
+        return limits.protocol
+    if limits.host not in _VENDOR_HOSTS:
+        return "openai_chat"
+    if _is_openai(limits) and limits.features.get("chat_tools_with_reasoning") is False:
+        return "openai_responses"
+    return _PROTOCOLS.get(limits.provider, "openai_chat")
+
+
+def other_protocols(limits: ModelLimits) -> tuple[str, ...]:
+    """Return the protocols next to its usual one that take the model's reasoning back.
+
+    Source:
+        https://platform.openai.com/docs/guides/reasoning (read 2026-11-27)
+    """
+    is_both = limits.thinking.kinds and _is_openai(limits)
+    return ("openai_responses",) if is_both and protocol_for(limits) == "openai_chat" else ()
+
+
+def _is_openai(limits: ModelLimits) -> bool:
+    return limits.provider == "openai" and limits.host in _RESPONSES_HOSTS
+
+
+# ---- on a given day ----
+
+
+def price_at(limits: ModelLimits, *, today: date, input_tokens: int = 0) -> Price | None:
+    """Return the price of a request of this size on this day; `None`: not known.
+
+    Args:
+        input_tokens: The whole prompt, cached or not: above a step the whole request costs more.
+    """
+    valid = [
+        ((price.from_date or date.min, price.above_input_tokens), price)
+        for price in limits.prices
+        if (price.from_date or date.min) <= today
+        and (not price.above_input_tokens or input_tokens > price.above_input_tokens)
+    ]
+    return max(valid, key=lambda pair: pair[0])[1] if valid else None
+
+
+def lifecycle_warnings(limits: ModelLimits, today: date) -> list[str]:
+    """Return what a request for this model should be warned of today, one sentence each.
+
+    Retired or deprecated models, a retirement within 60 days, and limits that are assumed.
+    """
+    warnings: list[str] = []
+    if limits.is_assumed:
+        reply = f", replies of {limits.output_tokens:,}" if limits.output_tokens else ""
+        warnings.append(
+            f"{limits.asked_id} is not in model_limits.yaml: assuming a window of "
+            f"{limits.window_tokens:,} tokens{reply} and no price."
+        )
+    day, name, aside = limits.retires_on, limits.id, ""
+    if limits.has_host_dates:
+        name = f"{limits.id} on {limits.host}"
+    elif limits.host is not None:
+        aside = f" (the vendor's own date; {limits.host} may keep another)"
+    days = (day - today).days if day else None
+    if limits.status == "retired" or (days is not None and days <= 0):
+        since = f" since {day}" if days is not None and days <= 0 else ""
+        warnings.append(f"{name} is retired{since}{aside}.")
+    elif days is not None and days <= 60:
+        when = "tomorrow" if days == 1 else f"in {days} days"
+        warnings.append(f"{name} retires on {day}, {when}{aside}.")
+    elif limits.status == "deprecated":
+        warnings.append(f"{name} is deprecated{f' and retires on {day}' if day else ''}{aside}.")
+    return warnings
+
+
+def lifecycle_notes(limits: ModelLimits, today: date) -> list[str]:
+    """Return the warnings, and a price that changes within 30 days."""
+    days = sorted({price.from_date for price in limits.prices if price.from_date is not None})
+    soon = [day for day in days if today < day <= today + timedelta(days=30)]
+    changes = (f"The price of {limits.id} changes on {day}." for day in soon)
+    return [*lifecycle_warnings(limits, today), *changes]
+
+
+def learn_from_error(text: str) -> int | None:
+    """Return the largest prompt, in tokens, that a provider's error names; `None` if it names none.
+
+    For a model that is not in the registry: pass the figure on to `register_model`.
+
+    Source:
+        https://github.com/vllm-project/vllm/issues/20409 (servers of OpenAI's shape),
+        litellm 1.110.2, exception_mapping_utils.py (Anthropic, Gemini; read 2026-11-27)
+    """
+    refusals = (
+        r"maximum context length (?:is|of) ([\d,]+) tokens",
+        r"prompt is too long: [\d,]+ tokens > ([\d,]+) maximum",
+        r"input token count (?:\([\d,]+\) )?exceeds the maximum number of tokens allowed "
+        r"\(?([\d,]+)\)?",
+    )
+    for refusal in refusals:
+        if found := re.search(refusal, text[:100_000], re.IGNORECASE):
+            return int(found[1].replace(",", "")) or None
+    return None
