@@ -303,6 +303,8 @@ class TokenFamily(Protocol):
     """Counts an event as one tokenizer and one vendor's request format do.
 
     `key` names the counts in a store: another vocabulary, frame or formula has another key.
+    `tokens.family_by_key(key)` returns a bundled family again (`None`: there is none of that key),
+    and `tokens.DEFAULT_FAMILIES` are the keys that a new session is counted by at append.
     """
 
     key: str
@@ -375,6 +377,13 @@ class ColumnStore(Protocol):
 
     def last_call(self, session_id: str) -> CallRow | None:
         """Return the newest recorded call."""
+        ...
+
+    def learned(self, key: str) -> Json:
+        """Return what the newest call with `details["learned"]["key"] == key` learned, or `None`.
+
+        The calls of all sessions count.
+        """
         ...
 
     def text(self, digest: str) -> str | None:

@@ -1,0 +1,403 @@
+"""SQLite files that many threads and processes use at once: opening, migrating, forking."""
+
+import os
+import sqlite3
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from threading import Lock, RLock, local
+from typing import Final, NamedTuple
+from weakref import WeakSet, finalize
+
+from context_assembler.errors import StoreError, StoreUnavailableError
+
+_RETRY_SECONDS: Final = 0.02
+_CACHE_KIBIBYTES: Final = 4_000
+_PRIMARY_CODE: Final = 0xFF  # an extended result code carries the primary one in its low byte
+_FORK_SECONDS: Final = 30.0
+
+_TROUBLES: Final[Mapping[int, tuple[str, str]]] = {
+    sqlite3.SQLITE_BUSY: (
+        "another process holds its lock",
+        "Try again when that process is done, or open the store with a longer busy_seconds.",
+    ),
+    sqlite3.SQLITE_READONLY: (
+        "it is read-only",
+        "Make the file and its folder writable, or write to a copy.",
+    ),
+    sqlite3.SQLITE_READONLY_DBMOVED: (
+        "the file was moved or deleted while it was open",
+        "Put it back, or close the store and open it again.",
+    ),
+    sqlite3.SQLITE_NOTADB: (
+        "the file is not a SQLite database",
+        "Give the path of another file, or move this one away.",
+    ),
+    sqlite3.SQLITE_CORRUPT: (
+        "the database is damaged",
+        "Restore it from a backup, or save what can be read with: sqlite3 FILE .recover",
+    ),
+    sqlite3.SQLITE_FULL: ("the disk is full", "Free some space, then try again."),
+    sqlite3.SQLITE_CANTOPEN: (
+        "the file cannot be opened",
+        "Check that it is a file, and its permissions.",
+    ),
+    sqlite3.SQLITE_PERM: ("access is denied", "Check the permissions of file and folder."),
+}
+
+
+class Schema(NamedTuple):
+    """The tables of one kind of store; stores of several kinds may share a file.
+
+    Attributes:
+        store: The name under which the file keeps the version of these tables.
+        migrations: SQL scripts; each brings a file from version *n* to *n + 1*. Version 0 has no
+            tables.
+        tables: The tables that every version has.
+        unavailable: The error for a file that cannot be used.
+    """
+
+    store: str
+    migrations: Sequence[str]
+    tables: Sequence[str]
+    unavailable: Callable[..., StoreError] = StoreUnavailableError
+
+
+class _Slot:
+    """The connection of one thread, and the lock of whoever is inside SQLite with it."""
+
+    def __init__(self) -> None:
+        self.lock = Lock()
+        self.db: sqlite3.Connection | None = None
+        self.process_id = 0
+        self.identity: tuple[int, int] | None = None
+        self.is_for_one_look = False
+
+    def close(self) -> None:
+        db, self.db = self.db, None
+        if db is None:
+            return
+        if self.process_id == os.getpid():
+            db.close()
+        else:  # to close it would release locks of the process that opened it
+            _INHERITED.append(db)
+
+    def __del__(self) -> None:
+        self.close()
+
+
+_INHERITED: Final[list[sqlite3.Connection]] = []
+
+
+class SqliteFile:
+    """A SQLite file with one connection per thread; without a path, one database in memory.
+
+    Nothing is touched before the first use. Reading never creates or changes the file. After
+    `close` the next use opens it again.
+
+    Args:
+        busy_seconds: How long to wait for another process that writes.
+    """
+
+    def __init__(self, path: Path | None, schema: Schema, *, busy_seconds: float) -> None:
+        self.path = path
+        self.schema = schema
+        self.replaced = 0  # how often another file took the path's place
+        self._busy_seconds = busy_seconds
+        self._identity: tuple[int, int] | None = None
+        self._local = local()
+        self.slots: WeakSet[_Slot] = WeakSet()
+        self._shared = self._new_slot() if path is None else None
+        _FILES.add(self)
+        finalize(self, _close_all, self.slots)
+
+    @contextmanager
+    def reading(self) -> Iterator[sqlite3.Connection]:
+        """Lend the thread's connection; an empty database if the file has no tables yet."""
+        slot = self._slot()
+        with slot.lock:
+            try:
+                yield self._ready(slot, creates=False)
+            except sqlite3.Error as error:
+                raise self._explained(error) from error
+            finally:
+                if slot.is_for_one_look:
+                    slot.close()
+
+    @contextmanager
+    def writing(self, *, is_durable: bool = True) -> Iterator[sqlite3.Connection]:
+        """Lend the connection in a transaction: all that is done inside is kept, or nothing.
+
+        Args:
+            is_durable: Whether to wait for the disk, and for others who write. What is not durable
+                can be lost in a power cut, as a whole.
+        """
+        slot = self._slot()
+        with slot.lock:
+            try:
+                db = self._ready(slot, creates=True)
+                if is_durable:
+                    with _transaction(db):
+                        yield db
+                    return
+                db.execute("PRAGMA synchronous = NORMAL")
+                db.execute("PRAGMA busy_timeout = 0")
+                try:
+                    with _transaction(db):
+                        yield db
+                finally:
+                    db.execute("PRAGMA synchronous = FULL")
+                    db.execute(f"PRAGMA busy_timeout = {int(self._busy_seconds * 1000)}")
+            except sqlite3.Error as error:
+                raise self._explained(error) from error
+
+    def close(self) -> None:
+        """Close the connections of all threads; what is in memory stays."""
+        if self.path is not None:
+            _close_all(self.slots)
+
+    def _slot(self) -> _Slot:
+        if self._shared is not None:
+            return self._shared
+        slot: _Slot | None = getattr(self._local, "slot", None)
+        if slot is None:
+            slot = self._local.slot = self._new_slot()
+        return slot
+
+    def _new_slot(self) -> _Slot:
+        slot = _Slot()
+        with _GATE:
+            self.slots.add(slot)
+        return slot
+
+    def _ready(self, slot: _Slot, *, creates: bool) -> sqlite3.Connection:
+        """Return the thread's connection to the file that is there at this moment."""
+        identity = _identity_of(self.path)
+        if slot.db is not None and (
+            self.path is None or (slot.identity == identity and slot.process_id == os.getpid())
+        ):
+            return slot.db
+        slot.close()  # replaced, deleted or inherited: SQLite would go on with the file of before
+        slot.process_id, slot.is_for_one_look = os.getpid(), False
+        db = None if self.path is None else self._open(self.path, slot, creates=creates)
+        if db is None:
+            db = self._connect(":memory:")
+            slot.is_for_one_look = self.path is not None  # there is no file yet
+            self._migrate(db)
+        slot.db, slot.identity = db, _identity_of(self.path)
+        if slot.identity != self._identity:
+            self.replaced += self._identity is not None
+            self._identity = slot.identity
+        return db
+
+    def _open(self, path: Path, slot: _Slot, *, creates: bool) -> sqlite3.Connection | None:
+        """Open the file; `None` if it has no tables yet, and none are to be created."""
+        self._check_place(path)
+        if not creates and not path.exists():
+            return None
+        # Not mode=ro: whoever opens a file in WAL mode read-only leaves companion files behind.
+        # Source: https://www.sqlite.org/wal.html#read_only_databases (read 2026-11-29)
+        mode = "rwc" if creates else "rw"
+        try:
+            return self._checked(self._connect(f"{path.as_uri()}?mode={mode}"), creates=creates)
+        except sqlite3.OperationalError as error:
+            code = error.sqlite_errorcode & _PRIMARY_CODE
+            has_companions = any(Path(f"{path}{end}").exists() for end in ("-wal", "-journal"))
+            is_unwritable = code in {sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY}
+            if creates or not is_unwritable or has_companions:
+                raise
+        # No companion file can be made there: the file is read as it is, for one look, since
+        # others may write to it.
+        slot.is_for_one_look = True
+        return self._checked(self._connect(f"{path.as_uri()}?mode=ro&immutable=1"), creates=False)
+
+    def _connect(self, uri: str) -> sqlite3.Connection:
+        return sqlite3.connect(
+            uri,
+            uri=True,
+            timeout=self._busy_seconds,
+            isolation_level=None,  # transactions begin where the code says so
+            check_same_thread=False,  # the lock of the slot lets one thread in at a time
+        )
+
+    def _checked(self, db: sqlite3.Connection, *, creates: bool) -> sqlite3.Connection | None:
+        """Return the connection with its tables up to date; `None`: there are none yet."""
+        try:
+            version = self._check_version(db)
+            if not version and not creates:
+                db.close()
+                return None
+            db.execute(f"PRAGMA cache_size = -{_CACHE_KIBIBYTES}")
+            if version < len(self.schema.migrations):
+                self._switch_to_wal(db)
+                self._migrate(db)
+            # FULL, not WAL's usual NORMAL: what was acknowledged must survive a power cut.
+            db.execute("PRAGMA synchronous = FULL")
+        except BaseException:
+            db.close()
+            raise
+        return db
+
+    def _check_version(self, db: sqlite3.Connection) -> int:
+        store, migrations, tables, unavailable = self.schema
+        newest = len(migrations)
+        db.execute("BEGIN")  # all looks see one moment: another process may be migrating
+        version = _version(db, store)
+        found = [_has_table(db, name) for name in tables]
+        db.execute("COMMIT")
+        if not (all(found) if version else not any(found)):
+            raise unavailable(
+                str(self.path),
+                reason="it is the database of another program",
+                remedy="Give the path of another file; a new one is created.",
+            )
+        if version > newest:
+            raise unavailable(
+                str(self.path),
+                reason=f"its tables are of version {version}, this package knows {newest}",
+                remedy="Upgrade the package: pip install --upgrade context-assembler",
+            )
+        return version
+
+    def _switch_to_wal(self, db: sqlite3.Connection) -> None:
+        # Of several processes that open a new file at once all but one are told `busy`, whatever
+        # the timeout. Source: https://www.sqlite.org/wal.html#sometimes_queries_return_sqlite_busy_in_wal_mode
+        last_moment = time.monotonic() + self._busy_seconds
+        while True:
+            try:
+                db.execute("PRAGMA journal_mode = WAL")
+            except sqlite3.OperationalError as error:
+                is_busy = error.sqlite_errorcode & _PRIMARY_CODE == sqlite3.SQLITE_BUSY
+                if not is_busy or time.monotonic() >= last_moment:
+                    raise
+                time.sleep(_RETRY_SECONDS)
+            else:
+                return
+
+    def _migrate(self, db: sqlite3.Connection) -> None:
+        """Apply the migrations that the file lacks, all or none, one process at a time."""
+        store, migrations, *_ = self.schema
+        with _transaction(db):
+            # Read under the lock: another process may have migrated meanwhile.
+            for script in migrations[_version(db, store) :]:
+                for statement in script.split(";"):
+                    db.execute(statement)
+            db.execute(
+                "CREATE TABLE IF NOT EXISTS context_assembler_versions "
+                "(store TEXT PRIMARY KEY, version INTEGER NOT NULL)"
+            )
+            row = (store, len(migrations))
+            db.execute("INSERT OR REPLACE INTO context_assembler_versions VALUES (?, ?)", row)
+
+    def _check_place(self, path: Path) -> None:
+        if not path.parent.is_dir():
+            raise self.schema.unavailable(
+                str(path),
+                reason=f"the folder {str(path.parent)!r} does not exist",
+                remedy="Create the folder first, or give another path." + _relative_path(path),
+            )
+        if path.is_dir():
+            raise self.schema.unavailable(
+                str(path), reason="it is a folder", remedy="Give the path of a file in it."
+            )
+
+    def _explained(self, error: sqlite3.Error) -> StoreError:
+        # Errors raised by the module itself, such as use after closing, have no code.
+        code = getattr(error, "sqlite_errorcode", 0)
+        reason, remedy = (
+            _TROUBLES.get(code)
+            or _TROUBLES.get(code & _PRIMARY_CODE)
+            or (f"SQLite says: {error}", "Check the disk and the file's permissions.")
+        )
+        if self.path is None:
+            return self.schema.unavailable(":memory:", reason=reason, remedy=remedy)
+        remedy += _relative_path(self.path)
+        return self.schema.unavailable(str(self.path), reason=reason, remedy=remedy)
+
+
+@contextmanager
+def _transaction(db: sqlite3.Connection) -> Iterator[None]:
+    # IMMEDIATE takes the write lock at once: what is read inside cannot change before it is used.
+    db.execute("BEGIN IMMEDIATE")
+    try:
+        yield
+        db.execute("COMMIT")
+    finally:
+        if db.in_transaction:  # some errors, such as a full disk, end it by themselves
+            db.execute("ROLLBACK")
+
+
+def _identity_of(path: Path | None) -> tuple[int, int] | None:
+    if path is None:
+        return None
+    try:
+        found = os.stat(path)
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino
+
+
+def _has_table(db: sqlite3.Connection, name: str) -> bool:
+    found = db.execute("SELECT 1 FROM sqlite_schema WHERE name = ?", (name,)).fetchone()
+    return found is not None
+
+
+def _version(db: sqlite3.Connection, store: str) -> int:
+    if not _has_table(db, "context_assembler_versions"):
+        return 0
+    asked = "SELECT version FROM context_assembler_versions WHERE store = ?"
+    found = db.execute(asked, (store,)).fetchone()
+    return int(found[0]) if found else 0
+
+
+def _relative_path(path: Path) -> str:
+    """Return a question if the path may have one slash too many at its beginning."""
+    relative = path.relative_to(path.anchor)
+    if path.parent.is_relative_to(Path.cwd()) or not (Path.cwd() / relative).parent.is_dir():
+        return ""
+    return f" Did you mean 'sqlite:{relative.as_posix()}', relative to the current folder?"
+
+
+# ---- forks ----
+#
+# A child inherits what SQLite keeps in memory about the locks of a file, but not the locks: it
+# would corrupt the file. So all connections are closed before a fork; each side opens its own.
+# Source: https://www.sqlite.org/howtocorrupt.html#_carrying_an_open_database_across_a_fork_
+# (read 2026-11-29)
+
+_GATE: Final = RLock()  # a finalizer may run while this very thread holds it
+_FILES: Final[WeakSet[SqliteFile]] = WeakSet()
+_HELD: Final[list[Lock]] = []
+
+
+def _close_all(slots: WeakSet[_Slot]) -> None:
+    with _GATE:
+        found = list(slots)
+    for slot in found:
+        with slot.lock:
+            slot.close()
+
+
+def _before_fork() -> None:
+    _GATE.acquire()
+    for file in list(_FILES):
+        for slot in list(file.slots):
+            if slot.lock.acquire(timeout=_FORK_SECONDS):
+                _HELD.append(slot.lock)
+                if file.path is not None:
+                    with suppress(sqlite3.Error):
+                        slot.close()
+
+
+def _after_fork() -> None:
+    for lock in _HELD:
+        lock.release()
+    _HELD.clear()
+    _GATE.release()
+
+
+if hasattr(os, "register_at_fork"):  # not on Windows
+    os.register_at_fork(
+        before=_before_fork, after_in_parent=_after_fork, after_in_child=_after_fork
+    )
