@@ -24,6 +24,7 @@ class Request:
         tool_plan: How tools that came or went since the epoch began are told; `None`: unchanged.
         cache: Prompt-cache policy.
         account: The caller's tag for its API account.
+        newest_at: When the newest event happened, as a POSIX time; `None`: nobody knows.
     """
 
     limits: "ModelLimits"
@@ -35,3 +36,4 @@ class Request:
     session_id: str = ""
     cache: Literal["auto", "off"] = "auto"
     account: str | None = None
+    newest_at: float | None = None
