@@ -224,7 +224,8 @@ class Turn(TypedDict, total=False):
 
     `parts` are JSON parts as stored (`{"type": "text", ...}`); they are shared with the history:
     read them, do not change them. A `tool` turn holds the results of one set of parallel calls and
-    nothing else. `seq` and `id` are those of its first stored event; `seq` 0: no event yet.
+    nothing else. `seq` and `id` are those of its first stored event; `seq` 0: no event yet. No cut
+    drops a pinned one.
     """
 
     role: Literal["user", "assistant", "tool", "system"]
@@ -235,6 +236,7 @@ class Turn(TypedDict, total=False):
     id: str
     origin: Origin
     made_by: JsonObject | None
+    is_pinned: bool
 
 
 # ---- sessions ----

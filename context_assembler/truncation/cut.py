@@ -1,0 +1,701 @@
+"""Where a history is cut, so that between two cuts every payload only grows.
+
+A *checkpoint* is a place in the history where what is sent has to be cut, and that cut. Both follow
+from what stands before it: lines that come later never move it. Until the next one each step sends what
+the step before sent plus what is new, in whichever process it runs.
+"""
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Callable, Iterator, Sequence
+from itertools import accumulate
+from typing import Final, NamedTuple
+
+from context_assembler.events import KIND_MASK, NOTE, USER, JsonObject
+from context_assembler.options import TruncationSettings
+from context_assembler.report import ReportEntry
+from context_assembler.truncation.history import History
+from context_assembler.truncation.overflow import (
+    Floor,
+    Piece,
+    Shortened,
+    Shortening,
+    least_tokens,
+    overflow_of,
+    shorten_to,
+)
+from context_assembler.truncation.shorten import (
+    Lines,
+    part_tokens,
+    shorten_part,
+    smallest_stub_tokens,
+)
+
+_SUBSTANTIAL_SHARE: Final = 0.75  # of a step: what a cut frees at the least
+_LEAST_SHARE: Final = 0.5  # of what a cut could free, if the last exchange leaves no step
+_MOST_OF_FREE_SHARE: Final = 0.9  # what a cut frees if the last exchange leaves no step
+_SPARE_PARTS: Final = (32, 16, 8, 4)  # of the room, if a cut takes more than it should
+_LEAST_OPENING: Final = 4  # exchanges
+_MANY_MESSAGES: Final = 9_999_999
+_INDEX_BITS: Final = 23  # two boundaries, or one and a limit, make a cut id
+_STUB_REASON: Final = "A bulky tool result of an older exchange."
+_CUT_IDS: Final = 1 << 2 * _INDEX_BITS
+
+
+class Strategy(NamedTuple):
+    """What a strategy does to a history that does not fit: a row of `TRUNCATIONS`.
+
+    Attributes:
+        keeps_task: Whether the first message of the user is an anchor.
+        keeps_opening: Whether what stands after the task is kept, if that leaves enough room.
+        shortens: Whether bulky tool results are shortened before anything is dropped.
+        marks: Whether a line says that messages were left out.
+        has_window: Whether only the newest turns are kept to begin with.
+    """
+
+    name: str
+    keeps_task: bool = False
+    keeps_opening: bool = False
+    shortens: bool = False
+    marks: bool = False
+    has_window: bool = False
+
+
+TRUNCATIONS: Final = {
+    strategy.name: strategy
+    for strategy in (
+        Strategy("smart", keeps_task=True, keeps_opening=True, shortens=True, marks=True),
+        Strategy("simple"),
+        Strategy("sliding", has_window=True),
+    )
+}
+
+
+def marker_parts(left_out: int) -> list[JsonObject]:
+    """Return the line that stands where messages are missing."""
+    counted = "1 earlier message was" if left_out == 1 else f"{left_out:,} earlier messages were"
+    text = f"[{counted} left out here to fit the context window.]"
+    return [{"type": "text", "text": text}]
+
+
+class Cut(NamedTuple):
+    """What is sent of a history that does not fit.
+
+    Attributes:
+        id: Never 0. For the same room and settings and a history that only grew, an equal id means
+            that the same is sent, with new lines behind it.
+        kept: Half-open ranges of lines, in order; the last one ends with the history.
+        shortened: By line, what is sent of it.
+        marker: The line that the marker stands before; `None`: there is no marker.
+        left_out: How many messages the marker stands for.
+        tokens: Of everything that is sent, the marker included.
+        window: The first line of the window, if the strategy has one.
+    """
+
+    id: int
+    kept: list[tuple[int, int]]
+    shortened: dict[int, Shortened]
+    marker: int | None
+    left_out: int
+    tokens: int
+    window: int
+    strategy: str
+
+    def dropped(self) -> Iterator[tuple[int, str, str]]:
+        """Yield the lines that are left out, each with the rule and the reason."""
+        at = 0
+        for first, end in self.kept:
+            for line in range(at, first):
+                if line < self.window:
+                    reason = "Older than the newest turns that this strategy keeps."
+                    yield line, f"{self.strategy}.window", reason
+                else:
+                    reason = "The history does not fit, and the oldest exchanges go first."
+                    yield line, f"{self.strategy}.drop", reason
+            at = end
+
+
+def cut_entries(cut: Cut, history: History, lines: Lines) -> dict[int, ReportEntry]:
+    """Return an entry for each line that is left out or shortened, in order."""
+    entries = {
+        line: ReportEntry(
+            "message", lines.name(line), "dropped", history.tokens[line], 0, reason, rule
+        )
+        for line, rule, reason in cut.dropped()
+    }
+    for line, short in cut.shortened.items():
+        name, before = lines.name(line), history.tokens[line]
+        entries[line] = ReportEntry(
+            "message", name, "shortened", before, short.tokens, short.reason, short.rule
+        )
+    return dict(sorted(entries.items()))
+
+
+class _Place(NamedTuple):
+    """Everything loose before `kept` is dropped, bulky results before `whole` are stubs.
+
+    `is_checkpoint` is false for a cut that is made for one call alone. `stage` says how far what is
+    left was shortened. If nothing more could be dropped, `left` is the tokens that the rest is
+    shortened to; what comes in later stands behind it whole.
+    """
+
+    kept: int
+    whole: int
+    is_checkpoint: bool = False
+    drops_opening: bool = False
+    left: int | None = None
+    stage: tuple[int, int] | None = None
+
+    @property
+    def id(self) -> int:
+        if self.stage is not None:  # all but one exchange and the anchors are dropped
+            group, limit_tokens = self.stage
+            return (group + 1) * _CUT_IDS + (limit_tokens << _INDEX_BITS) + self.kept
+        number = (0 if self.is_checkpoint else _CUT_IDS) + (self.whole << _INDEX_BITS) + self.kept
+        return -number if self.drops_opening else number
+
+
+class _Checkpoint(NamedTuple):
+    """A cut, and how many exchanges (and tokens) there are when it is made first.
+
+    `freed` is what it frees at the least: the next checkpoint is where more has to go.
+    """
+
+    exchanges: int
+    end: int
+    place: _Place | None
+    has_opening: bool
+    freed: int
+
+
+class _Done(NamedTuple):
+    """A cut carried out; `kept_tokens` are those of the history, without the marker."""
+
+    view: "_View"
+    place: _Place
+    tokens: int
+    kept_tokens: int
+    shortening: Shortening | None = None
+
+
+class Plan:
+    """The cuts of one history for one room.
+
+    What is found for its beginning is found for good, so that a step costs what is new in it.
+
+    Args:
+        stubs: By line, results that were shortened before; what a cut shortens is added.
+    """
+
+    def __init__(
+        self,
+        history: History,
+        lines: Lines,
+        *,
+        room_tokens: int,
+        settings: TruncationSettings,
+        stubs: dict[int, Shortened] | None = None,
+    ) -> None:
+        self.history, self.lines, self.room = history, lines, room_tokens
+        self.settings, self.strategy = settings, TRUNCATIONS[settings.strategy]
+        self.stubs = {} if stubs is None else stubs
+        self._saved = [0]  # for each bulky line, what shortening those before it frees
+        self._stub_left: int | None = None
+        self._basis: object = None
+        self._found: list[_Checkpoint] = []
+        self._last: tuple[_Checkpoint, Cut] | None = (
+            None  # its tokens: less all those of the history
+        )
+        self._is_opening_complete = True
+        self.task: int | None = None
+        self.step = self.marker_tokens = 0
+
+    def cut(self) -> Cut | None:
+        """Return what to send of the history as it is; `None`: all of it.
+
+        Raises:
+            ContextOverflowError: What may not be dropped does not fit, even shortened.
+        """
+        history = self.history
+        if not history.count or history.ends[-1] <= self.room:
+            return None
+        self._prepare()
+        self._find(self._found, self.room, shortens_last=not self.strategy.has_window)
+        checkpoint = self._found[-1]
+        if self._last is not None and self._last[0] is checkpoint:
+            cut = self._last[1]
+            tokens = cut.tokens + history.ends[-1]
+            if tokens <= self.room:
+                kept = [*cut.kept[:-1], (cut.kept[-1][0], len(history))]
+                return cut._replace(kept=kept, tokens=tokens)
+        done = self._fit(checkpoint)
+        cut = self._carried(done)
+        # Only a cut at a checkpoint stays the same until the next one.
+        rest = cut._replace(tokens=cut.tokens - history.ends[-1])
+        self._last = (checkpoint, rest) if done.place.is_checkpoint else None
+        return cut
+
+    # ---- anchors, opening, checkpoints ----
+
+    def _prepare(self) -> None:
+        """Find the anchors; forget what was found for others, or for an exchange that grew since."""
+        history, strategy = self.history, self.strategy
+        task = history.users[0] if strategy.keeps_task and history.users else None
+        head = {*range(history.lead), *(() if task is None else (task,))}
+        head_tokens = sum(map(history.size, head))
+        basis = head, head_tokens, len(history.pins), history.summaries[-1:]
+        if basis != self._basis or not self._is_opening_complete:
+            self._basis, self._found, self.task = basis, [], task
+            behind_head = self.room - head_tokens
+            self.step = max(1, int(self.settings.step_share * behind_head))
+            if strategy.marks:
+                self.marker_tokens = self.lines.count(USER, marker_parts(_MANY_MESSAGES))
+            pinned = map(history.exchange_of, history.pins)
+            anchors = {*head, *history.summaries[-1:], *pinned}
+            self.whole = self.opened = _View(self, anchors, has_opening=False)
+            self._is_opening_complete = True
+            if task is not None and strategy.keeps_opening:
+                share = min(self.settings.opening_share, (1 - self.settings.step_share) / 2)
+                opening = self._opening(anchors, max(0, int(share * behind_head)))
+                if len(opening) >= _LEAST_OPENING:
+                    self.opened = _View(self, anchors | set(opening), has_opening=True)
+        while self._found:
+            last = self._found[-1]
+            if last.exchanges <= history.count and history.ends[last.exchanges] == last.end:
+                break
+            self._found.pop()
+
+    def _opening(self, anchors: set[int], most_tokens: int) -> list[int]:
+        """Return the first exchanges that are no anchors, as far as they may take so much together."""
+        opening: list[int] = []
+        if not most_tokens:
+            return opening
+        for number in range(self.history.count):
+            if number in anchors:
+                continue
+            most_tokens -= self.history.size(number)
+            if most_tokens < 0:
+                self._is_opening_complete = number < self.history.count - 1
+                return opening
+            opening.append(number)
+        self._is_opening_complete = False
+        return opening
+
+    def _find(
+        self, found: list[_Checkpoint], room: int, *, shortens_last: bool
+    ) -> list[_Checkpoint]:
+        """Add the checkpoints that follow those found, oldest first.
+
+        Once a cut could free no step besides the opening, that is given up for good.
+        """
+        ends = self.history.ends
+        view = self.opened if not found or found[-1].has_opening else self.whole
+        freed = found[-1].freed if found else 0
+        while True:
+            after = found[-1].exchanges + 1 if found else 1
+            if ends[-1] <= room + freed or after >= len(ends):
+                return found
+            count = bisect_right(ends, room + freed, lo=after)
+            cutter = _Cutter(view, count, room)
+            if view.has_opening and not cutter.leaves_a_step:
+                view = self.whole
+                cutter = _Cutter(view, count, room)
+            place = cutter.stepped(len(found) + 1)
+            if place is None and shortens_last:
+                place = self._shortening(cutter)
+            if place is not None:
+                freed = cutter.freed(place)
+                place = place._replace(is_checkpoint=True, drops_opening=view is not self.opened)
+            found.append(_Checkpoint(count, ends[count], place, view.has_opening, freed))
+
+    def _shortening(self, cutter: "_Cutter") -> _Place | None:
+        """Return the cut that shortens the last exchange as well, and leaves what it can of a step.
+
+        Half of what could be left of the exchange is, at the least.
+        """
+        place = _Place(cutter.count - 1, cutter.count - 1)
+        floor = self._floor(cutter.view, place, cutter.count)
+        free = self.room - least_tokens(floor, self.lines, self.room, self.settings)
+        gain = min(self.step, free // 2)
+        return place._replace(left=self.room - gain) if gain > 0 else None
+
+    # ---- which cut ----
+
+    def _fit(self, checkpoint: _Checkpoint) -> _Done:
+        found = self._at_checkpoint(checkpoint)
+        if not self.settings.cache_stable:
+            views = [self.opened] if self.opened is self.whole else [self.opened, self.whole]
+            fuller = [one for view in views if (one := self._fullest(view, found)) is not None]
+            found = max(fuller, key=lambda done: done.kept_tokens, default=None)
+            if (
+                found is not None
+                and found.place.left is not None
+                and found.place.kept == self.history.count - 1
+            ):
+                found = None  # no step has to be free besides the exchange in flight
+        return self._relieved() if found is None else found
+
+    def _at_checkpoint(self, checkpoint: _Checkpoint) -> _Done | None:
+        """Return the first cut that fits: at the window, or at a checkpoint.
+
+        The tokens of a stub are counted when it is made, and a counter need not be additive: if the
+        cut takes more than it should, the cut that leaves some room free is made.
+        """
+        if self._window_from and (done := self._fitting(self.whole, _Place(0, 0))):
+            return done
+        for spare in (0, *(self.room // part for part in _SPARE_PARTS)):
+            if spare:
+                checkpoint = self._find([], self.room - spare, shortens_last=False)[-1]
+            if checkpoint.place is not None:
+                view = self.opened if checkpoint.has_opening else self.whole
+                place = checkpoint.place._replace(is_checkpoint=not spare)
+                if done := self._fitting(view, place):
+                    return done
+        return None
+
+    @property
+    def _window_from(self) -> int:
+        """The boundary before the newest turns; 0: there are no more than that."""
+        turns, users = self.settings.window_turns, self.history.users
+        return users[-turns] if self.strategy.has_window and len(users) > turns else 0
+
+    def _fitting(self, view: "_View", place: _Place) -> _Done | None:
+        """Return a cut carried out, if it fits; it drops what lies before the window as well."""
+        if (window := self._window_from) > place.kept:
+            whole = max(window, place.whole)
+            place = place._replace(kept=window, whole=whole, is_checkpoint=False)
+        done = self._carry(view, place)
+        return done if done.tokens <= self.room else None
+
+    def _fullest(self, view: "_View", found: _Done | None) -> _Done | None:
+        """Return the cut of a view that keeps most; `found` is a cut that fits.
+
+        What it drops last would not fit, not even as a stub; what it shortens last not whole.
+        """
+        exact = _Cutter(view, self.history.count, self.room).exact()
+        candidates = [
+            None if exact is None else self._fitting(view, exact),
+            found if found is not None and found.view is view else None,
+        ]
+        best: _Done | None = None
+        for done in candidates:
+            if done is not None and (best is None or done.kept_tokens > best.kept_tokens):
+                best = self._filled(done._replace(place=done.place._replace(is_checkpoint=False)))
+        return best
+
+    def _filled(self, done: _Done) -> _Done:
+        """Keep more of the oldest as stubs, then more of the stubs whole, as far as the room goes."""
+        if done.place.left is not None:  # what it dropped is not what it would be made fuller by
+            return done
+        done = self._lowered(
+            done, done.place.kept, self._window_from, lambda place, kept: place._replace(kept=kept)
+        )
+        place, savings = done.place, done.view.savings
+        if savings(place.kept) == savings(place.whole):  # nothing is a stub
+            return done
+        return self._lowered(
+            done, place.whole, place.kept, lambda place, whole: place._replace(whole=whole)
+        )
+
+    def _lowered(
+        self, found: _Done, start: int, floor: int, at: Callable[[_Place, int], _Place]
+    ) -> _Done:
+        """Return the cut at the lowest boundary that fits, near ones tried first."""
+        fitting, too_low, stride = start, floor - 1, 1
+        place = found.place
+        while fitting - too_low > 1:
+            boundary = fitting - stride
+            done = self._carry(found.view, at(place, boundary))
+            if done.tokens <= self.room:
+                found, fitting = done, boundary
+            else:
+                too_low = boundary
+            stride = max(1, min(2 * stride, (fitting - too_low) // 2))
+        return found
+
+    def _relieved(self) -> _Done:
+        """Drop all that may go, and shorten what is left as far as it has to be."""
+        count = self.history.count
+        place = _Place(count - 1, count - 1)
+        done = self._carry(self.whole, place)
+        if done.tokens <= self.room:
+            return done
+        floor = self._floor(self.whole, place, count)
+        shortest = shorten_to(self.room, floor, self.lines, self.room, self.settings)
+        if shortest.tokens > self.room:
+            raise overflow_of(floor, shortest, self.lines, self.room, self.settings)
+        return done._replace(
+            place=place._replace(stage=shortest.stage), tokens=shortest.tokens, shortening=shortest
+        )
+
+    # ---- a cut carried out ----
+
+    def _carry(self, view: "_View", place: _Place) -> _Done:
+        """Return what a cut leaves; if it shortens an exchange, as that was when it was made first."""
+        ends = self.history.ends
+        marker = self._marker_tokens(view, place.kept)
+        if place.left is None:
+            kept = ends[-1] - view.dropped(place.kept)
+            for line in self._stub_lines(view, place):
+                kept -= self.history.tokens[line] - self._stub(line)
+            return _Done(view, place, kept + marker, kept)
+        count = place.kept + 1
+        floor = self._floor(view, place, count)
+        done = shorten_to(place.left, floor, self.lines, self.room, self.settings)
+        tokens = done.tokens + ends[-1] - ends[count]
+        place = place._replace(stage=done.stage)
+        return _Done(view, place, tokens, tokens - marker, done)
+
+    def _carried(self, done: _Done) -> Cut:
+        """Return the cut as lines."""
+        history, (view, place) = self.history, done[:2]
+        numbers, dropped, gap = view.kept_before(place.kept)
+        left_out = sum(history.heads[n + 1] - history.heads[n] for n in numbers)
+        left_out = history.heads[place.kept] - left_out
+        kept: list[tuple[int, int]] = []
+        for first, end in (
+            *((history.starts[n], history.first_line(n + 1)) for n in numbers),
+            (history.starts[place.kept], len(history)),
+        ):
+            joins = bool(kept) and kept[-1][1] == first
+            kept.append((kept.pop()[0] if joins else first, end))
+        shortened = {
+            line: self.stubs[line]
+            for line in self._stub_lines(view, place)
+            if self._stub(line) and self.stubs[line].rule
+        }
+        shortened |= {} if done.shortening is None else done.shortening.shortened
+        return Cut(
+            id=place.id,
+            kept=kept,
+            shortened=shortened,
+            marker=gap if dropped and self.strategy.marks else None,
+            left_out=left_out if dropped else 0,
+            tokens=done.tokens,
+            window=history.starts[self._window_from] if self._window_from else 0,
+            strategy=self.strategy.name,
+        )
+
+    def _marker_tokens(self, view: "_View", kept: int) -> int:
+        if not self.strategy.marks:
+            return 0
+        numbers, dropped, _ = view.kept_before(kept)
+        if not dropped:
+            return 0
+        heads = self.history.heads
+        left_out = heads[kept] - sum(heads[n + 1] - heads[n] for n in numbers)
+        return self.lines.count(USER, marker_parts(left_out))
+
+    def _stub_lines(self, view: "_View", place: _Place) -> Iterator[int]:
+        """Yield the bulky results of exchanges that are kept before `whole`, and are no anchors."""
+        if not self.strategy.shortens:
+            return
+        bulky, first_line = self.history.bulky, self.history.first_line
+        first, end = (bisect_left(bulky, first_line(b)) for b in (place.kept, place.whole))
+        for line in bulky[first:end]:
+            number = self.history.exchange_of(line)
+            if number not in view.anchor_set and self.saved(number + 1) > self.saved(number):
+                yield line
+
+    def _stub(self, line: int) -> int:
+        """Shorten a bulky result, once; return its tokens."""
+        if line not in self.stubs:
+            kind, limit = self.history.kinds[line] & KIND_MASK, self.history.stub_tokens
+            whole = self.lines.parts(line)
+            parts = [
+                shorten_part(self.lines, part, line, limit)
+                if part["type"] == "tool_result"
+                and self.history.is_bulky(part_tokens(self.lines, part, line))
+                else part
+                for part in whole
+            ]
+            changed = any(part is not old for part, old in zip(parts, whole, strict=True))
+            stub = Shortened(whole, self.history.tokens[line])
+            if changed:
+                tokens = self.lines.count(kind, parts, line)
+                stub = Shortened(parts, tokens, f"{self.strategy.name}.shorten", _STUB_REASON)
+            self.stubs[line] = stub
+        return self.stubs[line].tokens
+
+    def saved(self, boundary: int) -> int:
+        """Return what shortening all bulky results before a boundary frees."""
+        bulky, saved = self.history.bulky, self._saved
+        place = bisect_left(bulky, self.history.first_line(boundary))
+        if len(saved) <= place:
+            if self._stub_left is None:
+                smallest = smallest_stub_tokens(self.lines)
+                self._stub_left = max(self.history.stub_tokens, smallest)
+            tokens, left = self.history.tokens, self._stub_left
+            news = [max(0, tokens[line] - left) for line in bulky[len(saved) - 1 :]]
+            self._saved = saved = [*saved[:-1], *accumulate(news, initial=saved[-1])]
+        return saved[place]
+
+    def _floor(self, view: "_View", place: _Place, count: int) -> Floor:
+        """Return what is left of the first exchanges if all that may go is dropped."""
+        history, pieces = self.history, list[Piece]()
+        numbers, _, _ = view.kept_before(place.kept)
+        stubs = {line: self._stub(line) for line in self._stub_lines(view, place)}
+        for number in (*numbers, *range(place.kept, count)):
+            for line in range(history.starts[number], history.first_line(number + 1)):
+                tokens, parts = history.tokens[line], self.lines.parts(line)
+                if line in stubs:
+                    parts, tokens = self.stubs[line].parts, stubs[line]
+                pieces.append(Piece(line, history.kinds[line], number, tokens, parts))
+        if marker := self._marker_tokens(view, place.kept):
+            pieces.append(Piece(-1, NOTE, -1, marker, ()))
+        return Floor(pieces, count, self.task, place.kept, history)
+
+
+class _View:
+    """The history with some exchanges as anchors."""
+
+    def __init__(self, plan: Plan, anchors: set[int], *, has_opening: bool) -> None:
+        history = plan.history
+        self.plan, self.history, self.has_opening = plan, history, has_opening
+        self.anchor_set, self.anchors = anchors, sorted(anchors)
+        self._tokens = list(accumulate(map(history.size, self.anchors), initial=0))
+        self._savings: list[int] | None = None
+        # The first anchor that needs a user message before it, and that message's exchange.
+        self.opened_by: tuple[int, int] | None = None
+        summaries = set(history.summaries)
+        behind_lead = (a for a in self.anchors if a >= history.lead and a not in summaries)
+        first = next(behind_lead, None)
+        if first is not None and not history.opens_window(first):
+            opener = history.last_opener(first)
+            self.opened_by = (first, opener) if opener >= 0 else None
+
+    def loose(self, boundary: int) -> int:
+        """Return the tokens before a boundary that may go."""
+        return self.history.ends[boundary] - self._tokens[bisect_left(self.anchors, boundary)]
+
+    def savings(self, boundary: int) -> int:
+        """Return what shortening bulky results before a boundary frees, those of anchors left out."""
+        if not self.plan.strategy.shortens:
+            return 0
+        saved = self.plan.saved
+        if self._savings is None:
+            savings = (saved(number + 1) - saved(number) for number in self.anchors)
+            self._savings = list(accumulate(savings, initial=0))
+        return saved(boundary) - self._savings[bisect_left(self.anchors, boundary)]
+
+    def islands(self, boundary: int) -> set[int]:
+        """Return the exchanges before a boundary that are kept for the sake of what is behind it.
+
+        These are the user's last message, unless the boundary falls on one, and the user message
+        that opens the window.
+        """
+        kept: set[int] = set()
+        if not self.history.opens_window(boundary):
+            kept.add(self.history.last_opener(boundary))
+        if self.opened_by is not None and self.opened_by[0] < boundary:
+            kept.add(self.opened_by[1])
+        return {number for number in kept if number >= 0 and number not in self.anchor_set}
+
+    def dropped(self, boundary: int) -> int:
+        """Return the tokens that dropping everything loose before a boundary frees."""
+        return self.loose(boundary) - sum(map(self.history.size, self.islands(boundary)))
+
+    def kept_before(self, boundary: int) -> tuple[Sequence[int], bool, int]:
+        """Return the exchanges kept before a boundary, whether others are not, and where these end."""
+        anchors = self.anchors[: bisect_left(self.anchors, boundary)]
+        islands = self.islands(boundary) if boundary else ()
+        numbers = sorted((*anchors, *islands)) if islands else anchors
+        gap = next((n for n, number in enumerate(numbers) if n != number), len(numbers))
+        behind = numbers[gap] if gap < len(numbers) else boundary
+        return numbers, len(numbers) < boundary, self.history.first_line(behind)
+
+
+class _Cutter:
+    """Cuts a view that ends behind its first `count` exchanges, and never the last of these."""
+
+    def __init__(self, view: _View, count: int, room: int) -> None:
+        self.view, self.count, self.step = view, count, view.plan.step
+        self.excess = view.history.ends[count] - room  # what has to go
+        # What can be free besides anchors, the user's last message and the last exchange.
+        self.free = self._freed(count - 1, count - 1) - self.excess
+
+    @property
+    def leaves_a_step(self) -> bool:
+        """Whether a step can be free besides what has to stay.
+
+        If nothing may go yet the opening is not complete: what comes next may belong to it.
+        """
+        return self.view.loose(self.count) > 0 and self.free >= self.step
+
+    def stepped(self, number: int) -> _Place | None:
+        """Return the cut that frees about a step, or most of what can be free.
+
+        It frees whole steps, counted from the start, so that there is at most one cut for each step
+        that has to go; after a cut that could not, it frees the more. `None`: nothing but shortening
+        the last exchange helps.
+
+        Args:
+            number: Of this cut, from 1.
+        """
+        excess, step = self.excess, self.step
+        most = max(0, int(self.free * _MOST_OF_FREE_SHARE))
+        owed = max(number, -(-excess // step)) * step - excess
+        gain, share = max(step, min(owed, most)), _SUBSTANTIAL_SHARE
+        owed = min(owed, gain)
+        if not self.leaves_a_step:
+            gain, share, owed = most, _LEAST_SHARE, 0
+        while gain:
+            place = self._freeing_half(excess + gain)
+            if place is not None:
+                least = max(owed, int(min(gain, step) * share))
+                return self._smaller(place, excess + least)
+            gain //= 2
+            owed = 0
+        return self.exact()
+
+    def exact(self) -> _Place | None:
+        """Return the cut that frees what has to go, and leaves stubs of a step at the most."""
+        last, ahead = self.count - 1, self.step
+        while ahead:
+            boundaries = range(self.count + 1)
+            boundary = bisect_right(boundaries, self.excess + ahead, key=self.view.loose) - 1
+            place = self._freeing(self.excess, boundary) if boundary < last else None
+            if place is not None:
+                return place
+            ahead //= 2
+        return self._freeing(self.excess, last)
+
+    def freed(self, place: _Place) -> int:
+        """Return what a cut frees at the least."""
+        if place.left is not None:
+            return self.view.history.ends[self.count] - place.left
+        return self._freed(place.kept, place.whole)
+
+    def _freeing_half(self, wanted: int) -> _Place | None:
+        """Return the cut that frees so much; half of what it leaves stays whole, or the last exchange."""
+        loose, last = self.view.loose, self.count - 1
+        total = loose(self.count)
+        whole = max((total - wanted) // 2, total - loose(last))
+        return self._freeing(wanted, bisect_left(range(last), total - whole, key=loose))
+
+    def _freeing(self, wanted: int, whole: int) -> _Place | None:
+        """Return the cut that keeps most: stubs before a boundary first, then the oldest go."""
+        savings: Callable[[int], int] = self.view.savings
+        shortens = self.view.plan.strategy.shortens
+        if shortens and savings(whole) >= wanted:
+            return _Place(0, bisect_left(range(whole), wanted, key=savings))
+        last, whole = self.count - 1, whole if shortens else 0
+        if last == 0 or self._freed(last, whole) < wanted:
+            return None
+        kept = bisect_left(range(last + 1), wanted, lo=1, key=lambda b: self._freed(b, whole))
+        return _Place(kept, max(kept, whole))
+
+    def _freed(self, kept: int, whole: int) -> int:
+        """Return what a cut frees at the least; never less for a later `kept` above 0."""
+        freed = self.view.dropped(kept)
+        if whole > kept:
+            freed += self.view.savings(whole) - self.view.savings(kept)
+        return freed - (self.view.plan.marker_tokens if kept else 0)
+
+    def _smaller(self, place: _Place, least: int) -> _Place:
+        """Return the cut that spares one exchange more, if only as stubs, if that frees enough."""
+        if not place.kept:
+            smaller = _Place(0, place.whole - 1)
+        else:
+            kept = place.kept - 1 if self.view.loose(place.kept - 1) else 0
+            smaller = _Place(kept, place.whole if self.view.plan.strategy.shortens else kept)
+        return smaller if self.freed(smaller) >= least else place
