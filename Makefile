@@ -8,12 +8,14 @@ CONTEXT_ASSEMBLER_BENCH ?= ../shared/bench
 BENCH_OPTIONS ?=
 # Tests run side by side, on as many processors as there are; `make test PYTEST_OPTIONS=` runs one by one.
 PYTEST_OPTIONS ?= --numprocesses auto --dist worksteal
+# The stage of the budgets in scripts/budgets.json that holds.
+STAGE ?= rebuilt
 VENV := .venv
 BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test check docs bench clean
+.PHONY: help setup demo test check house docs bench clean
 
 help: ## Show this list
 	@sed -n 's/^\([a-z]*\):.*## /  make \1	/p' Makefile
@@ -34,10 +36,14 @@ demo: setup ## Assemble a long sample session and show what was kept, cut, and w
 test: setup ## Run all tests
 	$(BIN)/pytest $(PYTEST_OPTIONS)
 
+house: setup ## Print the package's size by folder beside its budget
+	$(BIN)/python scripts/house.py --budgets scripts/budgets.json --stage $(STAGE)
+
 check: setup ## Run every check that a change must pass
 	$(BIN)/ruff format --check
 	$(BIN)/ruff check
 	$(BIN)/lint-imports
+	$(BIN)/python scripts/house.py --budgets scripts/budgets.json --stage $(STAGE)
 	$(BIN)/mypy
 	$(BIN)/basedpyright
 	$(BIN)/pytest $(PYTEST_OPTIONS) --cov --cov-report=term-missing

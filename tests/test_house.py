@@ -1,0 +1,28 @@
+"""The package stays within its budget of source lines, folder by folder."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).parents[1]
+
+
+def test_every_folder_is_within_its_budget() -> None:
+    script = ROOT / "scripts" / "house.py"
+    budgets = ROOT / "scripts" / "budgets.json"
+
+    measured = subprocess.run(
+        [sys.executable, str(script), "--budgets", str(budgets), "--stage", "rebuilt"],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+    assert measured.returncode == 0, measured.stdout + measured.stderr
+
+
+def test_scripts_and_benchmarks_stay_small() -> None:
+    files = [p for folder in ("scripts", "benchmarks") for p in (ROOT / folder).rglob("*.py")]
+
+    assert sum(len(path.read_text("utf-8").splitlines()) for path in files) < 6_500
