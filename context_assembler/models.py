@@ -9,16 +9,17 @@ import math
 import os
 import re
 import threading
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from datetime import date, timedelta
 from typing import Any, Final, Literal, NamedTuple, TypeAlias, get_args, get_origin
 
 from context_assembler.errors import (
+    AssemblyError,
     ConfigurationError,
     RegistryError,
     UnknownModelError,
+    did_you_mean,
     is_misspelt,
-    nearest,
 )
 
 ModelStatus: TypeAlias = Literal["active", "legacy", "deprecated", "retired"]
@@ -33,24 +34,8 @@ Row: TypeAlias = dict[str, Json]  # one row of model_limits.yaml
 
 CONSERVATIVE_WINDOW_TOKENS: Final = 32_000
 CONSERVATIVE_OUTPUT_TOKENS: Final = 4_096
-FEATURE_SYNONYMS: Final = {
-    "caching": "prompt_cache",
-    "documents": "pdf",
-    "function_calling": "tools",
-    "images": "vision",
-    "parallel_tool_calls": "parallel_tools",
-    "prompt_caching": "prompt_cache",
-    "reasoning": "thinking",
-    "tool_use": "tools",
-}
-KNOWN_FEATURES: Final = tuple(
-    "tools parallel_tools forced_tools vision pdf prefill mid_conversation_system cache_breakpoints"
-    " chat_tools_with_reasoning tool_search thinking prompt_cache".split()
-)
-
-_WHOLE_FILE: Final = "(whole file)"
 _MOST_ANSWERS: Final = 1_000
-_NOT_INHERITED: Final = ("aliases", "api_id", "extends")
+_NOT_INHERITED: Final = dict.fromkeys(("aliases", "api_id", "extends"))
 _BYTES_PER_TOKEN: Final = 1.8  # of the densest text there is: numbers in JSON
 
 
@@ -192,10 +177,22 @@ class ModelLimits(NamedTuple):
 
 
 def _table(text: str) -> dict[str, str]:
+    """Return `a=b c` as a → b, c → c."""
     pairs = (word.partition("=") for word in text.split())
     return {name: target or name for name, _, target in pairs}
 
 
+FEATURE_SYNONYMS: Final = _table(
+    "caching=prompt_cache documents=pdf function_calling=tools images=vision"
+    " parallel_tool_calls=parallel_tools prompt_caching=prompt_cache reasoning=thinking"
+    " tool_use=tools"
+)
+KNOWN_FEATURES: Final = tuple(
+    _table(
+        "tools parallel_tools forced_tools vision pdf prefill mid_conversation_system thinking"
+        " cache_breakpoints chat_tools_with_reasoning tool_search prompt_cache"
+    )
+)
 # Routing prefix → the host it names. What follows the prefix is what that host expects.
 GATEWAYS: Final = _table(
     "amazon-bedrock=bedrock azure azure_ai=azure azure_openai=azure bedrock"
@@ -221,10 +218,7 @@ _STEPS: Final = (
     (r"^(?:us-gov|us|eu|apac|jp|au|ca|global)\.(?=[a-z])", "bedrock"),
     (r"(?::(?:free|thinking|batch|beta|nitro|floor|extended|online|exacto)|\[1m\])$", None),
     (r"-v?\d+:\d+$|(?<=\d)-v\d$", "bedrock"),
-    (
-        r"^(anthropic|openai|meta|mistral|amazon|deepseek|qwen|zai|moonshotai|minimax|google)\.",
-        "bedrock",
-    ),
+    (rf"^({'|'.join(VENDORS)})\.", "bedrock"),
     (r"(?:-v\d)?@(?:\d{8}|default|latest)$", "vertex_ai"),
 )
 _DATE: Final = r"-(?:\d{8}|\d{4}-\d{2}-\d{2}|latest)$"
@@ -284,7 +278,7 @@ _FIELDS: Final[Mapping[str, Mapping[str, str]]] = {
     "limits": _table(
         "window=window_tokens kind=window_kind input=input_tokens output=output_tokens"
     ),
-    "features": _table(" ".join(KNOWN_FEATURES)),
+    "features": dict.fromkeys(KNOWN_FEATURES, ""),
     "thinking": _table(
         "kinds levels default=default_level disable prefix_bound=is_prefix_bound"
         " account_bound=is_account_bound min_budget=min_budget_tokens max_budget=max_budget_tokens"
@@ -300,18 +294,18 @@ _FIELDS: Final[Mapping[str, Mapping[str, str]]] = {
     "tokenizer": _table(
         "encoding images=image_rule frame=token_frame tool_prompt=tool_prompt_tokens"
     ),
-    "hosts": _table(" ".join(sorted(set(GATEWAYS.values())))),
+    "hosts": dict.fromkeys(sorted(set(GATEWAYS.values())), ""),
     "meta": _table("checked sources weak locked remarks"),
 }
 _DAYS: Final = ("retires_on", "checked", "from_date")
 # What a host may see otherwise than the vendor.
-_HOST_FIELDS: Final = tuple(
-    "status retires_on limits features thinking parameters cache prices tokenizer".split()
+_HOST_FIELDS: Final = (
+    *("status", "retires_on", "limits", "features", "thinking", "parameters", "cache", "prices"),
+    "tokenizer",
 )
 _SCALAR: Final = re.compile(r'"(?:[^"\\]|\\.)*"|[^\s,:\[\]{}"][^,:\[\]{}"]*')
 _NUMBER: Final = re.compile(r"-?\d+(?:\.\d+)?|true|false|null")
 _FIELD: Final = re.compile(r"^    (\w+):(?: (.+)|((?:\n      .+)+))$", re.MULTILINE)
-_NAMES: Final = re.compile(r"^(?:  ([^\s:#]+):|    aliases: \[(.*)\])$", re.MULTILINE)
 
 
 def _flow(text: str) -> Json:
@@ -366,11 +360,13 @@ def _limits_of(row_id: str, row: Row) -> ModelLimits:
         **{"is_account_bound": made["provider"] != "anthropic", **_values("thinking", row)}
     )
     cache = CacheRule(**_values("cache", row))
-    features = dict(row.get("features") or {})
-    features.setdefault("thinking", bool(thinking.kinds))
-    features.setdefault("prompt_cache", cache.mode != "none")
-    features.setdefault("forced_tools", features.get("tools", True))  # only refusals have a field
-    features.setdefault("chat_tools_with_reasoning", True)
+    features = {
+        "thinking": bool(thinking.kinds),
+        "prompt_cache": cache.mode != "none",
+        "forced_tools": (row.get("features") or {}).get("tools", True),  # a row names a refusal
+        "chat_tools_with_reasoning": True,
+        **(row.get("features") or {}),
+    }
     return ModelLimits(
         id=row_id,
         asked_id=row_id,
@@ -383,107 +379,109 @@ def _limits_of(row_id: str, row: Row) -> ModelLimits:
     )
 
 
-def _merge(
-    base: Mapping[str, Json],
-    over: Mapping[str, Json],
-    *,
-    file: str = "",
-    files: dict[str, str] | None = None,
-    path: str = "",
-    keeps_none: bool = False,
-) -> Row:
+def _merge(base: Mapping[str, Json], over: Mapping[str, Json], *, keeps_none: bool = False) -> Row:
     """Lay one row over another: mappings merge, anything else replaces, `None` deletes.
 
     Args:
-        files: Filled with `file` for each field (dotted path) that comes from it.
         keeps_none: Keep what deletes, so that the result deletes it elsewhere in turn; so do `hosts`,
             which are laid over the row later.
     """
-    merged, origins = dict(base), {} if files is None else files
+    merged = dict(base)
     for name, value in over.items():
-        field, below = f"{path}{name}", merged.get(name)
+        below = merged.get(name)
         if isinstance(value, Mapping) and (below is None or isinstance(below, Mapping)):
-            keeps = keeps_none or field == "hosts"
-            merged[name] = _merge(
-                below or {}, value, file=file, files=origins, path=f"{field}.", keeps_none=keeps
-            )
-            origins.setdefault(field, file)
+            keeps = keeps_none or name == "hosts"
+            merged[name] = _merge(below or {}, value, keeps_none=keeps)
         elif value is None and not keeps_none:
             merged.pop(name, None)
-            origins.pop(field, None)
         else:
             merged[name] = value
-            origins[field] = file
     return merged
 
 
+def _leaves(row: Mapping[str, Json]) -> Iterator[tuple[str, Json]]:
+    """Yield every field: its dotted path and its value."""
+    for name, value in row.items():
+        if isinstance(value, Mapping) and value:
+            yield from ((f"{name}.{path}", held) for path, held in _leaves(value))
+        elif value is not None:
+            yield name, value
+
+
 class _MergedRow(NamedTuple):
-    """A row from all files, and the file that each field (dotted path) came from."""
+    """A row from all files (`layers`: their names and rows, the weakest first)."""
 
     id: str
     content: Row
-    files: Mapping[str, str]
-    file: str  # of every other field
+    layers: Sequence[tuple[str, Mapping[str, Json]]]
 
     def file_of(self, path: str) -> str:
-        while path and path not in self.files:
-            path = path.rpartition(".")[0]
-        return self.files.get(path, self.file)
+        """Return the strongest file that has the field, or the section that it belongs to."""
+        for place in (path, path.partition(".")[0]):
+            for name, row in reversed(self.layers):
+                if any(f"{field}.".startswith(f"{place}.") for field, _ in _leaves(row)):
+                    return name
+        return self.layers[-1][0]
 
     def error(self, path: str, reason: str, remedy: str = "") -> RegistryError:
         file = self.file_of(path)
         return RegistryError(file=file, row=self.id, field=path, reason=reason, remedy=remedy)
 
-    def seen_by(self, host: str | None) -> "_MergedRow":
-        """Return the row with what this host sees otherwise.
+    def seen_by(self, host: str | None) -> tuple["_MergedRow", bool]:
+        """Return the row with what a host sees otherwise, and whether it has dates of its own.
 
-        If the host has a date or a status of its own, the vendor's retirement does not count.
+        If it has, the vendor's retirement does not count.
         """
-        if not (over := (self.content.get("hosts") or {}).get(host)):
-            return self
-        content = dict(self.content)
-        if "retires_on" in over or "status" in over:
+        hosts = self.content.get("hosts")
+        over = (hosts.get(host) if isinstance(hosts, Mapping) else None) or {}
+        content, has_dates = dict(self.content), "retires_on" in over or "status" in over
+        if has_dates:
             content.pop("retires_on", None)
             if content.get("status") == "retired":
                 del content["status"]
-        own, place = dict(self.files), f"hosts.{host}."
-        own |= {p.removeprefix(place): f for p, f in self.files.items() if p.startswith(place)}
-        return self._replace(content=_merge(content, over), files=own)
+        return self._replace(content=_merge(content, over)), has_dates
 
     def check(self) -> None:
-        """Raise a `RegistryError` if a field is unknown or not what it should be."""
+        """Raise a `RegistryError` if a field is missing, unknown or not what it should be."""
         row = self.content
         for section, names in _FIELDS.items():
             held = row.get(section) if section else row
             hints = _PARTS.get(section, ModelLimits).__annotations__
-            known = [*names, *filter(None, _FIELDS)] if not section else [*names]
+            known = names if section else [*names, *filter(None, _FIELDS)]
             for fields in held if section == "prices" and isinstance(held, list) else [held or {}]:
-                self._check_names(f"{section}." if section else "", fields, known)
+                self._check_names(section, fields, known)
                 for name, value in fields.items():
                     hint = bool if section == "features" else hints.get(names.get(name, ""))
-                    if hint and value is not None and not _fits(value, hint):
-                        needed = f"{_name_of(hint)} is needed, not {value!r}"
-                        raise self.error(f"{section}.{name}".strip("."), needed)
+                    if hint and value is not None and (needed := _misfit(value, hint)):
+                        path = f"{section}.{name}".strip(".")
+                        raise self.error(path, f"{needed} is needed, not {value!r}")
         for host, fields in (row.get("hosts") or {}).items():
-            self._check_names(f"hosts.{host}.", fields or {}, _HOST_FIELDS)
-        limits, thinking = row["limits"], row.get("thinking") or {}
+            self._check_names(f"hosts.{host}", fields or {}, _HOST_FIELDS)
+        limits, thinking = row.get("limits") or {}, row.get("thinking") or {}
+        window, levels, level = (
+            limits.get("window"),
+            thinking.get("levels"),
+            thinking.get("default"),
+        )
+        if not window:
+            remedy = "Give limits.window, or extends: <the id of a known model>."
+            reason = "it is missing, and no other file knows this model"
+            raise self.error("limits.window", reason, remedy)
         for name in ("input", "output"):
-            if limits.get("kind") != "separate" and (limits.get(name) or 0) > limits["window"]:
+            if limits.get("kind") != "separate" and (limits.get(name) or 0) > window:
                 raise self.error(f"limits.{name}", f"{limits[name]:,} is more than the window")
         if row.get("status") == "retired" and not row.get("retires_on"):
             raise self.error("retires_on", "a retired model needs its date")
-        if thinking.get("levels") and thinking.get("default") not in {None, *thinking["levels"]}:
-            reason = f"{thinking['default']!r} is not one of the levels"
-            raise self.error("thinking.default", reason)
+        if levels and level not in {None, *levels}:
+            raise self.error("thinking.default", f"{level!r} is not one of the levels")
 
-    def _check_names(self, path: str, fields: Json, known: Sequence[str]) -> None:
+    def _check_names(self, section: str, fields: Json, known: Collection[str]) -> None:
         if not isinstance(fields, Mapping):
-            raise self.error(path[:-1], f"a mapping is needed, not {fields!r}")
+            raise self.error(section, f"a mapping is needed, not {fields!r}")
         for name in fields:
-            if name not in known and (path != "features." or is_misspelt(str(name), known)):
-                near = nearest(str(name), known, count=1)
-                hint = f"did you mean {near[0]!r}?" if near else f"known: {', '.join(known)}"
-                raise self.error(f"{path}{name}", f"there is no such field; {hint}")
+            if name not in known and (section != "features" or is_misspelt(str(name), known)):
+                hint = did_you_mean(str(name), known, otherwise=f"Known: {', '.join(known)}.")
+                raise self.error(f"{section}.{name}".strip("."), "there is no such field", hint)
 
 
 _PARTS: Final[Mapping[str, type]] = {
@@ -492,52 +490,33 @@ _PARTS: Final[Mapping[str, type]] = {
     "cache": CacheRule,
     "prices": Price,
 }
+_WORDS: Final[Mapping[Any, str]] = {
+    bool: "true or false",
+    date: "a date such as 2026-11-30",
+    float: "a number of at least 0",
+    int: "a whole number of at least 0",
+    str: "text",
+}
 
 
-def _fits(value: Json, hint: Any) -> bool:
-    """Whether a value from YAML or code is what the annotation of its attribute says."""
+def _misfit(value: Json, hint: Any) -> str:
+    """Return in words what a value should be that is not what its attribute's annotation says."""
     origin, inner = get_origin(hint), get_args(hint)
     if origin is Literal:
-        return type(value) is str and value in inner
+        fits = type(value) is str and value in inner
+        return "" if fits else f"one of {', '.join(inner)}"
     if origin is tuple:
-        return isinstance(value, list | tuple) and all(_fits(held, inner[0]) for held in value)
+        fits = isinstance(value, list | tuple) and not any(_misfit(v, inner[0]) for v in value)
+        return "" if fits else f"a list, each {_misfit(None, inner[0])},"
     if inner:  # X | None
-        return _fits(value, inner[0])
+        return _misfit(value, inner[0])
     if hint is date:
-        try:
-            return type(value) is date or bool(date.fromisoformat(value))
-        except (TypeError, ValueError):
-            return False
-    if hint in (int, float):
-        kinds = (int, float)[: 1 + (hint is float)]
-        return type(value) in kinds and 0 <= value < math.inf
-    return isinstance(value, hint)
-
-
-def _name_of(hint: Any) -> str:
-    """Return an annotation in words."""
-    inner = get_args(hint)
-    if get_origin(hint) is Literal:
-        return f"one of {', '.join(inner)}"
-    if get_origin(hint) is tuple:
-        return f"a list, each {_name_of(inner[0])},"
-    if inner:
-        return _name_of(inner[0])
-    return {
-        bool: "true or false",
-        date: "a date such as 2026-11-30",
-        float: "a number of at least 0",
-        int: "a whole number of at least 0",
-    }.get(hint, "text")
-
-
-def _leaves(row: Row) -> Iterator[tuple[str, Json]]:
-    """Yield every field: its dotted path and its value."""
-    for name, value in row.items():
-        if isinstance(value, Mapping) and value:
-            yield from ((f"{name}.{path}", held) for path, held in _leaves(dict(value)))
-        elif value is not None:
-            yield name, value
+        fits = type(value) is date or bool(re.fullmatch(r"\d{4}-\d\d-\d\d", str(value)))
+    elif hint in (int, float):
+        fits = type(value) in (int, hint) and 0 <= value < math.inf
+    else:
+        fits = isinstance(value, hint)
+    return "" if fits else _WORDS[hint]
 
 
 # ---- files ----
@@ -552,98 +531,70 @@ class _File(NamedTuple):
 
     name: str
     rows: dict[str, Row | str | None]
-    aliases: Mapping[str, Sequence[str]] = {}  # of rows that are text
     head: str = ""
 
     def row(self, model_id: str) -> Row | None:
-        row = self.rows[model_id]
+        row = self.rows.get(model_id)
         if isinstance(row, str):
             row = self.rows[model_id] = _parse(row)
         return row
 
-
-def _read_text(name: str) -> str:
-    try:
-        with open(name, encoding="utf-8-sig") as file:
-            return file.read()
-    except (OSError, UnicodeDecodeError) as error:
-        raise _file_error(name, f"the file cannot be read ({error})") from error
-
-
-def _file_error(
-    name: str, reason: str, *, row: str = _WHOLE_FILE, field: str = ""
-) -> RegistryError:
-    return RegistryError(file=name, row=row, field=field, reason=reason)
+    def aliases(self, model_id: str) -> Sequence[str] | None:
+        row = self.rows[model_id]
+        if isinstance(row, str):
+            listed = row.partition("    aliases: [")[2].partition("]")[0]
+            return [alias.strip(' "') for alias in listed.split(",")] if listed else None
+        return (row or {}).get("aliases")
 
 
-def _bundled_file() -> _File:
-    """Cut the file that travels with the package into rows: each starts at two spaces."""
-    folder = os.path.dirname(__file__)
-    name = os.path.join(folder, "bundled", "model_limits.yaml")
-    if not os.path.exists(name):
-        name = os.path.join(os.path.dirname(folder), "model_limits.yaml")
-    head, _, body = _read_text(name).partition("\nmodels:\n")
-    rows: dict[str, Row | str | None] = {}
-    aliases: dict[str, list[str]] = {}
-    row_id, start = "", 0
-    for found in _NAMES.finditer(body):
-        if listed := found[2]:
-            aliases[row_id] = [alias.strip(' "') for alias in listed.split(",")]
-            continue
-        if row_id:
-            rows[row_id] = body[start : found.start()]
-        row_id, start = found[1], found.end()
-    rows[row_id] = body[start:]
-    return _File(name, rows, aliases, head)
-
-
-def _user_file(name: str) -> _File:
-    """Read a file of any layout.
+def _read_file(name: str, *, is_bundled: bool = False) -> _File:
+    """Read a file of any layout; the bundled one is cut at what begins with two blanks.
 
     Raises:
-        RegistryError: It is not YAML, or not of the schema's outer shape.
+        RegistryError: The file is not YAML, or not of the schema's outer shape.
     """
-    text = _read_text(name)
-    content = _load_yaml(name, text) or {}
-    if not isinstance(content, dict) or not isinstance(content.get("models") or {}, dict):
-        raise _file_error(name, "a mapping is needed", field="models")
-    for section in content:
-        if section not in ("models", "sources"):
-            reason = "it is not one of models, sources; rows stand under 'models:'"
-            raise _file_error(name, reason, field=str(section))
-    rows = content.get("models") or {}
-    for model_id, row in rows.items():
-        if not isinstance(model_id, str):
-            reason = f"an id is text, not {model_id!r} (quote it)"
-            raise _file_error(name, reason, row=str(model_id), field="models")
-        if not isinstance(row, dict | None):
-            reason = f"a mapping is needed, not {row!r}"
-            raise _file_error(name, reason, row=model_id, field="models")
+    try:
+        with open(name, encoding="utf-8-sig") as file:
+            text = file.read()
+        if is_bundled:
+            head, _, body = text.partition("\nmodels:\n")
+            _, *found = re.split(r"\n  ([^\s:#]+):\n", body)
+            return _File(name, dict(zip(found[::2], found[1::2], strict=True)), head)
+        content = _load_yaml(text) or {}
+        rows = content.pop("models", None) or {}
+        content.pop("sources", None)
+        for model_id, row in rows.items():
+            if not isinstance(model_id, str) or not isinstance(row, dict | None):
+                content[model_id] = row
+    except (OSError, ValueError, AttributeError, RecursionError) as error:
+        reason = " ".join(str(error).split())
+        raise RegistryError(file=name, row="(whole file)", field="", reason=reason) from error
+    for field, held in content.items():
+        reason = f"rows are mappings under 'models:', named by text; this is {held!r}"
+        raise RegistryError(file=name, row=str(field), field="models", reason=reason)
     return _File(name, rows, head=text)
 
 
-def _load_yaml(name: str, text: str) -> Json:
-    """Return what the text holds; a key that is given twice or read as true or false is an error."""
+def _load_yaml(text: str) -> Json:
+    """Return what the text holds; a `ValueError` if it is not YAML, or has a key that is a trap."""
     import yaml
 
     class Loader(yaml.SafeLoader):
         def construct_mapping(self, node: Any, deep: bool = False) -> dict[Any, Any]:
             seen: set[tuple[str, str]] = set()
             for key, _ in node.value:
-                line = f"(line {key.start_mark.line + 1})"
+                word, line = (key.tag, str(key.value)), key.start_mark.line + 1
                 if key.tag.endswith(":bool"):
-                    reason = f"YAML reads this key as true or false {line}; quote it"
-                    raise _file_error(name, reason, field=key.value)
-                if (key.tag, str(key.value)) in seen:
-                    raise _file_error(name, f"it is given twice {line}", field=str(key.value))
-                seen.add((key.tag, str(key.value)))
+                    raise ValueError(f"{key.value!r} in line {line} is true or false: quote it")
+                if word in seen:
+                    raise ValueError(f"{key.value!r} is given twice (line {line})")
+                seen.add(word)
             return super().construct_mapping(node, deep)
 
     try:
-        return yaml.load(text, Loader)  # noqa: S506
-    except (yaml.YAMLError, RecursionError) as error:
-        reason = f"the file is not valid YAML ({' '.join(str(error).split())})"
-        raise _file_error(name, reason) from error
+        return Loader(text).get_single_data()
+    except yaml.YAMLError as error:
+        raise ValueError(f"the file is not valid YAML ({error})") from error
 
 
 def override_paths() -> list[str]:
@@ -659,10 +610,7 @@ def override_paths() -> list[str]:
             remedy="Correct the path, or unset the variable.",
         )
     home = os.environ.get("XDG_CONFIG_HOME") or os.path.expanduser("~/.config")
-    found = [
-        "model_limits.local.yaml",
-        os.path.join(home, "context_assembler", "model_limits.yaml"),
-    ]
+    found = ["model_limits.local.yaml", f"{home}/context_assembler/model_limits.yaml"]
     return [*filter(None, [named]), *filter(os.path.isfile, found)]
 
 
@@ -689,10 +637,9 @@ class ModelRegistry:
     ) -> None:
         self._bundled = bundled
         self._overrides = overrides
-        self._registered = _File("register_model()", {})
         self._files: list[_File] = []
         self._lock = threading.RLock()
-        self._forget()
+        self._set_registered(_File("register_model()", {}))
 
     def get(self, model_id: str, *, unknown: UnknownModelPolicy = "error") -> ModelLimits:
         """Return the limits of a model, whatever prefix, date or case its id is written with.
@@ -728,8 +675,7 @@ class ModelRegistry:
 
     def ids(self) -> tuple[str, ...]:
         """Return the ids of all rows, in order of the files."""
-        with self._lock:
-            return tuple(row_id for row_id, name in self._index().values() if row_id == name)
+        return tuple(row_id for row_id, name in self._index().values() if row_id == name)
 
     def rows(self) -> Iterator[ModelLimits]:
         """Yield every row, in order of the files."""
@@ -741,20 +687,16 @@ class ModelRegistry:
 
         If the id names a host that sees a field otherwise, that is the field.
         """
-        with self._lock:
-            limits = self.get(model_id)
-            row = self._merged(limits.id).seen_by(limits.host)
-            return [(path, value, row.file_of(path)) for path, value in _leaves(row.content)]
+        limits = self.get(model_id)
+        row, _ = self._merged(limits.id).seen_by(limits.host)
+        return [(path, value, row.file_of(path)) for path, value in _leaves(row.content)]
 
     def sources(self) -> dict[str, str]:
         """Return what the codes in `ModelLimits.sources` stand for."""
-        with self._lock:
-            heads = (_load_yaml(file.name, file.head) for file in self._layers() if file.head)
-            return {
-                code: str(text)
-                for head in heads
-                for code, text in ((head or {}).get("sources") or {}).items()
-            }
+        found: dict[str, str] = {}
+        for file in self._layers():
+            found |= (_load_yaml(file.head) or {}).get("sources") or {}
+        return found
 
     def problems(self) -> list[RegistryError]:
         """Return what is wrong with the rows, each read for every host that it names."""
@@ -763,7 +705,7 @@ class ModelRegistry:
             try:
                 row = self._merged(model_id)
                 for host in (None, *(row.content.get("hosts") or {})):
-                    self._checked(row, host)
+                    row.seen_by(host)[0].check()
             except RegistryError as error:
                 found.append(error)
         return found
@@ -777,7 +719,7 @@ class ModelRegistry:
         input_tokens: int | None = None,
         provider: str | None = None,
         extends: str | None = None,
-        aliases: Sequence[str] = (),
+        aliases: Sequence[str] | None = None,
         features: Mapping[str, bool] | None = None,
         row: Mapping[str, Json] | None = None,
     ) -> ModelLimits:
@@ -791,40 +733,36 @@ class ModelRegistry:
             RegistryError: The result breaks the schema; nothing is registered then.
         """
         limits = {"window": window_tokens, "output": output_tokens, "input": input_tokens}
-        named: Row = {
-            "provider": provider,
-            "extends": extends,
-            "aliases": [*aliases],
-            "features": dict(features or {}),
-            "limits": {name: tokens for name, tokens in limits.items() if tokens is not None},
-        }
-        named = {name: value for name, value in named.items() if value}
+        named = {"limits": limits, "provider": provider, "extends": extends, "features": features}
+        given = _merge({}, {**named, "aliases": aliases and [*aliases]})
         with self._lock:
-            before = dict(self._registered.rows)
-            change = _merge(row or {}, named, keeps_none=True)
-            earlier = self._registered.rows.get(model_id) or {}
-            self._registered.rows[model_id] = _merge(earlier, change, keeps_none=True)
-            self._forget()
+            before = self._registered
+            change = _merge(row or {}, given, keeps_none=True)
+            changed = _merge(before.row(model_id) or {}, change, keeps_none=True)
+            self._set_registered(before._replace(rows={**before.rows, model_id: changed}))
             try:
                 self._row(model_id)
                 return self.get(model_id)
-            except Exception:
-                self._registered.rows.clear()
-                self._registered.rows.update(before)
-                self._forget()
+            except AssemblyError:
+                self._set_registered(before)
                 raise
 
-    def _forget(self) -> None:
+    def _set_registered(self, registered: _File) -> None:
+        self._registered = registered
         self._names: dict[str, tuple[str, str]] = {}
-        self._rows: dict[tuple[str, str | None], ModelLimits] = {}
         self._answers: dict[tuple[str, str], ModelLimits] = {}
 
     def _layers(self) -> list[_File]:
         """Return everything that rows come from, the weakest first."""
         if not self._files:
-            base = _bundled_file() if self._bundled is None else _user_file(str(self._bundled))
+            folder = os.path.dirname(__file__)
+            places = (f"{folder}/bundled", os.path.dirname(folder))  # in a wheel, in a checkout
+            bundled = next(filter(os.path.exists, (f"{p}/model_limits.yaml" for p in places)))
             paths = override_paths() if self._overrides is None else self._overrides
-            self._files = [base, *(_user_file(str(path)) for path in reversed(paths))]
+            self._files = [
+                _read_file(str(self._bundled or bundled), is_bundled=not self._bundled),
+                *(_read_file(str(path)) for path in reversed(paths)),
+            ]
         return [*self._files, self._registered]
 
     def _index(self) -> dict[str, tuple[str, str]]:
@@ -836,9 +774,7 @@ class ModelRegistry:
         for file in self._layers():
             for model_id, row in file.rows.items():
                 ids[model_id] = bool(row)
-                listed = (row or {}).get("aliases") if not isinstance(row, str) else None
-                listed = file.aliases.get(model_id, listed)
-                if isinstance(listed, list | tuple):
+                if isinstance(listed := file.aliases(model_id), list | tuple):
                     aliases[model_id] = file.name, listed
         names = {name.lower(): (name, name) for name, is_there in ids.items() if is_there}
         for model_id, (file_name, listed) in aliases.items():
@@ -846,7 +782,9 @@ class ModelRegistry:
                 owner = names.setdefault(str(alias).lower(), (model_id, alias))[0]
                 if owner != model_id:
                     reason = f"{alias!r} already means {owner!r}"
-                    raise _file_error(file_name, reason, row=model_id, field="aliases")
+                    raise RegistryError(
+                        file=file_name, row=model_id, field="aliases", reason=reason
+                    )
         self._names = names
         return names
 
@@ -862,60 +800,31 @@ class ModelRegistry:
         return None
 
     def _row(self, model_id: str, host: str | None = None) -> ModelLimits:
-        with self._lock:
-            if (model_id, host) not in self._rows:
-                self._rows[model_id, host] = self._checked(self._merged(model_id), host)
-            return self._rows[model_id, host]
-
-    def _checked(self, merged: _MergedRow, host: str | None) -> ModelLimits:
-        row = merged.seen_by(host)
-        if row.files:  # the bundled rows alone are sound: a test reads them
-            if not isinstance(limits := row.content.get("limits", {}), dict):
-                raise row.error("limits", f"a mapping is needed, not {limits!r}")
-            if limits.get("window") is None:
-                raise self._windowless(row)
-            row.check()
-        over = (merged.content.get("hosts") or {}).get(host) or {}
-        has_dates = "retires_on" in over or "status" in over
+        row, has_dates = self._merged(model_id).seen_by(host)
+        if self._bundled or [name for name, _ in row.layers] != [self._files[0].name]:
+            row.check()  # the bundled rows are sound: a test checks them
         return _limits_of(row.id, row.content)._replace(has_host_dates=has_dates)
-
-    def _windowless(self, row: _MergedRow) -> RegistryError:
-        near = nearest(row.id, [n for n in self._index() if n != row.id.lower()], count=1)
-        hint = f"; did you mean {near[0]!r}?" if near else ""
-        reason = f"it is missing, and no other file knows this model{hint}"
-        remedy = "Give limits.window, or extends: <the id of a known model>."
-        return row.error("limits.window", reason, remedy)
 
     def _merged(self, model_id: str, *, below: tuple[str, ...] = ()) -> _MergedRow:
         """Lay the files' rows of one id over each other, over the row that they extend."""
-        layers: list[tuple[str, Row]] = []
+        layers: list[tuple[str, Mapping[str, Json]]] = []
         for source in self._layers():
             if model_id in source.rows:
                 row = source.row(model_id)
                 layers = [] if row is None else [*layers, (source.name, row)]
-        file = layers[-1][0]
         base_id = next((row["extends"] for _, row in reversed(layers) if "extends" in row), None)
-        if (
-            base_id is None
-            and len(layers) == 1
-            and file == self._files[0].name
-            and not self._bundled
-        ):
-            return _MergedRow(model_id, layers[0][1], {}, file)
-        files: dict[str, str] = {}
-        content: Row = {}
         if base_id is not None:
             base_name, _ = self._index().get(str(base_id).lower(), (None, ""))
             if base_name is None or base_name in (model_id, *below):
-                reason = f"{base_id!r} is {'no known model' if base_name is None else 'a circle'}"
-                raise _file_error(file, reason, row=model_id, field="extends")
-            base = self._merged(base_name, below=(model_id, *below))
-            content = {k: v for k, v in base.content.items() if k not in _NOT_INHERITED}
-            files |= base.files
-        for name, row in layers:
-            content = _merge(content, row, file=name, files=files)
+                reason = f"{base_id!r} is {'a circle' if base_name else 'no known model'}"
+                raise _MergedRow(model_id, {}, layers).error("extends", reason)
+            base = self._merged(base_name, below=(model_id, *below)).layers
+            layers = [(name, {**row, **_NOT_INHERITED}) for name, row in base] + layers
+        content: Row = {}
+        for _, row in layers:
+            content = _merge(content, row)
         content.pop("extends", None)
-        return _MergedRow(model_id, content, files, file)
+        return _MergedRow(model_id, content, layers)
 
     def _assume(self, asked: str) -> ModelLimits:
         """Return the smallest figures of the id's family, or of any model one would expect.
@@ -923,63 +832,47 @@ class ModelRegistry:
         The id's first word (`claude`, `gpt`, `gemini` …) names the family; retired models do not
         count. Nothing is claimed about prices, caching or sampling parameters.
         """
-        *_, plainest = _plainer(asked)
-        family = _family(plainest.name)
-        related = [self._row(i) for i in self.ids() if family and _family(i) == family]
-        related = [row for row in related if row.status != "retired"]
-        base = ModelLimits(
-            id=plainest.name,
-            provider=plainest.vendor or "unknown",
+        *_, plain = _plainer(asked)
+        family = _family(plain.name)
+        others = [self._row(i) for i in self.ids() if family and _family(i) == family]
+        unlike = ModelLimits(
+            id="",
+            provider=plain.vendor or "unknown",
             window_tokens=CONSERVATIVE_WINDOW_TOKENS,
-            output_tokens=CONSERVATIVE_OUTPUT_TOKENS,
             features={"tools": True, "forced_tools": True, "chat_tools_with_reasoning": True},
         )
-        if related:
-            base = _smallest(related)
-        return base._replace(
-            id=plainest.name,
-            status="active",
-            retires_on=None,
-            aliases=(),
+        rows = [row for row in others if row.status != "retired"] or [unlike]
+        window_tokens = min(row.window_tokens for row in rows)
+        inputs = [row.input_tokens for row in rows if row.input_tokens]
+        outputs = [row.output_tokens for row in rows if row.output_tokens]
+        names = sorted({name for row in rows for name in row.features} - {"prompt_cache"})
+        features = {name: all(row.supports(name) for row in rows) for name in names}
+        return ModelLimits(
+            id=plain.name,
+            provider=rows[0].provider,
+            window_tokens=window_tokens,
+            window_kind=rows[0].window_kind,
+            input_tokens=min(window_tokens, *inputs) if inputs else None,
+            output_tokens=min(outputs, default=CONSERVATIVE_OUTPUT_TOKENS),
+            features={**features, "prompt_cache": False} if others else unlike.features,
+            thinking=rows[0].thinking._replace(
+                is_prefix_bound=any(row.thinking.is_prefix_bound for row in rows),
+                is_account_bound=any(row.thinking.is_account_bound for row in rows),
+            ),
             parameters=ParameterRules("never", accepts_top_p_with_temperature=False),
-            cache=CacheRule(),
-            prices=(),
-            checked=None,
-            sources=(),
-            weak=(),
-            remarks="",
+            encoding=rows[0].encoding,
+            image_rule=rows[0].image_rule,
+            token_frame=rows[0].token_frame,
+            tool_prompt_tokens=rows[0].tool_prompt_tokens,
             asked_id=asked,
-            api_id=plainest.host_id if plainest.host else plainest.name + plainest.snapshot,
-            host=plainest.host,
+            api_id=plain.host_id if plain.host else plain.name + plain.snapshot,
+            host=plain.host,
             is_assumed=True,
         )
 
 
 def _family(model_id: str) -> str:
-    found = re.match(r"[a-z]+", model_id.lower())
-    return found[0] if found else ""
-
-
-def _smallest(related: Sequence[ModelLimits]) -> ModelLimits:
-    newest = related[0]
-    window_tokens = min(row.window_tokens for row in related)
-    inputs = [row.input_tokens for row in related if row.input_tokens is not None]
-    outputs = [row.output_tokens for row in related if row.output_tokens is not None]
-    features = {
-        name: all(row.supports(name) for row in related)
-        for name in KNOWN_FEATURES
-        if any(name in row.features for row in related)
-    }
-    return newest._replace(
-        window_tokens=window_tokens,
-        input_tokens=min(window_tokens, *inputs) if inputs else None,
-        output_tokens=min(outputs, default=CONSERVATIVE_OUTPUT_TOKENS),
-        features={**features, "prompt_cache": False},
-        thinking=newest.thinking._replace(
-            is_prefix_bound=any(row.thinking.is_prefix_bound for row in related),
-            is_account_bound=any(row.thinking.is_account_bound for row in related),
-        ),
-    )
+    return re.split("[^a-z]", model_id.lower(), maxsplit=1)[0]
 
 
 DEFAULT_REGISTRY: Final = ModelRegistry()
@@ -1086,6 +979,14 @@ def lifecycle_notes(limits: ModelLimits, today: date) -> list[str]:
     return [*lifecycle_warnings(limits, today), *changes]
 
 
+# The figure of each is the limit, not what was sent.
+_REFUSAL: Final = (
+    r"maximum context length (?:is|of) ([\d,]+) tokens"
+    r"|prompt is too long: [\d,]+ tokens > ([\d,]+) maximum"
+    r"|input token count (?:\([\d,]+\) )?exceeds the maximum number of tokens allowed \(?([\d,]+)"
+)
+
+
 def learn_from_error(text: str) -> int | None:
     """Return the largest prompt, in tokens, that a provider's error names; `None` if it names none.
 
@@ -1095,13 +996,7 @@ def learn_from_error(text: str) -> int | None:
         https://github.com/vllm-project/vllm/issues/20409 (servers of OpenAI's shape),
         litellm 1.110.2, exception_mapping_utils.py (Anthropic, Gemini; read 2026-11-27)
     """
-    refusals = (
-        r"maximum context length (?:is|of) ([\d,]+) tokens",
-        r"prompt is too long: [\d,]+ tokens > ([\d,]+) maximum",
-        r"input token count (?:\([\d,]+\) )?exceeds the maximum number of tokens allowed "
-        r"\(?([\d,]+)\)?",
-    )
-    for refusal in refusals:
-        if found := re.search(refusal, text[:100_000], re.IGNORECASE):
-            return int(found[1].replace(",", "")) or None
-    return None
+    found = re.search(_REFUSAL, text[:100_000], re.IGNORECASE)
+    if found is None:
+        return None
+    return int(next(filter(None, found.groups())).replace(",", "")) or None
