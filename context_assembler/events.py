@@ -7,7 +7,7 @@ events is what makes a first call slow; `SessionEvent` and the part classes are 
 
 import json
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import MISSING, asdict, dataclass, field, fields, is_dataclass
 from datetime import UTC, datetime
 from functools import cache
@@ -474,7 +474,15 @@ def type_of(kind: int, body: JsonObject) -> EventType:
 def kind_of(event_type: str, body: JsonObject, *, is_pinned: bool = False) -> int:
     """Return an event's kind and flags for the columns."""
     kind = NOTE if body.get("note") else EVENT_TYPES.index(event_type)  # type: ignore[arg-type]
-    return kind | (PINNED if is_pinned else 0) | flags_of(body["parts"])
+    flags = flags_of(body["parts"])
+    if event_type != "assistant":  # a part in the wrong place
+        own = ("tool_result",) if kind == TOOL_RESULT else ("text", "image", "document", "opaque")
+        own = ("tool_call",) if kind == TOOL_CALL else own
+        if any(part["type"] not in own for part in body["parts"]):
+            flags |= UNUSUAL
+    elif any(part["type"] == "tool_result" for part in body["parts"]):
+        flags |= UNUSUAL
+    return kind | (PINNED if is_pinned else 0) | flags
 
 
 NOTE_NAMES: Final = ("", "clock", "memory", "tools", "continue")
@@ -578,80 +586,6 @@ def load_json(raw: bytes) -> Json:
 def compact_json(value: Json) -> str:
     """Return the value as JSON text without spaces, keys in their own order."""
     return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
-
-
-def fresh_json(value: Json) -> Json:
-    """Return a copy whose dicts and lists nobody else holds; text is shared."""
-    kind: object = value.__class__
-    if kind is dict:
-        return {k: v if v.__class__ is str else fresh_json(v) for k, v in value.items()}
-    return [fresh_json(held) for held in value] if kind is list or kind is OwnedList else value
-
-
-def _owning(name: str) -> Any:
-    """Return a method of `list` that first makes every element the list's own."""
-    plain = getattr(list, name)
-    return lambda self, *args, **options: plain(self.own(), *args, **options)
-
-
-class OwnedList(list[Json]):
-    """A list that belongs to its holder although its elements are made only once.
-
-    An element is shared with whoever made it until it is looked at: then its place gets a copy of
-    its own. So handing out a payload costs what is new in it, and changing it changes nothing else.
-    """
-
-    __slots__ = ("_owned",)
-
-    def __init__(self, elements: Iterable[Json] = ()) -> None:
-        super().__init__(elements)
-        self._owned: set[int] | None = set()  # places; `None`: all
-
-    def peek(self, place: int) -> Json:
-        """Return an element to be read only."""
-        return super().__getitem__(place)
-
-    def put(self, place: int, element: Json) -> None:
-        """Replace an element by one that nobody else holds."""
-        super().__setitem__(place, element)
-        if self._owned is not None:
-            self._owned.add(place % len(self))
-
-    def own(self) -> "OwnedList":
-        """Copy every element that is still shared, and return the list itself."""
-        if (owned := self._owned) is not None:
-            self._owned = None
-            for place, element in enumerate(super().__iter__()):
-                if place not in owned:
-                    super().__setitem__(place, fresh_json(element))
-        return self
-
-    def __getitem__(self, place: Any) -> Any:
-        if self._owned is None or not isinstance(place, int):
-            return list.__getitem__(self.own(), place)
-        element = super().__getitem__(place)
-        if place % len(self) not in self._owned:
-            element = fresh_json(element)
-            self.put(place, element)
-        return element
-
-    def __radd__(self, other: Any) -> list[Json]:
-        return [*other, *self]
-
-    def __reduce_ex__(self, _protocol: Any) -> tuple[Any, ...]:
-        return list, ([*self],)
-
-    __iter__ = _owning("__iter__")
-    __reversed__ = _owning("__reversed__")
-    __setitem__ = _owning("__setitem__")
-    __delitem__ = _owning("__delitem__")
-    __add__ = _owning("__add__")
-    __iadd__ = _owning("__iadd__")
-    __mul__ = __rmul__ = _owning("__mul__")
-    __imul__ = _owning("__imul__")
-    insert, append, extend = _owning("insert"), _owning("append"), _owning("extend")
-    pop, remove, copy = _owning("pop"), _owning("remove"), _owning("copy")
-    sort, reverse, clear = _owning("sort"), _owning("reverse"), _owning("clear")
 
 
 # ---- content as callers give it ----
