@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from context_assembler.errors import with_article
 from context_assembler.events import JsonObject
 from context_assembler.models import ModelLimits
-from context_assembler.providers.wire import Change, as_object, as_text, clean_text, text_part
+from context_assembler.providers.wire import Change, as_object, as_text, text_part
+from context_assembler.texts import clean_text
 
 if TYPE_CHECKING:
     from PIL.Image import Image as Picture

@@ -4,7 +4,7 @@ import json
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from hashlib import sha256
+from hashlib import blake2b, sha256
 from math import isfinite
 from typing import Any, Final, NamedTuple, TypeAlias
 
@@ -13,29 +13,15 @@ from context_assembler.errors import ReplyError, UnsupportedRequestError
 from context_assembler.events import Json, JsonObject, Usage, compact_json
 from context_assembler.ports import ToolPlan, ToolSpec, Turn
 from context_assembler.report import Decision, ReportEntry
+from context_assembler.texts import SUMMARY_TAG, clean_text, fence
 
 OPENING: Final = "(The conversation starts with the assistant.)"
 NO_OUTPUT: Final = "(no output)"
 NO_RESULT: Final = "No result was recorded for this call; it may or may not have run."
 NO_SYSTEM_AUTHORITY: Final = frozenset({"memory", "tool", "file"})  # origins
-SUMMARY_TAG: Final = "summary"
-REMINDER_TAG: Final = "system-reminder"
 
 
 # ---- text and JSON ----
-
-
-def clean_text(text: str) -> str:
-    """Return the text without NULs, with surrogate pairs joined and lone ones as U+FFFD."""
-    if "\0" in text:
-        text = text.replace("\0", "")
-    if text.isascii():
-        return text
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
-    return text
 
 
 def plain_json(value: Json) -> Json:
@@ -125,13 +111,6 @@ def arguments_text(call: JsonObject) -> str:
     if raw is not None and (call.get("arguments") or parse_object(raw) is not None):
         return clean_text(raw)
     return compact_json(plain_json(call.get("arguments", {})))
-
-
-def fence(tag: str, text: str) -> str:
-    """Return the text between tags that nothing inside it can close."""
-    if "<" in text:
-        text = re.sub(rf"<(?=\s*/?\s*{re.escape(tag)}\b)", "&lt;", text, flags=re.IGNORECASE)
-    return f"<{tag}>\n{text}\n</{tag}>"
 
 
 def text_of(parts: Iterable[JsonObject]) -> str:
@@ -273,6 +252,72 @@ class CallIds:
             else:
                 self._attempts[call_id] = attempts
         self._open = mark[1]
+
+
+# ---- messages that grow ----
+
+_encode: Final = json.JSONEncoder(separators=(",", ":")).encode
+
+
+class GrownWire:
+    """The messages of one request, grown turn by turn; each provider's `Wire` renders the turns.
+
+    `add` appends what counts for the prefix hash to `_units`: what is rendered, without reasoning,
+    before neighbours merge. `_restart` is the first unit that counts, if a provider's compaction
+    stands for whatever was before it.
+    """
+
+    def __init__(self, request: Request, rule: NameRule) -> None:
+        self.request = request
+        self.messages: list[dict[str, Json]] = []
+        self.entries: list[ReportEntry] = []
+        self._ids = CallIds(rule)
+        self._units: list[Json] = []
+        self._restart = self._base = self._folded = self._marked = 0
+        self._state: Any = None
+        self._kept: tuple[int, Any, int] = (0, None, 0)
+
+    def _head(self) -> Json:
+        """Return what is hashed before all turns, as JSON."""
+        raise NotImplementedError
+
+    def mark(self) -> object:
+        """Return what `reset` goes back to."""
+        messages, self._marked = self.messages, len(self._units)
+        counts = len(messages), len(self.entries), self._marked, self._restart
+        return counts, messages[-1:], self._ids.mark()
+
+    def reset(self, mark: Any) -> None:
+        """Forget the turns that were added after the mark."""
+        (messages, entries, units, self._restart), last, ids = mark
+        self.messages[max(messages - 1, 0) :] = last
+        del self.entries[entries:], self._units[units:]
+        self._ids.reset(ids)
+        self._marked = units
+        if self._folded > units:
+            kept = self._kept if self._kept[0] <= units else (0, None, 0)
+            self._folded, state, self._base = kept
+            self._state = state and state.copy()
+
+    def prefix(self) -> str:
+        """Return the hash of system prompt, tools and all added turns.
+
+        Cache marks and reasoning are not part of it.
+        """
+        last = len(self._units)
+        for end in (self._marked, last) if self._restart <= self._marked else (last,):
+            start = self._folded
+            if self._state is None or self._base != self._restart:
+                self._base = self._restart
+                self._state = blake2b(_encode(self._head()).encode(), digest_size=16)
+                start = self._restart
+            if end > start:
+                self._state.update((_encode(self._units[start:end])[1:-1] + ",").encode())
+            self._folded = max(end, start)
+            if self._folded == self._marked:
+                self._kept = end, self._state.copy(), self._base
+        digest: str = self._state.hexdigest()
+        return digest
 
 
 # ---- tools ----
@@ -521,13 +566,11 @@ def read_object(value: Any, warnings: list[str]) -> dict[str, Json] | None:
             value = dump(mode="json", by_alias=True, exclude_unset=True, warnings=False)
         if not isinstance(value, Mapping):
             return None
-        constants: list[str] = []
-        body = json.loads(
-            json.dumps(value), parse_constant=lambda word: constants.append(word) or word
-        )
+        words: list[str] = []
+        body = json.loads(json.dumps(value), parse_constant=lambda w: (words.append(w), w)[1])
     except (TypeError, ValueError, RecursionError) as error:
         raise ReplyError(value, reason=f"it is no plain tree of values: {error}") from error
-    if constants:
+    if words:
         warnings.append("Numbers that JSON does not know (NaN, infinity) were kept as words.")
     return as_object(body)
 
