@@ -2,7 +2,6 @@
 
 import os
 import sqlite3
-import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -12,11 +11,11 @@ from weakref import WeakSet, finalize
 
 from context_assembler.errors import StoreError, StoreUnavailableError
 
-_RETRY_SECONDS: Final = 0.02
 _CACHE_KIBIBYTES: Final = 4_000
 _PRIMARY_CODE: Final = 0xFF  # an extended result code carries the primary one in its low byte
 _FORK_SECONDS: Final = 30.0
 
+_PERMISSIONS: Final = "Check that it is a file, and the permissions of file and folder."
 _TROUBLES: Final[Mapping[int, tuple[str, str]]] = {
     sqlite3.SQLITE_BUSY: (
         "another process holds its lock",
@@ -25,10 +24,6 @@ _TROUBLES: Final[Mapping[int, tuple[str, str]]] = {
     sqlite3.SQLITE_READONLY: (
         "it is read-only",
         "Make the file and its folder writable, or write to a copy.",
-    ),
-    sqlite3.SQLITE_READONLY_DBMOVED: (
-        "the file was moved or deleted while it was open",
-        "Put it back, or close the store and open it again.",
     ),
     sqlite3.SQLITE_NOTADB: (
         "the file is not a SQLite database",
@@ -39,11 +34,8 @@ _TROUBLES: Final[Mapping[int, tuple[str, str]]] = {
         "Restore it from a backup, or save what can be read with: sqlite3 FILE .recover",
     ),
     sqlite3.SQLITE_FULL: ("the disk is full", "Free some space, then try again."),
-    sqlite3.SQLITE_CANTOPEN: (
-        "the file cannot be opened",
-        "Check that it is a file, and its permissions.",
-    ),
-    sqlite3.SQLITE_PERM: ("access is denied", "Check the permissions of file and folder."),
+    sqlite3.SQLITE_CANTOPEN: ("the file cannot be opened", _PERMISSIONS),
+    sqlite3.SQLITE_PERM: ("access is denied", _PERMISSIONS),
 }
 
 
@@ -67,7 +59,8 @@ class Schema(NamedTuple):
 class _Slot:
     """The connection of one thread, and the lock of whoever is inside SQLite with it."""
 
-    def __init__(self) -> None:
+    def __init__(self, path: Path | None) -> None:
+        self.path = path
         self.lock = Lock()
         self.db: sqlite3.Connection | None = None
         self.process_id = 0
@@ -87,9 +80,6 @@ class _Slot:
         self.close()
 
 
-_INHERITED: Final[list[sqlite3.Connection]] = []
-
-
 class SqliteFile:
     """A SQLite file with one connection per thread; without a path, one database in memory.
 
@@ -98,19 +88,21 @@ class SqliteFile:
 
     Args:
         busy_seconds: How long to wait for another process that writes.
+
+    Attributes:
+        replaced: How often another file took the path's place while this one was in use.
     """
 
     def __init__(self, path: Path | None, schema: Schema, *, busy_seconds: float) -> None:
         self.path = path
         self.schema = schema
-        self.replaced = 0  # how often another file took the path's place
+        self.replaced = 0
         self._busy_seconds = busy_seconds
         self._identity: tuple[int, int] | None = None
         self._local = local()
-        self.slots: WeakSet[_Slot] = WeakSet()
+        self._slots: WeakSet[_Slot] = WeakSet()
         self._shared = self._new_slot() if path is None else None
-        _FILES.add(self)
-        finalize(self, _close_all, self.slots)
+        finalize(self, _close_all, self._slots)
 
     @contextmanager
     def reading(self) -> Iterator[sqlite3.Connection]:
@@ -137,46 +129,42 @@ class SqliteFile:
         with slot.lock:
             try:
                 db = self._ready(slot, creates=True)
-                if is_durable:
-                    with _transaction(db):
-                        yield db
-                    return
-                db.execute("PRAGMA synchronous = NORMAL")
-                db.execute("PRAGMA busy_timeout = 0")
+                if not is_durable:
+                    db.execute("PRAGMA synchronous = NORMAL")
+                    db.execute("PRAGMA busy_timeout = 0")
                 try:
                     with _transaction(db):
                         yield db
                 finally:
-                    db.execute("PRAGMA synchronous = FULL")
-                    db.execute(f"PRAGMA busy_timeout = {int(self._busy_seconds * 1000)}")
+                    if not is_durable:
+                        db.execute("PRAGMA synchronous = FULL")
+                        db.execute(f"PRAGMA busy_timeout = {int(self._busy_seconds * 1000)}")
             except sqlite3.Error as error:
                 raise self._explained(error) from error
 
     def close(self) -> None:
         """Close the connections of all threads; what is in memory stays."""
         if self.path is not None:
-            _close_all(self.slots)
+            _close_all(self._slots)
 
     def _slot(self) -> _Slot:
-        if self._shared is not None:
-            return self._shared
-        slot: _Slot | None = getattr(self._local, "slot", None)
+        slot: _Slot | None = self._shared or getattr(self._local, "slot", None)
         if slot is None:
             slot = self._local.slot = self._new_slot()
         return slot
 
     def _new_slot(self) -> _Slot:
-        slot = _Slot()
+        slot = _Slot(self.path)
         with _GATE:
-            self.slots.add(slot)
+            self._slots.add(slot)
+            _SLOTS.add(slot)
         return slot
 
     def _ready(self, slot: _Slot, *, creates: bool) -> sqlite3.Connection:
         """Return the thread's connection to the file that is there at this moment."""
         identity = _identity_of(self.path)
-        if slot.db is not None and (
-            self.path is None or (slot.identity == identity and slot.process_id == os.getpid())
-        ):
+        is_current = slot.identity == identity and slot.process_id == os.getpid()
+        if slot.db is not None and (is_current or self.path is None):
             return slot.db
         slot.close()  # replaced, deleted or inherited: SQLite would go on with the file of before
         slot.process_id, slot.is_for_one_look = os.getpid(), False
@@ -193,7 +181,13 @@ class SqliteFile:
 
     def _open(self, path: Path, slot: _Slot, *, creates: bool) -> sqlite3.Connection | None:
         """Open the file; `None` if it has no tables yet, and none are to be created."""
-        self._check_place(path)
+        if not path.parent.is_dir():
+            raise self._unavailable(
+                f"the folder {str(path.parent)!r} does not exist",
+                "Create the folder first, or give another path.",
+            )
+        if path.is_dir():
+            raise self._unavailable("it is a folder", "Give the path of a file in it.")
         if not creates and not path.exists():
             return None
         # Not mode=ro: whoever opens a file in WAL mode read-only leaves companion files behind.
@@ -203,9 +197,9 @@ class SqliteFile:
             return self._checked(self._connect(f"{path.as_uri()}?mode={mode}"), creates=creates)
         except sqlite3.OperationalError as error:
             code = error.sqlite_errorcode & _PRIMARY_CODE
-            has_companions = any(Path(f"{path}{end}").exists() for end in ("-wal", "-journal"))
-            is_unwritable = code in {sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY}
-            if creates or not is_unwritable or has_companions:
+            is_unwritable = code in (sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY)
+            has_log = any(os.path.exists(f"{path}{end}") for end in ("-wal", "-journal"))
+            if creates or not is_unwritable or has_log:
                 raise
         # No companion file can be made there: the file is read as it is, for one look, since
         # others may write to it.
@@ -213,107 +207,88 @@ class SqliteFile:
         return self._checked(self._connect(f"{path.as_uri()}?mode=ro&immutable=1"), creates=False)
 
     def _connect(self, uri: str) -> sqlite3.Connection:
+        # Transactions begin where the code says so, and the lock of the slot keeps threads apart.
         return sqlite3.connect(
             uri,
             uri=True,
             timeout=self._busy_seconds,
-            isolation_level=None,  # transactions begin where the code says so
-            check_same_thread=False,  # the lock of the slot lets one thread in at a time
+            isolation_level=None,
+            check_same_thread=False,
         )
 
     def _checked(self, db: sqlite3.Connection, *, creates: bool) -> sqlite3.Connection | None:
         """Return the connection with its tables up to date; `None`: there are none yet."""
         try:
-            version = self._check_version(db)
+            version = self._version(db)
             if not version and not creates:
                 db.close()
                 return None
             db.execute(f"PRAGMA cache_size = -{_CACHE_KIBIBYTES}")
-            if version < len(self.schema.migrations):
-                self._switch_to_wal(db)
-                self._migrate(db)
             # FULL, not WAL's usual NORMAL: what was acknowledged must survive a power cut.
             db.execute("PRAGMA synchronous = FULL")
+            if version < len(self.schema.migrations):
+                self._migrate(db)
+            if creates:
+                with suppress(sqlite3.OperationalError):  # somebody is reading: another time
+                    db.execute("PRAGMA journal_mode = WAL")
         except BaseException:
             db.close()
             raise
         return db
 
-    def _check_version(self, db: sqlite3.Connection) -> int:
-        store, migrations, tables, unavailable = self.schema
-        newest = len(migrations)
+    def _version(self, db: sqlite3.Connection) -> int:
+        """Return the version of the tables; 0 if there are none.
+
+        Raises:
+            StoreError: The tables are another program's, or of a newer version.
+        """
+        store, migrations, tables, _ = self.schema
         db.execute("BEGIN")  # all looks see one moment: another process may be migrating
-        version = _version(db, store)
-        found = [_has_table(db, name) for name in tables]
+        names = {name for (name,) in db.execute("SELECT name FROM sqlite_schema")}
+        found = None
+        if "context_assembler_versions" in names:
+            asked = "SELECT version FROM context_assembler_versions WHERE store = ?"
+            found = db.execute(asked, (store,)).fetchone()
         db.execute("COMMIT")
-        if not (all(found) if version else not any(found)):
-            raise unavailable(
-                str(self.path),
-                reason="it is the database of another program",
-                remedy="Give the path of another file; a new one is created.",
+        version = int(found[0]) if found else 0
+        if not (names.issuperset(tables) if version else names.isdisjoint(tables)):
+            raise self._unavailable(
+                "it is the database of another program",
+                "Give the path of another file; a new one is created.",
             )
-        if version > newest:
-            raise unavailable(
-                str(self.path),
-                reason=f"its tables are of version {version}, this package knows {newest}",
-                remedy="Upgrade the package: pip install --upgrade context-assembler",
+        if version > len(migrations):
+            raise self._unavailable(
+                f"its tables are of version {version}, this package knows {len(migrations)}",
+                "Upgrade the package: pip install --upgrade context-assembler",
             )
         return version
-
-    def _switch_to_wal(self, db: sqlite3.Connection) -> None:
-        # Of several processes that open a new file at once all but one are told `busy`, whatever
-        # the timeout. Source: https://www.sqlite.org/wal.html#sometimes_queries_return_sqlite_busy_in_wal_mode
-        last_moment = time.monotonic() + self._busy_seconds
-        while True:
-            try:
-                db.execute("PRAGMA journal_mode = WAL")
-            except sqlite3.OperationalError as error:
-                is_busy = error.sqlite_errorcode & _PRIMARY_CODE == sqlite3.SQLITE_BUSY
-                if not is_busy or time.monotonic() >= last_moment:
-                    raise
-                time.sleep(_RETRY_SECONDS)
-            else:
-                return
 
     def _migrate(self, db: sqlite3.Connection) -> None:
         """Apply the migrations that the file lacks, all or none, one process at a time."""
         store, migrations, *_ = self.schema
         with _transaction(db):
-            # Read under the lock: another process may have migrated meanwhile.
-            for script in migrations[_version(db, store) :]:
-                for statement in script.split(";"):
-                    db.execute(statement)
+            # The version is read under the lock: another process may have migrated meanwhile.
             db.execute(
                 "CREATE TABLE IF NOT EXISTS context_assembler_versions "
                 "(store TEXT PRIMARY KEY, version INTEGER NOT NULL)"
             )
+            asked = "SELECT version FROM context_assembler_versions WHERE store = ?"
+            found = db.execute(asked, (store,)).fetchone()
+            for script in migrations[found[0] if found else 0 :]:
+                for statement in script.split(";"):
+                    db.execute(statement)
             row = (store, len(migrations))
             db.execute("INSERT OR REPLACE INTO context_assembler_versions VALUES (?, ?)", row)
 
-    def _check_place(self, path: Path) -> None:
-        if not path.parent.is_dir():
-            raise self.schema.unavailable(
-                str(path),
-                reason=f"the folder {str(path.parent)!r} does not exist",
-                remedy="Create the folder first, or give another path." + _relative_path(path),
-            )
-        if path.is_dir():
-            raise self.schema.unavailable(
-                str(path), reason="it is a folder", remedy="Give the path of a file in it."
-            )
-
     def _explained(self, error: sqlite3.Error) -> StoreError:
         # Errors raised by the module itself, such as use after closing, have no code.
-        code = getattr(error, "sqlite_errorcode", 0)
-        reason, remedy = (
-            _TROUBLES.get(code)
-            or _TROUBLES.get(code & _PRIMARY_CODE)
-            or (f"SQLite says: {error}", "Check the disk and the file's permissions.")
-        )
-        if self.path is None:
-            return self.schema.unavailable(":memory:", reason=reason, remedy=remedy)
-        remedy += _relative_path(self.path)
-        return self.schema.unavailable(str(self.path), reason=reason, remedy=remedy)
+        code = getattr(error, "sqlite_errorcode", 0) & _PRIMARY_CODE
+        otherwise = f"SQLite says: {error}", "Check the disk and the file's permissions."
+        return self._unavailable(*_TROUBLES.get(code, otherwise))
+
+    def _unavailable(self, reason: str, remedy: str) -> StoreError:
+        where = str(self.path or ":memory:")
+        return self.schema.unavailable(where, reason=reason, remedy=remedy)
 
 
 @contextmanager
@@ -329,34 +304,11 @@ def _transaction(db: sqlite3.Connection) -> Iterator[None]:
 
 
 def _identity_of(path: Path | None) -> tuple[int, int] | None:
-    if path is None:
-        return None
     try:
-        found = os.stat(path)
+        found = os.stat(path or "")
     except OSError:
         return None
     return found.st_dev, found.st_ino
-
-
-def _has_table(db: sqlite3.Connection, name: str) -> bool:
-    found = db.execute("SELECT 1 FROM sqlite_schema WHERE name = ?", (name,)).fetchone()
-    return found is not None
-
-
-def _version(db: sqlite3.Connection, store: str) -> int:
-    if not _has_table(db, "context_assembler_versions"):
-        return 0
-    asked = "SELECT version FROM context_assembler_versions WHERE store = ?"
-    found = db.execute(asked, (store,)).fetchone()
-    return int(found[0]) if found else 0
-
-
-def _relative_path(path: Path) -> str:
-    """Return a question if the path may have one slash too many at its beginning."""
-    relative = path.relative_to(path.anchor)
-    if path.parent.is_relative_to(Path.cwd()) or not (Path.cwd() / relative).parent.is_dir():
-        return ""
-    return f" Did you mean 'sqlite:{relative.as_posix()}', relative to the current folder?"
 
 
 # ---- forks ----
@@ -367,8 +319,9 @@ def _relative_path(path: Path) -> str:
 # (read 2026-11-29)
 
 _GATE: Final = RLock()  # a finalizer may run while this very thread holds it
-_FILES: Final[WeakSet[SqliteFile]] = WeakSet()
+_SLOTS: Final[WeakSet[_Slot]] = WeakSet()
 _HELD: Final[list[Lock]] = []
+_INHERITED: Final[list[sqlite3.Connection]] = []  # from a fork that Python was not told of
 
 
 def _close_all(slots: WeakSet[_Slot]) -> None:
@@ -381,13 +334,11 @@ def _close_all(slots: WeakSet[_Slot]) -> None:
 
 def _before_fork() -> None:
     _GATE.acquire()
-    for file in list(_FILES):
-        for slot in list(file.slots):
-            if slot.lock.acquire(timeout=_FORK_SECONDS):
-                _HELD.append(slot.lock)
-                if file.path is not None:
-                    with suppress(sqlite3.Error):
-                        slot.close()
+    for slot in list(_SLOTS):
+        if slot.lock.acquire(timeout=_FORK_SECONDS):
+            _HELD.append(slot.lock)
+            if slot.path is not None:
+                slot.close()
 
 
 def _after_fork() -> None:

@@ -77,7 +77,8 @@ SCHEMA: Final = Schema(
     tables=("sessions", "events", "blocks"),
 )
 BLOCK: Final = 256
-_SHARED_BYTES, _COUNT_BYTES = 14, 8  # of one event in a block
+_SHARED: Final = "BBdI"  # types of the columns in a block: kind, mark, created, answers_seq
+_COUNTS: Final = "II"  # tokens, reasoning
 _MOST_SEQ: Final = 0xFFFF_FFFF
 _MAX_ID_CHARS: Final = 512
 _PAGE: Final = 200  # events that `load` reads at once
@@ -161,35 +162,20 @@ class SqliteStore:
         self._families[family.key] = family
         with self._file.reading() as db:
             found = self._find(db, session_id)
-            shared = _read_blocks(db, _block(found, 0), after_seq, _SHARED_BYTES)
             number = _number_of(db, family.key)
-            counts = _read_blocks(db, _block(found, number), after_seq, _COUNT_BYTES)
-        made = StoredColumns(
-            kinds=bytearray(),
-            marks=bytearray(),
-            created=array("d"),
-            answers=array("I"),
-            tokens=array("I"),
-            reasoning=array("I"),
+            kinds, marks, created, answers = _read(db, found.key, 0, after_seq)
+            tokens, reasoning = _read(db, found.key, number, after_seq)
+        count = len(kinds)
+        if len(tokens) < count:
+            tokens, reasoning = self._count(session_id, family, after_seq)
+        return StoredColumns(
+            kinds=bytearray(kinds),
+            marks=bytearray(marks),
+            created=created,
+            answers=answers,
+            tokens=tokens[:count],  # somebody may have appended meanwhile
+            reasoning=reasoning[:count],
         )
-        for data in shared:
-            count = len(data) // _SHARED_BYTES
-            made.kinds += data[:count]
-            made.marks += data[count : 2 * count]
-            made.created.frombytes(data[2 * count : 10 * count])
-            made.answers.frombytes(data[10 * count :])
-        for data in counts:
-            half = len(data) // 2
-            made.tokens.frombytes(data[:half])
-            made.reasoning.frombytes(data[half:])
-        skipped = max(0, after_seq) % BLOCK
-        if skipped:
-            for name in ("kinds", "marks", "created", "answers", "tokens", "reasoning"):
-                del getattr(made, name)[:skipped]
-        del made.tokens[len(made.kinds) :], made.reasoning[len(made.kinds) :]  # appended meanwhile
-        if len(made.tokens) < len(made.kinds):
-            self._count(session_id, family, made, after_seq=max(0, after_seq))
-        return made
 
     def bodies(self, session_id: str, spans: Sequence[tuple[int, int]]) -> list[Body]:
         """Return the bodies of ranges of sequence numbers, in order.
@@ -330,11 +316,12 @@ class SqliteStore:
             EventFormatError: An event holds something that JSON cannot express.
         """
         _check_id("session_id", session_id)
-        rows = [_row_of(event, session_id, events, i) for i, event in enumerate(events)]
+        rows = [_row_of(event, session_id, events) for event in events]
         with self._file.reading() as db:  # counted before the lock is taken
             found = self._look_up(db, session_id)
             families = self._families_of(db, found)
-        counts = {number: _counts(family, rows) for number, family in families.items() if family}
+        pairs = [(row.kind, row.body) for row in rows]
+        counts = {number: _counts(family, pairs) for number, family in families.items()}
         with self._file.writing() as db:
             found = self._look_up(db, session_id)
             last_seq = found.last_seq if found else 0
@@ -349,9 +336,8 @@ class SqliteStore:
                 begun = session or Session(id=session_id, created_at=next(moments, None))
                 found = self._insert(db, begun, _dump_record(begun))
             stored = _insert_events(db, session_id, found, events, rows)
-            _extend_blocks(db, found, 0, _shared(rows))
-            for number, counted in counts.items():
-                _extend_blocks(db, found, number, counted)
+            for number, columns in {0: _shared(rows), **counts}.items():
+                _extend(db, found.key, number, last_seq, columns)
             if call is not None:
                 _insert_call(db, found.key, replace(call, reply_seq=stored[-1].seq))
             db.executemany("INSERT OR IGNORE INTO texts VALUES (?, ?)", (texts or {}).items())
@@ -513,59 +499,41 @@ class SqliteStore:
         assert added.lastrowid is not None
         return _Found(added.lastrowid, incarnation, 1, 0, families)
 
-    def _families_of(self, db: Connection, found: _Found | None) -> dict[int, TokenFamily | None]:
-        """Return the families that a session is counted by; `None` for one that nobody knows here."""
+    def _families_of(self, db: Connection, found: _Found | None) -> dict[int, TokenFamily]:
+        """Return the families that a session is counted by, as far as they are known here."""
         from context_assembler.tokens import DEFAULT_FAMILIES, family_by_key
 
-        known = db.execute("SELECT number, key FROM families ORDER BY number").fetchall()
-        known = known or list(enumerate(DEFAULT_FAMILIES, 1))
-        if found is not None:
-            own = set(found.families.split(","))
-            known = [row for row in known if str(row[0]) in own]
-        for _, key in known:
-            if key not in self._families and (family := family_by_key(key)):
-                self._families[key] = family
-        return {number: self._families.get(key) for number, key in known}
+        known = dict(db.execute("SELECT number, key FROM families").fetchall())
+        known = known or dict(enumerate(DEFAULT_FAMILIES, 1))
+        own = known if found is None else [int(number) for number in found.families.split(",")]
+        families: dict[int, TokenFamily] = {}
+        for number in own:
+            key = known[number]
+            family = self._families.get(key) or family_by_key(key)
+            if family is not None:  # else it is counted when somebody needs it
+                families[number] = self._families[key] = family
+        return families
 
-    def _count(
-        self, session_id: str, family: TokenFamily, made: StoredColumns, *, after_seq: int
-    ) -> None:
-        """Count the events that the family has not counted yet, and keep the counts if possible."""
+    def _count(self, session_id: str, family: TokenFamily, after_seq: int) -> "list[array[int]]":
+        """Count what the family has not counted yet, and keep the counts if the store can."""
         with self._file.reading() as db:
             found = self._find(db, session_id)
             number = _number_of(db, family.key)
-            counted = (
-                db.execute(
-                    "SELECT coalesce(sum(length(data)), 0) FROM blocks WHERE key BETWEEN ? AND ?",
-                    (_block(found, number), _block(found, number) + (1 << 24) - 1),
-                ).fetchone()[0]
-                // _COUNT_BYTES
-                if number
-                else 0
-            )
-        last_seq = after_seq + len(made.kinds)
-        bodies = self.bodies(session_id, [(counted + 1, last_seq)])
-        with self._file.reading() as db:
-            kinds = b"".join(
-                data[: len(data) // _SHARED_BYTES]
-                for data in _read_blocks(db, _block(found, 0), counted, _SHARED_BYTES)
-            )[counted % BLOCK :]
-        rows = [_Row(kind, 0, 0.0, 0, body, b"") for kind, body in zip(kinds, bodies, strict=True)]
-        tokens, reasoning = _counts(family, rows)
-        missing = len(made.kinds) - len(made.tokens)
-        made.tokens += tokens[len(tokens) - missing :]
-        made.reasoning += reasoning[len(reasoning) - missing :]
+            known = _read(db, found.key, number, 0)
+            counted = len(known[0])
+            kinds = _read(db, found.key, 0, counted)[0]
+        bodies = self.bodies(session_id, [(counted + 1, counted + len(kinds))])
+        more = _counts(family, zip(kinds, bodies, strict=True))
         with suppress(StoreUnavailableError), self._file.writing(is_durable=False) as db:
             now = self._look_up(db, session_id)
-            if now is None or now.key != found.key:
-                return
-            if not number:
+            if now is not None and now.key == found.key:
                 db.execute("INSERT OR IGNORE INTO families (key) VALUES (?)", (family.key,))
                 number = _number_of(db, family.key)
-            if str(number) not in now.families.split(","):
-                families = f"{now.families},{number}"
-                db.execute("UPDATE sessions SET families = ? WHERE key = ?", (families, now.key))
-            _extend_blocks(db, now._replace(last_seq=counted), number, (tokens, reasoning))
+                numbers = sorted({*now.families.split(","), str(number)})
+                changed = "UPDATE sessions SET families = ? WHERE key = ?"
+                db.execute(changed, (",".join(numbers), found.key))
+                _extend(db, found.key, number, counted, more)
+        return [(old + new)[max(after_seq, 0) :] for old, new in zip(known, more, strict=True)]
 
 
 class MemoryStore(SqliteStore):
@@ -588,38 +556,30 @@ def call_from_json(value: Mapping[str, Json]) -> CallRow:
     )
 
 
-def _row_of(
-    event: SessionEvent, session_id: str, events: Sequence[SessionEvent], index: int
-) -> _Row:
+def _row_of(event: SessionEvent, session_id: str, events: Sequence[SessionEvent]) -> _Row:
     if event.id:
         _check_id("event id", event.id)
     body = body_of(event)
     name = f" {event.id!r}" if event.id else ""
-    among = f" (number {index + 1} of {len(events)})" if len(events) > 1 else ""
-    where = f"The {event.type} event{name}{among} for session {session_id!r}"
-    raw = dump_json(body, where=where)
+    among = f" (number {events.index(event) + 1} of {len(events)})" if len(events) > 1 else ""
+    raw = dump_json(body, where=f"The {event.type} event{name}{among} for session {session_id!r}")
     kind = kind_of(event.type, body, is_pinned=event.is_pinned)
     created = _time_of(event.created_at) or 0.0
     return _Row(kind, mark_of(kind, body), created, event.answers_seq, body, raw)
 
 
-def _counts(family: TokenFamily, rows: Iterable[_Row]) -> tuple["array[int]", "array[int]"]:
+def _counts(family: TokenFamily, pairs: Iterable[tuple[int, Body]]) -> "list[array[int]]":
     tokens, reasoning = array("I"), array("I")
     count, count_reasoning = family.count_event, family.count_reasoning
-    for row in rows:
-        tokens.append(count(row.kind, row.body))
-        is_thinking = row.kind & (SIGNED | UNUSUAL)
-        reasoning.append(count_reasoning(row.body) if is_thinking else 0)
-    return tokens, reasoning
+    for kind, body in pairs:
+        tokens.append(count(kind, body))
+        reasoning.append(count_reasoning(body) if kind & (SIGNED | UNUSUAL) else 0)
+    return [tokens, reasoning]
 
 
-def _shared(rows: Sequence[_Row]) -> tuple["array[Any]", ...]:
-    return (
-        array("B", [row.kind for row in rows]),
-        array("B", [row.mark for row in rows]),
-        array("d", [row.created for row in rows]),
-        array("I", [row.answers for row in rows]),
-    )
+def _shared(rows: Sequence[_Row]) -> "list[array[Any]]":
+    columns = zip(*((row.kind, row.mark, row.created, row.answers) for row in rows), strict=True)
+    return [array(code, column) for code, column in zip(_SHARED, columns, strict=True)]
 
 
 def _insert_events(
@@ -696,70 +656,57 @@ def _insert_call(db: Connection, key: int, call: CallRow) -> None:
 # ---- blocks ----
 
 
-def _block(found: _Found, family: int) -> int:
-    return found.key << 32 | family << 24
-
-
 def _number_of(db: Connection, key: str) -> int:
-    """Return the family's number; 0 if no session of the file was counted by it."""
+    """Return the family's number; 255 if it has counted no session of the file."""
     row = db.execute("SELECT number FROM families WHERE key = ?", (key,)).fetchone()
-    return row[0] if row else 0
+    return row[0] if row else 255
 
 
-def _read_blocks(db: Connection, first: int, after_seq: int, size: int) -> list[bytes]:
-    """Return the blocks of one column from that of a sequence number on."""
-    if size == _COUNT_BYTES and not first >> 24 & 0xFF:
-        return []
-    ends = (first + max(after_seq, 0) // BLOCK, first + (1 << 24) - 1)
-    asked = "SELECT data FROM blocks WHERE key BETWEEN ? AND ? ORDER BY key"
-    return [data for (data,) in db.execute(asked, ends)]
-
-
-def _extend_blocks(
-    db: Connection, found: _Found, family: int, columns: Sequence["array[Any]"]
-) -> None:
-    """Append to the columns of a family; a family that was not counted so far stays as it is."""
+def _read(db: Connection, session: int, family: int, after_seq: int) -> "list[array[Any]]":
+    """Return the columns of a family, or the shared ones, after a sequence number."""
+    first, skipped = divmod(max(after_seq, 0), BLOCK)
+    columns = [array(code) for code in (_COUNTS if family else _SHARED)]
     size = sum(column.itemsize for column in columns)
-    block, seq = _block(found, family), found.last_seq
-    done, count = 0, len(columns[0])
-    while done < count:
-        key, inside = block + seq // BLOCK, seq % BLOCK
-        row = db.execute("SELECT data FROM blocks WHERE key = ?", (key,)).fetchone()
-        before = row[0] if row else b""
-        if len(before) != inside * size or (
-            inside == 0 and seq and not _is_full(db, key - 1, size)
-        ):
-            return
-        new, data, at = min(count - done, BLOCK - inside), b"", 0
+    base = session << 32 | family << 24
+    asked = "SELECT data FROM blocks WHERE key BETWEEN ? AND ? ORDER BY key"
+    for (data,) in db.execute(asked, (base + first, base + 0xFF_FFFF)):
+        count, at = len(data) // size, 0
         for column in columns:
-            width = column.itemsize * inside
-            data += before[at : at + width] + column[done : done + new].tobytes()
-            at += width
-        db.execute("INSERT OR REPLACE INTO blocks VALUES (?, ?)", (key, data))
-        done, seq = done + new, seq + new
+            end = at + column.itemsize * count
+            column.frombytes(data[at:end])
+            at = end
+    return [column[skipped:] for column in columns] if skipped else columns
 
 
-def _is_full(db: Connection, key: int, size: int) -> bool:
-    row = db.execute("SELECT length(data) FROM blocks WHERE key = ?", (key,)).fetchone()
-    return row is not None and row[0] == BLOCK * size
+def _extend(
+    db: Connection, session: int, family: int, last_seq: int, more: "Sequence[array[Any]]"
+) -> None:
+    """Append to the columns of a family; nothing if it has not counted what is before."""
+    first = max(0, last_seq - 1) // BLOCK
+    columns = _read(db, session, family, first * BLOCK)
+    if len(columns[0]) != last_seq - first * BLOCK:
+        return
+    columns = [old + new for old, new in zip(columns, more, strict=True)]
+    base = session << 32 | family << 24
+    for start in range(0, len(columns[0]), BLOCK):
+        data = b"".join(column[start : start + BLOCK].tobytes() for column in columns)
+        row = (base + first + start // BLOCK, data)
+        db.execute("INSERT OR REPLACE INTO blocks VALUES (?, ?)", row)
 
 
 # ---- rows ----
 
 
 def _load_all(rows: Sequence[bytes], session_id: str, first_seq: int) -> list[Body]:
-    try:
+    with suppress(ValueError):
         bodies: list[Body] = load_json(b"[" + b",".join(rows) + b"]")
-        if len(bodies) == len(rows):
-            return bodies
-    except ValueError:
-        pass
+        return bodies
     for seq, raw in enumerate(rows, first_seq):
         try:
             load_json(raw)
         except ValueError as error:
             raise _damaged(f"Event {seq} of {session_id!r}", error) from error
-    raise _damaged(f"An event of {session_id!r}", ValueError("its JSON is not one object"))
+    raise AssertionError("one of them is damaged")
 
 
 def _damaged(where: str, error: Exception) -> EventFormatError:
@@ -787,13 +734,7 @@ def _moment(created: float | None) -> datetime | None:
 
 
 def _check_id(name: str, given: str) -> None:
-    rule = None
-    if not given:
-        rule = "must not be empty"
-    elif len(given) > _MAX_ID_CHARS:
-        rule = f"must not be longer than {_MAX_ID_CHARS} characters"
-    elif any(char == "\0" or "\ud800" <= char <= "\udfff" for char in given):
-        rule = "must not hold NUL or unpaired surrogates"
-    if rule:
-        remedy = f"Use 1 to {_MAX_ID_CHARS} characters, without NUL and unpaired surrogates."
-        raise InvalidParameterError(name, given, rule=rule, remedy=remedy)
+    has_bad = any(char == "\0" or "\ud800" <= char <= "\udfff" for char in given)
+    if not given or len(given) > _MAX_ID_CHARS or has_bad:
+        rule = f"must have 1 to {_MAX_ID_CHARS} characters, without NUL and unpaired surrogates"
+        raise InvalidParameterError(name, given, rule=rule, remedy="Use another id.")
