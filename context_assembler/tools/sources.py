@@ -1,0 +1,430 @@
+"""Where tools come from: functions, literal specs in any provider's shape, objects that list tools."""
+
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from context_assembler.errors import ConfigurationError, InvalidToolError, brief, with_article
+from context_assembler.events import Json, JsonObject
+from context_assembler.ports import Skill, ToolSource, ToolSpec
+
+if TYPE_CHECKING:
+    from context_assembler.tools.mcp import McpTools
+
+_MAX_DEPTH: Final = 200  # of lists in lists
+_MAX_PROBLEM_CHARS: Final = 200
+
+
+class ReadTools(NamedTuple):
+    """The tools that could be read, those that could not, and what is missing of the former."""
+
+    specs: tuple[ToolSpec, ...] = ()
+    problems: tuple[InvalidToolError, ...] = ()
+    notes: tuple[str, ...] = ()
+
+
+class ListedTools:
+    """Functions, and specs written out in any provider's shape: `ListedTools([search, {…}])`.
+
+    They are read when the tools are first asked for. A tool that cannot be read does not harm the
+    rest: it is among the `problems`.
+
+    Args:
+        kind: Whose tools these are, for their precedence: `functions`, `listed` or `skills`.
+    """
+
+    is_constant: Final = True
+
+    def __init__(
+        self, entries: Iterable[Any], *, name: str = "listed", kind: str = "listed"
+    ) -> None:
+        self.name, self.kind = name, kind
+        self._entries = tuple(entries)
+        self._read: ReadTools | None = None
+
+    @property
+    def problems(self) -> Sequence[InvalidToolError]:
+        """The tools that cannot be offered."""
+        return self._tools().problems
+
+    @property
+    def notes(self) -> Sequence[str]:
+        """What of the specs is not carried over, and which functions have no docstring."""
+        return self._tools().notes
+
+    def list_now(self) -> Sequence[ToolSpec]:
+        """Return the tools in the order given."""
+        return self._tools().specs
+
+    async def list_tools(self) -> Sequence[ToolSpec]:
+        """Return the tools in the order given."""
+        return self._tools().specs
+
+    def _tools(self) -> ReadTools:
+        if self._read is None:
+            self._read = read_tools(self._entries)
+        return self._read
+
+
+class ExecutorTools:
+    """The tools of an object with `list_tools()`, asked again each time.
+
+    What that returns, or carries as `tools`, may be specs of any shape, functions or SDK objects.
+
+    Attributes:
+        stands_for: The object: another source of the same one lists the same tools.
+        problems: What could not be offered of the last list.
+        notes: What of the last list is not carried over.
+    """
+
+    kind: Final = "executor"
+
+    def __init__(self, executor: Any, *, name: str | None = None) -> None:
+        own = attribute(executor, "name")
+        self.name = name or (own if isinstance(own, str) else "") or "executor"
+        self.stands_for = executor
+        self.problems: Sequence[InvalidToolError] = ()
+        self.notes: Sequence[str] = ()
+
+    @property
+    def list_now(self) -> Callable[[], Sequence[ToolSpec]] | None:
+        """A function that returns the tools offered at this moment; `None` if they are awaited."""
+        from inspect import iscoroutinefunction
+
+        act = self.stands_for.list_tools
+        return None if iscoroutinefunction(act) else lambda: self._take(_held(act()))
+
+    async def list_tools(self) -> Sequence[ToolSpec]:
+        """Return the tools offered at this moment.
+
+        A `list_tools` that is not a coroutine function is called in a thread of its own, because it
+        may block.
+        """
+        from inspect import isawaitable
+
+        act = self.stands_for.list_tools
+        listed = act() if self.list_now is None else await _in_thread(lambda: _held(act()))
+        return self._take(await listed if isawaitable(listed) else listed)
+
+    def _take(self, listed: Any) -> Sequence[ToolSpec]:
+        read = read_tools(_entries_of(listed))
+        self.problems, self.notes = read.problems, read.notes
+        return read.specs
+
+
+def _held(listed: Any) -> Any:
+    """Return an answer with everything in it read, for that may block as well."""
+    return listed if hasattr(listed, "__await__") else list(_entries_of(listed))
+
+
+def _entries_of(listed: Any) -> Iterable[Any]:
+    entries: Iterable[Any] = getattr(listed, "tools", listed)
+    if not isinstance(entries, Iterable) or isinstance(entries, str | bytes | Mapping):
+        given = with_article(type(entries).__name__)
+        raise TypeError(f"list_tools() returned {given}, not a list")
+    return entries
+
+
+async def _in_thread(act: Callable[[], Any]) -> Any:
+    """Return the function's result.
+
+    Its thread is a daemon of its own: of a function that never returns, the wait can be cancelled,
+    and neither the loop's closing nor the program's end waits for it, as they would for a pool's.
+    """
+    import asyncio
+    import contextvars
+    from concurrent.futures import Future
+    from threading import Thread
+
+    answer: Future[Any] = Future()
+    context = contextvars.copy_context()
+
+    def run() -> None:
+        answer.set_running_or_notify_cancel()
+        try:
+            answer.set_result(context.run(act))
+        except StopIteration as stop:  # which no future can carry
+            answer.set_exception(RuntimeError(f"it raised {stop!r}"))
+        except BaseException as error:
+            answer.set_exception(error)
+
+    Thread(target=run, name="list-tools", daemon=True).start()
+    return await asyncio.wrap_future(answer)
+
+
+def open_tool_sources(given: Any, *, starts_servers: bool = True) -> list[ToolSource]:
+    """Open the short forms of tools: functions, specs, executors, sources, and lists that mix them.
+
+    A mapping with `mcpServers` is what the configuration files of MCP clients hold.
+
+    Args:
+        starts_servers: Whether such a mapping is accepted, because it starts programs.
+
+    Returns:
+        One source for all functions, one for all literal specs, one for each executor and for each
+        MCP server; an empty list if nothing is given.
+
+    Raises:
+        ConfigurationError: Something is none of these, or two MCP servers have one name.
+        MissingExtraError: MCP servers are named, and the MCP SDK is not installed.
+    """
+    functions: list[Any] = []
+    specs: list[Any] = []
+    executors: list[ToolSource] = []
+    servers: list[McpTools] = []
+    for entry in _flat(given):
+        if attribute(type(entry), "kind") == "mcp":
+            servers.append(entry)
+        elif isinstance(entry, Mapping) and any(
+            isinstance(entry.get(key), Mapping) for key in ("mcpServers", "servers")
+        ):
+            if not starts_servers:
+                remedy = "Name them in ContextAssembler(tools=…), or pass McpTools objects."
+                raise ConfigurationError("One call's tools start no MCP servers.", remedy=remedy)
+            from context_assembler.tools import mcp
+
+            servers += mcp.McpTools.from_config(entry)
+        elif isinstance(entry, ToolSpec | Mapping):
+            specs.append(entry)
+        elif callable(attribute(entry, "list_tools")):
+            is_ours = isinstance(entry, ListedTools | ExecutorTools)
+            executors.append(entry if is_ours else ExecutorTools(entry))
+        elif callable(entry):
+            functions.append(entry)
+        elif callable(attribute(entry, "model_dump")):
+            specs.append(entry)
+        else:
+            kind = with_article(type(entry).__name__, begins_sentence=True)
+            raise ConfigurationError(
+                f"{kind} is no source of tools: {brief(entry)}.",
+                remedy="Pass functions, tool specs, an object with list_tools(), or a list of these.",
+            )
+    names = [server.name for server in servers]
+    if twice := [name for name in names if names.count(name) > 1]:
+        remedy = "Give each a name of its own: it tells their tools apart."
+        raise ConfigurationError(f"Two MCP servers are called {twice[0]!r}.", remedy=remedy)
+    first = [ListedTools(functions, name="functions", kind="functions")] if functions else []
+    last = [ListedTools(specs)] if specs else []
+    return [*first, *executors, *servers, *last]
+
+
+def open_skill_tools(skills: Iterable[Skill]) -> list[ToolSource]:
+    """Open the tools that skills bring along, one source for each skill."""
+    return [ListedTools(skill.tools, name=f"skill {skill.name}", kind="skills") for skill in skills]
+
+
+def _flat(given: Any, depth: int = 0) -> Iterator[Any]:
+    if isinstance(given, Sequence) and not isinstance(given, str | bytes):
+        if depth > _MAX_DEPTH:
+            problem = f"The lists of tools are nested deeper than {_MAX_DEPTH} levels."
+            raise ConfigurationError(problem, remedy="Pass one list of all tools.")
+        for entry in given:
+            yield from _flat(entry, depth + 1)
+    elif given is not None:
+        yield given
+
+
+def attribute(entry: Any, name: str) -> Any:
+    """Return an attribute of a foreign object; `None` if there is none, or it cannot be read."""
+    try:
+        return getattr(entry, name, None)
+    except Exception:
+        return None
+
+
+def tell_problem(error: BaseException) -> str:
+    """Return a foreign error in one line: its name, and the beginning of what it says."""
+    try:
+        said = " ".join(str(error)[:10_000].split())
+    except Exception:
+        said = ""
+    problem = f"{type(error).__name__}: {said}" if said else type(error).__name__
+    if len(problem) <= _MAX_PROBLEM_CHARS:
+        return problem
+    words, _, rest = problem[:_MAX_PROBLEM_CHARS].rpartition(" ")
+    is_word = len(rest) <= _MAX_PROBLEM_CHARS // 2  # no word is so long: encoded bytes, say
+    return f"{words.rstrip(' ,;:.')}…" if is_word else problem[:_MAX_PROBLEM_CHARS]
+
+
+# ---- one entry ----
+
+
+def read_tools(entries: Iterable[Any]) -> ReadTools:
+    """Read every entry: a `ToolSpec`, a literal spec, a function, or an SDK's tool object."""
+    specs: list[ToolSpec] = []
+    problems: dict[str, InvalidToolError] = {}  # one for all that have the same to say
+    notes: dict[str, None] = {}
+    for entry in entries:
+        try:
+            read, odd = _read_entry(entry)
+        except InvalidToolError as error:
+            problems.setdefault(str(error), error)
+        except Exception as error:  # what an entry does when it is looked at is its own
+            reason = f"it cannot be read: {tell_problem(error)}"
+            problem = InvalidToolError(_name_of(entry), reason=reason)
+            problems.setdefault(str(problem), problem)
+        else:
+            specs += read
+            notes |= dict.fromkeys(odd)
+    return ReadTools(tuple(specs), tuple(problems.values()), tuple(notes))
+
+
+_Read = tuple[list[ToolSpec], list[str]]
+
+
+def _read_entry(entry: Any) -> _Read:
+    if isinstance(entry, ToolSpec):
+        return [entry], []
+    if isinstance(entry, Mapping):
+        return read_shape(entry)
+    dump = getattr(entry, "model_dump", None)
+    if dump is not None and not isinstance(entry, type):
+        return read_shape(dump(mode="json", by_alias=True, exclude_none=True))
+    if not callable(entry):
+        reason = f"{with_article(type(entry).__name__)} is neither a spec nor a function"
+        raise InvalidToolError(_name_of(entry), reason=reason)
+    from context_assembler.tools.functions import spec_from_function
+
+    spec = spec_from_function(entry)
+    missing = "has no docstring: the model gets its name and arguments, but not what it does."
+    return [spec], [] if spec.description else [f"{spec.name} {missing}"]
+
+
+def _name_of(entry: Any) -> str:
+    names = (attribute(entry, name) for name in ("__name__", "name"))
+    return next((name for name in names if isinstance(name, str)), "(unnamed)")
+
+
+_VERSIONED: Final = re.compile(r"_\d{8}$")  # Anthropic's own tools: web_search_20260209
+_GEMINI: Final = frozenset(
+    {"functionDeclarations", "googleSearch", "googleSearchRetrieval", "codeExecution", "urlContext"}
+    | {"fileSearch", "googleMaps", "computerUse", "retrieval", "enterpriseWebSearch", "mcpServers"}
+)
+_SCHEMA_KEYS: Final = (
+    *("input_schema", "inputSchema", "parameters", "parametersJsonSchema"),
+    "parameters_json_schema",
+)
+# Nothing for the model in these, or (cache_control) a matter of the provider's renderer.
+_SILENT: Final = frozenset(
+    {"type", "function", "defer_loading", "cache_control", "title", "outputSchema", "annotations"}
+    | {"_meta", "icons", "response"}
+)
+
+
+def read_shape(spec: JsonObject) -> _Read:
+    """Return the tools of a spec of OpenAI (chat, responses), Anthropic, MCP, Gemini or Bedrock.
+
+    A provider's own tools (web search, code execution …) become specs for that provider alone. With
+    them comes a sentence for each key that is not carried over.
+
+    Raises:
+        InvalidToolError: It has none of these shapes, or no name.
+    """
+    kind, function, custom = spec.get("type"), spec.get("function"), spec.get("custom")
+    kind = kind if isinstance(kind, str) else ""
+    name = spec.get("name") if isinstance(spec.get("name"), str) else ""
+    bedrock = spec.get("toolSpec")
+    if isinstance(function, Mapping):
+        return _function(function, function.get("parameters"), outer=spec)
+    if isinstance(bedrock, Mapping):
+        schema = bedrock.get("inputSchema")
+        return _function(bedrock, schema.get("json") if isinstance(schema, Mapping) else None)
+    if "systemTool" in spec:
+        return _native("bedrock", spec, spec["systemTool"])
+    if not kind and not _GEMINI.isdisjoint(map(_camel, map(str, spec))):
+        return _gemini(spec)
+    if "input_schema" in spec:
+        return _function(spec, spec["input_schema"])
+    if "inputSchema" in spec:
+        return _mcp(spec)
+    if name and kind in ("", "function"):
+        return _flat_function(spec)
+    if _VERSIONED.search(kind) or kind == "mcp_toolset":
+        return _native("anthropic", spec, spec)
+    if isinstance(custom, Mapping) or kind.startswith("openrouter:"):
+        return _native("openai_chat", spec, custom or {"type": kind.replace(":", "_")})
+    if kind not in ("", "function"):
+        return _native("openai_responses", spec, spec)
+    reason = "it has none of the known shapes (OpenAI, Anthropic, MCP, Gemini, Bedrock)"
+    raise InvalidToolError(str(name or "(unnamed)"), reason=reason)
+
+
+def _function(spec: JsonObject, schema: Json, *, outer: JsonObject | None = None) -> _Read:
+    name, description, strict = spec.get("name"), spec.get("description"), spec.get("strict")
+    if not isinstance(name, str) or not name.strip():
+        raise InvalidToolError("(unnamed)", reason="its name is missing or empty")
+    if schema is not None and not isinstance(schema, Mapping):
+        raise InvalidToolError(name, reason="its schema is not an object")
+    deferred = spec.get("defer_loading", (outer or {}).get("defer_loading"))
+    tool = ToolSpec(
+        name=name,
+        description=description if isinstance(description, str) else "",
+        input_schema=schema or {},
+        is_strict=strict if isinstance(strict, bool) else None,
+        is_deferred=deferred if isinstance(deferred, bool) else None,
+    )
+    known = _SILENT.union(("name", "description", "strict"), _SCHEMA_KEYS)
+    extra = [key for key in (*spec, *(outer or ())) if key not in known]
+    return [tool], [f"Tool {name!r}: {key!r} is not carried over." for key in extra]
+
+
+def _flat_function(spec: JsonObject) -> _Read:
+    schemas = (spec[key] for key in _SCHEMA_KEYS if spec.get(key) is not None)
+    return _function(spec, next(schemas, None))
+
+
+def _mcp(spec: JsonObject) -> _Read:
+    """Read a tool as an MCP server lists it; one that only reads, and destroys nothing, is safe.
+
+    Source:
+        https://modelcontextprotocol.io/specification/2025-06-18/schema#toolannotations
+        (read 2026-11-27)
+    """
+    from dataclasses import replace
+
+    [tool], notes = _function(spec, spec["inputSchema"])
+    hints = spec.get("annotations")
+    hints = hints if isinstance(hints, Mapping) else {}
+    if hints.get("readOnlyHint") is True and hints.get("destructiveHint") is not True:
+        tool = replace(tool, is_safe=True)
+    return [tool], notes
+
+
+def _gemini(spec: JsonObject) -> _Read:
+    """Read declarations; their types are in capitals there, which is no mistake.
+
+    Source:
+        https://ai.google.dev/api/caching#Schema (read 2026-11-27)
+    """
+    from dataclasses import replace
+
+    from context_assembler.providers.schemas import canonical_schema
+
+    specs: list[ToolSpec] = []
+    notes: list[str] = []
+    for key, value in spec.items():
+        if _camel(key) == "functionDeclarations" and isinstance(value, list | tuple):
+            for declaration in value:
+                [tool], odd = _flat_function(
+                    declaration if isinstance(declaration, Mapping) else {}
+                )
+                schema = canonical_schema(tool.input_schema, tool=tool.name).schema
+                specs.append(replace(tool, input_schema=schema))
+                notes += odd
+        elif value is not None:
+            name = re.sub(r"(?<!^)(?=[A-Z])", "_", key).lower()
+            specs += _native("gemini", {key: value}, {"name": name})[0]
+    return specs, notes
+
+
+def _camel(name: str) -> str:
+    head, *rest = name.split("_")
+    return head + "".join(part.title() for part in rest)
+
+
+def _native(provider: str, spec: JsonObject, named: Json) -> _Read:
+    named = named if isinstance(named, Mapping) else {}
+    keys = ("name", "server_label", "mcp_server_name", "type")
+    names = (named.get(key) for key in keys)
+    name = next((one for one in names if isinstance(one, str) and one), "None")
+    return [ToolSpec(name=name, native_specs={provider: spec})], []
