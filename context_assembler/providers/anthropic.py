@@ -15,7 +15,6 @@ from context_assembler.providers.schemas import root_object_schema, walk_schemas
 from context_assembler.providers.wire import (
     NO_SYSTEM_AUTHORITY,
     OPENING,
-    REMINDER_TAG,
     CallIds,
     Change,
     NameRule,
@@ -24,10 +23,8 @@ from context_assembler.providers.wire import (
     as_list,
     as_object,
     as_text,
-    clean_text,
     count_of,
     declared_tools,
-    fence,
     is_held_back,
     known_tools,
     objects_in,
@@ -47,6 +44,7 @@ from context_assembler.providers.wire import (
     turn_entries,
 )
 from context_assembler.report import Decision, ReportEntry
+from context_assembler.texts import REMINDER_TAG, clean_text, fence
 
 if TYPE_CHECKING:
     from context_assembler.providers.media import MediaRules
