@@ -70,6 +70,7 @@ SEARCH_TOOLS: Final[Mapping[str, str]] = {
 SAMPLING_VERSION: Final = "2023-06-01"
 MAX_TEMPERATURE: Final = 1.0
 _LOOKBACK_BLOCKS: Final = 20
+_HASHED_UNITS: Final = 256  # at a time: encoding each by itself takes twice as long
 
 
 # ---- blocks that are sent back as they came ----
@@ -796,15 +797,18 @@ class Wire:
             self._head = blake2b(dump_json([NAME, self.system, self.tools]), digest_size=16)
         if self._hash is None:
             self._hash = self._head.copy()
-        for unit in self._units[self._hashed :]:
-            blocks = unit.blocks
-            if unit.role == "assistant":
-                if (place := compaction_place(blocks)) is not None:
-                    self._hash, blocks = self._head.copy(), blocks[place:]
-                blocks = [block for block in blocks if block["type"] not in THINKING_TYPES]
-            if blocks or unit.fenced:
-                self._hash.update(dump_json([unit.role, blocks, unit.fenced]))
-        self._hashed = len(self._units)
+        while self._hashed < len(self._units):
+            units = self._units[self._hashed : self._hashed + _HASHED_UNITS]
+            self._hashed += len(units)
+            counted: list[Json] = []
+            for role, blocks, fenced, *_ in units:
+                if role == "assistant":
+                    if (place := compaction_place(blocks)) is not None:
+                        self._hash, counted, blocks = self._head.copy(), [], blocks[place:]
+                    blocks = [block for block in blocks if block["type"] not in THINKING_TYPES]
+                if blocks or fenced:
+                    counted += role, blocks, fenced
+            self._hash.update(dump_json(counted)[1:-1] + b"," if counted else b"")
         digest: str = self._hash.hexdigest()
         return digest
 
