@@ -1,156 +1,30 @@
-"""Turn an agent's session into one valid model request that fits, keeps what matters and grows."""
+"""Turn an agent's session into one valid model request that fits, keeps what matters and grows.
 
+`__init__.pyi` lists the public names and where each one lives, for type checkers and for this file:
+modules are loaded on first use, so that importing the package costs nothing.
+"""
+
+import re
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
-if TYPE_CHECKING:
-    from context_assembler.assembler import ContextAssembler, create_context_assembler
-    from context_assembler.cache import AssemblyCache
-    from context_assembler.compaction import CompactionCheck, CompactionDetector, compaction_event
-    from context_assembler.context import AssembledContext
-    from context_assembler.errors import (
-        AssemblyError,
-        ConcurrentAppendError,
-        ConfigurationError,
-        ContextOverflowError,
-        UnknownModelError,
-        UnknownSessionError,
-    )
-    from context_assembler.events import (
-        Base64Source,
-        Document,
-        FileIdSource,
-        Image,
-        Opaque,
-        Session,
-        SessionEvent,
-        Text,
-        Thinking,
-        ToolCall,
-        ToolResult,
-        UrlSource,
-        assistant_event,
-        system_event,
-        tool_result_event,
-        user_event,
-    )
-    from context_assembler.forecast import CacheForecast
-    from context_assembler.history import MessageTransformer
-    from context_assembler.memory import MemoryAssembler
-    from context_assembler.models import (
-        ModelLimits,
-        ModelRegistry,
-        get_model_limits,
-        register_model,
-        supports_feature,
-    )
-    from context_assembler.options import AssembleOptions, AssemblerConfig, DefaultsResolver
-    from context_assembler.ports import PromptSection, Skill, ToolChoice, ToolSpec
-    from context_assembler.prompt import BootstrapLoader, FolderSkills, SystemPromptBuilder
-    from context_assembler.report import Report, ReportEntry, Violation
-    from context_assembler.sessions import InMemoryStore, SqliteStore, open_store
-    from context_assembler.tokens import TokenCounter
-    from context_assembler.tools import McpTools, ToolCollector, tool
-    from context_assembler.transcripts import read_transcript
-    from context_assembler.truncation import Truncator
+_IMPORT: Final = re.compile(r"^from (\S+) import (?:\(([^)]*)\)|(.+))$", re.MULTILINE)
 
-# Where each public name lives. Modules are loaded on first use: importing the package costs nothing.
-_HOMES: Final = {
-    name: module
-    for module, names in {
-        "assembler": "ContextAssembler create_context_assembler",
-        "cache": "AssemblyCache",
-        "compaction": "CompactionCheck CompactionDetector compaction_event",
-        "context": "AssembledContext",
-        "errors": "AssemblyError ConcurrentAppendError ConfigurationError ContextOverflowError "
-        "UnknownModelError UnknownSessionError",
-        "events": "Base64Source Document FileIdSource Image Opaque Session SessionEvent Text Thinking "
-        "ToolCall ToolResult UrlSource assistant_event system_event tool_result_event user_event",
-        "forecast": "CacheForecast",
-        "history": "MessageTransformer",
-        "memory": "MemoryAssembler",
-        "models": "ModelLimits ModelRegistry get_model_limits register_model supports_feature",
-        "options": "AssembleOptions AssemblerConfig DefaultsResolver",
-        "ports": "PromptSection Skill ToolChoice ToolSpec",
-        "prompt": "BootstrapLoader FolderSkills SystemPromptBuilder",
-        "report": "Report ReportEntry Violation",
-        "sessions": "InMemoryStore SqliteStore open_store",
-        "tokens": "TokenCounter",
-        "tools": "McpTools ToolCollector tool",
-        "transcripts": "read_transcript",
-        "truncation": "Truncator",
-    }.items()
-    for name in names.split()
-}
 __version__ = "0.2.0"
-__all__ = [
-    "AssembleOptions",
-    "AssembledContext",
-    "AssemblerConfig",
-    "AssemblyCache",
-    "AssemblyError",
-    "Base64Source",
-    "BootstrapLoader",
-    "CacheForecast",
-    "CompactionCheck",
-    "CompactionDetector",
-    "ConcurrentAppendError",
-    "ConfigurationError",
-    "ContextAssembler",
-    "ContextOverflowError",
-    "DefaultsResolver",
-    "Document",
-    "FileIdSource",
-    "FolderSkills",
-    "Image",
-    "InMemoryStore",
-    "McpTools",
-    "MemoryAssembler",
-    "MessageTransformer",
-    "ModelLimits",
-    "ModelRegistry",
-    "Opaque",
-    "PromptSection",
-    "Report",
-    "ReportEntry",
-    "Session",
-    "SessionEvent",
-    "Skill",
-    "SqliteStore",
-    "SystemPromptBuilder",
-    "Text",
-    "Thinking",
-    "TokenCounter",
-    "ToolCall",
-    "ToolChoice",
-    "ToolCollector",
-    "ToolResult",
-    "ToolSpec",
-    "Truncator",
-    "UnknownModelError",
-    "UnknownSessionError",
-    "UrlSource",
-    "Violation",
-    "assistant_event",
-    "compaction_event",
-    "create_context_assembler",
-    "get_model_limits",
-    "open_store",
-    "read_transcript",
-    "register_model",
-    "supports_feature",
-    "system_event",
-    "tool",
-    "tool_result_event",
-    "user_event",
-]
+
+with open(f"{__file__}i", encoding="utf-8") as _stub:
+    _HOMES: Final = {
+        name: module
+        for module, several, one in _IMPORT.findall(_stub.read())
+        for name in re.findall(r"\w+", several or one)
+    }
+__all__ = sorted(_HOMES)  # pyright: ignore[reportUnsupportedDunderAll]
 
 
 def __getattr__(name: str) -> Any:
     if name not in _HOMES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    value = getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)
-    globals()[name] = value
+    value = globals()[name] = getattr(import_module(_HOMES[name]), name)
     return value
 
 
