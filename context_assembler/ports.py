@@ -366,6 +366,10 @@ class ColumnStore(Protocol):
         """Return (seq, id, created as a POSIX time) of ranges of sequence numbers, in order."""
         ...
 
+    def events(self, session_id: str, *, after_seq: int = 0, limit: int = -1) -> list[SessionEvent]:
+        """Return the events after a sequence number, at most `limit` of them, oldest first."""
+        ...
+
     def factors(self, session_id: str, model: str) -> list[tuple[int, float]]:
         """Return (answers_seq, factor) of the model's recorded calls, oldest first.
 
