@@ -205,7 +205,7 @@ class Plan:
         self._last: tuple[_Checkpoint, Cut] | None = (
             None  # its tokens: less all those of the history
         )
-        self._is_opening_complete = True
+        self._is_settled = False
         self.task: int | None = None
         self.step = self.marker_tokens = 0
 
@@ -221,7 +221,8 @@ class Plan:
         self._prepare()
         self._find(self._found, self.room, shortens_last=not self.strategy.has_window)
         checkpoint = self._found[-1]
-        if self._last is not None and self._last[0] is checkpoint:
+        # A window moves with every turn of the user: the cut at its beginning may fit again.
+        if self._last is not None and self._last[0] is checkpoint and not self._window_from:
             cut = self._last[1]
             tokens = cut.tokens + history.ends[-1]
             if tokens <= self.room:
@@ -243,7 +244,7 @@ class Plan:
         head = {*range(history.lead), *(() if task is None else (task,))}
         head_tokens = sum(map(history.size, head))
         basis = head, head_tokens, len(history.pins), history.summaries[-1:]
-        if basis != self._basis or not self._is_opening_complete:
+        if basis != self._basis or not self._is_settled:
             self._basis, self._found, self.task = basis, [], task
             behind_head = self.room - head_tokens
             self.step = max(1, int(self.settings.step_share * behind_head))
@@ -252,7 +253,8 @@ class Plan:
             pinned = map(history.exchange_of, history.pins)
             anchors = {*head, *history.summaries[-1:], *pinned}
             self.whole = self.opened = _View(self, anchors, has_opening=False)
-            self._is_opening_complete = True
+            # An anchor that still grows, as an opening does, is measured again.
+            self._is_settled = history.count - 1 not in anchors
             if task is not None and strategy.keeps_opening:
                 share = min(self.settings.opening_share, (1 - self.settings.step_share) / 2)
                 opening = self._opening(anchors, max(0, int(share * behind_head)))
@@ -274,10 +276,10 @@ class Plan:
                 continue
             most_tokens -= self.history.size(number)
             if most_tokens < 0:
-                self._is_opening_complete = number < self.history.count - 1
+                self._is_settled &= number < self.history.count - 1
                 return opening
             opening.append(number)
-        self._is_opening_complete = False
+        self._is_settled = False
         return opening
 
     def _find(
