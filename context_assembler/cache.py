@@ -53,6 +53,7 @@ class AssemblyCache(Generic[Value]):
     ) -> None:
         self._max_entries, self._ttl_seconds, self._clock = max_entries, ttl_seconds, clock
         self._values: OrderedDict[CacheKey, tuple[float, Value]] = OrderedDict()
+        self._newest: dict[CacheKey, CacheKey] = {}
         self._lock = Lock()
         self._hits = self._misses = 0
 
@@ -69,10 +70,14 @@ class AssemblyCache(Generic[Value]):
             return held[1]
 
     def set(self, key: CacheKey, value: Value) -> None:
-        """Keep a value; the one that was asked for longest ago makes room."""
+        """Keep a value in place of an older version's; the least recently used makes room."""
         with self._lock:
+            older = self._newest.get(key._replace(version=""))
+            self._values.pop(older or key, None)
+            self._newest[key._replace(version="")] = key
             self._values[key] = self._clock() + self._ttl_seconds, value
-            self._values.move_to_end(key)
+            if len(self._newest) > 2 * self._max_entries:
+                self._newest = {key._replace(version=""): key for key in self._values}
             while len(self._values) > self._max_entries:
                 self._values.popitem(last=False)
 

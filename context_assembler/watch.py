@@ -55,8 +55,10 @@ class FolderWatch:
                     yield_on_timeout=True,
                     recursive=False,
                 ):
-                    if changes or self._existing() != watched:
+                    is_same = self._existing() == watched
+                    if changes or not is_same:
                         self._on_change()
+                    if not is_same:
                         break
             except (OSError, RuntimeError) as error:  # a folder that has just gone, or no watches
                 self.failure = error
