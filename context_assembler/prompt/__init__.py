@@ -19,6 +19,16 @@ if TYPE_CHECKING:
         prompt_record,
         summarize_tools,
     )
+    from context_assembler.prompt.skills import (
+        FolderSkills,
+        ListedSkills,
+        ShownSkills,
+        SkillLister,
+        SkillProblem,
+        follow_section,
+        open_skill_providers,
+        show_skills,
+    )
     from context_assembler.prompt.templates import render_files
 else:
     _NAMES: Final = {
@@ -26,6 +36,8 @@ else:
         "files": "BootstrapFile BootstrapLoader",
         "sections": "FROZEN PRIORITIES REWRITTEN SEPARATOR UNTIL_REWRITE BuiltPrompt SentPrompt "
         "SystemPromptBuilder fit_prompt prompt_record summarize_tools",
+        "skills": "FolderSkills ListedSkills ShownSkills SkillLister SkillProblem follow_section "
+        "open_skill_providers show_skills",
         "templates": "render_files",
     }
 
@@ -48,13 +60,21 @@ __all__ = [
     "BootstrapFile",
     "BootstrapLoader",
     "BuiltPrompt",
+    "FolderSkills",
+    "ListedSkills",
     "SentPrompt",
+    "ShownSkills",
+    "SkillLister",
+    "SkillProblem",
     "SystemPromptBuilder",
     "cut_lines",
     "cut_text",
     "fit_prompt",
+    "follow_section",
+    "open_skill_providers",
     "prompt_record",
     "render_files",
     "seal_text",
+    "show_skills",
     "summarize_tools",
 ]

@@ -1,0 +1,681 @@
+"""Skills: folders with SKILL.md, which of them are offered, and what the prompt has of them.
+
+Source:
+    https://agentskills.io/specification (read 2026-11-27)
+"""
+
+import json
+import os
+import re
+import stat
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from datetime import UTC, datetime
+from fnmatch import fnmatchcase
+from typing import Any, Final, NamedTuple
+
+from context_assembler.errors import ConfigurationError, brief, nearest, with_article
+from context_assembler.events import Json, JsonObject
+from context_assembler.ports import Skill, SkillProvider
+from context_assembler.prompt.cutting import seal_text
+from context_assembler.prompt.files import (
+    Mask,
+    decode_text,
+    plain_yaml,
+    read_bytes,
+    split_front_matter,
+)
+from context_assembler.prompt.sections import FROZEN, UNTIL_REWRITE
+from context_assembler.report import Decision, ReportEntry
+from context_assembler.texts import CountText, clean_text, escape_tag, one_line
+
+_MAX_DEPTH: Final = 6
+_MAX_FOLDERS: Final = 10_000
+_MAX_SKILLS: Final = 2_000
+_MAX_FILE_BYTES: Final = 1_000_000
+_MAX_READ_BYTES: Final = 16_000_000
+_MAX_NAMED: Final = 50  # problems, and notes, of one listing
+_MAX_DESCRIPTION_CHARS: Final = 1_024
+# A file that changed this recently may change again and keep its time stamps.
+_UNSETTLED_NS: Final = 2_000_000_000
+_NAME: Final = re.compile(r"[a-z0-9]+(?:-[a-z0-9]+)*")
+# `Bash(git add:*)` is one tool; commas are what other clients write between them.
+_ALLOWED: Final = re.compile(r"[^\s,()]+(?:\([^()]*\))?")
+_INTRODUCTION: Final = (
+    "# Skills\n\nEach skill is a file of instructions for one kind of task. "
+    "Read the file before you begin a task that its description fits.\n"
+)
+
+
+class SkillProblem(NamedTuple):
+    """A skill that was left out, and why; `rule` is the report's word for it."""
+
+    path: str
+    reason: str
+    rule: str = "broken"
+
+    def __str__(self) -> str:
+        return f"{self.path}: {self.reason}"
+
+
+class _ReadSkill(NamedTuple):
+    """One SKILL.md as parsed; `seen` are the files behind it, empty: read it again."""
+
+    skill: Skill | None
+    problem: str
+    notes: tuple[str, ...]
+    seen: Mapping[str, tuple[int, ...]]
+
+
+class FolderSkills:
+    """The skills below one or several folders; if two share a name, the earlier folder's wins.
+
+    A file is read again only if it changed. Links are not followed into folders.
+
+    Args:
+        priority: That of its skills: if another provider has a skill of the same name, the higher
+            stays.
+
+    Attributes:
+        problems: Skills of the last listing that were left out, and why.
+        notes: What was odd about the others.
+    """
+
+    def __init__(
+        self,
+        *folders: str | os.PathLike[str],
+        priority: int = 0,
+        now_ns: Callable[[], int] = time.time_ns,
+    ) -> None:
+        self.folders = tuple(os.path.expanduser(os.fspath(folder)) for folder in folders)
+        self.priority = priority
+        self.problems: tuple[SkillProblem, ...] = ()
+        self.notes: tuple[str, ...] = ()
+        self._now_ns = now_ns
+        self._read: dict[str, _ReadSkill] = {}
+
+    async def list_skills(self) -> Sequence[Skill]:
+        """Return the skills, sorted by name; a broken one does not harm the rest."""
+        import asyncio
+
+        return await asyncio.to_thread(self.list_now)
+
+    def list_now(self) -> Sequence[Skill]:
+        """Return the skills, sorted by name; a broken one does not harm the rest."""
+        skills: dict[str, Skill] = {}
+        problems: list[SkillProblem] = []
+        notes: list[str] = []
+        read: dict[str, _ReadSkill] = {}
+        left_bytes = _MAX_READ_BYTES
+        for folder in self.folders:
+            for path in _skill_files(os.path.realpath(folder), str(folder), problems):
+                one = read[path] = self._skill_at(path, left_bytes)
+                left_bytes -= os.path.getsize(path) if one.seen or one.skill else 0
+                notes += [f"{path}: {note}" for note in one.notes]
+                earlier = one.skill and skills.get(one.skill.name)
+                if one.skill is None:
+                    problems.append(SkillProblem(path, one.problem))
+                elif earlier is not None:
+                    reason = f"{earlier.path} has the name {earlier.name!r} already"
+                    problems.append(SkillProblem(path, reason, "duplicate"))
+                else:
+                    skills[one.skill.name] = one.skill
+        if (more := len(problems) - _MAX_NAMED) > 0:
+            rest = SkillProblem("skills", f"{more:,} more were left out", "too_many")
+            problems[_MAX_NAMED:] = [rest]
+        if (more := len(notes) - _MAX_NAMED) > 0:
+            notes[_MAX_NAMED:] = [f"skills: {more:,} more notes of this kind"]
+        self.problems, self.notes, self._read = tuple(problems), tuple(notes), read
+        return [skills[name] for name in sorted(skills)]
+
+    def _skill_at(self, path: str, left_bytes: int) -> _ReadSkill:
+        known = self._read.get(path)
+        if known and known.seen and all(_identity(p) == was for p, was in known.seen.items()):
+            return known
+        raw, problem = _read_file(path, os.path.dirname(path), most_bytes=left_bytes)
+        if raw is None:
+            return _ReadSkill(None, problem, (), {})
+        skill, problem, notes, files = _parse(raw, path, self.priority)
+        seen = {path: _identity(path)}
+        specs: list[JsonObject] = []
+        for name in files:
+            inner = os.path.join(os.path.dirname(path), name)
+            seen[inner] = _identity(inner)
+            found, odd = _read_specs(inner, os.path.dirname(path))
+            specs += found
+            notes += [f"its tool file {os.path.basename(name)!r} {odd}"] if odd else []
+        if skill is not None and specs:
+            skill = replace(skill, tools=(*skill.tools, *specs))
+        changed_ns = max(times[-1] for times in seen.values())
+        is_settled = self._now_ns() - changed_ns > _UNSETTLED_NS
+        return _ReadSkill(skill, problem, tuple(notes), seen if is_settled else {})
+
+
+def _skill_files(root: str, named: str, problems: list[SkillProblem]) -> Iterator[str]:
+    """Yield every SKILL.md in order of path; what is below a skill belongs to that skill."""
+    if not os.path.isdir(root):
+        problems.append(SkillProblem(named, "there is no such folder"))
+        return
+    waiting, folders, found = [(root, 0)], 0, 0
+    while waiting:
+        folder, depth = waiting.pop()
+        folders += 1
+        if folders > _MAX_FOLDERS or found == _MAX_SKILLS:
+            most = f"only the first {_MAX_FOLDERS:,} folders and {_MAX_SKILLS:,} skills were read"
+            problems.append(SkillProblem(root, most, "too_many"))
+            return
+        path = os.path.join(folder, "SKILL.md")
+        if os.path.lexists(path):
+            found += 1
+            yield path
+        elif depth < _MAX_DEPTH:
+            try:
+                with os.scandir(folder) as entries:
+                    inner = [one.path for one in entries if one.is_dir(follow_symlinks=False)]
+            except OSError:
+                continue
+            shown = (one for one in inner if not os.path.basename(one).startswith("."))
+            waiting += [(one, depth + 1) for one in sorted(shown, reverse=True)]
+
+
+def _identity(path: str) -> tuple[int, ...]:
+    """Return what changes if the file is written or replaced; its last change comes last."""
+    try:
+        found = os.stat(path)
+    except (OSError, ValueError):
+        return (0,)
+    last_ns = max(found.st_mtime_ns, found.st_ctime_ns)
+    return found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns, last_ns
+
+
+def _read_file(
+    path: str, folder: str, *, most_bytes: int = _MAX_FILE_BYTES
+) -> tuple[bytes | None, str]:
+    """Return a file of a skill's folder, or why it was not read."""
+    try:
+        real = os.path.realpath(path)
+        if not real.startswith(os.path.join(os.path.realpath(folder), "")):
+            return None, "is outside the skill's folder and was not read"
+        found = os.stat(real)
+        if not stat.S_ISREG(found.st_mode):
+            return None, "is not a regular file"
+        if found.st_size > min(_MAX_FILE_BYTES, most_bytes):
+            is_long = found.st_size > _MAX_FILE_BYTES
+            most, whole = (_MAX_FILE_BYTES, "") if is_long else (_MAX_READ_BYTES, " in all")
+            return None, f"has more than {most:,} bytes{whole}"
+        return read_bytes(real, _MAX_FILE_BYTES), ""
+    except (OSError, ValueError) as error:  # ValueError: a NUL in the name
+        return None, f"cannot be read: {getattr(error, 'strerror', None) or error}"
+
+
+def _read_specs(path: str, folder: str) -> tuple[list[JsonObject], str]:
+    """Return the specs in a JSON or YAML file: one, a list, or a list under `tools`; or a problem."""
+    raw, problem = _read_file(path, folder)
+    if raw is None:
+        return [], problem
+    text = decode_text(raw)[0]
+    try:
+        if path.lower().endswith(".json"):
+            loaded = json.loads(text)
+        else:
+            import yaml
+
+            try:
+                loaded = plain_yaml(yaml.safe_load(text))
+            except yaml.YAMLError as error:
+                raise ValueError(str(getattr(error, "problem", error))) from error
+    except (ValueError, RecursionError) as error:
+        return [], f"holds no specs: {str(error).splitlines()[0].rstrip('.')}"
+    if isinstance(loaded, dict) and isinstance(loaded.get("tools"), list):
+        loaded = loaded["tools"]
+    entries = loaded if isinstance(loaded, list) else [loaded]
+    if not all(isinstance(entry, dict) for entry in entries):
+        return [], "holds no specs: an entry is not an object"
+    return entries, ""
+
+
+def _parse(
+    raw: bytes, path: str, priority: int
+) -> tuple[Skill | None, str, list[str], tuple[str, ...]]:
+    """Return the skill of a SKILL.md, or why there is none; notes; and its files of specs."""
+    text, _, notes = decode_text(raw)
+    metadata, body, _, odd = split_front_matter(text)
+    notes += odd
+    folder = os.path.basename(os.path.dirname(path))
+    given = metadata.get("name")
+    name = one_line(given) if isinstance(given, str) else ""
+    if not name:
+        name = one_line(folder)
+        notes.append("its front matter has no name; the folder's name is used")
+    elif not _NAME.fullmatch(name) or len(name) > 64:
+        notes.append(f"{name!r} is not lower-case letters, digits and hyphens")
+    elif name != folder:
+        notes.append(f"its name {name!r} is not that of its folder")
+    given = metadata.get("description")
+    description = one_line(given) if isinstance(given, str) else ""
+    if not description:
+        why = ""
+        if given is not None and not isinstance(given, str):
+            why = f" that is text: put {brief(given)} in quotes"
+        elif not text.startswith("---"):
+            why = ": the file does not begin with a line '---'"
+        elif not re.search(r"^(---|\.\.\.)\s*$", text[3:], re.MULTILINE):
+            why = ": no line '---' closes it"
+        return None, f"its front matter has no description{why}", notes, ()
+    if len(description) > _MAX_DESCRIPTION_CHARS:
+        notes.append(f"its description is longer than {_MAX_DESCRIPTION_CHARS:,} characters")
+    specs: list[JsonObject] = []
+    files: dict[str, None] = {}
+    for entry in _listed(metadata.get("tools")):
+        if isinstance(entry, Mapping):
+            specs.append(entry)
+        elif isinstance(entry, str) and entry.lower().endswith((".json", ".yaml", ".yml")):
+            files[entry] = None
+        else:
+            shown = one_line(entry if isinstance(entry, str) else brief(entry))[:80]
+            known = "neither a spec nor a file of specs (.json, .yaml, .yml)"
+            notes.append(f"of its tools, {shown!r} is {known}")
+    lines = (one for one in _listed(metadata.get("allowed-tools")) if isinstance(one, str))
+    allowed = [tool for line in lines for tool in _ALLOWED.findall(one_line(line))]
+    skill = Skill(
+        name=name,
+        description=description,
+        path=path,
+        instructions=body.strip(),
+        priority=priority,
+        tools=tuple(specs),
+        allowed_tools=tuple(dict.fromkeys(allowed)),
+    )
+    return skill, "", notes, tuple(files)
+
+
+def _listed(value: Json) -> list[Json]:
+    return value if isinstance(value, list) else [] if value is None else [value]
+
+
+def open_skill_providers(given: Any) -> list[SkillProvider]:
+    """Open the short forms of skills: a folder, a provider, or a list of these.
+
+    Raises:
+        ConfigurationError: Something is neither.
+    """
+    if given is None:
+        return []
+    if isinstance(given, str | os.PathLike):
+        return [FolderSkills(given)]
+    if isinstance(given, Sequence):
+        return [provider for entry in given for provider in open_skill_providers(entry)]
+    if callable(getattr(given, "list_skills", None)):
+        return [given]
+    raise ConfigurationError(
+        f"{with_article(type(given).__name__, begins_sentence=True)} is no source of skills.",
+        remedy="Pass a folder, an object with list_skills(), or a list of these.",
+    )
+
+
+# ---- asking providers ----
+
+
+class ListedSkills(NamedTuple):
+    """The skills of all providers, in their order; an entry for each broken one; what went wrong."""
+
+    skills: tuple[Skill, ...] = ()
+    entries: tuple[ReportEntry, ...] = ()
+    warnings: tuple[str, ...] = ()
+
+
+class SkillLister:
+    """Asks providers for their skills; of one that fails, the last list still holds.
+
+    Skills that go if their provider fails once, and come back, would change the prompt both times.
+    """
+
+    def __init__(
+        self,
+        providers: Any = (),
+        *,
+        timeout_seconds: float = 30.0,
+        now: Callable[[], datetime] | None = None,
+    ) -> None:
+        self.providers: tuple[Any, ...] = tuple(open_skill_providers(providers))
+        self._timeout_seconds = timeout_seconds
+        self._now = now or (lambda: datetime.now(UTC))
+        self._last: dict[int, tuple[ListedSkills, datetime]] = {}
+
+    @property
+    def is_sync(self) -> bool:
+        """Whether every provider can be asked without an event loop."""
+        return all(hasattr(provider, "list_now") for provider in self.providers)
+
+    def list_now(self) -> ListedSkills:
+        """Return all skills, without an event loop."""
+        listed = []
+        for at, provider in enumerate(self.providers):
+            try:
+                listed.append(self._take(at, provider, provider.list_now()))
+            except Exception as error:  # foreign code: the rest goes on
+                listed.append(self._failed(at, provider, f"failed: {brief(error)}"))
+        return _joined(listed)
+
+    async def list(self) -> ListedSkills:
+        """Return all skills; a provider that fails or is late is named in a warning."""
+        import asyncio
+
+        async def ask(at: int, provider: Any) -> ListedSkills:
+            limit = asyncio.timeout(self._timeout_seconds)
+            try:
+                async with limit:
+                    return self._take(at, provider, await provider.list_skills())
+            except (Exception, asyncio.CancelledError) as error:  # foreign code: the rest goes on
+                task = asyncio.current_task()
+                if task is not None and task.cancelling():
+                    raise
+                late = f"did not come within {self._timeout_seconds:g} s"
+                happened = late if limit.expired() else f"failed: {brief(error)}"
+                return self._failed(at, provider, happened)
+
+        asked = (ask(at, provider) for at, provider in enumerate(self.providers))
+        return _joined(await asyncio.gather(*asked))
+
+    def _take(self, at: int, provider: Any, given: Iterable[Any]) -> ListedSkills:
+        kind = type(provider).__name__
+        problems = [
+            one if isinstance(one, SkillProblem) else SkillProblem(kind, one_line(str(one)))
+            for one in getattr(provider, "problems", ())
+        ]
+        sound = []
+        for skill in given:
+            if not isinstance(skill, Skill):
+                problems.append(SkillProblem(kind, f"{brief(skill)} is not a Skill"))
+                continue
+            name, words, path = map(one_line, (skill.name, skill.description, skill.path))
+            if not name or not words:
+                lacks = f"the skill {skill.name!r} lacks a name or a description"
+                problems.append(SkillProblem(kind, lacks))
+                continue
+            sound.append(replace(skill, name=name, description=words, path=path))
+        listed = ListedSkills(
+            skills=tuple(sorted(sound, key=lambda s: (s.name, s.path, s.description))),
+            entries=tuple(_dropped(one.path, one.reason, one.rule) for one in problems),
+            warnings=(
+                *(f"Skill left out: {problem}." for problem in problems),
+                *(f"{note}." for note in getattr(provider, "notes", ())),
+            ),
+        )
+        self._last[at] = listed, self._now()
+        return listed
+
+    def _failed(self, at: int, provider: Any, happened: str) -> ListedSkills:
+        lost = f"Skills of {type(provider).__name__} {happened.rstrip('.')}."
+        if at not in self._last:
+            return ListedSkills(warnings=(lost,))
+        last, moment = self._last[at]
+        when = f"{moment.astimezone(UTC):%Y-%m-%d %H:%M:%S} UTC"
+        lost = f"{lost} What they were last, at {when}, still holds."
+        return last._replace(warnings=(lost, *last.warnings))
+
+
+def _joined(listed: Sequence[ListedSkills]) -> ListedSkills:
+    return ListedSkills(
+        tuple(skill for one in listed for skill in one.skills),
+        tuple(entry for one in listed for entry in one.entries),
+        tuple(warning for one in listed for warning in one.warnings),
+    )
+
+
+def _dropped(name: str, reason: str, rule: str) -> ReportEntry:
+    return ReportEntry("skill", name, "dropped", reason=reason, rule=rule)
+
+
+# ---- choosing and listing ----
+
+
+class ShownSkills(NamedTuple):
+    """What one call's prompt has of skills, what became of each, and what went wrong."""
+
+    skills: tuple[Skill, ...] = ()
+    active: tuple[str, ...] = ()
+    text: str = ""
+    entries: tuple[ReportEntry, ...] = ()
+    warnings: tuple[str, ...] = ()
+
+    @property
+    def with_tools(self) -> list[Skill]:
+        """The active skills that bring tools."""
+        return [one for one in self.skills if one.name in self.active and one.tools]
+
+
+def show_skills(
+    listed: ListedSkills,
+    *,
+    count_text: CountText,
+    max_tokens: int = 2_000,
+    skip_reason: str | None = None,
+    patterns: Sequence[str] | None = None,
+    active: Iterable[str] = (),
+    activates_named: bool = False,
+    mask: Mask | None = None,
+) -> ShownSkills:
+    """Return the section of skills: names, files and descriptions within `max_tokens`.
+
+    If two skills share a name, the higher priority wins; of equal ones the first given. Too long a
+    list is shortened fairly: the longest descriptions first, down to a length that all may have. If
+    even the names do not fit, those of the lowest priority are left out, and counted. The
+    instructions of active skills follow the list, and do not count.
+
+    Args:
+        skip_reason: Why all of them are left out; `None`: they are not.
+        patterns: Globs over names; `None` keeps all.
+        active: Names of skills whose instructions are wanted.
+        activates_named: Whether a pattern that is a skill's whole name makes it active.
+        mask: Masks secrets.
+    """
+    entries: list[ReportEntry] = []
+    by_name: dict[str, Skill] = {}
+    for skill in sorted(listed.skills, key=lambda skill: -skill.priority):
+        first = by_name.setdefault(skill.name, skill)
+        if first is not skill:
+            taken = f"{first.path} has that name already"
+            entries.append(_dropped(skill.name, taken, "duplicate"))
+    known = {name: by_name[name] for name in sorted(by_name)}
+    chosen = {
+        name: skill
+        for name, skill in known.items()
+        if skip_reason is None
+        and (patterns is None or any(fnmatchcase(name, one) for one in patterns))
+    }
+    reason = skip_reason or "skill_filter does not name it"
+    entries += [_dropped(name, reason, "filter") for name in known if name not in chosen]
+    warnings: list[str] = []
+    for pattern in patterns or ():
+        if not any(fnmatchcase(name, pattern) for name in known):
+            hint = _hint(pattern, known)
+            warnings.append(f"skill_filter names {pattern!r}, which no skill matches.{hint}")
+    asked = dict.fromkeys(active)
+    for name in asked if skip_reason is None else ():
+        if name not in known:
+            warnings.append(
+                f"active_skills names {name!r}, which is no skill's name.{_hint(name, known)}"
+            )
+        elif name not in chosen:
+            warnings.append(f"active_skills names {name!r}, which skill_filter leaves out.")
+        elif not _adds_something(chosen[name]):
+            lacks = "which has neither instructions nor tools."
+            warnings.append(f"active_skills names {name!r}, {lacks}")
+    named = {*asked, *((patterns or ()) if activates_named else ())}
+    is_active = [name for name, s in chosen.items() if name in named and _adds_something(s)]
+    if mask is not None:
+        chosen = {name: _masked(skill, mask, warnings) for name, skill in chosen.items()}
+    skills = tuple(chosen.values())
+    text, words = _fitting_list(skills, max_tokens, count_text)
+    blocks = {n: active_block(chosen[n]) for n in is_active if chosen[n].instructions.strip()}
+    entries += [
+        _shown_entry(
+            skill,
+            words.get(name),
+            count_text(blocks.get(name, "")),
+            count_text,
+            is_active=name in is_active,
+        )
+        for name, skill in chosen.items()
+    ]
+    return ShownSkills(
+        skills=skills,
+        active=tuple(is_active),
+        text="\n\n".join(filter(None, [text, *blocks.values()])),
+        entries=(*listed.entries, *entries),
+        warnings=(*listed.warnings, *warnings),
+    )
+
+
+def _hint(name: str, known: Iterable[str]) -> str:
+    return "".join(f" Did you mean {near!r}?" for near in nearest(name, list(known), count=1))
+
+
+def _adds_something(skill: Skill) -> bool:
+    return bool(skill.instructions.strip() or skill.tools)
+
+
+def _masked(skill: Skill, mask: Mask, warnings: list[str]) -> Skill:
+    (words, odd), (text, odder) = mask(skill.description), mask(skill.instructions)
+    if odd or odder:
+        warnings.append(f"{skill.path}: {'; '.join(filter(None, (odd, odder)))}")
+    return replace(skill, description=words, instructions=text)
+
+
+def list_line(skill: Skill, words: str) -> str:
+    """Return the skill's line in the list, with these words of its description."""
+    head = f"- {skill.name} ({skill.path})" if skill.path else f"- {skill.name}"
+    return f"{head}: {words}" if words else head
+
+
+def active_block(skill: Skill) -> str:
+    """Return an active skill's instructions between tags that nothing in them can close."""
+    from html import escape
+
+    allowed = one_line(" ".join(skill.allowed_tools))
+    given = {"name": skill.name, "file": skill.path, "allowed-tools": allowed}
+    told = "".join(f' {name}="{escape(text)}"' for name, text in given.items() if text)
+    text = escape_tag("skill", seal_text(clean_text(skill.instructions.strip()))[0])
+    return f"<skill{told}>\n{text}\n</skill>"
+
+
+def _fitting_list(
+    skills: Sequence[Skill], max_tokens: int, count_text: CountText
+) -> tuple[str, dict[str, str]]:
+    room = max_tokens if skills else 0
+    ranked = sorted(skills, key=lambda skill: -skill.priority)
+    while room > 0:
+        # Counts of the pieces need not add up to that of the whole.
+        left = room - count_text(_INTRODUCTION) - count_text(_rest(len(skills)))
+        named = set[str]()
+        for skill in ranked:
+            size = count_text(f"{list_line(skill, '')}: \n")
+            if size > left:
+                break
+            left -= size
+            named.add(skill.name)
+        shown = [skill for skill in skills if skill.name in named]
+        cap, fair = left, len(shown)
+        sizes = sorted(count_text(skill.description) for skill in shown)
+        for size in sizes:
+            if size * fair > cap:
+                cap = max(0, cap // fair)
+                break
+            cap, fair = cap - size, fair - 1
+        else:
+            cap = max(sizes, default=0)
+        words = {s.name: _shorten(s.description, cap, count_text) for s in shown}
+        lines = [list_line(skill, words[skill.name]) for skill in shown]
+        lines += [_rest(len(skills) - len(shown))] if len(shown) < len(skills) else []
+        text = "\n".join([_INTRODUCTION, *lines])
+        over = count_text(text) - max_tokens
+        if over <= 0:
+            return text, words
+        room -= max(over, room // 16)
+    return "", {}
+
+
+def _rest(count: int) -> str:
+    return f"- … and {count:,} more skills"
+
+
+def _shorten(text: str, max_tokens: int, count_text: CountText) -> str:
+    """Return the text, or as many of its first words as fit with an ellipsis."""
+    tokens = count_text(text)
+    if tokens <= max_tokens:
+        return text
+    chars = len(text) * max_tokens // tokens
+    while chars > 0:
+        cut = text[:chars]
+        words = cut if text[chars].isspace() else cut.rpartition(" ")[0]
+        shorter = (words or cut).rstrip(" ,;:.") + "…"
+        if count_text(shorter) <= max_tokens:
+            return shorter
+        chars -= max(1, chars // 16)
+    return ""
+
+
+def _shown_entry(
+    skill: Skill, words: str | None, block_tokens: int, count_text: CountText, *, is_active: bool
+) -> ReportEntry:
+    """Return the entry of a skill of which the list has these words; `None`: it is not listed."""
+    whole = count_text(list_line(skill, skill.description)) + block_tokens
+    line = 0 if words is None else count_text(list_line(skill, words))
+    is_whole = words == skill.description or (words is None and is_active)
+    reasons = []
+    if is_active:
+        count = len(skill.tools)
+        tools = f", and it brings {count:,} tool{'' if count == 1 else 's'}" if count else ""
+        follows = ": its instructions follow the list" if skill.instructions.strip() else ""
+        reasons.append(f"active{follows}{tools}")
+    elif words is None or is_whole:
+        reasons.append("no room in the list" if words is None else "listed")
+    if words is not None and not is_whole:
+        sizes = f"from {len(skill.description):,} to {len(words):,} characters"
+        reasons.insert(0, f"its description was cut {sizes}")
+    decision: Decision = "kept" if is_whole else "dropped" if words is None else "shortened"
+    rule = ("active" if is_active else "listed") if is_whole else "skill_budget"
+    after = line + block_tokens
+    return ReportEntry("skill", skill.name, decision, whole, after, "; ".join(reasons), rule)
+
+
+def follow_section(
+    shown: ShownSkills, text: str, *, count_text: CountText, is_frozen: bool = False
+) -> ShownSkills:
+    """Return what holds if another text is sent of the section: cut, or that of an earlier call.
+
+    Args:
+        text: What is sent; empty if nothing is.
+        is_frozen: Whether it is what the epoch began with.
+    """
+    if text == shown.text.strip():
+        return shown
+    by_name = {skill.name: skill for skill in shown.skills}
+    entries: list[ReportEntry] = []
+    active: list[str] = []
+    for given in shown.entries:
+        entry, skill = given, by_name.get(given.id)
+        if skill is not None and entry.decision in ("kept", "shortened"):
+            line = _line_in(text, list_line(skill, ""))
+            block = active_block(skill) if skill.name in shown.active else ""
+            has_block = block in text
+            if (skill.tools and block) or (has_block and block):
+                active.append(skill.name)
+            if not has_block or not (line or entry.rule == "active"):
+                tokens = count_text(line) + (count_text(block) if has_block else 0)
+                reason = f"{entry.reason}; its section does not hold all of it"
+                decision: Decision = "shortened" if tokens else "dropped"
+                rule = FROZEN if is_frozen else "section.cut"
+                if is_frozen:
+                    reason = f"The text that the epoch began with differs; {UNTIL_REWRITE}."
+                entry = entry._replace(
+                    decision=decision, tokens_after=tokens, reason=reason, rule=rule
+                )
+        entries.append(entry)
+    return shown._replace(text=text, entries=tuple(entries), active=tuple(active))
+
+
+def _line_in(text: str, head: str) -> str:
+    return next((line for line in text.split("\n") if line.startswith(head)), "")

@@ -1,0 +1,361 @@
+"""How a model learns of tools that come or go, without a change of what it was sent before.
+
+Within an epoch the tools before the history stay what they were in its first call. What came or went
+since is a note after the history, or a list next to it, if the model's provider has a form for that;
+otherwise the tools are declared again, which is a rewrite point.
+"""
+
+import json
+import re
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Any, Final, NamedTuple
+
+from context_assembler.events import compact_json, to_json
+from context_assembler.ports import (
+    ChangeForms,
+    PromptSection,
+    ToolChange,
+    ToolChoice,
+    ToolPlan,
+    ToolSearch,
+    ToolSpec,
+    change_part,
+    read_change,
+)
+from context_assembler.report import ReportEntry
+
+WITHDRAWN_NOTE: Final = "tools:withdrawn"  # the name of notes that name withdrawn tools in words
+_NO_NAMES: Final[Callable[[], Collection[str]]] = frozenset[str]
+
+
+class SentTools(NamedTuple):
+    """The tools of a recorded call: declared before the history, and changed by notes after it.
+
+    `after_seq` is the last event before the epoch; notes of changes count from there.
+    """
+
+    declared: tuple[ToolSpec, ...] = ()
+    changes: tuple[ToolChange, ...] = ()
+    after_seq: int = 0
+
+    @property
+    def known(self) -> dict[str, ToolSpec]:
+        """Every tool that the model knows, as sent last; those that went keep their names."""
+        added = (tool for change in self.changes for tool in change.added)
+        return {tool.name: tool for tool in (*self.declared, *added)}
+
+    @property
+    def offered(self) -> list[ToolSpec]:
+        """The tools that could be called, sorted by name."""
+        offered = {tool.name: tool for tool in self.declared}
+        for change in self.changes:
+            for name in change.removed:
+                offered.pop(name, None)
+            offered |= {tool.name: tool for tool in change.added}
+        return [offered[name] for name in sorted(offered)]
+
+    def text(self) -> str:
+        """Return the text that a store keeps by its hash."""
+        return compact_json(
+            {
+                "declared": [to_json(tool) for tool in self.declared],
+                "changes": [change_part(change)["block"] for change in self.changes],
+                "after_seq": self.after_seq,
+            }
+        )
+
+    @classmethod
+    def read(cls, text: str) -> "SentTools | None":
+        """Return what `text` wrote; `None` if it cannot be read."""
+        try:
+            kept = json.loads(text)
+            declared = tuple(ToolSpec(**tool) for tool in kept["declared"])
+            found = [
+                read_change({"provider": "context-assembler", "block": block})
+                for block in kept["changes"]
+            ]
+            changes = tuple(change for change in found if change is not None)
+            return cls(declared, changes, kept["after_seq"]) if len(changes) == len(found) else None
+        except (ValueError, TypeError, KeyError):  # written by a newer version
+            return None
+
+
+class SettledTools(NamedTuple):
+    """How the tools of one call are sent.
+
+    Attributes:
+        change: What a note of this call reports.
+        sent: What the row of the call keeps.
+        before: What the model could call before, if changed tools are declared again.
+        why: Why they are; empty if they are not.
+        is_anew: Whether the list is declared before the history, as in a session's first call.
+        loaded: The declared tools as the model reads them: deferred ones shortened, or left out.
+        unsearched: How many tools should be deferred, if the model has no search.
+    """
+
+    plan: ToolPlan
+    change: ToolChange
+    sent: SentTools
+    before: SentTools | None = None
+    why: str = ""
+    is_anew: bool = True
+    loaded: tuple[ToolSpec, ...] = ()
+    unsearched: int = 0
+
+    @property
+    def withdrawn(self) -> list[ToolSpec]:
+        """The tools that the model knows and may not call, sorted by name."""
+        offered = {tool.name for tool in self.plan.offered}
+        known = {tool.name: tool for tool in (*self.plan.declared, *self.plan.added)}
+        return [known[name] for name in sorted(known.keys() - offered)]
+
+
+def settle_tools(
+    wanted: Sequence[ToolSpec],
+    *,
+    before: SentTools | None,
+    provider: str,
+    forms: ChangeForms,
+    search: ToolSearch | None = None,
+    defers_above: int | None = None,
+    choice: ToolChoice | None = None,
+    last_seq: int = 0,
+    called: Callable[[], Collection[str]] = _NO_NAMES,
+    found: Callable[[], Collection[str]] = _NO_NAMES,
+) -> tuple[SettledTools, ...]:
+    """Return the ways to send the tools, the best one first; the last one always works.
+
+    A way before it is good only if what was sent before is sent again: the same prefix, with every
+    note of a change that was recorded in this epoch.
+
+    Args:
+        wanted: The tools to offer, sorted by name.
+        before: Those of the session's last call, if it was one of the same provider and model.
+        forms: How the model can learn of changes; `ChangeForms()` declares every change again.
+        defers_above: How many tools are sent whole at most if the model can search for the others;
+            `None`: only tools that ask for it are deferred.
+        last_seq: The session's last event.
+        called: Returns the names that the history calls; those tools stay loaded.
+        found: Returns the names that a search has loaded.
+    """
+    wanted = tuple(wanted)
+    asking = _asking(wanted, defers_above)
+    deferred = frozenset[str]()
+    if search is not None and asking:
+        forced = {choice.name} if choice is not None else set[str | None]()
+        deferred = asking.difference(called(), forced)
+    declared = tuple(_deferred(tool, tool.name in deferred) for tool in wanted)
+
+    def way(plan: ToolPlan, sent: SentTools, **more: Any) -> SettledTools:
+        names = {*called(), *found()} if any(map(_is_held_back, plan.declared)) else ()
+        return SettledTools(
+            plan=plan,
+            sent=sent,
+            loaded=tuple(_loaded(plan.declared, search, names)),
+            unsearched=len(asking) if search is None else 0,
+            **{"change": ToolChange(), **more},
+        )
+
+    anew = way(
+        ToolPlan(provider, declared, wanted, after_seq=last_seq, forms=forms),
+        SentTools(declared, after_seq=last_seq),
+        before=before,
+    )
+    if before is None:
+        return (anew,)
+    change = find_change(before.offered, wanted)
+    if forms.withdraws == "choice":
+        change = change._replace(removed=())
+    sent = before._replace(changes=(*before.changes, change) if change else before.changes)
+    if (why := _objection(sent, wanted, forms, choice)) is not None:
+        return (anew._replace(why=why),)
+    added = tuple(tool for one in sent.changes for tool in one.added)
+    plan = ToolPlan(provider, before.declared, wanted, added, before.after_seq, forms)
+    onward = way(plan, sent, before=before, change=change, is_anew=False)
+    if not sent.changes and _are_alike(before.declared, declared):
+        return (onward,)
+    return onward, anew._replace(why="what was sent before has changed anyway")
+
+
+def _objection(
+    sent: SentTools, wanted: Sequence[ToolSpec], forms: ChangeForms, choice: ToolChoice | None
+) -> str | None:
+    """Return why the model cannot learn of the changes after the history, in half a sentence."""
+    known = sent.known
+    added = [tool for change in sent.changes for tool in change.added]
+    names = {tool.name for tool in wanted}
+    withdrawn = [known[name] for name in sorted(known.keys() - names)]
+    forced = choice.name if choice is not None else None
+    if (added and not forms.adds) or (withdrawn and forms.withdraws is None):
+        return "the model learns of its tools before the history only"
+    if (added or withdrawn) and not (sent.declared and wanted):
+        return "a conversation's first tools, and that none are left, are sent before it"
+    if own := [tool.name for tool in (*added, *withdrawn) if tool.native_specs]:
+        return f"{own[0]!r} is a tool of the provider's own"
+    if not forms.redefines and len(known) < len(sent.declared) + len(added):
+        return "a tool has another definition"
+    if not forms.adds_strict and any(tool.is_strict for tool in added):
+        return "an added tool is strict"
+    if added and forms.max_tools is not None and len(known) > forms.max_tools:
+        return f"there would be more than {forms.max_tools} tools"
+    if forced is not None and all(tool.name != forced for tool in sent.declared):
+        return "a call of an added tool is forced"
+    return None
+
+
+def find_change(before: Iterable[ToolSpec], after: Sequence[ToolSpec]) -> ToolChange:
+    """Return what leads from one list of tools to another; a tool defined anew counts as added."""
+    known = {tool.name: tool for tool in before}
+    names = {tool.name for tool in after}
+    added = tuple(tool for tool in after if not _is_alike(tool, known.get(tool.name)))
+    return ToolChange(added, tuple(name for name in known if name not in names))
+
+
+def _is_alike(tool: ToolSpec, other: ToolSpec | None) -> bool:
+    """Whether a model reads the same of both; where they come from is not sent."""
+    keys = ("name", "description", "input_schema", "is_strict", "native_specs")
+    return other is not None and all(getattr(tool, key) == getattr(other, key) for key in keys)
+
+
+def _are_alike(tools: Sequence[ToolSpec], others: Sequence[ToolSpec]) -> bool:
+    return len(tools) == len(others) and all(
+        _is_alike(one, other) and _is_held_back(one) == _is_held_back(other)
+        for one, other in zip(tools, others, strict=True)
+    )
+
+
+# ---- deferral ----
+
+
+def _asking(tools: Iterable[ToolSpec], defers_above: int | None) -> frozenset[str]:
+    """Return the names of the tools that should be deferred, whether they can be or not."""
+    plain = [tool for tool in tools if not tool.native_specs]
+    are_many = defers_above is not None and len(plain) > defers_above
+    asked = (t.name for t in plain if (are_many if t.is_deferred is None else t.is_deferred))
+    return frozenset(asked)
+
+
+def _deferred(tool: ToolSpec, is_deferred: bool) -> ToolSpec:
+    return tool if bool(tool.is_deferred) is is_deferred else replace(tool, is_deferred=is_deferred)
+
+
+def _is_held_back(tool: ToolSpec) -> bool:
+    """Whether we defer the tool; a provider's own says for itself whether it is."""
+    return bool(tool.is_deferred) and not tool.native_specs
+
+
+def _loaded(
+    tools: Iterable[ToolSpec], search: ToolSearch | None, found: Collection[str]
+) -> Iterator[ToolSpec]:
+    for tool in tools:
+        if not _is_held_back(tool) or search is None or tool.name in found:
+            yield tool
+        elif search.shows_descriptions:
+            yield replace(tool, input_schema={})
+
+
+# ---- the report, and the note in words ----
+
+
+def tool_entries(
+    settled: SettledTools, entries: Iterable[ReportEntry], *, count_tool: Callable[[ToolSpec], int]
+) -> list[ReportEntry]:
+    """Return the entries of tools that are sent otherwise than whole and before the history.
+
+    `tokens_after` is what a definition takes before the history; one that is sent after it counts
+    there, with its note.
+
+    Args:
+        entries: What is known of the tools so far.
+    """
+    loaded = {tool.name: tool for tool in settled.loaded}
+    known = {entry.id: entry for entry in reversed(list(entries)) if entry.kind == "tool"}
+    added = {tool.name for tool in settled.plan.added}
+    made: list[ReportEntry] = []
+
+    def entry(tool: ToolSpec, decision: Any, reason: str, rule: str) -> None:
+        shown = loaded.get(tool.name)
+        after = 0 if shown is None else count_tool(shown)
+        before = count_tool(tool)
+        made.append(ReportEntry("tool", tool.name, decision, before, after, reason, rule))
+
+    for tool in settled.plan.declared:
+        if tool.is_deferred:
+            is_whole = loaded.get(tool.name, tool) is tool
+            reason = "It is deferred: the model finds it by searching."
+            entry(tool, "kept" if is_whole else "shortened", reason, "tool.deferred")
+    if settled.unsearched:
+        reason = (
+            f"All tools are sent whole, {settled.unsearched} of them deferrable: the model has no "
+            "search."
+        )
+        made.append(ReportEntry("note", "deferral", "kept", reason=reason, rule="tool.deferral"))
+    for tool in settled.plan.offered:
+        if tool.name in added:
+            reason = "It is sent after the history, so that what was sent before stays."
+            entry(tool, "kept", reason, "tool.added")
+    for tool in settled.withdrawn:
+        row = known.get(tool.name, ReportEntry("tool", tool.name, "dropped"))
+        gone = "It cannot be called any more; its definition stays until the next rewrite."
+        reason = f"{row.reason}. {gone}" if row.reason else gone
+        entry(tool, row.decision, reason, row.rule or "tool.withdrawn")
+    return made
+
+
+def tools_rewrite_entry(settled: SettledTools, *, tokens: int) -> ReportEntry | None:
+    """Return the entry that announces tools declared again; `None` if they are as they were.
+
+    Args:
+        tokens: Size of the whole request.
+    """
+    before = settled.before
+    if not settled.why or before is None:
+        return None
+    now, declared = settled.plan.declared, before.declared
+    change, front = find_change(before.offered, now), find_change(declared, now)
+    known = {tool.name for tool in before.offered}
+    reported = {*(tool.name for tool in change.added), *change.removed}
+    stayed = {tool.name for tool in declared} & {tool.name for tool in now}
+    held, holds = ({t.name for t in tools if _is_held_back(t)} for tools in (declared, now))
+    names: Mapping[str, Iterable[str]] = {
+        "added": [tool.name for tool in change.added if tool.name not in known],
+        "changed": [tool.name for tool in change.added if tool.name in known],
+        "removed": change.removed,
+        "declared": [tool.name for tool in front.added if tool.name not in reported],
+        "no longer declared": [name for name in front.removed if name not in reported],
+        "deferred": sorted(stayed & (holds - held)),
+        "loaded": sorted(stayed & (held - holds)),
+    }
+    changed = "; ".join(f"{kind}: {', '.join(of)}" for kind, of in names.items() if of)
+    reason = (
+        f"The tools are declared again ({changed or 'the same ones'}), because {settled.why}: nothing "
+        f"of the request's {tokens:,} tokens is read from the prompt cache, and reasoning made before "
+        "may not count."
+    )
+    return ReportEntry("note", "tools", "kept", reason=reason, rule="rewrite.tools")
+
+
+def withdrawn_note(
+    settled: SettledTools, *, system_text: str, was_reported: bool
+) -> PromptSection | None:
+    """Return a note that names withdrawn tools which the system prompt goes on naming.
+
+    If tools are withdrawn next to the history, only the provider reads that. The note says how
+    things are, so that the last one holds: when all tools are back, one says that.
+
+    Args:
+        was_reported: Whether the history has such a note.
+    """
+    withdrawn = settled.withdrawn if settled.plan.forms.withdraws == "choice" else ()
+    names = [
+        tool.name
+        for tool in withdrawn
+        if was_reported or re.search(rf"(?<![\w.-]){re.escape(tool.name)}(?![\w-])", system_text)
+    ]
+    if not names and not was_reported:
+        return None
+    text = "All tools that you are given can be called again."
+    if names:
+        text = f"At this time these tools cannot be called: {', '.join(names)}."
+    return PromptSection(name=WITHDRAWN_NOTE, content=text, placement="note")
