@@ -15,27 +15,18 @@ _CACHE_KIBIBYTES: Final = 4_000
 _PRIMARY_CODE: Final = 0xFF  # an extended result code carries the primary one in its low byte
 _FORK_SECONDS: Final = 30.0
 
-_PERMISSIONS: Final = "Check that it is a file, and the permissions of file and folder."
+_PLACE: Final = "Check that it is a file, and the permissions of file and folder."
 _TROUBLES: Final[Mapping[int, tuple[str, str]]] = {
-    sqlite3.SQLITE_BUSY: (
-        "another process holds its lock",
-        "Try again when that process is done, or open the store with a longer busy_seconds.",
-    ),
-    sqlite3.SQLITE_READONLY: (
-        "it is read-only",
-        "Make the file and its folder writable, or write to a copy.",
-    ),
-    sqlite3.SQLITE_NOTADB: (
-        "the file is not a SQLite database",
-        "Give the path of another file, or move this one away.",
-    ),
+    sqlite3.SQLITE_BUSY: ("another process holds its lock", "Try again, or raise busy_seconds."),
+    sqlite3.SQLITE_READONLY: ("it is read-only", "Make file and folder writable, or use a copy."),
+    sqlite3.SQLITE_NOTADB: ("the file is not a SQLite database", "Give the path of another file."),
     sqlite3.SQLITE_CORRUPT: (
         "the database is damaged",
-        "Restore it from a backup, or save what can be read with: sqlite3 FILE .recover",
+        "Restore it, or try: sqlite3 FILE .recover",
     ),
     sqlite3.SQLITE_FULL: ("the disk is full", "Free some space, then try again."),
-    sqlite3.SQLITE_CANTOPEN: ("the file cannot be opened", _PERMISSIONS),
-    sqlite3.SQLITE_PERM: ("access is denied", _PERMISSIONS),
+    sqlite3.SQLITE_CANTOPEN: ("the file cannot be opened", _PLACE),
+    sqlite3.SQLITE_PERM: ("access is denied", _PLACE),
 }
 
 
