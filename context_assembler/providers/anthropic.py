@@ -57,6 +57,7 @@ ID_RULE: Final = NameRule(re.compile(r"[a-zA-Z0-9_-]{1,128}"), max_chars=64)
 NAME_RULE: Final = NameRule(re.compile(r"[a-zA-Z0-9_-]{1,64}"), max_chars=64)
 # A name of a parameter that does not match makes the API refuse the whole request.
 # https://github.com/anthropics/claude-code/issues/4668 (read 2026-11-29)
+SERVER_ID: Final = re.compile(r"srvtoolu_[a-zA-Z0-9_]+")
 PARAMETER_NAME: Final = re.compile(r"[a-zA-Z0-9_.-]{1,64}")
 
 THINKING_TYPES: Final = frozenset({"thinking", "redacted_thinking"})
@@ -83,7 +84,7 @@ def is_filled(value: Json) -> bool:
 
 def _is_server_id(value: Json) -> bool:
     # A provider gives the ids of its own calls and refuses any other form; MCP ids begin otherwise.
-    return isinstance(value, str) and re.fullmatch(r"srvtoolu_[a-zA-Z0-9_]+", value) is not None
+    return isinstance(value, str) and SERVER_ID.fullmatch(value) is not None
 
 
 def _is_content(value: Json) -> bool:
@@ -291,7 +292,7 @@ _TEXT_ROOM_CHARS: Final = 6 * 1024 * 1024  # of a request, for everything that i
 _MAX_MEDIA_CHARS: Final = MAX_REQUEST_CHARS - _TEXT_ROOM_CHARS
 
 
-def media_rules(limits: ModelLimits) -> "MediaRules":
+def media_rules(limits: ModelLimits | None) -> "MediaRules":
     """Return what the model takes of images and documents.
 
     Every image is scaled to what is taken next to more than twenty others, however few there are:
@@ -304,13 +305,14 @@ def media_rules(limits: ModelLimits) -> "MediaRules":
     """
     from context_assembler.providers.media import MediaRules
 
-    window, megabyte = limits.window_tokens, 1024 * 1024
+    window, megabyte = (limits.window_tokens if limits else 1_000_000), 1024 * 1024
+    is_cloud = limits is not None and limits.host in ("bedrock", "vertex_ai")
     return MediaRules(
         api="the Messages API",
         file_owner=NAME,
         image_types=("image/jpeg", "image/png", "image/gif", "image/webp"),
         image_words="JPEG, PNG, GIF and WebP",
-        max_image_chars=(5 if limits.host in ("bedrock", "vertex_ai") else 10) * megabyte,
+        max_image_chars=(5 if is_cloud else 10) * megabyte,
         max_side_px=8_000,
         fit_side_px=CROWD_SIDE_PX,
         max_pdf_pages=100 if window < 1_000_000 else 600,
@@ -801,7 +803,8 @@ class Wire:
             units = self._units[self._hashed : self._hashed + _HASHED_UNITS]
             self._hashed += len(units)
             counted: list[Json] = []
-            for role, blocks, fenced, *_ in units:
+            for unit in units:
+                role, blocks, fenced = unit[:3]
                 if role == "assistant":
                     if (place := compaction_place(blocks)) is not None:
                         self._hash, counted, blocks = self._head.copy(), [], blocks[place:]

@@ -71,3 +71,11 @@ def _taking(name: str) -> Callable[..., Any]:
 
 for _name in _USES:
     setattr(LentList, _name, _taking(_name))
+
+
+def peek(value: Json, start: int = 0) -> list[Any]:
+    """Return the elements of a list from one on, shared, to be read only; none of anything else."""
+    if isinstance(value, list):
+        part: list[Any] = list.__getitem__(value, slice(start, None))
+        return part
+    return list(value[start:]) if isinstance(value, tuple) else []
