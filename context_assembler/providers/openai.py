@@ -1,21 +1,27 @@
 """What OpenAI's two protocols have in common: servers, parameters, choices, media, usage."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
 from hashlib import sha256
-from typing import Final
+from typing import TYPE_CHECKING, Any, Final
 
 from context_assembler.context import Request
 from context_assembler.events import Json, Usage
 from context_assembler.models import ModelLimits
 from context_assembler.ports import ToolSpec
-from context_assembler.providers.media import MediaRules
+from context_assembler.providers.schemas import objection_to_strict, root_object_schema
 from context_assembler.providers.wire import (
     allowed_names,
     as_object,
     check_forced,
     count_of,
+    tool_entry,
 )
+from context_assembler.report import ReportEntry
 from context_assembler.texts import clean_text
+
+if TYPE_CHECKING:
+    from context_assembler.providers.media import MediaRules
 
 MAX_TOOLS: Final = 128  # https://github.com/openai/openai-openapi, tools (read 2026-11-27)
 MAX_CACHE_KEY_CHARS: Final = 64
@@ -26,14 +32,6 @@ MAX_FILE_CHARS: Final = 73_400_320
 _OWN_HOSTS: Final = (None, "azure")  # the vendor, and clouds that offer its API unchanged
 _ALLOWED_MODES: Final[Mapping[str, str]] = {"auto": "auto", "any": "required"}
 
-COMMON_MEDIA: Final = MediaRules(
-    api="OpenAI's API",
-    file_owner="openai",
-    image_types=("image/jpeg", "image/png", "image/gif", "image/webp"),
-    image_words="JPEG, PNG, GIF and WebP",
-    takes_animations=False,
-)
-
 
 def is_own_api(limits: ModelLimits) -> bool:
     """Whether OpenAI's own API answers, not a server that imitates it."""
@@ -41,9 +39,10 @@ def is_own_api(limits: ModelLimits) -> bool:
     return limits.provider == "openai" and limits.host in _OWN_HOSTS and not is_open
 
 
-def own_limits(rules: MediaRules) -> MediaRules:
-    """Return the rules with the limits of OpenAI's own API; of the published ones the lower.
+def media_rules(limits: ModelLimits, **api: Any) -> "MediaRules":
+    """Return what the server takes of images and documents; OpenAI's own with published limits.
 
+    Of the published limits the lower hold.
     No side is too long, since the server scales; but an image of more bytes than any picture that
     it looks at needs is scaled, so that a few of them do not fill a request.
 
@@ -52,6 +51,17 @@ def own_limits(rules: MediaRules) -> MediaRules:
         https://github.com/openai/openai-openapi, InputImageContent, InputFileContent
         (read 2026-11-27)
     """
+    from context_assembler.providers.media import MediaRules
+
+    rules = MediaRules(
+        file_owner="openai",
+        image_types=("image/jpeg", "image/png", "image/gif", "image/webp"),
+        image_words="JPEG, PNG, GIF and WebP",
+        takes_animations=False,
+        **api,
+    )
+    if not is_own_api(limits):
+        return rules
     return rules._replace(
         max_image_chars=20_900_000,
         fit_image_chars=10 * 1024 * 1024,
@@ -59,6 +69,19 @@ def own_limits(rules: MediaRules) -> MediaRules:
         max_images=MAX_IMAGES,
         max_media_chars=73_000_000,
     )
+
+
+def leave_strict(tools: Iterable[ToolSpec], entries: list[ReportEntry]) -> list[ToolSpec]:
+    """Return the tools, without strict mode if their schema cannot be enforced."""
+    settled: list[ToolSpec] = []
+    for tool in tools:
+        asks = bool(tool.is_strict) and not tool.native_specs
+        reason = objection_to_strict(root_object_schema(tool.input_schema)) if asks else None
+        if reason is not None:
+            told = f"It is offered without strict mode: {reason}."
+            entries.append(tool_entry(tool, "tool.strict", told, "repaired"))
+        settled.append(tool if reason is None else replace(tool, is_strict=False))
+    return settled
 
 
 def effort_of(request: Request) -> str | None:

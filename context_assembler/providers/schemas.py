@@ -12,45 +12,26 @@ from context_assembler.errors import InvalidToolError, brief
 from context_assembler.events import Json, JsonObject
 from context_assembler.providers.wire import as_list, as_object, as_text, fresh_json, plain_json
 
+_words = str.split
 ROOT_UNIONS: Final = ("anyOf", "oneOf", "allOf")
 BY_NAME: Final = frozenset(
     ["properties", "patternProperties", "$defs", "definitions", "dependentSchemas"]
 )
 LISTS: Final = frozenset({*ROOT_UNIONS, "prefixItems"})
 ONE_SCHEMA: Final = frozenset(
-    [
-        "items",
-        "additionalProperties",
-        "additionalItems",
-        "contains",
-        "not",
-        "if",
-        "then",
-        "else",
-        "propertyNames",
-        "unevaluatedProperties",
-        "unevaluatedItems",
-    ]
+    _words(
+        "items additionalProperties additionalItems contains not if then else propertyNames "
+        "unevaluatedProperties unevaluatedItems"
+    )
 )
 _VALUES: Final = frozenset({"enum", "const", "default", "examples"})  # no schemas in these
 _TYPES: Final = frozenset(["object", "array", "string", "number", "integer", "boolean", "null"])
 _OTHER_TYPES: Final = dict(
     pair.split(":")
-    for pair in [
-        "dict:object",
-        "map:object",
-        "list:array",
-        "tuple:array",
-        "str:string",
-        "float:number",
-        "double:number",
-        "int:integer",
-        "long:integer",
-        "bool:boolean",
-        "none:null",
-        "any:",
-        "type_unspecified:",
-    ]
+    for pair in _words(
+        "dict:object map:object list:array tuple:array str:string float:number double:number "
+        "int:integer long:integer bool:boolean none:null any: type_unspecified:"
+    )
 )
 _MAX_DEPTH: Final = 64
 _MAX_UNFOLDED: Final = 2_000
@@ -365,38 +346,12 @@ def _target(root: JsonObject, reference: str) -> JsonObject | None:
 
 # ---- OpenAI's strict mode ----
 
-_UNSUPPORTED: Final = [
-    "allOf",
-    "oneOf",
-    "not",
-    "if",
-    "then",
-    "else",
-    "dependentRequired",
-    "dependentSchemas",
-    "prefixItems",
-    "uniqueItems",
-    "contains",
-    "minContains",
-    "maxContains",
-    "unevaluatedItems",
-    "unevaluatedProperties",
-    "patternProperties",
-    "propertyNames",
-    "minProperties",
-    "maxProperties",
-]
-_FORMATS: Final = [
-    "date-time",
-    "time",
-    "date",
-    "duration",
-    "email",
-    "hostname",
-    "ipv4",
-    "ipv6",
-    "uuid",
-]
+_UNSUPPORTED: Final = _words(
+    "allOf oneOf not if then else dependentRequired dependentSchemas prefixItems "
+    "uniqueItems contains minContains maxContains unevaluatedItems unevaluatedProperties "
+    "patternProperties propertyNames minProperties maxProperties"
+)
+_FORMATS: Final = _words("date-time time date duration email hostname ipv4 ipv6 uuid")
 _LOOKAROUND: Final = re.compile(r"\(\?<?[=!]")
 
 
