@@ -1,15 +1,21 @@
 """`AssembledContext`, the result of assembling, and what a provider renders it from."""
 
+import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
+from functools import cached_property
+from itertools import accumulate, pairwise
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol, TypeAlias
 
+from context_assembler.errors import PayloadWarning
 from context_assembler.events import CallRow, SessionEvent
-from context_assembler.ports import PromptSection, ToolSpec
+from context_assembler.ports import Payload, PromptSection, ToolSpec, Turn
+from context_assembler.report import Violation
 
 if TYPE_CHECKING:
     from context_assembler.models import ModelLimits
     from context_assembler.options import Parameters
+    from context_assembler.report import Report
 
 LedgerKind: TypeAlias = Literal["system", "tools", "history", "notes", "overhead"]
 
@@ -59,3 +65,363 @@ class Sent(NamedTuple):
     notes: tuple[SessionEvent, ...]
     request: Request
     counted_as: tuple[str, str, int] | tuple[()] = ()
+
+
+# ---- tokens ----
+
+
+class LedgerRow(NamedTuple):
+    """One user of the window."""
+
+    kind: LedgerKind
+    name: str
+    tokens: int
+
+
+class Ledger(NamedTuple):
+    """The one table of who uses how many tokens of the window.
+
+    Attributes:
+        window_tokens: The model's window.
+        reserve_tokens: Kept free for the reply.
+        budget_tokens: What system prompt, tools, history and notes may use together.
+        rows: One for each section, tool, and for history and notes.
+        counter: Name of the counter behind the figures; `is_exact` tells whether it guesses.
+        factor: What reported usage corrects the counts of this call's new messages by.
+        anchored_tokens: What the provider charged for the last call, plus the count of what was
+            added since; `None` if this prompt does not begin with the last one.
+        counted_tokens: The provider's own count of this payload (`exact=True`), or `None`.
+    """
+
+    window_tokens: int
+    reserve_tokens: int
+    budget_tokens: int
+    rows: tuple[LedgerRow, ...] = ()
+    counter: str = ""
+    is_exact: bool = False
+    factor: float = 1.0
+    anchored_tokens: int | None = None
+    counted_tokens: int | None = None
+
+    def tokens_of(self, *kinds: LedgerKind) -> int:
+        """Return the tokens of all rows of these kinds."""
+        return sum(row.tokens for row in self.rows if row.kind in kinds)
+
+    @property
+    def fixed_tokens(self) -> int:
+        """System prompt, tools and the request's own overhead: what no cut can free."""
+        return self.tokens_of("system", "tools", "overhead")
+
+    @property
+    def room_tokens(self) -> int:
+        """What is left for history and notes; negative if the fixed part alone is too large."""
+        return self.budget_tokens - self.fixed_tokens
+
+    @property
+    def used_tokens(self) -> int:
+        """All rows together."""
+        return sum(row.tokens for row in self.rows)
+
+    @property
+    def expected_tokens(self) -> int:
+        """What the provider will charge, as near as is known; no cut is made by it."""
+        known = (self.counted_tokens, self.anchored_tokens)
+        return next((tokens for tokens in known if tokens is not None), self.used_tokens)
+
+    @property
+    def free_tokens(self) -> int:
+        """What of the budget nobody uses."""
+        return self.budget_tokens - self.used_tokens
+
+
+def divide_tokens(whole: int, weights: Sequence[int]) -> list[int]:
+    """Divide a whole number by weights; the shares add up to it."""
+    bounds = [0, *accumulate(weights)]
+    divisor = bounds[-1] or 1
+    ends = [whole * bound // divisor for bound in bounds]
+    ends[-1] = whole
+    return [end - start for start, end in pairwise(ends)]
+
+
+def input_budget(
+    limits: "ModelLimits",
+    *,
+    max_tokens: int,
+    max_context_tokens: int | None = None,
+    reserve_tokens: int | None = None,
+) -> int:
+    """Return the tokens that system prompt, tools, history and notes may use together.
+
+    If input and reply share the window, the reserve comes off it first; a vendor's own input limit
+    holds as well. Negative if the reserve exceeds the window.
+
+    Source:
+        https://platform.claude.com/docs/en/build-with-claude/context-windows (read 2026-08-21)
+    """
+    reserve = max_tokens if reserve_tokens is None else reserve_tokens
+    usable = limits.window_tokens
+    if limits.window_kind == "shared":
+        usable -= reserve
+    if limits.input_tokens is not None:
+        shared = limits.window_kind == "shared"
+        usable = min(usable, limits.input_tokens) if shared else limits.input_tokens
+    if max_context_tokens is None:
+        return usable
+    return min(usable, max_context_tokens - (reserve_tokens or 0))
+
+
+# ---- the context ----
+
+
+class Call(Protocol):
+    """What the core knows of one call; every answer is computed when it is asked for."""
+
+    session_id: str
+    model_id: str
+    agent_id: str | None
+    provider: str
+    request: Request
+    last_seq: int
+    incarnation: str
+    cut_id: int
+    strategy: str
+    active_skills: tuple[str, ...]
+    skill_allowed_tools: Mapping[str, tuple[str, ...]]
+
+    def ledger(self) -> Ledger:
+        """Return who uses how many tokens."""
+        ...
+
+    def truncation(self) -> "Truncation":
+        """Return what the cut left out."""
+        ...
+
+    def report(self) -> "Report":
+        """Return what became of every piece, and why."""
+        ...
+
+    def compaction(self) -> Any:
+        """Return the `CompactionCheck` of the session as it is."""
+        ...
+
+    def turns(self) -> list[Turn]:
+        """Return the turns that are sent, as copies, with the ids of their events."""
+        ...
+
+    def payload(self, provider: str) -> Payload:
+        """Return keyword arguments for a provider's SDK."""
+        ...
+
+    def check(self, provider: str, payload: Payload, *, is_whole: bool) -> list[Violation]:
+        """Return the rules that a payload breaks, in what was not checked before or in all of it."""
+        ...
+
+    def sent(self, provider: str) -> Sent:
+        """Return what `record` keeps."""
+        ...
+
+    def other(self, provider: str) -> "Call":
+        """Return the same call for another provider."""
+        ...
+
+
+class Truncation(NamedTuple):
+    """What a cut did: messages left out, and the history's tokens before and after it."""
+
+    removed_count: int = 0
+    removed_tokens: int = 0
+    original_tokens: int = 0
+    final_tokens: int = 0
+
+
+class ContextMetadata:
+    """Facts about one assembled context; most are computed when they are read.
+
+    Attributes:
+        cut_id: A number for how the history is cut; 0: not at all. While it stays the same from
+            step to step, each payload is the one before plus new messages.
+        incarnation: Tells the session from an earlier or later one of the same id.
+        last_seq: The last event that the context was made from.
+        skill_allowed_tools: By active skill, the tools that its author wants approved in advance: a
+            wish that the application may grant; nothing is limited by it here.
+    """
+
+    def __init__(self, call: Call, *, assembly_ms: float = 0.0, cache_hit: bool = False) -> None:
+        self._call = call
+        self.session_id, self.model_id = call.session_id, call.model_id
+        self.agent_id, self.cut_id = call.agent_id, call.cut_id
+        self.last_seq, self.incarnation = call.last_seq, call.incarnation
+        self.active_skills = call.active_skills
+        self.skill_allowed_tools = call.skill_allowed_tools
+        self.assembly_ms, self.cache_hit = assembly_ms, cache_hit
+
+    def __repr__(self) -> str:
+        return (
+            f"ContextMetadata({self.session_id!r}, {self.model_id!r}, last_seq={self.last_seq}, "
+            f"cut_id={self.cut_id})"
+        )
+
+    @cached_property
+    def ledger(self) -> Ledger:
+        """Who uses how many tokens of the window."""
+        return self._call.ledger()
+
+    @cached_property
+    def truncation(self) -> Truncation:
+        """How many messages were left out, with how many tokens."""
+        return self._call.truncation()
+
+    @property
+    def truncated(self) -> bool:
+        """Whether anything of the history was shortened or left out."""
+        return self.cut_id != 0
+
+    @property
+    def truncated_by(self) -> str | None:
+        """The strategy that did it."""
+        return self._call.strategy if self.truncated else None
+
+    @cached_property
+    def _compaction(self) -> Any:
+        return self._call.compaction()
+
+    @property
+    def should_compact(self) -> bool:
+        """Whether the session should be compacted before its next call."""
+        return bool(self._compaction and self._compaction.needed)
+
+    @property
+    def compaction_reason(self) -> str | None:
+        """Why it should, if it should."""
+        return self._compaction.reason if self._compaction else None
+
+
+class AssembledContext:
+    """One request, ready for any provider's SDK, with the report of how it came about.
+
+    It never changes, and neither does what it renders, however its session grows.
+    """
+
+    def __init__(
+        self,
+        call: Call,
+        *,
+        checks_payloads: bool = True,
+        assembly_ms: float = 0.0,
+        cache_hit: bool = False,
+    ) -> None:
+        self._call, self._checks = call, checks_payloads
+        self.metadata = ContextMetadata(call, assembly_ms=assembly_ms, cache_hit=cache_hit)
+
+    def __repr__(self) -> str:
+        return f"AssembledContext({self.metadata!r}, provider={self.provider!r})"
+
+    def timed(self, *, assembly_ms: float, cache_hit: bool) -> "AssembledContext":
+        """Return the same context as the answer to another call of `assemble`."""
+        return AssembledContext(
+            self._call, checks_payloads=self._checks, assembly_ms=assembly_ms, cache_hit=cache_hit
+        )
+
+    @property
+    def provider(self) -> str:
+        """The wire protocol that `to_request` renders for."""
+        return self._call.provider
+
+    @property
+    def system_prompt(self) -> str:
+        """The whole system prompt."""
+        return self._call.request.system
+
+    @property
+    def messages(self) -> list[Turn]:
+        """The kept history and this call's notes, oldest first; the list is the caller's own."""
+        return self._call.turns()
+
+    @property
+    def tools(self) -> tuple[ToolSpec, ...]:
+        """The tools that the model may call."""
+        request = self._call.request
+        return request.tool_plan.offered if request.tool_plan is not None else request.tools
+
+    @property
+    def parameters(self) -> "Parameters":
+        """The settled parameters."""
+        return self._call.request.parameters
+
+    @cached_property
+    def report(self) -> "Report":
+        """What was kept, cut and repaired, and why."""
+        return self._call.report()
+
+    def sent(self, provider: str | None = None) -> Sent:
+        """Return what `record` keeps of the call to a provider, by default the model's own."""
+        return self._call.sent(provider or self.provider)
+
+    def to_anthropic(self) -> Payload:
+        """Return keyword arguments for `anthropic.Anthropic().messages.create`."""
+        return self.to_request("anthropic")
+
+    def to_openai_chat(self) -> Payload:
+        """Return keyword arguments for `openai.OpenAI().chat.completions.create`."""
+        return self.to_request("openai_chat")
+
+    def to_openai_responses(self) -> Payload:
+        """Return keyword arguments for `openai.OpenAI().responses.create`."""
+        return self.to_request("openai_responses")
+
+    def to_gemini(self) -> Payload:
+        """Return keyword arguments for `google.genai.Client().models.generate_content`."""
+        return self.to_request("gemini")
+
+    def to_request(self, provider: str | None = None) -> Payload:
+        """Return keyword arguments for the model's own provider, or the one named.
+
+        The payload is the caller's own: changing it changes no other one.
+
+        Raises:
+            UnsupportedRequestError: No bundled provider has that name, or its API cannot express
+                this request.
+            ContextOverflowError: As for `for_provider`.
+
+        Warns:
+            PayloadWarning: The provider will refuse the payload: a fault of the assembler.
+        """
+        name = provider or self.provider
+        payload = self._call.payload(name)
+        if self._checks:
+            broken = self._call.check(name, payload, is_whole=False)
+            if refused := [str(one) for one in broken if one.level == "refused"]:
+                warnings.warn(
+                    f"{name} will refuse this payload of session {self._call.session_id!r}: "
+                    f"{'; '.join(refused)}. The assembler should not have made it: please report "
+                    "this.",
+                    PayloadWarning,
+                    stacklevel=3,
+                )
+        return payload
+
+    def check(self, provider: str | None = None) -> list[Violation]:
+        """Return the rules of the provider that its payload breaks; an empty list is the promise."""
+        name = provider or self.provider
+        return self._call.check(name, self._call.payload(name), is_whole=True)
+
+    def for_provider(self, provider: str) -> "AssembledContext":
+        """Return the context that a payload for that provider is rendered from, with its report.
+
+        If the model speaks that protocol as well, the history is cut for it, and reasoning that
+        came over it is sent. For any other provider it is the same request as that provider takes
+        it.
+
+        Raises:
+            UnsupportedRequestError: No bundled provider has that name.
+            ContextOverflowError: The request is made again, and what may not be dropped does not
+                fit.
+        """
+        if provider == self.provider:
+            return self
+        return AssembledContext(
+            self._call.other(provider),
+            checks_payloads=self._checks,
+            assembly_ms=self.metadata.assembly_ms,
+            cache_hit=self.metadata.cache_hit,
+        )

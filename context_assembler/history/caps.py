@@ -1,0 +1,122 @@
+"""An oversized entry is shortened when it is first sent, as a function of itself alone.
+
+What a call returned, or a user pasted, is cut to its cap whatever else is sent, and an image is scaled
+to its own, so that no later call has to change it. The whole of it stays in the store.
+"""
+
+from collections.abc import Callable, Sequence
+from operator import is_
+from typing import Final
+
+from context_assembler.errors import MissingExtraError
+from context_assembler.events import KIND_MASK, PINNED, TOOL_RESULT, USER, JsonObject
+from context_assembler.options import TruncationSettings
+from context_assembler.texts import shorten_text
+
+RULE: Final = "entry.cap"
+_BYTES_PER_CHAR: Final = 4  # of UTF-8 at most; a token takes at least one
+# Pictures that are scaled without being encoded otherwise.
+_SCALED_AS_THEY_ARE: Final = ("image/jpeg", "image/png", "image/gif", "image/webp")
+
+
+class Caps:
+    """The caps of one assembler, and the counter that measures them."""
+
+    def __init__(self, settings: TruncationSettings, count_text: Callable[[str], int]) -> None:
+        self._settings, self._count = settings, count_text
+        by_tool = settings.max_result_tokens_by_tool.values()
+        caps = [settings.max_result_tokens, settings.max_user_tokens, *by_tool]
+        self._least = min([cap for cap in caps if cap is not None], default=None)
+
+    def may_change(self, kind: int, tokens: int) -> bool:
+        """Whether an event of this kind and size may have to be shortened."""
+        if kind & PINNED or kind & KIND_MASK not in (USER, TOOL_RESULT):
+            return False
+        is_large = self._least is not None and tokens > self._least
+        return is_large or self._settings.max_image_side_px is not None
+
+    def fit(
+        self, kind: int, parts: Sequence[JsonObject], *, tool_of: Callable[[str], str]
+    ) -> tuple[Sequence[JsonObject], str]:
+        """Return the parts within their caps, the same object if they are, and what was done.
+
+        Args:
+            tool_of: Returns the tool that a call, by its id, is for.
+
+        Raises:
+            MissingExtraError: An image is over its cap, and Pillow is not installed.
+        """
+        told: list[str] = []
+        fitted = [self._fit(kind, part, tool_of, told) for part in parts]
+        if all(map(is_, fitted, parts)):
+            return parts, ""
+        return fitted, " ".join(dict.fromkeys(told))
+
+    def _fit(
+        self, kind: int, part: JsonObject, tool_of: Callable[[str], str], told: list[str]
+    ) -> JsonObject:
+        settings = self._settings
+        if part["type"] == "tool_result":
+            content = part.get("content", ())
+            tool = part.get("tool_name") or tool_of(part["call_id"])
+            fitted = self._shorten(content, self._cap_of(tool), told)
+            fitted = [self._scaled(inner, told) for inner in fitted]
+            return part if all(map(is_, fitted, content)) else {**part, "content": fitted}
+        if part["type"] == "text" and kind & KIND_MASK == USER:
+            return self._shorten([part], settings.max_user_tokens, told)[0]
+        return self._scaled(part, told)
+
+    def _cap_of(self, tool: str) -> int | None:
+        by_tool = self._settings.max_result_tokens_by_tool
+        if by_tool:
+            from fnmatch import fnmatchcase
+
+            for name, cap in by_tool.items():
+                if fnmatchcase(tool, name):
+                    return cap
+        return self._settings.max_result_tokens
+
+    def _shorten(
+        self, content: Sequence[JsonObject], cap_tokens: int | None, told: list[str]
+    ) -> Sequence[JsonObject]:
+        """Return content with its texts cut to one cap together: the first ones are kept longest.
+
+        Images and documents stay, and so does signed text.
+        """
+        texts = [
+            part for part in content if part["type"] == "text" and part.get("signature") is None
+        ]
+        size = sum(
+            len(one["text"]) * (1 if one["text"].isascii() else _BYTES_PER_CHAR) for one in texts
+        )
+        if cap_tokens is None or size <= cap_tokens:
+            return content
+        left, kept = cap_tokens, list[JsonObject]()
+        for part in content:
+            if part["type"] != "text" or part.get("signature") is not None:
+                kept.append(part)
+                continue
+            text = shorten_text(part["text"], max_tokens=max(left, 0), count_text=self._count)
+            left -= self._count(text)
+            kept.append(part if text == part["text"] else {**part, "text": text})
+        if not all(map(is_, kept, content)):
+            told.append(
+                "Longer than what one entry may take; the whole text stays in the session."
+            )
+        return kept
+
+    def _scaled(self, part: JsonObject, told: list[str]) -> JsonObject:
+        """Return an image with no side longer than its cap; as it is if it cannot be read."""
+        side_px = self._settings.max_image_side_px
+        if side_px is None or part["type"] != "image":
+            return part
+        from context_assembler.providers.media import WITHOUT_PILLOW, MediaRules, fit_image
+
+        rules = MediaRules("", "", _SCALED_AS_THEY_ARE, "", fit_side_px=side_px)
+        fitted = fit_image(part, rules)
+        if fitted == WITHOUT_PILLOW:
+            raise MissingExtraError(f"Scaling images to {side_px:,} pixels", extra="images")
+        if fitted is None or isinstance(fitted, str) or fitted[1] != "image.scaled":
+            return part
+        told.append(fitted[2])
+        return fitted[0]

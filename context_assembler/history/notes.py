@@ -1,0 +1,160 @@
+"""Notes after what was said: the clock, recalled memory, reminders."""
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from datetime import UTC, datetime, tzinfo
+from typing import Final
+
+from context_assembler.options import ClockSettings
+from context_assembler.ports import PromptSection
+from context_assembler.texts import clean_text
+
+CLOCK_NOTE: Final = "clock"
+MEMORY_NOTE: Final = "memory"
+_DAY_SECONDS: Final = 86_400
+_EARLIEST, _LATEST = -62_100_000_000.0, 253_360_000_000.0  # in the years 2 and 9998
+_DAYS: Final = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
+_MONTHS: Final = (
+    *("January", "February", "March", "April", "May", "June", "July", "August"),
+    *("September", "October", "November", "December"),
+)
+
+
+class Clock:
+    """Places and writes clock notes.
+
+    A note stands after the first user message with a time, and after each one on another day or
+    more than the gap after the last note. It tells the time of the message before it and nothing
+    else, so that it never changes.
+    """
+
+    def __init__(self, settings: ClockSettings) -> None:
+        self._gap, self._format = settings.gap_seconds, settings.format
+        self._zone: tzinfo = UTC
+        if settings.time_zone != "UTC":
+            from zoneinfo import ZoneInfo
+
+            self._zone = ZoneInfo(settings.time_zone)
+
+    def moment(self, created: float) -> float | None:
+        """Return when a message was written; `None`: not known.
+
+        The first and the last year stand for "not known", as the zero time of some languages does.
+        """
+        return created if created and _EARLIEST < created < _LATEST else None
+
+    def is_due(self, moment: float, *, last: float | None) -> bool:
+        """Whether a note is due: the last one is too long ago, or tells of another day."""
+        return last is None or moment - last > self._gap or self._day(moment) != self._day(last)
+
+    def _day(self, moment: float) -> int:
+        if self._zone is UTC:
+            return int(moment // _DAY_SECONDS)
+        return datetime.fromtimestamp(moment, self._zone).toordinal()
+
+    def text(self, moment: float) -> str:
+        """Return the text of the note."""
+        local = datetime.fromtimestamp(moment, UTC).astimezone(self._zone)
+        # `strftime` names days and months as the process's locale does; ours are always English.
+        named = re.sub("%(.)", lambda match: _name(match, local), self._format)
+        return f"Time: {local.strftime(named)}"
+
+
+def _name(match: re.Match[str], local: datetime) -> str:
+    match match[1]:
+        case "A":
+            return _DAYS[local.weekday()]
+        case "a":
+            return _DAYS[local.weekday()][:3]
+        case "B":
+            return _MONTHS[local.month - 1]
+        case "b":
+            return _MONTHS[local.month - 1][:3]
+        case "p":
+            return "AM" if local.hour < 12 else "PM"
+        case _:
+            return match[0]
+
+
+def fresh_notes(
+    sections: Sequence[PromptSection], shown: Iterable[tuple[str, str]]
+) -> list[tuple[str, str, str]]:
+    """Return name, origin and text of the notes that a call adds.
+
+    A blank note is left out, and so is one that says what the latest note of its name says, so
+    that assembling again adds nothing. What memory recalled is sent once as long as it is shown.
+
+    Args:
+        shown: Name and text of the notes that the model sees already, oldest first.
+    """
+    known = list(shown)
+    latest = dict(known)
+    recalled = [text for name, text in known if name == MEMORY_NOTE]
+    fresh: list[tuple[str, str, str]] = []
+    for section in sections:
+        text = clean_text(section.content)
+        if section.origin == "memory" and section.name == MEMORY_NOTE:
+            text = without_shown(text, recalled)
+        if section.placement != "note" or not text.strip() or latest.get(section.name) == text:
+            continue
+        latest[section.name] = text
+        fresh.append((section.name, section.origin, text))
+    return fresh
+
+
+# ---- recalled memory ----
+
+RECALLED_LABEL: Final = "Recalled from memory."
+_HEADING: Final = "## "
+_Entry = tuple[str, str, str]  # heading, the line above, text
+
+
+def without_shown(content: str, shown: Iterable[str]) -> str:
+    """Return the text of a note about memory without what earlier notes say; empty: all of it.
+
+    What such a note says are the entries of its lists, under their headings.
+    """
+    known = {entry for note in shown for entry in _entries(note.split("\n"))}
+    lines = content.split("\n")
+    entries = _entries(lines)
+    fresh = [entry for entry in entries if entry not in known]
+    if len(fresh) == len(entries) or not content.startswith(RECALLED_LABEL):
+        return content
+    if not fresh:
+        return ""
+    first = next(at for at, line in enumerate(lines) if line.startswith(_HEADING))
+    closing, end = lines[-2:]
+    missing = closing.partition(". ")[2]
+    counted = f"{len(fresh)} of {len(entries)}; the others were told before. {missing}".rstrip()
+    return "\n".join([*lines[:first], *_write(fresh), counted, end])
+
+
+def _entries(lines: Sequence[str]) -> list[_Entry]:
+    entries: list[_Entry] = []
+    heading, above, held = "", "", list[str]()
+    for line in (*lines, _HEADING):
+        if held and (line.startswith("  ") or not line):
+            held.append(line)
+            continue
+        if held:
+            entries.append((heading, above, "\n".join(held).rstrip()))
+            held = []
+        if line.startswith(_HEADING):
+            heading, above = line, ""
+        elif line.startswith("- "):
+            held = [line]
+        elif line:
+            above = line
+    return entries
+
+
+def _write(entries: Iterable[_Entry]) -> Iterator[str]:
+    before = ("", "")
+    for heading, above, text in entries:
+        if heading != before[0]:
+            yield from ([""] * bool(before[0]) + [heading, ""])
+        if above and (heading, above) != before:
+            yield above
+        yield text
+        before = heading, above
+    yield ""

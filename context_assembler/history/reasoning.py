@@ -1,0 +1,152 @@
+"""Which signed reasoning may be sent again, and to whom."""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Final, NamedTuple
+
+from context_assembler.events import Body, Json
+from context_assembler.history.repair import clean
+from context_assembler.models import ModelLimits, other_protocols
+from context_assembler.report import ReportEntry
+
+# A request of Chat Completions has no field for the reasoning of earlier turns.
+# https://platform.openai.com/docs/guides/reasoning (read 2026-11-27)
+_TAKES_REASONING: Final = frozenset({"anthropic", "openai_responses", "gemini"})
+_REASONS: Final = {
+    "unsigned": "carry no signature, and only signed reasoning is taken back",
+    "unsupported": "cannot be sent: Chat Completions takes no reasoning back",
+    "protocol": "cannot be sent in Chat Completions; the payload of to_openai_responses() has them",
+    "origin": "come from a reply whose model is not known",
+    "provider": "were made by another provider",
+    "model": "were made by another model",
+    "account": "were made under another account, or over another route",
+    "prefix_unknown": "are bound to what stood before them, and that was not recorded",
+    "prefix": "are bound to what stood before them, and that has changed",
+    "unfinished": "are followed by nothing that they led to, and such are refused",
+    "chain": "stand before reasoning that cannot be sent, and holes in a chain are refused",
+}
+
+
+def route_of(limits: ModelLimits, *, account: str | None) -> str | None:
+    """Return what signed reasoning is bound to: the account, behind a cloud that of the cloud.
+
+    What OpenAI sealed cannot be opened by Azure, nor the other way round; a signature of Gemini's
+    holds for the key and the route. Claude models that are bound to no account are the same
+    everywhere.
+
+    Source:
+        https://github.com/pydantic/pydantic-ai/issues/4608
+        https://ai.google.dev/gemini-api/docs/thought-signatures
+        https://platform.claude.com/docs/en/build-with-claude/preserved-thinking (read 2026-11-27)
+    """
+    if limits.host is None or not limits.thinking.is_account_bound:
+        return account
+    return f"{account or ''}@{limits.host}"
+
+
+class Reader(NamedTuple):
+    """A model behind a wire protocol, asked over a route; `resolve_model` knows dated snapshots."""
+
+    provider: str
+    limits: ModelLimits
+    route: str | None
+    resolve_model: Callable[[str], str]
+
+    def is_model(self, model: str) -> bool:
+        """Whether a recorded model id means the model that is asked."""
+        limits = self.limits
+        if model and model in (limits.id, limits.api_id, limits.asked_id, *limits.aliases):
+            return True
+        try:
+            return self.resolve_model(model) == limits.id
+        except LookupError:
+            return False
+
+    def objection(self, provider: str | None, model: str, account: str | None) -> str | None:
+        """Return why signed parts of a reply cannot be sent; `None`: nothing is known against it."""
+        if self.provider not in _TAKES_REASONING:
+            others = other_protocols(self.limits)
+            return "protocol" if provider in others and self.is_model(model) else "unsupported"
+        if not provider:
+            return "origin"
+        if provider != self.provider:
+            return "provider"
+        if not self.is_model(model):
+            return "model"
+        return None if account == self.route else "account"
+
+    def reads(self, body: Body) -> bool:
+        """Whether the blocks of a compaction that a provider wrote can be sent.
+
+        They are signed or sealed, so they go back verbatim, to where they came from.
+        https://platform.claude.com/docs/en/build-with-claude/preserved-thinking (read 2026-11-27)
+        """
+        made_by = body.get("made_by")
+        blocks = [part for part in body["parts"] if part["type"] == "opaque"]
+        return (
+            made_by is not None
+            and {made_by["provider"], *(block["provider"] for block in blocks)} == {self.provider}
+            and made_by.get("account") == self.route
+            and all(clean(block["block"]) is block["block"] for block in blocks)
+            and self.is_model(made_by["model"])
+        )
+
+
+class Signatures:
+    """Who signed which events of a session, as one reader judges it.
+
+    Prefix-bound blocks of Anthropic's remember the block before them: they may be missing from the
+    start of a history, not from the middle.
+    https://platform.claude.com/docs/en/build-with-claude/preserved-thinking (read 2026-11-27)
+    """
+
+    def __init__(self, reader: Reader) -> None:
+        self.reader = reader
+        self._objections: dict[int, str | None] = {}
+        self._is_chain = reader.provider == "anthropic" and reader.limits.thinking.is_prefix_bound
+        self._missing = 0  # the last event with a link of the chain that cannot be sent
+
+    def extend(self, makers: Mapping[int, Sequence[Json]]) -> bool:
+        """Take who made events: provider, model, account, prefix. Whether that changes earlier ones."""
+        before = self._missing
+        is_bound = self.reader.limits.thinking.is_prefix_bound
+        for seq, (provider, model, account, prefix) in makers.items():
+            objection = self.reader.objection(provider, model or "", account)
+            if objection is None and is_bound and prefix is None:
+                objection = "prefix_unknown"
+            self._objections[seq] = objection
+            if objection is not None and self._is_chain and provider == "anthropic":
+                self._missing = max(self._missing, seq)
+        return self._missing > before and any(
+            objection is None
+            for seq, objection in self._objections.items()
+            if before < seq < self._missing
+        )
+
+    def objection(self, seq: int) -> str | None:
+        """Return why an event's signed parts cannot be sent, as far as is known without a payload."""
+        reason = self._objections.get(seq, "origin")
+        return "chain" if reason is None and seq < self._missing else reason
+
+
+def sum_up(entries: Iterable[ReportEntry]) -> list[ReportEntry]:
+    """Return the entries, with one for all parts that were left out for one reason.
+
+    Such an entry has the number of its parts as `tokens_before`, and stands at the newest message.
+    """
+    rest: list[ReportEntry] = []
+    counts: dict[str, int] = {}
+    newest: dict[str, str] = {}
+    for entry in entries:
+        if entry.decision == "cleared" and not entry.reason:
+            counts[entry.rule] = counts.get(entry.rule, 0) + entry.tokens_before
+            newest[entry.rule] = entry.id
+        else:
+            rest.append(entry)
+    for rule, number in counts.items():
+        kind, _, reason = rule.partition(".")
+        what = "thinking part(s)" if kind == "reasoning" else "thought signature(s)"
+        said = f"{number} {what}, the last one here, {_REASONS[reason]}."
+        rest.append(
+            ReportEntry("message", newest[rule], "cleared", reason=said, rule=f"reasoning.{reason}")
+        )
+    return rest

@@ -1,0 +1,128 @@
+"""Kept lines as turns: what a provider's wire is given, one after the other."""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, Final
+
+from context_assembler.events import (
+    ASSISTANT,
+    COMPACTION,
+    HAS_CALLS,
+    KIND_MASK,
+    NOTE,
+    SYSTEM,
+    TOOL_CALL,
+    TOOL_RESULT,
+    USER,
+    Body,
+    JsonObject,
+)
+from context_assembler.history.lines import SYNTHETIC, Timeline
+from context_assembler.ports import Turn
+
+_JOINS: Final = {ASSISTANT: TOOL_CALL, TOOL_CALL: TOOL_CALL, TOOL_RESULT: TOOL_RESULT}
+_KINDS: Final[Mapping[int, Any]] = {
+    COMPACTION: "summary",
+    NOTE: "note",
+    SYNTHETIC: "synthetic",
+}
+_ROLES: Final[Mapping[int, Any]] = {
+    USER: "user",
+    ASSISTANT: "assistant",
+    TOOL_RESULT: "tool",
+    COMPACTION: "user",
+    SYSTEM: "system",
+    NOTE: "system",
+    TOOL_CALL: "assistant",
+    SYNTHETIC: "user",
+}
+_ORIGINS: Final[Mapping[int, Any]] = {
+    USER: "user",
+    ASSISTANT: "model",
+    TOOL_CALL: "model",
+    TOOL_RESULT: "tool",
+    COMPACTION: "assembler",
+    SYSTEM: "developer",
+    NOTE: "developer",
+    SYNTHETIC: "assembler",
+}
+
+
+class MispairedError(Exception):
+    """A reply whose results are not those of its calls, though there are as many."""
+
+    def __init__(self, seq: int) -> None:
+        super().__init__(seq)
+        self.seq = seq
+
+
+def turns_of(
+    timeline: Timeline,
+    lines: Iterable[int],
+    bodies: Mapping[int, Body],
+    shortened: Mapping[int, Sequence[JsonObject]],
+) -> Iterator[Turn]:
+    """Yield the turns of whole exchanges, in order.
+
+    Args:
+        bodies: By number, of every event of these lines.
+        shortened: By line, parts that a cut left instead of the line's own.
+
+    Raises:
+        MispairedError: The timeline has to be made again without trusting that reply's columns.
+    """
+    kinds, seqs, own = timeline.kinds, timeline.seqs, timeline.parts
+    turn: Turn = {}
+    calls: list[str] = []  # of the last reply
+    joins = 0  # the number of lines that may still join the turn
+    for line in lines:
+        kind, seq = kinds[line], seqs[line]
+        number = kind & KIND_MASK
+        parts = shortened.get(line) or own.get(line) or bodies[seq]["parts"]
+        if kind & HAS_CALLS and number != TOOL_RESULT:
+            ids = [part["call_id"] for part in parts if part["type"] == "tool_call"]
+            calls = [*calls, *ids] if number == TOOL_CALL == joins else ids
+        if number == joins:
+            turn["parts"] = [*turn["parts"], *parts]
+            if seq and number == TOOL_RESULT:
+                turn["kind"] = "said"
+            continue
+        if turn:
+            yield _paired(turn, calls) if joins == TOOL_RESULT else turn
+        joins = _JOINS.get(number, 0)
+        body = bodies[seq] if seq else None
+        note = timeline.notes.get(line)
+        turn = {
+            "role": _ROLES[number],
+            "parts": parts if parts.__class__ is list else [*parts],
+            "kind": _KINDS.get(number, "said"),
+            "note": None,
+            "seq": seq,
+            "id": "",
+            "origin": _ORIGINS[number],
+            "made_by": None,
+        }
+        if body is not None:
+            if len(body) > 1:
+                turn["origin"] = body.get("origin", turn["origin"])
+                turn["note"] = body.get("note")
+                turn["made_by"] = body.get("made_by") if number != TOOL_RESULT else None
+        elif note is not None:
+            turn["note"], turn["origin"] = note
+        elif number == TOOL_RESULT:
+            turn["kind"], turn["origin"] = "synthetic", "assembler"
+        if turn["note"] == "continue":
+            turn["role"] = "user"
+    if turn:
+        yield _paired(turn, calls) if joins == TOOL_RESULT else turn
+
+
+def _paired(turn: Turn, calls: Sequence[str]) -> Turn:
+    """Return a turn of results in the order of the calls."""
+    ids = [part["call_id"] for part in turn["parts"]]
+    if ids != calls:
+        if sorted(ids) != sorted(calls):
+            raise MispairedError(turn["seq"])
+        places = [calls.index(one) for one in ids]
+        order = sorted(range(len(ids)), key=places.__getitem__)
+        turn["parts"] = [turn["parts"][at] for at in order]
+    return turn
