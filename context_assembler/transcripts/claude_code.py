@@ -1,0 +1,475 @@
+"""Session files of Claude Code: JSON Lines with one row per content block.
+
+Rows that share a reply's id are one reply. A session file is append-only and rows name their parent;
+editing a prompt or rewinding starts a branch. The active branch ends at the last message of the file.
+Parallel calls hang under each other and their results under their calls, so the rows of one reply, and
+all results of its calls, belong together wherever their parents point. A compaction covers the events
+before it, counted from 1: import such a transcript into a new session.
+"""
+
+import uuid
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from datetime import UTC
+from typing import Any, Final, NamedTuple
+
+from context_assembler.errors import TranscriptError
+from context_assembler.events import Body, Json, JsonObject, SessionEvent, to_json
+from context_assembler.providers import anthropic
+from context_assembler.transcripts.source import Issues, Rows, as_object
+from context_assembler.transcripts.writing import dump_json_text, turns_of, wire_for
+
+METADATA: Final = "claude_code"
+_SAID: Final = ("user", "assistant")
+_ROW_FIELDS: Final = ("uuid", "parentUuid", "sessionId", "leafUuid", "snapshot")
+_ROW_TYPES: Final = (
+    *_SAID,
+    *("summary", "system", "attachment", "progress", "file-history-snapshot"),
+)
+# Fields that describe the session as a whole, by the name they get.
+_SESSION: Final = {
+    "sessionId": "session_id",
+    "cwd": "cwd",
+    "version": "version",
+    "gitBranch": "git_branch",
+    "agentId": "agent_id",
+}
+_READ: Final = frozenset(
+    "type subtype message uuid parentUuid logicalParentUuid timestamp isSidechain userType slug "
+    "entrypoint sourceToolAssistantUUID toolUseResult attachment content level".split()
+).union(_SESSION)
+_READ_OF_MESSAGES: Final = frozenset("role content id type model stop_reason usage".split())
+_TITLES: Final = {"summary": "summary", "ai-title": "aiTitle", "custom-title": "customTitle"}
+_DISPLAY_ONLY: Final = "are shown by the client, not sent to the model; left out"
+_REASONS: Final[Mapping[str, str]] = {
+    "file-history-snapshot": "are backups of the client's; left out",
+    "progress": _DISPLAY_ONLY,
+    "system:turn_duration": _DISPLAY_ONLY,
+    "system:stop_hook_summary": _DISPLAY_ONLY,
+    "system:away_summary": _DISPLAY_ONLY,
+    "system:bridge_status": _DISPLAY_ONLY,
+    "queue-operation": "name what waited; what was sent has rows of its own; left out",
+    "last-prompt": "repeat what other rows say; left out",
+}
+# Rows with text that the client sends to the model in the user's place: origin, and the text.
+_TEXTS: Final[Mapping[str, tuple[str, Callable[["_Row"], str]]]] = {
+    "system:local_command": ("user", lambda row: _plain(row.fields.get("content"))),
+    "attachment:queued_command": ("user", lambda row: _plain(row.attachment.get("prompt"))),
+    "attachment:file": ("file", lambda row: _file(row.attachment)),
+    "attachment:directory": (
+        "file",
+        lambda row: _titled(row.attachment.get("path"), _plain(row.attachment.get("content"))),
+    ),
+    "attachment:edited_text_file": (
+        "file",
+        lambda row: _titled(row.attachment.get("filename"), _plain(row.attachment.get("snippet"))),
+    ),
+    "attachment:hook_additional_context": (
+        "developer",
+        lambda row: _plain(row.attachment.get("content")),
+    ),
+}
+Found = tuple[str, Body, dict[str, Json]]  # type, body, id and time
+
+
+class _Row(NamedTuple):
+    """One row: its line and its fields."""
+
+    line: int | None
+    fields: JsonObject
+
+    @property
+    def kind(self) -> str:
+        """The row's type, with its subtype if it has one."""
+        kind = str(self.fields.get("type"))
+        inner = {"system": self.fields.get("subtype"), "attachment": self.attachment.get("type")}
+        return f"{kind}:{inner[kind]}" if inner.get(kind) is not None else kind
+
+    @property
+    def attachment(self) -> JsonObject:
+        return as_object(self.fields.get("attachment"))
+
+    @property
+    def uuid(self) -> str:
+        found = self.fields.get("uuid")
+        return found if isinstance(found, str) else ""
+
+    @property
+    def message(self) -> JsonObject:
+        return as_object(self.fields.get("message"))
+
+    @property
+    def is_said(self) -> bool:
+        return self.fields.get("type") in _SAID and bool(self.message)
+
+    @property
+    def reply_id(self) -> str:
+        """The id that the rows of one reply share."""
+        found = self.message.get("id") if self.fields.get("type") == "assistant" else None
+        return found if isinstance(found, str) else ""
+
+    def ids_in(self, block_type: str, field: str) -> set[str]:
+        """Return the ids that blocks of one type carry in a field."""
+        content = self.message.get("content")
+        blocks = [as_object(one) for one in content] if isinstance(content, list) else []
+        found = (block.get(field) for block in blocks if block.get("type") == block_type)
+        return {call_id for call_id in found if isinstance(call_id, str)}
+
+
+def matches(parsed: Rows) -> bool:
+    """Whether the source holds a row of a session."""
+    return any(map(_is_row, parsed.values))
+
+
+def _is_row(value: Json) -> bool:
+    fields = as_object(value)
+    return fields.get("type") in _ROW_TYPES and any(name in fields for name in _ROW_FIELDS)
+
+
+def read_rows(parsed: Rows, name: str, issues: Issues) -> tuple[list[Found], dict[str, Json]]:
+    """Return the events of the active branch and what describes the session.
+
+    Events keep the `uuid` of their first row as id. A file that holds nothing but the rows of a
+    sub-agent is read as that agent's session.
+
+    Raises:
+        TranscriptError: No row is one of Claude Code's.
+    """
+    lines = [row.line for row in parsed.rows] if parsed.has_lines else []
+    values = parsed.values
+    if not any(map(_is_row, values)):
+        raise TranscriptError(
+            source=name,
+            reason="no line is a row of a Claude Code session",
+            remedy="Give a .jsonl file of ~/.claude/projects, or name the right format.",
+        )
+    rows: dict[str, _Row] = {}
+    for number, value in enumerate(values):
+        line = lines[number] if lines else None
+        if not isinstance(value, Mapping):
+            issues.note("line", "is no JSON object; left out", line)
+            continue
+        row = _Row(line, value)
+        if row.uuid in rows:
+            issues.count("repeated rows", "have the uuid of an earlier row; left out", line)
+        else:
+            rows[row.uuid or f"#{number}"] = row
+    kept = list(rows.values())
+    if any(row.is_said and row.fields.get("isSidechain") is not True for row in kept):
+        for row in kept:
+            if row.fields.get("isSidechain") is True:
+                reason = "are sessions of their own; read their own files"
+                issues.count("rows of sub-agents", reason, row.line)
+        kept = [row for row in kept if row.fields.get("isSidechain") is not True]
+    builder = _Builder(issues)
+    for row in _active(kept, issues):
+        builder.add(row)
+    return builder.finish(), builder.session
+
+
+def _active(rows: list[_Row], issues: Issues) -> Iterator[_Row]:
+    """Yield the rows of the active branch in the order written; report the others.
+
+    Rows that belong to no branch, such as titles, are among them.
+    """
+    chain = set(_chain(rows, issues))
+    replies = {row.reply_id for row in rows if row.uuid in chain and row.reply_id}
+    chain |= {row.uuid for row in rows if row.uuid and row.reply_id in replies}
+    on_chain = [row for row in rows if row.uuid in chain]
+    calls = {one for row in on_chain for one in row.ids_in("tool_use", "id")}
+    answered = {one for row in on_chain for one in row.ids_in("tool_result", "tool_use_id")}
+    for row in rows:  # rows off the chain that answer, or explain, a call on it
+        if not row.uuid or row.uuid in chain:
+            continue
+        answers = row.ids_in("tool_result", "tool_use_id")
+        if answers and answers <= calls and not answers & answered:
+            answered |= answers
+            chain.add(row.uuid)
+        elif row.fields.get("isMeta") and row.fields.get("sourceToolUseID") in calls:
+            chain.add(row.uuid)
+    for row in rows:
+        hangs = not row.is_said and row.fields.get("parentUuid") in chain
+        if not row.uuid or row.uuid in chain or hangs:
+            yield row
+        elif row.is_said:
+            reason = "were edited away or cleared; left out"
+            issues.count("rows of abandoned branches", reason, row.line)
+
+
+def _chain(rows: list[_Row], issues: Issues) -> Iterator[str]:
+    """Yield the ids from the last message back to where the conversation began."""
+    places = {row.uuid: place for place, row in enumerate(rows) if row.uuid}
+    place = next(
+        (at for at in range(len(rows) - 1, -1, -1) if rows[at].is_said and rows[at].uuid), None
+    )
+    while place is not None:
+        row = rows[place]
+        yield row.uuid
+        parent = row.fields.get("parentUuid") or row.fields.get("logicalParentUuid")
+        if parent is None:
+            return
+        found = places.get(parent) if isinstance(parent, str) else None
+        if found is None or found >= place:
+            # The parent's line is damaged or missing: what stands before it is the conversation.
+            found = next((at for at in range(place - 1, -1, -1) if rows[at].uuid), None)
+            if found is not None:
+                reason = "names no earlier row; the row before is taken for it"
+                issues.note(f"{row.kind}.parentUuid", reason, row.line)
+        place = found
+
+
+class _Builder:
+    """Turns rows, in their order, into events."""
+
+    def __init__(self, issues: Issues) -> None:
+        self.session: dict[str, Json] = {}
+        self._issues = issues
+        self._events: list[Found] = []
+        self._replies: dict[str, int] = {}
+        self._places: dict[str, int] = {}
+        self._boundary: _Row | None = None
+
+    def add(self, row: _Row) -> None:
+        for field, name in _SESSION.items():
+            if row.fields.get(field):
+                self.session[name] = row.fields[field]
+        if not row.is_said:
+            self._add_other(row)
+        elif row.fields["type"] == "assistant":
+            self._add_reply(row)
+        elif row.fields.get("isCompactSummary"):
+            self._add_summary(row)
+        else:
+            self._add_user(row)
+
+    def finish(self) -> list[Found]:
+        if self._boundary is not None:
+            reason = "has no summary after it; nothing was compacted"
+            self._issues.note(self._boundary.kind, reason, self._boundary.line)
+        return self._events
+
+    def _note(self, row: _Row) -> Callable[[str, str], None]:
+        return lambda where, what: self._issues.note(f"{row.kind}.{where}", what, row.line)
+
+    def _read(self, row: _Row) -> list[tuple[str, Body]]:
+        """Return the events that the provider's file reads from a row's message."""
+        message = {key: row.message[key] for key in ("role", "content") if key in row.message}
+        return list(anthropic.read_messages([message], self._note(row)))
+
+    def _add_reply(self, row: _Row) -> None:
+        if row.fields.get("isApiErrorMessage"):
+            text = _plain(row.message.get("content"))
+            reason = f"reports a failed call, not a reply ({text:.60}); left out"
+            self._issues.note(row.kind, reason, row.line)
+            return
+        parts = [part for _, body in self._read(row) for part in body["parts"]]
+        made_by, place = _made_by(row.message), self._replies.get(row.reply_id)
+        if place is None:
+            body: Body = {"parts": parts} | ({"made_by": made_by} if made_by else {})
+            self._append(row, "assistant", body)
+            if row.reply_id:
+                self._replies[row.reply_id] = len(self._events) - 1
+            return
+        # Each row repeats the reply's head; the last one has its final figures.
+        body = self._events[place][1]
+        body["parts"] += parts
+        if made_by:
+            body["made_by"] = {**body.get("made_by", {}), **made_by}
+        if metadata := _metadata(row):
+            kept = body.setdefault("metadata", {}).setdefault(METADATA, {})
+            kept.update(metadata)
+        self._places.setdefault(row.uuid, place)
+
+    def _add_user(self, row: _Row) -> None:
+        if row.fields.get("toolUseResult") is not None:
+            reason = "repeats results for display; the results are kept"
+            self._issues.count("toolUseResult", reason, row.line)
+        for event_type, body in self._read(row):
+            if event_type == "user" and row.fields.get("isMeta"):
+                body["origin"] = "developer"
+            self._append(row, event_type, body)
+
+    def _add_summary(self, row: _Row) -> None:
+        boundary, self._boundary = self._boundary, None
+        parts = [{"type": "text", "text": _plain(row.message.get("content"))}]
+        if not self._events:  # what it covers is in another file: nothing here to replace
+            self._append(row, "user", {"parts": parts})
+            return
+        covers: dict[str, Json] = {"first_seq": 1, "last_seq": len(self._events)}
+        if kept := self._kept_ids(boundary):
+            covers["excluded_ids"] = kept
+        body: Body = {"parts": parts, "covers": covers, "origin": "model"}
+        self._append(row, "compaction", body, first=boundary)
+
+    def _kept_ids(self, boundary: _Row | None) -> list[str]:
+        """Return the ids of the newest events, if the compaction left them active."""
+        if boundary is None:
+            return []
+        segment = as_object(
+            as_object(boundary.fields.get("compactMetadata")).get("preservedSegment")
+        )
+        head, tail = (self._places.get(str(segment.get(end))) for end in ("headUuid", "tailUuid"))
+        if head is None or tail is None:
+            return []
+        return [str(about["id"]) for _, _, about in self._events[head : tail + 1]]
+
+    def _add_other(self, row: _Row) -> None:
+        kind = row.kind
+        if kind == "system:compact_boundary":
+            self._boundary = row
+        elif kind in _TEXTS and (text := _TEXTS[kind][1](row)):
+            body: Body = {"parts": [{"type": "text", "text": text}]}
+            if (origin := _TEXTS[kind][0]) != "user":
+                body["origin"] = origin
+            self._append(row, "user", body)
+        elif kind in _TITLES and row.fields.get(_TITLES[kind]):
+            self.session["title"] = row.fields[_TITLES[kind]]
+        else:
+            reason = _REASONS.get(kind, "have no place in a session; left out")
+            self._issues.count(f"rows of type {kind}", reason, row.line)
+
+    def _append(self, row: _Row, event_type: str, body: Body, *, first: _Row | None = None) -> None:
+        event_id = (first or row).uuid
+        copies = sum(
+            str(about["id"]).partition("#")[0] == event_id for _, _, about in self._events[-20:]
+        )
+        if event_id and copies:
+            event_id = f"{event_id}#{copies + 1}"
+        if metadata := _metadata(row):
+            body["metadata"] = {**body.get("metadata", {}), METADATA: metadata}
+        self._places.setdefault(row.uuid, len(self._events))
+        about = {"id": event_id, "created_at": row.fields.get("timestamp")}
+        self._events.append((event_type, body, about))
+
+
+def _metadata(row: _Row) -> dict[str, Json]:
+    kept = {k: v for k, v in row.fields.items() if k not in _READ and v is not None}
+    unread = {k: v for k, v in row.message.items() if k not in _READ_OF_MESSAGES and v is not None}
+    return {**kept, **({"message": unread} if unread else {})}
+
+
+def _made_by(message: JsonObject) -> dict[str, Json]:
+    """Return who wrote a reply; empty for `<synthetic>`, which the client writes."""
+    model = message.get("model")
+    if not isinstance(model, str) or model.startswith("<"):
+        return {}
+    made: dict[str, Json] = {"provider": "anthropic", "model": model}
+    for key, name in (("id", "response_id"), ("stop_reason", "stop_reason")):
+        if message.get(key):
+            made[name] = message[key]
+    if usage := as_object(message.get("usage")):
+        made["usage"] = to_json(anthropic.read_usage(usage))
+    container = as_object(message.get("container"))
+    return made | ({"container": dict(container)} if container.get("id") else {})
+
+
+def _plain(value: Json) -> str:
+    if isinstance(value, str):
+        return value
+    if isinstance(value, list):
+        return "\n".join(text for entry in value if (text := _plain(entry)))
+    return anthropic.describe_block(value) if isinstance(value, dict) else ""
+
+
+def _titled(title: Json, text: str) -> str:
+    return f"{title}:\n{text}" if isinstance(title, str) and text else text
+
+
+def _file(attachment: JsonObject) -> str:
+    content = attachment.get("content")
+    held = as_object(as_object(content).get("file")).get("content", content)
+    return _titled(attachment.get("filename"), _plain(held))
+
+
+# ---- writing ----
+
+# Names what has no UUID of its own, always alike.
+_NAMESPACE: Final = uuid.UUID("6b1d7a52-6a0e-5d0c-9d61-0a1c7cfd3d1e")
+
+
+def write_rows(events: Iterable[SessionEvent]) -> str:
+    """Return the rows of a session, each the child of the one before it.
+
+    Instructions become meta rows of the user.
+    """
+    lines: list[str] = []
+    parent: str | None = None
+    place = 1
+    for turn, event in turns_of(events):
+        first_id = event.id if _is_uuid(event.id) else _name(f"{place}/0/{event.id!a}")
+        for number, row in enumerate(_rows_of(turn, event, place)):
+            is_boundary = row.get("subtype") == "compact_boundary"
+            place += not is_boundary
+            links: dict[str, Json] = {"parentUuid": None if is_boundary else parent}
+            if is_boundary:
+                links["logicalParentUuid"] = parent
+            head = {"isSidechain": False, "userType": "external", "sessionId": _name("session")}
+            if event.created_at is not None:
+                moment = event.created_at.astimezone(UTC).isoformat(timespec="microseconds")
+                head["timestamp"] = moment.replace("+00:00", "Z")
+            parent = first_id if number == 0 else _name(f"{first_id}/{number}")
+            lines.append(dump_json_text({**links, **head, **row, "uuid": parent}) + "\n")
+    return "".join(lines)
+
+
+def _rows_of(turn: Any, event: SessionEvent, place: int) -> Iterator[dict[str, Json]]:
+    wire = wire_for("anthropic")
+    wire.add(turn)
+    blocks = [block for message in wire.messages for block in message["content"]]
+    if event.type == "compaction":
+        if not event.text.strip():
+            return  # sealed: what it covers is what others can read
+        boundary = {"content": "Conversation compacted", "compactMetadata": {}}
+        yield {"type": "system", "subtype": "compact_boundary", **boundary}
+        yield {**_user_row(event.text), "isCompactSummary": True}
+    elif event.type == "system":
+        text = f"<system-reminder>\n{event.text}\n</system-reminder>"
+        yield {**_user_row(text), "isMeta": True}
+    elif turn["role"] == "assistant":
+        yield _reply_row(blocks, event, place)
+    else:
+        results = [block for block in blocks if block["type"] == "tool_result"]
+        said = [block for block in blocks if block["type"] != "tool_result"]
+        for result in results:
+            yield _user_row([result])
+        if said or not results:
+            is_plain = len(said) == 1 and said[0].keys() == {"type", "text"}
+            meta = {"isMeta": True} if event.origin == "developer" else {}
+            yield {**_user_row(said[0]["text"] if is_plain else said), **meta}
+
+
+def _user_row(content: Json) -> dict[str, Json]:
+    return {"type": "user", "message": {"role": "user", "content": content}}
+
+
+def _reply_row(blocks: list[Json], event: SessionEvent, place: int) -> dict[str, Json]:
+    made_by = event.made_by
+    message: dict[str, Json] = {
+        "id": (made_by and made_by.response_id) or f"msg_{place}",
+        "type": "message",
+        "role": "assistant",
+        "model": made_by.model if made_by else "<synthetic>",
+        "content": blocks,
+        "stop_reason": made_by.stop_reason if made_by else None,
+    }
+    if made_by is not None and made_by.container is not None:
+        message["container"] = to_json(made_by.container)
+    if made_by is not None and (usage := made_by.usage) is not None:
+        cached = usage.cache_read_tokens + usage.cache_write_tokens
+        message["usage"] = {
+            "input_tokens": usage.input_tokens - cached,
+            "output_tokens": usage.output_tokens,
+            "cache_read_input_tokens": usage.cache_read_tokens,
+            "cache_creation_input_tokens": usage.cache_write_tokens,
+        }
+    return {"type": "assistant", "message": message}
+
+
+def _name(text: str) -> str:
+    return str(uuid.uuid5(_NAMESPACE, text))
+
+
+def _is_uuid(text: str) -> bool:
+    try:
+        return str(uuid.UUID(text)) == text
+    except ValueError:
+        return False
