@@ -104,7 +104,7 @@ def _check_root_types(schema: JsonObject, repairs: dict[str, None]) -> None:
 def _check_references(schema: JsonObject) -> None:
     for one in walk_schemas(schema):
         reference = as_text(one.get("$ref"))
-        if reference.startswith("#/") and _target(schema, reference) is None:
+        if reference.startswith("#/") and target_of(schema, reference) is None:
             raise UnusableSchemaError(f"{reference!r} points to nothing")
 
 
@@ -293,7 +293,7 @@ def _flatten(
     reference = as_text(plain.pop("$ref", None))
     if reference and reference not in followed:
         followed |= {reference}
-        target = _flatten(_target(root, reference) or {}, root, followed, unfolded)
+        target = _flatten(target_of(root, reference) or {}, root, followed, unfolded)
         joined = {**target, **plain}
         for key in BY_NAME & target.keys() & plain.keys():
             joined[key] = {**as_object(target[key]), **as_object(plain[key])}
@@ -327,7 +327,7 @@ def _flatten(
     return plain
 
 
-def _target(root: JsonObject, reference: str) -> JsonObject | None:
+def target_of(root: JsonObject, reference: str) -> JsonObject | None:
     """Return what a pointer or an anchor within the schema leads to; `None`: nothing."""
     if reference != "#" and not reference.startswith("#/"):
         named = (one for one in walk_schemas(root) if f"#{one.get('$anchor')}" == reference)
