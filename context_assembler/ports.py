@@ -13,6 +13,7 @@ from typing import (
     Literal,
     NamedTuple,
     Protocol,
+    Required,
     TypeAlias,
     TypedDict,
     runtime_checkable,
@@ -228,8 +229,8 @@ class Turn(TypedDict, total=False):
     drops a pinned one.
     """
 
-    role: Literal["user", "assistant", "tool", "system"]
-    parts: list[JsonObject]
+    role: Required[Literal["user", "assistant", "tool", "system"]]
+    parts: Required[list[JsonObject]]
     kind: Literal["said", "summary", "note", "marker", "synthetic"]
     note: str | None
     seq: int

@@ -9,18 +9,9 @@ from collections.abc import Sequence
 from itertools import groupby
 from typing import Final, NamedTuple, Protocol
 
+from context_assembler import events
 from context_assembler.errors import UnknownOptionError
-from context_assembler.events import (
-    ASSISTANT,
-    COMPACTION,
-    KIND_MASK,
-    NOTE,
-    PINNED,
-    SYSTEM,
-    TOOL_RESULT,
-    USER,
-    JsonObject,
-)
+from context_assembler.events import JsonObject
 from context_assembler.options import TruncationSettings
 from context_assembler.ports import TokenFamily, Turn
 from context_assembler.report import ReportEntry
@@ -33,8 +24,7 @@ from context_assembler.truncation.cut import (
     marker_parts,
 )
 from context_assembler.truncation.history import SYNTHETIC, History
-from context_assembler.truncation.overflow import Shortened
-from context_assembler.truncation.shorten import Lines, shorten_part
+from context_assembler.truncation.shorten import Lines, Shortened, shorten_part
 
 __all__ = [
     "SYNTHETIC",
@@ -53,16 +43,27 @@ __all__ = [
     "shorten_part",
 ]
 
-_KINDS: Final = {"user": USER, "assistant": ASSISTANT, "tool": TOOL_RESULT, "system": SYSTEM}
-_OWN_KINDS: Final = {"summary": COMPACTION, "note": NOTE, "marker": SYNTHETIC}
+_KINDS: Final = {
+    "user": events.USER,
+    "assistant": events.ASSISTANT,
+    "tool": events.TOOL_RESULT,
+    "system": events.SYSTEM,
+    "summary": events.COMPACTION,
+    "note": events.NOTE,
+    "marker": SYNTHETIC,
+}
+
+
+def _kind(turn: Turn) -> int:
+    kind, role = turn.get("kind", "said"), turn["role"]
+    number = SYNTHETIC if (kind, role) == ("synthetic", "user") else _KINDS.get(kind, _KINDS[role])
+    return number | (events.PINNED if turn.get("is_pinned") else 0)
 
 
 class CountsTurns(TokenFamily, Protocol):
     """Counts events and texts; `tokens.family_for(limits)` is one."""
 
-    def count_text(self, text: str) -> int:
-        """Return the tokens of a text."""
-        ...
+    def count_text(self, text: str) -> int: ...
 
 
 class Truncation(NamedTuple):
@@ -129,16 +130,8 @@ class _TurnLines:
             is_tool = turn["role"] == "tool"
             results: Sequence[int | None] = range(len(turn["parts"])) if is_tool else (None,)
             self.places += [(at, place) for place in results]
-        self.kinds = bytes(self._kind(turns[at]) for at, _ in self.places)
+        self.kinds = bytes(_kind(turns[at]) for at, _ in self.places)
         self.tokens = [self.count(kind, self.parts(line)) for line, kind in enumerate(self.kinds)]
-
-    @staticmethod
-    def _kind(turn: Turn) -> int:
-        kind, role = turn.get("kind", "said"), turn["role"]
-        number = _OWN_KINDS.get(kind, _KINDS[role])
-        if kind == "synthetic" and role == "user":
-            number = SYNTHETIC
-        return number | (PINNED if turn.get("is_pinned") else 0)
 
     def parts(self, line: int) -> Sequence[JsonObject]:
         at, place = self.places[line]
@@ -148,7 +141,7 @@ class _TurnLines:
     def count(self, kind: int, parts: Sequence[JsonObject], line: int = -1) -> int:
         """Count a turn; it is corrected by nothing, whichever `line` it is."""
         del line
-        kind = USER if kind & KIND_MASK == SYNTHETIC else kind
+        kind = events.USER if kind & events.KIND_MASK == SYNTHETIC else kind
         body = {"parts": list(parts)}
         return self.counter.count_event(kind, body) + self.counter.count_reasoning(body)
 

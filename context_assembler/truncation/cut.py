@@ -12,23 +12,10 @@ from typing import Final, NamedTuple
 
 from context_assembler.events import KIND_MASK, NOTE, USER, JsonObject
 from context_assembler.options import TruncationSettings
-from context_assembler.report import ReportEntry
+from context_assembler.report import Decision, ReportEntry
+from context_assembler.truncation import shorten
 from context_assembler.truncation.history import History
-from context_assembler.truncation.overflow import (
-    Floor,
-    Piece,
-    Shortened,
-    Shortening,
-    least_tokens,
-    overflow_of,
-    shorten_to,
-)
-from context_assembler.truncation.shorten import (
-    Lines,
-    part_tokens,
-    shorten_part,
-    smallest_stub_tokens,
-)
+from context_assembler.truncation.shorten import Floor, Lines, Piece, Shortened, Shortening
 
 _SUBSTANTIAL_SHARE: Final = 0.75  # of a step: what a cut frees at the least
 _LEAST_SHARE: Final = 0.5  # of what a cut could free, if the last exchange leaves no step
@@ -38,6 +25,8 @@ _LEAST_OPENING: Final = 4  # exchanges
 _MANY_MESSAGES: Final = 9_999_999
 _INDEX_BITS: Final = 23  # two boundaries, or one and a limit, make a cut id
 _STUB_REASON: Final = "A bulky tool result of an older exchange."
+_OUTSIDE: Final = ("window", "Older than the newest turns that this strategy keeps.")
+_DROPPED: Final = ("drop", "The history does not fit, and the oldest exchanges go first.")
 _CUT_IDS: Final = 1 << 2 * _INDEX_BITS
 
 
@@ -45,15 +34,13 @@ class Strategy(NamedTuple):
     """What a strategy does to a history that does not fit: a row of `TRUNCATIONS`.
 
     Attributes:
-        keeps_task: Whether the first message of the user is an anchor.
-        keeps_opening: Whether what stands after the task is kept, if that leaves enough room.
+        keeps_opening: Whether the first message of the user is an anchor, and so is what stands
+            after it, if that leaves enough room.
         shortens: Whether bulky tool results are shortened before anything is dropped.
         marks: Whether a line says that messages were left out.
         has_window: Whether only the newest turns are kept to begin with.
     """
 
-    name: str
-    keeps_task: bool = False
     keeps_opening: bool = False
     shortens: bool = False
     marks: bool = False
@@ -61,12 +48,9 @@ class Strategy(NamedTuple):
 
 
 TRUNCATIONS: Final = {
-    strategy.name: strategy
-    for strategy in (
-        Strategy("smart", keeps_task=True, keeps_opening=True, shortens=True, marks=True),
-        Strategy("simple"),
-        Strategy("sliding", has_window=True),
-    )
+    "smart": Strategy(keeps_opening=True, shortens=True, marks=True),
+    "simple": Strategy(),
+    "sliding": Strategy(has_window=True),
 }
 
 
@@ -105,29 +89,21 @@ class Cut(NamedTuple):
         at = 0
         for first, end in self.kept:
             for line in range(at, first):
-                if line < self.window:
-                    reason = "Older than the newest turns that this strategy keeps."
-                    yield line, f"{self.strategy}.window", reason
-                else:
-                    reason = "The history does not fit, and the oldest exchanges go first."
-                    yield line, f"{self.strategy}.drop", reason
+                rule, reason = _OUTSIDE if line < self.window else _DROPPED
+                yield line, f"{self.strategy}.{rule}", reason
             at = end
 
 
 def cut_entries(cut: Cut, history: History, lines: Lines) -> dict[int, ReportEntry]:
     """Return an entry for each line that is left out or shortened, in order."""
-    entries = {
-        line: ReportEntry(
-            "message", lines.name(line), "dropped", history.tokens[line], 0, reason, rule
-        )
-        for line, rule, reason in cut.dropped()
-    }
-    for line, short in cut.shortened.items():
-        name, before = lines.name(line), history.tokens[line]
-        entries[line] = ReportEntry(
-            "message", name, "shortened", before, short.tokens, short.reason, short.rule
-        )
-    return dict(sorted(entries.items()))
+    changes = {line: (rule, reason, 0) for line, rule, reason in cut.dropped()}
+    changes |= {at: (one.rule, one.reason, one.tokens) for at, one in cut.shortened.items()}
+    entries: dict[int, ReportEntry] = {}
+    for line, (rule, reason, tokens) in sorted(changes.items()):
+        decision: Decision = "shortened" if line in cut.shortened else "dropped"
+        sizes = history.tokens[line], tokens
+        entries[line] = ReportEntry("message", lines.name(line), decision, *sizes, reason, rule)
+    return entries
 
 
 class _Place(NamedTuple):
@@ -163,7 +139,7 @@ class _Checkpoint(NamedTuple):
     exchanges: int
     end: int
     place: _Place | None
-    has_opening: bool
+    view: "_View"
     freed: int
 
 
@@ -174,7 +150,7 @@ class _Done(NamedTuple):
     place: _Place
     tokens: int
     kept_tokens: int
-    shortening: Shortening | None = None
+    shortening: Shortening = Shortening({}, 0)
 
 
 class Plan:
@@ -198,16 +174,13 @@ class Plan:
         self.history, self.lines, self.room = history, lines, room_tokens
         self.settings, self.strategy = settings, TRUNCATIONS[settings.strategy]
         self.stubs = {} if stubs is None else stubs
-        self._saved = [0]  # for each bulky line, what shortening those before it frees
-        self._stub_left: int | None = None
-        self._basis: object = None
-        self._found: list[_Checkpoint] = []
-        self._last: tuple[_Checkpoint, Cut] | None = (
-            None  # its tokens: less all those of the history
-        )
-        self._is_settled = False
+        self.step = self.marker_tokens = self._stub_left = 0
         self.task: int | None = None
-        self.step = self.marker_tokens = 0
+        self._bulky, self._saved = history.bulky, [0]  # what shortening those before each frees
+        self._basis: object = None
+        self._is_settled = False
+        self._found: list[_Checkpoint] = []
+        self._last: tuple[_Checkpoint, Cut] | None = None  # less the tokens of the whole history
 
     def cut(self) -> Cut | None:
         """Return what to send of the history as it is; `None`: all of it.
@@ -219,8 +192,7 @@ class Plan:
         if not history.count or history.ends[-1] <= self.room:
             return None
         self._prepare()
-        self._find(self._found, self.room, shortens_last=not self.strategy.has_window)
-        checkpoint = self._found[-1]
+        checkpoint = self._find(self._found, self.room)[-1]
         # A window moves with every turn of the user: the cut at its beginning may fit again.
         if self._last is not None and self._last[0] is checkpoint and not self._window_from:
             cut = self._last[1]
@@ -239,8 +211,8 @@ class Plan:
 
     def _prepare(self) -> None:
         """Find the anchors; forget what was found for others, or for an exchange that grew since."""
-        history, strategy = self.history, self.strategy
-        task = history.users[0] if strategy.keeps_task and history.users else None
+        history, has_task = self.history, self.strategy.keeps_opening and self.history.users
+        task = history.users[0] if has_task else None
         head = {*range(history.lead), *(() if task is None else (task,))}
         head_tokens = sum(map(history.size, head))
         basis = head, head_tokens, len(history.pins), history.summaries[-1:]
@@ -248,66 +220,57 @@ class Plan:
             self._basis, self._found, self.task = basis, [], task
             behind_head = self.room - head_tokens
             self.step = max(1, int(self.settings.step_share * behind_head))
-            if strategy.marks:
+            if self.strategy.marks:
                 self.marker_tokens = self.lines.count(USER, marker_parts(_MANY_MESSAGES))
-            pinned = map(history.exchange_of, history.pins)
-            anchors = {*head, *history.summaries[-1:], *pinned}
-            self.whole = self.opened = _View(self, anchors, has_opening=False)
-            # An anchor that still grows, as an opening does, is measured again.
+            anchors = {*head, *history.summaries[-1:], *map(history.exchange_of, history.pins)}
+            # An anchor that still grows is measured again, and so is an opening.
             self._is_settled = history.count - 1 not in anchors
-            if task is not None and strategy.keeps_opening:
-                share = min(self.settings.opening_share, (1 - self.settings.step_share) / 2)
-                opening = self._opening(anchors, max(0, int(share * behind_head)))
+            self.whole = self.opened = _View(self, anchors)
+            share = min(self.settings.opening_share, (1 - self.settings.step_share) / 2)
+            if task is not None and (most_tokens := int(share * behind_head)) > 0:
+                opening = self._opening(anchors, most_tokens)
                 if len(opening) >= _LEAST_OPENING:
-                    self.opened = _View(self, anchors | set(opening), has_opening=True)
-        while self._found:
-            last = self._found[-1]
-            if last.exchanges <= history.count and history.ends[last.exchanges] == last.end:
-                break
-            self._found.pop()
+                    self.opened = _View(self, anchors.union(opening))
+        found = self._found
+        while found and history.ends[found[-1].exchanges :][:1] != [found[-1].end]:
+            found.pop()
 
     def _opening(self, anchors: set[int], most_tokens: int) -> list[int]:
         """Return the first exchanges that are no anchors, as far as they may take so much together."""
         opening: list[int] = []
-        if not most_tokens:
-            return opening
         for number in range(self.history.count):
-            if number in anchors:
-                continue
-            most_tokens -= self.history.size(number)
-            if most_tokens < 0:
-                self._is_settled &= number < self.history.count - 1
-                return opening
-            opening.append(number)
+            if number not in anchors:
+                most_tokens -= self.history.size(number)
+                if most_tokens < 0:
+                    self._is_settled &= number < self.history.count - 1
+                    return opening
+                opening.append(number)
         self._is_settled = False
         return opening
 
-    def _find(
-        self, found: list[_Checkpoint], room: int, *, shortens_last: bool
-    ) -> list[_Checkpoint]:
+    def _find(self, found: list[_Checkpoint], room: int) -> list[_Checkpoint]:
         """Add the checkpoints that follow those found, oldest first.
 
         Once a cut could free no step besides the opening, that is given up for good.
         """
         ends = self.history.ends
-        view = self.opened if not found or found[-1].has_opening else self.whole
+        view = self.opened if not found or found[-1].view is self.opened else self.whole
         freed = found[-1].freed if found else 0
         while True:
             after = found[-1].exchanges + 1 if found else 1
             if ends[-1] <= room + freed or after >= len(ends):
                 return found
-            count = bisect_right(ends, room + freed, lo=after)
-            cutter = _Cutter(view, count, room)
-            if view.has_opening and not cutter.leaves_a_step:
+            cutter = _Cutter(view, bisect_right(ends, room + freed, lo=after), room)
+            if view is not self.whole and not cutter.leaves_a_step:
                 view = self.whole
-                cutter = _Cutter(view, count, room)
+                cutter = _Cutter(view, cutter.count, room)
             place = cutter.stepped(len(found) + 1)
-            if place is None and shortens_last:
+            if place is None and room == self.room and not self.strategy.has_window:
                 place = self._shortening(cutter)
             if place is not None:
                 freed = cutter.freed(place)
                 place = place._replace(is_checkpoint=True, drops_opening=view is not self.opened)
-            found.append(_Checkpoint(count, ends[count], place, view.has_opening, freed))
+            found.append(_Checkpoint(cutter.count, ends[cutter.count], place, view, freed))
 
     def _shortening(self, cutter: "_Cutter") -> _Place | None:
         """Return the cut that shortens the last exchange as well, and leaves what it can of a step.
@@ -316,25 +279,28 @@ class Plan:
         """
         place = _Place(cutter.count - 1, cutter.count - 1)
         floor = self._floor(cutter.view, place, cutter.count)
-        free = self.room - least_tokens(floor, self.lines, self.room, self.settings)
-        gain = min(self.step, free // 2)
+        least = shorten.least_tokens(floor, self.lines, self.room, self.settings)
+        gain = min(self.step, (self.room - least) // 2)
         return place._replace(left=self.room - gain) if gain > 0 else None
 
     # ---- which cut ----
 
     def _fit(self, checkpoint: _Checkpoint) -> _Done:
-        found = self._at_checkpoint(checkpoint)
+        found, last = self._at_checkpoint(checkpoint), self.history.count - 1
         if not self.settings.cache_stable:
-            views = [self.opened] if self.opened is self.whole else [self.opened, self.whole]
+            views = dict.fromkeys((self.opened, self.whole))
             fuller = [one for view in views if (one := self._fullest(view, found)) is not None]
             found = max(fuller, key=lambda done: done.kept_tokens, default=None)
-            if (
-                found is not None
-                and found.place.left is not None
-                and found.place.kept == self.history.count - 1
-            ):
+            if found is not None and found.place.left is not None and found.place.kept == last:
                 found = None  # no step has to be free besides the exchange in flight
-        return self._relieved() if found is None else found
+        if found is not None:
+            return found
+        floor = _Place(last, last, left=self.room)
+        done = self._carry(self.whole, floor)
+        if done.tokens > self.room:
+            left = self._floor(self.whole, floor, last + 1)
+            raise shorten.overflow_of(left, done.shortening, self.lines, self.room, self.settings)
+        return done
 
     def _at_checkpoint(self, checkpoint: _Checkpoint) -> _Done | None:
         """Return the first cut that fits: at the window, or at a checkpoint.
@@ -345,12 +311,10 @@ class Plan:
         if self._window_from and (done := self._fitting(self.whole, _Place(0, 0))):
             return done
         for spare in (0, *(self.room // part for part in _SPARE_PARTS)):
-            if spare:
-                checkpoint = self._find([], self.room - spare, shortens_last=False)[-1]
-            if checkpoint.place is not None:
-                view = self.opened if checkpoint.has_opening else self.whole
-                place = checkpoint.place._replace(is_checkpoint=not spare)
-                if done := self._fitting(view, place):
+            found = self._find([], self.room - spare)[-1] if spare else checkpoint
+            if found.place is not None:
+                place = found.place._replace(is_checkpoint=not spare)
+                if done := self._fitting(found.view, place):
                     return done
         return None
 
@@ -414,78 +378,48 @@ class Plan:
             stride = max(1, min(2 * stride, (fitting - too_low) // 2))
         return found
 
-    def _relieved(self) -> _Done:
-        """Drop all that may go, and shorten what is left as far as it has to be."""
-        count = self.history.count
-        place = _Place(count - 1, count - 1)
-        done = self._carry(self.whole, place)
-        if done.tokens <= self.room:
-            return done
-        floor = self._floor(self.whole, place, count)
-        shortest = shorten_to(self.room, floor, self.lines, self.room, self.settings)
-        if shortest.tokens > self.room:
-            raise overflow_of(floor, shortest, self.lines, self.room, self.settings)
-        return done._replace(
-            place=place._replace(stage=shortest.stage), tokens=shortest.tokens, shortening=shortest
-        )
-
     # ---- a cut carried out ----
 
     def _carry(self, view: "_View", place: _Place) -> _Done:
         """Return what a cut leaves; if it shortens an exchange, as that was when it was made first."""
-        ends = self.history.ends
-        marker = self._marker_tokens(view, place.kept)
+        ends, marker = self.history.ends, self._marker(view, place.kept)
         if place.left is None:
             kept = ends[-1] - view.dropped(place.kept)
             for line in self._stub_lines(view, place):
-                kept -= self.history.tokens[line] - self._stub(line)
+                kept -= self.history.tokens[line] - self._stub(line).tokens
             return _Done(view, place, kept + marker, kept)
-        count = place.kept + 1
-        floor = self._floor(view, place, count)
-        done = shorten_to(place.left, floor, self.lines, self.room, self.settings)
-        tokens = done.tokens + ends[-1] - ends[count]
+        floor = self._floor(view, place, place.kept + 1)
+        done = shorten.shorten_to(place.left, floor, self.lines, self.room, self.settings)
+        tokens = done.tokens + ends[-1] - ends[place.kept + 1]
         place = place._replace(stage=done.stage)
         return _Done(view, place, tokens, tokens - marker, done)
 
     def _carried(self, done: _Done) -> Cut:
         """Return the cut as lines."""
         history, (view, place) = self.history, done[:2]
-        numbers, dropped, gap = view.kept_before(place.kept)
-        left_out = sum(history.heads[n + 1] - history.heads[n] for n in numbers)
-        left_out = history.heads[place.kept] - left_out
+        numbers, left_out, gap = view.kept_before(place.kept)
         kept: list[tuple[int, int]] = []
-        for first, end in (
-            *((history.starts[n], history.first_line(n + 1)) for n in numbers),
-            (history.starts[place.kept], len(history)),
-        ):
+        spans = [(history.starts[number], history.starts[number + 1]) for number in numbers]
+        for first, end in (*spans, (history.starts[place.kept], len(history))):
             joins = bool(kept) and kept[-1][1] == first
             kept.append((kept.pop()[0] if joins else first, end))
-        shortened = {
-            line: self.stubs[line]
-            for line in self._stub_lines(view, place)
-            if self._stub(line) and self.stubs[line].rule
-        }
-        shortened |= {} if done.shortening is None else done.shortening.shortened
+        stubs = {line: self._stub(line) for line in self._stub_lines(view, place)}
+        stubs = {line: stub for line, stub in stubs.items() if stub.rule}
         return Cut(
             id=place.id,
             kept=kept,
-            shortened=shortened,
-            marker=gap if dropped and self.strategy.marks else None,
-            left_out=left_out if dropped else 0,
+            shortened=stubs | done.shortening.shortened,
+            marker=gap if left_out and self.strategy.marks else None,
+            left_out=left_out,
             tokens=done.tokens,
             window=history.starts[self._window_from] if self._window_from else 0,
-            strategy=self.strategy.name,
+            strategy=self.settings.strategy,
         )
 
-    def _marker_tokens(self, view: "_View", kept: int) -> int:
-        if not self.strategy.marks:
-            return 0
-        numbers, dropped, _ = view.kept_before(kept)
-        if not dropped:
-            return 0
-        heads = self.history.heads
-        left_out = heads[kept] - sum(heads[n + 1] - heads[n] for n in numbers)
-        return self.lines.count(USER, marker_parts(left_out))
+    def _marker(self, view: "_View", boundary: int) -> int:
+        """Return the tokens of the marker, if there is one."""
+        left_out = view.kept_before(boundary)[1] if self.strategy.marks else 0
+        return self.lines.count(USER, marker_parts(left_out)) if left_out else 0
 
     def _stub_lines(self, view: "_View", place: _Place) -> Iterator[int]:
         """Yield the bulky results of exchanges that are kept before `whole`, and are no anchors."""
@@ -498,72 +432,63 @@ class Plan:
             if number not in view.anchor_set and self.saved(number + 1) > self.saved(number):
                 yield line
 
-    def _stub(self, line: int) -> int:
-        """Shorten a bulky result, once; return its tokens."""
+    def _stub(self, line: int) -> Shortened:
+        """Return what is left of a bulky result; made once."""
         if line not in self.stubs:
-            kind, limit = self.history.kinds[line] & KIND_MASK, self.history.stub_tokens
-            whole = self.lines.parts(line)
+            history, lines, whole = self.history, self.lines, self.lines.parts(line)
+            stub = Shortened(whole, history.tokens[line])
             parts = [
-                shorten_part(self.lines, part, line, limit)
-                if part["type"] == "tool_result"
-                and self.history.is_bulky(part_tokens(self.lines, part, line))
+                shorten.shorten_part(lines, part, line, history.stub_tokens)
+                if history.is_bulky(shorten.part_tokens(lines, part, line))
                 else part
                 for part in whole
             ]
-            changed = any(part is not old for part, old in zip(parts, whole, strict=True))
-            stub = Shortened(whole, self.history.tokens[line])
-            if changed:
-                tokens = self.lines.count(kind, parts, line)
-                stub = Shortened(parts, tokens, f"{self.strategy.name}.shorten", _STUB_REASON)
+            if any(part is not old for part, old in zip(parts, whole, strict=True)):
+                tokens = lines.count(history.kinds[line] & KIND_MASK, parts, line)
+                stub = Shortened(parts, tokens, f"{self.settings.strategy}.shorten", _STUB_REASON)
             self.stubs[line] = stub
-        return self.stubs[line].tokens
+        return self.stubs[line]
 
     def saved(self, boundary: int) -> int:
         """Return what shortening all bulky results before a boundary frees."""
-        bulky, saved = self.history.bulky, self._saved
-        place = bisect_left(bulky, self.history.first_line(boundary))
-        if len(saved) <= place:
-            if self._stub_left is None:
-                smallest = smallest_stub_tokens(self.lines)
-                self._stub_left = max(self.history.stub_tokens, smallest)
-            tokens, left = self.history.tokens, self._stub_left
-            news = [max(0, tokens[line] - left) for line in bulky[len(saved) - 1 :]]
-            self._saved = saved = [*saved[:-1], *accumulate(news, initial=saved[-1])]
-        return saved[place]
+        history = self.history
+        if self._bulky is not history.bulky:
+            self._bulky, self._saved = history.bulky, [0]
+        place = bisect_left(self._bulky, history.first_line(boundary))
+        if len(self._saved) <= place:
+            smallest = self._stub_left or shorten.smallest_stub_tokens(self.lines)
+            self._stub_left = max(history.stub_tokens, smallest)
+            sizes = (history.tokens[line] for line in self._bulky[len(self._saved) - 1 :])
+            freed = (max(0, tokens - self._stub_left) for tokens in sizes)
+            self._saved[-1:] = accumulate(freed, initial=self._saved[-1])
+        return self._saved[place]
 
-    def _floor(self, view: "_View", place: _Place, count: int) -> Floor:
+    def _floor(self, view: "_View", place: _Place, exchanges: int) -> Floor:
         """Return what is left of the first exchanges if all that may go is dropped."""
         history, pieces = self.history, list[Piece]()
-        numbers, _, _ = view.kept_before(place.kept)
-        stubs = {line: self._stub(line) for line in self._stub_lines(view, place)}
-        for number in (*numbers, *range(place.kept, count)):
+        for number in (*view.kept_before(place.kept)[0], *range(place.kept, exchanges)):
             for line in range(history.starts[number], history.first_line(number + 1)):
                 tokens, parts = history.tokens[line], self.lines.parts(line)
-                if line in stubs:
-                    parts, tokens = self.stubs[line].parts, stubs[line]
                 pieces.append(Piece(line, history.kinds[line], number, tokens, parts))
-        if marker := self._marker_tokens(view, place.kept):
+        if marker := self._marker(view, place.kept):
             pieces.append(Piece(-1, NOTE, -1, marker, ()))
-        return Floor(pieces, count, self.task, place.kept, history)
+        return Floor(pieces, exchanges, self.task, place.kept, history)
 
 
 class _View:
     """The history with some exchanges as anchors."""
 
-    def __init__(self, plan: Plan, anchors: set[int], *, has_opening: bool) -> None:
+    def __init__(self, plan: Plan, anchors: set[int]) -> None:
         history = plan.history
-        self.plan, self.history, self.has_opening = plan, history, has_opening
+        self.plan, self.history = plan, history
         self.anchor_set, self.anchors = anchors, sorted(anchors)
         self._tokens = list(accumulate(map(history.size, self.anchors), initial=0))
-        self._savings: list[int] | None = None
+        self._savings: list[int] = []
         # The first anchor that needs a user message before it, and that message's exchange.
-        self.opened_by: tuple[int, int] | None = None
-        summaries = set(history.summaries)
-        behind_lead = (a for a in self.anchors if a >= history.lead and a not in summaries)
-        first = next(behind_lead, None)
-        if first is not None and not history.opens_window(first):
-            opener = history.last_opener(first)
-            self.opened_by = (first, opener) if opener >= 0 else None
+        self._opened_by = (history.count, -1)
+        behind_lead = anchors.difference(range(history.lead), history.summaries)
+        if behind_lead and not history.opens_window(first := min(behind_lead)):
+            self._opened_by = (first, history.last_opener(first))
 
     def loose(self, boundary: int) -> int:
         """Return the tokens before a boundary that may go."""
@@ -574,7 +499,7 @@ class _View:
         if not self.plan.strategy.shortens:
             return 0
         saved = self.plan.saved
-        if self._savings is None:
+        if not self._savings:
             savings = (saved(number + 1) - saved(number) for number in self.anchors)
             self._savings = list(accumulate(savings, initial=0))
         return saved(boundary) - self._savings[bisect_left(self.anchors, boundary)]
@@ -585,25 +510,24 @@ class _View:
         These are the user's last message, unless the boundary falls on one, and the user message
         that opens the window.
         """
-        kept: set[int] = set()
-        if not self.history.opens_window(boundary):
-            kept.add(self.history.last_opener(boundary))
-        if self.opened_by is not None and self.opened_by[0] < boundary:
-            kept.add(self.opened_by[1])
-        return {number for number in kept if number >= 0 and number not in self.anchor_set}
+        opens = self.history.opens_window(boundary)
+        kept = -1 if opens else self.history.last_opener(boundary)
+        anchor, opener = self._opened_by
+        numbers = {kept, opener} if anchor < boundary else {kept}
+        return {number for number in numbers if number >= 0 and number not in self.anchor_set}
 
     def dropped(self, boundary: int) -> int:
         """Return the tokens that dropping everything loose before a boundary frees."""
         return self.loose(boundary) - sum(map(self.history.size, self.islands(boundary)))
 
-    def kept_before(self, boundary: int) -> tuple[Sequence[int], bool, int]:
-        """Return the exchanges kept before a boundary, whether others are not, and where these end."""
-        anchors = self.anchors[: bisect_left(self.anchors, boundary)]
-        islands = self.islands(boundary) if boundary else ()
-        numbers = sorted((*anchors, *islands)) if islands else anchors
+    def kept_before(self, boundary: int) -> tuple[Sequence[int], int, int]:
+        """Return what is kept before a boundary, how many messages are not, and where these end."""
+        anchors, heads = self.anchors[: bisect_left(self.anchors, boundary)], self.history.heads
+        numbers = sorted((*anchors, *self.islands(boundary)))
         gap = next((n for n, number in enumerate(numbers) if n != number), len(numbers))
         behind = numbers[gap] if gap < len(numbers) else boundary
-        return numbers, len(numbers) < boundary, self.history.first_line(behind)
+        left_out = heads[boundary] - sum(heads[n + 1] - heads[n] for n in numbers)
+        return numbers, left_out, self.history.first_line(behind)
 
 
 class _Cutter:

@@ -7,42 +7,31 @@ exchange that they follow. A *boundary* `b` lies right before exchange `b`.
 
 from array import array
 from bisect import bisect_left
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import accumulate, compress
 from operator import and_, gt, not_
 from typing import Final
 
-from context_assembler.events import (
-    ASSISTANT,
-    COMPACTION,
-    KIND_MASK,
-    NOTE,
-    PINNED,
-    SYSTEM,
-    TOOL_CALL,
-    TOOL_RESULT,
-    USER,
-)
+from context_assembler import events
+from context_assembler.events import ASSISTANT, COMPACTION, KIND_MASK, PINNED, USER
 
 SYNTHETIC: Final = 7
 """Kind of a user turn of the assembler's own making: it opens a window, and is no turn of the user."""
 
-_BULK_LINES: Final = 64
-
-
-def _table(**numbers: tuple[int, ...]) -> bytes:
-    """Return what `bytes.translate` turns each kind into, whatever flags it has."""
-    by_kind = {kind: int(number[1:]) for number, kinds in numbers.items() for kind in kinds}
-    return bytes(by_kind.get(kind & KIND_MASK, 0) for kind in range(256))
-
-
-_STARTS: Final = _table(_1=(USER, ASSISTANT, TOOL_CALL, COMPACTION, SYNTHETIC))
-_JOINS: Final = _table(
-    _1=(TOOL_CALL,), _2=(TOOL_RESULT,)
-)  # what it joins, if that stands before it
-_JOINED: Final = _table(_1=(ASSISTANT, TOOL_CALL), _2=(TOOL_RESULT,))
-_RESULTS: Final = _table(_1=(TOOL_RESULT,))
 _OPENERS: Final = (USER, SYNTHETIC)
+_LEADING: Final = (COMPACTION, events.NOTE, events.SYSTEM)
+
+
+def _table(numbers_by_kind: Mapping[int, int]) -> bytes:
+    """Return what `bytes.translate` turns each kind into, whatever flags it has."""
+    return bytes(numbers_by_kind.get(kind & KIND_MASK, 0) for kind in range(256))
+
+
+_STARTS: Final = _table(dict.fromkeys((*_OPENERS, ASSISTANT, events.TOOL_CALL, COMPACTION), 1))
+_RESULTS: Final = _table({events.TOOL_RESULT: 1})
+# A line is one message with the line before it if the two numbers share a bit.
+_JOINS: Final = _table({events.TOOL_CALL: 1, events.TOOL_RESULT: 2})
+_JOINED: Final = _table({ASSISTANT: 1, events.TOOL_CALL: 1, events.TOOL_RESULT: 2})
 
 
 class History:
@@ -62,34 +51,14 @@ class History:
         lead: How many exchanges at the start are summaries, instructions and notes.
     """
 
-    __slots__ = (
-        "bulky",
-        "ends",
-        "heads",
-        "kinds",
-        "lead",
-        "openers",
-        "pins",
-        "starts",
-        "stub_tokens",
-        "summaries",
-        "tokens",
-        "users",
-    )
-
     def __init__(self, *, stub_tokens: int) -> None:
         """Begin an empty history; results of more than twice `stub_tokens` are worth shortening."""
         self.stub_tokens = stub_tokens
         self.kinds = bytearray()
         self.tokens = array("I")
-        self.starts: list[int] = []
-        self.ends, self.heads = [0], [0]
-        self.bulky: list[int] = []
-        self.pins: list[int] = []
-        self.users: list[int] = []
-        self.openers: list[int] = []
-        self.summaries: list[int] = []
-        self.lead = 0
+        self.ends, self.heads, self.lead = [0], [0], 0
+        self.starts, self.bulky, self.pins = list[int](), list[int](), list[int]()
+        self.users, self.openers, self.summaries = list[int](), list[int](), list[int]()
 
     def __len__(self) -> int:
         return len(self.kinds)
@@ -122,93 +91,56 @@ class History:
 
     def opens_window(self, number: int) -> bool:
         """Whether a window may begin with the exchange."""
-        return self.kinds[self.starts[number]] & KIND_MASK in _OPENERS
+        return self._kind(number) in _OPENERS
 
     def extend(self, kinds: Sequence[int], tokens: Iterable[int]) -> None:
-        """Append lines; one pass over what is new."""
-        first = len(self.kinds)
-        self.kinds += bytes(kinds)
-        self.tokens += array("I", tokens)
-        if len(self.kinds) - first < _BULK_LINES:
-            for line in range(first, len(self.kinds)):
-                self._append(line)
-        else:
-            self._append_many(first)
-        for line in range(first, len(self.kinds)) if self._has_pins(first) else ():
-            if self.kinds[line] & PINNED:
-                self.pins.append(line)
-        while self.lead < len(self.starts) and self._leads(self.lead):
+        """Append lines, in C: sums of all that are new, read where exchanges begin."""
+        first, tail, sizes = len(self.kinds), bytes(kinds), array("I", tokens)
+        if not tail:
+            return
+        before = bytes(self.kinds[-1:] or (USER,)) + tail[:-1]
+        joined = bytes(map(and_, tail.translate(_JOINS), before.translate(_JOINED)))
+        begins = bytearray(map(gt, tail.translate(_STARTS), joined))
+        begins[0] |= not first
+        starts = list(compress(range(len(tail)), begins))
+        ends = list(accumulate(sizes, initial=self.ends[-1]))
+        heads = list(accumulate(map(not_, joined), initial=self.heads[-1]))
+        bounds = [*starts, len(tail)]
+        self.ends[-1:] = [ends[bound] for bound in bounds]
+        self.heads[-1:] = [heads[bound] for bound in bounds]
+        by_kind = {COMPACTION: [self.summaries], SYNTHETIC: [self.openers]}
+        by_kind[USER] = [self.openers, self.users]
+        for number, at in enumerate(starts, len(self.starts)):
+            for numbers in by_kind.get(tail[at] & KIND_MASK, ()):
+                numbers.append(number)
+        self.starts += [first + at for at in starts]
+        results = compress(range(len(tail)), tail.translate(_RESULTS))
+        self.bulky += [first + at for at in results if self.is_bulky(sizes[at])]
+        if any(kind & PINNED for kind in set(tail)):
+            self.pins += [first + at for at, kind in enumerate(tail) if kind & PINNED]
+        self.kinds += tail
+        self.tokens += sizes
+        while self.lead < self.count and self._kind(self.lead) in _LEADING:
             self.lead += 1
 
     def shrink(self, length: int) -> None:
         """Take the last lines off again, down to so many."""
-        while len(self.kinds) > length:
-            line = len(self.kinds) - 1
-            for lines in (self.bulky, self.pins):
-                if lines and lines[-1] == line:
-                    lines.pop()
-            if self.starts[-1] == line:
-                self.starts.pop()
-                self.ends.pop()
-                self.heads.pop()
-                for numbers in (self.users, self.openers, self.summaries):
-                    if numbers and numbers[-1] == len(self.starts):
-                        numbers.pop()
-            else:
-                self.ends[-1] -= self.tokens[line]
-                self.heads[-1] -= not self._is_joined(line)
-            del self.kinds[line], self.tokens[line]
-        self.lead = min(self.lead, len(self.starts))
+        if length >= len(self.kinds):
+            return
+        number = max(0, self.exchange_of(length - 1))
+        first = self.starts[number]
+        kinds, tokens = self.kinds[first:length], self.tokens[first:length]
+        if self.bulky and self.bulky[-1] >= length:
+            self.bulky = self.bulky[:]  # what was derived from the list does not hold any more
+        for lines in (self.bulky, self.pins):
+            del lines[bisect_left(lines, first) :]
+        for numbers in (self.users, self.openers, self.summaries):
+            del numbers[bisect_left(numbers, number) :]
+        for sums in (self.ends, self.heads):
+            del sums[number + 1 :]
+        del self.kinds[first:], self.tokens[first:], self.starts[number:]
+        self.lead = min(self.lead, number)
+        self.extend(kinds, tokens)
 
-    def _has_pins(self, first: int) -> bool:
-        return any(kind & PINNED for kind in set(self.kinds[first:]))
-
-    def _leads(self, number: int) -> bool:
-        return self.kinds[self.starts[number]] & KIND_MASK in (COMPACTION, NOTE, SYSTEM)
-
-    def _is_joined(self, line: int) -> bool:
-        """Whether the line belongs to the same message as the line before it."""
-        kinds = self.kinds
-        return bool(line and _JOINS[kinds[line]] & _JOINED[kinds[line - 1]])
-
-    def _append(self, line: int) -> None:
-        kind, tokens, is_joined = self.kinds[line], self.tokens[line], self._is_joined(line)
-        if not self.starts or (_STARTS[kind] and not is_joined):
-            self._note_start(line)
-            self.ends.append(self.ends[-1])
-            self.heads.append(self.heads[-1])
-        self.ends[-1] += tokens
-        self.heads[-1] += not is_joined
-        if _RESULTS[kind] and self.is_bulky(tokens):
-            self.bulky.append(line)
-
-    def _note_start(self, line: int) -> None:
-        kind, number = self.kinds[line] & KIND_MASK, len(self.starts)
-        self.starts.append(line)
-        if kind == COMPACTION:
-            self.summaries.append(number)
-        elif kind in _OPENERS:
-            self.openers.append(number)
-            if kind == USER:
-                self.users.append(number)
-
-    def _append_many(self, first: int) -> None:
-        """Do what `_append` does for each line, in C: sums of all lines, read where exchanges begin."""
-        tail, tokens = bytes(self.kinds[first:]), self.tokens[first:]
-        before = bytes(self.kinds[first - 1 : -1]) if first else b"\0" + tail[:-1]
-        joined = bytes(map(and_, tail.translate(_JOINS), before.translate(_JOINED)))
-        begins = bytearray(map(gt, tail.translate(_STARTS), joined))
-        if not self.starts:
-            begins[0] = 1
-        starts = list(compress(range(first, first + len(tail)), begins))
-        bounds = [line - first for line in starts] + [len(tail)]
-        ends = list(accumulate(tokens, initial=self.ends[-1]))
-        heads = list(accumulate(map(not_, joined), initial=self.heads[-1]))
-        self.ends[-1], self.heads[-1] = ends[bounds[0]], heads[bounds[0]]
-        self.ends += [ends[bound] for bound in bounds[1:]]
-        self.heads += [heads[bound] for bound in bounds[1:]]
-        for line in starts:
-            self._note_start(line)
-        most = 2 * self.stub_tokens
-        results = compress(range(first, first + len(tail)), tail.translate(_RESULTS))
-        self.bulky += [line for line in results if self.tokens[line] > most]
+    def _kind(self, number: int) -> int:
+        return self.kinds[self.starts[number]] & KIND_MASK

@@ -1,46 +1,62 @@
-"""Parts of an event made smaller, each as a function of itself and a limit alone."""
+"""Parts made smaller, and what is done if nothing more can be dropped: shorten inside what is left."""
 
 import json
-from collections.abc import Callable, Sequence
-from typing import Final, Protocol
+from bisect import bisect_left
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Final, NamedTuple, Protocol, TypeAlias
 
-from context_assembler.events import ASSISTANT, TOOL_RESULT, Json, JsonObject
+from context_assembler import events
+from context_assembler.errors import ContextOverflowError, with_article
+from context_assembler.events import ASSISTANT, KIND_MASK, PINNED, USER, Json, JsonObject
+from context_assembler.options import OverflowPolicy, TruncationSettings
 from context_assembler.texts import shorten_text
+from context_assembler.truncation.history import History
 
+_Limits: TypeAlias = dict[str, int]  # the most tokens of a part, by group
+_Known: TypeAlias = "dict[tuple[int, frozenset[tuple[str, int]]], Shortened | None]"
+
+# By group of parts, what the report calls it; the order in which groups are shortened. What the model
+# said comes after what it asked for and got: in words it holds what another provider's own tools found.
+_GROUPS: Final[Mapping[str, str]] = {
+    "results": "results of tools",
+    "arguments": "arguments of calls",
+    "pinned results": "pinned results of tools",
+    "pinned arguments": "pinned arguments of calls",
+    "reply text": "what the model said",
+    "earlier user text": "what the user said before the last time",
+    "user text": "what the user said last, or pinned",
+}
+_LAST_GROUP: Final = "user text"  # only if the caller allows it
+_MINIMUM_TOKENS: Final = 24  # a marker with a few words on either side
+_NEXT_LIMIT_SHARE: Final = 0.85
 _ROUNDS: Final = 4
 _LARGER_NUMBER_TOKENS: Final = 6
 _SHORTEST_STRING_CHARS: Final = 40
 
 
 class Lines(Protocol):
-    """The bodies of a history's lines; only those that are shortened are read."""
+    """The bodies of a history's lines; only those that are shortened are read.
 
-    def parts(self, line: int) -> Sequence[JsonObject]:
-        """Return the parts of a line as they are sent if nothing is cut."""
-        ...
+    `parts` returns the parts of a line as they are sent if nothing is cut. `count` returns the tokens
+    of parts that are sent as a message of this kind; `line` is the line that they are part of, so that
+    they are counted as the line was (-1: none). `name` returns the id of the line's event, if it has
+    one, for reports and errors.
+    """
 
-    def count(self, kind: int, parts: Sequence[JsonObject], line: int = -1) -> int:
-        """Return the tokens of parts that are sent as a message of this kind.
-
-        Args:
-            line: Whose parts they are, so that they are counted as the line was; -1: nobody's.
-        """
-        ...
-
-    def count_text(self, text: str) -> int:
-        """Return the tokens of a text."""
-        ...
-
-    def name(self, line: int) -> str:
-        """Return the id of the line's event, for reports and errors; empty if it has none."""
-        ...
+    def parts(self, line: int) -> Sequence[JsonObject]: ...
+    def count(self, kind: int, parts: Sequence[JsonObject], line: int = -1) -> int: ...
+    def count_text(self, text: str) -> int: ...
+    def name(self, line: int) -> str: ...
 
 
 def part_tokens(lines: Lines, part: JsonObject, line: int) -> int:
     """Return the tokens of a part: of a text alone, of anything else as a message of its own."""
     if part["type"] == "text":
         return lines.count_text(part["text"])
-    return lines.count(TOOL_RESULT if part["type"] == "tool_result" else ASSISTANT, [part], line)
+    return lines.count(
+        events.TOOL_RESULT if part["type"] == "tool_result" else ASSISTANT, [part], line
+    )
 
 
 def shorten_part(lines: Lines, part: JsonObject, line: int, max_tokens: int) -> JsonObject:
@@ -49,9 +65,10 @@ def shorten_part(lines: Lines, part: JsonObject, line: int, max_tokens: int) -> 
     if kind == "text":
         short = shorten_text(part["text"], max_tokens=max_tokens, count_text=lines.count_text)
         return part if short == part["text"] else {"type": "text", "text": short}
-    if kind not in _SHORTEN or part_tokens(lines, part, line) <= max_tokens:
+    if not kind.startswith("tool_") or part_tokens(lines, part, line) <= max_tokens:
         return part
-    return _SHORTEN[kind](lines, part, line, max_tokens)
+    smaller = _shorten_result if kind == "tool_result" else _shorten_call
+    return smaller(lines, part, line, max_tokens)
 
 
 def smallest_stub_tokens(lines: Lines) -> int:
@@ -59,7 +76,7 @@ def smallest_stub_tokens(lines: Lines) -> int:
     text = shorten_text("9 " * 99, max_tokens=1, count_text=lines.count_text)
     content = [{"type": "text", "text": text}]
     stub = {"type": "tool_result", "call_id": "c", "content": content}
-    return lines.count(TOOL_RESULT, [stub]) + _LARGER_NUMBER_TOKENS
+    return lines.count(events.TOOL_RESULT, [stub]) + _LARGER_NUMBER_TOKENS
 
 
 def _shorten_result(lines: Lines, result: JsonObject, line: int, max_tokens: int) -> JsonObject:
@@ -95,7 +112,7 @@ def _shorten_call(lines: Lines, call: JsonObject, line: int, max_tokens: int) ->
 
     Long strings go first, the longest most; then whole values; at last all arguments.
     """
-    arguments = call.get("arguments") or {}
+    arguments: dict[str, Json] = call.get("arguments") or {}
     if call.get("arguments_json") is not None and not arguments:
         arguments = {"unreadable_arguments": call["arguments_json"]}
 
@@ -103,10 +120,15 @@ def _shorten_call(lines: Lines, call: JsonObject, line: int, max_tokens: int) ->
         kept = {k: v for k, v in call.items() if k not in ("arguments_json", "signature")}
         return {**kept, "arguments": smaller}
 
-    longest_chars = _longest_string_chars(arguments)
+    def clipped(text: str) -> str:
+        return shorten_text(text, max_tokens=longest_chars, count_text=len, unit="characters")
+
+    chars = [0]
+    _changed(arguments, lambda text: chars.append(len(text)))
+    longest_chars = max(chars)
     while longest_chars > _SHORTEST_STRING_CHARS:
         longest_chars = max(longest_chars // 2, _SHORTEST_STRING_CHARS)
-        shortened = with_arguments(_clipped(arguments, longest_chars))
+        shortened = with_arguments(_changed(arguments, clipped))
         if part_tokens(lines, shortened, line) <= max_tokens:
             return shortened
     outlined = with_arguments({name: _outlined(value) for name, value in arguments.items()})
@@ -115,26 +137,15 @@ def _shorten_call(lines: Lines, call: JsonObject, line: int, max_tokens: int) ->
     return with_arguments({"left_out": f"{_json_chars(arguments):,} characters"})
 
 
-_SHORTEN: Final[dict[str, Callable[[Lines, JsonObject, int, int], JsonObject]]] = {
-    "tool_result": _shorten_result,
-    "tool_call": _shorten_call,
-}
-
-
-def _longest_string_chars(value: Json) -> int:
+def _changed(value: Json, change: Callable[[str], Json]) -> Json:
+    """Return the value with every string inside it changed."""
     if isinstance(value, str):
-        return len(value)
-    held = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
-    return max(map(_longest_string_chars, held), default=0)
-
-
-def _clipped(value: Json, max_chars: int) -> Json:
-    """Shorten every string inside a value, by its characters."""
-    if isinstance(value, str):
-        return shorten_text(value, max_tokens=max_chars, count_text=len, unit="characters")
+        return change(value)
     if isinstance(value, dict):
-        return {name: _clipped(held, max_chars) for name, held in value.items()}
-    return [_clipped(held, max_chars) for held in value] if isinstance(value, list) else value
+        held: dict[str, Json] = value
+        return {name: _changed(inner, change) for name, inner in held.items()}
+    listed: Sequence[Json] = value if isinstance(value, list) else ()
+    return [_changed(inner, change) for inner in listed] if listed else value
 
 
 def _outlined(value: Json) -> Json:
@@ -144,3 +155,266 @@ def _outlined(value: Json) -> Json:
 
 def _json_chars(value: Json) -> int:
     return len(json.dumps(value, ensure_ascii=False, default=str))
+
+
+class Shortened(NamedTuple):
+    """What is sent of a line in place of its parts; without a `rule` nothing was shortened."""
+
+    parts: Sequence[JsonObject]
+    tokens: int
+    rule: str = ""
+    reason: str = ""
+
+
+class Piece(NamedTuple):
+    """A line that is left; `line` is -1 for the marker."""
+
+    line: int
+    kind: int
+    exchange: int
+    tokens: int
+    parts: Sequence[JsonObject]
+
+
+class Floor(NamedTuple):
+    """What has to stay of the first `exchanges` of a history, before it is shortened.
+
+    Attributes:
+        task: The exchange of the task; `None` if it is no anchor.
+        kept: Everything loose before this boundary is gone.
+    """
+
+    pieces: list[Piece]
+    exchanges: int
+    task: int | None
+    kept: int
+    history: History
+
+    @property
+    def tokens(self) -> int:
+        """All of it."""
+        return sum(piece.tokens for piece in self.pieces)
+
+    def group_of(self, piece: Piece, part: JsonObject) -> str | None:
+        """Return the group that a part is shortened with; `None`: it goes back verbatim."""
+        kind, is_pinned = piece.kind & KIND_MASK, piece.kind & PINNED
+        if part["type"] in ("tool_result", "tool_call"):
+            name = "results" if part["type"] == "tool_result" else "arguments"
+            return f"pinned {name}" if is_pinned else name
+        if part["type"] != "text" or kind not in (USER, ASSISTANT, events.TOOL_CALL):
+            return None
+        if kind != USER:
+            return "reply text"
+        is_last = piece.exchange == self.history.last_opener(self.exchanges)
+        return _LAST_GROUP if is_last or is_pinned else "earlier user text"
+
+
+class Shortening(NamedTuple):
+    """A floor made smaller: what is sent of its lines, by line, and the tokens of all that is left.
+
+    `stage` is the number of the last group that was shortened, and the most tokens of its parts;
+    `None`: even the shortest form is too large.
+    """
+
+    shortened: dict[int, Shortened]
+    tokens: int
+    stage: tuple[int, int] | None = None
+
+
+def shorten_to(
+    most_tokens: int, floor: Floor, lines: Lines, room: int, settings: TruncationSettings
+) -> Shortening:
+    """Return the floor with its largest parts shortened to so much, or as far as they can be.
+
+    One group is shortened before the next. Within a group one limit is lowered step by step and holds
+    for every part, so that the largest shrinks first; the highest one that seems to do is tried first.
+    A part is shortened as a function of itself and the limit.
+    """
+    shortest = Shortening({}, floor.tokens)
+    over = floor.tokens - most_tokens
+    if over <= 0:
+        return shortest
+    known: _Known = {}
+    for limits in _worth_trying(_sizes(floor, lines), over, room, settings):
+        shortest = _shorten(floor, limits, lines, known)
+        if shortest.tokens <= most_tokens:
+            group, limit = list(limits.items())[-1]
+            return shortest._replace(stage=(list(_GROUPS).index(group) + 1, limit))
+    return shortest
+
+
+def least_tokens(floor: Floor, lines: Lines, room: int, settings: TruncationSettings) -> int:
+    """Return how little shortening leaves of the groups that have to be shortened for the room."""
+    sizes, left = _sizes(floor, lines), floor.tokens
+    for group in _groups(settings.on_overflow):
+        if left <= room:
+            break
+        minimum = _minimum_tokens(group, settings)
+        left -= sum(max(0, size - minimum) for one, size in sizes if one == group)
+    return left
+
+
+def _groups(on_overflow: OverflowPolicy) -> list[str]:
+    return [one for one in _GROUPS if one != _LAST_GROUP or on_overflow == "shorten"]
+
+
+def _minimum_tokens(group: str, settings: TruncationSettings) -> int:
+    is_result = group.endswith("results")
+    return settings.stub_tokens if is_result else min(_MINIMUM_TOKENS, settings.stub_tokens)
+
+
+def _sizes(floor: Floor, lines: Lines) -> list[tuple[str, int]]:
+    return [
+        (group, part_tokens(lines, part, piece.line))
+        for piece in floor.pieces
+        for part in piece.parts
+        if (group := floor.group_of(piece, part)) is not None
+    ]
+
+
+def _worth_trying(
+    sizes: Sequence[tuple[str, int]], over: int, room: int, settings: TruncationSettings
+) -> Iterator[_Limits]:
+    """Yield the limits that seem to be low enough, the highest ones first, and the lowest of all."""
+
+    def saved(limits: _Limits) -> int:
+        return sum(size - limits[one] for one, size in sizes if size > limits.get(one, size))
+
+    ladder = list(_ladder(room, settings))
+    tried = 0
+    for limits, above in zip(ladder, [{}, *ladder], strict=False):
+        tokens = saved(limits)
+        if tokens == tried:  # limits only fall: none of these is one of what was tried
+            continue
+        if tokens >= over and not tried:
+            group, limit = list(limits.items())[-1]
+            highest = range(limit, above.get(group, max(size for _, size in sizes)) + 1)
+            does = bisect_left(highest, True, key=lambda one: saved({**limits, group: one}) < over)
+            yield {**limits, group: highest[does - 1]}
+        if tokens >= over or limits is ladder[-1]:
+            tried = tokens
+            yield limits
+
+
+def _ladder(room: int, settings: TruncationSettings) -> Iterator[_Limits]:
+    """Yield the limits to try: one group after the other from the room down to its minimum."""
+    limits: _Limits = {}
+    for group in _groups(settings.on_overflow):
+        minimum = _minimum_tokens(group, settings)
+        limit = max(room, minimum)
+        while limit > minimum:
+            yield {**limits, group: limit}
+            limit = max(minimum, int(limit * _NEXT_LIMIT_SHARE))
+        limits[group] = minimum
+        yield dict(limits)
+
+
+def _shorten(floor: Floor, limits: _Limits, lines: Lines, known: _Known) -> Shortening:
+    """Return what limits leave; `known` is what is left of each line under its own limits."""
+    shortened: dict[int, Shortened] = {}
+    tokens = floor.tokens
+    for piece in floor.pieces:
+        groups = {floor.group_of(piece, part) for part in piece.parts}
+        key = piece.line, frozenset(pair for pair in limits.items() if pair[0] in groups)
+        if key not in known:
+            known[key] = _shorten_line(floor, piece, limits, lines)
+        if (smaller := known[key]) is not None:
+            shortened[piece.line] = smaller
+            tokens += smaller.tokens - piece.tokens
+    return Shortening(shortened, tokens)
+
+
+def _shorten_line(floor: Floor, piece: Piece, limits: _Limits, lines: Lines) -> Shortened | None:
+    parts: list[JsonObject] = []
+    changed: set[str] = set()
+    for part in piece.parts:
+        group = floor.group_of(piece, part)
+        limit = limits.get(group or "")
+        kept = part if limit is None else shorten_part(lines, part, piece.line, limit)
+        changed |= {group or ""} if kept is not part else set()
+        parts.append(kept)
+    if not changed:
+        return None
+    kind = piece.kind & KIND_MASK
+    what = [said for group, said in _GROUPS.items() if group in changed]
+    if piece.exchange == floor.task and kind == USER:
+        what = ["the user's task"]
+    return Shortened(
+        parts,
+        lines.count(kind, parts, piece.line),
+        "overflow.shorten",
+        f"What may not be left out does not fit, so that {' and '.join(what)} had to be shortened.",
+    )
+
+
+def overflow_of(
+    floor: Floor, shortest: Shortening, lines: Lines, room: int, settings: TruncationSettings
+) -> ContextOverflowError:
+    """Return the error that names the largest of what may not be left out, and a way out."""
+    by_label: defaultdict[str, list[Piece]] = defaultdict(list)
+    sizes: defaultdict[str, int] = defaultdict(int)
+    for whole in floor.pieces:
+        short = shortest.shortened.get(whole.line)
+        piece = whole if short is None else whole._replace(parts=short.parts, tokens=short.tokens)
+        label = _label(piece, floor)
+        by_label[label].append(piece)
+        sizes[label] += piece.tokens
+    largest = max(sizes, key=lambda label: sizes[label])
+    worst = max(by_label[largest], key=lambda piece: piece.tokens)
+    native = [
+        part for part in worst.parts if part["type"] in ("tool_call", "tool_result", "opaque")
+    ]
+    part = max(native, key=lambda one: part_tokens(lines, one, worst.line), default=None)
+    return ContextOverflowError(
+        budget_tokens=room,
+        needed_tokens=shortest.tokens,
+        culprit=f"the {largest} ({_name(part, worst, lines)})",
+        sizes_tokens=sizes,
+        remedy=_remedy(largest, worst, part, settings.on_overflow),
+    )
+
+
+def _label(piece: Piece, floor: Floor) -> str:
+    history, kind = floor.history, piece.kind & KIND_MASK
+    if kind in (events.NOTE, events.COMPACTION):
+        return "marker" if piece.line < 0 else "notes" if kind == events.NOTE else "summary"
+    if piece.kind & PINNED:
+        return "pinned messages"
+    if piece.exchange == floor.exchanges - 1:
+        is_user = history.kinds[history.starts[piece.exchange]] & KIND_MASK == USER
+        return "last user message" if is_user else "exchange in flight"
+    if piece.exchange == floor.task:
+        return "task"
+    if piece.exchange == history.last_opener(floor.kept):
+        return "last user message"
+    return "other messages that have to stay"
+
+
+def _name(part: JsonObject | None, worst: Piece, lines: Lines) -> str:
+    """Name a line by its largest call, result or block of a provider's own, else by its id."""
+    event_id = lines.name(worst.line) if worst.line >= 0 else ""
+    role = "assistant" if worst.kind & KIND_MASK in (ASSISTANT, events.TOOL_CALL) else "user"
+    whole = f"message {event_id!r}" if event_id else f"role {role}"
+    if part is None:
+        return whole
+    if part["type"] != "opaque":
+        return f"call {part['call_id']!r}"
+    block_type = part["block"].get("type")
+    named = f"{block_type} block" if isinstance(block_type, str) else "block"
+    return f"{with_article(named)} of {part['provider']}, which goes back verbatim, in {whole}"
+
+
+def _remedy(label: str, worst: Piece, part: JsonObject | None, on_overflow: OverflowPolicy) -> str:
+    raise_the_limit = "raise max_context_tokens or choose a model with a larger window."
+    if any(one["type"] in ("image", "document") for one in worst.parts):
+        return f"Send smaller or fewer images and documents, {raise_the_limit}"
+    if part is not None and part["type"] == "opaque":
+        return f"Limit what the provider's own tools may return, {raise_the_limit}"
+    if label in ("task", "last user message") and on_overflow == "error":
+        return f"Set on_overflow='shorten' to have the user's text shortened, {raise_the_limit}"
+    advice = {
+        "pinned messages": "Unpin some of them",
+        "summary": "Compact again to a shorter summary",
+        "exchange in flight": "Make fewer or smaller calls at once",
+    }.get(label)
+    return f"{advice}, {raise_the_limit}" if advice else raise_the_limit.capitalize()
