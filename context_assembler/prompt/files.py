@@ -653,7 +653,7 @@ def split_front_matter(text: str) -> tuple[JsonObject, str, int, list[str]]:
     warnings = list[str]()
     metadata = _simple_lines(lines)
     if metadata is None:
-        metadata = _yaml(found["lines"], warnings)
+        metadata = _yaml(found["lines"].removesuffix("\n"), warnings)
     if metadata is None:
         return {}, text, 1, []
     return metadata, text[found.end() :], len(lines) + 3, warnings

@@ -1,0 +1,658 @@
+"""MCP servers as sources of tools, over the official SDK.
+
+A connection is in an event loop in a thread of its own, because it outlives the loops of its users:
+`assemble_sync` has none, and `asyncio.run` closes its own.
+"""
+
+import asyncio
+import atexit
+import json
+import os
+import re
+import threading
+import time
+import weakref
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Mapping, Sequence
+from concurrent.futures import Future
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
+from importlib.util import find_spec
+from math import inf
+from tempfile import TemporaryFile
+from typing import Any, Final, NamedTuple, Self, TypeVar
+
+from context_assembler.errors import (
+    ConfigurationError,
+    InvalidToolError,
+    McpServerError,
+    MissingExtraError,
+)
+from context_assembler.events import (
+    Base64Source,
+    Document,
+    Image,
+    Json,
+    JsonObject,
+    ResultPart,
+    Text,
+    ToolCall,
+    ToolResult,
+    compact_json,
+)
+from context_assembler.ports import ToolSpec
+from context_assembler.texts import REMINDER_TAG, SUMMARY_TAG, clean_text, escape_tag
+from context_assembler.tools.sources import ReadTools, read_tools
+
+_T = TypeVar("_T")
+
+_MAX_PAGES: Final = 100
+_MAX_MESSAGE_BYTES: Final = 32 * 1024 * 1024
+_MAX_PAUSE_SECONDS: Final = 60.0
+_CLOSE_SECONDS: Final = 10.0
+_RAW_TOOLS: Final = "context_assembler/raw_tools"
+_VARIABLE: Final = re.compile(r"\$\{(?:env:)?(\w+)(?::-([^}]*))?\}")
+_CONTROL: Final = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]|[\x00-\x08\x0b-\x1f\x7f\u2500-\u257f]")
+_SHAPE: Final = (
+    'Write it like {"mcpServers": {"files": {"command": "npx", "args": […]}, '
+    '"docs": {"url": "https://…"}}}.'
+)
+
+
+class McpTools:
+    """The tools of one MCP server, over stdio or streamable HTTP.
+
+    The server is connected to when its tools are first asked for, and kept until `close`. It is
+    connected to again if it ended; tools of a server that cannot be reached are not offered.
+
+    Args:
+        name: What to call the server; a renamed tool has it in front.
+        command: The program to start, with `args`, `env` (on top of PATH, HOME …) and `cwd`.
+        url: Its address over streamable HTTP instead, with `headers` and `auth`.
+        auth: An `httpx2.Auth`, as the OAuth providers of the MCP SDK are.
+        connect_timeout_seconds: How long starting and greeting may take; a server that is slower
+            than an assembler waits has its tools offered from the next step on.
+        list_timeout_seconds: How long listing all tools may take.
+        call_timeout_seconds: How long one call may take.
+        max_tools: Of more tools the first by name are offered.
+        trusts_hints: Whether a tool is safe in sandbox mode because the server says that it only
+            reads. Of a server that you do not trust, leave that out.
+        clock: Seconds that only grow; a server that failed is left alone for some of them.
+
+    Attributes:
+        problems: What could not be offered of the last list.
+        notes: What else to know of the last list.
+
+    Raises:
+        ConfigurationError: Neither a command nor a url is given, or both.
+        MissingExtraError: The MCP SDK is not installed.
+    """
+
+    kind: Final = "mcp"
+
+    def __init__(
+        self,
+        name: str,
+        *,
+        command: str | None = None,
+        args: Sequence[str] = (),
+        env: Mapping[str, str] | None = None,
+        cwd: str | os.PathLike[str] | None = None,
+        url: str | None = None,
+        headers: Mapping[str, str] | None = None,
+        auth: Any = None,
+        connect_timeout_seconds: float = 60.0,
+        list_timeout_seconds: float = 30.0,
+        call_timeout_seconds: float = 300.0,
+        max_tools: int = 1_000,
+        trusts_hints: bool = True,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        if find_spec("mcp") is None:
+            raise MissingExtraError("Speaking with MCP servers", extra="mcp")
+        if (command is None) == (url is None):
+            problem = f"MCP server {name!r} needs either a command or a url."
+            remedy = "Pass command='npx', args=[…] for a program, or url='https://…' for a server."
+            raise ConfigurationError(problem, remedy=remedy)
+        self.name = name
+        self.problems: Sequence[InvalidToolError] = ()
+        self.notes: Sequence[str] = ()
+        program = {"command": command, "args": list(args), "env": dict(env or {}), "cwd": cwd}
+        address = {"url": url, "headers": dict(headers or {}), "auth": auth}
+        seconds = connect_timeout_seconds, list_timeout_seconds, call_timeout_seconds
+        hints = ("annotations",) if trusts_hints else ()
+        place = program if url is None else address
+        self._settings = _Settings(name, place, *seconds, max_tools, hints, clock)
+        self._lock = threading.Lock()
+        self._opened: _Connection | None = None
+
+    @classmethod
+    def from_config(cls, config: JsonObject, **settings: Any) -> list[Self]:
+        """Return a source for each server of an MCP client's configuration that is not switched off.
+
+        `${NAME}`, `${env:NAME}` and `${NAME:-otherwise}` stand for environment variables.
+
+        Args:
+            config: `{"mcpServers": {"files": {"command": …}, "docs": {"url": …}}}`.
+            settings: Those of `McpTools`, for all of them.
+
+        Raises:
+            ConfigurationError: It has another shape, or needs a variable that is not set.
+            MissingExtraError: The MCP SDK is not installed.
+        """
+        servers = config.get("mcpServers", config.get("servers"))  # the latter is VS Code's
+        if not isinstance(servers, Mapping):
+            raise ConfigurationError("The MCP configuration names no servers.", remedy=_SHAPE)
+        found = ((name, _address(name, entry)) for name, entry in servers.items())
+        return [cls(name, **address, **settings) for name, address in found if address]
+
+    @classmethod
+    def from_file(cls, path: str | os.PathLike[str], **settings: Any) -> list[Self]:
+        """Return a source for each server of an MCP client's configuration file (`.mcp.json` …).
+
+        Raises:
+            ConfigurationError: It cannot be read, or as for `from_config`.
+            MissingExtraError: The MCP SDK is not installed.
+        """
+        try:
+            with open(os.path.expanduser(path), "rb") as file:
+                config = json.load(file)
+        except (OSError, ValueError, RecursionError) as error:
+            problem = f"The MCP configuration {str(path)!r} cannot be read: {error}."
+            remedy = "Correct the path or the JSON of the file."
+            raise ConfigurationError(problem, remedy=remedy) from error
+        return cls.from_config(config if isinstance(config, Mapping) else {}, **settings)
+
+    def list_now(self) -> Sequence[ToolSpec]:
+        """Return the same as `list_tools`, for a caller without an event loop."""
+        connection = self._connection()
+        return self._take(connection.submit(connection.list_tools()).result())
+
+    async def list_tools(self) -> Sequence[ToolSpec]:
+        """Return the tools offered at this moment; the same ones until the server says otherwise.
+
+        Raises:
+            McpServerError: The server cannot be reached, or does not list its tools.
+        """
+        connection = self._connection()
+        return self._take(await asyncio.wrap_future(connection.submit(connection.list_tools())))
+
+    async def call_tool(
+        self, tool: str | ToolSpec, arguments: JsonObject | None = None, *, call_id: str = ""
+    ) -> ToolResult:
+        """Have the server run a tool; what it refuses is a result that is an error.
+
+        Args:
+            tool: The server's own name of it, or the tool as a context offered it.
+            call_id: Which call the result answers.
+
+        Raises:
+            McpServerError: The server cannot be reached, ended, or did not answer in time.
+        """
+        shown = tool if isinstance(tool, str) else tool.name
+        name = tool if isinstance(tool, str) else tool.own_name or tool.name
+        connection = self._connection()
+        called = connection.submit(connection.call_tool(name, dict(arguments or {})))
+        result = await asyncio.wrap_future(called)
+        return read_call_result(result, tool_name=shown, call_id=call_id)
+
+    async def close(self) -> None:
+        """End the connection, and a server that was started for it; the next use connects again."""
+        with self._lock:
+            opened, self._opened = self._opened, None
+        if opened is not None:
+            await asyncio.to_thread(opened.end)
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.close()
+
+    def _take(self, read: ReadTools) -> Sequence[ToolSpec]:
+        self.problems, self.notes = read.problems, read.notes
+        return read.specs
+
+    def _connection(self) -> "_Connection":
+        with self._lock:
+            if self._opened is None:
+                self._opened = _Connection(self._settings)
+                weakref.finalize(self, self._opened.stop).atexit = False
+            return self._opened
+
+
+async def call_mcp_tool(
+    call: ToolCall, *, offered: Iterable[ToolSpec], servers: Iterable[McpTools]
+) -> ToolResult | None:
+    """Have the server that offers the tool run a model's call; `None` if none of them does.
+
+    Args:
+        offered: The tools of the context that the model was sent.
+
+    Raises:
+        McpServerError: The server cannot be reached, ended, or did not answer in time.
+    """
+    tool = next((tool for tool in offered if tool.name == call.name), None)
+    for server in servers:
+        if tool is not None and server.name == tool.source:
+            return await server.call_tool(tool, call.arguments, call_id=call.call_id)
+    return None
+
+
+def _address(name: str, entry: Json) -> dict[str, Any]:
+    """Return the arguments that an entry of a configuration stands for; none if it is off."""
+
+    def variable(found: re.Match[str]) -> str:
+        value = os.environ.get(found[1]) or found[2]
+        if value is None:
+            problem = f"MCP server {name!r} needs the environment variable {found[1]!r}, which is "
+            remedy = f"Set it, or write ${{{found[1]}:-…}} with a value to use otherwise."
+            raise ConfigurationError(f"{problem}not set.", remedy=remedy)
+        return value
+
+    def expanded(value: Json) -> Json:
+        if isinstance(value, Mapping):
+            return {key: expanded(inner) for key, inner in value.items()}
+        if isinstance(value, list):
+            return [expanded(one) for one in value]
+        return _VARIABLE.sub(variable, value) if isinstance(value, str) else value
+
+    reason = "it needs either a command or a url"
+    if isinstance(entry, Mapping):
+        if entry.get("disabled") is True or entry.get("enabled") is False:
+            return {}
+        given = expanded(entry)
+        url = given.get("url") or given.get("serverUrl") or given.get("httpUrl")
+        command, args, env = given.get("command"), given.get("args") or [], given.get("env") or {}
+        headers = given.get("headers") or {}
+        is_sound = isinstance(args, list) and isinstance(env, dict) and isinstance(headers, dict)
+        if "sse" in (given.get("type"), given.get("transport")):
+            reason = "its transport is 'sse', which MCP gave up for streamable HTTP"
+        elif not is_sound or not all(
+            isinstance(one, str) for one in (*args, *env.values(), *headers.values())
+        ):
+            reason = "'args' is not a list of texts, or 'env' or 'headers' not an object of texts"
+        elif isinstance(command, str) and command and not url:
+            return {"command": command, "args": args, "env": env, "cwd": given.get("cwd")}
+        elif isinstance(url, str) and url and command is None:
+            return {"url": url, "headers": headers}
+    raise ConfigurationError(f"MCP server {name!r} cannot be used: {reason}.", remedy=_SHAPE)
+
+
+# ---- the connection ----
+
+
+class _Settings(NamedTuple):
+    server: str
+    address: Mapping[str, Any]
+    connect_seconds: float
+    list_seconds: float
+    call_seconds: float
+    max_tools: int
+    hints: Sequence[str]
+    clock: Callable[[], float]
+
+
+class _Connection:
+    """Keeps one server reachable: connects if needed, again if it ended, remembers its list.
+
+    All coroutines run in its own event loop. A server that failed is left alone for a while, longer
+    each time, and its error repeated.
+    """
+
+    def __init__(self, settings: _Settings) -> None:
+        self._is = settings
+        self._loop, self._stopped = asyncio.new_event_loop(), asyncio.Event()
+        self._lock, self._over = asyncio.Lock(), asyncio.Event()
+        self._task: asyncio.Task[None] | None = None
+        self._listing: asyncio.Task[ReadTools] | None = None
+        self._client: Any = None
+        self._stderr: Any = None
+        self._refusal = ""  # what the server answered over HTTP last, if it refused
+        self._kept: ReadTools | None = None
+        self._failure: McpServerError | None = None
+        self._failures, self._quiet_until = 0, -inf
+        self._thread = threading.Thread(target=self._run, name=settings.server, daemon=True)
+        atexit.register(self.end)
+        self._thread.start()
+
+    def submit(self, work: Coroutine[Any, Any, _T]) -> "Future[_T]":
+        return asyncio.run_coroutine_threadsafe(work, self._loop)
+
+    def stop(self) -> None:
+        """Have the loop end, soon; from any thread."""
+        with suppress(RuntimeError):  # it has ended
+            self._loop.call_soon_threadsafe(self._stopped.set)
+
+    def end(self) -> None:
+        """Stop, and wait until the server that was started has ended."""
+        self.stop()
+        self._thread.join(2 * _CLOSE_SECONDS)
+
+    def _run(self) -> None:
+        async def until_stopped() -> None:
+            with TemporaryFile("w+b") as self._stderr:
+                await self._stopped.wait()
+                await self._drop()
+
+        with asyncio.Runner(loop_factory=lambda: self._loop) as runner:
+            runner.run(until_stopped())
+        atexit.unregister(self.end)
+
+    async def list_tools(self) -> ReadTools:
+        """Return the tools offered at this moment; listed once for all who ask meanwhile."""
+        if self._listing is None or self._listing.done():
+            self._listing = asyncio.create_task(self._list())
+            self._listing.add_done_callback(lambda task: task.cancelled() or task.exception())
+        return await asyncio.shield(self._listing)
+
+    async def call_tool(self, name: str, arguments: dict[str, Any]) -> JsonObject:
+        """Return the server's own result; a refusal is a result that is an error."""
+        for is_last in (False, True):
+            await self._connect()
+            try:
+                async with asyncio.timeout(self._is.call_seconds):
+                    result = await self._client.call_tool(name, arguments)
+                found: JsonObject = result.model_dump(mode="json", by_alias=True, exclude_none=True)
+                break
+            except TimeoutError:
+                late = f"did not answer a call of {name!r} within {self._is.call_seconds:g} s"
+                raise self._error(late) from None
+            except Exception as error:
+                # A server that was started again answers with 404 to the session of before.
+                # https://modelcontextprotocol.io/specification/2025-11-25/basic/transports
+                # #session-management (read 2026-11-28)
+                if self._refusal.startswith("404") and not is_last:
+                    self._over.set()
+                    continue
+                if self._over.is_set() or self._refusal:
+                    happened = "did not take" if self._refusal else "ended during"
+                    raise self._error(f"{happened} a call of {name!r}") from error
+                found = {"content": [{"type": "text", "text": _said(error)}], "isError": True}
+                break
+        return found
+
+    async def _drop(self) -> None:
+        """Leave the connection; a server that was started for it has ended afterwards."""
+        task, self._task, self._kept = self._task, None, None
+        self._over.set()
+        if task is not None:
+            await asyncio.wait([task], timeout=_CLOSE_SECONDS)
+            task.cancel()
+            await asyncio.wait([task])
+
+    async def _list(self) -> ReadTools:
+        lost: McpServerError | None = None
+        if self._task is not None:
+            try:
+                if not self._over.is_set():
+                    return self._kept or await self._read_list()
+                lost = self._error("ended")
+            except McpServerError as error:
+                lost = error
+            await self._drop()
+        await self._connect()
+        try:
+            read = await self._read_list()
+        except McpServerError as error:
+            await self._drop()
+            raise self._remembered(error) from error
+        self._failures, self._failure = 0, None
+        again = () if lost is None else (f"{lost.problem} It is connected to again.",)
+        return read._replace(notes=(*read.notes, *again))
+
+    async def _connect(self) -> None:
+        async with self._lock:
+            self._refusal = ""
+            if self._task is not None and not self._over.is_set():
+                return
+            await self._drop()
+            if self._failure is not None and self._is.clock() < self._quiet_until:
+                raise self._failure.again()
+            self._over = asyncio.Event()
+            ready: asyncio.Future[None] = self._loop.create_future()
+            self._task = asyncio.create_task(self._hold(ready))
+            await asyncio.wait([ready], timeout=self._is.connect_seconds)
+            reason = f"did not answer within {self._is.connect_seconds:g} s"
+            if ready.done():
+                if (error := ready.exception()) is None:
+                    return
+                reason = f"cannot be reached: {_said(error)}"
+            self._over.set()
+            self._task.cancel()
+            await asyncio.wait([self._task])
+            raise self._remembered(self._error(reason))
+
+    async def _hold(self, ready: "asyncio.Future[None]") -> None:
+        """Enter the connection, keep it until it is over, and leave it."""
+        from mcp import Client
+        from mcp_types import Implementation
+
+        info = Implementation(name="context-assembler", version="1")
+        # Without the client's cache: what a server lists is kept here.
+        settings: Any = {"cache": None, "message_handler": self._hear, "client_info": info}
+        try:
+            async with Client(self._transport(), **settings) as self._client:
+                ready.set_result(None)
+                await self._over.wait()
+        except Exception as error:
+            if not ready.done():
+                ready.set_exception(error)
+        self._over.set()
+
+    @asynccontextmanager
+    async def _transport(self) -> AsyncIterator[tuple[Any, Any]]:
+        import anyio
+        import httpx2
+        import mcp
+        from mcp.client.streamable_http import streamable_http_client
+
+        async def note(response: Any) -> None:
+            # Few servers have the stream of their own that a GET asks for: only messages count.
+            if response.request.method == "POST":
+                said = f"{response.status_code} {response.reason_phrase}".strip()
+                self._refusal = said if response.status_code >= 400 else ""
+
+        async def pump() -> None:
+            async with sending:
+                async for message in reading:
+                    _sift(message)
+                    await sending.send(message)
+            self._over.set()
+
+        sending, receiving = anyio.create_memory_object_stream[Any]()
+        address = dict(self._is.address)
+        async with AsyncExitStack() as stack:
+            if url := address.pop("url", None):
+                times, hooks = httpx2.Timeout(30.0, read=300.0), {"response": [note]}
+                http = httpx2.AsyncClient(timeout=times, event_hooks=hooks, **address)
+                await stack.enter_async_context(http)
+                most: Any = {"max_sse_event_size": _MAX_MESSAGE_BYTES}
+                streams = streamable_http_client(url, http_client=http, **most)
+            else:
+                self._stderr.truncate(0)
+                program = mcp.StdioServerParameters(**address, encoding_error_handler="replace")
+                streams = mcp.stdio_client(program, errlog=self._stderr)
+            reading, writing = await stack.enter_async_context(streams)
+            tasks = await stack.enter_async_context(anyio.create_task_group())
+            tasks.start_soon(pump)
+            yield receiving, writing
+            tasks.cancel_scope.cancel()
+
+    async def _hear(self, message: Any) -> None:
+        if type(message).__name__ == "ToolListChangedNotification":
+            self._kept = None
+
+    async def _read_list(self) -> ReadTools:
+        from mcp_types.version import MODERN_PROTOCOL_VERSIONS
+
+        tools, notes, problems = list[Json](), list[str](), list[InvalidToolError]()
+        cursors: dict[str | None, None] = {None: None}
+        most, who = self._is.max_tools, f"MCP server {self._is.server!r}"
+        try:
+            async with asyncio.timeout(self._is.list_seconds):
+                while cursors:
+                    page = await self._client.list_tools(cursor=next(reversed(cursors)))
+                    taken = {"", *(tool.name for tool in page.tools)}
+                    for tool in page.meta[_RAW_TOOLS]:
+                        if (name := _name_of(tool)) in taken:
+                            tools.append(tool)
+                        else:
+                            why = "MCP forbids the x-mcp-header annotations of its schema"
+                            problems.append(InvalidToolError(name, reason=why))
+                    if not page.next_cursor:
+                        break
+                    repeats = page.next_cursor in cursors or len(cursors) >= _MAX_PAGES
+                    if repeats or len(tools) > most:
+                        rest = f"what came after {len(tools):,} tools was not read"
+                        notes.append(f"{who} lists too much, or repeats itself; {rest}.")
+                        break
+                    cursors[page.next_cursor] = None
+        except TimeoutError:
+            late = f"did not list its tools within {self._is.list_seconds:g} s"
+            raise self._error(late) from None
+        except Exception as error:
+            happened = "ended when asked to" if self._over.is_set() else "did not"
+            raise self._error(f"{happened} list its tools: {_said(error)}") from error
+        listed = sorted(tools, key=_name_of)[:most]
+        if len(tools) > most:
+            first = f"only the first {most:,} by name are offered. Raise max_tools"
+            notes.append(f"{who} lists {len(tools):,} tools; {first}.")
+        read = read_tools(_plain(tool, self._is.hints, who, notes) for tool in listed)
+        read = ReadTools(read.specs, (*read.problems, *problems), (*read.notes, *notes))
+        # Newer servers report changes only to those who listen: they are asked each time.
+        offers = self._client.server_capabilities.tools
+        is_new = self._client.protocol_version in MODERN_PROTOCOL_VERSIONS
+        self._kept = None if is_new and offers and offers.list_changed else read
+        return read
+
+    def _error(self, reason: str) -> McpServerError:
+        if self._refusal:
+            reason += f"; it answered HTTP {self._refusal}"
+        self._stderr.seek(max(0, self._stderr.seek(0, os.SEEK_END) - 4_096))
+        lines = _CONTROL.sub("", self._stderr.read().decode("utf-8", "replace")).splitlines()
+        stderr = " | ".join(line.strip() for line in lines if line.strip())[-400:]
+        remedy = "See that the server starts and answers by itself, or leave it out."
+        return McpServerError(self._is.server, reason=reason, remedy=remedy, stderr=stderr)
+
+    def _remembered(self, error: McpServerError) -> McpServerError:
+        self._quiet_until = self._is.clock() + min(_MAX_PAUSE_SECONDS, 2.0**self._failures)
+        self._failures, self._failure = self._failures + 1, error
+        return error
+
+
+def _sift(message: Any) -> None:
+    """Put stand-ins for tools that the SDK would refuse a whole list for, and keep the true ones."""
+    from mcp_types import Tool
+
+    result = getattr(getattr(message, "message", None), "result", None)
+    if not isinstance(result, dict) or not isinstance(result.get("tools"), list):
+        return
+    shown = []
+    for tool in filter(_name_of, result["tools"]):
+        stand_in: JsonObject = {"name": tool["name"], "inputSchema": {"type": "object"}}
+        with suppress(ValueError):
+            Tool.model_validate(tool, by_name=False)
+            stand_in = tool if tool["inputSchema"].get("type") == "object" else stand_in
+        shown.append(stand_in)
+    meta = {**(result.get("_meta") or {}), _RAW_TOOLS: result["tools"]}
+    message.message.result = {**result, "tools": shown, "_meta": meta}
+
+
+def _plain(tool: Json, hints: Sequence[str], who: str, notes: list[str]) -> JsonObject:
+    """Return what counts of a listed tool, without tags that this library itself uses."""
+    text = compact_json(tool)
+    escaped = escape_tag(REMINDER_TAG, escape_tag(SUMMARY_TAG, text))
+    if escaped != text:
+        tags = "its text has tags that only the assembler uses; they were escaped."
+        notes.append(f"Tool {_name_of(tool)!r} of {who}: {tags}")
+        tool = json.loads(escaped)
+    tool = tool if isinstance(tool, dict) else {"name": ""}
+    annotated = tool.get("annotations")
+    title = tool.get("title") or (annotated.get("title") if isinstance(annotated, dict) else None)
+    shown = {key: tool.get(key) for key in ("name", "inputSchema", *hints)}
+    return {**shown, "description": tool.get("description") or title}
+
+
+def _said(error: BaseException) -> str:
+    """Return the first line of what an error says; of a group, what its first one says."""
+    if inner := getattr(error, "exceptions", ()):
+        return _said(inner[0])
+    return clean_text(str(error)).strip().partition("\n")[0][:200] or type(error).__name__
+
+
+def _name_of(tool: Json) -> str:
+    name = tool.get("name") if isinstance(tool, dict) else None
+    return name if isinstance(name, str) else ""
+
+
+# ---- results ----
+
+
+def read_call_result(result: JsonObject, *, tool_name: str, call_id: str) -> ToolResult:
+    """Return the answer of `tools/call` as a tool result.
+
+    What no model can be shown (sound, a binary file) is named in words. Structured content is added
+    as JSON text, unless a text has the same already, as servers are asked to do for older clients.
+
+    Source:
+        https://modelcontextprotocol.io/specification/2025-11-25/server/tools#tool-result
+        (read 2026-11-28)
+    """
+    content = [_part_of(block) for block in result.get("content") or ()]
+    structured = result.get("structuredContent")
+    if structured is not None and not any(_has_same(part, structured) for part in content):
+        content.append(_text(json.dumps(structured, ensure_ascii=False)))
+    is_error = result.get("isError") is True
+    return ToolResult(
+        call_id=call_id, content=tuple(content), is_error=is_error, tool_name=tool_name
+    )
+
+
+def _has_same(part: ResultPart, structured: Json) -> bool:
+    """Whether a text is the structured content, or what the official SDK wraps as its result."""
+    if not isinstance(part, Text):
+        return False
+    is_wrapped = isinstance(structured, dict) and len(structured) == 1
+    wrapped = structured.get("result") if is_wrapped else None
+    parsed: Json = part.text
+    with suppress(ValueError, RecursionError):
+        parsed = json.loads(part.text)
+    return part.text == wrapped or parsed in (structured, wrapped)
+
+
+def _text(text: str) -> Text:
+    return Text(clean_text(text))
+
+
+def _part_of(block: JsonObject) -> ResultPart:
+    kind, resource = block.get("type"), block.get("resource")
+    if kind == "text":
+        return _text(str(block.get("text", "")))
+    if kind in ("image", "audio"):
+        source = _source(block, "data")
+        return Image(source=source) if kind == "image" else _in_words("sound", block, source)
+    if kind == "resource_link":
+        title = block.get("title") or block.get("name") or "resource"
+        mime = f" ({block['mimeType']})" if block.get("mimeType") else ""
+        words = f"\n{block['description']}" if block.get("description") else ""
+        return _text(f"[{title}]({block.get('uri', '')}){mime}{words}")
+    if kind != "resource" or not isinstance(resource, Mapping):
+        return _text(json.dumps(block, ensure_ascii=False, default=repr))
+    uri, source = str(resource.get("uri", "")), _source(resource, "blob")
+    if isinstance(text := resource.get("text"), str):
+        return _text(f"{uri}\n{text}" if uri else text)
+    if source.media_type.startswith("image/"):
+        return Image(source=source)
+    texts = ("text/", "application/json", "application/xml", "application/yaml", "application/pdf")
+    if source.media_type.startswith(texts):
+        return Document(source=source, title=uri or None)
+    return _in_words("file", resource, source)
+
+
+def _source(block: JsonObject, key: str) -> Base64Source:
+    media_type = str(block.get("mimeType") or "application/octet-stream")
+    return Base64Source(media_type=media_type, data=str(block.get(key, "")))
+
+
+def _in_words(what: str, block: JsonObject, source: Base64Source) -> Text:
+    place, size = f" {block['uri']}" if block.get("uri") else "", len(source.data) * 3 // 4
+    return _text(f"[{what}{place}: {source.media_type}, {size:,} bytes; it is not shown]")
