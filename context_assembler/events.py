@@ -562,6 +562,7 @@ def dump_json(value: Json, *, where: str = "The value") -> bytes:
     except (TypeError, ValueError, RecursionError) as error:
         raise EventFormatError(
             where=where,
+            act="stored",
             reason=str(error) or "nested too deeply",
             remedy="Keep what JSON can hold: text, finite numbers, booleans, None, lists, objects.",
         ) from error

@@ -464,8 +464,8 @@ def family_by_key(key: str) -> Family | None:
     if version != _VERSION or len(fields) != len(_Settings._fields) or fields[1] not in FRAMES:
         return None
     settings = _Settings(*fields)
-    is_bundled = settings.text == "simple" or settings.text.lstrip("~") == settings.text.split()[-1]
-    return Family(settings, _counting(settings.text)) if is_bundled else None
+    is_own = settings.text.startswith("own ")
+    return None if is_own else Family(settings, _counting(settings.text))
 
 
 # What a new session is counted by at append, since most are sent to one of these: Claude from Opus 4.7

@@ -1,0 +1,552 @@
+"""One suite over every session store: order, isolation, atomic append, columns."""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from context_assembler import Opaque, Session, SessionEvent, Text, Thinking, ToolCall, user_event
+from context_assembler.errors import (
+    ConcurrentAppendError,
+    ConfigurationError,
+    DuplicateEventError,
+    EventFormatError,
+    InvalidParameterError,
+    UnknownSessionError,
+    UnknownStoreSchemeError,
+)
+from context_assembler.events import (
+    NOTE,
+    PINNED,
+    SIGNED,
+    CallRow,
+    Covers,
+    Image,
+    Provenance,
+    UrlSource,
+    Usage,
+    assistant_event,
+    system_event,
+    tool_result_event,
+)
+from context_assembler.sessions import SESSION_STORES, InMemoryStore, SqliteStore, open_store
+from context_assembler.tokens import DEFAULT_FAMILIES, family_by_key
+
+LOCATIONS: dict[str, Callable[[Path], str]] = {
+    "memory": lambda _folder: "memory:",
+    "sqlite": lambda folder: f"sqlite:{folder / 'agent.db'}",
+}
+AT = datetime(2026, 5, 4, 9, 30, 0, 123457, tzinfo=UTC)
+
+
+@pytest.fixture(params=SESSION_STORES)
+async def store(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[SqliteStore]:
+    opened = open_store(LOCATIONS[request.param](tmp_path))
+    yield opened
+    await opened.close()
+
+
+async def load(store: SqliteStore, session_id: str, after_seq: int = 0) -> list[SessionEvent]:
+    return [event async for event in store.load(session_id, after_seq=after_seq)]
+
+
+def texts(events: list[SessionEvent]) -> list[str]:
+    return [event.text for event in events]
+
+
+class CountsLetters:
+    """A family of its own; `counted` are the kinds of the events that it has counted."""
+
+    def __init__(self, key: str = "letters") -> None:
+        self.key = key
+        self.counted: list[int] = []
+
+    def count_event(self, kind: int, body: dict[str, Any]) -> int:
+        self.counted.append(kind)
+        return sum(len(part.get("text", "")) for part in body["parts"] if part["type"] == "text")
+
+    def count_reasoning(self, body: dict[str, Any]) -> int:
+        return sum(len(part.get("text", "")) for part in body["parts"] if "block" in part)
+
+
+# ---- events ----
+
+
+async def test_events_come_back_in_order_with_ids_and_numbers(store: SqliteStore) -> None:
+    first = await store.append("trip", [user_event("hi", created_at=AT), assistant_event("yes")])
+    second = await store.append("trip", [user_event("book it")])
+
+    assert await load(store, "trip") == first + second
+    assert [event.seq for event in first + second] == [1, 2, 3]
+    assert [event.id for event in first + second] == ["evt_1", "evt_2", "evt_3"]
+    assert [event.created_at for event in first] == [AT, None]
+
+
+@pytest.mark.parametrize("after_seq", [-1, 0, 3, 5, 99, 2**70])
+async def test_loading_starts_after_the_given_event(store: SqliteStore, after_seq: int) -> None:
+    await store.append("trip", [user_event(str(i)) for i in range(1, 6)])
+
+    seqs = [event.seq for event in await load(store, "trip", after_seq)]
+
+    assert seqs == [seq for seq in range(1, 6) if seq > after_seq]
+
+
+async def test_more_events_than_one_page_load_in_order(store: SqliteStore) -> None:
+    await store.append("trip", [user_event(str(i)) for i in range(1_001)])
+
+    assert [event.seq for event in await load(store, "trip")] == list(range(1, 1_002))
+
+
+async def test_sessions_do_not_see_each_other(store: SqliteStore) -> None:
+    await store.append("a", [user_event("of a")])
+    await store.append("b", [user_event("of b"), user_event("more of b")])
+
+    assert texts(await load(store, "a")) == ["of a"]
+    assert (await store.head("b")).last_seq == 2
+
+
+async def test_append_compares_the_expected_number_before_it_swaps(store: SqliteStore) -> None:
+    await store.append("trip", [user_event("hi")], expected_seq=0)
+
+    with pytest.raises(ConcurrentAppendError) as caught:
+        await store.append("trip", [user_event("lost")], expected_seq=0)
+
+    assert (caught.value.expected_seq, caught.value.actual_seq) == (0, 1)
+    assert (await store.head("trip")).last_seq == 1
+
+
+async def test_of_many_appends_with_one_expectation_one_wins(store: SqliteStore) -> None:
+    tries = [store.append("trip", [user_event(str(i))], expected_seq=0) for i in range(20)]
+
+    outcomes = await asyncio.gather(*tries, return_exceptions=True)
+
+    assert sum(isinstance(outcome, list) for outcome in outcomes) == 1
+    assert sum(isinstance(outcome, ConcurrentAppendError) for outcome in outcomes) == 19
+
+
+async def test_concurrent_appends_keep_their_events_together(store: SqliteStore) -> None:
+    batches = [[user_event(f"{i}"), assistant_event(f"{i}")] for i in range(25)]
+
+    await asyncio.gather(*(store.append("trip", batch) for batch in batches))
+
+    events = await load(store, "trip")
+    assert [event.seq for event in events] == list(range(1, 51))
+    assert texts(events[::2]) == texts(events[1::2])
+
+
+async def test_an_empty_append_changes_nothing(store: SqliteStore) -> None:
+    assert await store.append("trip", []) == []
+    with pytest.raises(UnknownSessionError):
+        await store.head("trip")
+    with pytest.raises(ConcurrentAppendError):
+        await store.append("trip", [], expected_seq=3)
+
+
+async def test_given_ids_are_kept_and_stay_unique(store: SqliteStore) -> None:
+    kept = await store.append("trip", [replace(user_event("hi"), id="mine"), user_event("x")])
+
+    with pytest.raises(DuplicateEventError, match="'mine'"):
+        await store.append("trip", [user_event("ok"), replace(user_event("hi"), id="mine")])
+    with pytest.raises(DuplicateEventError, match="'twin'"):
+        await store.append("trip", [replace(user_event("hi"), id="twin")] * 2)
+    assert [event.id for event in kept] == ["mine", "evt_2"]
+    assert (await store.head("trip")).last_seq == 2
+    assert await store.append("other", [replace(user_event("hi"), id="mine")])
+
+
+async def test_generated_ids_make_way_for_given_ones(store: SqliteStore) -> None:
+    given_ids = [replace(user_event("x"), id=name) for name in ("evt_3", "evt_3'", "evt_5")]
+    await store.append("trip", given_ids[:2])
+
+    kept = await store.append("trip", [user_event("three"), user_event("four"), given_ids[2]])
+
+    assert [event.id for event in kept] == ["evt_3''", "evt_4", "evt_5"]
+
+
+async def test_a_refused_append_names_the_event_and_leaves_nothing(store: SqliteStore) -> None:
+    bad = replace(user_event("bad"), id="mine", metadata={"x": float("nan")})
+
+    with pytest.raises(
+        EventFormatError, match=r"user event 'mine' \(number 2 of 2\) for .* stored"
+    ):
+        await store.append("trip", [user_event("good"), bad])
+
+    with pytest.raises(UnknownSessionError):
+        await store.head("trip")
+
+
+BODIES: dict[str, SessionEvent] = {
+    "text with halves of pairs and NULs": assistant_event("\ud83d \0"),
+    "large numbers in foreign blocks": assistant_event(
+        Opaque(provider="anthropic", block={"type": "server_tool_use", "n": 2**70}, text="x")
+    ),
+    "a call that was cut off": assistant_event(
+        ToolCall(call_id="c1", name="f", arguments_json='{"a": ')
+    ),
+    "an error": tool_result_event("c1", "done", is_error=True, tool_name="f"),
+    "a picture in a result": tool_result_event(
+        "c1", [Image(source=UrlSource(url="http://x/a.png"))]
+    ),
+    "a note": system_event("It is noon.", note="clock"),
+    "a note of the user's role": replace(user_event("go on"), note="continue"),
+    "a pinned message": user_event("keep", is_pinned=True),
+    "a compaction": SessionEvent(
+        type="compaction",
+        parts=(Text("short"), Opaque(provider="anthropic", block={"type": "compaction"})),
+        origin="assembler",
+        covers=Covers(first_seq=1, last_seq=4, excluded_ids=("evt_2",)),
+    ),
+    "a reply with all that is known of it": replace(
+        assistant_event([Thinking(text="hm", provider="p", block={"signature": "s"}), Text("yes")]),
+        answers_seq=7,
+        metadata={"unfinished_calls": ["c"]},
+        made_by=Provenance(
+            provider="p", model="m", account="a", prefix="f0", usage=Usage(input_tokens=9)
+        ),
+    ),
+}
+
+
+@pytest.mark.parametrize("event", BODIES.values(), ids=BODIES.keys())
+async def test_every_kind_of_event_comes_back_as_it_was(
+    store: SqliteStore, event: SessionEvent
+) -> None:
+    kept = await store.append("trip", [event])
+
+    assert await load(store, "trip") == kept
+    assert [replace(one, id="", seq=0) for one in kept] == [event]
+
+
+@settings(
+    max_examples=20, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+@given(batches=st.lists(st.lists(st.sampled_from(sorted(BODIES)), max_size=4), max_size=3))
+async def test_whatever_is_appended_is_loaded(store: SqliteStore, batches: list[list[str]]) -> None:
+    await store.create(Session(id="law"))
+
+    for batch in batches:
+        await store.append("law", [BODIES[name] for name in batch])
+
+    loaded = await load(store, "law")
+    await store.delete("law")
+    expected = [BODIES[name] for batch in batches for name in batch]
+    assert [replace(event, id="", seq=0) for event in loaded] == expected
+
+
+async def test_what_is_done_to_events_later_changes_no_session(store: SqliteStore) -> None:
+    metadata = {"tags": ["a"]}
+    call = ToolCall(call_id="c1", name="look", arguments={"deep": {"list": [1]}})
+    await store.append("trip", [replace(assistant_event(call), metadata=metadata)])
+
+    metadata["tags"].append("b")
+    [loaded] = await load(store, "trip")
+    loaded.tool_calls[0].arguments["deep"]["list"].append(2)
+
+    [again] = await load(store, "trip")
+    assert again.metadata == {"tags": ["a"]}
+    assert again.tool_calls[0].arguments == {"deep": {"list": [1]}}
+
+
+# ---- sessions ----
+
+
+async def test_a_session_keeps_its_record(store: SqliteStore) -> None:
+    session = Session(
+        id="trip", agent_id="pilot", defaults={"model": "m"}, metadata={"n": [1]}, created_at=AT
+    )
+
+    await store.create(session)
+
+    head = await store.head("trip")
+    assert (head.session, head.last_seq) == (session, 0)
+    assert await load(store, "trip") == []
+
+
+async def test_a_session_that_events_begin_is_as_old_as_the_first_of_them(
+    store: SqliteStore,
+) -> None:
+    later = AT.replace(hour=11)
+    await store.append("trip", [user_event("hi", created_at=AT), user_event("x", created_at=later)])
+    await store.append("odd", [user_event("when?"), user_event("then", created_at=later)])
+    await store.append("bare", [user_event("hi")])
+
+    created = {head.session.id: head.session.created_at for head in await store.list_sessions()}
+
+    assert created == {"trip": AT, "odd": later, "bare": None}
+
+
+async def test_creating_again_replaces_the_record_and_keeps_the_events(store: SqliteStore) -> None:
+    await store.append("trip", [user_event("hi")])
+    before = await store.head("trip")
+
+    await store.create(Session(id="trip", agent_id="pilot"))
+
+    head = await store.head("trip")
+    assert (head.session.agent_id, head.last_seq) == ("pilot", 1)
+    assert head.incarnation == before.incarnation
+    assert head.version != before.version
+
+
+async def test_sessions_are_listed_most_recently_created_last(store: SqliteStore) -> None:
+    await store.create(Session(id="b"))
+    await store.append("a", [user_event("hi")])
+    await store.create(Session(id="b", agent_id="again"))
+
+    heads = await store.list_sessions()
+
+    assert [(head.session.id, head.last_seq) for head in heads] == [("b", 0), ("a", 1)]
+
+
+async def test_a_deleted_session_is_gone_and_its_id_begins_again(store: SqliteStore) -> None:
+    await store.append("trip", [user_event("hi"), user_event("there")])
+    await store.append("other", [user_event("stays")])
+    before = await store.head("trip")
+
+    await store.delete("trip")
+
+    with pytest.raises(UnknownSessionError):
+        await store.head("trip")
+    kept = await store.append("trip", [user_event("new")])
+    assert [(event.seq, event.id) for event in kept] == [(1, "evt_1")]
+    assert (await store.head("trip")).incarnation != before.incarnation
+    assert len(await load(store, "other")) == 1
+
+
+async def test_an_unknown_session_names_the_nearest(store: SqliteStore) -> None:
+    with pytest.raises(UnknownSessionError, match="The store is empty"):
+        await load(store, "trip")
+    await store.append("trip-42", [user_event("hi")])
+
+    for asking in (store.head("trip-43"), load(store, "trip-43"), store.delete("trip-43")):
+        with pytest.raises(UnknownSessionError, match="Did you mean 'trip-42'"):
+            await asking
+
+
+async def test_deleting_while_loading_ends_the_load(store: SqliteStore) -> None:
+    await store.append("trip", [user_event(str(i)) for i in range(1_000)])
+    seen = 0
+
+    async for event in store.load("trip"):
+        if event.seq == 10:
+            await store.delete("trip")
+            await store.append("trip", [replace(event, id="", seq=0)] * 5)
+        seen += 1
+
+    assert 10 <= seen < 1_000
+    assert (await store.head("trip")).last_seq == 5
+
+
+async def test_closing_while_loading_changes_nothing(store: SqliteStore) -> None:
+    await store.append("trip", [user_event(str(i)) for i in range(1_000)])
+    seen = 0
+
+    async for event in store.load("trip"):
+        if event.seq == 10:
+            await store.close()
+        seen += 1
+
+    assert seen == 1_000
+
+
+BAD_IDS = {"empty": "", "too long": "x" * 513, "NUL": "a\0b", "an unpaired surrogate": "a\ud800"}
+
+
+@pytest.mark.parametrize("bad", BAD_IDS.values(), ids=BAD_IDS.keys())
+async def test_ids_that_not_every_store_can_keep_are_refused(store: SqliteStore, bad: str) -> None:
+    with pytest.raises(InvalidParameterError, match="session_id must"):
+        await store.append(bad, [user_event("hi")])
+    with pytest.raises(InvalidParameterError):
+        await store.create(Session(id=bad))
+    if bad:
+        with pytest.raises(InvalidParameterError, match="event id must"):
+            await store.append("trip", [replace(user_event("hi"), id=bad)])
+
+
+@pytest.mark.parametrize("session_id", ["x" * 512, "日本語 ✈", "a/b?c=d'\"--", " ", "%_"])
+async def test_any_other_text_is_a_session_id(store: SqliteStore, session_id: str) -> None:
+    await store.append(session_id, [user_event("hi")])
+
+    assert [head.session.id for head in await store.list_sessions()] == [session_id]
+
+
+# ---- what the core reads ----
+
+
+async def test_columns_hold_one_element_per_event(store: SqliteStore) -> None:
+    events = [*BODIES.values(), user_event("hi", created_at=AT)]
+    await store.append("trip", events)
+
+    columns = store.columns("trip", CountsLetters())
+
+    by_name = dict(zip([*BODIES, "dated"], range(len(events)), strict=True))
+    kinds = {name: columns.kinds[at] for name, at in by_name.items()}
+    assert kinds["a pinned message"] & PINNED
+    assert kinds["a note"] & 7 == kinds["a note of the user's role"] & 7 == NOTE
+    assert kinds["a reply with all that is known of it"] & SIGNED
+    assert columns.marks[by_name["a call that was cut off"]] == 1
+    assert columns.answers[by_name["a reply with all that is known of it"]] == 7
+    assert columns.created[-1] == AT.timestamp()
+    assert columns.tokens[by_name["a pinned message"]] == len("keep")
+    assert list(columns.reasoning).count(2) == 1
+    assert {len(column) for column in (columns.marks, columns.tokens, columns.answers)} == {11}
+
+
+@pytest.mark.parametrize("sizes", [[1], [256], [257], [255, 1, 1], [100, 300, 200], [1] * 40])
+async def test_each_event_is_counted_once_however_it_came(
+    store: SqliteStore, sizes: list[int]
+) -> None:
+    family, numbers = CountsLetters(), iter(range(10_000))
+    await store.append("trip", [user_event("")])
+    store.columns("trip", family)
+    for size in sizes:
+        await store.append("trip", [user_event("x" * (next(numbers) % 9)) for _ in range(size)])
+
+    after = [store.columns("trip", family, after_seq=seq).tokens for seq in (0, 1, 255, 256, 300)]
+
+    expected = [0, *(number % 9 for number in range(sum(sizes)))]
+    assert [list(one) for one in after] == [expected[seq:] for seq in (0, 1, 255, 256, 300)]
+    assert len(family.counted) == 1 + sum(sizes)
+
+
+async def test_a_family_that_missed_events_catches_up(tmp_path: Path) -> None:
+    path = tmp_path / "agent.db"
+    family = CountsLetters()
+    async with SqliteStore(path) as first, SqliteStore(path) as second:
+        await first.append("trip", [user_event("one")] * 300)
+        first.columns("trip", family)
+        await second.append("trip", [user_event("three")] * 250)
+        await first.append("trip", [user_event("seven")] * 20)
+
+        tokens = list(second.columns("trip", CountsLetters()).tokens)
+
+        assert tokens == [3] * 300 + [5] * 270
+        assert list(first.columns("trip", family, after_seq=290).tokens) == tokens[290:]
+
+
+async def test_new_sessions_are_counted_for_the_common_models_at_append(tmp_path: Path) -> None:
+    async with SqliteStore(tmp_path / "agent.db") as store:
+        await store.append("trip", [user_event("Hello there")])
+
+    async with SqliteStore(tmp_path / "agent.db") as store:
+        for key in DEFAULT_FAMILIES:
+            family = family_by_key(key)
+            assert family is not None
+            silent = CountsLetters(key)
+            [tokens] = store.columns("trip", silent).tokens
+            assert tokens == family.count_event(
+                0, {"parts": [{"type": "text", "text": "Hello there"}]}
+            )
+            assert silent.counted == []
+
+
+async def test_bodies_and_rows_are_read_by_spans(store: SqliteStore) -> None:
+    await store.append("trip", [user_event(str(i), created_at=AT) for i in range(1, 8)])
+
+    bodies = store.bodies("trip", [(6, 99), (2, 3), (9, 9)])
+
+    assert [body["parts"][0]["text"] for body in bodies] == ["6", "7", "2", "3"]
+    assert store.rows("trip", [(0, 1), (7, 7)]) == [
+        (1, "evt_1", AT.timestamp()),
+        (7, "evt_7", AT.timestamp()),
+    ]
+
+
+async def test_calls_are_kept_with_their_texts_and_what_they_learned(store: SqliteStore) -> None:
+    learned = {"key": "p m text c", "factor": 1.2}
+    row = CallRow(provider="p", model="m", answers_seq=1, system_hash="h", created_at=AT)
+    await store.append("trip", [user_event("hi")])
+    store.append_now("trip", [assistant_event("yes")], call=row, texts={"h": "Be kind."})
+    later = replace(row, factor=1.2, usage=Usage(input_tokens=7), details={"learned": learned})
+    store.append_now("trip", [user_event("x"), assistant_event("no")], call=later)
+
+    assert store.calls("trip") == [replace(row, reply_seq=2), replace(later, reply_seq=4)]
+    assert store.calls("trip", after_seq=2) == [store.last_call("trip")]
+    assert store.factors("trip", "m") == [(1, 1.0), (1, 1.2)]
+    assert store.factors("trip", "another") == []
+    assert store.learned("p m text c") == learned
+    assert store.learned("p m tools c") is None
+    assert (store.text("h"), store.text("i")) == ("Be kind.", None)
+
+
+async def test_derived_forms_are_kept_by_purpose_and_go_with_their_session(
+    store: SqliteStore,
+) -> None:
+    await store.append("trip", [BODIES["a reply with all that is known of it"], user_event("hi")])
+    version = (await store.head("trip")).version
+
+    store.keep_derived("trip", "short", {1: {"a": 1}, 2: "x"})
+    store.keep_derived("trip", "short", {2: "y"})
+    store.keep_derived("nobody's", "short", {2: "y"})
+
+    assert store.derived("trip", "short") == {1: {"a": 1}, 2: "y"}
+    assert store.derived("trip", "short", after_seq=1) == {2: "y"}
+    assert store.derived("trip", "signed") == {1: ["p", "m", "a", "f0"]}
+    assert (await store.head("trip")).version == version
+    await store.delete("trip")
+    await store.append("trip", [user_event("again")])
+    assert store.derived("trip", "short") == {}
+
+
+# ---- opening ----
+
+PATHS = {
+    "a path relative to the current folder": ("sqlite:agent.db", Path("agent.db").absolute()),
+    "an absolute path": ("sqlite:/var/lib/agent.db", Path("/var/lib/agent.db")),
+    "an absolute path as a full URL": ("sqlite:///var/lib/agent.db", Path("/var/lib/agent.db")),
+    "the home folder": ("sqlite:~/agent.db", Path.home() / "agent.db"),
+    "signs that URLs would escape": ("sqlite:/a b%20c?d#e.db", Path("/a b%20c?d#e.db")),
+    "any case of the scheme": ("SQLite:agent.db", Path("agent.db").absolute()),
+}
+
+
+@pytest.mark.parametrize(("url", "path"), PATHS.values(), ids=PATHS.keys())
+def test_a_sqlite_url_names_a_file(url: str, path: Path) -> None:
+    assert open_store(url).path == path
+
+
+def test_a_path_is_a_sqlite_file_and_opening_touches_nothing(tmp_path: Path) -> None:
+    assert open_store(tmp_path / "missing" / "agent.db").path == tmp_path / "missing" / "agent.db"
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("url", ["memory:", "memory://", "sqlite::memory:"])
+def test_a_store_in_memory_has_no_file(url: str) -> None:
+    assert isinstance(open_store(url), InMemoryStore)
+
+
+def test_a_store_is_returned_as_it_is() -> None:
+    store = InMemoryStore()
+
+    assert open_store(store) is store
+
+
+BAD_STORES: dict[str, tuple[Any, type[Exception], str]] = {
+    "an unknown scheme": ("redis:x", UnknownStoreSchemeError, "memory:, sqlite:"),
+    "a misspelt scheme": ("sqlit:x", UnknownStoreSchemeError, "Did you mean 'sqlite'"),
+    "a path without a scheme": ("./g.db", UnknownStoreSchemeError, "Did you mean 'sqlite:./g.db'"),
+    "no file": ("sqlite:", ConfigurationError, "Write 'sqlite:agent.db'"),
+    "a host": ("sqlite://host/agent.db", ConfigurationError, "names no file"),
+    "a place in memory": ("memory:x", ConfigurationError, "Write 'memory:'"),
+    "nothing": (None, ConfigurationError, "A NoneType is no session store"),
+    "a class": (InMemoryStore, ConfigurationError, "The class MemoryStore is no session store"),
+}
+
+
+@pytest.mark.parametrize(("given", "error", "words"), BAD_STORES.values(), ids=BAD_STORES.keys())
+def test_what_is_no_store_is_refused_at_once(
+    given: Any, error: type[Exception], words: str
+) -> None:
+    with pytest.raises(error, match=words):
+        open_store(given)
+
+
+@pytest.mark.parametrize("path", [":memory:", "agent\0.db"])
+def test_a_sqlite_store_wants_a_file(path: str) -> None:
+    with pytest.raises(InvalidParameterError, match="must name a file"):
+        SqliteStore(path)

@@ -1,0 +1,413 @@
+"""What holds for SQLite files: processes, crashes, threads, forks, files in bad shape."""
+
+import asyncio
+import os
+import shutil
+import signal
+import sqlite3
+import subprocess
+import sys
+import tempfile
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from context_assembler import ConcurrentAppendError, UnknownSessionError, user_event
+from context_assembler.errors import EventFormatError, StoreUnavailableError
+from context_assembler.sessions import SqliteStore
+
+REPOSITORY = Path(__file__).parents[2]
+
+
+async def said(store: SqliteStore, session_id: str = "trip") -> list[str]:
+    return [event.text async for event in store.load(session_id)]
+
+
+async def filled(path: Path, count: int = 3) -> SqliteStore:
+    store = SqliteStore(path)
+    await store.append("trip", [user_event(str(i)) for i in range(count)])
+    return store
+
+
+def start(module: str, *arguments: object) -> subprocess.Popen[str]:
+    return subprocess.Popen(
+        [sys.executable, "-m", f"tests.sessions.{module}", *map(str, arguments)],
+        cwd=REPOSITORY,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+
+
+def names_in(folder: Path) -> list[str]:
+    return sorted(path.name for path in folder.iterdir())
+
+
+# ---- processes ----
+
+
+async def test_sessions_survive_closing_and_opening(tmp_path: Path) -> None:
+    await (await filled(tmp_path / "agent.db")).close()
+
+    async with SqliteStore(tmp_path / "agent.db") as second:
+        assert await said(second) == ["0", "1", "2"]
+
+
+async def test_two_stores_over_one_file_see_each_other_at_once(tmp_path: Path) -> None:
+    path = tmp_path / "agent.db"
+    async with SqliteStore(path) as one, SqliteStore(path) as two:
+        with pytest.raises(UnknownSessionError):
+            await two.head("trip")
+        await one.append("trip", [user_event("a")])
+        await two.append("trip", [user_event("b")])
+        with pytest.raises(ConcurrentAppendError):
+            await one.append("trip", [user_event("c")], expected_seq=1)
+
+        assert await said(one) == ["a", "b"]
+
+
+def test_many_processes_append_to_a_new_file_at_once(tmp_path: Path) -> None:
+    writers = [start("append_in_process", tmp_path / "agent.db", n, 10, 3) for n in range(4)]
+    for writer in writers:
+        _, complaint = writer.communicate(timeout=90)
+        assert (writer.returncode, complaint) == (0, "")
+
+    texts = asyncio.run(said(SqliteStore(tmp_path / "agent.db"), "shared"))
+
+    assert texts[::3] == texts[1::3] == texts[2::3]
+    assert sorted(texts[::3]) == sorted(f"{w}:{n}" for w in range(4) for n in range(1, 11))
+    for number in range(4):
+        own = [int(text.split(":")[1]) for text in texts[::3] if text[0] == str(number)]
+        assert own == list(range(1, 11))
+    with closing(sqlite3.connect(tmp_path / "agent.db")) as connection:
+        assert connection.execute("PRAGMA integrity_check").fetchone() == ("ok",)
+
+
+@pytest.mark.parametrize("acknowledged", [1, 4, 9])
+def test_a_killed_process_leaves_all_of_an_append_or_nothing(
+    tmp_path: Path, acknowledged: int
+) -> None:
+    writer = start("append_in_process", tmp_path / "agent.db", "w", -1, 50)
+    assert writer.stdout is not None
+    for _ in range(acknowledged):
+        writer.stdout.readline()
+    writer.send_signal(signal.SIGKILL)
+    told = acknowledged + len(writer.communicate(timeout=60)[0].splitlines())
+
+    async def read() -> list[str]:
+        async with SqliteStore(tmp_path / "agent.db") as store:
+            found = await said(store, "shared")
+            await store.append("shared", [user_event("after")], expected_seq=len(found))
+            return found
+
+    texts = asyncio.run(read())
+    appends = len(texts) // 50
+    assert appends >= told
+    assert texts == [f"w:{n}" for n in range(1, appends + 1) for _ in range(50)]
+
+
+# ---- threads and forks ----
+
+
+def test_threads_share_a_store(tmp_path: Path) -> None:
+    store = SqliteStore(tmp_path / "agent.db")
+
+    def work(name: str) -> None:
+        for number in range(10):
+            store.append_now(name, [user_event(str(number))])
+            store.append_now("shared", [user_event(name)])
+
+    threads = [threading.Thread(target=work, args=(f"t{n}",)) for n in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+    assert asyncio.run(said(store, "t2")) == [str(number) for number in range(10)]
+    assert sorted(asyncio.run(said(store, "shared"))) == [f"t{n // 10}" for n in range(40)]
+    asyncio.run(store.close())
+    assert names_in(tmp_path) == ["agent.db"]
+
+
+def test_one_store_serves_several_loops_after_each_other(tmp_path: Path) -> None:
+    store = SqliteStore(tmp_path / "agent.db")
+
+    for number in range(3):
+        kept = asyncio.run(store.append("trip", [user_event("hi")]))
+        assert kept[0].seq == number + 1
+    asyncio.run(store.close())
+
+
+async def test_the_loop_goes_on_while_a_writer_waits(tmp_path: Path) -> None:
+    await (await filled(tmp_path / "agent.db")).close()
+    store = SqliteStore(tmp_path / "agent.db", busy_seconds=30)
+    with closing(sqlite3.connect(tmp_path / "agent.db", isolation_level=None)) as other:
+        other.execute("BEGIN IMMEDIATE")
+        waiting = asyncio.create_task(store.append("trip", [user_event("late")]))
+
+        head = await store.head("trip")
+        was_waiting = not waiting.done()
+        other.execute("ROLLBACK")
+
+    assert head.last_seq == 3
+    assert was_waiting
+    assert (await waiting)[0].seq == 4
+    await store.close()
+
+
+FORKING = """
+import asyncio, os, sys, threading
+from context_assembler import user_event
+from context_assembler.sessions import SqliteStore
+
+store = SqliteStore(sys.argv[1], busy_seconds=5)
+over = threading.Event()
+
+def use(name, rounds):
+    for number in range(rounds):
+        store.append_now(name, [user_event(f"{name} {number}")])
+        assert store.look(name).last_seq > 0
+
+def use_until_over():
+    while not over.is_set():
+        use("shared", 1)
+
+use("shared", 1)  # what it imports is imported before anybody forks
+threads = [threading.Thread(target=use_until_over) for _ in range(2)]
+for thread in threads:
+    thread.start()
+statuses = []
+for number in range(6):
+    child = os.fork()
+    if not child:
+        try:
+            use(f"own {number}", 2)
+            asyncio.run(store.append(f"own {number}", [user_event("bye")]))
+            os._exit(0)
+        finally:
+            os._exit(1)
+    statuses.append(os.waitpid(child, 0)[1])
+over.set()
+for thread in threads:
+    thread.join()
+heads = asyncio.run(store.list_sessions())
+print(statuses.count(0), sorted(head.last_seq for head in heads if head.session.id != "shared"))
+asyncio.run(store.close())
+"""
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system does not fork")
+def test_children_of_a_process_with_busy_threads_go_on(tmp_path: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", FORKING, str(tmp_path / "agent.db")],
+        check=False,
+        cwd=REPOSITORY,
+        capture_output=True,
+        text=True,
+        timeout=100,
+    )
+
+    assert (done.stdout, done.returncode) == (f"6 {[3] * 6}\n", 0), done.stderr
+    assert names_in(tmp_path) == ["agent.db"]
+    with closing(sqlite3.connect(tmp_path / "agent.db")) as connection:
+        assert connection.execute("PRAGMA integrity_check").fetchone() == ("ok",)
+
+
+# ---- files ----
+
+
+async def test_reading_creates_no_file(tmp_path: Path) -> None:
+    async with SqliteStore(tmp_path / "agent.db") as store:
+        assert await store.list_sessions() == []
+        with pytest.raises(UnknownSessionError, match="The store is empty"):
+            await said(store)
+
+    assert names_in(tmp_path) == []
+
+
+async def test_reading_leaves_nothing_next_to_the_file(tmp_path: Path) -> None:
+    await (await filled(tmp_path / "agent.db")).close()
+    before = (tmp_path / "agent.db").read_bytes()
+
+    async with SqliteStore(tmp_path / "agent.db") as store:
+        assert len(await said(store)) == 3
+
+    assert names_in(tmp_path) == ["agent.db"]
+    assert (tmp_path / "agent.db").read_bytes() == before
+
+
+async def test_an_empty_file_is_an_empty_store(tmp_path: Path) -> None:
+    (tmp_path / "agent.db").touch()
+
+    async with SqliteStore(tmp_path / "agent.db") as store:
+        assert await store.list_sessions() == []
+        await store.append("trip", [user_event("hi")])
+        assert len(await store.list_sessions()) == 1
+
+
+async def test_a_file_keeps_its_log_next_to_it_and_the_tables_of_others(tmp_path: Path) -> None:
+    with closing(sqlite3.connect(tmp_path / "agent.db")) as connection, connection:
+        connection.execute("CREATE TABLE cars (name)")
+    store = await filled(tmp_path / "agent.db")
+
+    with closing(sqlite3.connect(tmp_path / "agent.db")) as connection:
+        (mode,) = connection.execute("PRAGMA journal_mode").fetchone()
+        tables = {name for (name,) in connection.execute("SELECT name FROM sqlite_schema")}
+
+    assert mode == "wal"
+    assert {"cars", "sessions", "events", "blocks", "derived", "calls", "texts"} <= tables
+    await store.close()
+
+
+@pytest.fixture
+def open_folder() -> Iterator[Path]:
+    """A folder that other users may look into; pytest's own is closed to them."""
+    folder = Path(tempfile.mkdtemp())
+    folder.chmod(0o755)
+    yield folder
+    folder.chmod(0o755)
+    shutil.rmtree(folder)
+
+
+def test_a_file_without_write_permission_can_still_be_read(open_folder: Path) -> None:
+    asyncio.run(asyncio.run(filled(open_folder / "agent.db")).close())
+    (open_folder / "agent.db").chmod(0o444)
+    open_folder.chmod(0o555)
+
+    reader = start("read_without_rights", open_folder / "agent.db")
+    shown, complaint = reader.communicate(timeout=60)
+
+    assert complaint == ""
+    assert shown.splitlines()[0] == "3"
+    assert "cannot be used: it is read-only" in shown
+
+
+async def test_a_locked_file_is_waited_for_and_then_refused(tmp_path: Path) -> None:
+    await (await filled(tmp_path / "agent.db")).close()
+    store = SqliteStore(tmp_path / "agent.db", busy_seconds=0.05)
+    with closing(sqlite3.connect(tmp_path / "agent.db", isolation_level=None)) as other:
+        other.execute("BEGIN IMMEDIATE")
+
+        with pytest.raises(StoreUnavailableError, match="another process holds its lock") as caught:
+            await store.append("trip", [user_event("no")])
+        read_meanwhile = await said(store)
+        store.keep_derived("trip", "short", {1: "is not kept, and nobody waits for it"})
+        other.execute("ROLLBACK")
+
+    assert "busy_seconds" in caught.value.remedy
+    assert read_meanwhile == ["0", "1", "2"]
+    assert store.derived("trip", "short") == {}
+    assert (await store.append("trip", [user_event("yes")]))[0].seq == 4
+    await store.close()
+
+
+async def test_a_file_locked_whole_is_refused_for_reading_too(tmp_path: Path) -> None:
+    with closing(sqlite3.connect(tmp_path / "agent.db", isolation_level=None)) as other:
+        other.execute("CREATE TABLE t (x)")
+        other.execute("BEGIN EXCLUSIVE")
+        store = SqliteStore(tmp_path / "agent.db", busy_seconds=0.05)
+
+        with pytest.raises(StoreUnavailableError, match="another process holds its lock"):
+            await store.append("trip", [user_event("no")])
+        with pytest.raises(StoreUnavailableError, match="another process holds its lock"):
+            await store.list_sessions()
+        other.execute("ROLLBACK")
+
+    await store.append("trip", [user_event("yes")])
+    await store.close()
+
+
+def _not_a_database(path: Path) -> None:
+    path.write_bytes(b"this is a letter, no database\n" * 100)
+
+
+def _newer(path: Path) -> None:
+    asyncio.run(asyncio.run(filled(path)).close())
+    with closing(sqlite3.connect(path)) as connection, connection:
+        connection.execute("UPDATE context_assembler_versions SET version = 99")
+
+
+def _of_another_program(path: Path) -> None:
+    with closing(sqlite3.connect(path)) as connection, connection:
+        connection.execute("CREATE TABLE sessions (token TEXT)")
+
+
+def _damaged(path: Path) -> None:
+    asyncio.run(asyncio.run(filled(path, 500)).close())
+    content = bytearray(path.read_bytes())
+    content[4096:] = b"\xff" * (len(content) - 4096)
+    path.write_bytes(content)
+
+
+BAD_FILES: dict[str, tuple[Callable[[Path], None], str, str]] = {
+    "not a database": (_not_a_database, "not a SQLite database", "another file"),
+    "a folder": (Path.mkdir, "it is a folder", "a file in it"),
+    "a newer version": (_newer, "version 99, this package knows 1", "--upgrade"),
+    "another program's database": (_of_another_program, "another program", "another file"),
+    "damaged pages": (_damaged, "damaged", "recover"),
+}
+
+
+@pytest.mark.parametrize(("make", "reason", "remedy"), BAD_FILES.values(), ids=BAD_FILES.keys())
+def test_a_file_in_bad_shape_is_refused_with_a_remedy(
+    tmp_path: Path, make: Callable[[Path], None], reason: str, remedy: str
+) -> None:
+    make(tmp_path / "agent.db")
+    store = SqliteStore(tmp_path / "agent.db", busy_seconds=0.05)
+
+    for use in (store.append("trip", [user_event("hi")]), said(store)):
+        with pytest.raises(StoreUnavailableError, match=reason) as caught:
+            asyncio.run(use)
+        assert remedy in caught.value.remedy
+        assert str(tmp_path) in caught.value.location
+    asyncio.run(store.close())
+
+
+async def test_a_missing_folder_is_named(tmp_path: Path) -> None:
+    store = SqliteStore(tmp_path / "no" / "agent.db")
+
+    with pytest.raises(StoreUnavailableError, match=r"folder .*no' does not exist"):
+        await store.append("trip", [user_event("hi")])
+    with pytest.raises(StoreUnavailableError, match="Create the folder first"):
+        await store.list_sessions()
+    await store.close()
+
+
+async def test_a_file_that_was_deleted_or_replaced_is_noticed(tmp_path: Path) -> None:
+    path = tmp_path / "agent.db"
+    async with await filled(path) as store:
+        before = await store.head("trip")
+        await (await filled(tmp_path / "backup.db", 5)).close()
+
+        for name in ("agent.db", "agent.db-wal", "agent.db-shm"):
+            (tmp_path / name).unlink()
+        with pytest.raises(UnknownSessionError):
+            await said(store)
+        shutil.copy(tmp_path / "backup.db", path)
+
+        after = await store.head("trip")
+        assert after.last_seq == 5
+        assert after.incarnation != before.incarnation
+        assert (await store.append("trip", [user_event("more")]))[0].seq == 6
+
+
+async def test_a_damaged_row_is_named(tmp_path: Path) -> None:
+    store = await filled(tmp_path / "agent.db")
+    await store.close()
+    with closing(sqlite3.connect(tmp_path / "agent.db")) as connection, connection:
+        connection.execute("UPDATE events SET body = x'7b' WHERE id = 'evt_2'")
+
+    with pytest.raises(EventFormatError, match="Event 2 of 'trip' cannot be decoded"):
+        await said(store)
+    with pytest.raises(EventFormatError, match="Event 2 of 'trip' cannot be decoded"):
+        store.bodies("trip", [(1, 3)])
+    await store.close()
+
+
+def test_closing_what_was_never_opened_is_fine(tmp_path: Path) -> None:
+    asyncio.run(SqliteStore(tmp_path / "agent.db").close())
+
+    assert names_in(tmp_path) == []
