@@ -158,8 +158,8 @@ class _TurnLines:
         for at, of_turn in groupby(lines, key=lambda line: self.places[line][0]):
             numbers = list(of_turn)
             if numbers[0] == cut.marker:
-                marker: Turn = {"role": "user", "kind": "marker", "origin": "assembler"}
-                left.append({**marker, "parts": marker_parts(cut.left_out)})
+                parts = marker_parts(cut.left_out)
+                left.append(Turn(role="user", kind="marker", origin="assembler", parts=parts))
             turn = self.turns[at]
             if any(line in cut.shortened for line in numbers):
                 short = cut.shortened
