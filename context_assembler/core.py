@@ -1,14 +1,90 @@
 """One call from columns to payload: the order of the steps, in one place."""
 
-from collections.abc import Callable, Mapping
-from datetime import date, datetime
-from typing import Any, NamedTuple
+from bisect import bisect_left, bisect_right
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from datetime import UTC, date, datetime
+from hashlib import blake2b
+from threading import Lock
+from typing import Any, Final, NamedTuple
 
-from context_assembler.events import SessionHead
-from context_assembler.models import ModelLimits
+from context_assembler.context import (
+    AssembledContext,
+    Ledger,
+    LedgerRow,
+    Request,
+    Sent,
+    Truncation,
+    divide_tokens,
+    input_budget,
+)
+from context_assembler.errors import (
+    ContextOverflowError,
+    EmptySessionError,
+    UnsupportedRequestError,
+)
+from context_assembler.events import (
+    ASSISTANT,
+    COMPACTION,
+    KIND_MASK,
+    NOTE,
+    SIGNED,
+    SYSTEM,
+    TOOL_RESULT,
+    USER,
+    Body,
+    CallRow,
+    JsonObject,
+    SessionEvent,
+    SessionHead,
+    compact_json,
+    part_from_json,
+    to_json,
+)
+from context_assembler.history import (
+    SYNTHETIC,
+    Caps,
+    Clock,
+    MispairedError,
+    Reader,
+    Rules,
+    Signatures,
+    Timeline,
+    fresh_notes,
+    route_of,
+    scaled,
+    sum_up,
+    turns_of,
+    unsigned,
+)
+from context_assembler.models import ModelLimits, protocol_for
 from context_assembler.options import ClockSettings, Parameters, Settled, TruncationSettings
-from context_assembler.ports import PromptSection, ToolPlan, ToolSpec
-from context_assembler.report import ReportEntry
+from context_assembler.ports import (
+    TOOLS_NOTE,
+    ColumnStore,
+    Payload,
+    PromptSection,
+    ToolChange,
+    ToolPlan,
+    ToolSpec,
+    Turn,
+    change_part,
+)
+from context_assembler.providers import PROVIDERS, check_payload
+from context_assembler.providers.lent import fresh_json
+from context_assembler.report import ReportEntry, Violation
+from context_assembler.tokens import CounterName, Family, family_for
+from context_assembler.truncation import Cut, History, Plan, Shortened, marker_parts
+
+_AHEAD: Final = 64  # events that are read together if one of them is looked at
+_MOST_LIVES: Final = 4  # of one session: models, protocols and settings in turn
+_MOST_TRIES: Final = 8
+_NO_ROOM: Final = ReportEntry(
+    "memory",
+    "memory",
+    "dropped",
+    reason="There is no room for what was recalled next to what may not be dropped.",
+    rule="memory.no_room",
+)
 
 
 class Inputs(NamedTuple):
@@ -20,6 +96,8 @@ class Inputs(NamedTuple):
         masks: Where secrets are masked.
         sections: Of the system prompt, in the order sent; `system` is their text, joined.
         tools: Those declared before the history.
+        tools_text: What the row of the call keeps of the tools; by default their list as JSON.
+        change: Changed tools that a note of this call reports.
         notes: Sections to be sent as notes after the history.
         factor: What reported usage corrects the counts of messages by that were not sent before.
         account: The caller's tag for the API account.
@@ -40,6 +118,8 @@ class Inputs(NamedTuple):
     system: str = ""
     tools: tuple[ToolSpec, ...] = ()
     tool_plan: ToolPlan | None = None
+    tools_text: str = ""
+    change: ToolChange | None = None
     notes: tuple[PromptSection, ...] = ()
     entries: tuple[ReportEntry, ...] = ()
     warnings: tuple[str, ...] = ()
@@ -51,6 +131,8 @@ class Inputs(NamedTuple):
     digest: str = ""
     details: Mapping[str, Any] = {}
     check: Callable[..., Any] | None = None
+    active_skills: tuple[str, ...] = ()
+    skill_allowed_tools: Mapping[str, tuple[str, ...]] = {}
 
 
 class Opening(NamedTuple):
@@ -58,3 +140,857 @@ class Opening(NamedTuple):
 
     system: tuple[str, ...]
     began_at: datetime | None
+
+
+class Core:
+    """Assembles the sessions of one store; what it keeps of each only grows.
+
+    Threads may share it: calls for one session wait for each other.
+
+    Args:
+        resolve_model: Turns a recorded model id into the registry's; `LookupError`: unknown.
+        max_sessions: Sessions of which columns and rendered messages are kept.
+    """
+
+    def __init__(
+        self,
+        store: ColumnStore,
+        *,
+        resolve_model: Callable[[str], str],
+        counter: CounterName = "auto",
+        max_sessions: int = 64,
+    ) -> None:
+        self.store, self.resolve_model, self.counter = store, resolve_model, counter
+        self._max_sessions = max_sessions
+        self._lives: dict[str, list[_Live]] = {}
+        self._lock = Lock()
+
+    def family(self, limits: ModelLimits, provider: str = "") -> Family:
+        """Return what counts for a model."""
+        return family_for(limits, counter=self.counter, protocol=provider or None)
+
+    def opening(self, head: SessionHead, limits: ModelLimits) -> Opening:
+        """Return the session's own system prompt, and when its history begins."""
+        session_id = head.session.id
+        columns = self.store.columns(session_id, self.family(limits))
+        lead = 0
+        while lead < len(columns.kinds) and columns.kinds[lead] & KIND_MASK == SYSTEM:
+            lead += 1
+        texts: list[str] = []
+        for body in self.store.bodies(session_id, [(1, lead)]) if lead else ():
+            if any(part["type"] != "text" for part in body["parts"]):
+                break
+            texts.append("\n".join(part["text"] for part in body["parts"]))
+        began = next(filter(None, columns.created[len(texts) :]), None)
+        moment = None if began is None else datetime.fromtimestamp(began, UTC)
+        return Opening(tuple(text for text in texts if text.strip()), moment)
+
+    def forget(self, session_id: str | None = None) -> None:
+        """Let go of what is kept of a session, or of all."""
+        with self._lock:
+            if session_id is None:
+                self._lives.clear()
+            else:
+                self._lives.pop(session_id, None)
+
+    def assemble(self, inputs: Inputs) -> AssembledContext:
+        """Return the next request of a session.
+
+        Raises:
+            EmptySessionError: There is nothing to send.
+            ContextOverflowError: What may not be dropped does not fit.
+        """
+        try:
+            call = self.call(inputs)
+        except ContextOverflowError:
+            others = tuple(note for note in inputs.notes if note.origin != "memory")
+            if len(others) == len(inputs.notes):
+                raise
+            entries = (*(e for e in inputs.entries if e.kind != "memory"), _NO_ROOM)
+            call = self.call(inputs._replace(notes=others, entries=entries))
+        return AssembledContext(call, checks_payloads=inputs.checks_payloads)
+
+    def call(self, inputs: Inputs) -> "_Call":
+        """Return what `assemble` makes a context of."""
+        live = self._live(inputs)
+        with live.lock:
+            if inputs.head.last_seq < live.last_seq:  # the session has grown since
+                live = _Live(self, inputs)
+            return live.call(inputs)
+
+    def _live(self, inputs: Inputs) -> "_Live":
+        session_id = inputs.head.session.id
+        with self._lock:
+            lives = self._lives.pop(session_id, [])
+            found = next((live for live in lives if live.suits(inputs)), None)
+            if found is None:
+                found = _Live(self, inputs)
+            others = [live for live in lives if live is not found and live.is_of(inputs.head)]
+            self._lives[session_id] = [found, *others[: _MOST_LIVES - 1]]
+            if len(self._lives) > self._max_sessions:
+                del self._lives[next(iter(self._lives))]
+        return found
+
+
+class _Shelf:
+    """The bodies of one session that one call looks at, each read once."""
+
+    def __init__(self, store: ColumnStore, session_id: str) -> None:
+        self._store, self._session_id = store, session_id
+        self.last_seq = 0
+        self._held: dict[int, Body] = {}
+
+    def body(self, seq: int) -> Body:
+        """Return a body; those that follow are read with it."""
+        found = self._held.get(seq)
+        if found is None:
+            self.take(range(seq, min(seq + _AHEAD, self.last_seq + 1)))
+            found = self._held[seq]
+        return found
+
+    def take(self, seqs: Iterable[int]) -> Mapping[int, Body]:
+        """Read the bodies of ascending numbers, and return all that are held."""
+        held = self._held
+        wanted = [seq for seq in seqs if seq not in held] if held else [*seqs]
+        if wanted:
+            bodies = self._store.bodies(self._session_id, _spans(wanted))
+            held.update(zip(wanted, bodies, strict=True))
+        return held
+
+    def clear(self) -> None:
+        """Let go of all bodies."""
+        self._held = {}
+
+
+def _spans(seqs: Sequence[int]) -> list[tuple[int, int]]:
+    """Return ascending numbers as ranges, both ends included."""
+    if seqs[-1] - seqs[0] == len(seqs) - 1:
+        return [(seqs[0], seqs[-1])]
+    spans: list[tuple[int, int]] = []
+    first = before = seqs[0]
+    for seq in seqs[1:]:
+        if seq != before + 1:
+            spans.append((first, before))
+            first = seq
+        before = seq
+    return [*spans, (first, before)]
+
+
+class _Live:
+    """What is kept of one session, for one reader and settings: columns, cuts, rendered messages."""
+
+    def __init__(self, core: Core, inputs: Inputs) -> None:
+        self.core, self.store, self.lock = core, core.store, Lock()
+        self.session_id, self.incarnation = inputs.head.session.id, inputs.head.incarnation
+        self.serial = self.settled_messages = 0
+        self.provider = inputs.provider or protocol_for(inputs.limits)
+        self._made_for = inputs
+        route = route_of(inputs.limits, account=inputs.account)
+        self.reader = Reader(self.provider, inputs.limits, route, core.resolve_model)
+        self.family = core.family(inputs.limits, self.provider)
+        self.caps = Caps(inputs.truncation, self.family.count_text)
+        self.shelf = _Shelf(self.store, self.session_id)
+        self._distrusted: frozenset[int] = frozenset()
+        self._tools_after_seq = 0
+        self._factor = inputs.factor
+        self._factors: list[tuple[int, float]] = self.store.factors(
+            self.session_id, inputs.limits.id
+        )
+        self._room = self.budget_tokens = 0
+        self._request: Request | None = None
+        self.fixed: tuple[LedgerRow, ...] = ()
+        self._restart()
+
+    def is_of(self, head: SessionHead) -> bool:
+        """Whether the session is the one that this was made from, grown or not."""
+        return self.incarnation == head.incarnation
+
+    def suits(self, inputs: Inputs) -> bool:
+        """Whether the lines would be the same for these inputs."""
+        mine = self._made_for
+        return (
+            self.is_of(inputs.head)
+            and _same(mine.limits, inputs.limits)
+            and mine.account == inputs.account
+            and self.provider == (inputs.provider or protocol_for(inputs.limits))
+            and _same(mine.clock, inputs.clock)
+            and _same(mine.truncation, inputs.truncation)
+            and mine.masks == inputs.masks
+        )
+
+    def _restart(self) -> None:
+        """Forget all lines: they are made again from the columns."""
+        inputs = self._made_for
+        self.signatures = Signatures(self.reader)
+        self.last_seq = 0
+        self._rules = Rules(
+            body=self.shelf.body,
+            measure=self.count_body,
+            seqs_by_id=self._seqs_by_id,
+            factor=None if self._factor == 1.0 and not self._factors else self._factor_of,
+            objection=self.signatures.objection,
+            reads=self.reader.reads,
+            form=self._form,
+            may_change=self.caps.may_change,
+            clock=Clock(inputs.clock) if inputs.clock.is_enabled else None,
+            tools_after_seq=self._tools_after_seq,
+            provider=self.provider,
+            accepts_prefill=bool(inputs.limits.supports("prefill")),
+        )
+        self.timeline = Timeline(self._rules, distrusted=self._distrusted)
+        self.history = History(stub_tokens=inputs.truncation.stub_tokens)
+        self.stubs: dict[int, Shortened] = {}
+        self.plan: Plan | None = None
+        self._handed = 0  # lines of the timeline that the history has
+        self.newest_at: float | None = None
+        self._forget_wire()
+
+    def _forget_wire(self) -> None:
+        self.wire: Any = None
+        self.turns: list[Turn] = []
+        self.cut_id = self.rendered = self.checked = 0
+        self._mark: object = None
+        self.stale_seq = 0  # the last reply whose reasoning is bound to another prefix
+        self.stale_tokens = 0
+
+    # ---- counts ----
+
+    def count_body(self, kind: int, body: Body) -> int:
+        """Return the tokens of an event, with the reasoning in it."""
+        kind = USER if kind & KIND_MASK == SYNTHETIC else kind
+        return self.family.count_event(kind, body) + self.family.count_reasoning(body)
+
+    def count(self, kind: int, parts: Sequence[JsonObject], line: int = -1) -> int:
+        """Return the tokens of a line's parts, corrected as the line is; see `truncation.Lines`."""
+        seq = self.timeline.seqs[line] if line >= 0 else 0
+        tokens = self.count_body(kind, {"parts": list(parts)})
+        factor = self._rules.factor
+        return tokens if factor is None else scaled(tokens, factor(seq))
+
+    def count_text(self, text: str) -> int:
+        """Return the tokens of a text."""
+        tokens = self.family.count_text(text)
+        factor = self._rules.factor
+        return tokens if factor is None else scaled(tokens, factor(0))
+
+    def parts(self, line: int) -> Sequence[JsonObject]:
+        """Return the parts of a line."""
+        return self.timeline.parts_at(line)
+
+    def name(self, line: int) -> str:
+        """Return the id of a line's event."""
+        seq = self.timeline.seqs[line]
+        return self.store.rows(self.session_id, [(seq, seq)])[0][1] if seq else ""
+
+    def _factor_of(self, seq: int) -> float:
+        """Return what an event is corrected by: what held when it was first sent; 0: what held first."""
+        place = bisect_left(self._factors, (seq, 0.0))
+        return self._factors[place][1] if place < len(self._factors) else self._factor
+
+    def _seqs_by_id(self, first: int, last: int) -> dict[str, int]:
+        return {name: seq for seq, name, _ in self.store.rows(self.session_id, [(first, last)])}
+
+    def _form(self, seq: int, kind: int, parts: Sequence[JsonObject]) -> Sequence[JsonObject]:
+        fitted, said = self.caps.fit(kind, parts, tool_of=lambda _: "")
+        if said:
+            self.timeline.log.append(
+                ReportEntry("message", str(seq), "shortened", 0, 0, said, "entry.cap")
+            )
+        return fitted
+
+    # ---- one call ----
+
+    def call(self, inputs: Inputs) -> "_Call":
+        """Return the call that these inputs ask for."""
+        try:
+            for _ in range(_MOST_TRIES):
+                try:
+                    return self._call(inputs)
+                except MispairedError as error:
+                    self._distrusted |= {error.seq}
+                    self._restart()
+            raise AssertionError("a reply's results cannot be settled")
+        finally:
+            self.shelf.clear()
+
+    def _call(self, inputs: Inputs) -> "_Call":
+        self.serial += 1
+        # 1. What the last call added at the end is taken off again.
+        if self.timeline.is_closed:
+            self.timeline.reopen()
+            self.history.shrink(self.timeline.settled)
+        # 2. New events extend the columns.
+        self._correct(inputs)
+        self._read(inputs.head.last_seq)
+        if inputs.tool_plan is not None and self.timeline.tool_notes:
+            after_seq = inputs.tool_plan.after_seq
+            seqs = self.timeline.tool_notes
+            if bisect_right(seqs, after_seq) != bisect_right(seqs, self._tools_after_seq):
+                self._tools_after_seq = after_seq
+                self._restart()
+                self._read(inputs.head.last_seq)
+        # 3. System prompt and tools.
+        request, room = self._prepare(inputs)
+        # 4. The lines of this call, and the cut.
+        cut = self._cut(inputs, room)
+        # 5. Turns, rendered.
+        if request is not self._request:
+            self._forget_wire()
+            self._request = request
+        tail = self._render(cut)
+        # 6. and 7. The payload is checked, and copied, when somebody asks for it.
+        return _Call(self, inputs, request, cut, tail)
+
+    def _correct(self, inputs: Inputs) -> None:
+        """Take the corrections that hold; counts of what was sent stay."""
+        if inputs.factor == self._factor == 1.0 and not self._factors:
+            return
+        factors = self.store.factors(self.session_id, inputs.limits.id)
+        fresh = factors[len(self._factors) :]
+        grows = factors[: len(self._factors)] == self._factors and all(
+            factor == self._factor for _, factor in fresh
+        )
+        is_sent = bool(factors) and factors[-1][0] >= self.last_seq
+        is_neutral = self._rules.factor is None
+        keeps = grows and (inputs.factor == self._factor or is_sent) and not is_neutral
+        self._factors, self._factor = factors, inputs.factor
+        if not keeps and self.last_seq:
+            self._restart()
+
+    def _read(self, last_seq: int) -> None:
+        """Take in the events up to a number, all of them again if one reaches back."""
+        while self.last_seq < last_seq:
+            seen, family = self.last_seq, self.family
+            columns = self.store.columns(self.session_id, family, after_seq=seen)
+            surplus = seen + len(columns.kinds) - last_seq
+            if surplus > 0:
+                for name in ("kinds", "marks", "created", "answers", "tokens", "reasoning"):
+                    setattr(columns, name, getattr(columns, name)[:-surplus])
+            self.shelf.last_seq = self.last_seq = last_seq
+            self.newest_at = columns.created[-1] or None
+            if any(kind & SIGNED for kind in set(columns.kinds)):
+                makers = self.store.derived(self.session_id, "signed", after_seq=seen)
+                if self.signatures.extend(makers) and seen:
+                    self._restart()
+                    continue
+            self.timeline.extend(columns)
+            if self.timeline.is_late:
+                self._restart()
+
+    def _prepare(self, inputs: Inputs) -> tuple[Request, int]:
+        """Return the request without messages, the same object if nothing changed, and the room."""
+        mine, plan = self._request, inputs.tool_plan
+        if plan is not None:  # from where on notes of changes count is settled by the lines
+            plan = plan._replace(after_seq=0)
+        cache = inputs.settled.options.cache or "auto"
+        is_same = (
+            mine is not None
+            and mine.system == inputs.system
+            and mine.tools == inputs.tools
+            and mine.parameters == inputs.parameters
+            and mine.tool_plan == plan
+            and mine.cache == cache
+        )
+        if mine is None or not is_same:
+            mine = Request(
+                limits=inputs.limits,
+                parameters=inputs.parameters,
+                system=inputs.system,
+                sections=inputs.sections,
+                tools=inputs.tools,
+                tool_plan=plan,
+                session_id=self.session_id,
+                cache=cache,
+                account=inputs.account,
+            )
+            self.fixed = fixed_rows(self.family, mine, self._rules.factor)
+        mine.newest_at = self.newest_at
+        options = inputs.settled.options
+        budget = input_budget(
+            inputs.limits,
+            max_tokens=inputs.parameters.max_tokens,
+            max_context_tokens=options.max_context_tokens,
+            reserve_tokens=options.reserve_tokens,
+        )
+        room = budget - sum(row.tokens for row in self.fixed)
+        if room <= 0:
+            reserve = inputs.parameters.max_tokens
+            if options.reserve_tokens is not None:
+                reserve = options.reserve_tokens
+            raise _overflow(self.fixed, inputs.tools, budget_tokens=budget, reserve_tokens=reserve)
+        self.budget_tokens = budget
+        return mine, room
+
+    def _cut(self, inputs: Inputs, room: int) -> Cut | None:
+        """Add what this call alone sends, and find the cut."""
+        timeline, history = self.timeline, self.history
+        self._hand_over(timeline.settled)
+        timeline.close()
+        if inputs.notes:
+            shown = map(timeline.note_at, timeline.note_lines)
+            timeline.insert_notes(fresh_notes(inputs.notes, shown))
+        if inputs.change:
+            timeline.insert_notes([(TOOLS_NOTE, "assembler", [change_part(inputs.change)])])
+        if not any(kind & KIND_MASK not in (SYSTEM, NOTE) for kind in set(timeline.kinds)):
+            raise EmptySessionError(self.session_id)
+        self._hand_over(len(timeline.kinds))
+        if self.plan is None or self._room != room:
+            self._room = room
+            self.stubs = {}
+            self.plan = Plan(
+                history, self, room_tokens=room, settings=inputs.truncation, stubs=self.stubs
+            )
+        cut = self.plan.cut()
+        if cut is not None and inputs.notes:
+            kept = [
+                timeline.note_at(line)
+                for line in timeline.note_lines
+                if any(first <= line < end for first, end in cut.kept)
+            ]
+            if missed := fresh_notes(inputs.notes, kept):
+                history.shrink(timeline.settled)
+                self._handed = timeline.settled
+                timeline.insert_notes(missed)
+                self._hand_over(len(timeline.kinds))
+                cut = self.plan.cut()
+        return cut
+
+    def _hand_over(self, end: int) -> None:
+        timeline, first = self.timeline, len(self.history)
+        if first < end:
+            self.history.extend(timeline.kinds[first:end], timeline.tokens[first:end])
+
+    # ---- turns and the wire ----
+
+    def _render(self, cut: Cut | None) -> list[Turn]:
+        """Add what is new to the wire, or render all that is kept; return the turns of this call alone."""
+        cut_id = cut.id if cut is not None else 0
+        timeline, settled = self.timeline, self.timeline.settled
+        shortened = {} if cut is None else {line: s.parts for line, s in cut.shortened.items()}
+        if self.wire is not None and self._mark is not None:
+            self.wire.reset(self._mark)
+        if self.wire is None or cut_id != self.cut_id:
+            self._forget_wire()
+            self.cut_id = cut_id
+        for _ in range(_MOST_TRIES):
+            if self.wire is None:
+                assert self._request is not None
+                self.wire = PROVIDERS[self.provider].Wire(self._request)
+                self.turns, self.rendered, self.stale_tokens, self.checked = [], 0, 0, 0
+                kept = [(0, settled)] if cut is None else cut.kept
+                lines = [n for first, end in kept for n in range(first, min(end, settled))]
+            else:
+                lines = list(range(self.rendered, settled))
+            if self._add(lines, cut, shortened, self.turns):
+                self.rendered = settled
+                self._mark, self.settled_messages = self.wire.mark(), len(self.wire.messages)
+                tail: list[Turn] = []
+                end = range(settled, len(timeline.kinds))
+                if self._add(end, cut, shortened, tail):
+                    return tail
+            self.wire = None  # what was added goes on from reasoning that cannot be sent
+        raise AssertionError("reasoning cannot be settled")
+
+    def _add(
+        self,
+        lines: Sequence[int],
+        cut: Cut | None,
+        shortened: Mapping[int, Sequence[JsonObject]],
+        turns: list[Turn],
+    ) -> bool:
+        """Give lines to the wire; `False`: it has to begin again without older reasoning."""
+        seqs = self.timeline.seqs
+        wanted = sorted({seqs[line] for line in lines if seqs[line]})
+        bodies = self.shelf.take(wanted)
+        marker = cut.marker if cut is not None else None
+        groups: list[Sequence[int]] = [lines]
+        if marker is not None and marker in lines:
+            at = lines.index(marker)
+            groups = [lines[:at], lines[at:]]
+        for number, group in enumerate(groups):
+            if number and cut is not None:
+                turn = _turn("user", marker_parts(cut.left_out), "marker")
+                self.wire.add(turn)
+                turns.append(turn)
+            for turn in turns_of(self.timeline, group, bodies, shortened):
+                bound = self._bound(turn)
+                if bound is None:
+                    return False
+                if bound["parts"]:
+                    self.wire.add(bound)
+                    turns.append(bound)
+        return True
+
+    def _bound(self, turn: Turn) -> Turn | None:
+        """Return the turn with the signed parts that this payload may carry; `None`: begin again.
+
+        Prefix-bound reasoning is sent only behind the prefix that it was made from.
+        https://platform.claude.com/docs/en/build-with-claude/preserved-thinking (read 2026-11-27)
+        """
+        if turn["role"] != "assistant":
+            return turn
+        if self.provider == "openai_responses":
+            turn = self._finished(turn)
+        if not (self.reader.limits.thinking.is_prefix_bound and _is_signed(turn)):
+            return turn
+        made_by = turn["made_by"] or {}
+        is_stale = turn["seq"] <= self.stale_seq or made_by.get("prefix") != self.wire.prefix()
+        if not is_stale:
+            return turn
+        is_chained = self.provider == "anthropic"
+        again = is_chained and turn["seq"] > self.stale_seq and any(map(_is_signed, self.turns))
+        if is_chained:
+            self.stale_seq = max(self.stale_seq, turn["seq"])
+        if again:
+            return None
+        self.stale_tokens += self.family.count_reasoning({"parts": turn["parts"]})
+        return {**turn, "parts": unsigned(turn["parts"])}
+
+    def _finished(self, turn: Turn) -> Turn:
+        """Leave out reasoning of a reply that was cut off before it led to anything.
+
+        https://github.com/openai/openai-agents-python/issues/1611 (read 2026-11-27)
+        """
+        end = len(turn["parts"])
+        while end and turn["parts"][end - 1]["type"] == "thinking":
+            end -= 1
+        return turn if end == len(turn["parts"]) else {**turn, "parts": turn["parts"][:end]}
+
+
+class _Call:
+    """What one call sends, and every answer about it, computed when it is asked for."""
+
+    def __init__(
+        self, live: _Live, inputs: Inputs, request: Request, cut: Cut | None, tail: list[Turn]
+    ) -> None:
+        timeline, history = live.timeline, live.history
+        self._live, self._inputs, self._cut, self._tail = live, inputs, cut, tail
+        self._serial = live.serial
+        self.request, self.provider = request, live.provider
+        self.session_id, self.incarnation = live.session_id, live.incarnation
+        self.last_seq, self.cut_id = inputs.head.last_seq, cut.id if cut is not None else 0
+        self.model_id, self.agent_id = inputs.limits.id, inputs.head.session.agent_id
+        self.strategy = inputs.truncation.strategy
+        self.active_skills = inputs.active_skills
+        self.skill_allowed_tools = inputs.skill_allowed_tools
+        self._turns, self._count = live.turns, len(live.turns)
+        self._timeline, self._lines = timeline, len(timeline.kinds)
+        self._whole_tokens = history.ends[-1]
+        self._stale_tokens = live.stale_tokens
+        fresh = [line for line in timeline.notes if line >= timeline.settled]
+        self._note_tokens = sum(timeline.tokens[line] for line in fresh)
+        self._notes = [
+            (
+                timeline.note_at(line)[0],
+                timeline.notes[line][1],
+                timeline.parts[line],
+                self._answers(line),
+            )
+            for line in sorted(fresh)
+        ]
+        self._logged = len(timeline.log)
+        self._fixed, self._budget = live.fixed, live.budget_tokens
+        self._others: dict[str, _Call] = {}
+        self._wire: Any = None
+
+    def _answers(self, line: int) -> int:
+        """Return the event that a note stands behind; a clock note further up is not recorded."""
+        seqs = self._timeline.seqs
+        return max((seq for seq in seqs[self._timeline.settled : line]), default=0) or self.last_seq
+
+    # ---- what is sent ----
+
+    def payload(self, provider: str) -> Payload:
+        """Return keyword arguments for a provider's SDK; see `AssembledContext.to_request`."""
+        if provider != self.provider:
+            other = self.other(provider)
+            return other.payload(provider)
+        with self._live.lock:
+            return PROVIDERS[provider].payload(self.request, self._current_wire())
+
+    def _current_wire(self) -> Any:
+        """Return the wire of this call: the one that grows, as long as it has not grown further."""
+        if self._live.serial == self._serial:
+            return self._live.wire
+        if self._wire is None:
+            self._wire = PROVIDERS[self.provider].Wire(self.request)
+            for turn in self._all_turns():
+                self._wire.add(turn)
+        return self._wire
+
+    def _all_turns(self) -> Iterator[Turn]:
+        yield from self._turns[: self._count]
+        yield from self._tail
+
+    def check(self, provider: str, payload: Payload, *, is_whole: bool) -> list[Violation]:
+        """Return the rules that a payload breaks."""
+        other = self if provider == self.provider else self._others.get(provider)
+        live, start = self._live, 0
+        if other is self and not is_whole and live.serial == self._serial:
+            start = max(0, live.checked - 1)
+            live.checked = live.settled_messages
+        read = {key: list.copy(v) if isinstance(v, list) else v for key, v in payload.items()}
+        return check_payload(
+            provider, read, limits=self.request.limits, today=self._inputs.today, start=start
+        )
+
+    def turns(self) -> list[Turn]:
+        """Return the turns as copies, with the ids of their events."""
+        turns = [fresh_json(turn) for turn in self._all_turns()]
+        if seqs := sorted({turn["seq"] for turn in turns if turn["seq"]}):
+            rows = self._live.store.rows(self.session_id, _spans(seqs))
+            ids = {seq: name for seq, name, _ in rows}
+            for turn in turns:
+                turn["id"] = ids.get(turn["seq"], "")
+        return turns
+
+    def other(self, provider: str) -> "_Call":
+        """Return the same call for another provider."""
+        if provider == self.provider:
+            return self
+        if provider not in PROVIDERS:
+            raise UnsupportedRequestError(
+                "no renderer of that name is bundled",
+                provider=provider,
+                model=self.request.limits.id,
+                remedy=f"Render for one of: {', '.join(sorted(PROVIDERS))}.",
+            )
+        if provider not in self._others:
+            self._others[provider] = self._live.core.call(self._inputs._replace(provider=provider))
+        return self._others[provider]
+
+    def sent(self, provider: str) -> Sent:
+        """Return what `record` keeps of the call."""
+        if provider != self.provider:
+            return self.other(provider).sent(provider)
+        inputs, request = self._inputs, self.request
+        tools = inputs.tools_text or compact_json([to_json(tool) for tool in request.tools])
+        texts = {_digest(text): text for text in (request.system, tools)}
+        with self._live.lock:
+            prefix = self._current_wire().prefix()
+        seqs = (turn["seq"] for turn in self._all_turns() if turn["seq"])
+        row = CallRow(
+            provider=provider,
+            model=self.model_id,
+            account=self._live.reader.route,
+            answers_seq=self.last_seq,
+            system_hash=_digest(request.system),
+            tools_hash=_digest(tools),
+            options=inputs.digest,
+            cut=self.cut_id,
+            first_seq=next(seqs, 0),
+            prefix=prefix,
+            factor=inputs.factor,
+            estimated_tokens=self.used_tokens,
+            details=dict(inputs.details),
+        )
+        notes = tuple(
+            SessionEvent(
+                type="user" if name == "continue" else "system",
+                parts=tuple(map(part_from_json, parts)),
+                origin=origin,
+                note=name,
+                answers_seq=answers,
+            )
+            for name, origin, parts, answers in self._notes
+        )
+        return Sent(row, texts, notes, request, self._counted_as())
+
+    def _counted_as(self) -> tuple[str, str, int] | tuple[()]:
+        """Return what reported usage can be compared with; empty if it is about more than text."""
+        tools = self.request.tools
+        if any(tool.native_specs or tool.is_deferred for tool in tools):
+            return ()
+        tokens = 0
+        for turn in self._all_turns():
+            if not all(map(_is_text, turn["parts"])):
+                return ()
+        family = self._live.family
+        rows = fixed_rows(family, self.request, None)
+        kinds = {"user": USER, "assistant": ASSISTANT, "tool": TOOL_RESULT, "system": SYSTEM}
+        for turn in self._all_turns():
+            kind = COMPACTION if turn["kind"] == "summary" else kinds[turn["role"]]
+            tokens += family.count_event(kind, dict(turn))
+        shape = "tools" if tools else "text"
+        return f"{family.name} {family.key}", shape, tokens + sum(row.tokens for row in rows)
+
+    # ---- what is said about it ----
+
+    @property
+    def used_tokens(self) -> int:
+        """All tokens of the request."""
+        history = self._whole_tokens if self._cut is None else self._cut.tokens
+        return sum(row.tokens for row in self._fixed) + history - self._stale_tokens
+
+    def ledger(self) -> Ledger:
+        """Return who uses how many tokens."""
+        fixed = sum(row.tokens for row in self._fixed)
+        options, request = self._inputs.settled.options, self.request
+        reserve = options.reserve_tokens
+        history = self.used_tokens - fixed - self._note_tokens
+        return Ledger(
+            window_tokens=request.limits.window_tokens,
+            reserve_tokens=request.parameters.max_tokens if reserve is None else reserve,
+            budget_tokens=self._budget,
+            rows=(
+                *self._fixed,
+                LedgerRow("history", "history", history),
+                LedgerRow("notes", "notes", self._note_tokens),
+            ),
+            counter=self._live.family.name,
+            is_exact=self._live.family.is_exact,
+            factor=self._inputs.factor,
+        )
+
+    def truncation(self) -> Truncation:
+        """Return what the cut left out."""
+        whole = self._whole_tokens
+        if self._cut is None:
+            return Truncation(0, 0, whole, whole)
+        dropped = [line for line, _, _ in self._cut.dropped()]
+        tokens = sum(self._timeline.tokens[line] for line in dropped)
+        return Truncation(len(dropped), tokens, whole, self._cut.tokens)
+
+    def compaction(self) -> Any:
+        """Return the check of the session as it is."""
+        return self._inputs.check(self) if self._inputs.check is not None else None
+
+    def report(self) -> Any:
+        """Return what became of every piece."""
+        raise NotImplementedError
+
+
+def _is_text(part: JsonObject) -> bool:
+    if part["type"] == "tool_result":
+        return all(map(_is_text, part.get("content", ())))
+    return part["type"] in ("text", "tool_call") and part.get("signature") is None
+
+
+def _digest(text: str) -> str:
+    return blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()
+
+
+# ---- the fixed part of the window ----
+
+# By the size of Claude's hidden prompt for tools (`tool_choice` auto), what `any` or one named tool
+# costs more. https://platform.claude.com/docs/en/agents-and-tools/tool-use/overview (2026-08-22)
+_FORCED_TOOL_TOKENS: Final = {
+    **dict.fromkeys((286, 290, 354), 120),
+    **dict.fromkeys((497, 496), 92),
+    **dict.fromkeys((346, 530), 0),
+    **{675: 129, 313: 2, 264: 91},
+}
+_OPENAI_NAMED_TOOL_TOKENS: Final = 14  # fitted; models that reason are told without a text
+# Fitted on recorded requests, with and without thinking, whose text is the same.
+_THINKING_TOKENS: Final = {"anthropic-legacy": (28, 17)}  # by encoding: a budget, an effort
+
+
+def _hidden_rows(request: Request) -> Iterator[LedgerRow]:
+    """Yield the text that a provider adds because of a request's parameters."""
+    limits, parameters = request.limits, request.parameters
+    choice = parameters.tool_choice
+    if request.tools and choice is not None and choice.mode in ("any", "tool"):
+        forced = 0
+        if limits.provider == "anthropic":
+            forced = _FORCED_TOOL_TOKENS.get(limits.tool_prompt_tokens or 0, 120)
+        elif limits.provider == "openai" and not limits.thinking.kinds and choice.mode == "tool":
+            forced = _OPENAI_NAMED_TOOL_TOKENS
+        yield LedgerRow("overhead", "tool choice", forced)
+    budget, effort = _THINKING_TOKENS.get(limits.encoding, (0, 0))
+    if parameters.thinking_budget:
+        yield LedgerRow("overhead", "thinking", budget)
+    elif parameters.thinking_level not in (None, "none"):
+        yield LedgerRow("overhead", "thinking", effort)
+
+
+def fixed_rows(
+    family: Family, request: Request, factor: Callable[[int], float] | None
+) -> tuple[LedgerRow, ...]:
+    """Return who uses how much of the window besides the history.
+
+    The system prompt is counted once, as a whole; its sections share that count by their own sizes.
+    """
+    system = family.count_system(request.system)
+    sections = [s for s in request.sections if s.placement == "system" and s.content]
+    shares = [system]
+    names = ["system"]
+    if sections:
+        names = [section.name for section in sections]
+        weights = [family.count_text(section.content) for section in sections]
+        shares = divide_tokens(system, weights if len(weights) > 1 else [1])
+    choice = request.parameters.tool_choice
+    overhead = family.count_tools_overhead(
+        request.tools, has_system=bool(request.system), choice=choice
+    )
+    rows = [
+        *(LedgerRow("system", name, tokens) for name, tokens in zip(names, shares, strict=True)),
+        *(LedgerRow("tools", tool.name, family.count_tool(tool)) for tool in request.tools),
+        LedgerRow("overhead", "tools", overhead),
+    ]
+    if factor is not None:
+        rows = [row._replace(tokens=scaled(row.tokens, factor(0))) for row in rows]
+    rows += [LedgerRow("overhead", "request", family.request_tokens), *_hidden_rows(request)]
+    return tuple(row for row in rows if row.tokens or row.kind == "tools")
+
+
+def _overflow(
+    rows: Iterable[LedgerRow],
+    tools: Sequence[ToolSpec],
+    *,
+    budget_tokens: int,
+    reserve_tokens: int,
+) -> ContextOverflowError:
+    """Say which section or group of tools leaves no room for the history."""
+    sources = {tool.name: tool.source for tool in tools}
+    sizes: dict[str, int] = {}
+    for row in rows:
+        name = f"{row.name} overhead"
+        if row.kind == "tools":
+            name = f"tools from {sources[row.name]}"
+        elif row.kind == "system":
+            name = f"section {row.name!r}"
+        sizes[name] = sizes.get(name, 0) + row.tokens
+    needed = sum(sizes.values())
+    if budget_tokens <= 0 or not sizes:
+        return ContextOverflowError(
+            budget_tokens=budget_tokens,
+            needed_tokens=needed,
+            culprit=f"the reserve of {reserve_tokens:,} tokens for the reply",
+            sizes_tokens={**sizes, "reply reserve": reserve_tokens},
+            remedy="Lower max_tokens or reserve_tokens, or raise max_context_tokens.",
+        )
+    culprit = max(sizes, key=lambda name: sizes[name])
+    do = "raise max_context_tokens, lower max_tokens, or choose a model with a larger window"
+    remedy = f"{do[0].upper()}{do[1:]}."
+    if culprit.startswith("tools from"):
+        remedy = f"Offer fewer tools (permissions, disabled_tools), {do}."
+    elif culprit.startswith("section"):
+        remedy = f"Shorten that section or make it optional, {do}."
+    return ContextOverflowError(
+        budget_tokens=budget_tokens,
+        needed_tokens=needed + 1,
+        culprit=culprit,
+        sizes_tokens=sizes,
+        remedy=remedy,
+    )
+
+
+def _is_signed(turn: Turn) -> bool:
+    return any(part["type"] == "thinking" for part in turn["parts"])
+
+
+def _turn(role: Any, parts: list[JsonObject], kind: Any) -> Turn:
+    return {
+        "role": role,
+        "parts": parts,
+        "kind": kind,
+        "note": None,
+        "seq": 0,
+        "id": "",
+        "origin": "assembler",
+        "made_by": None,
+    }
+
+
+def _same(mine: object, other: object) -> bool:
+    return mine is other or mine == other

@@ -87,7 +87,6 @@ def active_order(
     read it.
     """
     covers: list[_Cover] = []
-    silent = set[int]()
     for at, place in enumerate(order):
         if kinds[place] & KIND_MASK != COMPACTION:
             continue
@@ -95,8 +94,6 @@ def active_order(
         has_blocks = any(part["type"] == "opaque" for part in held["parts"])
         is_readable = has_blocks and reads(held)
         parts = summary_parts(held, is_readable=is_readable)
-        if not parts:
-            silent.add(place)
         range_ = held.get("covers") or {"first_seq": 1, "last_seq": 0}
         first, last = range_["first_seq"], min(range_["last_seq"], seq - 1)
         ids = seqs_by_id(first, last) if range_.get("excluded_ids") else {}
@@ -107,16 +104,16 @@ def active_order(
             found = (i for i, p in enumerate(order) if first <= p + 1 <= last)
             start = next((i for i in found if order[i] + 1 not in excluded), at)
             covers.append(_Cover(seq, first, last, start, excluded, parts))
-    return list(_active(order, kinds, tokens, covers, silent, log))
+    return list(
+        _active(order, kinds, covers, lambda cover: log.append(_covers(cover, kinds, tokens)))
+    )
 
 
 def _active(
     order: Sequence[int],
     kinds: Sequence[int],
-    tokens: Sequence[int],
     covers: Sequence[_Cover],
-    silent: set[int],
-    log: list[ReportEntry],
+    report: Callable[[_Cover], None],
 ) -> Iterator[tuple[int, list[JsonObject] | None]]:
     starts: list[int] = []
     replaced = set[int]()
@@ -137,7 +134,7 @@ def _active(
             is_covered[seq] = before
     for at, place in enumerate(order):
         for cover in summaries.get(at, ()):
-            log.append(_covers(cover, kinds, tokens))
+            report(cover)
             yield cover.seq - 1, cover.parts
         if kinds[place] & KIND_MASK != COMPACTION and not is_covered[place + 1]:
             yield place, None

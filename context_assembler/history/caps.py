@@ -100,9 +100,7 @@ class Caps:
             left -= self._count(text)
             kept.append(part if text == part["text"] else {**part, "text": text})
         if not all(map(is_, kept, content)):
-            told.append(
-                "Longer than what one entry may take; the whole text stays in the session."
-            )
+            told.append("Longer than what one entry may take; the whole text stays in the session.")
         return kept
 
     def _scaled(self, part: JsonObject, told: list[str]) -> JsonObject:

@@ -55,6 +55,7 @@ _USER, _REPLY, _SYSTEM, _SUMMARY = 1, 2, 3, 4
 _CALLS, _RESULTS, _NOTE, _JOINING, _ODD = 0x10, 0x20, 0x40, 0x60, 0x80
 _CLOCK: Final = _NOTE | NOTE_NAMES.index("clock")
 _CONTINUE: Final = _NOTE | NOTE_NAMES.index("continue")
+_TOOLS: Final = NOTE_NAMES.index(TOOLS_NOTE)
 _BY_KIND: Final = {
     USER: _USER,
     ASSISTANT: _REPLY,
@@ -97,7 +98,7 @@ class Rules(NamedTuple):
 
     Attributes:
         body: Returns the body of an event by its number.
-        count: Counts a line's kind and parts, uncorrected.
+        measure: Counts an event of a kind as a message, uncorrected, with the reasoning in it.
         seqs_by_id: Returns the numbers of a range of events by their ids.
         factor: Returns what corrects the count of an event; `None`: nothing does.
         objection: Says why an event's signed parts cannot be sent; `None`: they can.
@@ -112,7 +113,7 @@ class Rules(NamedTuple):
     """
 
     body: Callable[[int], Body]
-    count: Callable[[int, Parts], int]
+    measure: Callable[[int, Body], int]
     seqs_by_id: Callable[[int, int], dict[str, int]]
     factor: Callable[[int], float] | None = None
     objection: Callable[[int], str | None] = lambda seq: None
@@ -152,6 +153,7 @@ class Timeline:
         parts: By line, what is sent instead of the event's own parts.
         notes: By line, name and origin of a note that no event holds.
         note_lines: The lines that are notes.
+        tool_notes: The events that are notes about changed tools, sent or not.
         settled: How many lines stay as they are; later ones hold for this call alone.
         lead: The events that are the session's own system prompt.
         began_at: POSIX time of the first event that has one; 0.0: none has.
@@ -169,6 +171,8 @@ class Timeline:
         self.parts: dict[int, Parts] = {}
         self.notes: dict[int, tuple[str, str]] = {}
         self.note_lines: list[int] = []
+        self.tool_notes: list[int] = []
+        self.is_closed = False
         self.settled = 0
         self.lead: tuple[int, ...] = ()
         self.began_at = 0.0
@@ -219,6 +223,12 @@ class Timeline:
                 self._event_tokens[place] += reasoning[place - at]
             else:
                 self._letters[place] = _ODD
+        if NOTE in (numbers := kinds.translate(_NUMBERS)):
+            self.tool_notes += [
+                seq
+                for seq, number, mark in zip(seqs, numbers, marks, strict=True)
+                if number == NOTE and mark == _TOOLS
+            ]
         if self._distrusted:
             for place in range(at, len(self._letters)):
                 if self._event_seqs[place] in self._distrusted:
@@ -276,7 +286,7 @@ class Timeline:
             parts = self._formed(seq, kind, self._own.get(place, stored))
             if parts is not stored:
                 self._own[place] = parts
-                tokens[place] = rules.count(kind, parts)
+                tokens[place] = rules.measure(kind, {**rules.body(seq), "parts": parts})
         if rules.factor is not None:
             for place in range(at, len(tokens)):
                 tokens[place] = scaled(tokens[place], rules.factor(self._event_seqs[place]))
@@ -349,7 +359,8 @@ class Timeline:
 
     def put_note(self, name: str, origin: str, parts: Parts) -> None:
         """Append a note that no event holds."""
-        tokens = self._scaled(0, self.rules.count(NOTE, parts))
+        body = {"parts": parts, "note": name, "origin": origin}
+        tokens = self._scaled(0, self.rules.measure(NOTE, body))
         self._put(Line(NOTE, tokens, parts=parts, note=(name, origin)))
 
     def _take_bulk(self, at: int, stop: int) -> None:
@@ -378,7 +389,8 @@ class Timeline:
         if is_reply:
             parts = [text_part(OPENING)]
             before = self._cut_off(0)
-            self._put(Line(SYNTHETIC, self._scaled(0, self.rules.count(USER, parts)), 0, parts))
+            tokens = self._scaled(0, self.rules.measure(USER, {"parts": parts}))
+            self._put(Line(SYNTHETIC, tokens, parts=parts))
             for line in before:
                 self._put(line)
             reason = "The history began with the assistant; a minimal user turn was put in front."
@@ -450,11 +462,12 @@ class Timeline:
     def _line(self, place: int, kind: int, parts: Parts) -> Line:
         """Return the line of an event whose body was read."""
         seq = self._event_seqs[place]
-        stored = self.rules.body(seq)["parts"]
-        formed = self._formed(seq, kind, parts)
+        body = self.rules.body(seq)
+        stored, formed = body["parts"], self._formed(seq, kind, parts)
         if len(formed) == len(stored) and all(map(is_, formed, stored)):
             return Line(kind, self._event_tokens[place], seq)
-        return Line(kind, self._scaled(seq, self.rules.count(kind, formed)), seq, formed)
+        tokens = self._scaled(seq, self.rules.measure(kind, {**body, "parts": formed}))
+        return Line(kind, tokens, seq, formed)
 
     def _parts_of(self, at: int) -> tuple[Parts, Parts]:
         """Return the parts of an event that can be sent, and the results among them apart."""
@@ -660,7 +673,7 @@ class Timeline:
     def _result_line(self, place: int | None, result: JsonObject) -> Line:
         """Return the line of one result; `None`: no event holds it."""
         if place is None:
-            tokens = self._scaled(0, self.rules.count(TOOL_RESULT, [result]))
+            tokens = self._scaled(0, self.rules.measure(TOOL_RESULT, {"parts": [result]}))
             return Line(TOOL_RESULT, tokens, parts=[result])
         flags = self._event_kinds[place] & ~KIND_MASK
         return self._line(place, flags | TOOL_RESULT, [result])
@@ -701,6 +714,7 @@ class Timeline:
         copies = (
             {key: [*held] for key, held in of.items()} for of in (self._missing, self._orphans)
         )
+        self.is_closed = True
         self._before_tail = (self._clock_at, self._has_opened, len(self.log), *copies)
         if self._taken < len(self._letters):
             self._take(is_closing=True)
@@ -716,14 +730,14 @@ class Timeline:
 
     def reopen(self) -> None:
         """Take off again what `close` added."""
-        is_late = self.is_late
+        is_late, self.is_closed = self.is_late, False
         self._cut_off(self.settled)
         self.is_late = is_late
         self._clock_at, self._has_opened, logged, self._missing, self._orphans = self._before_tail
         del self.log[logged:]
 
-    def insert_notes(self, notes: Iterable[tuple[str, str, str]]) -> None:
-        """Put notes (name, origin, text) behind the last turn of the user or of tools."""
+    def insert_notes(self, notes: Iterable[tuple[str, str, Parts]]) -> None:
+        """Put notes (name, origin, parts) behind the last turn of the user or of tools."""
         end = at = len(self.kinds)
         while at and self._is_reply(at - 1):
             at -= 1
@@ -732,15 +746,15 @@ class Timeline:
         while at and at < end and self._is_aside(at):
             at += 1
         before = self._cut_off(at or end)
-        for name, origin, text in notes:
-            self.put_note(name, origin, [text_part(text)])
+        for name, origin, parts in notes:
+            self.put_note(name, origin, parts)
         for line in before:
             self._put(line)
 
     def note_at(self, line: int) -> tuple[str, str]:
         """Return name and text of the note at a line."""
         if line in self.notes:
-            return self.notes[line][0], self.parts[line][0]["text"]
+            return self.notes[line][0], self.parts[line][0].get("text", "")
         body = self.rules.body(self.seqs[line])
         texts = (part["text"] for part in body["parts"] if part["type"] == "text")
         return body.get("note", ""), "\n".join(texts)

@@ -5,6 +5,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC, datetime, tzinfo
 from typing import Final
 
+from context_assembler.events import JsonObject
 from context_assembler.options import ClockSettings
 from context_assembler.ports import PromptSection
 from context_assembler.texts import clean_text
@@ -78,8 +79,8 @@ def _name(match: re.Match[str], local: datetime) -> str:
 
 def fresh_notes(
     sections: Sequence[PromptSection], shown: Iterable[tuple[str, str]]
-) -> list[tuple[str, str, str]]:
-    """Return name, origin and text of the notes that a call adds.
+) -> list[tuple[str, str, list[JsonObject]]]:
+    """Return name, origin and parts of the notes that a call adds.
 
     A blank note is left out, and so is one that says what the latest note of its name says, so
     that assembling again adds nothing. What memory recalled is sent once as long as it is shown.
@@ -90,7 +91,7 @@ def fresh_notes(
     known = list(shown)
     latest = dict(known)
     recalled = [text for name, text in known if name == MEMORY_NOTE]
-    fresh: list[tuple[str, str, str]] = []
+    fresh: list[tuple[str, str, list[JsonObject]]] = []
     for section in sections:
         text = clean_text(section.content)
         if section.origin == "memory" and section.name == MEMORY_NOTE:
@@ -98,7 +99,7 @@ def fresh_notes(
         if section.placement != "note" or not text.strip() or latest.get(section.name) == text:
             continue
         latest[section.name] = text
-        fresh.append((section.name, section.origin, text))
+        fresh.append((section.name, section.origin, [{"type": "text", "text": text}]))
     return fresh
 
 

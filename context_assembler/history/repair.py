@@ -97,6 +97,12 @@ def without_signature(part: JsonObject) -> JsonObject:
     return {key: held for key, held in part.items() if key != "signature"}
 
 
+def unsigned(parts: Parts) -> list[JsonObject]:
+    """Return the parts without signed reasoning, and without signatures on what they say."""
+    kept = (part for part in parts if part["type"] != "thinking")
+    return [without_signature(part) if bears_signature(part) else part for part in kept]
+
+
 def _cleaned(part: JsonObject) -> JsonObject:
     """Return the part with clean text.
 

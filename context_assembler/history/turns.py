@@ -73,22 +73,25 @@ def turns_of(
     kinds, seqs, own = timeline.kinds, timeline.seqs, timeline.parts
     turn: Turn = {}
     calls: list[str] = []  # of the last reply
-    joins = 0  # the number of lines that may still join the turn
+    joins = -1  # the kind of lines that may still join the turn
     for line in lines:
         kind, seq = kinds[line], seqs[line]
         number = kind & KIND_MASK
         parts = shortened.get(line) or own.get(line) or bodies[seq]["parts"]
+        ids: list[str] = []
         if kind & HAS_CALLS and number != TOOL_RESULT:
             ids = [part["call_id"] for part in parts if part["type"] == "tool_call"]
-            calls = [*calls, *ids] if number == TOOL_CALL == joins else ids
         if number == joins:
             turn["parts"] = [*turn["parts"], *parts]
+            calls += ids
             if seq and number == TOOL_RESULT:
                 turn["kind"] = "said"
             continue
         if turn:
             yield _paired(turn, calls) if joins == TOOL_RESULT else turn
-        joins = _JOINS.get(number, 0)
+        if number != TOOL_RESULT:
+            calls = ids
+        joins = _JOINS.get(number, -1)
         body = bodies[seq] if seq else None
         note = timeline.notes.get(line)
         turn = {
