@@ -11,7 +11,6 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from fnmatch import fnmatchcase
-from itertools import count
 from json import dumps
 from typing import Any, Final, Literal, NamedTuple, TypeAlias
 from weakref import ref
@@ -25,6 +24,7 @@ from context_assembler.tools.sources import attribute, open_tool_sources, tell_p
 
 ConflictPolicy: TypeAlias = Literal["rename", "error"]
 BeginsAnew: TypeAlias = Callable[[Sequence[ToolSpec]], bool]
+_Asked: TypeAlias = list[tuple[Any, str]]  # sources, and their kinds
 
 PRECEDENCE: Final = ("additional", "functions", "executor", "skills", "mcp", "", "listed")
 # Sources of the application itself; a source without a name is called so.
@@ -41,7 +41,7 @@ class CollectedTools(NamedTuple):
 
 
 class _Offer(NamedTuple):
-    """A tool as its source gives it, with its canonical schema.
+    """A tool of a source, with its canonical schema.
 
     `raw` sorts tools that share a name; `told` is the same for two tools exactly if a model cannot
     tell them apart, their names aside.
@@ -52,6 +52,11 @@ class _Offer(NamedTuple):
     told: str = ""
     repairs: tuple[str, ...] = ()
     problem: InvalidToolError | None = None
+    is_own: bool = False  # whether the application offers it itself
+
+    @property
+    def name(self) -> str:
+        return self.spec.name
 
 
 class _Answer(NamedTuple):
@@ -59,15 +64,11 @@ class _Answer(NamedTuple):
 
     kind: str
     source: str
-    own_kind: str
+    is_own: bool
     offers: tuple[_Offer, ...] = ()
     problems: tuple[InvalidToolError, ...] = ()
     warnings: tuple[str, ...] = ()
     has_failed: bool = False
-
-    @property
-    def is_own(self) -> bool:
-        return (self.own_kind or self.kind) in _OWN_KINDS
 
     @property
     def rank(self) -> tuple[int, str, list[str]]:
@@ -85,13 +86,13 @@ class _Sieve(NamedTuple):
 
     def objection(self, spec: ToolSpec) -> tuple[Decision, str, str] | None:
         """Return decision, rule and reason if the tool may not be offered."""
+        permission = spec.permission or spec.name
         if self.include and not _matches(spec.name, self.include):
             return "dropped", "excluded", "its name matches no included pattern"
         if _matches(spec.name, self.exclude):
             return "dropped", "excluded", "its name matches an excluded pattern"
         if spec.name in self.disabled:
             return "dropped", "disabled", "disabled_tools names it"
-        permission = spec.permission or spec.name
         if self.permissions is not None and not _matches(permission, self.permissions):
             return "blocked", "permission", f"no permission pattern allows {permission!r}"
         if self.sandbox and spec.is_safe is not True:
@@ -114,6 +115,10 @@ class ToolCollector:
             one name; `error` refuses.
         timeout_seconds: How long one source may take.
         now: The clock for the warning that a source fails and its last list is offered.
+
+    Attributes:
+        is_constant: Whether every source says of itself that it always lists the same tools.
+        is_sync: Whether every source can be asked without an event loop, as `collect_now` does.
     """
 
     def __init__(
@@ -124,29 +129,23 @@ class ToolCollector:
         exclude: Iterable[str] = (),
         on_conflict: ConflictPolicy = "rename",
         timeout_seconds: float = 30.0,
-        now: Callable[[], datetime] | None = None,
+        now: Callable[[], datetime] = lambda: datetime.now(UTC),
     ) -> None:
         self.sources = tuple(open_tool_sources(sources))
         self._sieve = _Sieve(tuple(include), tuple(exclude))
         self._on_conflict: ConflictPolicy = on_conflict
-        self._timeout_seconds = timeout_seconds
-        self._now = now or _utc_now
+        self._timeout_seconds, self._now = timeout_seconds, now
         self._last: dict[int, tuple[ref[Any], _Answer, datetime]] = {}
-        self.is_constant = all(_is_constant(source) for source in self.sources)
+        self.is_constant = all(getattr(one, "is_constant", False) is True for one in self.sources)
+        self.is_sync = all(getattr(one, "list_now", None) is not None for one in self.sources)
         self._offered: OfferedTools | None = None  # the last time, if that holds for good
-
-    @property
-    def is_sync(self) -> bool:
-        """Whether every source can be asked without an event loop, as `collect_now` does."""
-        return all(getattr(source, "list_now", None) is not None for source in self.sources)
 
     async def collect(
         self,
         options: AssembleOptions | None = None,
         *,
-        additional: Any = (),
-        skills: Iterable[ToolSource] = (),
         learnt: Iterable[ToolSpec] = (),
+        **sources: Any,
     ) -> CollectedTools:
         """Return the tools to offer, sorted by name, and what became of every tool.
 
@@ -155,61 +154,46 @@ class ToolCollector:
 
         Args:
             options: Of these `permissions`, `sandbox_mode` and `disabled_tools` count.
-            additional: The request's own, in any form that `sources` takes.
-            skills: The sources of active skills.
             learnt: The tools that the model knows; they keep their names.
+            sources: As for `ask`.
 
         Raises:
             ToolConflictError: Two tools differ under one name, and `on_conflict` is `error`.
         """
-        offered = await self.ask(options, additional=additional, skills=skills)
-        return offered.merge(learnt)
+        return (await self.ask(options, **sources)).merge(learnt)
 
     def collect_now(
         self,
         options: AssembleOptions | None = None,
         *,
-        additional: Any = (),
-        skills: Iterable[ToolSource] = (),
         learnt: Iterable[ToolSpec] = (),
+        **sources: Any,
     ) -> CollectedTools:
         """Return the same as `collect`, without an event loop; a source that is awaited is a failure."""
-        return self.ask_now(options, additional=additional, skills=skills).merge(learnt)
+        return self.ask_now(options, **sources).merge(learnt)
 
-    async def ask(
-        self,
-        options: AssembleOptions | None = None,
-        *,
-        additional: Any = (),
-        skills: Iterable[ToolSource] = (),
-    ) -> "OfferedTools":
-        """Return what all sources offer, before it is merged; the arguments are those of `collect`."""
-        asked = self._asked(additional, skills)
-        if known := self._known(asked, options):
-            return known
-        import asyncio
+    async def ask(self, options: AssembleOptions | None = None, **sources: Any) -> "OfferedTools":
+        """Return what all sources offer, before it is merged.
 
-        answers = await asyncio.gather(*(self._ask(source, kind) for source, kind in asked))
+        Args:
+            options: As for `collect`.
+            sources: `additional`, the request's own, in any form that the constructor takes; and
+                `skills`, the sources of active skills.
+        """
+        asked = self._asked(**sources)
+        answers = self._known(asked)
+        if answers is None:
+            import asyncio
+
+            answers = await asyncio.gather(*(self._ask(one, kind) for one, kind in asked))
         return self._offer(asked, answers, options)
 
-    def ask_now(
-        self,
-        options: AssembleOptions | None = None,
-        *,
-        additional: Any = (),
-        skills: Iterable[ToolSource] = (),
-    ) -> "OfferedTools":
+    def ask_now(self, options: AssembleOptions | None = None, **sources: Any) -> "OfferedTools":
         """Return the same as `ask`, without an event loop."""
-        asked = self._asked(additional, skills)
-        if known := self._known(asked, options):
-            return known
-        answers = []
-        for source, kind in asked:
-            try:
-                list_now = source.list_now  # a source without it is awaited, in `collect`
-                answers.append(self._keep(source, _answer(source, kind, list_now())))
-            except Exception as error:  # foreign code: the rest goes on
-                answers.append(self._stand_in(source, kind, f"failed: {_said_by(error)}"))
+        asked = self._asked(**sources)
+        answers = self._known(asked)
+        if answers is None:
+            answers = [self._ask_now(one, kind) for one, kind in asked]
         return self._offer(asked, answers, options)
 
     async def close(self) -> None:
@@ -218,40 +202,36 @@ class ToolCollector:
             if (close := getattr(source, "close", None)) is not None:
                 await close()
 
-    def _asked(self, additional: Any, skills: Iterable[ToolSource]) -> list[tuple[Any, str]]:
+    def _asked(self, additional: Any = (), skills: Iterable[ToolSource] = ()) -> _Asked:
         own = open_tool_sources(additional, starts_servers=False)
         asked = [(source, "additional") for source in own]
         return asked + [(source, _kind_of(source)) for source in (*self.sources, *skills)]
 
-    def _known(
-        self, asked: Sequence[Any], options: AssembleOptions | None
-    ) -> "OfferedTools | None":
-        last = self._offered if len(asked) == len(self.sources) else None
-        if last is None:
-            return None
-        sieve = self._sieve_for(options)
-        return last if last.sieve == sieve else self._offer(asked, last.answers, options)
-
-    def _sieve_for(self, options: AssembleOptions | None) -> _Sieve:
-        if options is None:
-            return self._sieve
-        return self._sieve._replace(
-            permissions=options.permissions,
-            sandbox=bool(options.sandbox_mode),
-            disabled=options.disabled_tools or (),
-        )
+    def _known(self, asked: _Asked) -> Sequence[_Answer] | None:
+        is_same = self._offered is not None and len(asked) == len(self.sources)
+        return self._offered.answers if self._offered and is_same else None
 
     def _offer(
-        self,
-        asked: Sequence[Any],
-        answers: Sequence[_Answer],
-        options: AssembleOptions | None,
+        self, asked: _Asked, answers: Sequence[_Answer], options: AssembleOptions | None
     ) -> "OfferedTools":
-        offered = OfferedTools(answers, self._sieve_for(options), self._on_conflict)
+        sieve = self._sieve
+        if options is not None:
+            sandbox, disabled = bool(options.sandbox_mode), options.disabled_tools or ()
+            sieve = _Sieve(*sieve[:2], options.permissions, sandbox, disabled)
+        last = self._offered
+        if last is not None and answers is last.answers and sieve == last.sieve:
+            return last
+        offered = OfferedTools(answers, sieve, self._on_conflict)
         is_constant = self.is_constant and len(asked) == len(self.sources)
         if is_constant and not any(answer.has_failed for answer in answers):
             self._offered = offered
         return offered
+
+    def _ask_now(self, source: Any, kind: str) -> _Answer:
+        try:  # a source without `list_now` is awaited, in `collect`
+            return self._keep(source, _answer(source, kind, source.list_now()))
+        except Exception as error:  # foreign code: the rest goes on
+            return self._stand_in(source, kind, f"failed: {_said_by(error)}")
 
     async def _ask(self, source: Any, kind: str) -> _Answer:
         import asyncio
@@ -264,50 +244,32 @@ class ToolCollector:
             task = asyncio.current_task()
             if task is not None and task.cancelling():
                 raise
-            late = f"did not answer within {self._timeout_seconds:g} s"
-            return self._stand_in(
-                source, kind, late if limit.expired() else f"failed: {_said_by(error)}"
-            )
+            is_late, late = limit.expired(), f"did not answer within {self._timeout_seconds:g} s"
+            return self._stand_in(source, kind, late if is_late else f"failed: {_said_by(error)}")
 
     def _keep(self, source: Any, answer: _Answer) -> _Answer:
         """Keep an answer for the calls in which the source fails, for as long as it exists.
 
         A list that goes if its source fails once, and comes back, would be sent again both times.
         """
-        owner = attribute(source, "stands_for") or source
+        owner, kept = attribute(source, "stands_for") or source, self._last
+        key = id(owner)
         if type(owner).__weakrefoffset__:
-            key, kept = id(owner), self._last
-            self._last[key] = ref(owner, lambda _: kept.pop(key, None)), answer, self._now()
+            kept[key] = ref(owner, lambda _: kept.pop(key, None)), answer, self._now()
         return answer
 
     def _stand_in(self, source: Any, kind: str, happened: str) -> _Answer:
         """Return what a source that failed answered last; nothing if it never did."""
-        failed = _answer(source, kind, ())._replace(has_failed=True)
+        failed = _answer(source, kind, ())._replace(has_failed=True, problems=())
         lost = f"Tool source {failed.source!r} {happened.removesuffix('.')}."
         owner = attribute(source, "stands_for") or source
-        kept = self._last.get(id(owner))
-        if kept is None or kept[0]() is not owner:
-            return failed._replace(problems=(), warnings=(lost,))
+        kept, last, moment = self._last.get(id(owner), (None, failed, self._now()))
+        if kept is None or kept() is not owner:
+            return failed._replace(warnings=(lost,))
         # A moment, not an age: a warning that differs each time would make every call another one.
-        when = f"{kept[2].astimezone(UTC):%Y-%m-%d %H:%M:%S} UTC"
-        lost = f"{lost} What it listed last, at {when}, is still offered."
-        return failed._replace(
-            offers=kept[1].offers, problems=kept[1].problems, warnings=(lost, *kept[1].warnings)
-        )
-
-
-def _utc_now() -> datetime:
-    return datetime.now(UTC)
-
-
-def _is_constant(source: Any) -> bool:
-    """Whether a source says that it always lists the same; a subclass that lists otherwise does not."""
-    for defined in map(vars, type(source).__mro__):
-        if "is_constant" in defined:
-            return attribute(source, "is_constant") is True
-        if "list_tools" in defined:
-            return False
-    return False
+        when = f"{moment.astimezone(UTC):%Y-%m-%d %H:%M:%S} UTC"
+        warnings = (f"{lost} What it listed last, at {when}, is still offered.", *last.warnings)
+        return failed._replace(offers=last.offers, problems=last.problems, warnings=warnings)
 
 
 def _kind_of(source: Any) -> str:
@@ -320,41 +282,37 @@ def _said_by(error: BaseException) -> str:
 
 
 def _answer(source: Any, kind: str, specs: Iterable[ToolSpec]) -> _Answer:
-    name = attribute(source, "name")
-    return _Answer(
-        kind=kind,
-        source=str(name) if name else type(source).__name__,
-        own_kind=_kind_of(source),
-        offers=tuple(map(_offer_of, specs)),
-        problems=tuple(getattr(source, "problems", ())),
-        warnings=tuple(getattr(source, "notes", ())),
-    )
+    name = str(attribute(source, "name") or type(source).__name__)
+    is_own = (_kind_of(source) or kind) in _OWN_KINDS
+    offers = tuple(_offer_of(spec, name, is_own) for spec in specs)
+    problems, notes = getattr(source, "problems", ()), getattr(source, "notes", ())
+    return _Answer(kind, name, is_own, offers, tuple(problems), tuple(notes))
 
 
-# Of this process: most sources list the same tools every time. Both keep alive whose id they use.
-_by_id: dict[int, tuple[ToolSpec, _Offer]] = {}
-_by_text: dict[str, _Offer] = {}
-_forms: dict[tuple[int, str, str | None, str], tuple[ToolSpec, ToolSpec]] = {}
+_Key: TypeAlias = tuple[object, str, bool]
+# Of this process: most sources list the same tools every time. The first keeps alive whose id it uses.
+_by_id: dict[_Key, tuple[ToolSpec, _Offer]] = {}
+_by_text: dict[_Key, _Offer] = {}
 
 
-def _offer_of(spec: ToolSpec) -> _Offer:
-    known = _by_id.get(id(spec))
+def _offer_of(spec: ToolSpec, source: str, is_own: bool) -> _Offer:
+    known = _by_id.get((id(spec), source, is_own))
     if known is not None and known[0] is spec:
         return known[1]
-    if max(len(_by_id), len(_by_text), len(_forms)) >= _MOST_OFFERS:
-        for kept in (_by_id, _by_text, _forms):
-            kept.clear()
+    if max(len(_by_id), len(_by_text)) >= _MOST_OFFERS:
+        _by_id.clear()
+        _by_text.clear()
     raw = repr(spec)
-    offer = _by_text.get(raw)
+    offer = _by_text.get((raw, source, is_own))
     if offer is None:
         try:
             schema, repairs = canonical_schema(spec.input_schema, tool=spec.name)
-            sound = replace(spec, input_schema=schema)
-            offer = _Offer(sound, raw, _told(sound), repairs)
+            sound = replace(spec, input_schema=schema, source=source)
+            offer = _Offer(sound, raw, _told(sound), repairs, is_own=is_own)
         except InvalidToolError as problem:
-            offer = _Offer(replace(spec, name=problem.name), raw, problem=problem)
-        _by_text[raw] = offer
-    _by_id[id(spec)] = spec, offer
+            offer = _Offer(replace(spec, source=source), raw, problem=problem)
+        _by_text[raw, source, is_own] = offer
+    _by_id[id(spec), source, is_own] = spec, offer
     return offer
 
 
@@ -364,33 +322,20 @@ def _told(spec: ToolSpec) -> str:
     return dumps(told, sort_keys=True, default=repr)
 
 
-def _form(spec: ToolSpec, name: str, own_name: str | None, source: str) -> ToolSpec:
-    """Return the tool with other names; the same object each time, so that its counts stay."""
-    if (spec.name, spec.own_name, spec.source) == (name, own_name, source):
-        return spec
-    key = id(spec), name, own_name, source
-    known = _forms.get(key)
-    if known is None or known[0] is not spec:
-        form = replace(spec, name=name, own_name=own_name, source=source)
-        known = _forms[key] = spec, form
-    return known[1]
-
-
 class OfferedTools:
     """What all sources offered for one call, before it is settled what each tool is called."""
 
     def __init__(
         self, answers: Sequence[_Answer], sieve: _Sieve, on_conflict: ConflictPolicy = "rename"
     ) -> None:
-        self.answers = sorted(answers, key=lambda answer: answer.rank)
-        self.sieve = sieve
+        self.answers, self.sieve = sorted(answers, key=lambda answer: answer.rank), sieve
         self._on_conflict: ConflictPolicy = on_conflict
         self._fresh: CollectedTools | None = None
 
     @property
     def key(self) -> object:
         """What the merged tools depend on, besides the names that were learnt and the options."""
-        return [(one.rank, one.own_kind, one.problems, one.warnings) for one in self.answers]
+        return [(one.rank, one.is_own, one.problems, one.warnings) for one in self.answers]
 
     def merge(
         self, learnt: Iterable[ToolSpec] = (), *, begins_anew: BeginsAnew = lambda _: False
@@ -413,9 +358,7 @@ class OfferedTools:
         collected = self._merge(known)
         names = [tool.name for tool in collected.tools]
         left = [tool for tool in known if tool.name in names]
-        if len(left) == len(known):
-            return collected
-        freed = self._merge(left)
+        freed = collected if len(left) == len(known) else self._merge(left)
         is_same = [tool.name for tool in freed.tools] == names
         if is_same or not (begins_anew(collected.tools) and begins_anew(freed.tools)):
             return collected
@@ -425,27 +368,13 @@ class OfferedTools:
         return _Merging(self.answers, self.sieve, self._on_conflict, learnt).collected()
 
 
-class _Candidate(NamedTuple):
-    offer: _Offer
-    source: str
-    is_own: bool
-
-    @property
-    def name(self) -> str:
-        return self.offer.spec.name
-
-
 class _Merging:
     """The tools accepted so far, by final name, and the entries and warnings of the report."""
 
     def __init__(
-        self,
-        answers: Sequence[_Answer],
-        sieve: _Sieve,
-        on_conflict: ConflictPolicy,
-        learnt: Sequence[ToolSpec],
+        self, answers: Sequence[_Answer], sieve: _Sieve, policy: str, learnt: Sequence[ToolSpec]
     ) -> None:
-        self._answers, self._sieve, self._on_conflict = answers, sieve, on_conflict
+        self._answers, self._sieve, self._policy = answers, sieve, policy
         self._learnt = {tool.name: tool for tool in learnt}
         self._specs: dict[str, ToolSpec] = {}
         self._told: dict[str, str] = {}
@@ -454,14 +383,14 @@ class _Merging:
         self._warnings: list[str] = []
 
     def collected(self) -> CollectedTools:
-        candidates = [one for answer in self._answers for one in self._sift(answer)]
-        assigned = self._assign(candidates) if self._learnt else {}
+        offers = [offer for answer in self._answers for offer in self._sift(answer)]
+        assigned = self._assign(offers) if self._learnt else {}
         for at, name in sorted(assigned.items()):
-            self._accept_as(name, candidates[at])
-        for at, candidate in enumerate(candidates):
+            self._accept_as(name, offers[at])
+        for at, offer in enumerate(offers):
             if at not in assigned:
-                self._accept_new(candidate)
-        known = {offer.spec.name for answer in self._answers for offer in answer.offers}
+                self._accept_new(offer)
+        known = {offer.name for answer in self._answers for offer in answer.offers}
         known |= self._specs.keys() | self._learnt.keys()
         for name in self._sieve.disabled:
             if name not in known:
@@ -474,21 +403,21 @@ class _Merging:
             warnings=tuple(self._warnings),
         )
 
-    def _sift(self, answer: _Answer) -> Iterator[_Candidate]:
+    def _sift(self, answer: _Answer) -> Iterator[_Offer]:
         """Yield the tools that may be offered, with an entry for every other one."""
         self._warnings += answer.warnings
         for problem in answer.problems:
             self._leave_out(problem, answer.source)
-        for offer in sorted(answer.offers, key=lambda offer: (offer.spec.name, offer.raw)):
+        for offer in sorted(answer.offers, key=lambda offer: (offer.name, offer.raw)):
             if objection := self._sieve.objection(offer.spec):
-                self._report(offer.spec.name, *objection)
+                self._report(offer.name, *objection)
             elif offer.problem is not None:
                 self._leave_out(offer.problem, answer.source)
             else:
-                yield _Candidate(offer, answer.source, answer.is_own)
+                yield offer
 
-    def _assign(self, candidates: Sequence[_Candidate]) -> dict[int, str]:
-        """Return the names that candidates are known by already, by the index of the candidate.
+    def _assign(self, offers: Sequence[_Offer]) -> dict[int, str]:
+        """Return the names that tools are known by already, by the index of the offer.
 
         A tool is its source's of that name. If a source offers several under one name, the one that
         reads as before is the one that was. The same tool of another source, which no model could
@@ -504,27 +433,25 @@ class _Merging:
             if not self._stays(tool, own_name):
                 moving.setdefault(own_name, []).append(name)
 
-        def unchanged(one: _Candidate) -> Iterable[str]:
-            return (name for name in own(one) if told[name] == one.offer.told)
+        def own(one: _Offer) -> Sequence[str]:
+            return by_source.get((one.spec.source, one.name), ())
 
-        def own(one: _Candidate) -> Iterable[str]:
-            return by_source.get((one.source, one.name), ())
-
-        def equal(one: _Candidate) -> Iterable[str]:
-            return [one.name] if told.get(one.name) == one.offer.told else ()
-
-        def moved(one: _Candidate) -> Iterable[str]:
+        def moved(one: _Offer) -> Iterable[str]:
             # Two executors that have names of their own are two owners.
-            return (
-                name
-                for name in (moving.get(one.name, ()) if one.is_own else ())
-                if one.source in _OWN_KINDS or self._learnt[name].source in _OWN_KINDS
-            )
+            names = moving.get(one.name, ()) if one.is_own else ()
+            unnamed = one.spec.source in _OWN_KINDS
+            return (n for n in names if unnamed or self._learnt[n].source in _OWN_KINDS)
 
+        ways: tuple[Callable[[_Offer], Iterable[str]], ...] = (
+            lambda one: (name for name in own(one) if told[name] == one.told),
+            own,
+            lambda one: [one.name] if told.get(one.name) == one.told else (),
+            moved,
+        )
         assigned: dict[int, str] = {}
         free = set(self._learnt)
-        for find in (unchanged, own, equal, moved):
-            for at, one in enumerate(candidates):
+        for find in ways:
+            for at, one in enumerate(offers):
                 found = next((name for name in find(one) if name in free), None)
                 if at not in assigned and found is not None:
                     assigned[at] = found
@@ -538,68 +465,64 @@ class _Merging:
         of those that need no name and is not there at all.
         """
         same = [answer for answer in self._answers if answer.source == tool.source]
-        if not same:
-            return tool.source not in _OWN_KINDS
         return any(
-            not one.is_own
-            or one.has_failed
-            or any(offer.spec.name == own_name for offer in one.offers)
-            or any(problem.name == own_name for problem in one.problems)
-            for one in same
-        )
+            not answer.is_own
+            or answer.has_failed
+            or any(one.name == own_name for one in (*answer.offers, *answer.problems))
+            for answer in same
+        ) or not (same or tool.source in _OWN_KINDS)
 
-    def _accept_as(self, name: str, candidate: _Candidate) -> None:
+    def _accept_as(self, name: str, offer: _Offer) -> None:
         """Offer a tool by the name that the model knows it by."""
-        if name == candidate.name:
-            self._accept(name, candidate)
+        if name == offer.name:
+            self._accept(name, offer)
             return
-        owner = self._learnt.get(candidate.name)
+        owner = self._learnt.get(offer.name)
         why = "this is the name that the model knows it by"
         if owner is not None:
-            why = f"{candidate.name!r} is the name of a different tool of {owner.source}"
-        self._accept_renamed(name, candidate, why)
+            why = f"{offer.name!r} is the name of a different tool of {owner.source}"
+        self._accept_renamed(name, offer, why)
 
-    def _accept_new(self, candidate: _Candidate) -> None:
+    def _accept_new(self, offer: _Offer) -> None:
         """Offer a tool that the model does not know, by its own name unless that is another's."""
-        name = candidate.name
+        name, source = offer.name, offer.spec.source
         holder = self._specs.get(name)
         owner = holder or self._learnt.get(name)
         if owner is None:
-            self._accept(name, candidate)
+            self._accept(name, offer)
             return
-        if holder is not None and self._told[name] == candidate.offer.told:
+        if holder is not None and self._told[name] == offer.told:
             self._report(name, "dropped", "duplicate", f"{owner.source} offers the same tool")
             return
-        prefix = re.sub(r"[^A-Za-z0-9_-]+", "_", candidate.source).strip("_") or "other"
-        for number in count(1):
-            other = f"{prefix}_{name}" if number == 1 else f"{prefix}_{name}_{number}"
-            if self._told.get(other) == candidate.offer.told:
-                reason = f"{self._specs[other].source} offers it too"
-                self._report(other, "dropped", "duplicate", reason)
-                return
+        prefix = re.sub(r"[^A-Za-z0-9_-]+", "_", source).strip("_") or "other"
+        other, number = f"{prefix}_{name}", 1
+        while self._told.get(other) != offer.told:
             if other not in self._specs and other not in self._learnt:
                 why = f"{name!r} is the name of a different tool of {owner.source}"
-                self._accept_renamed(other, candidate, why)
+                self._accept_renamed(other, offer, why)
                 return
+            number += 1
+            other = f"{prefix}_{name}_{number}"
+        self._report(other, "dropped", "duplicate", f"{self._specs[other].source} offers it too")
 
-    def _accept_renamed(self, name: str, candidate: _Candidate, why: str) -> None:
+    def _accept_renamed(self, name: str, offer: _Offer, why: str) -> None:
         if name in self._sieve.disabled:
             self._report(name, "dropped", "disabled", "disabled_tools names it")
             return
-        self._accept(name, candidate, "name_conflict", why)
-        offered = f"Tool {candidate.name!r} of {candidate.source} is offered as {name!r}."
-        self._warnings.append(offered)
+        self._accept(name, offer, "name_conflict", why)
+        renamed = f"Tool {offer.name!r} of {offer.spec.source} is offered as {name!r}."
+        self._warnings.append(renamed)
 
-    def _accept(self, name: str, candidate: _Candidate, rule: str = "", reason: str = "") -> None:
-        offer, source = candidate.offer, candidate.source
-        other = self._own_names.get(candidate.name) if self._on_conflict == "error" else None
+    def _accept(self, name: str, offer: _Offer, rule: str = "", reason: str = "") -> None:
+        other = self._own_names.get(offer.name) if self._policy == "error" else None
         if other is not None and self._told[other.name] != offer.told:
-            raise ToolConflictError(candidate.name, sources=(other.source, source))
+            raise ToolConflictError(offer.name, sources=(other.source, offer.spec.source))
         if not rule and offer.repairs:
             rule, reason = "schema", "; ".join(offer.repairs)
-        own_name = None if name == candidate.name else candidate.name
-        spec = _form(offer.spec, name, own_name, source)
-        self._specs[name] = self._own_names[candidate.name] = spec
+        spec = offer.spec
+        if name != offer.name:
+            spec = replace(spec, name=name, own_name=offer.name)
+        self._specs[name] = self._own_names[offer.name] = spec
         self._told[name] = offer.told
         self._report(name, "repaired" if rule else "kept", rule, reason)
 
