@@ -1,10 +1,39 @@
 """What was kept, cut and repaired, and why: computed when somebody reads it."""
 
-from dataclasses import dataclass
-from typing import Literal, NamedTuple, TypeAlias
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, TypeAlias
+
+from context_assembler.events import Json
+
+if TYPE_CHECKING:
+    from context_assembler.context import Ledger
+    from context_assembler.options import Layer, Settled
 
 PieceKind: TypeAlias = Literal["file", "section", "skill", "tool", "memory", "message", "note"]
 Decision: TypeAlias = Literal["kept", "shortened", "cleared", "dropped", "blocked", "repaired"]
+
+OFFERED: Final[frozenset[Decision]] = frozenset({"kept", "shortened", "repaired"})
+"""The decisions on a section or tool that the model has in the end."""
+
+_MOST_NAMES: Final = 5
+_FILE_DECISIONS: Final[Mapping[str, Decision]] = {"ok": "kept", "blocked": "blocked"}
+_FILE_REASONS: Final = {
+    "missing": "There is no such file.",
+    "empty": "Nothing is left of it but comments and white space.",
+    "unreadable": "It cannot be read.",
+    "blocked": "It was refused.",
+    "waiting": "It is not sent yet.",
+}
+# For want of room: what a setting allows a section is no surprise.
+_CUT_SECTIONS: Final = ("system.shorten", "system.drop", "system.held_short")
+_CUT_MESSAGES: Final = "overflow.shorten"
+_LOSSES: Final = ("media.", "content.", "compaction.lost")
+_RAISE: Final = "Raise max_context_tokens, or choose a model with a larger window"
+_REQUIRE: Final = (
+    "make it required ([bootstrap] required, or is_required=True of a section given in code)"
+)
 
 
 class ReportEntry(NamedTuple):
@@ -23,8 +52,7 @@ class ReportEntry(NamedTuple):
     rule: str = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Violation:
+class Violation(NamedTuple):
     """A provider's rule that a payload breaks.
 
     Attributes:
@@ -42,3 +70,359 @@ class Violation:
 
     def __str__(self) -> str:
         return f"{self.rule} at {self.where}: {self.message}"
+
+
+class ResolvedParameter(NamedTuple):
+    """An option's value and the layer that it came from."""
+
+    name: str
+    value: Json
+    layer: "Layer"
+
+
+# ---- what the prompt cache will have ----
+
+
+class CacheSplit(NamedTuple):
+    """The tokens of a call: read from the cache, written to it, neither; together all there are.
+
+    `long_written_tokens` are those of the written ones that are kept for the longer lifetime.
+    `remarks` say why less is read than could be.
+    """
+
+    read_tokens: int = 0
+    written_tokens: int = 0
+    long_written_tokens: int = 0
+    uncached_tokens: int = 0
+    remarks: tuple[str, ...] = ()
+
+    @property
+    def total_tokens(self) -> int:
+        """All tokens of the call."""
+        return self.read_tokens + self.written_tokens + self.uncached_tokens
+
+
+class InputPrice(NamedTuple):
+    """US dollars for the input of calls; `None`, with the reason: a price is not known.
+
+    `uncached_usd` is what the same input costs if nothing is read from a cache or written to it.
+    """
+
+    usd: float | None
+    uncached_usd: float | None
+    why_unknown: str = ""
+
+
+class PrefixBreak(NamedTuple):
+    """Where a call stops to be what the call before it was, and why.
+
+    `shared_tokens` stand before that place, as far as is known.
+    """
+
+    piece: Literal["model", "section", "tool", "message"]
+    id: str
+    reason: str
+    shared_tokens: int = 0
+
+
+class CacheForecast(NamedTuple):
+    """What the provider will read, write and charge of one call's input.
+
+    Attributes:
+        after: The reply whose call this one is compared with, by its event's id; empty: there is
+            none.
+        broken: Where this call is not what that one was; `None`: it begins with all of it.
+    """
+
+    split: CacheSplit
+    price: InputPrice
+    after: str = ""
+    broken: PrefixBreak | None = None
+
+    @property
+    def read_share(self) -> float:
+        """The share of the input that is read from the cache."""
+        total = self.split.total_tokens
+        return self.split.read_tokens / total if total else 0.0
+
+
+# ---- the report ----
+
+
+class Report:
+    """Everything that was considered for one payload, in order of appearance.
+
+    It is made of callables, and nothing is computed before it is read.
+    """
+
+    def __init__(
+        self,
+        *,
+        ledger: "Callable[[], Ledger]",
+        entries: Callable[[], Iterable[ReportEntry]] = tuple,
+        parameters: Callable[[], Iterable[ResolvedParameter]] = tuple,
+        warnings: Callable[[], Iterable[str]] = tuple,
+        timings_ms: Mapping[str, float] | None = None,
+        forecast: Callable[[], CacheForecast | None] = lambda: None,
+    ) -> None:
+        self._ledger, self._entries, self._parameters = ledger, entries, parameters
+        self._warnings, self._forecast = warnings, forecast
+        self.timings_ms: Mapping[str, float] = timings_ms or {}
+
+    def __repr__(self) -> str:
+        return f"Report({len(self.entries):,} entries, {len(self.warnings)} warnings)"
+
+    @cached_property
+    def entries(self) -> tuple[ReportEntry, ...]:
+        """One for each piece, and for each thing that was done to it."""
+        return tuple(self._entries())
+
+    @cached_property
+    def ledger(self) -> "Ledger":
+        """Who uses how many tokens of the window."""
+        return self._ledger()
+
+    @cached_property
+    def parameters(self) -> tuple[ResolvedParameter, ...]:
+        """The options that have a value, with their layers."""
+        return tuple(self._parameters())
+
+    @cached_property
+    def warnings(self) -> tuple[str, ...]:
+        """What the application should know, as sentences; each only once."""
+        return tuple(dict.fromkeys((*self._warnings(), *cut_warnings(self.entries))))
+
+    @cached_property
+    def forecast(self) -> CacheForecast | None:
+        """What the provider will read from its cache, write to it, and charge; `None`: not known."""
+        return self._forecast()
+
+    @property
+    def changed(self) -> bool:
+        """Whether anything of the history was changed or left out."""
+        return any(e.kind == "message" and e.decision != "kept" for e in self.entries)
+
+    def of(self, *decisions: Decision) -> tuple[ReportEntry, ...]:
+        """Return the entries with one of these decisions."""
+        return tuple(entry for entry in self.entries if entry.decision in decisions)
+
+    def to_json(self) -> dict[str, Json]:
+        """Return the report as plain JSON."""
+        names = ("entries", "ledger", "parameters", "warnings", "timings_ms", "forecast")
+        return {name: _plain(getattr(self, name)) for name in names} | {"changed": self.changed}
+
+
+def _plain(value: Any) -> Json:
+    if hasattr(value, "_asdict"):
+        value = value._asdict()
+    if isinstance(value, Mapping):
+        return {str(key): _plain(held) for key, held in value.items()}
+    if isinstance(value, tuple | list | set | frozenset):
+        return [_plain(held) for held in value]
+    return value if isinstance(value, str | int | float | None) else str(value)
+
+
+# ---- entries of pieces ----
+
+
+def find_bearers(entries: Iterable[ReportEntry]) -> dict[tuple[PieceKind, str], int]:
+    """Return for each piece which of its entries says what it is in the end, by index.
+
+    Two sources may offer tools of one name: then one of them is offered, and the others are not.
+    """
+    bearers: dict[tuple[PieceKind, str], int] = {}
+    offered: set[tuple[PieceKind, str]] = set()
+    for at, entry in enumerate(entries):
+        piece = entry.kind, entry.id
+        if entry.decision in OFFERED and piece not in offered:
+            offered.add(piece)
+            bearers[piece] = at
+        bearers.setdefault(piece, at)
+    return bearers
+
+
+def overlay(entries: Iterable[ReportEntry], changes: Iterable[ReportEntry]) -> list[ReportEntry]:
+    """Return the entries; those of pieces that were changed later in their changed form.
+
+    Of several entries of one piece the one that is offered changes. A piece that is not offered has
+    its own reason for that, whatever was done to the definition that has to stay. What is offered
+    has both reasons, and stays repaired if the change leaves it as it is; what was shortened before
+    keeps the size that it had before that.
+    """
+    changed = {(entry.kind, entry.id): entry for entry in changes}
+    known = list(entries)
+    for piece, at in find_bearers(known).items():
+        entry, change = known[at], changed.pop(piece, None)
+        if change is None or (
+            change.decision == "repaired" and entry.decision in ("dropped", "blocked")
+        ):
+            continue
+        if entry.decision in OFFERED:
+            is_repaired = entry.decision == "repaired" and change.decision == "kept"
+            was_cut = entry.decision == "shortened"
+            change = change._replace(
+                decision="repaired" if is_repaired else change.decision,
+                tokens_before=entry.tokens_before if was_cut else change.tokens_before,
+                reason=_both(entry.reason, change.reason),
+            )
+        known[at] = change
+    return [*known, *changed.values()]
+
+
+def _both(reason: str, later: str) -> str:
+    """Return two reasons in a row, or one of them if it says what the other says as well."""
+    if later in reason:
+        return reason
+    if not reason or reason in later:
+        return later
+    return f"{reason.removesuffix('.')}. {later}"
+
+
+def size_pieces(entries: Sequence[ReportEntry], ledger: "Ledger") -> Iterator[ReportEntry]:
+    """Yield the entries of pieces with their tokens in the ledger, so that both add up.
+
+    Skills share what the ledger has for their section. Of a tool's entries one bears what its
+    definition takes, even if the tool is withdrawn and the definition has to stay.
+    """
+    from context_assembler.context import divide_tokens
+
+    tokens_by_piece = {(row.kind, row.name): row.tokens for row in ledger.rows}
+    listed = [entry for entry in entries if entry.kind == "skill" and entry.tokens_after]
+    weights = [entry.tokens_after for entry in listed]
+    whole = tokens_by_piece.get(("system", "skills"), 0)
+    shares = iter(divide_tokens(whole, weights) if listed else ())
+    bearers = find_bearers(entries)
+    for at, entry in enumerate(entries):
+        if entry.kind == "tool":
+            is_bearer = bearers[entry.kind, entry.id] == at
+            tokens = tokens_by_piece.get(("tools", entry.id), 0) if is_bearer else 0
+            before = max(entry.tokens_before, tokens)
+            yield entry._replace(tokens_before=before, tokens_after=tokens)
+            continue
+        tokens = 0
+        if entry.kind == "skill":
+            tokens = next(shares) if entry.tokens_after else 0
+        elif entry.kind == "section" and entry.decision in OFFERED:
+            tokens = tokens_by_piece.get(("system", entry.id), 0)
+        was = entry.tokens_before if entry.decision == "shortened" else tokens
+        sized = entry._replace(tokens_before=max(was, tokens), tokens_after=tokens)
+        yield sized if tokens else entry
+
+
+def file_entries(
+    files: Iterable[Any], *, count_text: Callable[[str], int]
+) -> Iterator[ReportEntry]:
+    """Yield an entry for each instruction file that was considered (`prompt.BootstrapFile`)."""
+    for file in files:
+        tokens = count_text(file.text) if file.text else 0
+        is_cut = file.state == "ok" and file.is_shortened
+        decision = "shortened" if is_cut else _FILE_DECISIONS.get(file.state, "dropped")
+        reason = "; ".join(file.warnings) or _FILE_REASONS.get(file.state, "")
+        rule = "file.shortened" if is_cut else f"file.{file.state}"
+        yield ReportEntry("file", file.path, decision, tokens, tokens, reason, rule)
+
+
+def parameters_of(settled: "Settled") -> list[ResolvedParameter]:
+    """Return the options that have a value, with their layers."""
+    given = settled.options.given
+    layers = settled.layers.items()
+    return [ResolvedParameter(name, given[name], layer) for name, layer in layers if name in given]
+
+
+# ---- entries of messages ----
+
+
+def message_entries(
+    messages: Iterable[tuple[str, int, int | None]],
+    *,
+    repairs: Iterable[ReportEntry] = (),
+    cuts: Iterable[ReportEntry] = (),
+    sent: Iterable[ReportEntry] = (),
+) -> list[ReportEntry]:
+    """Return an entry for each message, and for each thing that was done to it.
+
+    What repair left out is in no message: it comes first, so that nobody overlooks it.
+
+    Args:
+        messages: Id, tokens and tokens that are sent (`None`: it is not sent) of each message of the
+            repaired history, oldest first.
+        repairs: What repair, masks and caps did to messages.
+        cuts: What was shortened or dropped to fit, with its tokens.
+        sent: What the provider does not take as it is.
+    """
+    before, after = (
+        defaultdict[str, list[ReportEntry]](list),
+        defaultdict[str, list[ReportEntry]](list),
+    )
+    for entry in (*repairs, *cuts):
+        before[entry.id].append(entry)
+    for entry in sent:
+        after[entry.id].append(entry)
+    entries: list[ReportEntry] = []
+    for name, tokens, left in messages:
+        rows = before.pop(name, []) if name else []
+        late = after.pop(name, []) if name else []
+        rows += [row._replace(tokens_before=tokens, tokens_after=left or 0) for row in late]
+        if any(row.tokens_before for row in rows):
+            *others, bearer = sorted(rows, key=lambda row: row.tokens_before > 0)
+            most = max(row.tokens_before for row in rows)
+            entries += [row._replace(tokens_before=0, tokens_after=0) for row in others]
+            entries.append(bearer._replace(tokens_before=most, tokens_after=left or 0))
+        elif left is None:
+            entries += rows
+        else:
+            # What is kept has what else there is to say of it: what a summary covers.
+            said = next((row for row in rows if row.decision == "kept"), None)
+            entries += [row for row in rows if row.decision != "kept"]
+            reason, rule = ("", "") if said is None else (said.reason, said.rule)
+            entries.append(ReportEntry("message", name, "kept", tokens, left, reason, rule))
+    unplaced = [row for rows in (*before.values(), *after.values()) for row in rows]
+    return [*(row._replace(tokens_after=0) for row in unplaced), *entries]
+
+
+# ---- warnings ----
+
+
+def loss_warnings(entries: Iterable[ReportEntry]) -> Iterator[str]:
+    """Yield a warning for what a provider does not take; one for all pieces of one reason.
+
+    What is sent in other words is no loss, and is in the report alone.
+    """
+    names = defaultdict[str, list[str]](list)
+    lost = Counter[str]()
+    for entry in entries:
+        if entry.kind != "message" and entry.rule.startswith(("tool.", "parameter.")):
+            names[entry.reason].append(entry.id)
+        elif entry.kind == "message" and entry.decision in ("dropped", "shortened"):
+            lost[entry.reason] += entry.rule.startswith(_LOSSES)
+    for reason, of_reason in names.items():
+        yield f"{_listed(of_reason)}: {reason}"
+    for reason, number in lost.items():
+        if number:
+            yield reason if number == 1 else f"{reason} (in {number} messages)"
+
+
+def cut_warnings(entries: Iterable[ReportEntry]) -> Iterator[str]:
+    """Yield a warning for each section, and each kind of message, that nobody expects to be cut."""
+    by_reason = defaultdict[str, list[str]](list)
+    for entry in entries:
+        before, after = f"{entry.tokens_before:,}", f"{entry.tokens_after:,} tokens"
+        if entry.rule in _CUT_SECTIONS:
+            happened = f"was shortened from {before} to {after}"
+            if entry.decision == "dropped":
+                happened = f"was left out ({before} tokens)"
+            yield (
+                f"The section {entry.id!r} of the system prompt {happened} for want of room. "
+                f"{_RAISE}, or {_REQUIRE}."
+            )
+        elif entry.rule == _CUT_MESSAGES:
+            by_reason[entry.reason].append(f"message {entry.id!r} ({before} → {after})")
+    for reason, messages in by_reason.items():
+        said = _listed(messages)
+        yield f"{said[:1].upper()}{said[1:]}: {reason} {_RAISE}."
+
+
+def _listed(names: Sequence[str]) -> str:
+    """Return the first names and how many there are besides; the report has them all."""
+    said, left = ", ".join(names[:_MOST_NAMES]), len(names) - _MOST_NAMES
+    return f"{said} and {left:,} more" if left > 0 else said
