@@ -9,43 +9,20 @@ payload must leave room for it.
 """
 
 import json
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from typing import Any, Final, Literal, NamedTuple, TypeAlias
 
+from context_assembler import events
 from context_assembler.errors import ConfigurationError, UnknownOptionError
-from context_assembler.events import (
-    ASSISTANT,
-    COMPACTION,
-    KIND_MASK,
-    NOTE,
-    SYSTEM,
-    TOOL_CALL,
-    Body,
-    Json,
-    JsonObject,
-    SessionEvent,
-    body_of,
-    compact_json,
-    kind_of,
-)
+from context_assembler.events import Body, Json, JsonObject, SessionEvent, compact_json
 from context_assembler.models import ModelLimits, get_model_limits, protocol_for
 from context_assembler.ports import TokenCounter as CountsText
 from context_assembler.ports import ToolChoice, ToolSpec
 from context_assembler.texts import REMINDER_TAG, SUMMARY_TAG, escape_tag
-from context_assembler.tokens.frames import FRAMES, OTHER_TOKENIZER, TOKENIZERS, Frame, frame_name
+from context_assembler.tokens.frames import FRAMES, OTHER_TOKENIZER, TOKENIZERS, frame_name
 
-__all__ = [
-    "COUNTERS",
-    "DEFAULT_FAMILIES",
-    "FRAMES",
-    "CounterName",
-    "Family",
-    "Frame",
-    "TokenCounter",
-    "family_by_key",
-    "family_for",
-]
+__all__ = ["DEFAULT_FAMILIES", "FRAMES", "Family", "TokenCounter", "family_by_key", "family_for"]
 
 CounterName: TypeAlias = Literal["auto", "exact", "estimate", "simple"]
 COUNTERS: Final = ("auto", "exact", "estimate", "simple")
@@ -59,8 +36,10 @@ _FENCE_TOKENS: Final = 16  # tags around text that a provider takes under no rol
 _JOINT_TOKENS: Final = 1  # what a renderer may put between two texts of one result
 _SHORT_CHARS: Final = 48  # names and words that are counted again and again
 _MANY_ARGUMENTS: Final = 64  # from here on they are counted as one text
+_COUNTED_APART: Final = ("tool_call", "tool_result", "thinking")
 # By type, what a block is charged next to its own JSON, as recorded requests were.
 _BLOCK_TOKENS: Final = {"additional_tools": 55, "custom": 6}
+_RESERVED: Final = ({"output"}, {"error"}, set[str]())  # keys of a function's response
 # Whose own tools a vendor's models can be offered.
 _PROTOCOLS: Final = {"anthropic": ("anthropic",), "google": ("gemini",)}
 _OTHER_PROTOCOLS: Final = ("openai_responses", "openai_chat")
@@ -113,71 +92,68 @@ class Family:
 
     def count_event(self, kind: int, body: Body) -> int:
         """Return the tokens of a stored event with what surrounds it, without its reasoning."""
-        parts, number = body["parts"], kind & KIND_MASK
-        if number <= ASSISTANT and len(parts) == 1 and parts[0]["type"] == "text":
+        parts, number = body["parts"], kind & events.KIND_MASK
+        if number <= events.ASSISTANT and len(parts) == 1 and parts[0]["type"] == "text":
             text = parts[0]["text"]
             return self._plain[number] + (self._count(text) if text else 0)
-        tag = ""
-        if number >= COMPACTION:
-            is_system = number == SYSTEM or (number == NOTE and body.get("note") != "continue")
-            tag = REMINDER_TAG if is_system else SUMMARY_TAG if number == COMPACTION else ""
-        tokens = others = results = thoughts = 0
-        calls: list[JsonObject] = []
-        blocks = number == COMPACTION and [p for p in parts if self._reads(p)]
+        frame, is_summary = self.frame, number == events.COMPACTION
+        tokens = others = 0
+        calls = [part for part in parts if part["type"] == "tool_call"]
+        results = [part for part in parts if part["type"] == "tool_result"]
+        is_note = number == events.NOTE and body.get("note") != "continue"
+        is_system = number == events.SYSTEM or is_note
+        # A summary is sent as its provider's blocks, or else as its text between tags.
+        tag = SUMMARY_TAG if is_summary else REMINDER_TAG if is_system else ""
+        blocks = [p for p in parts if is_summary and p.get("provider") == self._settings.protocol]
         for part in parts:
-            match part["type"]:
-                case "tool_call":
-                    calls.append(part)
-                    tokens += self._count_call(part)
-                    continue
-                case "tool_result":
-                    results += 1
-                    tokens += self._count_result(part)
-                    continue
-                case "thinking":
-                    thoughts += 1
-                    continue
-                case "text" if not blocks:
-                    tokens += self.count_text(
-                        escape_tag(tag, part["text"]) if tag else part["text"]
-                    )
-                case "text":
-                    pass  # one of the two is sent: the blocks, or the text, which counts with them
-                case "opaque" if number == COMPACTION and not self._reads(part):
-                    continue
-                case _:
-                    tokens += self._count_other(part)
+            if part["type"] == "text":
+                text = part["text"]
+                tokens += 0 if blocks else self.count_text(escape_tag(tag, text) if tag else text)
+            elif part["type"] in _COUNTED_APART or (is_summary and part not in blocks):
+                continue
+            else:
+                tokens += self._count_other(part)
             others += 1
-        if thoughts == len(parts) > 0:
-            return 0
-        if tag and (number == COMPACTION or not self._takes_system(body)):
+        if parts and not (others or calls or results):
+            return 0  # reasoning alone
+        has_authority = body.get("origin", "developer") in ("developer", "assembler")
+        if is_summary or (is_system and not (has_authority and "s" in self._settings.takes)):
             tokens += _FENCE_TOKENS
-        if results > 1 and any(self.frame.parallel):
-            tokens += sum(self._quoting_tokens(p) for p in parts if p["type"] == "tool_result")
-        is_reply = number in (ASSISTANT, TOOL_CALL)
-        return tokens + self._around(others, calls, results, is_reply=is_reply)
+        if len(results) > 1 and frame.parallel[0]:
+            for result in results:
+                texts = (p["text"] for p in result.get("content", ()) if p["type"] == "text")
+                text = "\n".join(texts)
+                quoted = self.count_text(compact_json(text))
+                tokens += max(0, quoted - self.count_text(text))
+        tokens += sum(map(self._count_call, calls)) + sum(map(self._count_result, results))
+        is_reply = number in (events.ASSISTANT, events.TOOL_CALL)
+        around = (
+            self._around(others, calls, is_reply=is_reply) if others or calls or not results else 0
+        )
+        return tokens + around + len(results) * (frame.message + frame.result)
 
     def count_reasoning(self, body: Body) -> int:
         """Return the tokens that an event's signed and encrypted parts add if they are sent."""
-        tokens = thoughts = others = 0
-        calls: list[JsonObject] = []
-        for part in body["parts"]:
-            kind = part["type"]
-            if kind == "thinking":
-                thoughts += 1
-                tokens += self._count_thinking(part)
-            elif kind == "tool_call":
-                calls.append(part)
-            elif kind != "tool_result":
-                others += 1
-            if "r" in self._settings.takes and (signature := part.get("signature")):
-                from context_assembler.tokens.media import count_signature
+        from context_assembler.tokens.media import count_sealed, count_signature
 
-                tokens += count_signature(signature, host=self._settings.host)
+        parts = body["parts"]
+        calls = [part for part in parts if part["type"] == "tool_call"]
+        thoughts = [part for part in parts if part["type"] == "thinking"]
+        others = len(parts) - len(calls) - len(thoughts)
+        tokens = 0
+        if "r" in self._settings.takes:
+            signatures = filter(None, (part.get("signature") for part in parts))
+            tokens += sum(count_signature(each, host=self._settings.host) for each in signatures)
+        for part in thoughts:
+            block = part.get("block") or {}
+            is_sealed = "encrypted_content" in block
+            if block and (is_sealed or block.get("type") != "reasoning"):  # else no model gets it
+                readable = self.count_text(part.get("text", ""))
+                # Next to encrypted reasoning a text is a summary only.
+                tokens += max(readable, 0 if readable and not is_sealed else count_sealed(block))
         if thoughts:
-            tokens += self._around(others + thoughts, calls, 0, is_reply=True)
-            if others or calls:
-                tokens -= self._around(others, calls, 0, is_reply=True)
+            tokens += self._around(others + len(thoughts), calls, is_reply=True)
+            tokens -= self._around(others, calls, is_reply=True) if others or calls else 0
         return tokens
 
     def count_system(self, text: str) -> int:
@@ -186,11 +162,7 @@ class Family:
 
     def count_tool(self, spec: ToolSpec) -> int:
         """Return the tokens of one tool's definition; 0 if this model cannot be offered it."""
-        from context_assembler.tokens.definitions import (
-            hosted_tool_tokens,
-            tool_as_typescript,
-            tool_as_words,
-        )
+        from context_assembler.tokens import definitions
 
         frame = self.frame
         if natives := spec.native_specs:
@@ -199,20 +171,18 @@ class Family:
             if native is None:
                 return 0
             next_to = _BLOCK_TOKENS.get(str(native.get("type")), 0)
-            written = max(0, self._count_json(native) + frame.tool + next_to)
-            return max(written, hosted_tool_tokens(native))
-        if frame.tool_form in ("typescript", "harmony"):
-            typed = tool_as_typescript(spec, marks_lines=frame.tool_form == "harmony")
-            return self.count_text(typed) + frame.tool
+            written = self.count_text(_compact(native)) + frame.tool + next_to
+            return max(0, written, definitions.hosted_tool_tokens(native))
         if frame.tool_form == "words":
-            words, types = tool_as_words(spec)
+            words, types = definitions.tool_as_words(spec)
             return sum(map(self.count_text, words)) + frame.tool + types * frame.type
-        definition = {
-            "name": spec.name,
-            "description": spec.description,
-            "input_schema": spec.input_schema,
-        }
-        return self._count_json(definition) + frame.tool
+        if frame.tool_form == "json":
+            form = {"name": spec.name, "description": spec.description}
+            written_form = _compact({**form, "input_schema": spec.input_schema})
+        else:
+            marks_lines = frame.tool_form == "harmony"
+            written_form = definitions.tool_as_typescript(spec, marks_lines=marks_lines)
+        return self.count_text(written_form) + frame.tool
 
     def count_tools_overhead(
         self,
@@ -232,40 +202,21 @@ class Family:
             tokens += frame.sequential if choice.allows_parallel is False else 0
         return max(0, tokens)
 
-    def _reads(self, part: JsonObject) -> bool:
-        return part["type"] == "opaque" and part["provider"] == self._settings.protocol
-
-    def _takes_system(self, body: Body) -> bool:
-        """Whether a system message keeps its role; else it becomes the user's text, between tags.
-
-        Claude takes system messages after a user's turn only.
-        """
-        has_authority = body.get("origin", "developer") in ("developer", "assembler")
-        return has_authority and "s" in self._settings.takes
-
-    def _around(
-        self, others: int, calls: Sequence[JsonObject], results: int, *, is_reply: bool
-    ) -> int:
-        """Return the tokens around the parts: each result, and each call, has a frame of its own."""
+    def _around(self, others: int, calls: Sequence[JsonObject], *, is_reply: bool) -> int:
+        """Return the tokens around texts and calls; each call has a frame of its own."""
         frame, number = self.frame, len(calls)
-        tokens = results * (frame.message + frame.result)
-        if others or not (number or results):
+        tokens = number * frame.call + (frame.several if number > 1 else 0)
+        if number > 1 and frame.parallel[0]:
+            once, each = frame.parallel
+            tokens = once + number * each - sum(self.count_text(call["name"]) for call in calls)
+        if number == 1 and ((calls[0].get("extras") or {}).get("openai_responses") or {}).get("id"):
+            tokens += frame.kept_id
+        if others or not calls:
             tokens += frame.message + (frame.reply if is_reply else 0)
         if others > 1:
             splits = frame.splits_replies and is_reply
             tokens += (others - 1) * (max(frame.joint, frame.message) if splits else frame.joint)
-        if number > 1 and frame.parallel[0]:
-            names = sum(self.count_text(call["name"]) for call in calls)
-            return tokens + frame.parallel[0] + number * frame.parallel[1] - names
-        tokens += number * frame.call + (frame.several if number > 1 else 0)
-        if number == 1 and ((calls[0].get("extras") or {}).get("openai_responses") or {}).get("id"):
-            tokens += frame.kept_id
         return tokens
-
-    def _quoting_tokens(self, result: JsonObject) -> int:
-        """Return what a result's text costs more as a JSON string."""
-        text = "\n".join(p["text"] for p in result.get("content", ()) if p["type"] == "text")
-        return max(0, self.count_text(compact_json(text)) - self.count_text(text))
 
     def _count_call(self, call: JsonObject) -> int:
         """Count the longer form: some providers get the model's own text, some the arguments."""
@@ -284,64 +235,45 @@ class Family:
 
             return sum(map(count, words_of(arguments)))
         if not each or len(arguments) > _MANY_ARGUMENTS:
-            return self._count_json(arguments) + each * len(arguments)
+            return self.count_text(_compact(arguments)) + each * len(arguments)
         texts = ((k, v if isinstance(v, str) else _compact(v)) for k, v in arguments.items())
         return sum(each + count(name) + count(value) for name, value in texts)
 
     def _count_result(self, result: JsonObject) -> int:
         content: Sequence[JsonObject] = result.get("content", ())
-        if self.frame.reads_words:
-            texts = [part["text"] for part in content if part["type"] == "text"]
-            words = _response_words(texts, is_error=bool(result.get("is_error")))
-            media = [part for part in content if part["type"] != "text"]
-            tokens = sum(map(self._count_other, media)) + len(media) * _ATTACHMENT_TOKENS
-            return tokens + sum(map(self.count_text, words))
-        tokens = max(0, len(content) - 1) * _JOINT_TOKENS
-        tokens += _ERROR_TOKENS if result.get("is_error") else 0
+        texts = [part["text"] for part in content if part["type"] == "text"]
+        is_error = bool(result.get("is_error"))
+        tokens = 0
         for part in content:
-            is_text = part["type"] == "text"
-            tokens += self.count_text(part["text"]) if is_text else self._count_other(part)
+            tokens += self._count_other(part) if part["type"] != "text" else 0
             tokens += _ATTACHMENT_TOKENS if part["type"] in ("image", "document") else 0
-        is_blank = tokens < _EMPTY_TOKENS and not any(p.get("text", "").strip() for p in content)
+        if self.frame.reads_words:
+            opaque = sum(part["type"] == "opaque" for part in content)
+            words = _response_words(texts, is_error=is_error)
+            return tokens + opaque * _ATTACHMENT_TOKENS + sum(map(self.count_text, words))
+        tokens += sum(map(self.count_text, texts)) + (_ERROR_TOKENS if is_error else 0)
+        tokens += max(0, len(content) - 1) * _JOINT_TOKENS
+        is_blank = tokens < _EMPTY_TOKENS and not any(map(str.strip, texts))
         return _EMPTY_TOKENS if is_blank else tokens
 
     def _count_other(self, part: JsonObject) -> int:
         """Count an image, a document, or a block that we do not interpret."""
         from context_assembler.tokens import media
 
-        settings = self._settings
+        takes, rule = self._settings.takes, self._settings.image_rule
         if part["type"] == "image":
-            is_taken = "v" in settings.takes
-            return (
-                media.count_image(part, rule=settings.image_rule) if is_taken else _LEFT_OUT_TOKENS
-            )
+            return media.count_image(part, rule=rule) if "v" in takes else _LEFT_OUT_TOKENS
         if part["type"] == "document":
             title = self.count_text(part.get("title") or "")
             if (text := part.get("text")) is not None:
                 return title + self.count_text(text) + self.frame.document
-            if "p" not in settings.takes:
-                return _LEFT_OUT_TOKENS
-            rule, provider = settings.image_rule, settings.provider
-            return title + media.count_document(part, provider=provider, image_rule=rule)
+            provider = self._settings.provider
+            pages = media.count_document(part, provider=provider, image_rule=rule)
+            return title + pages if "p" in takes else _LEFT_OUT_TOKENS
         block = part["block"]
         text, hidden = media.split_sealed(_compact(block))
         next_to = _BLOCK_TOKENS.get(str(block.get("type")), 0)
         return max(self.count_text(part.get("text", "")), self.count_text(text) + hidden + next_to)
-
-    def _count_thinking(self, part: JsonObject) -> int:
-        """Count the text, or what is encrypted: next to that a text is a summary only."""
-        block = part.get("block")
-        if block is None or (block.get("type") == "reasoning" and "encrypted_content" not in block):
-            return 0  # goes back to no model
-        from context_assembler.tokens.media import count_sealed
-
-        readable = self.count_text(part.get("text", ""))
-        if readable and "encrypted_content" not in block:
-            return readable
-        return max(readable, count_sealed(block))
-
-    def _count_json(self, value: Json) -> int:
-        return self.count_text(_compact(value))
 
 
 class TokenCounter(Family):
@@ -375,46 +307,47 @@ class TokenCounter(Family):
 
     def count_message(self, event: SessionEvent) -> int:
         """Return the tokens of an event as a message of its own, reasoning included."""
-        body = body_of(event)
-        return self.count_event(kind_of(event.type, body), body) + self.count_reasoning(body)
+        body = events.body_of(event)
+        return self.count_event(events.kind_of(event.type, body), body) + self.count_reasoning(body)
 
-    def count_messages(self, events: Iterable[SessionEvent]) -> int:
+    def count_messages(self, messages: Iterable[SessionEvent]) -> int:
         """Return the tokens of a request that holds these messages."""
-        return self.request_tokens + sum(map(self.count_message, events))
+        return self.request_tokens + sum(map(self.count_message, messages))
 
 
 def _settings_of(limits: ModelLimits, counter: Any, protocol: str) -> _Settings:
     tokenizer = TOKENIZERS.get(limits.encoding, OTHER_TOKENIZER)
-    text = tokenizer.exact if counter in ("auto", "exact") else ""
+    text = tokenizer.exact or f"~{tokenizer.family}"
     if not isinstance(counter, str):
         text = f"own {counter.name}".replace("|", " ")
     elif counter not in COUNTERS:
         raise UnknownOptionError(counter, kind="token counter", known=COUNTERS)
-    elif counter == "exact" and not text:
+    elif counter == "exact" and not tokenizer.exact:
         raise ConfigurationError(
             f"The vocabulary {limits.encoding!r} of {limits.id} is not public.",
             remedy="Use counter='auto', which estimates for this model.",
         )
-    elif counter == "simple":
-        text = "simple"
+    elif counter in ("simple", "estimate"):
+        text = "simple" if counter == "simple" else f"~{tokenizer.family}"
     # As recorded requests were charged, Gemini 3 reads the reasoning that signatures keep, and on
     # Vertex AI Gemini 2.5 alone. Its own API charges Gemini 2.5 for it if the reply is streamed,
     # which nothing in a request tells.
-    is_google = limits.provider == "google"
-    host = limits.host if is_google and limits.host == "vertex_ai" else ""
+    is_google, features = limits.provider == "google", limits.features
+    host = "vertex_ai" if is_google and limits.host == "vertex_ai" else ""
+    reads_signatures = is_google and ("effort" in limits.thinking.kinds) != bool(host)
     takes = {
-        "v": limits.features.get("vision") is not False,
-        "p": limits.features.get("pdf") is not False,
+        "v": features.get("vision") is not False,
+        "p": features.get("pdf") is not False,
         "s": limits.provider == "openai",
-        "r": is_google and ("effort" in limits.thinking.kinds) != bool(host),
+        "r": reads_signatures,
     }
     return _Settings(
-        text=text or f"~{tokenizer.family}",
+        text=text,
         frame=frame_name(limits, protocol),
         protocol=protocol,
         provider=limits.provider if limits.provider in _PROTOCOLS else "",
         image_rule=limits.image_rule,
-        host=host or "",
+        host=host,
         takes="".join(letter for letter, is_taken in takes.items() if is_taken),
     )
 
@@ -449,13 +382,10 @@ def family_for(
 
     See `TokenCounter` for the arguments and errors.
     """
-    protocol = protocol or protocol_for(limits)
-    known = (*_settings_of(limits, counter, protocol), limits.tool_prompt_tokens)
+    made = TokenCounter(limits, counter=counter, protocol=protocol)
     if not isinstance(counter, str):
-        return TokenCounter(limits, counter=counter, protocol=protocol)
-    if known not in _families:
-        _families[known] = TokenCounter(limits, counter=counter, protocol=protocol)
-    return _families[known]
+        return made
+    return _families.setdefault((made.key, limits.tool_prompt_tokens), made)
 
 
 def family_by_key(key: str) -> Family | None:
@@ -476,7 +406,7 @@ DEFAULT_FAMILIES: Final = (
 )
 
 
-def _response_words(texts: Sequence[str], *, is_error: bool) -> Iterable[str]:
+def _response_words(texts: Sequence[str], *, is_error: bool) -> Iterator[str]:
     """Return the words of the object that Gemini is sent as a function's response.
 
     Text that is the compact JSON of an object is sent as that object; several texts are a list.
@@ -490,12 +420,11 @@ def _response_words(texts: Sequence[str], *, is_error: bool) -> Iterable[str]:
             parsed = json.loads(written)
         except (ValueError, RecursionError):
             parsed = None
-        if not isinstance(parsed, dict) or compact_json(parsed) != written:
-            parsed = None
+    response = written if parsed is None or compact_json(parsed) != written else parsed
     if is_error:
-        return words_of({"error": written if parsed is None else parsed})
-    is_reserved = parsed is None or set(parsed) in ({"output"}, {"error"}, set())
-    return words_of({"output": written} if is_reserved else parsed)
+        return words_of({"error": response})
+    is_whole = isinstance(response, dict) and set(response) not in _RESERVED
+    return words_of(response if is_whole else {"output": written})
 
 
 def _compact(value: Json) -> str:

@@ -10,6 +10,7 @@ network.
 import re
 import struct
 from collections.abc import Callable, Mapping
+from itertools import accumulate, pairwise
 from os import path
 from typing import Any, Final, TypeAlias
 from zlib import crc32
@@ -45,13 +46,12 @@ _NO_RANK: Final = 1 << 30
 # Versions of the `fast` extra whose counts were compared with tiktoken's, over texts of every kind
 # and every character of Unicode.
 _FAST_VERSIONS: Final = ("0.3.0",)
-# A text for every alternative of the patterns, and its count by tiktoken 0.14.
+# A text for every alternative of the patterns.
 _PROBE: Final = (
     "It's HTTPServer2, isn't it? They'LL pay 1234567.89 €\u2028for naïve Ǆungla ʰo\u0301\u0327 x²\n"
     '\tif (a!=b) {\r\n\r\n    return "<|endoftext|>";  // ok/\n}   \n\n  \t end  '
     "今天天气很好\uff0c我们去公园。 Погода хорошая, أهلا وسهلا नमस्ते สวัสดี 좋은 날씨 👩‍💻🏳️‍🌈 ___--=>>/// \u00a0\u3000x   "
 )
-_PROBE_TOKENS: Final = {"o200k_base": 112, "cl100k_base": 144}
 
 
 class _UnassignedError(Exception):
@@ -69,26 +69,17 @@ class _Skeleton(dict[int, str | int]):
     def __missing__(self, code: int) -> str | int:
         from unicodedata import category
 
-        character = chr(code)
-        kind = category(character)
-        if code < 128 or code == 0x17F:  # matches an s if case is ignored
-            found: str | int = code if code < 128 else "s"
-        elif kind == "Cn":
+        kind = category(chr(code))
+        if kind == "Cn":
             raise _UnassignedError
-        elif kind in ("Lu", "Lt"):
-            found = "A"
-        elif kind == "Ll":
-            found = "b"
-        elif kind[0] in "LM":
-            found = "ª" if kind[0] == "L" else "\u0300"
-        elif kind[0] == "N":
-            found = "0"
-        else:
-            found = "\t" if character.isspace() else "$"
-        self[code] = found
-        return found
+        found = _STAND_INS.get(kind) or _STAND_INS.get(kind[0])
+        found = found or ("\t" if chr(code).isspace() else "$")
+        # U+017F matches an s if case is ignored.
+        self[code] = code if code < 128 else "s" if code == 0x17F else found
+        return self[code]
 
 
+_STAND_INS: Final = {"Lu": "A", "Lt": "A", "Ll": "b", "L": "ª", "M": "\u0300", "N": "0"}
 _SKELETON: Final = _Skeleton()
 _CLASSES: Final = (
     (r"\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}", "A-Zª\u0300"),
@@ -109,15 +100,14 @@ def _map_ranks(encoding: str) -> tuple[Any, Rank]:
 
     with open(path.join(path.dirname(__file__), f"{encoding}.bin"), "rb") as file:
         mapped = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
-    mask: int = struct.unpack_from("<I", mapped)[0]
-    number = struct.Struct("<I").unpack_from
+    number: Callable[[Any, int], tuple[int]] = struct.Struct("<I").unpack_from
+    (mask,) = number(mapped, 0)
 
     def rank(token: bytes) -> int:
         slot, size = crc32(token) & mask, len(token)
         while at := number(mapped, 8 + 4 * slot)[0]:
             if mapped[at + 4] == size and mapped[at + 5 : at + 5 + size] == token:
-                found: int = number(mapped, at)[0]
-                return found
+                return number(mapped, at)[0]
             slot = (slot + 1) & mask
         return _NO_RANK
 
@@ -127,12 +117,12 @@ def _map_ranks(encoding: str) -> tuple[Any, Rank]:
 def read_ranks(encoding: str) -> dict[bytes, int]:
     """Return a whole vocabulary: the bytes of each token and its rank, in order of rank."""
     mapped, _ = _map_ranks(encoding)
-    at: int = struct.unpack_from("<I", mapped, 4)[0]
     ranks: dict[bytes, int] = {}
+    _, at = struct.unpack_from("<II", mapped)
     while at < len(mapped):
-        end = at + 5 + mapped[at + 4]
-        ranks[mapped[at + 5 : end]] = struct.unpack_from("<I", mapped, at)[0]
-        at = end
+        rank, size = struct.unpack_from("<IB", mapped, at)
+        ranks[mapped[at + 5 : at + 5 + size]] = rank
+        at += 5 + size
     return ranks
 
 
@@ -207,14 +197,11 @@ class Vocabulary:
         except UnicodeEncodeError:  # as tiktoken reads it: pairs joined, lone surrogates replaced
             text = text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
         try:
-            found = self._find(text.translate(_SKELETON))
+            sizes = map(len, self._find(text.translate(_SKELETON)))
         except _UnassignedError:
             return None
-        at = 0
-        for index, word in enumerate(found):
-            found[index] = text[at : at + len(word)]
-            at += len(word)
-        return found
+        ends = list(accumulate(sizes))
+        return [text[start:end] for start, end in pairwise((0, *ends))]
 
     def _count_word(self, word: str) -> int:
         raw = word.encode()
@@ -230,13 +217,11 @@ class Vocabulary:
         if self._exact is None:
             import tiktoken
 
-            encode = tiktoken.Encoding(
-                name=self._encoding,
-                pat_str=PATTERNS[self._encoding],
-                mergeable_ranks=read_ranks(self._encoding),
-                special_tokens={},
-            ).encode_ordinary
-            self._exact = lambda text: len(encode(text))
+            name, ranks = self._encoding, read_ranks(self._encoding)
+            made = tiktoken.Encoding(
+                name, pat_str=PATTERNS[name], mergeable_ranks=ranks, special_tokens={}
+            )
+            self._exact = lambda text: len(made.encode_ordinary(text))
         size = _LONGEST_RUN_CHARS
         return sum(self._exact(text[at : at + size]) for at in range(0, len(text), size))
 
@@ -252,7 +237,7 @@ def _open_fast(encoding: str, count_else: Count) -> Count | None:
 
         # The public `batch_count` starts threads for each call, which costs more than counting.
         count: Count = vars(toktok)["_encoding"](encoding).count
-        is_alike = toktok.__version__ in _FAST_VERSIONS and count(_PROBE) == _PROBE_TOKENS[encoding]
+        is_alike = toktok.__version__ in _FAST_VERSIONS and count(_PROBE) == count_else(_PROBE)
     except (ImportError, AttributeError, LookupError, TypeError, ValueError):
         return None
 

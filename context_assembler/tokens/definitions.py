@@ -9,10 +9,7 @@ from context_assembler.ports import ToolSpec
 
 _MAX_DEPTH: Final = 24
 _MAX_EXPANSIONS: Final = 200  # of references; schemas may refer to themselves, many times
-_SCALARS: Final = {
-    **dict.fromkeys(("integer", "number"), "number"),
-    **{name: name for name in ("string", "boolean", "null")},
-}
+_SCALARS: Final = {name: name for name in ("string", "number", "boolean", "null")}
 
 # What the vendors' own tools cost, whose definitions nobody sees, by the type without its date: what
 # recorded requests were charged next to their text, the smallest figure of each
@@ -20,30 +17,20 @@ _SCALARS: Final = {
 # cannot be known before.
 # Source: https://platform.claude.com/docs/en/agents-and-tools/tool-use/bash-tool (245),
 # …/text-editor-tool (700) (read 2026-11-27) for the two that are published.
-_HOSTED_TOOLS: Final = {
-    "bash": 245,
-    "text_editor": 730,
-    "computer": 1_300,
-    "memory": 1_060,
-    "web_search": 1_670,
-    "web_fetch": 500,
-    "code_execution": 1_700,
-    "advisor": 1_900,
-    "tool_search_tool_bm25": 300,
-    "tool_search_tool_regex": 300,
-    "apply_patch": 610,
-    "shell": 240,
-    "code_interpreter": 120,
-    "file_search": 130,
-    "image_generation": 1_300,
-}
+_HOSTED_TOOLS: Final = (
+    "bash 245 text_editor 730 computer 1300 memory 1060 web_search 1670 web_fetch 500"
+    " code_execution 1700 advisor 1900 tool_search_tool_bm25 300 tool_search_tool_regex 300"
+    " apply_patch 610 shell 240 code_interpreter 120 file_search 130 image_generation 1300"
+)
 
 
 def hosted_tool_tokens(spec: JsonObject) -> int:
     """Return the tokens of a vendor's own tool; 0 if no figure is known."""
+    words = _HOSTED_TOOLS.split()
     kind = str(spec.get("type"))
     name, _, day = kind.rpartition("_")
-    return _HOSTED_TOOLS.get(name if day.isdigit() else kind, 0)
+    tokens = dict(zip(words[::2], map(int, words[1::2]), strict=True))
+    return tokens.get(name if day.isdigit() else kind, 0)
 
 
 def tool_as_typescript(tool: ToolSpec, *, marks_lines: bool = True) -> str:
@@ -142,7 +129,7 @@ class _TypeWriter:
         if kind == "object":
             body = self.body(schema, depth)
             return f"{{\n{body}\n}}" if body else "object"
-        return _SCALARS.get(str(kind), "any")
+        return "number" if kind == "integer" else _SCALARS.get(str(kind), "any")
 
     def _resolved(self, schema: Json) -> JsonObject:
         """Follow a reference within the schema; what is no schema means anything."""

@@ -14,10 +14,10 @@ back on bytes, so no text has more tokens than bytes.
 import json
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from functools import cache
 from os import path
-from string import ascii_letters, digits, punctuation
+from string import ascii_letters, ascii_lowercase, ascii_uppercase, digits, punctuation
 from typing import Any, Final
 
 PAIR_KINDS: Final = 16
@@ -106,16 +106,31 @@ class _Weights:
         self._escape: float = rates["escape"]
 
     def score(self, text: str) -> float:
-        """Return the tokens of the text: of what is counted apart, and of the rest by the weights."""
+        """Return the tokens of the text: of what is counted apart, and of the rest by the weights.
+
+        One character of each run stays in its place, and a colon for each run of symbols, since most
+        of them are a token at least.
+        """
+        apart = 0.0
+        if "\\" in text:
+            size, text = len(text), _ESCAPE.sub("", text)
+            apart = self._escape * (size - len(text))
         raw = text.encode("utf-8", "surrogatepass")
-        escapes = 0.0
-        if b"\\" in raw:
-            rest = _ESCAPE.sub(b"", raw)
-            raw, escapes = rest, self._escape * (len(raw) - len(rest))
-        raw, repeats = self._without_repeats(raw)
-        raw, symbols = self._without_symbols(raw)
-        raw, unbroken = self._without_unbroken(raw)
-        return (escapes + repeats + symbols + unbroken) + self._score_rest(raw)
+        if _may_repeat(raw):
+            text, tokens = self._without_repeats(text)
+            raw, apart = text.encode("utf-8", "surrogatepass"), apart + tokens
+        if _may_hold_symbols(raw):
+            text, tokens = self._without_symbols(text)
+            raw, apart = text.encode("utf-8", "surrogatepass"), apart + tokens
+        if len(raw) >= _LEAST_MARKS:
+            kinds = raw.translate(_KINDS)
+            for name, width, sign, pattern in _UNBROKEN:
+                if sign in kinds:
+                    runs = re.findall(pattern, raw)
+                    rate = self._unbroken[name]
+                    apart += rate * sum(len(run) - width for run in runs) / width
+                    raw = re.sub(pattern, lambda run, width=width: run[0][:width], raw)
+        return apart + self._score_rest(raw)
 
     def _score_rest(self, raw: bytes) -> float:
         """Return the tokens of text, in UTF-8, without long runs and symbols."""
@@ -139,24 +154,24 @@ class _Weights:
                     score += _weigh(classes, patterns) + _weigh(raw, prefixes)
         return min(max(score, least), len(raw))
 
-    def _without_repeats(self, raw: bytes) -> tuple[bytes, float]:
-        """Leave one of each character that is repeated too often."""
-        tokens = 0.0
-        spans: list[tuple[int, int]] = []
-        for start, end, width in _repeats(raw):
-            character = raw[start : start + width].decode("utf-8", "surrogatepass")
+    def _without_repeats(self, text: str) -> tuple[str, float]:
+        counted: list[float] = []
+
+        def first(run: re.Match[str]) -> str:
+            character, size = run[0][0], len(run[0])
+            least = 3 if character in ",;|" else 8 if character in "-=_*#.~+/`\"'" else 4
+            if size < least:  # `,,,` is empty cells, `====` as usual as words
+                return run[0]
             rate = self._repeated.get(character)
             if rate is None:
                 kind = _kind_of(character)
                 rate = self._symbols[kind] if kind else 1.0
-            tokens += ((end - start) // width - 1) * rate
-            spans.append((start + width, end))
-        return (_cut(raw, spans) if spans else raw), tokens
+            counted.append((size - 1) * rate)
+            return character
 
-    def _without_symbols(self, raw: bytes) -> tuple[bytes, float]:
-        """Leave a colon for each run of symbols: a token, as most of them are at least."""
-        if not _may_hold_symbols(raw):
-            return raw, 0.0
+        return _RUN.sub(first, text), sum(counted)
+
+    def _without_symbols(self, text: str) -> tuple[str, float]:
         alone, symbols = _symbols()
         runs: list[str] = []
 
@@ -166,27 +181,10 @@ class _Weights:
             runs.append(found[0])
             return ":"
 
-        rest = symbols.sub(colon, raw.decode("utf-8", "surrogatepass"))
-        if not runs:
-            return raw, 0.0
+        rest = symbols.sub(colon, text)
         each = Counter("".join(runs))
         tokens = sum(number * self._symbols[_kind_of(symbol)] for symbol, number in each.items())
-        return rest.encode("utf-8", "surrogatepass"), max(0.0, tokens - len(runs))
-
-    def _without_unbroken(self, raw: bytes) -> tuple[bytes, float]:
-        """Leave the first of many letters of one case, or marks, with nothing between."""
-        if len(raw) < _LEAST_MIXED_MARKS:
-            return raw, 0.0
-        kinds = raw.translate(_KINDS)
-        tokens = 0.0
-        spans: list[tuple[int, int]] = []
-        for name, sign, pattern in _UNBROKEN:
-            if sign in kinds:
-                width = 2 if name == "Cyrillic" else 1
-                found = [(run.start() + width, run.end()) for run in re.finditer(pattern, raw)]
-                tokens += self._unbroken[name] * sum(end - start for start, end in found) / width
-                spans += found
-        return (_cut(raw, spans) if spans else raw), tokens
+        return rest, max(0.0, tokens - len(runs))
 
 
 def _scripts(rows: Any, weights: Any) -> Iterator[tuple[bytes, _Weighted, _Weighted]]:
@@ -229,104 +227,59 @@ def _pieces(kinds: bytes) -> tuple[frozenset[int], frozenset[int], bytes]:
 
 # ---- what is far from prose ----
 
-# From so many on, a run is longer than what the weights were fitted to.
-_LEAST_REPEATS: Final = 4
-_LEAST_CELLS: Final = 3  # `,,,` is empty cells
-_LEAST_RULE: Final = 8  # `====` and `----` are as usual as words
-_LEAST_BLANKS: Final = 33
+_LEAST_BLANKS: Final = 33  # in a row, longer than what the weights were fitted to
 _LEAST_LETTERS: Final = 24  # of one case, without anything between
-_LEAST_MIXED_MARKS: Final = 10
-_BLANKS: Final = b" \n\t\r"
-_MARKS: Final = punctuation.encode()
-_IS_EXEMPT: Final = bytes(byte in _BLANKS + digits.encode() for byte in range(256))
-_ASCII: Final = bytes(range(128))
-_ZEROS: Final = re.compile(rb"\0+")
-_ESCAPE: Final = re.compile(rb'\\+(?=["\\])')  # as in JSON inside a string of JSON
+_LEAST_MARKS: Final = 10
+_BLANKS: Final = " \n\t\r"
+_IS_EXEMPT: Final = bytes(chr(byte) in _BLANKS + digits for byte in range(256))
+_ESCAPE: Final = re.compile(r'\\+(?=["\\])')  # as in JSON inside a string of JSON
+_RUN: Final = re.compile(
+    rf"([^{_BLANKS}0-9])\1\1+|" + "|".join(f"{blank}{{{_LEAST_BLANKS},}}" for blank in _BLANKS)
+)
 
 # First bytes of symbols and far scripts: from U+0240, U+0700, U+1000, U+A000, U+E000, U+40000 on. Two
 # more are shared with what the weights know: the punctuation below U+2040, and emoji. Of others a part
 # is far: Lao, and the Han that few read.
-_SYMBOL_STARTS: Final = (
-    *(*range(0xC9, 0xCE), *range(0xDC, 0xE0)),
-    *(0xE1, 0xEA, 0xEE, *range(0xF1, 0xF5)),
-)
+_SYMBOL_STARTS: Final = b"\xc9\xca\xcb\xcc\xcd\xdc\xdd\xde\xdf\xe1\xea\xee\xf1\xf2\xf3\xf4"
 _NO_SYMBOL_STARTS: Final = bytes(byte for byte in range(256) if byte not in _SYMBOL_STARTS)
 _FAR_STARTS: Final = rb"\xe0[\xba\xbb]|\xe3[\x90-\xbf]|\xe4[\x80-\xb6]"
 
-# By name: what must be among the kinds of the bytes for there to be such a run, and what finds it.
+# What must be among the kinds of the bytes for there to be such a run, and what finds it; the bytes of
+# a character.
 _UNBROKEN: Final = (
-    ("lower", b"a" * _LEAST_LETTERS, rb"[a-z]{%d,}" % _LEAST_LETTERS),
-    ("upper", b"A" * _LEAST_LETTERS, rb"[A-Z]{%d,}" % _LEAST_LETTERS),
-    ("Cyrillic", b"C" * 2 * _LEAST_LETTERS, rb"(?:[\xd0\xd1][\x80-\xbf]){%d,}" % _LEAST_LETTERS),
+    ("lower", 1, b"a" * _LEAST_LETTERS, rb"[a-z]{%d,}" % _LEAST_LETTERS),
+    ("upper", 1, b"A" * _LEAST_LETTERS, rb"[A-Z]{%d,}" % _LEAST_LETTERS),
+    ("Cyrillic", 2, b"C" * 2 * _LEAST_LETTERS, rb"(?:[\xd0\xd1][\x80-\xbf]){%d,}" % _LEAST_LETTERS),
     (
         "marks",
-        b"p" * _LEAST_MIXED_MARKS,
-        rb"[%b]{%d,}" % (re.escape(_MARKS), _LEAST_MIXED_MARKS),
+        1,
+        b"p" * _LEAST_MARKS,
+        rb"[%b]{%d,}" % (re.escape(punctuation).encode(), _LEAST_MARKS),
     ),
 )
-_KIND_OF_BYTE: Final = {
-    **dict.fromkeys(range(ord("a"), ord("z") + 1), b"a"),
-    **dict.fromkeys(range(ord("A"), ord("Z") + 1), b"A"),
-    **dict.fromkeys(_MARKS, b"p"),
-    **dict.fromkeys((0xD0, 0xD1, *range(0x80, 0xC0)), b"C"),
-}
-_KINDS: Final = b"".join(_KIND_OF_BYTE.get(byte, b" ") for byte in range(256))
+_SAME_KIND: Final = (
+    *((ascii_lowercase, b"a"), (ascii_uppercase, b"A"), (punctuation, b"p")),
+    ("\xd0\xd1" + "".join(map(chr, _CONTINUATION_BYTES)), b"C"),
+)
+_KINDS: Final = b"".join(
+    next((kind for these, kind in _SAME_KIND if chr(byte) in these), b" ") for byte in range(256)
+)
 
 
-def _cut(raw: bytes, spans: Iterable[tuple[int, int]]) -> bytes:
-    """Return the bytes without those of the spans, which do not overlap."""
-    kept: list[bytes] = []
-    at = 0
-    for start, end in sorted(spans):
-        kept.append(raw[at:start])
-        at = end
-    return b"".join((*kept, raw[at:]))
+def _may_repeat(raw: bytes) -> bool:
+    """Whether a character may be repeated too often, from its bytes.
 
-
-def _repeats(raw: bytes) -> Iterator[tuple[int, int, int]]:
-    """Yield the span of each character that is repeated too often, and the bytes of the character."""
-    for blank in _BLANKS:
-        blanks = bytes((blank,)) * _LEAST_BLANKS
-        if blanks in raw:
-            yield from (
-                (*found.span(), 1) for found in re.finditer(blanks + blanks[:1] + b"*", raw)
-            )
-    yield from _repeats_of(raw, width=1)
-    if not raw.isascii():
-        beyond = raw.translate(None, _ASCII)
-        for width in (2, 3, 4):
-            if bytes(width * (_LEAST_CELLS - 1)) in _changes(beyond, width=width):
-                yield from _repeats_of(raw, width=width)
-
-
-def _changes(raw: bytes, *, width: int) -> bytes:
-    """Return zero for each byte that is as the one so many before it, and is no blank or digit.
-
-    All are compared at once: the text as one long number with itself, shifted.
+    Each byte is compared with that so many before it, all at once: the text as one long number with
+    itself, shifted. Blanks and digits are exempt.
     """
-    number = int.from_bytes(raw, "big")
-    exempt = int.from_bytes(raw.translate(_IS_EXEMPT), "big")
-    return (number ^ number >> 8 * width | exempt).to_bytes(len(raw), "big")
-
-
-def _repeats_of(raw: bytes, *, width: int) -> Iterator[tuple[int, int, int]]:
-    """Yield the runs of a character of so many bytes that is no blank or digit."""
-    changes, alike = _changes(raw, width=width), bytes(width * (_LEAST_CELLS - 1))
-    start = changes.find(alike)
-    while start >= 0:
-        zeros = _ZEROS.match(changes, start)
-        end = zeros.end() if zeros else len(raw)
-        first = start
-        while first < len(raw) and raw[first] in _CONTINUATION_BYTES:
-            first += 1
-        first = max(width, first)
-        lead, repeats = raw[first - width], (end - first) // width + 1
-        least = _LEAST_RULE if lead in b"-=_*#.~+/`\"'" else _LEAST_REPEATS
-        if repeats >= (_LEAST_CELLS if lead in b",;|" else least) and width == (
-            1 + (lead >= 0xC0) + (lead >= 0xE0) + (lead >= 0xF0)
-        ):
-            yield first - width, first + (repeats - 1) * width, width
-        start = changes.find(alike, end)
+    if any(blank.encode() * _LEAST_BLANKS in raw for blank in _BLANKS):
+        return True
+    number, exempt = int.from_bytes(raw, "big"), int.from_bytes(raw.translate(_IS_EXEMPT), "big")
+    for width in (1,) if raw.isascii() else (1, 2, 3, 4):
+        changes = number ^ number >> 8 * width | exempt
+        if bytes(2 * width) in changes.to_bytes(len(raw), "big"):
+            return True
+    return False
 
 
 def _may_hold_symbols(raw: bytes) -> bool:

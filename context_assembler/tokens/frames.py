@@ -73,30 +73,11 @@ _RESPONSES: Final = _CHAT._replace(
     call=7, kept_id=3, parallel=(0, 0), tools=10, shared=0, required=8, splits_replies=True
 )
 _GPT_5: Final = Frame(request=2, call=15, names=2, tools=98, tool=-1, tool_form="harmony")
-_CLAUDE: Final = Frame(
-    request=1,
-    system=0,
-    message=6,
-    reply=-6,
-    call=18,
-    argument=21,
-    several=37,
-    result=32,
-    document=48,
-    tools=354,
-    tool=25,
+_CLAUDE: Final = Frame(request=1, system=0, message=6, reply=-6, call=18, argument=21)._replace(
+    several=37, result=32, document=48, tools=354, tool=25
 )
-_GEMINI: Final = Frame(
-    request=0,
-    system=1,
-    message=1,
-    joint=0,
-    call=9,
-    names=2,
-    result=7,
-    tools=9,
-    type=10,
-    tool_form="words",
+_GEMINI: Final = Frame(request=0, system=1, message=1, joint=0, call=9, names=2)._replace(
+    result=7, tools=9, type=10, tool_form="words"
 )
 # Gemini on Vertex AI, and elsewhere before it could think, counts words alone, wherever they are, and
 # one for each type that a definition states. Since 2.5 its own API counts one more for each message
