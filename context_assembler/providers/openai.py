@@ -1,50 +1,48 @@
-"""What OpenAI's two protocols have in common: servers, parameters, choices, media, usage."""
+"""What OpenAI's two protocols have in common."""
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from hashlib import sha256
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, ClassVar, Final, TypeAlias
 
 from context_assembler.context import Request
-from context_assembler.events import Json, Usage
+from context_assembler.errors import EmptySessionError, UnsupportedRequestError
+from context_assembler.events import Json, JsonObject, Usage
 from context_assembler.models import ModelLimits
-from context_assembler.ports import ToolSpec
+from context_assembler.ports import Payload, ToolSpec, Turn
+from context_assembler.providers import wire
+from context_assembler.providers.lent import LentList
 from context_assembler.providers.schemas import objection_to_strict, root_object_schema
-from context_assembler.providers.wire import (
-    allowed_names,
-    as_object,
-    check_forced,
-    count_of,
-    tool_entry,
-)
-from context_assembler.report import ReportEntry
-from context_assembler.texts import clean_text
+from context_assembler.providers.wire import as_list, as_object, as_text
+from context_assembler.texts import REMINDER_TAG, clean_text, fence
 
 if TYPE_CHECKING:
     from context_assembler.providers.media import MediaRules
+
+Item: TypeAlias = dict[str, Json]  # an item, a message, or a piece of content
+Note: TypeAlias = Callable[[str, str], None]  # takes a place and half a sentence
 
 MAX_TOOLS: Final = 128  # https://github.com/openai/openai-openapi, tools (read 2026-11-27)
 MAX_CACHE_KEY_CHARS: Final = 64
 MAX_IMAGES: Final = 500  # of one request; some versions of the API take more
 MAX_IMAGE_CHARS: Final = 20_971_520
 MAX_FILE_CHARS: Final = 73_400_320
-
-_OWN_HOSTS: Final = (None, "azure")  # the vendor, and clouds that offer its API unchanged
+DETAILS: Final = ("low", "high", "auto", "original")
 _ALLOWED_MODES: Final[Mapping[str, str]] = {"auto": "auto", "any": "required"}
 
 
 def is_own_api(limits: ModelLimits) -> bool:
-    """Whether OpenAI's own API answers, not a server that imitates it."""
+    """Whether OpenAI's own API answers, or a cloud's that is the same; not one that imitates it."""
     is_open = limits.id.startswith("gpt-oss")  # open weights: everybody but OpenAI serves them
-    return limits.provider == "openai" and limits.host in _OWN_HOSTS and not is_open
+    return limits.provider == "openai" and limits.host in (None, "azure") and not is_open
 
 
 def media_rules(limits: ModelLimits, **api: Any) -> "MediaRules":
-    """Return what the server takes of images and documents; OpenAI's own with published limits.
+    """Return what the server takes of images and documents; of its own API the published limits.
 
-    Of the published limits the lower hold.
-    No side is too long, since the server scales; but an image of more bytes than any picture that
-    it looks at needs is scaled, so that a few of them do not fill a request.
+    Of two published limits the lower holds. No side is too long, since the server scales; but an
+    image of more bytes than any picture that it looks at needs is scaled, so that a few of them do
+    not fill a request.
 
     Source:
         https://developers.openai.com/api/docs/guides/images-vision, guides/file-inputs
@@ -53,35 +51,17 @@ def media_rules(limits: ModelLimits, **api: Any) -> "MediaRules":
     """
     from context_assembler.providers.media import MediaRules
 
-    rules = MediaRules(
+    if is_own_api(limits):
+        api |= {"max_image_chars": 20_900_000, "fit_image_chars": 10 * 1024 * 1024}
+        api |= {"max_document_chars": 73_000_000, "max_media_chars": 73_000_000}
+        api |= {"max_images": MAX_IMAGES}
+    return MediaRules(
         file_owner="openai",
         image_types=("image/jpeg", "image/png", "image/gif", "image/webp"),
         image_words="JPEG, PNG, GIF and WebP",
         takes_animations=False,
         **api,
     )
-    if not is_own_api(limits):
-        return rules
-    return rules._replace(
-        max_image_chars=20_900_000,
-        fit_image_chars=10 * 1024 * 1024,
-        max_document_chars=73_000_000,
-        max_images=MAX_IMAGES,
-        max_media_chars=73_000_000,
-    )
-
-
-def leave_strict(tools: Iterable[ToolSpec], entries: list[ReportEntry]) -> list[ToolSpec]:
-    """Return the tools, without strict mode if their schema cannot be enforced."""
-    settled: list[ToolSpec] = []
-    for tool in tools:
-        asks = bool(tool.is_strict) and not tool.native_specs
-        reason = objection_to_strict(root_object_schema(tool.input_schema)) if asks else None
-        if reason is not None:
-            told = f"It is offered without strict mode: {reason}."
-            entries.append(tool_entry(tool, "tool.strict", told, "repaired"))
-        settled.append(tool if reason is None else replace(tool, is_strict=False))
-    return settled
 
 
 def effort_of(request: Request) -> str | None:
@@ -91,73 +71,272 @@ def effort_of(request: Request) -> str | None:
     return asked if asked in request.limits.thinking.levels else None
 
 
-def common_parameters(request: Request, *, is_own: bool) -> dict[str, Json]:
-    """Return sampling, and the key that routes a session's requests to one cache.
+def tool_names(request: Request, provider: str, rule: wire.NameRule) -> wire.WireNames:
+    """Return the names of the request's tools on the wire; the provider's own tools bring theirs."""
+    specs = {tool.name: tool.native_specs.get(provider) for tool in wire.known_tools(request)}
+    native = {own: name for own, spec in specs.items() if spec and (name := tool_name(spec))}
+    return wire.WireNames(request, rule, native)
 
-    Source:
-        https://developers.openai.com/api/docs/guides/prompt-caching (read 2026-11-27)
-    """
-    parameters = request.parameters
-    made: dict[str, Json] = {"temperature": parameters.temperature, "top_p": parameters.top_p}
-    if is_own and request.cache == "auto" and request.session_id:
+
+def tool_name(spec: JsonObject) -> str:
+    """Return the name that a tool of the API's own goes by; empty if it has none."""
+    inner = as_object(spec.get(as_text(spec.get("type"))))
+    return as_text(inner.get("name", spec.get("name")))
+
+
+class OpenAIWire(wire.GrownWire):
+    """The part of a `Wire` that both protocols have."""
+
+    name: ClassVar[str]
+    api: ClassVar[str]  # for people
+    key: ClassVar[str]  # of the messages in the payload
+    text_type: ClassVar[str]  # of a piece of text that the user says
+    media: ClassVar[Mapping[str, Any]] = {}
+
+    def __init__(
+        self, request: Request, rules: tuple[wire.NameRule, wire.NameRule], role: str
+    ) -> None:
+        super().__init__(request, rules[1])
+        self.is_own = is_own_api(request.limits)
+        self.role = role  # of instructions
+        self.takes_late = True  # instructions in the middle of a conversation
+        self.names = tool_names(request, self.name, rules[0])
+        self.tools: list[ToolSpec] = []
+        self.rendered_tools: list[Item] = []
+
+    def add(self, turn: Turn) -> None:
+        """Append a turn; an assistant turn with calls is followed by the turn of their results."""
+        role, parts = turn["role"], turn["parts"]
+        if role == "tool":
+            self._add_results(turn)
+        elif role == "assistant":
+            self._add_reply(turn)
+        elif turn.get("kind") == "summary":
+            self._add_summary(turn)
+        elif role == "user" and len(parts) == 1 and len(parts[0]) == 2 and "text" in parts[0]:
+            text = clean_text(parts[0]["text"])
+            if text and not text.isspace():
+                self._say("user", text)
+        elif role == "user":
+            if any(part["type"] == "tool_result" for part in parts):
+                self._add_results(turn)
+            self._add_user(wire.settle_parts(turn, self._settle, self.entries))
+        else:
+            self._add_instructions(turn)
+
+    def _add_reply(self, turn: Turn) -> None:
+        raise NotImplementedError
+
+    def _add_results(self, turn: Turn) -> None:
+        raise NotImplementedError
+
+    def _say(self, role: str, content: str | list[Item]) -> None:
+        """Append a message: text as a string, pieces as a list; none without content."""
+        raise NotImplementedError
+
+    def _flaw_of(self, block: JsonObject, role: str) -> str | None:
+        """Return why a block of this API would be refused, half a sentence; `None`: it would not."""
+        raise NotImplementedError
+
+    def _flaw_of_tool(self, tool: ToolSpec) -> str:
+        """Return why a tool of this API's own is refused, a sentence; empty: it is not."""
+        raise NotImplementedError
+
+    def _add_summary(self, turn: Turn) -> None:
+        self._say("user", wire.summary_text(turn))
+
+    def _add_user(self, parts: list[JsonObject]) -> None:
+        self._say("user", [piece for part in parts for piece in self._pieces(part)])
+
+    def _add_instructions(self, turn: Turn) -> None:
+        """Append late instructions under their role, or fenced if they have no authority."""
+        parts = wire.settle_parts(turn, self._settle, self.entries)
+        has_authority = turn.get("origin") not in wire.NO_SYSTEM_AUTHORITY
+        own = [p for p in parts if has_authority and self._is_own_item(p)]
+        text = wire.text_of(part for part in parts if part not in own)
+        media = [p for part in parts if part["type"] in wire.MEDIA for p in self._pieces(part)]
+        if has_authority and self.takes_late and not media:
+            self._say(self.role, clean_text(text))
+        else:
+            reminder = clean_text(fence(REMINDER_TAG, text))
+            pieces = [{"type": self.text_type, "text": reminder}] if text else []
+            self._say("user", [*pieces, *media])
+        if own:
+            self._add_user(own)
+
+    def _is_own_item(self, _part: JsonObject) -> bool:
+        """Whether an opaque part is an item of its own, not a piece of content."""
+        return False
+
+    def _settle(self, part: JsonObject, role: str, changes: list[wire.Change]) -> list[JsonObject]:
+        if part["type"] in wire.MEDIA:
+            from context_assembler.providers.media import settle_media
+
+            limits = self.request.limits
+            rules = media_rules(limits, api=self.api, **self.media)
+            return settle_media(part, role, changes, rules=rules, limits=limits)
+        if part["type"] != "opaque" or part["provider"] == "context-assembler":
+            return [part]
+        is_own = part["provider"] == self.name
+        flaw = self._flaw_of(part["block"], role) if is_own else ""
+        if flaw is None:
+            return [part]
+        return wire.settle_opaque(
+            part, role, changes, provider=self.name, flaw=flaw, settle=self._settle
+        )
+
+    def _pieces(self, part: JsonObject) -> list[Item]:
+        """Return the pieces of content that a part becomes; blank text vanishes.
+
+        A document is a file, or its text; before a file what no field says of it.
+
+        Source:
+            https://developers.openai.com/api/docs/guides/images-vision, guides/file-inputs,
+            guides/pdf-files (read 2026-11-27)
+        """
+        kind, is_chat = part["type"], self.text_type == "text"
+        if kind == "opaque" and part["provider"] == self.name:
+            return [wire.without_nulls(wire.plain_json(part["block"]))]
+        if kind not in wire.MEDIA:
+            text = clean_text(part.get("text", "")) if kind in ("text", "opaque") else ""
+            return [{"type": self.text_type, "text": text}] if text.strip() else []
+        from context_assembler.providers import media
+
+        source = part["source"]
+        is_inline = source["type"] == "base64"
+        url = clean_text(source.get("url", ""))
+        file: Item = {"file_url": url} if url else {"file_id": source.get("file_id")}
+        if is_inline:
+            media_type = clean_text(media.media_type_of(source))
+            usual = "document.pdf" if is_chat or media_type == media.PDF else "document.txt"
+            url = media.data_url(media_type, source["data"])
+            file = {"filename": clean_text(part.get("title") or usual), "file_data": url}
+        if kind == "image":
+            detail = part.get("detail")
+            if is_chat:
+                image = {"url": url} | ({"detail": detail} if detail else {})
+                return [{"type": "image_url", "image_url": image}]
+            place = {"image_url": url} if url else file
+            return [{"type": "input_image", "detail": detail or "auto", **place}]
+        if part.get("text") is not None:
+            return [{"type": self.text_type, "text": media.document_text(part)}]
+        made: Item = {"type": "file", "file": file} if is_chat else {"type": "input_file", **file}
+        about = media.about_document(part, has_title=is_inline)
+        return [*([{"type": self.text_type, "text": about}] if about else []), made]
+
+    # -- tools, system, parameters --
+
+    def _offer(self, *, most: int) -> list[ToolSpec]:
+        """Return the tools that are offered; how many other servers take is not known."""
+        request, entries = self.request, self.entries
+        tools = wire.declared_tools(request, self.name, entries, flaw_of=self._flaw_of_tool)
+        if self.is_own:
+            tools = wire.first_tools(request, tools, entries, most=most, api=self.api)
+        return [self._settle_strict(tool) for tool in tools]
+
+    def _settle_strict(self, tool: ToolSpec) -> ToolSpec:
+        """Return the tool, without strict mode if its schema cannot be enforced."""
+        if not tool.is_strict or tool.native_specs:
+            return tool
+        reason = objection_to_strict(root_object_schema(tool.input_schema))
+        if reason is None:
+            return tool
+        told = f"It is offered without strict mode: {reason}."
+        self.entries.append(wire.tool_entry(tool, "tool.strict", told, "repaired"))
+        return replace(tool, is_strict=False)
+
+    def _function(self, tool: ToolSpec) -> Item:
+        made: Item = {"name": self.names[tool.name]}
+        if (description := clean_text(tool.description)).strip():
+            made["description"] = description
+        made["parameters"] = root_object_schema(tool.input_schema)
+        return made
+
+    def _system(self) -> list[Item]:
+        """Return the system prompt as the first message."""
+        text = clean_text(self.request.system)
+        return [{"role": self.role, "content": text}] if text.strip() else []
+
+    def _parameters(self, request: Request) -> Item:
+        raise NotImplementedError
+
+    def _choice_of(self, name: str) -> Item:
+        raise NotImplementedError
+
+    def _choice_among(self, mode: str, names: tuple[str, ...]) -> Item:
+        """Return the choice among some of the tools; empty if none of them is offered."""
+        raise NotImplementedError
+
+    def _opens(self) -> bool:
+        """Whether the first message needs one of the user before it."""
+        return bool(self.messages[0].get("role") == "assistant")
+
+    def write(self, request: Request) -> Payload:
+        """Return keyword arguments for the SDK."""
+        if not self.messages:
+            raise EmptySessionError(request.session_id)
+        before = self._system()
+        if self._opens():  # the user speaks first
+            about = {} if self.text_type == "text" else {"type": "message"}
+            before.append({**about, "role": "user", "content": wire.OPENING})
+        made: Payload = {"model": request.limits.wire_id, **self._parameters(request)}
+        if self.rendered_tools:
+            made["tools"] = LentList(self.rendered_tools)
+        made |= self._tool_choice(request)
+        made[self.key] = LentList([*before, *self.messages])
+        return made
+
+    def refusal(self, problem: str, remedy: str) -> UnsupportedRequestError:
+        """Return the error for what the API cannot express."""
+        model = self.request.limits.id
+        return UnsupportedRequestError(problem, provider=self.name, model=model, remedy=remedy)
+
+    def _sampling(self, request: Request) -> Item:
+        parameters = request.parameters
+        made = {"temperature": parameters.temperature, "top_p": parameters.top_p}
+        return wire.without_nulls(made)
+
+    def _cache_key(self, request: Request) -> Item:
+        """Return the key that routes a session's requests to one cache.
+
+        Source:
+            https://developers.openai.com/api/docs/guides/prompt-caching (read 2026-11-27)
+        """
+        if not self.is_own or request.cache != "auto" or not request.session_id:
+            return {}
         key = clean_text(request.session_id)
         is_short = len(key) <= MAX_CACHE_KEY_CHARS
-        made["prompt_cache_key"] = key if is_short else sha256(key.encode()).hexdigest()
-    return {name: value for name, value in made.items() if value is not None}
+        return {"prompt_cache_key": key if is_short else sha256(key.encode()).hexdigest()}
+
+    def _tool_choice(self, request: Request) -> Item:
+        """Return the choice, and whether calls may be parallel: both are taken with tools only.
+
+        Source:
+            types of the openai package 3.57, ChatCompletionAllowedToolsParam,
+            ToolChoiceAllowedParam (read 2026-11-27)
+        """
+        choice = request.parameters.tool_choice
+        mode = choice.mode if choice is not None else "auto"
+        among: Item = {}
+        if self.is_own and mode in _ALLOWED_MODES:
+            names = wire.allowed_names(request, self.name) or ()
+            among = self._choice_among(_ALLOWED_MODES[mode], names)
+        if choice is None:
+            return {"tool_choice": among} if among else {}
+        if mode in ("any", "tool"):
+            has_tools = bool(self.rendered_tools)
+            wire.check_forced(request, self.name, self.tools, has_tools=has_tools)
+        if not self.rendered_tools:
+            return {}
+        usual = among or ("required" if mode == "any" else mode)
+        made: Item = {"tool_choice": self._choice_of(choice.name) if choice.name else usual}
+        parallel = choice.allows_parallel
+        if parallel is not None and request.limits.features.get("parallel_tools", True):
+            made["parallel_tool_calls"] = parallel
+        return made
 
 
-def names_to_choose(request: Request, provider: str, *, is_own: bool) -> tuple[str, ...]:
-    """Return the tools that the choice is among; none if it is among all, or cannot be limited.
-
-    Source:
-        types of the openai package 3.57, ChatCompletionAllowedToolsParam, ToolChoiceAllowedParam
-        (read 2026-11-27)
-    """
-    choice = request.parameters.tool_choice
-    if not is_own or (choice is not None and choice.mode not in _ALLOWED_MODES):
-        return ()
-    return allowed_names(request, provider) or ()
-
-
-def allowed_mode(request: Request) -> str:
-    """Return the mode of a choice among some of the tools."""
-    choice = request.parameters.tool_choice
-    return _ALLOWED_MODES[choice.mode] if choice is not None else "auto"
-
-
-def tool_choice(
-    request: Request,
-    provider: str,
-    tools: list[ToolSpec],
-    *,
-    has_tools: bool,
-    among: Mapping[str, Json],
-    choose: Callable[[str], Json],
-) -> dict[str, Json]:
-    """Return the choice, and whether calls may be parallel: both are taken with tools only.
-
-    Args:
-        tools: Those that are offered.
-        among: The choice among some of the tools; empty if all may be called, or none.
-        choose: Writes the choice of the tool of that name.
-
-    Raises:
-        UnsupportedRequestError: A forced call of a tool that is not offered.
-    """
-    choice = request.parameters.tool_choice
-    if choice is None:
-        return {"tool_choice": among} if among else {}
-    if choice.mode in ("any", "tool"):
-        check_forced(request, provider, tools, has_tools=has_tools)
-    if not has_tools:
-        return {}
-    mode = "required" if choice.mode == "any" else choice.mode
-    made: dict[str, Json] = {
-        "tool_choice": choose(choice.name) if choice.name is not None else among or mode
-    }
-    if choice.allows_parallel is not None and request.limits.features.get("parallel_tools", True):
-        made["parallel_tool_calls"] = choice.allows_parallel
-    return made
+# ---- reading ----
 
 
 def read_usage(usage: Json, *, asked: str, answered: str) -> Usage | None:
@@ -167,14 +346,71 @@ def read_usage(usage: Json, *, asked: str, answered: str) -> Usage | None:
         https://developers.openai.com/api/docs/guides/prompt-caching (read 2026-11-27)
     """
     fields = as_object(usage)
-    if not fields:
-        return None
     of_asked = as_object(fields.get(f"{asked}_tokens_details"))
     of_answered = as_object(fields.get(f"{answered}_tokens_details"))
-    return Usage(
-        input_tokens=count_of(fields.get(f"{asked}_tokens")),
-        output_tokens=count_of(fields.get(f"{answered}_tokens")),
-        cache_read_tokens=count_of(of_asked.get("cached_tokens")),
-        cache_write_tokens=count_of(of_asked.get("cache_write_tokens")),
-        reasoning_tokens=count_of(of_answered.get("reasoning_tokens")),
+    counts = (
+        fields.get(f"{asked}_tokens"),
+        fields.get(f"{answered}_tokens"),
+        of_asked.get("cached_tokens"),
+        of_asked.get("cache_write_tokens"),
+        of_answered.get("reasoning_tokens"),
     )
+    names = ("input", "output", "cache_read", "cache_write", "reasoning")
+    counted = {f"{name}_tokens": wire.count_of(n) for name, n in zip(names, counts, strict=True)}
+    return Usage(**counted) if fields else None
+
+
+def read_content(content: Json, where: str, note: Note, *, provider: str) -> list[JsonObject]:
+    """Return what a message or an output holds as stored parts; text is one, or none if empty."""
+    if isinstance(content, str):
+        return [wire.text_part(content)] if content else []
+    if content is not None and not isinstance(content, list | tuple):
+        note(where, f"is neither text nor a list of parts ({content!r:.40}); left out")
+    parts: list[JsonObject] = []
+    for at, piece in enumerate(as_list(content)):
+        if isinstance(piece, str):
+            parts.append(wire.text_part(piece))
+        elif isinstance(piece, Mapping):
+            parts.append(_read_piece(piece, f"{where}[{at}]", note, provider))
+        else:
+            note(f"{where}[{at}]", f"is no content part ({piece!r:.40}); left out")
+    return parts
+
+
+def _read_piece(piece: JsonObject, where: str, note: Note, provider: str) -> JsonObject:
+    kind = as_text(piece.get("type"))
+    part: Item | None = None
+    if kind in ("text", "input_text") and isinstance(piece.get("text"), str):
+        part = {"type": "text", "text": piece["text"]}
+    elif kind in ("image_url", "input_image", "file", "input_file"):
+        from context_assembler.providers.media import source_of
+
+        held = piece.get("image_url", piece.get("file"))
+        inner = piece if kind.startswith("input_") else as_object(held)
+        url = as_text(held) or as_text(inner.get("url")) or as_text(inner.get("file_url"))
+        url = url or as_text(inner.get("file_data"))
+        detail, title = inner.get("detail"), as_text(inner.get("filename"))
+        file_id = as_text(inner.get("file_id"))
+        if url or file_id:
+            file = {"type": "file", "provider": provider, "file_id": file_id}
+            source = source_of(url) if url else file
+            part = {"type": "image" if "image" in kind else "document", "source": source}
+            part |= {"detail": detail} if detail in DETAILS else {}
+            part |= {"title": title} if title else {}
+            if detail not in (None, *DETAILS):
+                note(f"{where}.detail", f"{detail!r:.40} is unknown; left out")
+    if part is None:
+        text = readable(piece) or f"[{piece.get('type')}]"
+        return {"type": "opaque", "provider": provider, "block": dict(piece), "text": text}
+    read = {"type", "text", "image_url", "file", "detail", "file_id", "file_url", "file_data"}
+    for key in piece.keys() - read - {"filename", "cache_control", "prompt_cache_breakpoint"}:
+        note(where, f"has the field {key!r}, which has no place in a session")
+    return part
+
+
+def readable(value: Json) -> str:
+    """Return the text in a value: its own, or that of its parts."""
+    if isinstance(value, list | tuple):
+        return "\n".join(filter(None, map(readable, value)))
+    texts = map(as_object(value).get, ("text", "refusal", "summary", "transcript"))
+    return as_text(value) or "\n".join(text for text in texts if isinstance(text, str))

@@ -2,19 +2,18 @@
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
 from context_assembler.context import Request
-from context_assembler.errors import EmptySessionError, ReplyError, UnsupportedRequestError
+from context_assembler.errors import ReplyError
 from context_assembler.events import Json, JsonObject, compact_json
 from context_assembler.models import ModelLimits
 from context_assembler.ports import ChangeForms, Payload, ToolSearch, ToolSpec, Turn, read_change
 from context_assembler.providers import openai, wire
-from context_assembler.providers.lent import LentList
-from context_assembler.providers.schemas import root_object_schema
+from context_assembler.providers.openai import Item, Note
 from context_assembler.providers.wire import as_list, as_object, as_text, objects_in, plain_json
-from context_assembler.texts import REMINDER_TAG, clean_text, fence
+from context_assembler.texts import clean_text
 
 NAME: Final = "openai_responses"
 
@@ -24,25 +23,21 @@ NAME_RULE: Final = wire.NameRule(re.compile(r"[a-zA-Z0-9_-]{1,128}"), 128)
 ID_RULE: Final = wire.NameRule(re.compile(r"[!-~]{1,64}"), 64)
 MIN_OUTPUT_TOKENS: Final = 16  # https://github.com/openai/openai-openapi, max_output_tokens
 
-Item = dict[str, Json]
-
-# Sound and moving pictures are refused: "got unsupported MIME type 'audio/mpeg'".
-# https://developers.openai.com/api/docs/guides/file-inputs (read 2026-11-27)
-_DOCUMENT_TYPES: Final = ("pdf", "json", "msword", "rtf", "vnd.")
 _PHASES: Final = ("commentary", "final_answer")
-_SAID: Final = ("output_text", "refusal", "text", "summary_text", "reasoning_text")
+_OF_MODEL: Final = ("output_text", "refusal", "text", "summary_text", "reasoning_text")
 _MARKS_OF_TEXT: Final = ("annotations", "logprobs")
 _ABOUT_CALL: Final = ("caller", "name", "namespace")  # what an output says of its call
-_REQUIRED: Final[Mapping[str, tuple[str, ...]]] = {  # one of these holds text
+_CALL_IDS: Final = ("fc_", "ctc_", "tsc_", "sh_", "lsh_", "apc_", "cu_")
+# One of these fields holds text. Types of the openai package 3.57, ResponseInputItemParam and
+# ResponseInputMessageContentListParam (read 2026-11-28)
+_REQUIRED: Final[Mapping[str, tuple[str, ...]]] = {
     "input_text": ("text",),
     "input_image": ("image_url", "file_id"),
-    "input_file": ("file_data", "file_url", "file_id"),
     "item_reference": ("id",),
+    "input_file": ("file_data", "file_url", "file_id"),
     "mcp_approval_response": ("approval_request_id",),
+    "program": ("call_id",),
 }
-
-
-# ---- calls that are not functions ----
 
 
 class NativeCall(NamedTuple):
@@ -53,17 +48,13 @@ class NativeCall(NamedTuple):
         asks: The fields that say what to do; an item has at least one of them.
         shape: The first is the arguments as an `object`, or as `text` the argument of that name; or
             all are the arguments, `fields`.
-        output_kind: The type of the item that answers it.
         needs_id: Whether its item is not taken without the id that the server gave it.
-        output: Writes text as the answer's fields; `None`: no text can answer it.
     """
 
     name: str
     asks: tuple[str, ...]
     shape: str
-    output_kind: str
     needs_id: bool = False
-    output: Callable[[str, bool], Item] | None = None
 
     def fits(self, item: JsonObject) -> bool:
         """Whether the item says what to do in the shape of its kind."""
@@ -72,35 +63,34 @@ class NativeCall(NamedTuple):
         return isinstance(item.get(self.asks[0]), dict if self.shape == "object" else str)
 
 
-def _shell_output(text: str, is_error: bool) -> Item:
-    outcome = {"type": "exit", "exit_code": int(is_error)}
-    return {"output": [{"stdout": text, "stderr": "", "outcome": outcome}]}
-
-
-# Types of the openai package 3.57, ResponseInputItemParam (read 2026-11-27); a recorded request
-# answered a client-run tool_search_call with a function_call_output.
+# By the type of their items. Types of the openai package 3.57, ResponseInputItemParam (read
+# 2026-11-27); a recorded request answered a client-run tool_search_call with a function_call_output.
 NATIVE_CALLS: Final[Mapping[str, NativeCall]] = {
-    f"{name}_call": NativeCall(*row)
-    for name, row in {
-        "custom_tool": (
-            *("custom", ("input",), "text", "custom_tool_call_output", False),
-            lambda text, _: {"output": text},
-        ),
-        "tool_search": ("tool_search", ("arguments",), "object", "tool_search_output"),
-        "shell": ("shell", ("action",), "object", "shell_call_output", False, _shell_output),
-        "local_shell": (
-            *("local_shell", ("action",), "object", "local_shell_call_output", True),
-            lambda text, _: {"output": text},
-        ),
-        "apply_patch": (
-            *("apply_patch", ("operation",), "object", "apply_patch_call_output", False),
-            lambda text, failed: {"status": "failed" if failed else "completed", "output": text},
-        ),
-        "computer": ("computer", ("action", "actions"), "fields", "computer_call_output", True),
-    }.items()
+    "custom_tool_call": NativeCall("custom", ("input",), "text"),
+    "tool_search_call": NativeCall("tool_search", ("arguments",), "object"),
+    "shell_call": NativeCall("shell", ("action",), "object"),
+    "local_shell_call": NativeCall("local_shell", ("action",), "object", needs_id=True),
+    "apply_patch_call": NativeCall("apply_patch", ("operation",), "object"),
+    "computer_call": NativeCall("computer", ("action", "actions"), "fields", needs_id=True),
 }
 _ANSWERED_BY_ID: Final = "local_shell_call_output"  # its `id` is that of the call
-_HOSTED: Final = ("container_reference", "container_auto")
+
+
+def _output_kind(kind: str) -> str:
+    """Return the type of the item that answers a call of that kind."""
+    return (
+        "tool_search_output" if kind == "tool_search_call" else f"{kind or 'function_call'}_output"
+    )
+
+
+def _text_output(kind: str, text: str, *, is_error: bool) -> Item:
+    """Return the fields by which text answers a call of that kind."""
+    if kind == "shell_call":
+        outcome = {"type": "exit", "exit_code": int(is_error)}
+        return {"output": [{"stdout": text, "stderr": "", "outcome": outcome}]}
+    if kind == "apply_patch_call":
+        return {"status": "failed" if is_error else "completed", "output": text}
+    return {"output": text}
 
 
 def answered_id(item: JsonObject) -> str:
@@ -125,167 +115,153 @@ def kind_of(item: JsonObject) -> str:
     return kind or ("message" if as_text(item.get("role")) else "")
 
 
-# ---- rendering ----
-
-
 class _Form(NamedTuple):
     """How a call goes over the wire: what its answer has to follow."""
 
     kind: str = ""  # of its item; empty for a function's
     bare_kind: str = ""  # the same if reasoning is left out
-    caller: JsonObject | None = None  # the program that called
+    caller: Json = None  # the program that called
     is_open: bool = False  # whether it may stay unanswered
 
 
-class Wire(wire.GrownWire):
+class Wire(openai.OpenAIWire):
     """The items of one request, grown turn by turn."""
 
+    name, key, text_type = NAME, "input", "input_text"
+    api = "Responses"
+    # Sound and moving pictures are refused: "got unsupported MIME type 'audio/mpeg'".
+    # https://developers.openai.com/api/docs/guides/file-inputs (read 2026-11-27)
+    media: Mapping[str, Any] = {
+        "document_types": (
+            *(f"application/{kind}" for kind in ("pdf", "json", "msword", "rtf", "vnd.")),
+            "text/",
+        ),
+        "document_words": "PDF, office documents and text",
+    }
+
     def __init__(self, request: Request) -> None:
-        super().__init__(request, ID_RULE)
         limits = request.limits
-        self._is_own = openai.is_own_api(limits)
-        self._reasons = bool(limits.thinking.kinds)
         # Other vendors know `system` alone.
         # https://developers.openai.com/api/docs/guides/text (read 2026-11-27)
-        self._role = "developer" if limits.provider.startswith("openai") else "system"
-        self._names = _names(request)
+        role = "developer" if limits.provider.startswith("openai") else "system"
+        super().__init__(request, (NAME_RULE, ID_RULE), role)
+        self._reasons = bool(limits.thinking.kinds)
         self._forms: dict[str, _Form] = {}
-        self._known: tuple[set[str], set[str]] = set(), set()  # sent, and without reasoning
-        self._tools = self._offered()
-        self._rendered_tools = self._render_tools()
+        self._known: set[str] = set()  # programs and requests for approval that are sent
+        searches = tool_search(limits) is not None
+        # The tool that searches takes a place of its own.
+        self.tools = self._offer(most=openai.MAX_TOOLS)
+        held = searches and any(map(wire.is_held_back, self.tools))
+        if held and len(self.tools) == openai.MAX_TOOLS:
+            self.tools = self._offer(most=openai.MAX_TOOLS - 1)
+        self.rendered_tools = [self._tool(tool, searches=searches) for tool in self.tools]
+        if held and all(tool.get("type") != "tool_search" for tool in self.rendered_tools):
+            self.rendered_tools.insert(0, {"type": "tool_search"})
 
     def _head(self) -> Json:
-        return [
-            NAME,
-            self._system(is_marked=False),
-            self._rendered_tools,
-            openai.effort_of(self.request),
-        ]
+        return [NAME, super()._system(), self.rendered_tools, openai.effort_of(self.request)]
 
-    def add(self, turn: Turn) -> None:
-        """Append a turn."""
-        role, parts = turn["role"], turn["parts"]
-        if role == "tool":
-            self._add_results(turn)
-        elif role == "assistant":
-            self._add_reply(turn)
-        elif turn.get("kind") == "summary":
-            self._append(self._summary(turn))
-        elif role == "user" and len(parts) == 1 and len(parts[0]) == 2 and "text" in parts[0]:
-            text = clean_text(parts[0]["text"])
-            if text and not text.isspace():
-                item = {"type": "message", "role": "user", "content": text}
-                self.messages.append(item)
-                self._units.append(item)
-        elif role == "user":
-            if any(part["type"] == "tool_result" for part in parts):
-                self._add_results(turn)
-            self._append(self._user_items(wire.settle_parts(turn, self._settle, self.entries)))
-        else:
-            self._append(self._instructions(turn))
-
-    def _append(self, items: Iterable[Item], bare: Iterable[Item] | None = None) -> None:
+    def _append(self, items: Sequence[Item], bare: Sequence[Item] | None = None) -> None:
         """Append items; `bare` are the same without reasoning, if they differ."""
-        sent = [self._settle_reference(item, self._known[0]) for item in items]
-        units = sent
-        if bare is not None:
-            units = [self._settle_reference(item, self._known[1]) for item in bare]
-        for known, listed in zip(self._known, (sent, units), strict=True):
-            for item in listed:
-                if item["type"] in ("program", "mcp_approval_request"):
-                    known.add(as_text(item.get("call_id") or item.get("id")))
-        if any(item["type"] == "compaction" for item in units):
-            # Reasoning after OpenAI's own compaction stays valid, whatever that stands for.
-            # https://developers.openai.com/api/docs/guides/keep-prefix-unchanged (read 2026-11-27)
-            last = max(at for at, item in enumerate(units) if item["type"] == "compaction")
-            self._restart = len(self._units) + last
-        self.messages += sent
+        for item in items:
+            if item.get("type") in ("program", "mcp_approval_request"):
+                self._known.add(as_text(item.get("call_id") or item.get("id")))
+        self.messages += map(self._settle_reference, items)
+        units = items if bare is None else bare
+        for at, item in enumerate(units):
+            if item.get("type") == "compaction":
+                # Reasoning after OpenAI's own compaction stays valid, whatever that stands for.
+                # https://developers.openai.com/api/docs/guides/keep-prefix-unchanged (2026-11-27)
+                self._restart = len(self._units) + at
         self._units += units
 
-    def _settle_reference(self, item: Item, known: set[str]) -> Item:
+    def _settle_reference(self, item: Item) -> Item:
         """Return an item without a reference to a program or a request that is not sent.
 
         Source:
             types of the openai package 3.57, CallerProgram, McpApprovalResponse (read 2026-11-27)
         """
-        kind = item["type"]
-        if kind == "program_output" and as_text(item.get("call_id")) not in known:
+        kind = item.get("type")
+        if kind == "program_output" and item.get("call_id") not in self._known:
             return _message("assistant", describe(item))
-        if kind == "mcp_approval_response" and item.get("approval_request_id") not in known:
+        if kind == "mcp_approval_response" and item["approval_request_id"] not in self._known:
             return _message("user", describe(item))
-        caller = item.get("caller")
-        if caller and caller.get("type") == "program" and caller.get("caller_id") not in known:
-            return {key: value for key, value in item.items() if key != "caller"}
-        return item
+        caller = as_object(item.get("caller"))
+        if caller.get("type") != "program" or caller.get("caller_id") in self._known:
+            return item
+        return {key: value for key, value in item.items() if key != "caller"}
 
     # -- what the user and the developer say --
 
-    def _summary(self, turn: Turn) -> list[Item]:
-        """Return OpenAI's own compaction if there is one, instead of the text that says the same.
+    def _say(self, role: str, content: str | list[Item]) -> None:
+        if isinstance(content, list) and len(content) == 1 and len(content[0]) == 2:
+            content = content[0].get("text", content)
+        if content:
+            item: Item = {"type": "message", "role": role, "content": content}
+            self.messages.append(item)
+            self._units.append(item)
+
+    def _add_summary(self, turn: Turn) -> None:
+        """Append OpenAI's own compaction if there is one, instead of the text that says the same.
 
         Source:
             https://developers.openai.com/api/docs/guides/compaction (read 2026-11-27)
         """
         own = [sendable(p["block"]) for p in turn["parts"] if p.get("provider") == NAME]
         if any(map(is_sealed_compaction, own)):
-            return own
-        return [_message("user", wire.summary_text(turn))]
+            self._append(own)
+        else:
+            super()._add_summary(turn)
 
-    def _user_items(self, parts: Iterable[JsonObject]) -> Iterator[Item]:
-        """Yield what the user said, and between it the items that a client adds by itself."""
+    def _add_user(self, parts: Iterable[JsonObject]) -> None:
+        """Append what the user said, and between it the items that a client adds by itself."""
         said: list[Item] = []
         for part in parts:
-            if _is_own_item(part):
-                yield from _say("user", said)
+            if self._is_own_item(part):
+                self._say("user", said)
                 said = []
-                yield sendable(part["block"])
+                self._append([sendable(part["block"])])
             else:
-                said += _pieces(part)
-        yield from _say("user", said)
+                said += self._pieces(part)
+        self._say("user", said)
 
-    def _instructions(self, turn: Turn) -> Iterator[Item]:
-        """Yield late instructions under their role, or fenced if they have no authority."""
+    def _add_instructions(self, turn: Turn) -> None:
+        """Append late instructions, or the tools that a note adds."""
         plan = wire.plan_of(self.request, NAME)
         if plan is not None and plan.forms.adds:
             changes = filter(None, map(read_change, turn["parts"]))
             if added := [tool for change in changes for tool in change.added]:
-                tools = [self._function(tool) for tool in openai.leave_strict(added, self.entries)]
-                yield {"type": "additional_tools", "role": "developer", "tools": tools}
+                tools = [self._tool(self._settle_strict(tool), searches=False) for tool in added]
+                self._append([{"type": "additional_tools", "role": "developer", "tools": tools}])
                 return
-        parts = wire.settle_parts(turn, self._settle, self.entries)
-        has_authority = turn.get("origin") not in wire.NO_SYSTEM_AUTHORITY
-        own = [part for part in parts if has_authority and _is_own_item(part)]
-        text = wire.text_of(part for part in parts if part not in own)
-        media = [
-            p for part in parts if part["type"] in ("image", "document") for p in _pieces(part)
-        ]
-        if has_authority and not media:
-            yield from _say(self._role, [_text_piece(text)] if text else [])
-        else:
-            reminder = [_text_piece(fence(REMINDER_TAG, text))] if text else []
-            yield from _say("user", [*reminder, *media])
-        yield from (sendable(part["block"]) for part in own)
+        super()._add_instructions(turn)
 
-    def _settle(self, part: JsonObject, role: str, changes: list[wire.Change]) -> list[JsonObject]:
-        kind = part["type"]
-        if kind in ("image", "document"):
-            from context_assembler.providers.media import settle_media
+    def _is_own_item(self, part: JsonObject) -> bool:
+        return bool(part["type"] == "opaque" and part["provider"] == NAME and not _is_piece(part))
 
-            rules = openai.media_rules(
-                self.request.limits,
-                api="Responses",
-                document_types=(*map("application/".__add__, _DOCUMENT_TYPES), "text/"),
-                document_words="PDF, office documents and text",
-            )
-            return settle_media(part, role, changes, rules=rules, limits=self.request.limits)
-        if kind != "opaque" or part["provider"] == "context-assembler":
-            return [part]
-        if part["provider"] == NAME:
-            flaw = _flaw_of(part["block"], role)
-            if flaw is None:
-                return [part]
-            return wire.settle_opaque(part, role, changes, provider=NAME, flaw=flaw)
-        return wire.settle_opaque(part, role, changes, provider=NAME, flaw=None)
+    def _flaw_of(self, block: JsonObject, role: str) -> str | None:
+        kind = kind_of(block)
+        if not kind:
+            return "it has neither a type nor a role"
+        if role == "assistant" and kind.startswith("input_"):
+            return "it is not taken from the assistant"
+        if role != "assistant" and kind in _OF_MODEL:
+            return "only the model says that"
+        required = _REQUIRED.get(kind)
+        if required and not any(as_text(block.get(key)) for key in required):
+            return f"it has no {' or '.join(required)}"
+        if kind == "mcp_approval_response" and not isinstance(block.get("approve"), bool):
+            return "it does not say whether it approves"
+        if kind == "input_image" and block.get("detail") not in (None, *openai.DETAILS):
+            return "its detail is unknown"
+        native = NATIVE_CALLS.get(kind)
+        needs_id = native is not None or kind.endswith("_output")
+        is_open = kind in ("tool_search_call", "tool_search_output")
+        if not is_open and (
+            (native and not native.fits(block)) or (needs_id and not answered_id(block))
+        ):
+            return "it lacks what its type requires"
+        return None
 
     # -- replies --
 
@@ -301,52 +277,45 @@ class Wire(wire.GrownWire):
             https://github.com/mastra-ai/mastra/issues/15509 (read 2026-11-27)
         """
         parts: Sequence[JsonObject] = turn["parts"]
-        calls = [part["call_id"] for part in parts if part["type"] == "tool_call"]
-        ids = self._ids.of_calls(calls) if calls else []
-        said: list[Item] = []
-        called: list[Item] = []
-        for part in parts:
-            if part["type"] == "text" and len(part) == 2:
-                text = clean_text(part["text"])
-                if text and not text.isspace():
-                    said.append({"type": "message", "role": "assistant", "content": text})
-            elif part["type"] == "tool_call" and "extras" not in part:
-                arguments = part.get("arguments_json")
-                if not (arguments and arguments.isascii() and part.get("arguments")):
-                    arguments = wire.arguments_text(part)
-                called.append(
+        calls = [part for part in parts if part["type"] == "tool_call"]
+        ids = self._ids.of_calls([call["call_id"] for call in calls]) if calls else []
+        is_plain = all(
+            "extras" not in part and part["type"] in ("text", "tool_call") for part in parts
+        )
+        if is_plain:
+            items = [
+                {"type": "message", "role": "assistant", "content": text}
+                for part in parts
+                if "text" in part and (text := clean_text(part["text"])) and not text.isspace()
+            ]
+            for call, call_id in zip(calls, ids, strict=True):
+                items.append(
                     {
                         "type": "function_call",
-                        "call_id": ids[len(called)],
-                        "name": self._names[part["name"]],
-                        "arguments": arguments,
+                        "call_id": call_id,
+                        "name": self.names[call["name"]],
+                        "arguments": wire.arguments_text(call),
                     }
                 )
-            else:
-                break
-        else:
-            said += called
-            self.messages += said
-            self._units += said
+            self.messages += items
+            self._units += items
             return
         parts = wire.settle_parts(turn, self._settle, self.entries)
         is_whole = any(self._reasoning(part) is not None for part in parts)
-        made_by = turn.get("made_by")
-        usage = as_object(made_by).get("usage")
+        made_by = as_object(turn.get("made_by"))
+        usage = made_by.get("usage")
         # The items of an import go back as they came: nobody knows of reasoning that led to them.
-        did_not_reason = made_by is None or (
-            usage is not None and not usage.get("reasoning_tokens")
-        )
+        did_not_reason = not made_by or (usage is not None and not usage.get("reasoning_tokens"))
         keeps = is_whole or not self._reasons or did_not_reason
-        own_calls = (part for part in parts if part["type"] == "tool_call")
-        for part, call_id in zip(own_calls, ids, strict=True):
-            extras = wire.own_extras(part, NAME)
-            is_open = extras.get("async") is True
-            form = _Form(_kind(extras, keeps), _kind(extras, True), extras.get("caller"), is_open)
-            if form != _Form():
-                self._forms[call_id] = form
+        for call, call_id in zip(calls, ids, strict=True):
+            own = wire.own_extras(call, NAME)
+            is_open = any(
+                as_object(e).get("async") is True for e in call.get("extras", {}).values()
+            )
+            kinds = _kind(own, keeps=keeps), _kind(own, keeps=True)
+            self._forms[call_id] = _Form(*kinds, as_object(own.get("caller")) or None, is_open)
         items = self._reply_items(parts, ids, is_whole=is_whole, keeps=keeps)
-        bare = items
+        bare = None
         if is_whole or not keeps:
             bare = self._reply_items(parts, ids, is_whole=False, keeps=True)
         self._append(items, bare)
@@ -362,9 +331,10 @@ class Wire(wire.GrownWire):
             field `summary`"
         """
         block = part.get("block")
-        if part["type"] != "thinking" or block is None or part.get("provider") != NAME:
+        if part["type"] != "thinking" or not block or part.get("provider") != NAME:
             return None
-        if not self._reasons or not block.get("encrypted_content") or block["type"] != "reasoning":
+        sealed = block.get("type") == "reasoning" and as_text(block.get("encrypted_content"))
+        if not self._reasons or not sealed:
             return None
         item = wire.without_nulls(sendable(block))
         item.pop("status", None)
@@ -382,38 +352,17 @@ class Wire(wire.GrownWire):
         """
         items: list[Item] = []
         waiting = iter(ids)
-        open_id = ""
         for part in parts:
-            kind, before = part["type"], len(items)
-            if kind == "text" and (text := clean_text(part["text"])) and not text.isspace():
-                own = wire.own_extras(part, NAME)
-                own_id = _server_id(own, ("msg_",))
-                if not own_id or not (is_whole or (keeps and any(map(own.get, _MARKS_OF_TEXT)))):
-                    items.append(_message("assistant", text, own.get("phase")))
-                    open_id = ""
-                    continue
-                piece = {"type": "output_text", "text": text, "annotations": []}
-                piece |= {key: plain_json(own[key]) for key in _MARKS_OF_TEXT if own.get(key)}
-                if own_id == open_id:  # pieces of one message stay together
-                    items[-1]["content"].append(piece)
-                    continue
-                item = {"type": "message", "id": own_id, "role": "assistant"}
-                item["status"] = as_text(own.get("status")) or "completed"
-                item["content"] = [piece]
-                items.append(
-                    item | ({"phase": own["phase"]} if own.get("phase") in _PHASES else {})
-                )
-                open_id = own_id
-                continue
-            if kind == "thinking" and is_whole and (item := self._reasoning(part)) is not None:
+            kind = part["type"]
+            if kind == "text":
+                self._add_text(items, part, is_whole=is_whole, keeps=keeps)
+            elif kind == "thinking" and is_whole and (item := self._reasoning(part)) is not None:
                 items.append(item)
             elif kind == "tool_call":
                 items.append(self._call(part, next(waiting), is_whole=is_whole, keeps=keeps))
             elif kind == "opaque":
                 items += self._own_item(part, keeps=keeps)
-            if len(items) > before:
-                open_id = ""
-        while items and items[-1]["type"] == "reasoning":
+        while items and items[-1].get("type") == "reasoning":
             items.pop()
         if is_whole:
             return items
@@ -421,60 +370,72 @@ class Wire(wire.GrownWire):
         # https://github.com/pydantic/pydantic-ai, recorded for
         # test_deepseek_responses_rejects_interleaved_function_calls (read 2026-11-29)
         calls = ("function_call", "custom_tool_call")
-        first = next((at for at, one in enumerate(items) if one["type"] in calls), len(items))
-        said = [one for one in items[first:] if one["type"] == "message" and "id" not in one]
-        rest = [one for one in items[first:] if one not in said]
-        return [*items[:first], *said, *rest]
+        first = next((at for at, one in enumerate(items) if one.get("type") in calls), len(items))
+        said = [one for one in items[first:] if one.get("type") == "message" and "id" not in one]
+        return [*items[:first], *said, *(one for one in items[first:] if one not in said)]
+
+    def _add_text(
+        self, items: list[Item], part: JsonObject, *, is_whole: bool, keeps: bool
+    ) -> None:
+        """Add a text; pieces of one message that keeps its id stay together."""
+        text, own = clean_text(part["text"]), wire.own_extras(part, NAME)
+        marks = {key: plain_json(own[key]) for key in _MARKS_OF_TEXT if own.get(key)}
+        own_id = _server_id(own, ("msg_",)) if is_whole or (keeps and marks) else ""
+        if not text.strip():
+            return
+        if not own_id:
+            items.append(_message("assistant", text, own.get("phase")))
+            return
+        piece = {"type": "output_text", "text": text, "annotations": [], **marks}
+        if items and items[-1].get("id") == own_id:
+            items[-1]["content"].append(piece)
+            return
+        status = as_text(own.get("status")) or "completed"
+        item = {"type": "message", "id": own_id, "role": "assistant", "status": status}
+        phase = {"phase": own["phase"]} if own.get("phase") in _PHASES else {}
+        items.append({**item, "content": [piece], **phase})
 
     def _call(self, part: JsonObject, call_id: str, *, is_whole: bool, keeps: bool) -> Item:
         """Return a call as its item, of the kind that it came as and with its own fields."""
-        kept = sendable(wire.own_extras(part, NAME))
+        own = wire.own_extras(part, NAME)
+        kind = _kind(own, keeps=keeps)
+        kept = sendable(own)
         native = NATIVE_CALLS.get(as_text(kept.pop("type", None)))
-        kind = _kind(wire.own_extras(part, NAME), keeps)
-        if not (keeps if kind else is_whole) or not _server_id(kept, _CALL_IDS):
+        if not (keeps if kind else is_whole) or not _server_id(own, _CALL_IDS):
             kept.pop("id", None)
-        name = self._names[part["name"]]
+        name = self.names[part["name"]]
         if native is None or not kind:
             item = {"type": "function_call", "call_id": call_id, "name": name}
             item["arguments"] = wire.arguments_text(part)
             return item if native is not None else {**item, **kept}
-        arguments = plain_json(part.get("arguments", {}))
         item = {"type": kind, "call_id": call_id}
-        if native.shape == "object":
-            item[native.asks[0]] = arguments
-        elif native.shape == "fields":
-            item |= arguments
+        if native.shape == "text":
+            item |= {"name": name, native.asks[0]: wire.text_argument(part, native.asks[0])}
         else:
-            given = arguments.get(native.asks[0])
-            item["name"] = name
-            item[native.asks[0]] = given if isinstance(given, str) else compact_json(arguments)
+            arguments = plain_json(part.get("arguments", {}))
+            item |= {native.asks[0]: arguments} if native.shape == "object" else arguments
         return {**item, **kept}
 
     def _own_item(self, part: JsonObject, *, keeps: bool) -> list[Item]:
         """Return an item of the server as it came; its text if it cannot go back."""
-        block = part["block"]
+        block, text = part["block"], part.get("text", "")
         kind = block.get("type")
-        if part["provider"] != NAME or _is_piece(part) or kind in _SAID:
-            return _messages("assistant", part.get("text", ""))
+        is_kept = keeps and part["provider"] == NAME and kind not in _OF_MODEL
         if kind == "compaction":
             is_kept = is_sealed_compaction(block)
         elif kind in ("message", None):
-            content = as_list(block.get("content"))
-            is_kept = keeps and block.get("role") == "assistant" and bool(content)
-            is_kept = is_kept and all(p.get("type") in ("output_text", "refusal") for p in content)
-            is_kept = is_kept and bool(_server_id(block, ("msg_",)))
-        else:
-            is_kept = keeps and _is_complete(block)
+            said = objects_in(block.get("content"))
+            is_said = all(piece.get("type") in ("output_text", "refusal") for piece in said)
+            is_kept = is_kept and is_said and bool(said) and bool(_server_id(block, ("msg_",)))
         if is_kept:
             return [sendable(block)]
-        return _messages("assistant", part.get("text", ""), block.get("phase"))
+        return [_message("assistant", text, block.get("phase"))] if text.strip() else []
 
     # -- results --
 
     def _add_results(self, turn: Turn) -> None:
         """Append the outputs of results; a call that may stay unanswered needs none made up."""
-        parts: Sequence[JsonObject] = turn["parts"]
-        for part in parts:
+        for part in turn["parts"]:
             if part["type"] != "tool_result":
                 continue
             sent, content = self._ids.of_result(part["call_id"]), part.get("content", ())
@@ -482,8 +443,7 @@ class Wire(wire.GrownWire):
             is_text = len(content) == 1 and len(content[0]) == 2 and "text" in content[0]
             if is_text and form is None and "extras" not in part:
                 text = clean_text(content[0]["text"])
-                if text.isspace():
-                    text = ""
+                text = "" if text.isspace() else text
                 if part.get("is_error"):
                     text = wire.mark_failure(text)
                 item = {"type": "function_call_output", "call_id": sent}
@@ -492,27 +452,25 @@ class Wire(wire.GrownWire):
                 self._units.append(item)
                 continue
             form = form or _Form()
-            settled = wire.settle_parts({**turn, "parts": [part]}, self._settle, self.entries)[0]
             if form.is_open and part.get("is_error") and wire.text_of(content) == wire.NO_RESULT:
                 continue
+            settled = wire.settle_parts({**turn, "parts": [part]}, self._settle, self.entries)[0]
             if form.bare_kind == "computer_call" and not _is_picture(settled):
                 form = form._replace(kind="", bare_kind="")  # only a picture answers it
                 self._call_as_function(sent)
-            items = [self._output(settled, sent, form.kind, form)]
-            bare = items
-            if form.bare_kind != form.kind:
-                bare = [self._output(settled, sent, form.bare_kind, form)]
+            items = [self._output(settled, sent, form.kind, form.caller)]
+            bare = [self._output(settled, sent, form.bare_kind, form.caller)]
             self._append(items, bare)
 
     def _call_as_function(self, call_id: str) -> None:
+        asks = NATIVE_CALLS["computer_call"].asks
         for items in (self.messages, self._units):
             at = max(at for at, item in enumerate(items) if item.get("call_id") == call_id)
-            asked = {k: v for k, v in items[at].items() if k in NATIVE_CALLS["computer_call"].asks}
-            if asked:
-                item = {"type": "function_call", "call_id": call_id, "name": "computer"}
-                items[at] = {**item, "arguments": compact_json(asked)}
+            if asked := {key: items[at][key] for key in asks if key in items[at]}:
+                call = {"type": "function_call", "call_id": call_id, "name": "computer"}
+                items[at] = {**call, "arguments": compact_json(asked)}
 
-    def _output(self, result: JsonObject, call_id: str, kind: str, form: _Form) -> Item:
+    def _output(self, result: JsonObject, call_id: str, kind: str, caller: Json) -> Item:
         """Return the item that answers a call: text as a string, pictures and files in a list.
 
         There is no flag for errors, so words mark them. A provider's own output goes back as it
@@ -522,141 +480,102 @@ class Wire(wire.GrownWire):
             https://developers.openai.com/api/docs/guides/function-calling
             types of the openai package 3.57, FunctionCallOutput.caller (read 2026-11-27)
         """
-        native = NATIVE_CALLS.get(kind)
-        content = result.get("content", ())
-        own = content[0] if len(content) == 1 and content[0].get("provider") == NAME else None
-        output_kind = "function_call_output" if native is None else native.output_kind
-        if own is not None and own["block"].get("type") in ("function_call_output", output_kind):
-            item = wire.without_nulls(sendable(own["block"]))
+        native, content = NATIVE_CALLS.get(kind), result.get("content", ())
+        output_kind = _output_kind(kind)
+        own = as_object(content[0].get("block")) if len(content) == 1 else {}
+        if own.get("type") in ("function_call_output", output_kind):
+            item = wire.without_nulls(sendable(own))
             key = "id" if item["type"] == _ANSWERED_BY_ID else "call_id"
             item |= {key: call_id} | ({"call_id": call_id} if "call_id" in item else {})
         else:
-            item = self._written(result, call_id, native)
+            item = self._written(result, call_id, kind)
         if native is None or not native.needs_id:
-            about = {
-                k: v for k, v in wire.own_extras(result, NAME).items() if k in _ABOUT_CALL and v
-            }
-            caller = {"caller": form.caller} if form.caller else {}
-            item = plain_json({**caller, **about, **item})
+            about = {k: v for k, v in wire.own_extras(result, NAME).items() if k in _ABOUT_CALL}
+            about = {"caller": caller, **wire.without_nulls(about)}
+            item = plain_json(wire.without_nulls(about)) | item
         return item
 
-    def _written(self, result: JsonObject, call_id: str, native: NativeCall | None) -> Item:
+    def _written(self, result: JsonObject, call_id: str, kind: str) -> Item:
         is_error = bool(result.get("is_error"))
-        pieces = [piece for part in result.get("content", ()) for piece in _output_pieces(part)]
-        if native is not None and native.shape == "fields":
+        pieces = [p for part in result.get("content", ()) for p in self._output_pieces(part)]
+        output_kind = _output_kind(kind)
+        if kind == "computer_call":
             place = {k: v for k, v in pieces[0].items() if k in ("image_url", "file_id")}
             shown = {"type": "computer_screenshot", **place}
-            return {"type": native.output_kind, "call_id": call_id, "output": shown}
+            return {"type": output_kind, "call_id": call_id, "output": shown}
         if is_error:
             told = pieces.pop(0)["text"] if pieces and pieces[0]["type"] == "input_text" else ""
-            pieces.insert(0, _text_piece(wire.mark_failure(told)))
+            pieces.insert(0, {"type": "input_text", "text": wire.mark_failure(told)})
         is_text = all(piece.keys() == {"type", "text"} for piece in pieces)
-        text = "\n".join(piece["text"] for piece in pieces) if is_text else None
-        if native is None or (text is None and native.output is not None):
-            kind = "function_call_output" if native is None else native.output_kind
-            return {
-                "type": kind,
-                "call_id": call_id,
-                "output": pieces if text is None else text or wire.NO_OUTPUT,
-            }
-        if native.output is None:
-            return {
-                "type": "function_call_output",
-                "call_id": call_id,
-                "output": text or wire.NO_OUTPUT,
-            }
-        key = "id" if native.output_kind == _ANSWERED_BY_ID else "call_id"
-        return {
-            "type": native.output_kind,
-            key: call_id,
-            **native.output(text or wire.NO_OUTPUT, is_error),
-        }
+        text = "\n".join(piece["text"] for piece in pieces) if is_text else ""
+        output: Json = text or wire.NO_OUTPUT if is_text else pieces
+        if kind == "tool_search_call":
+            output_kind = "function_call_output"
+        key = "id" if output_kind == _ANSWERED_BY_ID and is_text else "call_id"
+        fields = _text_output(kind, output, is_error=is_error) if is_text else {"output": output}
+        return {"type": output_kind, key: call_id, **fields}
+
+    def _output_pieces(self, part: JsonObject) -> list[Item]:
+        """Return the pieces of a part of a result; of the output of a computer the picture in it."""
+        shown = as_object(as_object(part.get("block")).get("output"))
+        place = {key: shown[key] for key in ("image_url", "file_id") if as_text(shown.get(key))}
+        if shown.get("type") == "computer_screenshot" and place:
+            return [{"type": "input_image", "detail": "auto", **place}]
+        if part["type"] == "opaque" and not _is_piece(part):
+            return self._pieces(wire.text_part(part.get("text", "")))
+        return self._pieces(part)
 
     # -- tools, system, parameters --
 
-    def _offered(self) -> list[ToolSpec]:
-        request, entries = self.request, self.entries
-        tools = wire.declared_tools(request, NAME, entries, flaw_of=_flaw_of_tool)
-        if self._is_own:  # how many other servers take is not known
-            searched = tool_search(request.limits) is not None and any(
-                map(wire.is_held_back, tools)
-            )
-            most = openai.MAX_TOOLS - searched  # the tool that searches takes a place of its own
-            tools = wire.first_tools(request, tools, entries, most=most, api="Responses")
-        return openai.leave_strict(tools, entries)
+    def _flaw_of_tool(self, tool: ToolSpec) -> str:
+        """Return why a tool of OpenAI's own is refused.
 
-    def _render_tools(self) -> list[Item]:
-        searches = tool_search(self.request.limits) is not None
-        made: list[Item] = []
-        for tool in self._tools:
-            if tool.native_specs:
-                made.append(plain_json(tool.native_specs[NAME]))
-            else:
-                is_deferred = (
-                    {"defer_loading": True} if searches and wire.is_held_back(tool) else {}
-                )
-                made.append({**self._function(tool), **is_deferred})
-        has_own = any(tool.get("type") == "tool_search" for tool in made)
-        needs_search = searches and not has_own and any(map(wire.is_held_back, self._tools))
-        return [{"type": "tool_search"}, *made] if needs_search else made
+        Source:
+            types of the openai package 3.57, ToolParam (read 2026-11-28): every tool has a type, and
+            a file search the stores that it searches.
+        """
+        spec = tool.native_specs[NAME]
+        if not as_text(spec.get("type")):
+            return "Its own form for Responses has no type, and such are refused."
+        if spec["type"] == "file_search" and not as_list(spec.get("vector_store_ids")):
+            return "A file search without vector_store_ids is refused."
+        return ""
 
-    def _function(self, tool: ToolSpec) -> Item:
-        """Return a function; `strict` is always said, since the server tries strict mode without it.
+    def _tool(self, tool: ToolSpec, *, searches: bool) -> Item:
+        """Return one tool; `strict` is always said, since the server tries strict mode without it.
 
         Source:
             https://developers.openai.com/api/docs/guides/function-calling (read 2026-11-27)
         """
-        made: Item = {"type": "function", "name": self._names[tool.name]}
-        if tool.description.strip():
-            made["description"] = clean_text(tool.description)
-        made["parameters"] = root_object_schema(tool.input_schema)
-        made["strict"] = bool(tool.is_strict)
-        return made
+        if tool.native_specs:
+            native: Item = plain_json(tool.native_specs[NAME])
+            return native
+        made = {"type": "function", **self._function(tool), "strict": bool(tool.is_strict)}
+        return {**made, "defer_loading": True} if searches and wire.is_held_back(tool) else made
 
-    def _system(self, *, is_marked: bool) -> list[Item]:
-        """Return the system prompt as the first message.
+    def _system(self) -> list[Item]:
+        """Return the system prompt as the first message, marked if it is worth caching by itself.
 
         Not as `instructions`: from gpt-6.2 on those hold for one turn, come after the input and are
         billed uncached; older models cache either.
 
         Source:
-            https://developers.openai.com/api/docs/guides/keep-prefix-unchanged (read 2026-11-27)
+            https://developers.openai.com/api/docs/guides/keep-prefix-unchanged, guides/prompt-caching
+            (read 2026-11-27)
         """
-        text = clean_text(self.request.system)
-        if not text.strip():
-            return []
-        content: Json = text
-        if is_marked:
-            mark = {"mode": "explicit"}
-            content = [{"type": "input_text", "text": text, "prompt_cache_breakpoint": mark}]
-        return [{"type": "message", "role": self._role, "content": content}]
-
-    def _is_worth_marking(self, request: Request) -> bool:
-        """Whether the system prompt closes a prefix that is cached apart from the conversation.
-
-        Source:
-            https://developers.openai.com/api/docs/guides/prompt-caching (read 2026-11-27)
-        """
-        limits = request.limits
-        if request.cache != "auto" or not limits.supports("cache_breakpoints"):
-            return False
-        return len(request.system.encode("utf-8", "surrogatepass")) >= limits.cache.least_bytes
-
-    def write(self, request: Request) -> Payload:
-        """Return keyword arguments for `responses.create`."""
-        if not self.messages:
-            raise EmptySessionError(request.session_id)
-        first = self.messages[0]
-        opens = first.get("type") not in ("compaction", "additional_tools")
-        before = self._system(is_marked=self._is_worth_marking(request))
-        if opens and first.get("role") in (None, "assistant"):  # the user speaks first
-            before.append(_message("user", wire.OPENING))
-        made: Payload = {"model": request.limits.wire_id, **self._parameters(request)}
-        if self._rendered_tools:
-            made["tools"] = LentList(self._rendered_tools)
-        made |= self._tool_choice(request)
-        made["input"] = LentList([*before, *self.messages])
+        limits = self.request.limits
+        made = [{"type": "message", **message} for message in super()._system()]
+        if made and self.request.cache == "auto" and limits.supports("cache_breakpoints"):
+            text = made[0]["content"]
+            if len(text.encode()) >= limits.cache.least_bytes:
+                mark = {"prompt_cache_breakpoint": {"mode": "explicit"}}
+                made[0]["content"] = [{"type": "input_text", "text": text, **mark}]
         return made
+
+    def _opens(self) -> bool:
+        first = self.messages[0]
+        is_own = first.get("type") in ("compaction", "additional_tools")
+        return not is_own and first.get("role") in (None, "assistant")
 
     def _parameters(self, request: Request) -> Item:
         """Return the reply's length, reasoning, sampling, and how the prefix is cached.
@@ -669,45 +588,38 @@ class Wire(wire.GrownWire):
         parameters = request.parameters
         if parameters.stop_sequences:
             remedy = "Leave stop_sequences out, or use Chat Completions (to_openai_chat)."
-            raise _refusal(request, "it takes no stop sequences", remedy)
+            raise self.refusal("it takes no stop sequences", remedy)
         if parameters.top_k is not None:
-            raise _refusal(request, "it has no top_k", "Leave top_k out, or use top_p.")
+            raise self.refusal("it has no top_k", "Leave top_k out, or use top_p.")
         if parameters.max_tokens < MIN_OUTPUT_TOKENS:
             problem = f"a reply has room for at least {MIN_OUTPUT_TOKENS} tokens, not "
             remedy = f"Pass max_tokens={MIN_OUTPUT_TOKENS} or more."
-            raise _refusal(request, f"{problem}{parameters.max_tokens}", remedy)
+            raise self.refusal(f"{problem}{parameters.max_tokens}", remedy)
         made: Item = {"store": False, "max_output_tokens": parameters.max_tokens}
         if self._reasons:
             made["include"] = ["reasoning.encrypted_content"]
         if (effort := openai.effort_of(request)) is not None:
             made["reasoning"] = {"effort": effort}
-        return made | openai.common_parameters(request, is_own=self._is_own)
+        return made | self._sampling(request) | self._cache_key(request)
 
-    def _tool_choice(self, request: Request) -> Item:
-        plan = wire.plan_of(request, NAME)
-        told = {tool.name: tool for tool in (*(plan.added if plan else ()), *self._tools)}
+    def _told(self) -> dict[str, ToolSpec]:
+        plan = wire.plan_of(self.request, NAME)
+        return {tool.name: tool for tool in (*(plan.added if plan else ()), *self.tools)}
 
-        def choose(name: str) -> Item:
-            native = told[name].native_specs.get(NAME)
-            if native is None:
-                return {"type": "function", "name": self._names[name]}
-            kind = as_text(native.get("type"))  # a tool of OpenAI's own is chosen by its kind
-            key = {"mcp": "server_label", "custom": "name"}.get(kind)
-            return {"type": kind} | ({key: plain_json(native.get(key))} if key else {})
+    def _choice_of(self, name: str) -> Item:
+        native = self._told()[name].native_specs.get(NAME)
+        if native is None:
+            return {"type": "function", "name": self.names[name]}
+        kind = as_text(native.get("type"))  # a tool of OpenAI's own is chosen by its kind
+        key = {"mcp": "server_label", "custom": "name"}.get(kind)
+        return {"type": kind} | ({key: plain_json(native.get(key))} if key else {})
 
-        names = openai.names_to_choose(request, NAME, is_own=self._is_own)
-        chosen = [choose(name) for name in names if name in told]
-        among: Item = {}
-        if chosen:
-            search = [{"type": "tool_search"}] * sum(
-                tool.get("type") == "tool_search" for tool in self._rendered_tools
-            )
-            mode = openai.allowed_mode(request)
-            among = {"type": "allowed_tools", "mode": mode, "tools": [*search, *chosen]}
-        has_tools = bool(self._rendered_tools)
-        return openai.tool_choice(
-            request, NAME, self._tools, has_tools=has_tools, among=among, choose=choose
-        )
+    def _choice_among(self, mode: str, names: tuple[str, ...]) -> Item:
+        told = self._told()
+        chosen = [self._choice_of(name) for name in names if name in told]
+        searches = [t for t in self.rendered_tools if t.get("type") == "tool_search"]
+        listed = [*({"type": "tool_search"} for _ in searches), *chosen]
+        return {"type": "allowed_tools", "mode": mode, "tools": listed} if chosen else {}
 
 
 def payload(request: Request, wire: Wire) -> Payload:
@@ -730,9 +642,8 @@ def change_forms(limits: ModelLimits) -> ChangeForms:
     if not openai.is_own_api(limits) or limits.host is not None:
         return ChangeForms()
     # One place is left to the tool that searches for deferred ones.
-    return ChangeForms(
-        adds=True, adds_strict=True, withdraws="choice", max_tools=openai.MAX_TOOLS - 1
-    )
+    most = openai.MAX_TOOLS - 1
+    return ChangeForms(adds=True, adds_strict=True, withdraws="choice", max_tools=most)
 
 
 def tool_search(limits: ModelLimits) -> ToolSearch | None:
@@ -746,38 +657,7 @@ def tool_search(limits: ModelLimits) -> ToolSearch | None:
     return ToolSearch(shows_descriptions=True) if can else None
 
 
-def _names(request: Request) -> wire.WireNames:
-    specs = {tool.name: tool.native_specs.get(NAME) or {} for tool in wire.known_tools(request)}
-    native = {own: name for own, spec in specs.items() if (name := as_text(spec.get("name")))}
-    return wire.WireNames(request, NAME_RULE, native)
-
-
-def _refusal(request: Request, problem: str, remedy: str) -> UnsupportedRequestError:
-    return UnsupportedRequestError(problem, provider=NAME, model=request.limits.id, remedy=remedy)
-
-
-def _flaw_of_tool(tool: ToolSpec) -> str:
-    """Return why a tool of OpenAI's own is refused, a sentence.
-
-    Source:
-        types of the openai package 3.57, ToolParam (read 2026-11-28): every tool has a type, and a
-        file search the stores that it searches.
-    """
-    spec = tool.native_specs[NAME]
-    if not as_text(spec.get("type")):
-        return "Its own form for Responses has no type, and such are refused."
-    if spec["type"] == "file_search" and not as_list(spec.get("vector_store_ids")):
-        return "A file search without vector_store_ids is refused."
-    return ""
-
-
-# ---- pieces and items ----
-
-_CALL_IDS: Final = ("fc_", "ctc_", "tsc_", "sh_", "lsh_", "apc_", "cu_")
-
-
-def _text_piece(text: str) -> Item:
-    return {"type": "input_text", "text": clean_text(text)}
+# ---- items ----
 
 
 def _message(role: str, text: str, phase: Json = None) -> Item:
@@ -785,47 +665,8 @@ def _message(role: str, text: str, phase: Json = None) -> Item:
     return item | ({"phase": phase} if phase in _PHASES else {})
 
 
-def _messages(role: str, text: str, phase: Json = None) -> list[Item]:
-    return [_message(role, text, phase)] if text.strip() else []
-
-
-def _say(role: str, pieces: list[Item]) -> list[Item]:
-    """Return a message, a lone text as a plain string; none without content."""
-    if not pieces:
-        return []
-    is_text = len(pieces) == 1 and pieces[0].keys() == {"type", "text"}
-    content: Json = pieces[0]["text"] if is_text else pieces
-    return [{"type": "message", "role": role, "content": content}]
-
-
 def _is_piece(part: JsonObject) -> bool:
     return as_text(part["block"].get("type")).startswith("input_")
-
-
-def _is_own_item(part: JsonObject) -> bool:
-    return part["type"] == "opaque" and part["provider"] == NAME and not _is_piece(part)
-
-
-def _pieces(part: JsonObject) -> list[Item]:
-    """Return the pieces of content that a part becomes; blank text vanishes."""
-    kind = part["type"]
-    if kind == "image":
-        return [_image(part)]
-    if kind == "document":
-        return _document(part)
-    if kind == "opaque" and part["provider"] == NAME and _is_piece(part):
-        return [wire.without_nulls(plain_json(part["block"]))]
-    text = part.get("text") or ""
-    return [_text_piece(text)] if kind in ("text", "opaque") and text.strip() else []
-
-
-def _output_pieces(part: JsonObject) -> list[Item]:
-    """Return the pieces of a part of a result; of the output of a computer the picture in it."""
-    shown = as_object(as_object(part.get("block")).get("output"))
-    place = {key: shown[key] for key in ("image_url", "file_id") if as_text(shown.get(key))}
-    if shown.get("type") == "computer_screenshot" and place:
-        return [{"type": "input_image", "detail": "auto", **place}]
-    return _pieces(part)
 
 
 def _is_picture(result: JsonObject) -> bool:
@@ -836,52 +677,6 @@ def _is_picture(result: JsonObject) -> bool:
     return content[0]["type"] == "image" or shown.get("type") == "computer_call_output"
 
 
-def _image(part: JsonObject) -> Item:
-    """Return a picture with its level of detail, which the API wants to know.
-
-    Source:
-        https://developers.openai.com/api/docs/guides/images-vision (read 2026-11-27)
-    """
-    from context_assembler.providers.media import data_url, media_type_of
-
-    source = part["source"]
-    piece: Item = {"type": "input_image", "detail": part.get("detail") or "auto"}
-    if source["type"] == "base64":
-        return {**piece, "image_url": data_url(media_type_of(source), source["data"])}
-    key, place = ("image_url", "url") if source["type"] == "url" else ("file_id", "file_id")
-    return {**piece, key: clean_text(source[place])}
-
-
-def _document(part: JsonObject) -> list[Item]:
-    """Return a document as a file, or as its text; before it what no field says of it.
-
-    Source:
-        https://developers.openai.com/api/docs/guides/file-inputs (read 2026-11-27)
-    """
-    from context_assembler.providers.media import (
-        about_document,
-        data_url,
-        document_text,
-        media_type_of,
-    )
-
-    source = part["source"]
-    if part.get("text") is not None:
-        return [_text_piece(document_text(part))]
-    about = about_document(part, has_title=source["type"] == "base64")
-    file: Item = {"type": "input_file"}
-    if source["type"] == "base64":
-        media_type = media_type_of(source)
-        usual = "document.pdf" if media_type == "application/pdf" else "document.txt"
-        file["filename"] = clean_text(part.get("title") or usual)
-        file["file_data"] = data_url(clean_text(media_type), source["data"])
-    elif source["type"] == "url":
-        file["file_url"] = clean_text(source["url"])
-    else:
-        file["file_id"] = clean_text(source["file_id"])
-    return [*([_text_piece(about)] if about else []), file]
-
-
 def sendable(item: JsonObject) -> Item:
     """Return an item as it goes back: without the fields that only the server's own items have.
 
@@ -889,12 +684,11 @@ def sendable(item: JsonObject) -> Item:
         types of the openai package 3.57, ResponseOutputItem next to ResponseInputItemParam
         (read 2026-11-27)
     """
-    kind = item.get("type")
-    dropped = {"created_by"}
-    if kind == "custom_tool_call_output":
-        dropped = {"created_by", "status"}
-    elif kind == "message" and item.get("role") != "assistant":
-        dropped = {"created_by", "id"}
+    dropped = ["created_by"]
+    if item.get("type") == "custom_tool_call_output":
+        dropped.append("status")
+    elif item.get("type") == "message" and item.get("role") != "assistant":
+        dropped.append("id")
     return {key: plain_json(value) for key, value in item.items() if key not in dropped}
 
 
@@ -903,88 +697,37 @@ def is_sealed_compaction(item: JsonObject) -> bool:
     return item.get("type") == "compaction" and bool(as_text(item.get("encrypted_content")))
 
 
-def _is_complete(item: JsonObject) -> bool:
-    """Whether an item has what its type requires: what a call asks for, and an id to answer by."""
-    kind = as_text(item.get("type"))
-    if kind in ("tool_search_call", "tool_search_output"):
-        return True
-    native = NATIVE_CALLS.get(kind)
-    if native is not None and not native.fits(item):
-        return False
-    needs_id = native is not None or kind.endswith("_output") or kind == "program"
-    return bool(answered_id(item)) or not needs_id
-
-
 def _server_id(fields: JsonObject, prefixes: tuple[str, ...]) -> str:
     given = as_text(fields.get("id"))
     return given if given.startswith(prefixes) and len(given) <= ID_RULE.max_chars else ""
 
 
-def _kind(extras: JsonObject, keeps: bool) -> str:
+def _kind(own: JsonObject, *, keeps: bool) -> str:
     """Return the type of the item that a call goes back as; empty for a function's."""
-    kind = as_text(extras.get("type"))
+    kind = as_text(own.get("type"))
     native = NATIVE_CALLS.get(kind)
-    if native is None or (native.needs_id and not (keeps and _server_id(extras, _CALL_IDS))):
+    if native is None or (native.needs_id and not (keeps and _server_id(own, _CALL_IDS))):
         return ""
     return kind
 
 
-def _flaw_of(block: JsonObject, role: str) -> str | None:
-    """Return why an item or a piece would be refused, half a sentence; `None`: nothing is known.
-
-    Source:
-        types of the openai package 3.57, ResponseInputItemParam and
-        ResponseInputMessageContentListParam (read 2026-11-28)
-    """
-    kind = kind_of(block)
-    if not kind:
-        return "it has neither a type nor a role"
-    if role == "assistant" and kind.startswith("input_"):
-        return "it is not taken from the assistant"
-    if role != "assistant" and kind in _SAID:
-        return "only the model says that"
-    required = _REQUIRED.get(kind)
-    if required and not any(isinstance(block.get(key), str) for key in required):
-        return f"it has no {' or '.join(required)}"
-    if kind == "mcp_approval_response" and not isinstance(block.get("approve"), bool):
-        return "it does not say whether it approves"
-    if kind == "input_image" and block.get("detail") not in (
-        None,
-        "auto",
-        "low",
-        "high",
-        "original",
-    ):
-        return "its detail is unknown"
-    if kind == "additional_tools" and not all(
-        t.get("type") for t in objects_in(block.get("tools"))
-    ):
-        return "one of its tools has no type"
-    return None
-
-
 # ---- what other models can read of an item ----
 
-_TOLD: Final = [
-    "server_label",
-    "name",
-    "query",
-    "queries",
-    "code",
-    "input",
-    "arguments",
-    "action",
-    "actions",
-    "operation",
-    "revised_prompt",
-    "output",
-    "outputs",
-    "results",
-    "error",
-    "reasoning",
-    "text",
+_TOLD: Final = (
+    *(
+        "server_label",
+        "name",
+        "query",
+        "queries",
+        "code",
+        "input",
+        "arguments",
+        "action",
+        "actions",
+    ),
+    *("operation", "revised_prompt", "output", "outputs", "results", "error", "reasoning", "text"),
     "reason",
-]
+)
 
 
 def describe(item: JsonObject) -> str:
@@ -993,12 +736,13 @@ def describe(item: JsonObject) -> str:
     if kind == "compaction":
         return "[The conversation before this point was compacted by OpenAI; only it can read it.]"
     if kind in ("message", ""):
-        content = item.get("content")
-        pieces = [content] if isinstance(content, str) else as_list(content)
-        texts = (p if isinstance(p, str) else _said(as_object(p)) for p in pieces)
-        return "\n".join(filter(None, texts))
+        return openai.readable(item.get("content"))
     told = [_without_bytes(item[key]) for key in _TOLD if item.get(key)]
-    if names := [_tool_name(tool) for tool in objects_in(item.get("tools"))]:
+    labels = (
+        [tool.get(k) for k in ("name", "server_label", "type")]
+        for tool in objects_in(item.get("tools"))
+    )
+    if names := [next(filter(None, map(as_text, keys)), "unnamed") for keys in labels]:
         told.append(", ".join(names))
     if kind == "program_output":
         told.append(as_text(item.get("result")))
@@ -1008,15 +752,6 @@ def describe(item: JsonObject) -> str:
         told.append(as_text(item.get("id")))
     shown = (one if isinstance(one, str) else compact_json(one) for one in told)
     return f"[{': '.join([kind, *shown])}]"
-
-
-def _said(piece: JsonObject) -> str:
-    return as_text(piece.get("text")) or as_text(piece.get("refusal"))
-
-
-def _tool_name(tool: JsonObject) -> str:
-    keys = ("name", "server_label", "type")
-    return next((name for key in keys if (name := as_text(tool.get(key)))), "unnamed")
 
 
 def _without_bytes(value: Json) -> Json:
@@ -1031,15 +766,19 @@ def _without_bytes(value: Json) -> Json:
 
 _FINAL_EVENTS: Final = ("response.completed", "response.incomplete", "response.failed")
 _FIRST_EVENTS: Final = ("response.created", "response.queued", "response.in_progress")
-_GROWING: Final[Mapping[str, tuple[str, str]]] = {  # by event: what grows by its delta
+_GROWING: Final[Mapping[str, tuple[str, str]]] = {  # by event: the piece and the field that grow
     "response.function_call_arguments.delta": ("", "arguments"),
     "response.custom_tool_call_input.delta": ("", "input"),
     "response.output_text.delta": ("output_text", "text"),
     "response.refusal.delta": ("refusal", "refusal"),
 }
-_OF_SDK: Final = ("parsed", "parsed_arguments")  # what it adds to a parsed reply
 _OF_DEVELOPER: Final = ("additional_tools", "configuration_update")
-_OF_USER: Final = ("item_reference", "mcp_approval_response")
+_OF_CLIENT: Final = (
+    *_OF_DEVELOPER,
+    "item_reference",
+    "mcp_approval_response",
+    "compaction_trigger",
+)
 _IN_WORDS: Final = ("function_call_output", "custom_tool_call_output")
 
 
@@ -1048,10 +787,9 @@ def matches_reply(reply: Any) -> bool:
     if isinstance(reply, list | tuple):
         kinds = (as_text(wire.field_of(event, "type")) for event in reply)
         return any(kind in _FIRST_EVENTS + _FINAL_EVENTS for kind in kinds)
-    if wire.field_of(reply, "type") in _FINAL_EVENTS:
-        return True
     is_one = wire.field_of(reply, "object") in ("response", "response.compaction")
-    return is_one and isinstance(wire.field_of(reply, "output"), list)
+    is_last = wire.field_of(reply, "type") in _FINAL_EVENTS
+    return is_last or (is_one and isinstance(wire.field_of(reply, "output"), list))
 
 
 def read_reply(reply: Any, request: Request | None = None) -> wire.Reply:
@@ -1082,14 +820,14 @@ def read_reply(reply: Any, request: Request | None = None) -> wire.Reply:
         raise ReplyError(reply, reason=f"its status is {status!r}, so it is not finished")
     if status == "failed" and not output:
         raise ReplyError(reply, reason=f"the model failed ({failure})")
-    items = [_without(_OF_SDK, item) for item in objects_in(output)]
+    items = [_without(("parsed_arguments",), item) for item in objects_in(output)]
     if body.get("object") == "response.compaction":
         items = [item for item in items if item.get("type") != "message"]
     for item in items:
-        if isinstance(item.get("content"), list):
-            item["content"] = [_without(_OF_SDK, p) for p in item["content"]]
+        if isinstance(item.get("content"), list):  # the SDK adds `parsed`
+            item["content"] = [_without(("parsed",), piece) for piece in item["content"]]
     answered = {answered_id(i) for i in items if as_text(i.get("type")).endswith("_output")}
-    names = _names(request).own() if request is not None else {}
+    names = openai.tool_names(request, NAME, NAME_RULE).own() if request is not None else {}
     parts = [part for item in items for part in _read_item(item, names, warnings, answered)]
     unfinished = tuple(
         as_text(item.get("call_id")) or as_text(item.get("id"))
@@ -1103,22 +841,23 @@ def read_reply(reply: Any, request: Request | None = None) -> wire.Reply:
     changes = objects_in(body.get("input_transformations"))
     for reason, n in Counter(as_text(c.get("reason")) or "unknown" for c in changes).items():
         warnings.append(f"{n} reasoning item(s) of the request were not used: {reason}.")
+    reason = as_text(as_object(body.get("incomplete_details")).get("reason"))
     return wire.Reply(
         provider=NAME,
         model=as_text(body.get("model")),
         parts=parts,
         unfinished_calls=unfinished,
         response_id=as_text(body.get("id")) or None,
-        stop_reason=as_text(as_object(body.get("incomplete_details")).get("reason"))
-        or status
-        or None,
+        stop_reason=reason or status or None,
         usage=openai.read_usage(body.get("usage"), asked="input", answered="output"),
         warnings=tuple(warnings),
     )
 
 
 def _without(keys: Iterable[str], value: Json) -> Json:
-    return {k: v for k, v in value.items() if k not in keys} if isinstance(value, dict) else value
+    return (
+        {k: v for k, v in value.items() if k not in keys} if isinstance(value, Mapping) else value
+    )
 
 
 def _join_events(events: Sequence[Item]) -> Item | None:
@@ -1131,37 +870,36 @@ def _join_events(events: Sequence[Item]) -> Item | None:
         https://platform.openai.com/docs/api-reference/responses-streaming (read 2026-11-28)
     """
     response: Item | None = None
-    items: dict[Json, Item] = {}
-    pieces: dict[Json, dict[Json, Item]] = {}
-    done: set[Json] = set()
+    items: dict[int, Item] = {}
+    pieces: dict[int, dict[int, Item]] = {}
     for event in events:
-        kind, at = as_text(event.get("type")), event.get("output_index", 0)
+        kind, at = as_text(event.get("type")), wire.count_of(event.get("output_index"))
         if kind in _FINAL_EVENTS:
             return as_object(event.get("response"))
         if kind in _FIRST_EVENTS:
             response = as_object(event.get("response"))
         elif kind in ("response.output_item.added", "response.output_item.done"):
-            items[at] = as_object(event.get("item"))
-            done |= {at} if kind.endswith("done") else set()
+            status = {} if kind.endswith("done") else {"status": "incomplete"}
+            items[at] = {**as_object(event.get("item")), **status}
+            pieces[at] = {}
         elif at in items and kind in _GROWING:
             piece_type, key = _GROWING[kind]
             grown = items[at]
             if piece_type:
-                found = pieces.setdefault(at, {})
-                grown = found.setdefault(event.get("content_index", 0), {"type": piece_type})
+                place = wire.count_of(event.get("content_index"))
+                grown = pieces[at].setdefault(place, {"type": piece_type})
             grown[key] = as_text(grown.get(key)) + as_text(event.get("delta"))
-    if response is None:
-        return None
-    output: list[Item] = []
-    for at, item in sorted(items.items()):
-        if at in done:
-            output.append(item)
-        elif item.get("type") == "message" and at in pieces:
-            content = [piece for _, piece in sorted(pieces[at].items())]
-            output.append({**item, "status": "incomplete", "content": content})
-        elif item.get("type") in ("function_call", "custom_tool_call"):
-            output.append({**item, "status": "incomplete"})
-    return {**response, "status": "incomplete", "output": output}
+    for at, held in pieces.items():
+        if held:
+            items[at]["content"] = [piece for _, piece in sorted(held.items())]
+    output = [
+        item
+        for _, item in sorted(items.items())
+        if item.get("status") != "incomplete"
+        or item.get("type") in ("function_call", "custom_tool_call")
+        or item.get("content")
+    ]
+    return None if response is None else {**response, "status": "incomplete", "output": output}
 
 
 def _read_item(
@@ -1173,38 +911,32 @@ def _read_item(
         names: Names on the wire → the tools' own.
         answered: Ids of calls that the provider ran itself.
     """
-    kind = as_text(item.get("type")) or "message"
-    name = as_text(item.get("name"))
+    kind, name = as_text(item.get("type")) or "message", as_text(item.get("name"))
+    call_id = as_text(item.get("call_id"))
     if kind == "message":
         return _read_message(item)
     if kind == "reasoning":
         # Only an encrypted item can go back.
         # https://developers.openai.com/api/docs/guides/reasoning (read 2026-11-27)
         thoughts = [*as_list(item.get("summary")), *as_list(item.get("content"))]
-        texts = filter(None, (as_text(as_object(one).get("text")) for one in thoughts))
-        part: Item = {"type": "thinking", "text": "\n\n".join(texts), "provider": NAME}
+        text = "\n\n".join(filter(None, map(openai.readable, thoughts)))
         kept = wire.without_nulls(item)
-        sealed = as_text(item.get("encrypted_content"))
-        part |= {"block": kept} if sealed else {"extras": {NAME: kept}}
-        return [_without(() if part["text"] else ("text",), part)]
-    if kind == "function_call":
-        extras = wire.without_nulls(_without(("type", "call_id", "name", "arguments"), item))
-        call_id, given = as_text(item.get("call_id")), item.get("arguments") or None
-        own = {NAME: extras} if extras else None
-        return [wire.read_call(call_id, names.get(name, name), given, warnings, extras=own)]
-    if item.get("call_id") not in answered and is_left_to_client(item):
-        native = NATIVE_CALLS[kind]
-        extras = wire.without_nulls(_without(("call_id", "name", *native.asks), item))
-        given = {key: item[key] for key in native.asks if item.get(key) is not None}
-        if native.shape == "object":
-            given = item[native.asks[0]]
-        own_name = names.get(name or native.name, name or native.name)
-        return [
-            wire.read_call(
-                as_text(item["call_id"]), own_name, given, warnings, extras={NAME: extras}
-            )
-        ]
-    return [_whole(item)]
+        is_sealed = as_text(item.get("encrypted_content"))
+        own = {"block": kept} if is_sealed else {"extras": {NAME: kept}}
+        part: JsonObject = {"type": "thinking", "text": text, "provider": NAME, **own}
+        return [part if text else _without(("text",), part)]
+    native = NATIVE_CALLS.get(kind)
+    if native is not None and call_id not in answered and is_left_to_client(item):
+        given: Json = {key: item[key] for key in native.asks if item.get(key) is not None}
+        given, read = item[native.asks[0]] if native.shape == "object" else given, native.asks
+        name = name or native.name
+    elif kind == "function_call":
+        given, read = item.get("arguments") or None, ("type", "arguments")
+    else:
+        return [_whole(item)]
+    kept = wire.without_nulls(_without(("call_id", "name", *read), item))
+    extras = {NAME: kept} if kept else None
+    return [wire.read_call(call_id, names.get(name, name), given, warnings, extras=extras)]
 
 
 def is_left_to_client(item: JsonObject) -> bool:
@@ -1213,12 +945,18 @@ def is_left_to_client(item: JsonObject) -> bool:
     if native is None or not native.fits(item) or not as_text(item.get("call_id")):
         return False
     environment = as_object(item.get("environment")).get("type")
-    return environment not in _HOSTED and item.get("execution") != "server"
+    is_hosted = environment in ("container_reference", "container_auto")
+    return not is_hosted and item.get("execution") != "server"
 
 
 def _whole(item: JsonObject) -> JsonObject:
-    part = {"type": "opaque", "provider": NAME, "block": dict(item)}
-    return part | ({"text": told} if (told := describe(item)) else {})
+    told = describe(item)
+    return {
+        "type": "opaque",
+        "provider": NAME,
+        "block": dict(item),
+        **({"text": told} if told else {}),
+    }
 
 
 def _read_message(item: JsonObject) -> list[JsonObject]:
@@ -1230,16 +968,15 @@ def _read_message(item: JsonObject) -> list[JsonObject]:
         kind = piece.get("type", "output_text")
         if kind not in ("output_text", "input_text") or not isinstance(piece.get("text"), str):
             return [_whole(item)]
-        marks = {k: v for k, v in piece.items() if v and k not in ("type", "text")}
+        marks = {key: held for key, held in _without(("type", "text"), piece).items() if held}
         kept = wire.without_nulls({**about, **marks})
-        parts.append(wire.text_part(piece["text"]) | ({"extras": {NAME: kept}} if kept else {}))
+        extras = {"extras": {NAME: kept}} if kept else {}
+        parts.append({"type": "text", "text": piece["text"], **extras})
     return parts
 
 
-def read_messages(
-    items: Json, note: Callable[[str, str], None] = lambda _where, _what: None
-) -> list[tuple[str, Item]]:
-    """Return the events of a list of items, or of a request: type and stored body.
+def read_messages(items: Json, note: Note = lambda _where, _what: None) -> list[tuple[str, Item]]:
+    """Return the events of a list of items, of a request or a response: type and stored body.
 
     What a model made in a row is one reply. `instructions` of a request come first.
 
@@ -1251,16 +988,20 @@ def read_messages(
         if given := items.get("instructions"):
             said = [{"role": "developer", "content": given}] if isinstance(given, str) else given
             events = read_messages(said, note)
-        items = items.get("input") if "input" in items else items.get("output")
-        if isinstance(items, str):
-            items = [{"role": "user", "content": items}]
+        items = items.get("input", items.get("output"))
+        items = [{"role": "user", "content": items}] if isinstance(items, str) else items
     reply: list[JsonObject] | None = None
     server_calls: set[str] = set()
     for at, item in enumerate(as_list(items)):
         where, kind = f"input[{at}]", kind_of(item) if isinstance(item, Mapping) else ""
+        is_of_model = kind not in _OF_CLIENT and kind not in _IN_WORDS
+        if kind == "message":
+            is_of_model = item.get("role") == "assistant"
+        elif kind.endswith("_output") and (call_id := answered_id(item)):
+            is_of_model = is_of_model and call_id in server_calls
         if not kind:
             note(where, "is no item: it has neither a type nor a role; left out")
-        elif _is_of_model(item, kind, server_calls):
+        elif is_of_model:
             warnings: list[str] = []
             if reply is None:
                 reply = []
@@ -1276,95 +1017,32 @@ def read_messages(
     return events
 
 
-def _is_of_model(item: JsonObject, kind: str, server_calls: Iterable[str]) -> bool:
-    if kind == "message":
-        return bool(item.get("role") == "assistant")
-    if kind.endswith("_output"):
-        call_id = answered_id(item)
-        return kind not in _IN_WORDS and (not call_id or call_id in server_calls)
-    return kind not in (*_OF_DEVELOPER, *_OF_USER, "compaction_trigger")
-
-
-def _read_input(
-    item: JsonObject, kind: str, where: str, note: Callable[[str, str], None]
-) -> Iterator[tuple[str, Item]]:
+def _read_input(item: JsonObject, kind: str, where: str, note: Note) -> Iterator[tuple[str, Item]]:
+    """Yield the event of an item that no model made."""
+    role, kept = as_text(item.get("role")), dict(item)
     if kind == "compaction_trigger":
         note(where, "asks for one compaction, which is no part of a session; left out")
+    elif kind == "message" and role not in ("user", "system", "developer"):
+        note(f"{where}.role", f"{role!r:.40} is unknown; the message is left out")
     elif kind == "message":
-        role = as_text(item.get("role"))
-        if role not in ("user", "system", "developer"):
-            note(f"{where}.role", f"{role!r:.40} is unknown; the message is left out")
-            return
-        kept = _without(("type", "role", "content"), item)
-        kept |= {"role": role} if role == "system" else {}
-        body: Item = {"parts": _read_content(item.get("content"), f"{where}.content", note)}
-        body |= {"metadata": {NAME: kept}} if kept else {}
-        yield "user" if role == "user" else "system", body
+        content = kept.pop("content", None)
+        kept = _without(("type",) if role == "system" else ("type", "role"), kept)
+        parts = openai.read_content(content, f"{where}.content", note, provider=NAME)
+        about = {"metadata": {NAME: kept}} if kept else {}
+        yield "user" if role == "user" else "system", {"parts": parts, **about}
     elif kind.endswith("_output"):
-        call_id = answered_id(item)
-        if not call_id:
+        result: Item = {"type": "tool_result", "call_id": answered_id(item)}
+        if not result["call_id"]:
             note(f"{where}.call_id", "is missing: nobody knows which call this answers")
-        result: Item = {"type": "tool_result", "call_id": call_id}
-        kept = _without(("type", "call_id", "output", *_ABOUT_CALL), item)
         if kind not in _IN_WORDS:
-            result["content"], kept = [_whole(item)], {}
-        else:
-            kept |= {"type": kind} if kind != "function_call_output" else {}
-            result["content"] = _read_content(item.get("output"), f"{where}.output", note)
-            if about := {key: item[key] for key in _ABOUT_CALL if key in item}:
-                result["extras"] = {NAME: about}
+            yield "tool_result", {"parts": [{**result, "content": [_whole(item)]}]}
+            return
+        output = kept.pop("output", None)
+        content = openai.read_content(output, f"{where}.output", note, provider=NAME)
+        about = {key: kept.pop(key) for key in _ABOUT_CALL if key in kept}
+        result |= {"content": content} | ({"extras": {NAME: about}} if about else {})
+        read = ("type", "call_id") if kind == "function_call_output" else ("call_id",)
+        kept = _without(read, kept)
         yield "tool_result", {"parts": [result]} | ({"metadata": {NAME: kept}} if kept else {})
     else:
         yield "system" if kind in _OF_DEVELOPER else "user", {"parts": [_whole(item)]}
-
-
-def _read_content(content: Json, where: str, note: Callable[[str, str], None]) -> list[JsonObject]:
-    """Return what a message of the user, or an output, holds; text is one part."""
-    if isinstance(content, str):
-        return [wire.text_part(content)] if content else []
-    if content is not None and not isinstance(content, list | tuple):
-        note(where, f"is neither text nor a list of pieces ({content!r:.40}); left out")
-    parts: list[JsonObject] = []
-    for at, piece in enumerate(as_list(content)):
-        if isinstance(piece, str):
-            parts.append(wire.text_part(piece))
-        elif isinstance(piece, Mapping):
-            parts.append(_read_piece(piece, f"{where}[{at}]", note))
-        else:
-            note(f"{where}[{at}]", f"is no piece of content ({piece!r:.40}); left out")
-    return parts
-
-
-def _read_piece(piece: JsonObject, where: str, note: Callable[[str, str], None]) -> JsonObject:
-    kind = piece.get("type")
-    known = ("type", "text")
-    part: Item | None = None
-    if kind == "input_text" and isinstance(piece.get("text"), str):
-        part = wire.text_part(piece["text"])  # type: ignore[assignment]  # made here
-    elif kind == "input_image" and (source := _read_source(piece, "image_url")):
-        known = ("type", "detail", "image_url", "file_id")
-        detail = piece.get("detail")
-        if detail in (None, "low", "high", "auto", "original"):
-            part = {"type": "image", "source": source} | ({"detail": detail} if detail else {})
-    elif kind == "input_file":
-        known = ("type", "filename", "file_data", "file_url", "file_id")
-        source = _read_source(piece, "file_url") or _read_source(piece, "file_data")
-        title = as_text(piece.get("filename"))
-        if source:
-            part = {"type": "document", "source": source} | ({"title": title} if title else {})
-    if part is None:
-        told = _said(piece) or f"[{as_text(kind)}]"
-        return {"type": "opaque", "provider": NAME, "block": dict(piece), "text": told}
-    for key in piece.keys() - {*known, "prompt_cache_breakpoint"}:
-        note(where, f"has the field {key!r}, which has no place in a session")
-    return part
-
-
-def _read_source(piece: JsonObject, key: str) -> JsonObject | None:
-    from context_assembler.providers.media import source_of
-
-    if url := as_text(piece.get(key)):
-        source = source_of(url)
-        return source if key != "file_data" or source["type"] == "base64" else None
-    file_id = as_text(piece.get("file_id"))
-    return {"type": "file", "provider": NAME, "file_id": file_id} if file_id else None

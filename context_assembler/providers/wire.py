@@ -18,6 +18,7 @@ from context_assembler.texts import SUMMARY_TAG, clean_text, fence
 OPENING: Final = "(The conversation starts with the assistant.)"
 NO_OUTPUT: Final = "(no output)"
 NO_RESULT: Final = "No result was recorded for this call; it may or may not have run."
+MEDIA: Final = ("image", "document")  # types of parts
 NO_SYSTEM_AUTHORITY: Final = frozenset({"memory", "tool", "file"})  # origins
 
 
@@ -107,10 +108,17 @@ def parse_object(text: str) -> dict[str, Json] | None:
 
 def arguments_text(call: JsonObject) -> str:
     """Return a call's arguments as JSON text: the model's own text if it is an object."""
-    raw = call.get("arguments_json")
-    if raw is not None and (call.get("arguments") or parse_object(raw) is not None):
-        return clean_text(raw)
+    raw: str | None = call.get("arguments_json")
+    if raw and (call.get("arguments") or parse_object(raw) is not None):
+        return raw if raw.isascii() else clean_text(raw)
     return compact_json(plain_json(call.get("arguments", {})))
+
+
+def text_argument(call: JsonObject, name: str) -> str:
+    """Return the one argument, text, of a call of a custom tool."""
+    arguments = plain_json(call.get("arguments", {}))
+    given = arguments.get(name)
+    return given if isinstance(given, str) else compact_json(arguments)
 
 
 def text_of(parts: Iterable[JsonObject]) -> str:
@@ -504,28 +512,48 @@ def turn_entries(turn: Turn, changes: Iterable[Change]) -> list[ReportEntry]:
 
 
 def settle_opaque(
-    part: JsonObject, role: str, changes: list[Change], *, provider: str, flaw: str | None
+    part: JsonObject,
+    role: str,
+    changes: list[Change],
+    *,
+    provider: str,
+    flaw: str | None,
+    settle: Settle | None = None,
 ) -> list[JsonObject]:
     """Return what is sent for a block that the provider cannot take: its text, or a line.
 
     Args:
         flaw: Why the provider refuses a block of its own, in half a sentence.
+        settle: Settles the pictures and documents in the block; without it they are left out.
     """
     owner, kind, text = part["provider"], part["block"].get("type"), part.get("text", "")
-    named = f" ({kind:.40})" if isinstance(kind, str) else ""
-    if owner == provider:
-        told = "told in words" if text.strip() else "left out"
-        rule, reason = "content.malformed", f"A block of {owner}{named} is {told}: {flaw}."
-        line = f"[{reason}]"
+    block = f"of {owner}" + (f" ({kind:.40})" if isinstance(kind, str) else "")
+    media: list[JsonObject] = []
+    if settle is not None:
+        from context_assembler.providers.media import media_in
+
+        media = list(media_in(part["block"], owner))
+    if not text.strip() or (media and re.fullmatch(r"\s*\[[\w./+-]*\]\s*", text)):
+        kept = media  # such a text names what the block is, and says nothing of it
     else:
-        told = "sent as its text" if text.strip() else "left out: it has no text"
-        rule, reason = "content.foreign", f"A block of {owner}{named} is {told}."
-        line = f"[block of {owner}{named} left out: it has no text]"
-    if text.strip():
-        changes.append(Change("repaired", rule, reason))
-        return [text_part(text)]
-    changes.append(Change("dropped", rule, reason))
-    return [] if role == "assistant" else [text_part(line)]
+        kept = [text_part(text), *media]
+    is_text = kept == [text_part(text)]
+    if owner == provider:
+        rule, did = "content.malformed", "told in words" if kept else "left out"
+        reason = line = f"A block {block} is {did}: {flaw}."
+    else:
+        rule, did = "content.foreign", "its text" if is_text else "what is in it"
+        reason = f"A block {block} is " + (
+            f"sent as {did}." if kept else "left out: it has no text."
+        )
+        line = f"block {block} left out: it has no text"
+    changes.append(Change("repaired" if kept else "dropped", rule, reason))
+    if kept or role == "assistant":
+        parts = [
+            [p] if p["type"] == "text" or not settle else settle(p, role, changes) for p in kept
+        ]
+        return [one for listed in parts for one in listed]
+    return [text_part(f"[{line}]")]
 
 
 # ---- replies ----
