@@ -7,26 +7,17 @@ otherwise the tools are declared again, which is a rewrite point.
 
 import json
 import re
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import replace
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, TypeAlias
 
+from context_assembler import ports
 from context_assembler.events import compact_json, to_json
-from context_assembler.ports import (
-    ChangeForms,
-    PromptSection,
-    ToolChange,
-    ToolChoice,
-    ToolPlan,
-    ToolSearch,
-    ToolSpec,
-    change_part,
-    read_change,
-)
+from context_assembler.ports import PromptSection, ToolChange, ToolPlan, ToolSpec
 from context_assembler.report import ReportEntry
 
 WITHDRAWN_NOTE: Final = "tools:withdrawn"  # the name of notes that name withdrawn tools in words
-_NO_NAMES: Final[Callable[[], Collection[str]]] = frozenset[str]
+_Names: TypeAlias = Callable[[], Collection[str]]
 
 
 class SentTools(NamedTuple):
@@ -40,10 +31,14 @@ class SentTools(NamedTuple):
     after_seq: int = 0
 
     @property
+    def added(self) -> tuple[ToolSpec, ...]:
+        """Every tool that a note defined, in order."""
+        return tuple(tool for change in self.changes for tool in change.added)
+
+    @property
     def known(self) -> dict[str, ToolSpec]:
         """Every tool that the model knows, as sent last; those that went keep their names."""
-        added = (tool for change in self.changes for tool in change.added)
-        return {tool.name: tool for tool in (*self.declared, *added)}
+        return {tool.name: tool for tool in (*self.declared, *self.added)}
 
     @property
     def offered(self) -> list[ToolSpec]:
@@ -57,28 +52,20 @@ class SentTools(NamedTuple):
 
     def text(self) -> str:
         """Return the text that a store keeps by its hash."""
-        return compact_json(
-            {
-                "declared": [to_json(tool) for tool in self.declared],
-                "changes": [change_part(change)["block"] for change in self.changes],
-                "after_seq": self.after_seq,
-            }
-        )
+        declared = [to_json(tool) for tool in self.declared]
+        changes = [ports.change_part(change) for change in self.changes]
+        return compact_json([declared, changes, self.after_seq])
 
     @classmethod
     def read(cls, text: str) -> "SentTools | None":
         """Return what `text` wrote; `None` if it cannot be read."""
         try:
-            kept = json.loads(text)
-            declared = tuple(ToolSpec(**tool) for tool in kept["declared"])
-            found = [
-                read_change({"provider": "context-assembler", "block": block})
-                for block in kept["changes"]
-            ]
-            changes = tuple(change for change in found if change is not None)
-            return cls(declared, changes, kept["after_seq"]) if len(changes) == len(found) else None
-        except (ValueError, TypeError, KeyError):  # written by a newer version
+            declared, found, after_seq = json.loads(text)
+            changes = [change for part in found if (change := ports.read_change(part)) is not None]
+            sent = cls(tuple(ToolSpec(**tool) for tool in declared), tuple(changes), after_seq)
+        except (ValueError, TypeError):  # written by a newer version
             return None
+        return sent if len(changes) == len(found) else None
 
 
 class SettledTools(NamedTuple):
@@ -116,13 +103,13 @@ def settle_tools(
     *,
     before: SentTools | None,
     provider: str,
-    forms: ChangeForms,
-    search: ToolSearch | None = None,
+    forms: ports.ChangeForms,
+    search: ports.ToolSearch | None = None,
     defers_above: int | None = None,
-    choice: ToolChoice | None = None,
+    choice: ports.ToolChoice | None = None,
     last_seq: int = 0,
-    called: Callable[[], Collection[str]] = _NO_NAMES,
-    found: Callable[[], Collection[str]] = _NO_NAMES,
+    called: _Names = frozenset[str],
+    found: _Names = frozenset[str],
 ) -> tuple[SettledTools, ...]:
     """Return the ways to send the tools, the best one first; the last one always works.
 
@@ -140,68 +127,75 @@ def settle_tools(
         found: Returns the names that a search has loaded.
     """
     wanted = tuple(wanted)
-    asking = _asking(wanted, defers_above)
-    deferred = frozenset[str]()
-    if search is not None and asking:
-        forced = {choice.name} if choice is not None else set[str | None]()
-        deferred = asking.difference(called(), forced)
-    declared = tuple(_deferred(tool, tool.name in deferred) for tool in wanted)
-
-    def way(plan: ToolPlan, sent: SentTools, **more: Any) -> SettledTools:
-        names = {*called(), *found()} if any(map(_is_held_back, plan.declared)) else ()
-        return SettledTools(
-            plan=plan,
-            sent=sent,
-            loaded=tuple(_loaded(plan.declared, search, names)),
-            unsearched=len(asking) if search is None else 0,
-            **{"change": ToolChange(), **more},
-        )
-
-    anew = way(
-        ToolPlan(provider, declared, wanted, after_seq=last_seq, forms=forms),
-        SentTools(declared, after_seq=last_seq),
-        before=before,
+    plain = [tool for tool in wanted if not tool.native_specs]
+    are_many = defers_above is not None and len(plain) > defers_above
+    asking = {t.name for t in plain if (are_many if t.is_deferred is None else t.is_deferred)}
+    unsearched = len(asking) if search is None else 0
+    forced = choice.name if choice is not None else None
+    deferred = asking.difference(called(), [forced]) if search and asking else set[str]()
+    declared = tuple(
+        tool
+        if bool(tool.is_deferred) is (tool.name in deferred)
+        else replace(tool, is_deferred=tool.name in deferred)
+        for tool in wanted
     )
+
+    def loaded(tools: Sequence[ToolSpec]) -> Iterator[ToolSpec]:
+        names = {*called(), *found()} if any(map(_is_held_back, tools)) else ()
+        for tool in tools:
+            if not _is_held_back(tool) or search is None or tool.name in names:
+                yield tool
+            elif search.shows_descriptions:
+                yield replace(tool, input_schema={})
+
+    plan = ToolPlan(provider, declared, wanted, after_seq=last_seq, forms=forms)
+    sent = SentTools(declared, after_seq=last_seq)
+    shown = tuple(loaded(declared))
+    anew = SettledTools(plan, ToolChange(), sent, before, loaded=shown, unsearched=unsearched)
     if before is None:
         return (anew,)
     change = find_change(before.offered, wanted)
     if forms.withdraws == "choice":
         change = change._replace(removed=())
     sent = before._replace(changes=(*before.changes, change) if change else before.changes)
-    if (why := _objection(sent, wanted, forms, choice)) is not None:
+    if (why := _objection(sent, wanted, forms, forced)) is not None:
         return (anew._replace(why=why),)
-    added = tuple(tool for one in sent.changes for tool in one.added)
-    plan = ToolPlan(provider, before.declared, wanted, added, before.after_seq, forms)
-    onward = way(plan, sent, before=before, change=change, is_anew=False)
-    if not sent.changes and _are_alike(before.declared, declared):
+    plan = ToolPlan(provider, before.declared, wanted, sent.added, before.after_seq, forms)
+    shown = tuple(loaded(before.declared))
+    onward = SettledTools(plan, change, sent, before, "", False, shown, unsearched)
+    pairs = list(zip(before.declared, declared, strict=False))
+    is_same = len(before.declared) == len(declared) and all(
+        _is_alike(one, other) and _is_held_back(one) == _is_held_back(other) for one, other in pairs
+    )
+    if is_same and not sent.changes:
         return (onward,)
     return onward, anew._replace(why="what was sent before has changed anyway")
 
 
 def _objection(
-    sent: SentTools, wanted: Sequence[ToolSpec], forms: ChangeForms, choice: ToolChoice | None
+    sent: SentTools, wanted: Sequence[ToolSpec], forms: ports.ChangeForms, forced: str | None
 ) -> str | None:
     """Return why the model cannot learn of the changes after the history, in half a sentence."""
-    known = sent.known
-    added = [tool for change in sent.changes for tool in change.added]
-    names = {tool.name for tool in wanted}
-    withdrawn = [known[name] for name in sorted(known.keys() - names)]
-    forced = choice.name if choice is not None else None
-    if (added and not forms.adds) or (withdrawn and forms.withdraws is None):
-        return "the model learns of its tools before the history only"
-    if (added or withdrawn) and not (sent.declared and wanted):
-        return "a conversation's first tools, and that none are left, are sent before it"
-    if own := [tool.name for tool in (*added, *withdrawn) if tool.native_specs]:
-        return f"{own[0]!r} is a tool of the provider's own"
-    if not forms.redefines and len(known) < len(sent.declared) + len(added):
-        return "a tool has another definition"
-    if not forms.adds_strict and any(tool.is_strict for tool in added):
-        return "an added tool is strict"
-    if added and forms.max_tools is not None and len(known) > forms.max_tools:
-        return f"there would be more than {forms.max_tools} tools"
-    if forced is not None and all(tool.name != forced for tool in sent.declared):
-        return "a call of an added tool is forced"
-    return None
+    known, added = sent.known, sent.added
+    withdrawn = [known[name] for name in sorted(known.keys() - {tool.name for tool in wanted})]
+    own = [tool.name for tool in (*added, *withdrawn) if tool.native_specs]
+    is_first = bool(added or withdrawn) and not (sent.declared and wanted)
+    is_unknown = forced is not None and all(tool.name != forced for tool in sent.declared)
+    most = forms.max_tools if forms.max_tools is not None and added else len(known)
+    reasons = {
+        "the model learns of its tools before the history only": (
+            (added and not forms.adds) or (withdrawn and forms.withdraws is None)
+        ),
+        "a conversation's first tools, and that none are left, are sent before it": is_first,
+        f"{''.join(own[:1])!r} is a tool of the provider's own": own,
+        "a tool has another definition": (
+            not forms.redefines and len(known) < len(sent.declared) + len(added)
+        ),
+        "an added tool is strict": not forms.adds_strict and any(t.is_strict for t in added),
+        f"there would be more than {most} tools": len(known) > most,
+        "a call of an added tool is forced": is_unknown,
+    }
+    return next((reason for reason, holds in reasons.items() if holds), None)
 
 
 def find_change(before: Iterable[ToolSpec], after: Sequence[ToolSpec]) -> ToolChange:
@@ -218,41 +212,9 @@ def _is_alike(tool: ToolSpec, other: ToolSpec | None) -> bool:
     return other is not None and all(getattr(tool, key) == getattr(other, key) for key in keys)
 
 
-def _are_alike(tools: Sequence[ToolSpec], others: Sequence[ToolSpec]) -> bool:
-    return len(tools) == len(others) and all(
-        _is_alike(one, other) and _is_held_back(one) == _is_held_back(other)
-        for one, other in zip(tools, others, strict=True)
-    )
-
-
-# ---- deferral ----
-
-
-def _asking(tools: Iterable[ToolSpec], defers_above: int | None) -> frozenset[str]:
-    """Return the names of the tools that should be deferred, whether they can be or not."""
-    plain = [tool for tool in tools if not tool.native_specs]
-    are_many = defers_above is not None and len(plain) > defers_above
-    asked = (t.name for t in plain if (are_many if t.is_deferred is None else t.is_deferred))
-    return frozenset(asked)
-
-
-def _deferred(tool: ToolSpec, is_deferred: bool) -> ToolSpec:
-    return tool if bool(tool.is_deferred) is is_deferred else replace(tool, is_deferred=is_deferred)
-
-
 def _is_held_back(tool: ToolSpec) -> bool:
     """Whether we defer the tool; a provider's own says for itself whether it is."""
     return bool(tool.is_deferred) and not tool.native_specs
-
-
-def _loaded(
-    tools: Iterable[ToolSpec], search: ToolSearch | None, found: Collection[str]
-) -> Iterator[ToolSpec]:
-    for tool in tools:
-        if not _is_held_back(tool) or search is None or tool.name in found:
-            yield tool
-        elif search.shows_descriptions:
-            yield replace(tool, input_schema={})
 
 
 # ---- the report, and the note in words ----
@@ -274,32 +236,27 @@ def tool_entries(
     added = {tool.name for tool in settled.plan.added}
     made: list[ReportEntry] = []
 
-    def entry(tool: ToolSpec, decision: Any, reason: str, rule: str) -> None:
-        shown = loaded.get(tool.name)
-        after = 0 if shown is None else count_tool(shown)
-        before = count_tool(tool)
-        made.append(ReportEntry("tool", tool.name, decision, before, after, reason, rule))
+    def add(tool: ToolSpec, decision: Any, reason: str, rule: str) -> None:
+        sizes = count_tool(tool), count_tool(loaded[tool.name]) if tool.name in loaded else 0
+        made.append(ReportEntry("tool", tool.name, decision, *sizes, reason, rule))
 
     for tool in settled.plan.declared:
         if tool.is_deferred:
             is_whole = loaded.get(tool.name, tool) is tool
             reason = "It is deferred: the model finds it by searching."
-            entry(tool, "kept" if is_whole else "shortened", reason, "tool.deferred")
-    if settled.unsearched:
-        reason = (
-            f"All tools are sent whole, {settled.unsearched} of them deferrable: the model has no "
-            "search."
-        )
+            add(tool, "kept" if is_whole else "shortened", reason, "tool.deferred")
+    if count := settled.unsearched:
+        reason = f"All tools are sent whole, {count} of them deferrable: the model has no search."
         made.append(ReportEntry("note", "deferral", "kept", reason=reason, rule="tool.deferral"))
     for tool in settled.plan.offered:
         if tool.name in added:
             reason = "It is sent after the history, so that what was sent before stays."
-            entry(tool, "kept", reason, "tool.added")
+            add(tool, "kept", reason, "tool.added")
     for tool in settled.withdrawn:
         row = known.get(tool.name, ReportEntry("tool", tool.name, "dropped"))
         gone = "It cannot be called any more; its definition stays until the next rewrite."
         reason = f"{row.reason}. {gone}" if row.reason else gone
-        entry(tool, row.decision, reason, row.rule or "tool.withdrawn")
+        add(tool, row.decision, reason, row.rule or "tool.withdrawn")
     return made
 
 
@@ -309,21 +266,17 @@ def tools_rewrite_entry(settled: SettledTools, *, tokens: int) -> ReportEntry | 
     Args:
         tokens: Size of the whole request.
     """
-    before = settled.before
+    before, now = settled.before, settled.plan.declared
     if not settled.why or before is None:
         return None
-    now, declared = settled.plan.declared, before.declared
-    change, front = find_change(before.offered, now), find_change(declared, now)
+    change = find_change(before.offered, now)
     known = {tool.name for tool in before.offered}
-    reported = {*(tool.name for tool in change.added), *change.removed}
-    stayed = {tool.name for tool in declared} & {tool.name for tool in now}
-    held, holds = ({t.name for t in tools if _is_held_back(t)} for tools in (declared, now))
-    names: Mapping[str, Iterable[str]] = {
+    stayed = {tool.name for tool in before.declared} & {tool.name for tool in now}
+    held, holds = ({t.name for t in of if _is_held_back(t)} for of in (before.declared, now))
+    names = {
         "added": [tool.name for tool in change.added if tool.name not in known],
         "changed": [tool.name for tool in change.added if tool.name in known],
         "removed": change.removed,
-        "declared": [tool.name for tool in front.added if tool.name not in reported],
-        "no longer declared": [name for name in front.removed if name not in reported],
         "deferred": sorted(stayed & (holds - held)),
         "loaded": sorted(stayed & (held - holds)),
     }

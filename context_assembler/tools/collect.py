@@ -468,7 +468,8 @@ class _Merging:
         return any(
             not answer.is_own
             or answer.has_failed
-            or any(one.name == own_name for one in (*answer.offers, *answer.problems))
+            or own_name in {one.name for one in answer.offers}
+            or own_name in {one.name for one in answer.problems}
             for answer in same
         ) or not (same or tool.source in _OWN_KINDS)
 

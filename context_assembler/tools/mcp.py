@@ -13,31 +13,16 @@ import threading
 import time
 import weakref
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Mapping, Sequence
-from concurrent.futures import Future
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from importlib.util import find_spec
 from math import inf
 from tempfile import TemporaryFile
-from typing import Any, Final, NamedTuple, Self, TypeVar
+from types import SimpleNamespace
+from typing import Any, Final, Self, TypeVar
 
-from context_assembler.errors import (
-    ConfigurationError,
-    InvalidToolError,
-    McpServerError,
-    MissingExtraError,
-)
-from context_assembler.events import (
-    Base64Source,
-    Document,
-    Image,
-    Json,
-    JsonObject,
-    ResultPart,
-    Text,
-    ToolCall,
-    ToolResult,
-    compact_json,
-)
+from context_assembler import errors, events
+from context_assembler.errors import ConfigurationError, InvalidToolError, McpServerError
+from context_assembler.events import Json, JsonObject
 from context_assembler.ports import ToolSpec
 from context_assembler.texts import REMINDER_TAG, SUMMARY_TAG, clean_text, escape_tag
 from context_assembler.tools.sources import ReadTools, read_tools
@@ -49,12 +34,10 @@ _MAX_MESSAGE_BYTES: Final = 32 * 1024 * 1024
 _MAX_PAUSE_SECONDS: Final = 60.0
 _CLOSE_SECONDS: Final = 10.0
 _RAW_TOOLS: Final = "context_assembler/raw_tools"
+_FORBIDDEN: Final = "MCP forbids the x-mcp-header annotations of its schema"
 _VARIABLE: Final = re.compile(r"\$\{(?:env:)?(\w+)(?::-([^}]*))?\}")
 _CONTROL: Final = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]|[\x00-\x08\x0b-\x1f\x7f\u2500-\u257f]")
-_SHAPE: Final = (
-    'Write it like {"mcpServers": {"files": {"command": "npx", "args": […]}, '
-    '"docs": {"url": "https://…"}}}.'
-)
+_SHAPE: Final = 'Write it like {"mcpServers": {"files": {"command": "npx"}, "docs": {"url": "…"}}}.'
 
 
 class McpTools:
@@ -107,7 +90,7 @@ class McpTools:
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         if find_spec("mcp") is None:
-            raise MissingExtraError("Speaking with MCP servers", extra="mcp")
+            raise errors.MissingExtraError("Speaking with MCP servers", extra="mcp")
         if (command is None) == (url is None):
             problem = f"MCP server {name!r} needs either a command or a url."
             remedy = "Pass command='npx', args=[…] for a program, or url='https://…' for a server."
@@ -117,10 +100,14 @@ class McpTools:
         self.notes: Sequence[str] = ()
         program = {"command": command, "args": list(args), "env": dict(env or {}), "cwd": cwd}
         address = {"url": url, "headers": dict(headers or {}), "auth": auth}
-        seconds = connect_timeout_seconds, list_timeout_seconds, call_timeout_seconds
-        hints = ("annotations",) if trusts_hints else ()
-        place = program if url is None else address
-        self._settings = _Settings(name, place, *seconds, max_tools, hints, clock)
+        self._settings = SimpleNamespace(
+            server=name,
+            address=program if url is None else address,
+            seconds=(connect_timeout_seconds, list_timeout_seconds, call_timeout_seconds),
+            max_tools=max_tools,
+            hints=("annotations",) if trusts_hints else (),
+            clock=clock,
+        )
         self._lock = threading.Lock()
         self._opened: _Connection | None = None
 
@@ -144,27 +131,9 @@ class McpTools:
         found = ((name, _address(name, entry)) for name, entry in servers.items())
         return [cls(name, **address, **settings) for name, address in found if address]
 
-    @classmethod
-    def from_file(cls, path: str | os.PathLike[str], **settings: Any) -> list[Self]:
-        """Return a source for each server of an MCP client's configuration file (`.mcp.json` …).
-
-        Raises:
-            ConfigurationError: It cannot be read, or as for `from_config`.
-            MissingExtraError: The MCP SDK is not installed.
-        """
-        try:
-            with open(os.path.expanduser(path), "rb") as file:
-                config = json.load(file)
-        except (OSError, ValueError, RecursionError) as error:
-            problem = f"The MCP configuration {str(path)!r} cannot be read: {error}."
-            remedy = "Correct the path or the JSON of the file."
-            raise ConfigurationError(problem, remedy=remedy) from error
-        return cls.from_config(config if isinstance(config, Mapping) else {}, **settings)
-
     def list_now(self) -> Sequence[ToolSpec]:
         """Return the same as `list_tools`, for a caller without an event loop."""
-        connection = self._connection()
-        return self._take(connection.submit(connection.list_tools()).result())
+        return self._take(self._submit(lambda line: line.list_tools()).result())
 
     async def list_tools(self) -> Sequence[ToolSpec]:
         """Return the tools offered at this moment; the same ones until the server says otherwise.
@@ -172,12 +141,11 @@ class McpTools:
         Raises:
             McpServerError: The server cannot be reached, or does not list its tools.
         """
-        connection = self._connection()
-        return self._take(await asyncio.wrap_future(connection.submit(connection.list_tools())))
+        return self._take(await asyncio.wrap_future(self._submit(lambda line: line.list_tools())))
 
     async def call_tool(
         self, tool: str | ToolSpec, arguments: JsonObject | None = None, *, call_id: str = ""
-    ) -> ToolResult:
+    ) -> events.ToolResult:
         """Have the server run a tool; what it refuses is a result that is an error.
 
         Args:
@@ -189,9 +157,8 @@ class McpTools:
         """
         shown = tool if isinstance(tool, str) else tool.name
         name = tool if isinstance(tool, str) else tool.own_name or tool.name
-        connection = self._connection()
-        called = connection.submit(connection.call_tool(name, dict(arguments or {})))
-        result = await asyncio.wrap_future(called)
+        given = dict(arguments or {})
+        result = await asyncio.wrap_future(self._submit(lambda line: line.call_tool(name, given)))
         return read_call_result(result, tool_name=shown, call_id=call_id)
 
     async def close(self) -> None:
@@ -208,20 +175,20 @@ class McpTools:
         await self.close()
 
     def _take(self, read: ReadTools) -> Sequence[ToolSpec]:
-        self.problems, self.notes = read.problems, read.notes
-        return read.specs
+        specs, self.problems, self.notes = read
+        return specs
 
-    def _connection(self) -> "_Connection":
+    def _submit(self, work: "Callable[[_Connection], Coroutine[Any, Any, _T]]") -> Any:
         with self._lock:
             if self._opened is None:
                 self._opened = _Connection(self._settings)
                 weakref.finalize(self, self._opened.stop).atexit = False
-            return self._opened
+            return asyncio.run_coroutine_threadsafe(work(self._opened), self._opened.loop)
 
 
 async def call_mcp_tool(
-    call: ToolCall, *, offered: Iterable[ToolSpec], servers: Iterable[McpTools]
-) -> ToolResult | None:
+    call: events.ToolCall, *, offered: Iterable[ToolSpec], servers: Iterable[McpTools]
+) -> events.ToolResult | None:
     """Have the server that offers the tool run a model's call; `None` if none of them does.
 
     Args:
@@ -230,11 +197,11 @@ async def call_mcp_tool(
     Raises:
         McpServerError: The server cannot be reached, ended, or did not answer in time.
     """
-    tool = next((tool for tool in offered if tool.name == call.name), None)
-    for server in servers:
-        if tool is not None and server.name == tool.source:
-            return await server.call_tool(tool, call.arguments, call_id=call.call_id)
-    return None
+    sources = {tool.source: tool for tool in offered if tool.name == call.name}
+    server = next((server for server in servers if server.name in sources), None)
+    if server is None:
+        return None
+    return await server.call_tool(sources[server.name], call.arguments, call_id=call.call_id)
 
 
 def _address(name: str, entry: Json) -> dict[str, Any]:
@@ -243,9 +210,9 @@ def _address(name: str, entry: Json) -> dict[str, Any]:
     def variable(found: re.Match[str]) -> str:
         value = os.environ.get(found[1]) or found[2]
         if value is None:
-            problem = f"MCP server {name!r} needs the environment variable {found[1]!r}, which is "
+            problem = f"MCP server {name!r} needs the environment variable {found[1]!r}"
             remedy = f"Set it, or write ${{{found[1]}:-…}} with a value to use otherwise."
-            raise ConfigurationError(f"{problem}not set.", remedy=remedy)
+            raise ConfigurationError(f"{problem}, which is not set.", remedy=remedy)
         return value
 
     def expanded(value: Json) -> Json:
@@ -255,40 +222,22 @@ def _address(name: str, entry: Json) -> dict[str, Any]:
             return [expanded(one) for one in value]
         return _VARIABLE.sub(variable, value) if isinstance(value, str) else value
 
-    reason = "it needs either a command or a url"
-    if isinstance(entry, Mapping):
-        if entry.get("disabled") is True or entry.get("enabled") is False:
-            return {}
-        given = expanded(entry)
-        url = given.get("url") or given.get("serverUrl") or given.get("httpUrl")
-        command, args, env = given.get("command"), given.get("args") or [], given.get("env") or {}
-        headers = given.get("headers") or {}
-        is_sound = isinstance(args, list) and isinstance(env, dict) and isinstance(headers, dict)
-        if "sse" in (given.get("type"), given.get("transport")):
-            reason = "its transport is 'sse', which MCP gave up for streamable HTTP"
-        elif not is_sound or not all(
-            isinstance(one, str) for one in (*args, *env.values(), *headers.values())
-        ):
-            reason = "'args' is not a list of texts, or 'env' or 'headers' not an object of texts"
-        elif isinstance(command, str) and command and not url:
-            return {"command": command, "args": args, "env": env, "cwd": given.get("cwd")}
-        elif isinstance(url, str) and url and command is None:
-            return {"url": url, "headers": headers}
-    raise ConfigurationError(f"MCP server {name!r} cannot be used: {reason}.", remedy=_SHAPE)
+    given = dict(entry) if isinstance(entry, Mapping) else {}
+    if given.get("disabled") is True or given.get("enabled") is False:
+        return {}
+    given = expanded(given)
+    url = given.get("url") or given.get("serverUrl") or given.get("httpUrl")
+    is_sse = "sse" in (given.get("type"), given.get("transport"))
+    if is_sse or bool(url) is bool(given.get("command")):
+        reason = "it needs either a command or a url"
+        reason = "its transport is 'sse', which MCP gave up for HTTP" if is_sse else reason
+        raise ConfigurationError(f"MCP server {name!r} cannot be used: {reason}.", remedy=_SHAPE)
+    keys = ("headers",) if url else ("command", "args", "env", "cwd")
+    known = {key: given[key] for key in keys if given.get(key)}
+    return {**known, "url": url} if url else known
 
 
 # ---- the connection ----
-
-
-class _Settings(NamedTuple):
-    server: str
-    address: Mapping[str, Any]
-    connect_seconds: float
-    list_seconds: float
-    call_seconds: float
-    max_tools: int
-    hints: Sequence[str]
-    clock: Callable[[], float]
 
 
 class _Connection:
@@ -298,9 +247,10 @@ class _Connection:
     each time, and its error repeated.
     """
 
-    def __init__(self, settings: _Settings) -> None:
+    def __init__(self, settings: Any) -> None:
         self._is = settings
-        self._loop, self._stopped = asyncio.new_event_loop(), asyncio.Event()
+        self._connect_seconds, self._list_seconds, self._call_seconds = settings.seconds
+        self.loop, self._stopped = asyncio.new_event_loop(), asyncio.Event()
         self._lock, self._over = asyncio.Lock(), asyncio.Event()
         self._task: asyncio.Task[None] | None = None
         self._listing: asyncio.Task[ReadTools] | None = None
@@ -314,13 +264,10 @@ class _Connection:
         atexit.register(self.end)
         self._thread.start()
 
-    def submit(self, work: Coroutine[Any, Any, _T]) -> "Future[_T]":
-        return asyncio.run_coroutine_threadsafe(work, self._loop)
-
     def stop(self) -> None:
         """Have the loop end, soon; from any thread."""
         with suppress(RuntimeError):  # it has ended
-            self._loop.call_soon_threadsafe(self._stopped.set)
+            self.loop.call_soon_threadsafe(self._stopped.set)
 
     def end(self) -> None:
         """Stop, and wait until the server that was started has ended."""
@@ -333,7 +280,7 @@ class _Connection:
                 await self._stopped.wait()
                 await self._drop()
 
-        with asyncio.Runner(loop_factory=lambda: self._loop) as runner:
+        with asyncio.Runner(loop_factory=lambda: self.loop) as runner:
             runner.run(until_stopped())
         atexit.unregister(self.end)
 
@@ -349,12 +296,12 @@ class _Connection:
         for is_last in (False, True):
             await self._connect()
             try:
-                async with asyncio.timeout(self._is.call_seconds):
+                async with asyncio.timeout(self._call_seconds):
                     result = await self._client.call_tool(name, arguments)
                 found: JsonObject = result.model_dump(mode="json", by_alias=True, exclude_none=True)
                 break
             except TimeoutError:
-                late = f"did not answer a call of {name!r} within {self._is.call_seconds:g} s"
+                late = f"did not answer a call of {name!r} within {self._call_seconds:g} s"
                 raise self._error(late) from None
             except Exception as error:
                 # A server that was started again answers with 404 to the session of before.
@@ -408,10 +355,10 @@ class _Connection:
             if self._failure is not None and self._is.clock() < self._quiet_until:
                 raise self._failure.again()
             self._over = asyncio.Event()
-            ready: asyncio.Future[None] = self._loop.create_future()
+            ready: asyncio.Future[None] = self.loop.create_future()
             self._task = asyncio.create_task(self._hold(ready))
-            await asyncio.wait([ready], timeout=self._is.connect_seconds)
-            reason = f"did not answer within {self._is.connect_seconds:g} s"
+            await asyncio.wait([ready], timeout=self._connect_seconds)
+            reason = f"did not answer within {self._connect_seconds:g} s"
             if ready.done():
                 if (error := ready.exception()) is None:
                     return
@@ -485,37 +432,28 @@ class _Connection:
         from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
         tools, notes, problems = list[Json](), list[str](), list[InvalidToolError]()
-        cursors: dict[str | None, None] = {None: None}
         most, who = self._is.max_tools, f"MCP server {self._is.server!r}"
+        cursor, pages = None, 0
         try:
-            async with asyncio.timeout(self._is.list_seconds):
-                while cursors:
-                    page = await self._client.list_tools(cursor=next(reversed(cursors)))
+            async with asyncio.timeout(self._list_seconds):
+                while pages == 0 or (cursor and pages < _MAX_PAGES and len(tools) <= most):
+                    page = await self._client.list_tools(cursor=cursor)
                     taken = {"", *(tool.name for tool in page.tools)}
-                    for tool in page.meta[_RAW_TOOLS]:
-                        if (name := _name_of(tool)) in taken:
-                            tools.append(tool)
-                        else:
-                            why = "MCP forbids the x-mcp-header annotations of its schema"
-                            problems.append(InvalidToolError(name, reason=why))
-                    if not page.next_cursor:
-                        break
-                    repeats = page.next_cursor in cursors or len(cursors) >= _MAX_PAGES
-                    if repeats or len(tools) > most:
-                        rest = f"what came after {len(tools):,} tools was not read"
-                        notes.append(f"{who} lists too much, or repeats itself; {rest}.")
-                        break
-                    cursors[page.next_cursor] = None
+                    names = {_name_of(tool): tool for tool in page.meta[_RAW_TOOLS]}
+                    problems += [
+                        InvalidToolError(n, reason=_FORBIDDEN) for n in names.keys() - taken
+                    ]
+                    tools += [tool for tool in page.meta[_RAW_TOOLS] if _name_of(tool) in taken]
+                    cursor, pages = page.next_cursor, pages + 1
         except TimeoutError:
-            late = f"did not list its tools within {self._is.list_seconds:g} s"
-            raise self._error(late) from None
+            raise self._error(f"did not list its tools within {self._list_seconds:g} s") from None
         except Exception as error:
             happened = "ended when asked to" if self._over.is_set() else "did not"
             raise self._error(f"{happened} list its tools: {_said(error)}") from error
+        if cursor or len(tools) > most:
+            first = f"of {len(tools):,} that were read the first {most:,} by name are offered"
+            notes.append(f"{who} lists too many tools: {first}. Raise max_tools.")
         listed = sorted(tools, key=_name_of)[:most]
-        if len(tools) > most:
-            first = f"only the first {most:,} by name are offered. Raise max_tools"
-            notes.append(f"{who} lists {len(tools):,} tools; {first}.")
         read = read_tools(_plain(tool, self._is.hints, who, notes) for tool in listed)
         read = ReadTools(read.specs, (*read.problems, *problems), (*read.notes, *notes))
         # Newer servers report changes only to those who listen: they are asked each time.
@@ -559,7 +497,7 @@ def _sift(message: Any) -> None:
 
 def _plain(tool: Json, hints: Sequence[str], who: str, notes: list[str]) -> JsonObject:
     """Return what counts of a listed tool, without tags that this library itself uses."""
-    text = compact_json(tool)
+    text = events.compact_json(tool)
     escaped = escape_tag(REMINDER_TAG, escape_tag(SUMMARY_TAG, text))
     if escaped != text:
         tags = "its text has tags that only the assembler uses; they were escaped."
@@ -587,7 +525,7 @@ def _name_of(tool: Json) -> str:
 # ---- results ----
 
 
-def read_call_result(result: JsonObject, *, tool_name: str, call_id: str) -> ToolResult:
+def read_call_result(result: JsonObject, *, tool_name: str, call_id: str) -> events.ToolResult:
     """Return the answer of `tools/call` as a tool result.
 
     What no model can be shown (sound, a binary file) is named in words. Structured content is added
@@ -597,62 +535,53 @@ def read_call_result(result: JsonObject, *, tool_name: str, call_id: str) -> Too
         https://modelcontextprotocol.io/specification/2025-11-25/server/tools#tool-result
         (read 2026-11-28)
     """
-    content = [_part_of(block) for block in result.get("content") or ()]
+    content = tuple(map(_part_of, result.get("content") or ()))
     structured = result.get("structuredContent")
-    if structured is not None and not any(_has_same(part, structured) for part in content):
-        content.append(_text(json.dumps(structured, ensure_ascii=False)))
+    texts = [part.text for part in content if isinstance(part, events.Text)]
+    if structured is not None and not any(_has_same(text, structured) for text in texts):
+        content = (*content, _text(json.dumps(structured, ensure_ascii=False)))
     is_error = result.get("isError") is True
-    return ToolResult(
-        call_id=call_id, content=tuple(content), is_error=is_error, tool_name=tool_name
+    return events.ToolResult(
+        call_id=call_id, content=content, is_error=is_error, tool_name=tool_name
     )
 
 
-def _has_same(part: ResultPart, structured: Json) -> bool:
+def _has_same(text: str, structured: Json) -> bool:
     """Whether a text is the structured content, or what the official SDK wraps as its result."""
-    if not isinstance(part, Text):
-        return False
     is_wrapped = isinstance(structured, dict) and len(structured) == 1
     wrapped = structured.get("result") if is_wrapped else None
-    parsed: Json = part.text
     with suppress(ValueError, RecursionError):
-        parsed = json.loads(part.text)
-    return part.text == wrapped or parsed in (structured, wrapped)
+        return text == wrapped or json.loads(text) in (structured, wrapped)
+    return text in (structured, wrapped)
 
 
-def _text(text: str) -> Text:
-    return Text(clean_text(text))
+def _text(text: str) -> events.Text:
+    return events.Text(clean_text(text))
 
 
-def _part_of(block: JsonObject) -> ResultPart:
+def _part_of(block: JsonObject) -> events.ResultPart:
     kind, resource = block.get("type"), block.get("resource")
     if kind == "text":
         return _text(str(block.get("text", "")))
-    if kind in ("image", "audio"):
-        source = _source(block, "data")
-        return Image(source=source) if kind == "image" else _in_words("sound", block, source)
     if kind == "resource_link":
         title = block.get("title") or block.get("name") or "resource"
         mime = f" ({block['mimeType']})" if block.get("mimeType") else ""
         words = f"\n{block['description']}" if block.get("description") else ""
         return _text(f"[{title}]({block.get('uri', '')}){mime}{words}")
-    if kind != "resource" or not isinstance(resource, Mapping):
+    if kind == "resource" and isinstance(resource, Mapping):
+        uri, what, held, data = str(resource.get("uri", "")), "file", resource, resource.get("blob")
+        if isinstance(text := resource.get("text"), str):
+            return _text(f"{uri}\n{text}" if uri else text)
+    elif kind in ("image", "audio"):
+        uri, what, held, data = "", "sound", block, block.get("data")
+    else:
         return _text(json.dumps(block, ensure_ascii=False, default=repr))
-    uri, source = str(resource.get("uri", "")), _source(resource, "blob")
-    if isinstance(text := resource.get("text"), str):
-        return _text(f"{uri}\n{text}" if uri else text)
-    if source.media_type.startswith("image/"):
-        return Image(source=source)
+    mime, data = str(held.get("mimeType") or "application/octet-stream"), str(data or "")
+    source = events.Base64Source(media_type=mime, data=data)
+    if kind == "image" or mime.startswith("image/"):
+        return events.Image(source=source)
     texts = ("text/", "application/json", "application/xml", "application/yaml", "application/pdf")
-    if source.media_type.startswith(texts):
-        return Document(source=source, title=uri or None)
-    return _in_words("file", resource, source)
-
-
-def _source(block: JsonObject, key: str) -> Base64Source:
-    media_type = str(block.get("mimeType") or "application/octet-stream")
-    return Base64Source(media_type=media_type, data=str(block.get(key, "")))
-
-
-def _in_words(what: str, block: JsonObject, source: Base64Source) -> Text:
-    place, size = f" {block['uri']}" if block.get("uri") else "", len(source.data) * 3 // 4
-    return _text(f"[{what}{place}: {source.media_type}, {size:,} bytes; it is not shown]")
+    if kind == "resource" and mime.startswith(texts):
+        return events.Document(source=source, title=uri or None)
+    place = f" {uri}" if uri else ""
+    return _text(f"[{what}{place}: {mime}, {len(data) * 3 // 4:,} bytes; it is not shown]")
