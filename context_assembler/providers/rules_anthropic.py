@@ -9,7 +9,6 @@ from typing import Any, Final, NamedTuple, TypeAlias
 from context_assembler.events import Json, JsonObject
 from context_assembler.models import ModelLimits
 from context_assembler.providers.anthropic import (
-    BETAS,
     CHANGE_TYPES,
     CROWD_IMAGES,
     CROWD_SIDE_PX,
@@ -21,6 +20,7 @@ from context_assembler.providers.anthropic import (
     STRICT_BOUNDS,
     THINKING_TYPES,
     StrictLoad,
+    betas_for,
     features_of_blocks,
     media_rules,
     suits_strict,
@@ -760,8 +760,10 @@ def _betas(s: _Sent) -> Iterator[_Found]:
         if fields.get("role") == "system":
             features |= {f"message {name}" for name, value in fields.items() if value is not None}
         features |= set(features_of_blocks(fields.get("content")))
-    for beta in sorted({BETAS[one] for one in features & BETAS.keys()} - s.betas):
-        yield "A30", "extra_headers.anthropic-beta", f"the beta {beta} is not asked for", _AVOID
+    for beta in betas_for(features):
+        if beta not in s.betas:
+            message = f"the beta {beta} is not asked for"
+            yield "A30", "extra_headers.anthropic-beta", message, _AVOID
 
 
 _Rules: TypeAlias = Callable[[_Sent], Iterable[Any]]

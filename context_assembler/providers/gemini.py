@@ -1,0 +1,1172 @@
+"""Gemini: what `google.genai.Client().models.generate_content` takes and returns.
+
+Google writes its fields in two ways, `functionCall` on the wire and `function_call` in the SDK, and
+real requests mix them. Both are read; payloads have the SDK's names.
+"""
+
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from hashlib import sha256
+from typing import TYPE_CHECKING, Any, Final
+
+from context_assembler.context import Request
+from context_assembler.errors import EmptySessionError, ReplyError, UnsupportedRequestError
+from context_assembler.events import Json, JsonObject, Usage, compact_json
+from context_assembler.models import ModelLimits
+from context_assembler.ports import ChangeForms, Payload, ToolSearch, ToolSpec, Turn
+from context_assembler.providers import wire
+from context_assembler.providers.lent import LentList
+from context_assembler.providers.schemas import root_object_schema, target_of, walk_schemas
+from context_assembler.providers.wire import (
+    Change,
+    as_list,
+    as_object,
+    as_text,
+    plain_json,
+    text_part,
+)
+from context_assembler.report import ReportEntry
+from context_assembler.texts import REMINDER_TAG, clean_text, fence
+
+if TYPE_CHECKING:
+    from context_assembler.providers.media import MediaRules
+
+NAME: Final = "gemini"
+
+# Docstring of `google.genai.types.FunctionDeclaration.name`, google-genai 3.6 (read 2026-11-27)
+NAME_RULE: Final = wire.NameRule(
+    re.compile(r"[a-zA-Z_][a-zA-Z0-9_.:-]{0,127}"), max_chars=64, opening="_"
+)
+# Ids are free; each stands for one call, and a response carries that of its call.
+ID_RULE: Final = wire.NameRule(re.compile(r"[!-~]{1,128}"), max_chars=64)
+
+# Base64 of the text that the documentation names for calls whose signature nobody has.
+# https://ai.google.dev/gemini-api/docs/thought-signatures (read 2026-11-27)
+PLACEHOLDER: Final = "c2tpcF90aG91Z2h0X3NpZ25hdHVyZV92YWxpZGF0b3I="
+_CLOSING: Final = "Continue."
+
+# What a part holds next to marks; exactly one of these.
+KINDS: Final = frozenset(
+    "text inline_data file_data function_call function_response executable_code "
+    "code_execution_result tool_call tool_response".split()
+)
+# What may be next to it; the SDK refuses other fields. Docstring of `google.genai.types.Part`,
+# google-genai 3.6 (read 2026-11-27)
+MARKS: Final = frozenset(
+    "thought thought_signature media_resolution video_metadata part_metadata audio_transcription "
+    "media_processing speech_metadata document_metadata spreadsheet_metadata audio_metadata".split()
+)
+# What the SDK refuses to send to Vertex AI: `_Part_to_vertex` in google-genai 3.6.
+NOT_ON_VERTEX: Final = frozenset({"tool_call", "tool_response", "part_metadata"})
+_FREE_FORM: Final = frozenset({"args", "response", "part_metadata"})  # keys are somebody else's
+_CAPITAL: Final = re.compile(r"(?<=[a-z0-9])[A-Z]")
+
+# From here on calls must be signed, thinking has levels, and functions may return media.
+# https://ai.google.dev/gemini-api/docs/thought-signatures, /thinking, /function-calling (2026-11-27)
+SIGNED: Final = (3, 0)
+# The generation before takes signatures, and requests for retired models are served by newer ones.
+# https://ai.google.dev/gemini-api/docs/deprecations (read 2026-11-27)
+_KNOWS_SIGNATURES: Final = (2, 5)
+
+# https://ai.google.dev/gemini-api/docs/image-understanding (read 2026-11-27)
+IMAGE_TYPES: Final = ("image/png", "image/jpeg", "image/webp", "image/heic", "image/heif")
+# Docstrings of `google.genai.types.FunctionResponsePart`, google-genai 3.6 (read 2026-11-27)
+RESPONSE_TYPES: Final = ("image/png", "image/jpeg", "image/webp", "application/pdf", "text/plain")
+_TYPES_BY_ENDING: Final[Mapping[str, str]] = {
+    "jpg": "image/jpeg",
+    "pdf": "application/pdf",
+    **{kind.partition("/")[2]: kind for kind in IMAGE_TYPES},
+}
+
+MAX_INLINE_CHARS: Final = 100 * 1024 * 1024  # of base64, in one request
+_MAX_MEDIA_CHARS: Final = MAX_INLINE_CHARS - 6 * 1024 * 1024
+# https://ai.google.dev/api/generate-content, GenerationConfig.stopSequences (read 2026-11-27)
+MAX_STOP_SEQUENCES: Final = 5
+
+
+def snake_key(key: str) -> str:
+    """Return a field's name as the SDK writes it."""
+    return _CAPITAL.sub(lambda found: f"_{found[0].lower()}", key)
+
+
+def snake_fields(value: Json) -> dict[str, Json]:
+    """Return an object's fields that hold something, by the SDK's names; none of anything else."""
+    held = as_object(value)
+    return {snake_key(key): one for key, one in held.items() if one is not None}
+
+
+def snake_block(value: Json) -> Json:
+    """Return a part, or anything inside one, with the SDK's names at every depth."""
+    if isinstance(value, list | tuple):
+        return [snake_block(entry) for entry in value]
+    if not isinstance(value, Mapping):
+        return value
+    fields = snake_fields(value).items()
+    return {key: held if key in _FREE_FORM else snake_block(held) for key, held in fields}
+
+
+def generation_of(model: str) -> tuple[int, int] | None:
+    """Return a model's generation, `(2, 5)` for `gemini-2.5-flash`; `None`: the id has none."""
+    found = re.search(r"gemini-(\d+)(?:\.(\d+))?", model)
+    return None if found is None else (int(found[1]), int(found[2] or 0))
+
+
+def standard_base64(encoded: str) -> str:
+    """Return base64 text in the standard alphabet, padded; the SDK writes the URL-safe one."""
+    plain = encoded.replace("-", "+").replace("_", "/").rstrip("=")
+    return plain + "=" * (-len(plain) % 4)
+
+
+def find_flaw(block: JsonObject) -> str | None:
+    """Return why a part would be refused, in half a sentence; `None`: nothing is known.
+
+    What a reply says about itself holds no kind of part, and is left out elsewhere.
+    Types of google-genai 3.6, `google.genai.types.Part` (read 2026-11-27)
+    """
+    fields = snake_fields(block)
+    kinds = sorted(KINDS & fields.keys())
+    if len(kinds) > 1:
+        return f"it holds more than one thing: {', '.join(kinds)}"
+    signature = fields.get("thought_signature", "")
+    if not isinstance(signature, str) or not re.fullmatch(r"[A-Za-z0-9+/_=\s-]*", signature):
+        return "its thought_signature is amiss"
+    kind = kinds[0] if kinds else ""
+    held = fields.get(kind)
+    if kind == "text":
+        return None if isinstance(held, str) else "its text is amiss"
+    if kind in ("function_call", "function_response") or (kind and not as_object(held)):
+        return f"its {kind} is amiss"
+    inner = snake_fields(held)
+    if kind == "inline_data":
+        if not as_text(inner.get("mime_type")).strip():
+            return "its inline_data's mime_type is amiss"
+        return None if _is_base64(inner.get("data")) else "its inline_data's data is amiss"
+    if kind == "file_data" and not as_text(inner.get("file_uri")).strip():
+        return "its file_data's file_uri is amiss"
+    return None
+
+
+def _is_base64(encoded: Json) -> bool:
+    from context_assembler.providers.media import objection_to_bytes
+
+    data = as_text(encoded)
+    return bool(data) and objection_to_bytes("", data) != "its bytes are no base64"
+
+
+def readable_text(block: JsonObject) -> str:
+    """Return what another model can read of a part that we do not interpret."""
+    fields = snake_fields(block)
+    if code := snake_fields(fields.get("executable_code")):
+        return f"```{as_text(code.get('language')).lower()}\n{as_text(code.get('code'))}\n```"
+    if ran := snake_fields(fields.get("code_execution_result")):
+        return f"{as_text(ran.get('outcome'))}: {as_text(ran.get('output'))}"
+    if media := snake_fields(fields.get("inline_data") or fields.get("file_data")):
+        named = as_text(media.get("file_uri")) or as_text(media.get("display_name"))
+        return f"[{' '.join(filter(None, (as_text(media.get('mime_type')), named)))}]"
+    for kind in ("tool_call", "tool_response"):
+        if used := snake_fields(fields.get(kind)):
+            held = compact_json(used.get("args", used.get("response")))
+            return f"[{kind} {as_text(used.get('tool_type'))} {held}]"
+    return as_text(fields.get("text"))
+
+
+# ---- images, documents and responses ----
+
+
+def media_rules(limits: ModelLimits | None) -> "MediaRules":
+    """Return what the model takes of images and documents.
+
+    Vertex AI takes seven megabytes of one inline image. Every image is scaled to that, wherever it
+    goes: it costs the same tokens, and fewer bytes of the whole request.
+
+    Source:
+        https://ai.google.dev/gemini-api/docs/image-understanding
+        https://ai.google.dev/gemini-api/docs/document-processing
+        https://ai.google.dev/gemini-api/docs/files (read 2026-11-27)
+    """
+    from context_assembler.providers.media import MediaRules
+
+    is_vertex = limits is not None and limits.host == "vertex_ai"
+    return MediaRules(
+        api="generate_content",
+        file_owner=NAME,
+        image_types=IMAGE_TYPES,
+        image_words="PNG, JPEG, WebP, HEIC and HEIF",
+        document_types=("application/pdf", "audio/", "video/"),
+        document_words="PDF, plain text, audio and video",
+        schemes=("https", "http", "gs"),
+        takes_from_assistant=True,
+        fit_image_chars=7_000_000 // 3 * 4,
+        max_image_chars=7_000_000 // 3 * 4 if is_vertex else None,
+        max_pdf_pages=1_000,
+        max_images=3_000 if is_vertex else 3_600,
+        max_media_chars=_MAX_MEDIA_CHARS,
+    )
+
+
+def fetched_type(source: JsonObject) -> str:
+    """Return the media type at an address, as declared or as its ending says; empty: unknown."""
+    ending = re.search(r"\.(\w+)(?:[?#].*)?$", source["url"])
+    guessed = _TYPES_BY_ENDING.get(ending[1].lower(), "") if ending else ""
+    return source.get("media_type") or guessed
+
+
+def _media_part(source: JsonObject) -> dict[str, Json]:
+    """Return bytes inline, or where the provider finds them; it knows the type of its own files.
+
+    Docstring of `google.genai.types.Part.from_uri`, google-genai 3.6 (read 2026-11-27)
+    """
+    if source["type"] == "base64":
+        from context_assembler.providers.media import media_type_of
+
+        data = standard_base64(source["data"])
+        return {"inline_data": {"mime_type": media_type_of(source), "data": data}}
+    if source["type"] == "file":
+        return {"file_data": {"file_uri": clean_text(source["file_id"])}}
+    fetched = {"file_uri": clean_text(source["url"])}
+    if media_type := fetched_type(source):
+        fetched["mime_type"] = media_type
+    return {"file_data": fetched}
+
+
+def _content_parts(part: JsonObject) -> list[dict[str, Json]]:
+    """Return what a part becomes among the parts of a content; blank text vanishes."""
+    kind, text = part["type"], part.get("text")
+    if kind in ("image", "document"):
+        from context_assembler.providers.media import about_document, document_text
+
+        if text is not None:
+            return [{"text": document_text(part)}]
+        told = about_document(part) if kind == "document" else ""
+        return [*([{"text": told}] if told else []), _media_part(part["source"])]
+    if kind == "opaque" and part["provider"] == NAME:
+        return [plain_json(snake_block(part["block"]))]
+    text = clean_text(text or "")
+    if kind not in ("text", "opaque") or not text.strip():
+        return []
+    return [{"text": text, **(_extras(part) if kind == "text" else {})}]
+
+
+def _extras(part: JsonObject, nested: str = "") -> dict[str, Json]:
+    """Return what a part has next to what we know of it, without that of its own object."""
+    if "extras" not in part:
+        return {}
+    extras = plain_json(snake_block(wire.own_extras(part, NAME))).items()
+    return {key: held for key, held in extras if key != nested}
+
+
+def _is_attachment(part: JsonObject) -> bool:
+    return part["type"] == "image" or (part["type"] == "document" and part.get("text") is None)
+
+
+def _inside_response(part: JsonObject) -> dict[str, Json] | None:
+    """Return an image or a document as part of a function's response; `None`: it cannot be one.
+
+    Of ours only inline bytes: what is fetched from an address goes into the content after it.
+    https://ai.google.dev/gemini-api/docs/function-calling (read 2026-11-27)
+    """
+    is_own = part["type"] == "opaque" and part["provider"] == NAME
+    if not is_own and not _is_attachment(part):
+        return None
+    kinds = ("inline_data", "file_data") if is_own else ("inline_data",)
+    for made in _content_parts(part):
+        if any(as_object(made.get(kind)).get("mime_type") in RESPONSE_TYPES for kind in kinds):
+            return made
+    return None
+
+
+def _response_object(texts: Sequence[str], *, is_error: bool) -> dict[str, Json]:
+    """Return what a function answered as the object that the API takes.
+
+    Text that is the compact JSON of an object is sent as that object; several texts are a list.
+    Docstring of `google.genai.types.FunctionResponse`, google-genai 3.6 (read 2026-11-27): `output`
+    and `error` are the keys to use; any other object is the output as a whole.
+    """
+    said: Json = list(texts) if len(texts) > 1 else "".join(texts)
+    parsed = wire.parse_object(said) if isinstance(said, str) and said[:1] == "{" else None
+    if parsed is not None and compact_json(parsed) != said:
+        parsed = None
+    if is_error:
+        return {"error": said if parsed is None else parsed}
+    return {"output": said} if not parsed or parsed.keys() in ({"output"}, {"error"}) else parsed
+
+
+# ---- tools ----
+
+
+def _lone_references(schema: Json) -> Json:
+    """Return the schema with whatever was next to a reference around it.
+
+    Only what begins with `$` may be next to a reference. Docstring of
+    `google.genai.types.GenerateContentConfig.response_json_schema`, google-genai 3.6 (2026-11-27)
+    """
+    if isinstance(schema, list):
+        return [_lone_references(entry) for entry in schema]
+    if not isinstance(schema, Mapping):
+        return schema
+    plain: dict[str, Json] = {}
+    for key, held in schema.items():
+        if key in ("properties", "patternProperties", "$defs", "definitions"):
+            plain[key] = {name: _lone_references(one) for name, one in as_object(held).items()}
+        elif key in ("enum", "const", "default", "examples", "required"):
+            plain[key] = held
+        else:
+            plain[key] = _lone_references(held)
+    beside = [key for key in plain if not key.startswith("$")]
+    if isinstance(plain.get("$ref"), str) and beside and "anyOf" not in plain:
+        plain["anyOf"] = [{"$ref": plain.pop("$ref")}]
+    return plain
+
+
+def _relax(root: dict[str, Json]) -> list[str]:
+    """Drop in place, and return, the required names that lead back to where they are.
+
+    A reference to what it is in may be used within properties that are not required only (source as
+    above).
+    """
+    relaxed: list[str] = []
+    for schema in [*walk_schemas(root)]:
+        properties = as_object(schema.get("properties"))
+        looping = [
+            name
+            for name in as_list(schema.get("required"))
+            if name in properties and _leads_back(root, properties[name], to=schema)
+        ]
+        if looping:
+            relaxed += looping
+            kept = [name for name in schema["required"] if name not in looping]
+            as_object(schema)["required"] = kept
+    return relaxed
+
+
+def _leads_back(root: JsonObject, schema: Json, *, to: JsonObject) -> bool:
+    waiting, seen = [schema], set[str]()
+    while waiting:
+        for found in walk_schemas(waiting.pop()):
+            reference = as_text(found.get("$ref"))
+            if reference and reference not in seen:
+                seen.add(reference)
+                target = target_of(root, reference) or {}
+                if any(one is to for one in walk_schemas(target)):
+                    return True
+                waiting.append(target)
+    return False
+
+
+def _declare(tool: ToolSpec, name: str, entries: list[ReportEntry]) -> dict[str, Json] | None:
+    """Return one function; its schema in the field that takes JSON Schema as it is.
+
+    Docstring of `google.genai.types.FunctionDeclaration`, google-genai 3.6 (read 2026-11-27): there
+    is no strict mode.
+    """
+    schema = root_object_schema(tool.input_schema)
+    references = [as_text(one.get("$ref")) for one in walk_schemas(schema)]
+    if lost := next((r for r in references if r and target_of(schema, r) is None), None):
+        reason = f"The API cannot take its schema: {lost!r} points to nothing inside it."
+        entries.append(wire.tool_entry(tool, "tool.schema", reason))
+        return None
+    if any(references):
+        if relaxed := _relax(schema):
+            named = ", ".join(dict.fromkeys(relaxed))
+            reason = f"What holds itself cannot be required: {named} may be left away."
+            entries.append(wire.tool_entry(tool, "tool.schema", reason, "repaired"))
+        schema = _lone_references(schema)
+    if tool.is_strict:
+        reason = "It is offered without strict mode: the API has no strict mode."
+        entries.append(wire.tool_entry(tool, "tool.strict", reason, "repaired"))
+    made: dict[str, Json] = {"name": name}
+    description = clean_text(tool.description)
+    if description.strip():
+        made["description"] = description
+    return {**made, "parameters_json_schema": schema}
+
+
+def change_forms(limits: ModelLimits) -> ChangeForms:
+    """Return how the model can learn of changed tools next to the history: which it may call.
+
+    Docstring of `google.genai.types.FunctionCallingConfigMode`, google-genai 3.6 (2026-11-27)
+    """
+    is_own = limits.provider == "google" and limits.host in (None, "vertex_ai")
+    return ChangeForms(withdraws="choice") if is_own else ChangeForms()
+
+
+def tool_search(_limits: ModelLimits) -> ToolSearch | None:
+    """Return how the model searches for tools: it cannot."""
+    return None
+
+
+# ---- contents ----
+
+
+class Wire(wire.GrownWire):
+    """The contents of one request, grown turn by turn.
+
+    All responses of one set of calls are one content, directly after the calls and alone; whatever
+    the functions returned next to text, and everything else that the user said, is the next one.
+    https://github.com/google-gemini/gemini-cli/issues/5443, /issues/11814
+    https://github.com/crewAIInc/crewAI/pull/6973 (read 2026-11-27)
+    """
+
+    def __init__(self, request: Request) -> None:
+        super().__init__(request, ID_RULE)
+        limits = request.limits
+        generation = generation_of(limits.id) or SIGNED
+        self.is_newer = generation >= SIGNED
+        self.is_vertex = limits.host == "vertex_ai"
+        self.has_resolution = False
+        self.names = wire.WireNames(request, NAME_RULE, {})
+        system = clean_text(request.system)
+        self.system = system if system.strip() else ""
+        declared = wire.declared_tools(request, NAME, self.entries)
+        made = {
+            tool.name: function
+            for tool in declared
+            if not tool.native_specs
+            and (function := _declare(tool, self.names[tool.name], self.entries))
+        }
+        self.functions = frozenset(made)
+        self.tools: list[dict[str, Json]] = [
+            plain_json(tool.native_specs[NAME]) for tool in declared if tool.native_specs
+        ]
+        if made:
+            self.tools.insert(0, {"function_declarations": [*made.values()]})
+        self._signs = generation >= _KNOWS_SIGNATURES
+        self._called: dict[str, str] = {}  # ids of calls on the wire → names of their functions
+
+    def _head(self) -> Json:
+        return [NAME, self.system, self.tools]
+
+    def add(self, turn: Turn) -> None:
+        """Append a turn; see `providers.Wire`."""
+        if turn.get("kind") == "summary":
+            self._say("user", [{"text": wire.summary_text(turn)}])
+            return
+        role, parts = turn["role"], wire.settle_parts(turn, self._settle, self.entries)
+        if any("extras" in part or part["type"] == "opaque" for part in parts):
+            parts = self._trim(turn, parts)
+        if role == "system":
+            # Contents know no role for instructions on the way.
+            # Docstring of `google.genai.types.Content.role`, google-genai 3.6 (read 2026-11-27)
+            text = wire.text_of(parts)
+            said = [{"text": clean_text(fence(REMINDER_TAG, text))}] if text else []
+            media = [p for p in parts if p["type"] in ("image", "document")]
+            self._say("user", [*said, *(made for p in media for made in _content_parts(p))])
+        elif role == "assistant":
+            self._say("model", self._reply_parts(turn, parts))
+            self._answer(parts)
+        else:
+            attached = self._answer(parts)
+            self._say("user", [*attached, *(made for p in parts for made in _content_parts(p))])
+
+    def _answer(self, parts: Sequence[JsonObject]) -> list[dict[str, Json]]:
+        """Append the responses of functions, and return what goes into the content after them."""
+        results = [part for part in parts if part["type"] == "tool_result"]
+        responses: list[dict[str, Json]] = []
+        attached: list[dict[str, Json]] = []
+        for result in results:
+            call_id = self._ids.of_result(result["call_id"])
+            name = self._called.get(call_id) or self.names[result.get("tool_name") or "unknown"]
+            responses.append(self._response(result, call_id, name))
+            for part in result.get("content", ()):
+                if _is_attachment(part) and not (self.is_newer and _inside_response(part)):
+                    kind = "Image" if part["type"] == "image" else "Document"
+                    attached.append({"text": f"{kind} returned by {name} ({call_id}):"})
+                    attached += _content_parts(part)
+        if responses:
+            self._units.append(["responses", responses])
+            self.messages.append({"role": "user", "parts": responses})
+        return attached
+
+    def _say(self, role: str, parts: list[dict[str, Json]]) -> None:
+        """Append parts: neighbours of one role become one content, except after responses."""
+        if not parts:
+            return
+        self._units.append([role, [_unsigned(part) for part in parts if not _is_thought(part)]])
+        last = self.messages[-1] if self.messages else None
+        if last is None or last["role"] != role or "function_response" in last["parts"][0]:
+            self.messages.append({"role": role, "parts": self._signed(role, parts)})
+        else:
+            joined = self._signed(role, [*last["parts"], *parts])
+            self.messages[-1] = {"role": role, "parts": joined}
+
+    def _signed(self, role: str, parts: list[dict[str, Json]]) -> list[dict[str, Json]]:
+        """Return the parts with a signature on the first call: its own, or the placeholder.
+
+        Calls in parallel are signed on the first alone. Only the turn in progress is checked, but
+        every turn gets its placeholder, so that what was sent once never changes.
+        https://ai.google.dev/gemini-api/docs/thought-signatures (read 2026-11-27)
+        """
+        if role == "model" and self._signs:
+            for at, part in enumerate(parts):
+                if "function_call" in part:
+                    if "thought_signature" not in part:
+                        parts[at] = {**part, "thought_signature": PLACEHOLDER}
+                    break
+        return parts
+
+    def _reply_parts(self, turn: Turn, parts: Sequence[JsonObject]) -> list[dict[str, Json]]:
+        calls = [part["call_id"] for part in parts if part["type"] == "tool_call"]
+        ids = iter(self._ids.of_calls(calls) if calls else ())
+        made_by = turn.get("made_by")
+        is_own = made_by is None or made_by.get("provider") == NAME
+        said: list[dict[str, Json]] = []
+        for part in parts:
+            made = _content_parts(part)
+            if part["type"] == "tool_call":
+                call_id, name = next(ids), self.names[part["name"]]
+                self._called[call_id] = name
+                call = {"id": call_id, "name": name, "args": plain_json(part.get("arguments", {}))}
+                made = [{"function_call": call, **_extras(part, "function_call")}]
+            elif part["type"] == "thinking" and part.get("block") is not None:
+                own = part.get("provider") == NAME
+                made = [plain_json(snake_block(part["block"]))] if own else []
+            if made and is_own and (signature := part.get("signature")):
+                made[-1]["thought_signature"] = clean_text(signature)
+            said += made
+        return said
+
+    def _response(self, result: JsonObject, call_id: str, name: str) -> dict[str, Json]:
+        """Return what a function answered; media inside if the model takes it there."""
+        texts: list[str] = []
+        media: list[dict[str, Json]] = []
+        is_error = bool(result.get("is_error"))
+        for part in result.get("content", ()):
+            inside = _inside_response(part) if self.is_newer else None
+            texts.append(_told(part, is_inside=inside is not None))
+            media += [inside] if inside is not None else []
+        texts = [text for text in texts if text.strip()]
+        if is_error and not texts:
+            texts = ["The tool failed without saying why."]
+        response = plain_json(_response_object(texts, is_error=is_error))
+        fields: dict[str, Json] = {"id": call_id, "name": name, "response": response}
+        if media:
+            fields["parts"] = media
+        extras = _extras(result)
+        fields |= as_object(extras.pop("function_response", None))
+        return {"function_response": fields, **extras}
+
+    def _settle(self, part: JsonObject, role: str, changes: list[Change]) -> list[JsonObject]:
+        """Return what is sent for a part of a message or a result."""
+        kind = part["type"]
+        if kind in ("image", "document"):
+            return self._settle_media(part, role, changes)
+        if kind != "opaque" or part["provider"] == "context-assembler":
+            return [part]
+        block = part["block"]
+        flaw = find_flaw(block) if part["provider"] == NAME else None
+        if part["provider"] != NAME or flaw is not None:
+            return wire.settle_opaque(
+                part, role, changes, provider=NAME, flaw=flaw, settle=self._settle
+            )
+        fields = snake_fields(block)
+        if not (KINDS | {"thought_signature"}) & fields.keys():
+            reason = f"What the reply says about itself ({', '.join(block)}) is not sent back."
+            changes.append(Change("dropped", "content.metadata", reason))
+            return []
+        if self.is_vertex and (foreign := sorted(fields.keys() & KINDS & NOT_ON_VERTEX)):
+            reason = f"Vertex AI takes no {foreign[0]}; it is sent as its text."
+            changes.append(Change("repaired", "content.type", reason))
+            return [text_part(part.get("text", ""))]
+        return [part]
+
+    def _settle_media(self, part: JsonObject, role: str, changes: list[Change]) -> list[JsonObject]:
+        from context_assembler.providers.media import left_out, settle_media
+
+        limits = self.request.limits
+        settled = settle_media(part, role, changes, rules=media_rules(limits), limits=limits)
+        for at, one in enumerate(settled):
+            if not _is_attachment(one):
+                continue
+            # What has no bytes, or is at an address that does not tell its type, is left out.
+            # Docstring of `google.genai.types.FileData.mime_type`, google-genai 3.6 (2026-11-27)
+            source, rule, reason = one["source"], "", ""
+            if source["type"] == "base64" and not _is_base64(source["data"]):
+                rule, reason = "media.empty", "it holds no bytes in base64"
+            elif source["type"] == "url" and not fetched_type(source):
+                rule, reason = "media.type", "its media type is not known"
+            if rule:
+                what = "An image" if one["type"] == "image" else "A document"
+                changes.append(Change("dropped", rule, f"{what} is left out: {reason}."))
+                settled[at] = text_part(left_out(one, reason))
+        return settled
+
+    def _trim(self, turn: Turn, parts: Sequence[JsonObject]) -> list[JsonObject]:
+        """Return the parts without fields that the SDK does not know, or refuses on one host.
+
+        google-genai 3.6: `google.genai.types` forbids extra fields; `_Part_to_vertex`,
+        `_FunctionResponse_to_vertex`, `_FunctionCall_to_mldev` (read 2026-11-27)
+        """
+        lost: dict[str, None] = {}
+        known = MARKS - (NOT_ON_VERTEX if self.is_vertex else frozenset())
+        nested = {
+            "function_call": frozenset[str](),
+            "function_response": frozenset(
+                {"scheduling", *(() if self.is_vertex else ("will_continue",))}
+            ),
+        }
+
+        def keep(fields: JsonObject, names: Iterable[str], of: str = "") -> dict[str, Json]:
+            rest = _rest(fields, names)
+            lost.update({f"{of}{name}": None for name in rest})
+            return {name: held for name, held in fields.items() if name not in rest}
+
+        trimmed: list[JsonObject] = []
+        for part in parts:
+            fields = wire.own_extras(part, NAME)
+            if part["type"] == "opaque" and part["provider"] == NAME:
+                fields = keep(part["block"], known | KINDS)
+                trimmed.append({**part, "block": fields})
+            elif fields:
+                fields = snake_fields(keep(fields, known | nested.keys()))
+                for name in nested.keys() & fields.keys():
+                    fields[name] = keep(as_object(fields[name]), nested[name], f"{name}.")
+                trimmed.append({**part, "extras": {NAME: fields}})
+            else:
+                trimmed.append(part)
+            self.has_resolution |= "media_resolution" in snake_fields(fields)
+        if lost:
+            reason = f"Fields that the API does not take are not sent: {', '.join(lost)}."
+            change = Change("repaired", "content.fields", reason)
+            self.entries.extend(wire.turn_entries(turn, [change]))
+        return trimmed
+
+    # -- the payload --
+
+    def write(self, request: Request) -> Payload:
+        """Return keyword arguments for `generate_content`."""
+        contents, given = list(self.messages), request.parameters
+        if not contents:
+            raise EmptySessionError(request.session_id)
+        if contents[0]["role"] == "model":
+            contents.insert(0, {"role": "user", "parts": [{"text": wire.OPENING}]})
+        if contents[-1]["role"] == "model":
+            contents.append({"role": "user", "parts": [{"text": _CLOSING}]})
+        config: dict[str, Json] = {}
+        if self.system:
+            config["system_instruction"] = self.system
+        if self.tools:
+            config["tools"] = LentList(self.tools)
+        if tool_config := self._tool_config(request):
+            config["tool_config"] = tool_config
+        if self.tools:
+            # The SDK would call functions by itself; the loop is the caller's.
+            config["automatic_function_calling"] = {"disable": True}
+        config["max_output_tokens"] = given.max_tokens
+        if thinking := self._thinking(request):
+            config["thinking_config"] = thinking
+        if len(given.stop_sequences) > MAX_STOP_SEQUENCES:
+            problem = f"it takes at most {MAX_STOP_SEQUENCES} stop sequences"
+            remedy = f"Keep the {MAX_STOP_SEQUENCES} most telling ones."
+            raise self._refusal(f"{problem}, not {len(given.stop_sequences)}", remedy)
+        if given.stop_sequences:
+            config["stop_sequences"] = list(map(clean_text, given.stop_sequences))
+        ignores = request.limits.parameters.temperature in ("ignored", "never")
+        for name in ("temperature", "top_p", "top_k"):
+            if (value := getattr(given, name)) is not None:
+                if ignores:
+                    # https://ai.google.dev/gemini-api/docs/gemini-4 (read 2026-11-27)
+                    self._report(name, "The model does not heed it.")
+                else:
+                    config[name] = value
+        if self.has_resolution and not self.is_vertex:
+            # The SDK's own default, v1, does not know it.
+            # https://ai.google.dev/gemini-api/docs/media-resolution (read 2026-11-27)
+            config["http_options"] = {"api_version": "v1beta"}
+        contents = LentList(contents)
+        return {"model": request.limits.wire_id, "contents": contents, "config": config}
+
+    def _refusal(self, problem: str, remedy: str) -> UnsupportedRequestError:
+        model = self.request.limits.id
+        return UnsupportedRequestError(problem, provider=NAME, model=model, remedy=remedy)
+
+    def _report(self, name: str, reason: str) -> None:
+        entry = ReportEntry("note", name, "dropped", reason=reason, rule=f"parameter.{name}")
+        if entry not in self.entries:
+            self.entries.append(entry)
+
+    def _tool_config(self, request: Request) -> dict[str, Json]:
+        """Return the tool choice, and that server tools may be next to functions.
+
+        https://ai.google.dev/gemini-api/docs/function-calling (read 2026-11-27)
+        https://github.com/ag2ai/ag2/pull/3145 (read 2026-11-27): functions and server tools together
+        need the flag, which Vertex AI does not know.
+        """
+        choice, functions = request.parameters.tool_choice, self.functions
+        needs_flag = (
+            bool(functions) and len(self.tools) > 1 and self.is_newer and not self.is_vertex
+        )
+        made: dict[str, Json] = {}
+        if choice is not None:
+            if choice.allows_parallel is not None:
+                self._report("parallel_tool_calls", "The API has no switch for parallel calls.")
+            if choice.name is not None and choice.name not in functions:
+                problem = f"tool_choice names {choice.name!r}, which is no function that is offered"
+                raise self._refusal(problem, "Name one of the tools, or use mode 'auto'.")
+            if choice.mode == "any" and not functions:
+                problem = "a call is forced, but no function is offered"
+                raise self._refusal(problem, "Add a tool.")
+        mode = choice.mode if choice is not None else "auto"
+        names = wire.allowed_names(request, NAME) if mode in ("auto", "any") else None
+        if allowed := [self.names[name] for name in names or () if name in functions]:
+            # Docstring of `google.genai.types.FunctionCallingConfigMode`, google-genai 3.6
+            calling = {"mode": "ANY" if mode == "any" else "VALIDATED"}
+            made["function_calling_config"] = {**calling, "allowed_function_names": allowed}
+        # Next to server tools the API decides by itself; AUTO is not among what it takes then.
+        elif choice is not None and functions and not (needs_flag and mode == "auto"):
+            calling = {"mode": {"auto": "AUTO", "none": "NONE"}.get(mode, "ANY")}
+            only = [self.names[choice.name]] if choice.name is not None else None
+            made["function_calling_config"] = calling | (
+                {"allowed_function_names": only} if only else {}
+            )
+        if needs_flag:
+            made["include_server_side_tool_invocations"] = True
+        return made
+
+    def _thinking(self, request: Request) -> dict[str, Json]:
+        """Return how to think; levels and budgets exclude each other.
+
+        Summaries of thoughts are asked for wherever there are thoughts: they cost nothing, and a session
+        keeps them for people to read. https://ai.google.dev/gemini-api/docs/thinking (read 2026-11-27)
+        """
+        rule, given = request.limits.thinking, request.parameters
+        level, budget = given.thinking_level, given.thinking_budget
+        if (level == "none" or budget == 0) and rule.kinds:
+            if rule.disable != "yes" or "budget" not in rule.kinds:
+                remedy = "Leave thinking_level and thinking_budget out, or use the lowest level."
+                raise self._refusal("its thinking cannot be switched off", remedy)
+            return {"thinking_budget": 0}
+        if level in rule.levels and "effort" in rule.kinds:
+            return {"thinking_level": str(level).upper(), "include_thoughts": True}
+        if budget and "budget" in rule.kinds:
+            return {"thinking_budget": budget, "include_thoughts": True}
+        return {}
+
+
+def _told(part: JsonObject, *, is_inside: bool) -> str:
+    """Return what the text of a response says of a part: itself, or where it is attached."""
+    from context_assembler.providers.media import about_document, document_text
+
+    if is_inside:
+        return about_document(part) if part["type"] == "document" else ""
+    if _is_attachment(part):
+        return f"[{part['type']} attached in the next user message]"
+    return document_text(part) if part["type"] == "document" else clean_text(part.get("text", ""))
+
+
+def _is_thought(part: JsonObject) -> bool:
+    """Whether a part is a thought, or nothing but a signature: no prefix hash counts it."""
+    is_thought = part.get("thought") is True and "function_call" not in part
+    is_bare = "thought_signature" in part and not part.keys() - {"thought_signature", "text"}
+    return is_thought or (is_bare and not str(part.get("text", "")).strip())
+
+
+def _unsigned(part: dict[str, Json]) -> dict[str, Json]:
+    return {k: v for k, v in part.items() if k != "thought_signature"}
+
+
+def payload(request: Request, wire: Wire) -> Payload:
+    """Return keyword arguments for `client.models.generate_content`, which belong to the caller.
+
+    Plain JSON with the SDK's field names, and bytes as base64 text.
+
+    Raises:
+        UnsupportedRequestError: The API cannot express the request for this model.
+        EmptySessionError: No message has anything to send.
+    """
+    return wire.write(request)
+
+
+# ---- replies ----
+
+_GOES_ON: Final = "CONTINUATION"
+_GOOD_ENDS: Final = ("", "STOP", "FINISH_REASON_UNSPECIFIED", "MAX_TOKENS", _GOES_ON)
+_ABOUT_THE_TEXT: Final = ("grounding_metadata", "citation_metadata", "url_context_metadata")
+# What a caller can do about some of the ends of a reply.
+# Docstrings of `google.genai.types.FinishReason`, google-genai 3.6 (read 2026-11-27)
+_REMEDIES: Final[Mapping[str, str]] = {
+    "MALFORMED_FUNCTION_CALL": " Its call cannot be parsed: ask again.",
+    "MALFORMED_RESPONSE": " It cannot be parsed: ask again.",
+    "MISSING_THOUGHT_SIGNATURE": " A call of the history was sent without its signature.",
+    "TOO_MANY_TOOL_CALLS": " The server stopped calling its tools before there was an answer.",
+    "UNEXPECTED_TOOL_CALL": " It calls a function that was not offered.",
+}
+_OWN_STORAGE: Final = re.compile(r"gs://|https?://generativelanguage\.googleapis\.com/")
+
+
+def matches_reply(reply: Any) -> bool:
+    """Whether the reply is a `GenerateContentResponse`, its dict, or the chunks of a stream."""
+    chunks = _chunks_of(reply, [])
+    return bool(chunks) and all(map(_is_chunk, chunks))
+
+
+def read_reply(reply: Any, request: Request | None = None) -> wire.Reply:
+    """Return the first candidate's parts in order: thoughts, text, calls, and what else.
+
+    The SDK does not join the chunks of a stream; a list of them is read as one reply. Calls without
+    an id get one that depends on the reply alone.
+
+    Raises:
+        ReplyError: The reply is none of this API's.
+    """
+    warnings: list[str] = []
+    chunks = _chunks_of(reply, warnings)
+    if not chunks:
+        raise ReplyError(reply, reason="it is neither a dict nor an SDK object")
+    if not all(map(_is_chunk, chunks)):
+        raise ReplyError(reply, reason="it has neither candidates nor feedback on the prompt")
+    candidates = [_candidate(chunk) for chunk in chunks]
+    whole: dict[str, Json] = {}
+    for chunk, candidate in zip(chunks, candidates, strict=True):
+        whole |= {key: held for key, held in chunk.items() if key != "candidates"}
+        whole |= {key: held for key, held in candidate.items() if key != "content"}
+    warnings += _warn(chunks, whole)
+    names = {} if request is None else wire.WireNames(request, NAME_RULE, {}).own()
+    parts: list[JsonObject] = []
+    for candidate in candidates:
+        blocks = wire.objects_in(snake_fields(candidate.get("content")).get("parts"))
+        for at, block in enumerate(blocks):
+            call = compact_json(snake_fields(block).get("function_call"))
+            seed = clean_text(f"{as_text(whole.get('response_id'))}\0{len(parts)}\0{call}")
+            call_id = f"call_{sha256(seed.encode()).hexdigest()[:16]}"
+            part = read_part(block, call_id, warnings)
+            if part["type"] == "tool_call":
+                part = {**part, "name": names.get(part["name"], part["name"])}
+            if at == 0 and parts and (joined := _join(parts[-1], part)):
+                parts[-1] = joined
+            else:
+                parts.append(part)
+    stop_reason = as_text(whole.get("finish_reason")) or None
+    about = [*_ABOUT_THE_TEXT, *(["continuation_token"] if _goes_on(whole) else [])]
+    unfinished = tuple(
+        part["call_id"]
+        for at, part in enumerate(parts)
+        if part["type"] == "tool_call"
+        and (
+            (at == len(parts) - 1 and stop_reason == "MAX_TOKENS")
+            or as_object(wire.own_extras(part, NAME).get("function_call")).get("will_continue")
+            is True
+        )
+    )
+    parts += [_metadata(key, whole[key]) for key in about if whole.get(key)]
+    return wire.Reply(
+        provider=NAME,
+        model=as_text(whole.get("model_version")),
+        parts=[part for part in parts if part != text_part("")],
+        unfinished_calls=unfinished,
+        response_id=as_text(whole.get("response_id")) or None,
+        stop_reason=stop_reason,
+        usage=_read_usage(whole.get("usage_metadata")),
+        warnings=(*warnings, *map(wire.say_unfinished, unfinished)),
+    )
+
+
+def _chunks_of(reply: Any, warnings: list[str]) -> list[dict[str, Json]]:
+    """Return the reply as dicts by the SDK's names; one, but for a stream. None if it is neither."""
+    pieces = reply if isinstance(reply, list | tuple) else [reply]
+    found = [wire.read_object(_plain(piece), warnings) for piece in pieces]
+    return [snake_fields(chunk) for chunk in found] if all(found) else []
+
+
+def _plain(value: Any) -> Any:
+    """Return what the SDK dumps enums and bytes as, which JSON does not know."""
+    if isinstance(value, Mapping):
+        return {key: _plain(held) for key, held in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(held) for held in value]
+    if isinstance(value, bytes):
+        from base64 import urlsafe_b64encode
+
+        return urlsafe_b64encode(value).decode("ascii")
+    return getattr(value, "value", value) if isinstance(value, str) else value
+
+
+def _is_chunk(chunk: JsonObject) -> bool:
+    candidates = chunk.get("candidates")
+    if candidates is None:
+        return "prompt_feedback" in chunk or "usage_metadata" in chunk
+    return isinstance(candidates, list) and all(isinstance(one, Mapping) for one in candidates)
+
+
+def _candidate(chunk: JsonObject) -> dict[str, Json]:
+    """Return the first candidate of a chunk; empty: it has none."""
+    candidates = map(snake_fields, as_list(chunk.get("candidates")))
+    return next((one for one in candidates if not one.get("index")), {})
+
+
+def _warn(chunks: Sequence[JsonObject], whole: JsonObject) -> Iterator[str]:
+    listed = [as_list(chunk.get("candidates")) for chunk in chunks]
+    places = [wire.count_of(snake_fields(one).get("index")) + 1 for some in listed for one in some]
+    count = max([*map(len, listed), *places])
+    if count > 1:
+        yield f"Only the first of {count} candidates was read."
+    feedback = snake_fields(whole.get("prompt_feedback"))
+    if blocked := as_text(feedback.get("block_reason")):
+        why = as_text(feedback.get("block_reason_message"))
+        yield f"The prompt was blocked: {blocked}{f' ({why})' if why else ''}."
+    elif count == 0:
+        yield "The reply has no candidate."
+    ended = as_text(whole.get("finish_reason"))
+    if ended not in _GOOD_ENDS:
+        why = as_text(whole.get("finish_message"))
+        yield f"The reply ended with {ended}{f': {why}' if why else ''}.{_REMEDIES.get(ended, '')}"
+    if _goes_on(whole):
+        yield (
+            "The reply goes on: the SDK fetches the rest by itself unless automatic_continuation is "
+            "off, or send the same request again with its continuation_token."
+        )
+
+
+def _goes_on(whole: JsonObject) -> bool:
+    """Whether there is more to come; a stream has tokens on the way, in case it breaks off.
+
+    `is_resumable_finish_reason` in google-genai 3.6 (read 2026-11-27)
+    """
+    ended = as_text(whole.get("finish_reason"))
+    return ended == _GOES_ON or (not ended and bool(whole.get("continuation_token")))
+
+
+def _join(before: JsonObject, part: JsonObject) -> JsonObject | None:
+    """Return two pieces of a stream as one part; `None`: they are two. Signed ones stay apart."""
+    kind = part["type"]
+    is_text = kind == before["type"] and kind in ("text", "thinking")
+    if not is_text or any("signature" in one or "block" in one for one in (before, part)):
+        return None
+    if kind == "text" and ("extras" in before or "extras" in part):
+        before = {k: v for k, v in before.items() if k != "extras"}
+    return {**before, "text": before.get("text", "") + part.get("text", "")}
+
+
+def _metadata(key: str, held: Json) -> JsonObject:
+    """Return what a reply says about itself, with the sources that it names as text."""
+    fields = snake_fields(held)
+    webs = [
+        as_object(chunk.get("web")) for chunk in wire.objects_in(fields.get("grounding_chunks"))
+    ]
+    lines = [f"{as_text(web.get('title'))} {as_text(web.get('uri'))}".strip() for web in webs]
+    lines += [as_text(one.get("uri")) for one in wire.objects_in(fields.get("citations"))]
+    part: dict[str, Json] = {"type": "opaque", "provider": NAME, "block": {key: held}}
+    if named := "\n".join(dict.fromkeys(filter(None, lines))):
+        part["text"] = f"Sources:\n{named}"
+    return part
+
+
+def _read_usage(usage: Json) -> Usage | None:
+    """Return the usage: the prompt with its cached part, the answer with its thoughts.
+
+    What server tools put into the prompt on the way was never sent, and is not counted. Docstring of
+    `google.genai.types.GenerateContentResponseUsageMetadata`, google-genai 3.6 (read 2026-11-27)
+    """
+    fields = snake_fields(usage)
+    if not fields:
+        return None
+    thoughts = wire.count_of(fields.get("thoughts_token_count"))
+    return Usage(
+        input_tokens=wire.count_of(fields.get("prompt_token_count")),
+        output_tokens=wire.count_of(fields.get("candidates_token_count")) + thoughts,
+        cache_read_tokens=wire.count_of(fields.get("cached_content_token_count")),
+        reasoning_tokens=thoughts,
+    )
+
+
+# ---- parts of contents, in replies and requests ----
+
+
+def read_part(block: JsonObject, call_id: str, warnings: list[str]) -> JsonObject:
+    """Return a part of a content as a stored part; one that we do not interpret stays verbatim.
+
+    Text that is signed but blank, and thoughts, are thinking: a signature is never lost with the
+    text that it belongs to.
+
+    Args:
+        call_id: The id of a call that came without one.
+    """
+    fields = snake_fields(block)
+    kinds = KINDS & fields.keys()
+    signature, text = as_text(fields.get("thought_signature")), as_text(fields.get("text"))
+    if kinds == {"function_call"}:
+        call = snake_fields(fields["function_call"])
+        name, given_id = as_text(call.get("name")), as_text(call.get("id")) or call_id
+        extras = _nested_extras(block, "function_call", ("id", "name", "args"), "thought_signature")
+        part = dict(wire.read_call(given_id, name, call.get("args"), warnings, extras=extras))
+        return {**part, "signature": signature} if signature else part
+    is_thought = fields.get("thought") is True or (not kinds and signature)
+    if is_thought or (kinds == {"text"} and signature and not text.strip()):
+        part = {"type": "thinking", **({"text": text} if text else {}), "provider": NAME}
+        if signature:
+            return {**part, "block": dict(block)}
+        extras = _rest(block, ("text", "thought"))
+        return {**part, "extras": {NAME: extras}} if extras else part
+    if kinds == {"text"}:
+        part = text_part(text)
+        if extras := _rest(block, ("text", "thought", "thought_signature")):
+            part = {**part, "extras": {NAME: extras}}
+        return {**part, "signature": signature} if signature else part
+    if len(kinds) == 1 and fields.keys() == kinds and (media := read_media(block)):
+        return media
+    part = {"type": "opaque", "provider": NAME, "block": dict(block)}
+    described = readable_text(block)
+    return {**part, "text": described} if described else part
+
+
+def _rest(fields: JsonObject, known: Iterable[str]) -> dict[str, Json]:
+    names = frozenset(known)
+    return {k: v for k, v in fields.items() if v is not None and snake_key(k) not in names}
+
+
+def _nested_extras(
+    block: JsonObject, key: str, inside: Iterable[str], *known: str
+) -> dict[str, Json] | None:
+    """Return what a part, and its object under `key`, have next to what we read."""
+    held = next((v for k, v in block.items() if snake_key(k) == key), None)
+    rest = _rest(block, (key, *known))
+    if inner := _rest(as_object(held), inside):
+        rest[key] = inner
+    return {NAME: rest} if rest else None
+
+
+def read_media(block: JsonObject) -> JsonObject | None:
+    """Return inline or fetched bytes as an image or a document; `None` for anything else.
+
+    Recordings, films and files in Google's own storage are nobody else's to understand.
+    """
+    fields = snake_fields(block)
+    inline, fetched = snake_fields(fields.get("inline_data")), snake_fields(fields.get("file_data"))
+    media_type = as_text(inline.get("mime_type") or fetched.get("mime_type"))
+    kind = "image" if media_type.startswith("image/") else "document"
+    if kind == "document" and not media_type.startswith(("text/", "application/pdf")):
+        return None
+    if inline.keys() == {"mime_type", "data"}:
+        data = standard_base64(as_text(inline["data"]))
+        source = {"type": "base64", "media_type": media_type, "data": data}
+        return {"type": kind, "source": source}
+    url = as_text(fetched.get("file_uri"))
+    if fetched.keys() - {"file_uri", "mime_type"} or not url or _OWN_STORAGE.match(url):
+        return None
+    return {"type": kind, "source": {"type": "url", "url": url, "media_type": media_type}}
+
+
+def read_messages(
+    contents: Json, note: Callable[[str, str], None] = lambda _where, _what: None
+) -> list[tuple[str, dict[str, Json]]]:
+    """Return the events of a list of contents, or of a request: type and stored body.
+
+    Calls often come without ids: a response without one answers the oldest open call of its name,
+    or the oldest open call. The system instruction of a request comes first.
+
+    Args:
+        note: Gets the place and half a sentence for everything that is not kept as it came.
+    """
+    events: list[tuple[str, dict[str, Json]]] = []
+    reader = _ContentReader(note)
+    if isinstance(contents, Mapping) and "parts" not in contents:
+        fields = snake_fields(contents)
+        config = snake_fields(fields.get("config"))
+        system = fields.get("system_instruction", config.get("system_instruction"))
+        contents = fields.get("contents")
+        if system is not None:
+            given = system.get("parts", system) if isinstance(system, Mapping) else system
+            events.append(("system", {"parts": reader.parts(given, "systemInstruction")}))
+    listed = contents if isinstance(contents, list | tuple) else [contents]
+    for at, content in enumerate(listed if contents is not None else ()):
+        events += reader.read(content, f"contents[{at}]")
+    return events
+
+
+class _ContentReader:
+    def __init__(self, note: Callable[[str, str], None]) -> None:
+        self._note = note
+        self._open: list[JsonObject] = []
+        self._made_up = 0
+
+    def read(self, content: Json, where: str) -> Iterator[tuple[str, dict[str, Json]]]:
+        if isinstance(content, str):
+            content = {"parts": [{"text": content}]}
+        if not isinstance(content, Mapping):
+            self._note(where, f"is no content ({content!r:.40}); left out")
+            return
+        role = content.get("role") or "user"
+        if role not in ("user", "model", "function"):
+            self._note(f"{where}.role", f"{role!r:.40} is unknown; the content is left out")
+            return
+        parts = self.parts(content.get("parts"), f"{where}.parts")
+        kept = {key: held for key, held in content.items() if key not in ("role", "parts")}
+        rest: dict[str, Json] = {"metadata": {NAME: kept}} if kept else {}
+        if role == "model":
+            yield "assistant", {"parts": parts, **rest}
+            return
+        results = [part for part in parts if part["type"] == "tool_result"]
+        for result in results:
+            yield "tool_result", {"parts": [result]}
+        said = [part for part in parts if part["type"] != "tool_result"]
+        if said or rest or not results:
+            yield "user", {"parts": said, **rest}
+
+    def parts(self, value: Json, where: str) -> list[JsonObject]:
+        """Return parts; a lone one, or text, stands for a list of itself."""
+        entries = [value] if isinstance(value, Mapping | str) else value
+        if not isinstance(entries, list | tuple):
+            if entries is not None:
+                self._note(where, f"are no parts ({value!r:.40}); left out")
+            return []
+        parts: list[JsonObject] = []
+        for at, entry in enumerate(entries):
+            if isinstance(entry, str):
+                parts.append(text_part(entry))
+            elif not isinstance(entry, Mapping):
+                self._note(f"{where}[{at}]", f"is no part ({entry!r:.40}); left out")
+            elif "function_response" in (fields := snake_fields(entry)):
+                parts.append(self._result(entry, snake_fields(fields["function_response"])))
+            else:
+                warnings: list[str] = []
+                part = read_part(entry, f"gemini_call_{self._made_up + 1}", warnings)
+                call = snake_fields(fields.get("function_call"))
+                self._made_up += part["type"] == "tool_call" and not as_text(call.get("id"))
+                parts.append(part)
+                for warning in warnings:
+                    self._note(f"{where}[{at}]", warning)
+        self._open = [part for part in parts if part["type"] == "tool_call"] or self._open
+        return parts
+
+    def _result(self, entry: JsonObject, fields: JsonObject) -> JsonObject:
+        name, call_id = as_text(fields.get("name")), as_text(fields.get("id"))
+        found = [call for call in self._open if call_id in ("", call["call_id"])]
+        call = next(iter([one for one in found if one["name"] == name] or found), None)
+        if call is not None:
+            self._open = [one for one in self._open if one is not call]
+            call_id = call["call_id"]
+        elif not call_id:
+            self._made_up += 1
+            call_id = f"gemini_call_{self._made_up}"
+        texts, is_error = _read_response(fields.get("response"))
+        content = list(map(text_part, texts))
+        for inner in wire.objects_in(fields.get("parts")):
+            own = {"type": "opaque", "provider": NAME, "block": inner, "text": readable_text(inner)}
+            content.append(read_media(inner) or {k: v for k, v in own.items() if v})
+        part: dict[str, Json] = {"type": "tool_result", "call_id": call_id}
+        if content:
+            part["content"] = content
+        if is_error:
+            part["is_error"] = True
+        if name and (call is None or call["name"] != name):
+            part["tool_name"] = name
+        known = ("id", "name", "response", "parts")
+        extras = _nested_extras(entry, "function_response", known)
+        return {**part, "extras": extras} if extras else part
+
+
+def _read_response(response: Json) -> tuple[list[str], bool]:
+    """Return the texts of a function's response, and whether it is an error."""
+    is_error = False
+    if isinstance(response, Mapping):
+        if len(response) == 1 and (key := next(iter(response))) in ("error", "output"):
+            is_error, response = key == "error", response[key]
+        elif not response:
+            return [], False
+    if response in (None, ""):
+        return [], is_error
+    if isinstance(response, str):
+        return [response], is_error
+    texts = [entry for entry in as_list(response) if isinstance(entry, str)]
+    if len(texts) > 1 and len(texts) == len(response):
+        return texts, is_error
+    return [compact_json(response)], is_error
