@@ -63,6 +63,7 @@ from context_assembler.ports import (
     ColumnStore,
     Payload,
     PromptSection,
+    StoredColumns,
     ToolChange,
     ToolPlan,
     ToolSpec,
@@ -75,7 +76,7 @@ from context_assembler.report import ReportEntry, Violation
 from context_assembler.tokens import CounterName, Family, family_for
 from context_assembler.truncation import Cut, History, Plan, Shortened, marker_parts
 
-_AHEAD: Final = 64  # events that are read together if one of them is looked at
+_AHEAD: Final = 16  # events that are read together if one of them is looked at
 _MOST_LIVES: Final = 4  # of one session: models, protocols and settings in turn
 _MOST_TRIES: Final = 8
 _NO_ROOM: Final = ReportEntry(
@@ -164,6 +165,7 @@ class Core:
         self._max_sessions = max_sessions
         self._lives: dict[str, list[_Live]] = {}
         self._lock = Lock()
+        self._columns: tuple[Any, ...] = (None, "", None)  # read by `opening`, for the first call
 
     def family(self, limits: ModelLimits, provider: str = "") -> Family:
         """Return what counts for a model."""
@@ -171,8 +173,9 @@ class Core:
 
     def opening(self, head: SessionHead, limits: ModelLimits) -> Opening:
         """Return the session's own system prompt, and when its history begins."""
-        session_id = head.session.id
-        columns = self.store.columns(session_id, self.family(limits))
+        session_id, family = head.session.id, self.family(limits)
+        columns = self.store.columns(session_id, family)
+        self._columns = head, family.key, columns
         lead = 0
         while lead < len(columns.kinds) and columns.kinds[lead] & KIND_MASK == SYSTEM:
             lead += 1
@@ -184,6 +187,14 @@ class Core:
         began = next(filter(None, columns.created[len(texts) :]), None)
         moment = None if began is None else datetime.fromtimestamp(began, UTC)
         return Opening(tuple(text for text in texts if text.strip()), moment)
+
+    def columns(self, head: SessionHead, family: Family, *, after_seq: int) -> StoredColumns:
+        """Return the columns of a session; those that `opening` has read are not read again."""
+        known_head, key, columns = self._columns
+        if after_seq == 0 and known_head == head and key == family.key:
+            self._columns = (None, "", None)
+            return columns
+        return self.store.columns(head.session.id, family, after_seq=after_seq)
 
     def forget(self, session_id: str | None = None) -> None:
         """Let go of what is kept of a session, or of all."""
@@ -276,6 +287,44 @@ def _spans(seqs: Sequence[int]) -> list[tuple[int, int]]:
     return [*spans, (first, before)]
 
 
+class _Stubs(dict[int, Shortened]):
+    """Results that were shortened, by line; kept next to their events, each made once."""
+
+    def __init__(self, live: "_Live") -> None:
+        super().__init__()
+        self._live, self._is_read = live, False
+        self._fresh: dict[int, Shortened] = {}
+        self._purpose = f"stub|{live.family.key}|{live.settings.stub_tokens}"
+
+    def __contains__(self, line: object) -> bool:
+        if not self._is_read and isinstance(line, int):
+            self._is_read = True
+            live = self._live
+            seqs, own = live.timeline.seqs, live.timeline.parts
+            if live.settings.strategy == "smart":
+                kept = live.store.derived(
+                    live.session_id, self._purpose, after_seq=max(0, seqs[line] - 1)
+                )
+                for at in range(line, live.timeline.settled) if kept else ():
+                    if at not in own and seqs[at] in kept:
+                        super().__setitem__(at, Shortened(*kept[seqs[at]]))
+        return super().__contains__(line)
+
+    def __setitem__(self, line: int, stub: Shortened) -> None:
+        super().__setitem__(line, stub)
+        timeline = self._live.timeline
+        if line not in timeline.parts and timeline.seqs[line] and stub.rule:
+            self._fresh[timeline.seqs[line]] = stub
+
+    def keep(self) -> None:
+        """Store what was made since."""
+        if self._fresh:
+            live = self._live
+            if live.timeline.rules.factor is None:
+                live.store.keep_derived(live.session_id, self._purpose, self._fresh)
+            self._fresh = {}
+
+
 class _Live:
     """What is kept of one session, for one reader and settings: columns, cuts, rendered messages."""
 
@@ -284,7 +333,7 @@ class _Live:
         self.session_id, self.incarnation = inputs.head.session.id, inputs.head.incarnation
         self.serial = self.settled_messages = 0
         self.provider = inputs.provider or protocol_for(inputs.limits)
-        self._made_for = inputs
+        self._made_for, self.settings = inputs, inputs.truncation
         route = route_of(inputs.limits, account=inputs.account)
         self.reader = Reader(self.provider, inputs.limits, route, core.resolve_model)
         self.family = core.family(inputs.limits, self.provider)
@@ -331,7 +380,8 @@ class _Live:
             objection=self.signatures.objection,
             reads=self.reader.reads,
             form=self._form,
-            may_change=self.caps.may_change,
+            candidates=self.caps.candidates,
+            quotes=self._quotes if self.family.frame.parallel[0] else None,
             clock=Clock(inputs.clock) if inputs.clock.is_enabled else None,
             tools_after_seq=self._tools_after_seq,
             provider=self.provider,
@@ -339,7 +389,7 @@ class _Live:
         )
         self.timeline = Timeline(self._rules, distrusted=self._distrusted)
         self.history = History(stub_tokens=inputs.truncation.stub_tokens)
-        self.stubs: dict[int, Shortened] = {}
+        self.stubs = _Stubs(self)
         self.plan: Plan | None = None
         self._handed = 0  # lines of the timeline that the history has
         self.newest_at: float | None = None
@@ -382,6 +432,11 @@ class _Live:
         seq = self.timeline.seqs[line]
         return self.store.rows(self.session_id, [(seq, seq)])[0][1] if seq else ""
 
+    def _quotes(self, result: JsonObject) -> int:
+        """Return what the text of a result costs more as a JSON string, as parallel results are read."""
+        text = "\n".join(p["text"] for p in result.get("content", ()) if p["type"] == "text")
+        return max(0, self.family.count_text(compact_json(text)) - self.family.count_text(text))
+
     def _factor_of(self, seq: int) -> float:
         """Return what an event is corrected by: what held when it was first sent; 0: what held first."""
         place = bisect_left(self._factors, (seq, 0.0))
@@ -412,6 +467,7 @@ class _Live:
             raise AssertionError("a reply's results cannot be settled")
         finally:
             self.shelf.clear()
+            self.stubs.keep()
 
     def _call(self, inputs: Inputs) -> "_Call":
         self.serial += 1
@@ -421,14 +477,14 @@ class _Live:
             self.history.shrink(self.timeline.settled)
         # 2. New events extend the columns.
         self._correct(inputs)
-        self._read(inputs.head.last_seq)
+        self._read(inputs.head)
         if inputs.tool_plan is not None and self.timeline.tool_notes:
             after_seq = inputs.tool_plan.after_seq
             seqs = self.timeline.tool_notes
             if bisect_right(seqs, after_seq) != bisect_right(seqs, self._tools_after_seq):
                 self._tools_after_seq = after_seq
                 self._restart()
-                self._read(inputs.head.last_seq)
+                self._read(inputs.head)
         # 3. System prompt and tools.
         request, room = self._prepare(inputs)
         # 4. The lines of this call, and the cut.
@@ -457,11 +513,12 @@ class _Live:
         if not keeps and self.last_seq:
             self._restart()
 
-    def _read(self, last_seq: int) -> None:
-        """Take in the events up to a number, all of them again if one reaches back."""
+    def _read(self, head: SessionHead) -> None:
+        """Take in the events up to the last one, all of them again if one reaches back."""
+        last_seq = head.last_seq
         while self.last_seq < last_seq:
             seen, family = self.last_seq, self.family
-            columns = self.store.columns(self.session_id, family, after_seq=seen)
+            columns = self.core.columns(head, family, after_seq=seen)
             surplus = seen + len(columns.kinds) - last_seq
             if surplus > 0:
                 for name in ("kinds", "marks", "created", "answers", "tokens", "reasoning"):
@@ -503,7 +560,7 @@ class _Live:
                 cache=cache,
                 account=inputs.account,
             )
-            self.fixed = fixed_rows(self.family, mine, self._rules.factor)
+            self.fixed = self._fixed(mine)
         mine.newest_at = self.newest_at
         options = inputs.settled.options
         budget = input_budget(
@@ -521,6 +578,32 @@ class _Live:
         self.budget_tokens = budget
         return mine, room
 
+    def _fixed(self, request: Request) -> tuple[LedgerRow, ...]:
+        """Return who uses how much besides the history; kept, so that a cold process counts nothing."""
+        parameters = request.parameters
+        said = compact_json(
+            [
+                [[section.name, section.content] for section in request.sections],
+                request.system,
+                to_json(request.tools),
+                [parameters.thinking_budget, parameters.thinking_level],
+                to_json(parameters.tool_choice),
+            ]
+        )
+        purpose = f"fixed|{self.family.key}|{_digest(said)}"
+        kept = self.store.derived(self.session_id, purpose).get(1)
+        rows = [LedgerRow(*row) for row in kept or fixed_rows(self.family, request)]
+        if kept is None:
+            self.store.keep_derived(self.session_id, purpose, {1: rows})
+        if (factor := self._rules.factor) is not None:
+            rows = [
+                row._replace(tokens=scaled(row.tokens, factor(0)))
+                if row.name not in _UNCORRECTED
+                else row
+                for row in rows
+            ]
+        return tuple(rows)
+
     def _cut(self, inputs: Inputs, room: int) -> Cut | None:
         """Add what this call alone sends, and find the cut."""
         timeline, history = self.timeline, self.history
@@ -536,7 +619,6 @@ class _Live:
         self._hand_over(len(timeline.kinds))
         if self.plan is None or self._room != room:
             self._room = room
-            self.stubs = {}
             self.plan = Plan(
                 history, self, room_tokens=room, settings=inputs.truncation, stubs=self.stubs
             )
@@ -806,7 +888,7 @@ class _Call:
             if not all(map(_is_text, turn["parts"])):
                 return ()
         family = self._live.family
-        rows = fixed_rows(family, self.request, None)
+        rows = fixed_rows(family, self.request)
         kinds = {"user": USER, "assistant": ASSISTANT, "tool": TOOL_RESULT, "system": SYSTEM}
         for turn in self._all_turns():
             kind = COMPACTION if turn["kind"] == "summary" else kinds[turn["role"]]
@@ -903,9 +985,10 @@ def _hidden_rows(request: Request) -> Iterator[LedgerRow]:
         yield LedgerRow("overhead", "thinking", effort)
 
 
-def fixed_rows(
-    family: Family, request: Request, factor: Callable[[int], float] | None
-) -> tuple[LedgerRow, ...]:
+_UNCORRECTED: Final = ("request", "tool choice", "thinking")
+
+
+def fixed_rows(family: Family, request: Request) -> list[LedgerRow]:
     """Return who uses how much of the window besides the history.
 
     The system prompt is counted once, as a whole; its sections share that count by their own sizes.
@@ -927,10 +1010,8 @@ def fixed_rows(
         *(LedgerRow("tools", tool.name, family.count_tool(tool)) for tool in request.tools),
         LedgerRow("overhead", "tools", overhead),
     ]
-    if factor is not None:
-        rows = [row._replace(tokens=scaled(row.tokens, factor(0))) for row in rows]
     rows += [LedgerRow("overhead", "request", family.request_tokens), *_hidden_rows(request)]
-    return tuple(row for row in rows if row.tokens or row.kind == "tools")
+    return [row for row in rows if row.tokens or row.kind == "tools"]
 
 
 def _overflow(

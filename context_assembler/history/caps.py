@@ -28,12 +28,17 @@ class Caps:
         caps = [settings.max_result_tokens, settings.max_user_tokens, *by_tool]
         self._least = min([cap for cap in caps if cap is not None], default=None)
 
-    def may_change(self, kind: int, tokens: int) -> bool:
-        """Whether an event of this kind and size may have to be shortened."""
-        if kind & PINNED or kind & KIND_MASK not in (USER, TOOL_RESULT):
-            return False
-        is_large = self._least is not None and tokens > self._least
-        return is_large or self._settings.max_image_side_px is not None
+    def candidates(self, kinds: Sequence[int], tokens: Sequence[int]) -> list[int]:
+        """Return the places of the events that may have to be shortened."""
+        scales = self._settings.max_image_side_px is not None
+        least = 0 if scales else self._least
+        if least is None or not tokens or max(tokens) <= least:
+            return []
+        return [
+            place
+            for place, (kind, size) in enumerate(zip(kinds, tokens, strict=True))
+            if size > least and kind & (KIND_MASK | PINNED) in (USER, TOOL_RESULT)
+        ]
 
     def fit(
         self, kind: int, parts: Sequence[JsonObject], *, tool_of: Callable[[str], str]

@@ -88,6 +88,10 @@ _IS_USER: Final = bytes(letter == _USER for letter in range(256))
 _IS_SIGNED: Final = bytes(bool(kind & SIGNED) for kind in range(256))
 _BEHIND: Final = frozenset({_SYSTEM, *range(_NOTE, _NOTE + 16)} - {_CONTINUE})
 _REPLIES: Final = frozenset({_REPLY, *range(_CALLS, _CALLS + 16)})
+_PARALLEL_IS_ODD: Final = bytes(
+    _ODD if letter & 0xF0 in (_CALLS, _RESULTS) and letter & 15 > 1 else letter
+    for letter in range(256)
+)
 _REGULAR: Final = re.compile(
     rb"(?:[\x01-\x04\x40-\x4f]|" + b"|".join(_exchanges()) + rb")*", re.DOTALL
 )
@@ -104,7 +108,9 @@ class Rules(NamedTuple):
         objection: Says why an event's signed parts cannot be sent; `None`: they can.
         reads: Whether the blocks of a compaction can be sent, by its body.
         form: Returns an event's parts as they are sent, masked and capped: the same object if it
-            changes nothing. `may_change` says by kind and tokens whether it has to look.
+            changes nothing. `candidates` returns the places, of kinds and tokens, of events that
+            it has to look at.
+        quotes: Returns what a result costs more next to other results of its reply; `None`: nothing.
         clock: Places clock notes; `None`: there are none.
         tools_after_seq: Notes about changed tools up to this event are not sent.
         provider: Who the request goes to; `None`: anyone.
@@ -119,7 +125,8 @@ class Rules(NamedTuple):
     objection: Callable[[int], str | None] = lambda seq: None
     reads: Callable[[Body], bool] = lambda body: False
     form: Callable[[int, int, Parts], Parts] | None = None
-    may_change: Callable[[int, int], bool] = lambda kind, tokens: False
+    candidates: Callable[[Sequence[int], Sequence[int]], Sequence[int]] | None = None
+    quotes: Callable[[JsonObject], int] | None = None
     clock: Clock | None = None
     tools_after_seq: int = 0
     provider: str | None = None
@@ -206,7 +213,11 @@ class Timeline:
             order = self._begin(order, columns, has_summary=has_summary)
         marks, seqs = bytes(columns.marks), array("I", range(first + 1, self._seen + 1))
         tokens, created, reasoning = columns.tokens, columns.created, columns.reasoning
-        if order is not None:
+        if isinstance(order, range):
+            at = order.start
+            kinds, marks, seqs = kinds[at:], marks[at:], seqs[at:]
+            tokens, created, reasoning = tokens[at:], created[at:], reasoning[at:]
+        elif order is not None:
             kinds, marks = (bytes(map(one.__getitem__, order)) for one in (kinds, marks))
             created = array("d", map(created.__getitem__, order))
             tokens, reasoning, seqs = (
@@ -223,6 +234,8 @@ class Timeline:
                 self._event_tokens[place] += reasoning[place - at]
             else:
                 self._letters[place] = _ODD
+        if self.rules.quotes is not None:
+            self._letters = self._letters.translate(_PARALLEL_IS_ODD)
         if NOTE in (numbers := kinds.translate(_NUMBERS)):
             self.tool_notes += [
                 seq
@@ -239,8 +252,8 @@ class Timeline:
         self._take()
 
     def _begin(
-        self, order: list[int] | None, columns: StoredColumns, *, has_summary: bool
-    ) -> list[int] | None:
+        self, order: Sequence[int] | None, columns: StoredColumns, *, has_summary: bool
+    ) -> Sequence[int] | None:
         """Take out the session's own system prompt, and what summaries replace."""
         rules, kinds = self.rules, columns.kinds
         ordered: Sequence[int] = range(len(kinds)) if order is None else order
@@ -254,7 +267,7 @@ class Timeline:
             lead += 1
         self.lead = tuple(place + 1 for place in ordered[:lead])
         if not has_summary:
-            return list(ordered[lead:]) if lead else order
+            return ordered[lead:] if lead else order
         active = active_order(
             ordered[lead:],
             kinds,
@@ -273,13 +286,9 @@ class Timeline:
         for place in self._own if not at else ():
             self._letters[place] = _SUMMARY
         changed = set(self._own) if not at else set[int]()
-        if rules.form is not None:
-            changed.update(
-                place
-                for place in range(at, len(tokens))
-                if self._letters[place] < _ODD
-                and rules.may_change(self._event_kinds[place], tokens[place])
-            )
+        if rules.candidates is not None:
+            found = rules.candidates(self._event_kinds[at:], tokens[at:])
+            changed.update(at + one for one in found if self._letters[at + one] < _ODD)
         for place in changed:
             seq, kind = self._event_seqs[place], self._event_kinds[place]
             stored = rules.body(seq)["parts"]
@@ -323,9 +332,17 @@ class Timeline:
 
     def _take_regular(self, at: int, stop: int, *, is_closing: bool) -> int:
         """Take events as they are, with clock notes between them; return where one has to wait."""
-        clock = self.rules.clock
-        users = compress(range(at, stop), self._letters[at:stop].translate(_IS_USER))
+        clock, letters, created = self.rules.clock, self._letters, self._created
+        users = compress(range(at, stop), letters[at:stop].translate(_IS_USER))
+        looks = 0 if _CLOCK in letters[at:stop] else 2
         for user in users if clock is not None else ():
+            if looks and self._clock_at is not None:  # none may be due in all that follows
+                looks -= 1
+                if clock.is_quiet(created[user:stop], last=self._clock_at):
+                    break
+            if letters[user + 1 : user + 2] and letters[user + 1] not in _BEHIND:
+                if not clock.is_due(created[user], last=self._clock_at):
+                    continue  # as after most messages
             is_due, waits = self._clock_due(user)
             if is_due and waits and not is_closing:
                 self._take_bulk(at, user)
@@ -668,6 +685,9 @@ class Timeline:
         for name, at in missing:
             self._missing.setdefault(name, []).append(len(self.kinds) + at)
         for line in results:
+            if self.rules.quotes is not None and len(results) > 1:
+                more = sum(map(self.rules.quotes, line.parts or self.rules.body(line.seq)["parts"]))
+                line = line._replace(tokens=line.tokens + self._scaled(line.seq, more))
             self._put(line)
 
     def _result_line(self, place: int | None, result: JsonObject) -> Line:

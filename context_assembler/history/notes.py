@@ -46,11 +46,18 @@ class Clock:
 
     def is_due(self, moment: float, *, last: float | None) -> bool:
         """Whether a note is due: the last one is too long ago, or tells of another day."""
-        return last is None or moment - last > self._gap or self._day(moment) != self._day(last)
+        if last is None or moment - last > self._gap:
+            return True
+        if self._zone is UTC:
+            return moment // _DAY_SECONDS != last // _DAY_SECONDS
+        return self._day(moment) != self._day(last)
+
+    def is_quiet(self, moments: Sequence[float], *, last: float) -> bool:
+        """Whether no note is due at any of these moments."""
+        ends = min(moments), max(moments)
+        return not any(self.is_due(moment, last=last) for moment in ends) and ends[0] > 0
 
     def _day(self, moment: float) -> int:
-        if self._zone is UTC:
-            return int(moment // _DAY_SECONDS)
         return datetime.fromtimestamp(moment, self._zone).toordinal()
 
     def text(self, moment: float) -> str:
