@@ -261,6 +261,7 @@ def _plainer(asked: str) -> Iterator[_Spelling]:
 
 
 def _spellings(asked: str) -> Iterator[_Spelling]:
+    now = _Spelling("")
     for now in _plainer(asked):
         yield now
     dashed = now.name.lower().replace(".", "-")
@@ -352,7 +353,7 @@ def _values(section: str, row: Row) -> dict[str, Json]:
 
 def _limits_of(row_id: str, row: Row) -> ModelLimits:
     """Return a row, merged and sound, as a value."""
-    made = {"provider": "unknown", "api_id": row_id}
+    made: dict[str, Any] = {"provider": "unknown", "api_id": row_id}
     for section in ("", "limits", "tokenizer", "meta"):
         made |= _values(section, row)
     # Anthropic's reasoning is the same on every platform, if its row does not say otherwise.
@@ -821,8 +822,8 @@ class ModelRegistry:
             base = self._merged(base_name, below=(model_id, *below)).layers
             layers = [(name, {**row, **_NOT_INHERITED}) for name, row in base] + layers
         content: Row = {}
-        for _, row in layers:
-            content = _merge(content, row)
+        for _, layer in layers:
+            content = _merge(content, layer)
         content.pop("extends", None)
         return _MergedRow(model_id, content, layers)
 

@@ -10,7 +10,7 @@ payload must leave room for it.
 
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any, Final, Literal, NamedTuple, TypeAlias
 
 from context_assembler import events
@@ -25,7 +25,6 @@ from context_assembler.tokens.frames import FRAMES, OTHER_TOKENIZER, TOKENIZERS,
 __all__ = ["DEFAULT_FAMILIES", "FRAMES", "Family", "TokenCounter", "family_by_key", "family_for"]
 
 CounterName: TypeAlias = Literal["auto", "exact", "estimate", "simple"]
-COUNTERS: Final = ("auto", "exact", "estimate", "simple")
 
 _VERSION: Final = "5"  # goes up if any count changes: of the vocabularies, the weights, or the code
 _ERROR_TOKENS: Final = 10  # "ERROR: " and a sentence, for a provider without a flag for it
@@ -33,8 +32,6 @@ _EMPTY_TOKENS: Final = 3  # what stands for a result without content
 _ATTACHMENT_TOKENS: Final = 48  # the two lines about media that a tool returned, and a message
 _LEFT_OUT_TOKENS: Final = 80  # the line that names what the model does not take, its name clipped
 _FENCE_TOKENS: Final = 16  # tags around text that a provider takes under no role of its own
-_JOINT_TOKENS: Final = 1  # what a renderer may put between two texts of one result
-_SHORT_CHARS: Final = 48  # names and words that are counted again and again
 _MANY_ARGUMENTS: Final = 64  # from here on they are counted as one text
 _COUNTED_APART: Final = ("tool_call", "tool_result", "thinking")
 # By type, what a block is charged next to its own JSON, as recorded requests were.
@@ -84,7 +81,8 @@ class Family:
         self._settings = settings
         self._tool_prompt = tool_prompt
         self._count = count
-        self._plain = (frame.message, frame.message + frame.reply)  # of a user's text, of a reply
+        # What is around a user's text, the text of a reply, a result.
+        self._plain = (frame.message, frame.message + frame.reply, frame.message + frame.result)
 
     def count_text(self, text: str) -> int:
         """Return the tokens of the text; any string is accepted."""
@@ -93,15 +91,17 @@ class Family:
     def count_event(self, kind: int, body: Body) -> int:
         """Return the tokens of a stored event with what surrounds it, without its reasoning."""
         parts, number = body["parts"], kind & events.KIND_MASK
-        if number <= events.ASSISTANT and len(parts) == 1 and parts[0]["type"] == "text":
-            text = parts[0]["text"]
-            return self._plain[number] + (self._count(text) if text else 0)
-        frame, is_summary = self.frame, number == events.COMPACTION
+        if number <= events.TOOL_RESULT and len(parts) == 1:  # as most are
+            part = parts[0]
+            if part["type"] == "text" and number <= events.ASSISTANT:
+                return self._plain[number] + self.count_text(part["text"])
+            if part["type"] == "tool_result":
+                return self._plain[-1] + self._count_result(part)
         tokens = others = 0
+        is_summary = number == events.COMPACTION
         calls = [part for part in parts if part["type"] == "tool_call"]
         results = [part for part in parts if part["type"] == "tool_result"]
-        is_note = number == events.NOTE and body.get("note") != "continue"
-        is_system = number == events.SYSTEM or is_note
+        is_system = number >= events.SYSTEM and body.get("note") != "continue"
         # A summary is sent as its provider's blocks, or else as its text between tags.
         tag = SUMMARY_TAG if is_summary else REMINDER_TAG if is_system else ""
         blocks = [p for p in parts if is_summary and p.get("provider") == self._settings.protocol]
@@ -119,18 +119,9 @@ class Family:
         has_authority = body.get("origin", "developer") in ("developer", "assembler")
         if is_summary or (is_system and not (has_authority and "s" in self._settings.takes)):
             tokens += _FENCE_TOKENS
-        if len(results) > 1 and frame.parallel[0]:
-            for result in results:
-                texts = (p["text"] for p in result.get("content", ()) if p["type"] == "text")
-                text = "\n".join(texts)
-                quoted = self.count_text(compact_json(text))
-                tokens += max(0, quoted - self.count_text(text))
         tokens += sum(map(self._count_call, calls)) + sum(map(self._count_result, results))
         is_reply = number in (events.ASSISTANT, events.TOOL_CALL)
-        around = (
-            self._around(others, calls, is_reply=is_reply) if others or calls or not results else 0
-        )
-        return tokens + around + len(results) * (frame.message + frame.result)
+        return tokens + self._around(others, calls, len(results), is_reply=is_reply)
 
     def count_reasoning(self, body: Body) -> int:
         """Return the tokens that an event's signed and encrypted parts add if they are sent."""
@@ -194,16 +185,16 @@ class Family:
         """Return what having tools costs next to their definitions; 0 without tools."""
         if not tools:
             return 0
-        frame = self.frame
+        frame, choice = self.frame, choice or ToolChoice()
         tokens = frame.tools if self._tool_prompt is None else self._tool_prompt
-        tokens -= frame.shared if has_system else 0
-        if choice is not None:
-            tokens += frame.required if choice.mode == "any" else 0
-            tokens += frame.sequential if choice.allows_parallel is False else 0
-        return max(0, tokens)
+        tokens += frame.required if choice.mode == "any" else 0
+        tokens += frame.sequential if choice.allows_parallel is False else 0
+        return max(0, tokens - (frame.shared if has_system else 0))
 
-    def _around(self, others: int, calls: Sequence[JsonObject], *, is_reply: bool) -> int:
-        """Return the tokens around texts and calls; each call has a frame of its own."""
+    def _around(
+        self, others: int, calls: Sequence[JsonObject], results: int = 0, *, is_reply: bool
+    ) -> int:
+        """Return the tokens around the parts; each call, and each result, has its own frame."""
         frame, number = self.frame, len(calls)
         tokens = number * frame.call + (frame.several if number > 1 else 0)
         if number > 1 and frame.parallel[0]:
@@ -211,12 +202,12 @@ class Family:
             tokens = once + number * each - sum(self.count_text(call["name"]) for call in calls)
         if number == 1 and ((calls[0].get("extras") or {}).get("openai_responses") or {}).get("id"):
             tokens += frame.kept_id
-        if others or not calls:
+        if others or not (calls or results):
             tokens += frame.message + (frame.reply if is_reply else 0)
         if others > 1:
             splits = frame.splits_replies and is_reply
             tokens += (others - 1) * (max(frame.joint, frame.message) if splits else frame.joint)
-        return tokens
+        return tokens + results * self._plain[-1]
 
     def _count_call(self, call: JsonObject) -> int:
         """Count the longer form: some providers get the model's own text, some the arguments."""
@@ -242,17 +233,15 @@ class Family:
     def _count_result(self, result: JsonObject) -> int:
         content: Sequence[JsonObject] = result.get("content", ())
         texts = [part["text"] for part in content if part["type"] == "text"]
-        is_error = bool(result.get("is_error"))
-        tokens = 0
-        for part in content:
-            tokens += self._count_other(part) if part["type"] != "text" else 0
-            tokens += _ATTACHMENT_TOKENS if part["type"] in ("image", "document") else 0
+        others = [part for part in content if part["type"] != "text"]
+        tokens = sum(map(self._count_other, others)) if others else 0
         if self.frame.reads_words:
-            opaque = sum(part["type"] == "opaque" for part in content)
-            words = _response_words(texts, is_error=is_error)
-            return tokens + opaque * _ATTACHMENT_TOKENS + sum(map(self.count_text, words))
-        tokens += sum(map(self.count_text, texts)) + (_ERROR_TOKENS if is_error else 0)
-        tokens += max(0, len(content) - 1) * _JOINT_TOKENS
+            words = _response_words(texts, is_error=bool(result.get("is_error")))
+            return tokens + len(others) * _ATTACHMENT_TOKENS + sum(map(self.count_text, words))
+        tokens += _ATTACHMENT_TOKENS * sum(part["type"] != "opaque" for part in others)
+        # A renderer may put a line break between two texts.
+        tokens += sum(map(self.count_text, texts)) + max(0, len(content) - 1)
+        tokens += _ERROR_TOKENS if result.get("is_error") else 0
         is_blank = tokens < _EMPTY_TOKENS and not any(map(str.strip, texts))
         return _EMPTY_TOKENS if is_blank else tokens
 
@@ -317,39 +306,31 @@ class TokenCounter(Family):
 
 def _settings_of(limits: ModelLimits, counter: Any, protocol: str) -> _Settings:
     tokenizer = TOKENIZERS.get(limits.encoding, OTHER_TOKENIZER)
-    text = tokenizer.exact or f"~{tokenizer.family}"
+    exact, estimate = tokenizer.exact, f"~{tokenizer.family}"
+    texts = {"auto": exact or estimate, "exact": exact, "estimate": estimate, "simple": "simple"}
     if not isinstance(counter, str):
         text = f"own {counter.name}".replace("|", " ")
-    elif counter not in COUNTERS:
-        raise UnknownOptionError(counter, kind="token counter", known=COUNTERS)
-    elif counter == "exact" and not tokenizer.exact:
+    elif counter not in texts:
+        raise UnknownOptionError(counter, kind="token counter", known=texts)
+    elif not (text := texts[counter]):
         raise ConfigurationError(
             f"The vocabulary {limits.encoding!r} of {limits.id} is not public.",
             remedy="Use counter='auto', which estimates for this model.",
         )
-    elif counter in ("simple", "estimate"):
-        text = "simple" if counter == "simple" else f"~{tokenizer.family}"
     # As recorded requests were charged, Gemini 3 reads the reasoning that signatures keep, and on
     # Vertex AI Gemini 2.5 alone. Its own API charges Gemini 2.5 for it if the reply is streamed,
     # which nothing in a request tells.
     is_google, features = limits.provider == "google", limits.features
     host = "vertex_ai" if is_google and limits.host == "vertex_ai" else ""
-    reads_signatures = is_google and ("effort" in limits.thinking.kinds) != bool(host)
     takes = {
         "v": features.get("vision") is not False,
         "p": features.get("pdf") is not False,
         "s": limits.provider == "openai",
-        "r": reads_signatures,
+        "r": is_google and ("effort" in limits.thinking.kinds) != bool(host),
     }
-    return _Settings(
-        text=text,
-        frame=frame_name(limits, protocol),
-        protocol=protocol,
-        provider=limits.provider if limits.provider in _PROTOCOLS else "",
-        image_rule=limits.image_rule,
-        host=host,
-        takes="".join(letter for letter, is_taken in takes.items() if is_taken),
-    )
+    frame, letters = frame_name(limits, protocol), "".join(k for k, taken in takes.items() if taken)
+    provider = limits.provider if limits.provider in _PROTOCOLS else ""
+    return _Settings(text, frame, protocol, provider, limits.image_rule, host, letters)
 
 
 def _counting(text: str) -> Callable[[str], int]:
@@ -362,11 +343,9 @@ def _counting(text: str) -> Callable[[str], int]:
         return vocabulary(text).count
     from context_assembler.tokens.estimate import estimate_text
 
-    family = text[1:]
-    short = lru_cache(maxsize=20_000)(lambda text: estimate_text(text, family=family))
-    return lambda text: (
-        short(text) if len(text) <= _SHORT_CHARS else estimate_text(text, family=family)
-    )
+    estimate = partial(estimate_text, family=text[1:])
+    short = lru_cache(maxsize=20_000)(estimate)  # names and words come again and again
+    return lambda text: short(text) if len(text) <= 48 else estimate(text)
 
 
 _families: Final[dict[tuple[Any, ...], TokenCounter]] = {}
@@ -427,10 +406,9 @@ def _response_words(texts: Sequence[str], *, is_error: bool) -> Iterator[str]:
     return words_of(response if is_whole else {"output": written})
 
 
-def _compact(value: Json) -> str:
-    """Return JSON text; what JSON cannot say counts by its text."""
-    return json.dumps(value, ensure_ascii=False, separators=(",", ":"), default=_plain)
-
-
 def _plain(value: object) -> Json:
     return dict(value) if isinstance(value, Mapping) else str(value)
+
+
+# What JSON cannot say counts by its text.
+_compact: Final = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), default=_plain).encode

@@ -10,6 +10,8 @@ network.
 import re
 import struct
 from collections.abc import Callable, Mapping
+from functools import cache
+from importlib import import_module
 from itertools import accumulate, pairwise
 from os import path
 from typing import Any, Final, TypeAlias
@@ -160,7 +162,10 @@ class Vocabulary:
         self._bulk: Count | None = None
         self._exact: Count | None = None  # tiktoken
         self._rank: Rank = self._open
-        self._find: Callable[[str], list[str]] = self._compile
+        pattern = PATTERNS[encoding]
+        for name, characters in _CLASSES:
+            pattern = pattern.replace(name, characters)
+        self._find = re.compile(pattern, re.ASCII).findall
 
     def count(self, text: str) -> int:
         """Return what tiktoken counts, for any string.
@@ -182,13 +187,6 @@ class Vocabulary:
     def _open(self, token: bytes) -> int:
         _, self._rank = _map_ranks(self._encoding)
         return self._rank(token)
-
-    def _compile(self, text: str) -> list[str]:
-        pattern = PATTERNS[self._encoding]
-        for name, characters in _CLASSES:
-            pattern = pattern.replace(name, characters)
-        self._find = re.compile(pattern, re.ASCII).findall
-        return self._find(text)
 
     def _split(self, text: str) -> list[str] | None:
         """Return the words of text in any script; `None` if Python does not know a character."""
@@ -233,8 +231,7 @@ def _open_fast(encoding: str, count_else: Count) -> Count | None:
     may be unassigned elsewhere is left to tiktoken.
     """
     try:
-        import toktok
-
+        toktok = import_module("toktok")
         # The public `batch_count` starts threads for each call, which costs more than counting.
         count: Count = vars(toktok)["_encoding"](encoding).count
         is_alike = toktok.__version__ in _FAST_VERSIONS and count(_PROBE) == count_else(_PROBE)
@@ -249,9 +246,9 @@ def _open_fast(encoding: str, count_else: Count) -> Count | None:
 
 
 _BLANKS: Final = dict.fromkeys(map(ord, "\n\t\r"))
-_VOCABULARIES: Final[dict[str, Vocabulary]] = {}
+vocabulary: Final = cache(Vocabulary)  # one per process
 
 
-def vocabulary(encoding: str) -> Vocabulary:
-    """Return a vocabulary, of which there is one per process: `o200k_base` or `cl100k_base`."""
-    return _VOCABULARIES.get(encoding) or _VOCABULARIES.setdefault(encoding, Vocabulary(encoding))
+def count_bpe(text: str, *, encoding: str) -> int:
+    """Return the tokens of any text by a vocabulary: `o200k_base` or `cl100k_base`."""
+    return vocabulary(encoding).count(text)

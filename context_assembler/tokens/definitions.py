@@ -29,7 +29,7 @@ def hosted_tool_tokens(spec: JsonObject) -> int:
     words = _HOSTED_TOOLS.split()
     kind = str(spec.get("type"))
     name, _, day = kind.rpartition("_")
-    tokens = dict(zip(words[::2], map(int, words[1::2]), strict=True))
+    tokens: dict[str, int] = dict(zip(words[::2], map(int, words[1::2]), strict=True))
     return tokens.get(name if day.isdigit() else kind, 0)
 
 
@@ -127,8 +127,7 @@ class _TypeWriter:
         if kind == "array":
             return f"{self._type(self._resolved(schema.get('items')), depth + 1)}[]"
         if kind == "object":
-            body = self.body(schema, depth)
-            return f"{{\n{body}\n}}" if body else "object"
+            return f"{{\n{body}\n}}" if (body := self.body(schema, depth)) else "object"
         return "number" if kind == "integer" else _SCALARS.get(str(kind), "any")
 
     def _resolved(self, schema: Json) -> JsonObject:

@@ -17,7 +17,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from functools import cache
 from os import path
-from string import ascii_letters, ascii_lowercase, ascii_uppercase, digits, punctuation
+from string import ascii_lowercase, ascii_uppercase, digits, punctuation
 from typing import Any, Final
 
 PAIR_KINDS: Final = 16
@@ -25,7 +25,6 @@ PAIR_STEP: Final = 0.005  # weights of pairs are whole numbers of it, so that ea
 SAMPLED_ABOVE_CHARS: Final = 65_536
 _SLICES: Final = 128
 _SLICE_CHARS: Final = 512
-_LONGEST_CHARS: Final = 16  # of a token, in the mean of a text without long runs
 _CONTINUATION_BYTES: Final = bytes(range(0x80, 0xC0))  # a character counts once: by its first byte
 _DIGITS: Final = bytes([PAIR_KINDS])  # two or three, while they are joined: a kind of no character
 
@@ -71,11 +70,6 @@ def _read(name: str) -> Any:
         return json.load(file)
 
 
-@cache
-def _weights(family: str) -> "_Weights":
-    return _Weights(family)
-
-
 def _pairs(weights: Mapping[str, float]) -> _Weighted:
     return tuple((pattern.encode("latin-1"), weight) for pattern, weight in weights.items())
 
@@ -97,7 +91,11 @@ class _Weights:
         self._any_classes = _pairs(weights["class_patterns"])
         self._any_bytes = _pairs(weights["byte_patterns"])
         self._scripts = tuple(_scripts(content["scripts"], weights))
-        self._letters, self._marks, self._starts = _pieces(self._kinds)
+        self._letters, self._marks = (
+            {int(kind, PAIR_KINDS) for kind in content[name]}
+            for name in ("letter_kinds", "mark_kinds")
+        )
+        self._starts = bytes(map(int, content["piece_starts"]))
         # Tokens per character: of every further one in a run of the same, of a symbol by itself, of
         # letters of one case or marks with nothing between, of a backslash that escapes.
         self._repeated = {c: float(r) for r, these in rates["repeated"].items() for c in these}
@@ -126,10 +124,8 @@ class _Weights:
             kinds = raw.translate(_KINDS)
             for name, width, sign, pattern in _UNBROKEN:
                 if sign in kinds:
-                    runs = re.findall(pattern, raw)
-                    rate = self._unbroken[name]
-                    apart += rate * sum(len(run) - width for run in runs) / width
-                    raw = re.sub(pattern, lambda run, width=width: run[0][:width], raw)
+                    size, raw = len(raw), re.sub(pattern, rb"\1", raw)
+                    apart += self._unbroken[name] * (size - len(raw)) / width
         return apart + self._score_rest(raw)
 
     def _score_rest(self, raw: bytes) -> float:
@@ -138,8 +134,8 @@ class _Weights:
         first_bytes = raw if is_ascii else raw.translate(None, _CONTINUATION_BYTES)
         classes = first_bytes.translate(self._classes)
         score = _weigh(classes, self._any_classes) + _weigh(raw, self._any_bytes)
-        # So many characters, if each token is the longest that is likely.
-        least = (len(first_bytes) - first_bytes.count(b" ")) // _LONGEST_CHARS
+        # Without long runs no text has tokens of more than 16 characters in the mean.
+        least = (len(first_bytes) - first_bytes.count(b" ")) // 16
         if self._steps:
             codes = pair_codes(first_bytes, self._kinds)
             score += PAIR_STEP * sum(codes.translate(self._steps))
@@ -162,11 +158,8 @@ class _Weights:
             least = 3 if character in ",;|" else 8 if character in "-=_*#.~+/`\"'" else 4
             if size < least:  # `,,,` is empty cells, `====` as usual as words
                 return run[0]
-            rate = self._repeated.get(character)
-            if rate is None:
-                kind = _kind_of(character)
-                rate = self._symbols[kind] if kind else 1.0
-            counted.append((size - 1) * rate)
+            rate = self._symbols.get(_kind_of(character), 1.0)
+            counted.append((size - 1) * self._repeated.get(character, rate))
             return character
 
         return _RUN.sub(first, text), sum(counted)
@@ -204,26 +197,7 @@ def _scripts(rows: Any, weights: Any) -> Iterator[tuple[bytes, _Weighted, _Weigh
         yield marker.encode(), _pairs(patterns.get(marker, {})), tuple(prefixes.get(marker, ()))
 
 
-@cache
-def _pieces(kinds: bytes) -> tuple[frozenset[int], frozenset[int], bytes]:
-    """Return the kinds of Latin letters and of marks, and by the code of a pair the pieces it begins.
-
-    A mark before a word may be one piece with it, so it is a piece of its own if a blank follows.
-    """
-    letters, marks, blanks, spaces, numbers = (
-        frozenset(kinds[byte] for byte in found)
-        for found in (ascii_letters.encode(), b"!#$%&()*+,-./:;=?@[]_{}~", b" \n", b" ", b"0")
-    )
-    before = marks | blanks | numbers
-    starts = bytearray(PAIR_KINDS**2)
-    for code in range(PAIR_KINDS**2):
-        kind, earlier = divmod(code, PAIR_KINDS)
-        begins = kind in letters and earlier in before
-        starts[code] = begins or kind in numbers or (kind in blanks and earlier in marks)
-        # These stand alone before digits; a line break may be one piece with the mark before it.
-        starts[code] += kind in numbers and earlier in marks | spaces
-    return letters, marks, bytes(starts)
-
+_weights = cache(_Weights)
 
 # ---- what is far from prose ----
 
@@ -246,16 +220,15 @@ _FAR_STARTS: Final = rb"\xe0[\xba\xbb]|\xe3[\x90-\xbf]|\xe4[\x80-\xb6]"
 
 # What must be among the kinds of the bytes for there to be such a run, and what finds it; the bytes of
 # a character.
-_UNBROKEN: Final = (
-    ("lower", 1, b"a" * _LEAST_LETTERS, rb"[a-z]{%d,}" % _LEAST_LETTERS),
-    ("upper", 1, b"A" * _LEAST_LETTERS, rb"[A-Z]{%d,}" % _LEAST_LETTERS),
-    ("Cyrillic", 2, b"C" * 2 * _LEAST_LETTERS, rb"(?:[\xd0\xd1][\x80-\xbf]){%d,}" % _LEAST_LETTERS),
-    (
-        "marks",
-        1,
-        b"p" * _LEAST_MARKS,
-        rb"[%b]{%d,}" % (re.escape(punctuation).encode(), _LEAST_MARKS),
-    ),
+_MARK: Final = rb"[%b]" % re.escape(punctuation).encode()
+_UNBROKEN: Final = tuple(
+    (name, width, sign * width * least, rb"(%b)(?:%b){%d,}" % (one, one, least - 1))
+    for name, width, sign, one, least in (
+        ("lower", 1, b"a", b"[a-z]", _LEAST_LETTERS),
+        ("upper", 1, b"A", b"[A-Z]", _LEAST_LETTERS),
+        ("Cyrillic", 2, b"C", rb"[\xd0\xd1][\x80-\xbf]", _LEAST_LETTERS),
+        ("marks", 1, b"p", _MARK, _LEAST_MARKS),
+    )
 )
 _SAME_KIND: Final = (
     *((ascii_lowercase, b"a"), (ascii_uppercase, b"A"), (punctuation, b"p")),

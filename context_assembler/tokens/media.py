@@ -1,7 +1,5 @@
 """What images, documents and encrypted text cost, by their size."""
 
-import base64
-import binascii
 import re
 import zlib
 from collections.abc import Callable, Iterator, Mapping
@@ -17,11 +15,8 @@ ImageRule: TypeAlias = Callable[[Size, str | None], int]
 _SCALED_PATCHES: Final = 1_536
 _HIGH_PATCHES: Final = 2_500
 _LOW_PATCHES: Final = 256
-_UNKNOWN_SIZES_PX: Final[tuple[Size, ...]] = (
-    *((3840, 2160), (4096, 2048), (2048, 2048)),
-    *((2048, 768), (768, 2048), (2160, 3840)),
-)
-_FLAT_TOKENS: Final = 1_600
+# What an image may be whose size nobody knows.
+_SIZES: Final = ((3840, 2160), (4096, 2048), (2048, 2048), (2048, 768), (768, 2048), (2160, 3840))
 
 
 # ---- images ----
@@ -38,7 +33,7 @@ def count_image(image: JsonObject, *, rule: str = "") -> int:
     """
     count, source, detail = IMAGE_RULES.get(rule), image["source"], image.get("detail")
     if count is None:
-        return _FLAT_TOKENS
+        return 1_600  # a flat figure
     size = None
     if source["type"] == "base64":
         from context_assembler.providers.media import measure_base64
@@ -46,7 +41,7 @@ def count_image(image: JsonObject, *, rule: str = "") -> int:
         size = measure_base64(source["data"])
     if size is None and image.get("width_px") and image.get("height_px"):
         size = image["width_px"], image["height_px"]
-    sizes = _UNKNOWN_SIZES_PX if size is None else (size,)
+    sizes = _SIZES if size is None else (size,)
     return max(count(possible, detail) for possible in sizes)
 
 
@@ -127,15 +122,6 @@ def _gemini_tiles(size: Size, _detail: str | None) -> int:
     return 258 * (1 + ceil(size[0] / tile_px) * ceil(size[1] / tile_px))
 
 
-def _gemini_flat(_size: Size, _detail: str | None) -> int:
-    """Count what `media_resolution` grants by default, high: no other is asked for.
-
-    Source:
-        https://ai.google.dev/gemini-api/docs/media-resolution (copies read 2026-11-27)
-    """
-    return 1_120
-
-
 IMAGE_RULES: Final[Mapping[str, ImageRule]] = {
     "claude-1568": partial(_claude, long_edge_px=1568, max_tokens=1568),
     "claude-4784": partial(_claude, long_edge_px=2576, max_tokens=4784),
@@ -150,7 +136,9 @@ IMAGE_RULES: Final[Mapping[str, ImageRule]] = {
     "openai-patches-1.2-uncapped": partial(_openai_patches, factor=1.2, max_patches=None),
     "openai-patches-1.2": partial(_openai_patches, factor=1.2, max_patches=10_000),
     "gemini-258": _gemini_tiles,
-    "gemini-1120": _gemini_flat,
+    # What `media_resolution` grants by default, high: no other is asked for.
+    # Source: https://ai.google.dev/gemini-api/docs/media-resolution (copies read 2026-11-27)
+    "gemini-1120": lambda _size, _detail: 1_120,
 }
 
 
@@ -162,34 +150,27 @@ IMAGE_RULES: Final[Mapping[str, ImageRule]] = {
 _PAGE_TOKENS: Final[Mapping[str, int]] = {"anthropic": 3_000, "google": 560}
 _OTHER_PAGE_TOKENS: Final = 2_000
 _PICTURE_TOKENS: Final = 1_568  # of a page for Claude, whose text is known to be short
-_ASSUMED_PAGES: Final = 10  # of a document elsewhere that nobody counted
 _CHARS_PER_PAGE: Final = 50_000  # of base64
 _BYTES_PER_TOKEN: Final = 3  # of an unpacked PDF, of which text is a part
-_MOST_UNPACKED_BYTES: Final = 8_388_608
 _PACKED_OBJECTS: Final = rb"/Type\s*/ObjStm\b[^\0]{0,400}?\bstream\r?\n"
 
 
 def count_document(document: JsonObject, *, provider: str, image_rule: str = "") -> int:
     """Return the tokens of a document's pages; fewer if a PDF shows that it says little."""
+    from context_assembler.providers.media import decode_base64
+
     source = document["source"]
     is_inline = source["type"] == "base64"
-    content = _decoded(source["data"]) if is_inline else b""
+    content = decode_base64(source["data"]) if is_inline else b""
     is_pdf = b"%PDF" in content[:1_024]
     # What the PDF says wins; what claims to be one and cannot be read is guessed by its size.
     pages = sum(map(_pages_in, (content, *_unpacked(content)))) if is_pdf else 0
-    guess = 1 + len(source["data"]) // _CHARS_PER_PAGE if is_inline else _ASSUMED_PAGES
+    guess = 1 + len(source["data"]) // _CHARS_PER_PAGE if is_inline else 10
     pages = pages or document.get("page_count") or guess
     each = 258 if image_rule == "gemini-258" else _PAGE_TOKENS.get(provider, _OTHER_PAGE_TOKENS)
     if provider == "anthropic" and is_pdf and b"/Filter" not in content:  # nothing is packed
         return min(pages * each, pages * _PICTURE_TOKENS + len(content) // _BYTES_PER_TOKEN)
     return pages * each
-
-
-def _decoded(encoded: str) -> bytes:
-    try:
-        return base64.b64decode(encoded[: len(encoded) // 4 * 4])
-    except (binascii.Error, ValueError):
-        return b""
 
 
 def _pages_in(content: bytes) -> int:
@@ -202,7 +183,7 @@ def _pages_in(content: bytes) -> int:
 
 def _unpacked(content: bytes) -> Iterator[bytes]:
     """Yield the packed objects of a PDF, within bounds: since PDF 1.5 pages may be among them."""
-    left_bytes = _MOST_UNPACKED_BYTES
+    left_bytes = 8_388_608
     for found in re.finditer(_PACKED_OBJECTS, content):
         end = content.find(b"endstream", found.end())
         try:
