@@ -2,11 +2,19 @@
 
 from typing import TYPE_CHECKING, Any
 
+from context_assembler.tools.changes import (
+    SentTools,
+    SettledTools,
+    find_change,
+    settle_tools,
+    tool_entries,
+    tools_rewrite_entry,
+    withdrawn_note,
+)
 from context_assembler.tools.collect import CollectedTools, OfferedTools, ToolCollector
 from context_assembler.tools.sources import (
     ExecutorTools,
     ListedTools,
-    ToolOptions,
     open_skill_tools,
     open_tool_sources,
     spec_from_function,
@@ -17,8 +25,9 @@ if TYPE_CHECKING:
     from context_assembler.tools.mcp import McpTools, call_mcp_tool
 
 __all__ = ["CollectedTools", "ExecutorTools", "ListedTools", "McpTools", "OfferedTools"]
-__all__ += ["ToolCollector", "ToolOptions", "call_mcp_tool", "open_skill_tools"]
-__all__ += ["open_tool_sources", "spec_from_function", "tool"]
+__all__ += ["SentTools", "SettledTools", "ToolCollector", "call_mcp_tool", "find_change"]
+__all__ += ["open_skill_tools", "open_tool_sources", "settle_tools", "spec_from_function", "tool"]
+__all__ += ["tool_entries", "tools_rewrite_entry", "withdrawn_note"]
 
 
 def __getattr__(name: str) -> Any:

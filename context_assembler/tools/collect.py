@@ -13,7 +13,6 @@ from datetime import UTC, datetime
 from fnmatch import fnmatchcase
 from json import dumps
 from typing import Any, Final, Literal, NamedTuple, TypeAlias
-from weakref import ref
 
 from context_assembler.errors import AssemblyError, InvalidToolError, ToolConflictError, nearest
 from context_assembler.options import AssembleOptions
@@ -27,8 +26,6 @@ BeginsAnew: TypeAlias = Callable[[Sequence[ToolSpec]], bool]
 _Asked: TypeAlias = list[tuple[Any, str]]  # sources, and their kinds
 
 PRECEDENCE: Final = ("additional", "functions", "executor", "skills", "mcp", "", "listed")
-# Sources of the application itself; a source without a name is called so.
-_OWN_KINDS: Final = ("functions", "executor", "listed")
 _MOST_OFFERS: Final = 4_096
 
 
@@ -52,7 +49,6 @@ class _Offer(NamedTuple):
     told: str = ""
     repairs: tuple[str, ...] = ()
     problem: InvalidToolError | None = None
-    is_own: bool = False  # whether the application offers it itself
 
     @property
     def name(self) -> str:
@@ -64,7 +60,6 @@ class _Answer(NamedTuple):
 
     kind: str
     source: str
-    is_own: bool
     offers: tuple[_Offer, ...] = ()
     problems: tuple[InvalidToolError, ...] = ()
     warnings: tuple[str, ...] = ()
@@ -135,7 +130,7 @@ class ToolCollector:
         self._sieve = _Sieve(tuple(include), tuple(exclude))
         self._on_conflict: ConflictPolicy = on_conflict
         self._timeout_seconds, self._now = timeout_seconds, now
-        self._last: dict[int, tuple[ref[Any], _Answer, datetime]] = {}
+        self._last: dict[int, tuple[_Answer, datetime]] = {}
         self.is_constant = all(getattr(one, "is_constant", False) is True for one in self.sources)
         self.is_sync = all(getattr(one, "list_now", None) is not None for one in self.sources)
         self._offered: OfferedTools | None = None  # the last time, if that holds for good
@@ -248,25 +243,22 @@ class ToolCollector:
             return self._stand_in(source, kind, late if is_late else f"failed: {_said_by(error)}")
 
     def _keep(self, source: Any, answer: _Answer) -> _Answer:
-        """Keep an answer for the calls in which the source fails, for as long as it exists.
+        """Keep an answer for the calls in which the source fails.
 
         A list that goes if its source fails once, and comes back, would be sent again both times.
         """
-        owner, kept = attribute(source, "stands_for") or source, self._last
-        key = id(owner)
-        if type(owner).__weakrefoffset__:
-            kept[key] = ref(owner, lambda _: kept.pop(key, None)), answer, self._now()
+        if source in self.sources:
+            self._last[id(source)] = answer, self._now()
         return answer
 
     def _stand_in(self, source: Any, kind: str, happened: str) -> _Answer:
         """Return what a source that failed answered last; nothing if it never did."""
         failed = _answer(source, kind, ())._replace(has_failed=True, problems=())
         lost = f"Tool source {failed.source!r} {happened.removesuffix('.')}."
-        owner = attribute(source, "stands_for") or source
-        kept, last, moment = self._last.get(id(owner), (None, failed, self._now()))
-        if kept is None or kept() is not owner:
+        if id(source) not in self._last:
             return failed._replace(warnings=(lost,))
         # A moment, not an age: a warning that differs each time would make every call another one.
+        last, moment = self._last[id(source)]
         when = f"{moment.astimezone(UTC):%Y-%m-%d %H:%M:%S} UTC"
         warnings = (f"{lost} What it listed last, at {when}, is still offered.", *last.warnings)
         return failed._replace(offers=last.offers, problems=last.problems, warnings=warnings)
@@ -283,36 +275,34 @@ def _said_by(error: BaseException) -> str:
 
 def _answer(source: Any, kind: str, specs: Iterable[ToolSpec]) -> _Answer:
     name = str(attribute(source, "name") or type(source).__name__)
-    is_own = (_kind_of(source) or kind) in _OWN_KINDS
-    offers = tuple(_offer_of(spec, name, is_own) for spec in specs)
+    offers = tuple(_offer_of(spec, name) for spec in specs)
     problems, notes = getattr(source, "problems", ()), getattr(source, "notes", ())
-    return _Answer(kind, name, is_own, offers, tuple(problems), tuple(notes))
+    return _Answer(kind, name, offers, tuple(problems), tuple(notes))
 
 
-_Key: TypeAlias = tuple[object, str, bool]
 # Of this process: most sources list the same tools every time. The first keeps alive whose id it uses.
-_by_id: dict[_Key, tuple[ToolSpec, _Offer]] = {}
-_by_text: dict[_Key, _Offer] = {}
+_by_id: dict[tuple[int, str], tuple[ToolSpec, _Offer]] = {}
+_by_text: dict[tuple[str, str], _Offer] = {}
 
 
-def _offer_of(spec: ToolSpec, source: str, is_own: bool) -> _Offer:
-    known = _by_id.get((id(spec), source, is_own))
+def _offer_of(spec: ToolSpec, source: str) -> _Offer:
+    known = _by_id.get((id(spec), source))
     if known is not None and known[0] is spec:
         return known[1]
     if max(len(_by_id), len(_by_text)) >= _MOST_OFFERS:
         _by_id.clear()
         _by_text.clear()
     raw = repr(spec)
-    offer = _by_text.get((raw, source, is_own))
+    offer = _by_text.get((raw, source))
     if offer is None:
         try:
             schema, repairs = canonical_schema(spec.input_schema, tool=spec.name)
             sound = replace(spec, input_schema=schema, source=source)
-            offer = _Offer(sound, raw, _told(sound), repairs, is_own=is_own)
+            offer = _Offer(sound, raw, _told(sound), repairs)
         except InvalidToolError as problem:
             offer = _Offer(replace(spec, source=source), raw, problem=problem)
-        _by_text[raw, source, is_own] = offer
-    _by_id[id(spec), source, is_own] = spec, offer
+        _by_text[raw, source] = offer
+    _by_id[id(spec), source] = spec, offer
     return offer
 
 
@@ -335,7 +325,7 @@ class OfferedTools:
     @property
     def key(self) -> object:
         """What the merged tools depend on, besides the names that were learnt and the options."""
-        return [(one.rank, one.is_own, one.problems, one.warnings) for one in self.answers]
+        return [(one.rank, one.problems, one.warnings) for one in self.answers]
 
     def merge(
         self, learnt: Iterable[ToolSpec] = (), *, begins_anew: BeginsAnew = lambda _: False
@@ -421,32 +411,20 @@ class _Merging:
 
         A tool is its source's of that name. If a source offers several under one name, the one that
         reads as before is the one that was. The same tool of another source, which no model could
-        tell apart, takes the place of one that went. What an application offers itself is one
-        owner's: a function that goes may come back as a literal spec, or as an executor's.
+        tell apart, takes the place of one that went.
         """
         told = {name: _told(tool) for name, tool in self._learnt.items()}
         by_source: dict[tuple[str, str], list[str]] = {}
-        moving: dict[str, list[str]] = {}
         for name, tool in sorted(self._learnt.items()):
-            own_name = tool.own_name or name
-            by_source.setdefault((tool.source, own_name), []).append(name)
-            if not self._stays(tool, own_name):
-                moving.setdefault(own_name, []).append(name)
+            by_source.setdefault((tool.source, tool.own_name or name), []).append(name)
 
         def own(one: _Offer) -> Sequence[str]:
             return by_source.get((one.spec.source, one.name), ())
-
-        def moved(one: _Offer) -> Iterable[str]:
-            # Two executors that have names of their own are two owners.
-            names = moving.get(one.name, ()) if one.is_own else ()
-            unnamed = one.spec.source in _OWN_KINDS
-            return (n for n in names if unnamed or self._learnt[n].source in _OWN_KINDS)
 
         ways: tuple[Callable[[_Offer], Iterable[str]], ...] = (
             lambda one: (name for name in own(one) if told[name] == one.told),
             own,
             lambda one: [one.name] if told.get(one.name) == one.told else (),
-            moved,
         )
         assigned: dict[int, str] = {}
         free = set(self._learnt)
@@ -457,21 +435,6 @@ class _Merging:
                     assigned[at] = found
                     free.remove(found)
         return assigned
-
-    def _stays(self, tool: ToolSpec, own_name: str) -> bool:
-        """Whether a learnt tool is its source's for good.
-
-        It may move within the application if the source that had it is there without it, or is one
-        of those that need no name and is not there at all.
-        """
-        same = [answer for answer in self._answers if answer.source == tool.source]
-        return any(
-            not answer.is_own
-            or answer.has_failed
-            or own_name in {one.name for one in answer.offers}
-            or own_name in {one.name for one in answer.problems}
-            for answer in same
-        ) or not (same or tool.source in _OWN_KINDS)
 
     def _accept_as(self, name: str, offer: _Offer) -> None:
         """Offer a tool by the name that the model knows it by."""

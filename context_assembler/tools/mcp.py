@@ -259,7 +259,7 @@ class _Connection:
         self._refusal = ""  # what the server answered over HTTP last, if it refused
         self._kept: ReadTools | None = None
         self._failure: McpServerError | None = None
-        self._failures, self._quiet_until = 0, -inf
+        self._failures, self._quiet_until, self._changes = 0, -inf, 0
         self._thread = threading.Thread(target=self._run, name=settings.server, daemon=True)
         atexit.register(self.end)
         self._thread.start()
@@ -426,14 +426,14 @@ class _Connection:
 
     async def _hear(self, message: Any) -> None:
         if type(message).__name__ == "ToolListChangedNotification":
-            self._kept = None
+            self._kept, self._changes = None, self._changes + 1
 
     async def _read_list(self) -> ReadTools:
         from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
         tools, notes, problems = list[Json](), list[str](), list[InvalidToolError]()
         most, who = self._is.max_tools, f"MCP server {self._is.server!r}"
-        cursor, pages = None, 0
+        cursor, pages, changes = None, 0, self._changes
         try:
             async with asyncio.timeout(self._list_seconds):
                 while pages == 0 or (cursor and pages < _MAX_PAGES and len(tools) <= most):
@@ -459,7 +459,8 @@ class _Connection:
         # Newer servers report changes only to those who listen: they are asked each time.
         offers = self._client.server_capabilities.tools
         is_new = self._client.protocol_version in MODERN_PROTOCOL_VERSIONS
-        self._kept = None if is_new and offers and offers.list_changed else read
+        is_asked = is_new and offers is not None and offers.list_changed
+        self._kept = None if is_asked or changes != self._changes else read
         return read
 
     def _error(self, reason: str) -> McpServerError:

@@ -21,8 +21,6 @@ from context_assembler.ports import Skill, ToolSource, ToolSpec
 
 F = TypeVar("F", bound=Callable[..., Any])
 
-_MAX_DEPTH: Final = 200  # of lists in lists
-
 
 class ReadTools(NamedTuple):
     """The tools that could be read, those that could not, and what is missing of the former."""
@@ -183,13 +181,10 @@ def open_skill_tools(skills: Iterable[Skill]) -> list[ToolSource]:
     return [ListedTools(skill.tools, f"skill {skill.name}", "skills") for skill in skills]
 
 
-def _flat(given: Any, depth: int = 0) -> Iterator[Any]:
+def _flat(given: Any) -> Iterator[Any]:
     if isinstance(given, Sequence) and not isinstance(given, str | bytes):
-        if depth > _MAX_DEPTH:
-            problem = f"The lists of tools are nested deeper than {_MAX_DEPTH} levels."
-            raise ConfigurationError(problem, remedy="Pass one list of all tools.")
         for entry in given:
-            yield from _flat(entry, depth + 1)
+            yield from _flat(entry)
     elif given is not None:
         yield given
 
