@@ -307,18 +307,26 @@ def _as_media(block: JsonObject) -> JsonObject | None:
 # and composed enum values are was not tried: without strict mode a tool costs less than a refusal.
 # https://platform.claude.com/docs/en/agents-and-tools/tool-use/strict-tool-use
 # https://platform.claude.com/docs/en/build-with-claude/structured-outputs (read 2026-11-27)
-STRICT_BOUNDS: Final = ("minimum", "maximum", "minLength", "maxLength", "multipleOf")
-_UNSTRICT: Final = frozenset({*STRICT_BOUNDS, "minItems", "maxItems", "$ref"})
+_BOUNDS: Final = frozenset({"minimum", "maximum", "minLength", "maxLength", "multipleOf"})
+_UNSTRICT: Final = frozenset({*_BOUNDS, "minItems", "maxItems", "$ref"})
 _UNSTRICT_PATTERN: Final = re.compile(r"\(\?<?[=!]|\\[bB1-9]")
+
+
+def is_refused_strict(schema: Json) -> bool:
+    """Whether strict mode is documented to refuse the schema: for bounds or open objects."""
+    return any(
+        _BOUNDS & found.keys()
+        or (found.get("type") == "object" and found.get("additionalProperties") is not False)
+        for found in walk_schemas(schema)
+    )
 
 
 def suits_strict(schema: Json) -> bool:
     """Whether strict mode takes the schema: closed objects, no bounds, no references."""
-    return not any(
+    return not is_refused_strict(schema) and not any(
         _UNSTRICT & found.keys()
         or _UNSTRICT_PATTERN.search(as_text(found.get("pattern")))
         or any(isinstance(one, list | Mapping) for one in as_list(found.get("enum")))
-        or (found.get("type") == "object" and found.get("additionalProperties") is not False)
         for found in walk_schemas(schema)
     )
 
@@ -385,7 +393,6 @@ _KEPT: Final = (
     "container",
     "_known",
     "_declared",
-    "_sets",
 )
 
 
@@ -422,7 +429,6 @@ class Wire(wire.GrownWire):
         self._known = {tool.name: tool for tool in request.tools}  # as notes of changes name them
         offered = (*request.tools, *(plan.added if plan else ()))
         self._declared = frozenset(self.names[tool.name] for tool in offered)
-        self._sets: dict[str, Json] = {}  # ids of calls → the toolsets of their tools
         self._takes_system = limits.supports("mid_conversation_system")
         self._trims_end = limits.supports("prefill")
         self._run: tuple[_Unit, ...] = ()  # what follows the last reply
@@ -446,13 +452,13 @@ class Wire(wire.GrownWire):
 
     def add(self, turn: Turn) -> None:
         """Append a turn; see `providers.Wire`."""
-        role, blocks = turn["role"], None
-        if role != "system" and turn.get("kind") != "summary":
-            blocks = self._plain_blocks(turn["parts"], role == "assistant")
-        if blocks is None:
+        role, parts = turn["role"], turn["parts"]
+        if role == "system" or turn.get("kind") == "summary" or not _are_plain(parts):
             unit = self._unusual(turn)
+        elif role == "assistant":
+            unit = _Unit(role, self._blocks(parts, is_reply=True))
         else:
-            unit = _Unit("assistant" if role == "assistant" else "user", blocks)
+            unit = _Unit("user", self._blocks(parts, is_reply=False))
         if not unit.blocks and not unit.fenced:
             return
         if unit.role != "assistant":
@@ -530,66 +536,6 @@ class Wire(wire.GrownWire):
             self.entries.append(entry)
 
     # -- turns as blocks --
-
-    def _plain_blocks(self, parts: Sequence[JsonObject], is_reply: bool) -> list[Block] | None:
-        """Return parts as blocks, shared as far as possible; `None`: some must be looked into."""
-        blocks: list[Any] = []
-        numbered: list[JsonObject] = []
-        for part in parts:
-            kind = part["type"]
-            if kind == "text":
-                if len(part) > 2 or not is_plain(part["text"]):
-                    return None
-                blocks.append(part)
-            elif kind == "tool_result":
-                content = part.get("content", ())
-                if is_reply or not content or "extras" in part:
-                    return None
-                for inner in content:
-                    if inner["type"] != "text" or len(inner) > 2 or not is_plain(inner["text"]):
-                        return None
-                answer: Block = {"type": "tool_result", "tool_use_id": ""}
-                if part.get("is_error"):
-                    answer["is_error"] = True
-                answer["content"] = content
-                blocks.append(answer)
-                numbered.append(part)
-            elif kind == "tool_call" and is_reply:
-                if "extras" in part or not _is_clean(part.get("arguments")):
-                    return None
-                name, given = self.names[part["name"]], part.get("arguments") or {}
-                blocks.append({"type": "tool_use", "id": "", "name": name, "input": given})
-                numbered.append(part)
-            elif kind == "thinking" and is_reply:
-                block = part.get("block")
-                if block is not None and part.get("provider") == NAME:
-                    if find_flaw(block) or "cache_control" in block or not _is_clean(block):
-                        return None
-                    blocks.append(block)
-            else:
-                return None
-        if numbered:
-            self._number(blocks, numbered, is_reply)
-        return blocks
-
-    def _number(self, blocks: Sequence[Block], parts: Sequence[JsonObject], is_reply: bool) -> None:
-        """Give calls their ids, and results those of their calls."""
-        if is_reply:
-            self._sets = {}
-            ids = self._ids.of_calls([part["call_id"] for part in parts])
-        else:
-            ids = [self._ids.of_result(part["call_id"]) for part in parts]
-        own = (block for block in blocks if block["type"] in ("tool_use", "tool_result"))
-        for block, sent in zip(own, ids, strict=True):
-            if block["type"] == "tool_use":
-                block["id"] = sent
-                if name := block.get("toolset_name"):
-                    self._sets = {**self._sets, sent: name}
-            else:
-                block["tool_use_id"] = sent
-                # Types of the anthropic package 2.14, ToolResultBlockParam (read 2026-11-27)
-                if sent in self._sets:
-                    block["toolset_name"] = self._sets[sent]
 
     def _unusual(self, turn: Turn) -> _Unit:
         role, parts = turn["role"], turn["parts"]
@@ -706,39 +652,55 @@ class Wire(wire.GrownWire):
             self._declared |= {self.names[tool.name]}
             yield {"type": "tool_addition", "tool": told}
 
-    def _blocks(self, parts: Iterable[JsonObject], *, is_reply: bool) -> list[Block]:
-        """Return the blocks of settled parts."""
-        blocks: list[Block] = []
-        numbered: list[JsonObject] = []
+    def _blocks(self, parts: Sequence[JsonObject], *, is_reply: bool) -> list[Block]:
+        """Return the blocks of settled parts, shared with the parts as far as possible."""
+        blocks: list[Any] = []
+        calls = [p["call_id"] for p in parts if p["type"] == "tool_call"] if is_reply else ()
+        ids = iter(self._ids.of_calls(calls)) if calls else None
         for part in parts:
-            kind, extras = part["type"], plain_json(wire.own_extras(part, NAME))
-            if kind == "tool_call" and is_reply:
-                given = plain_json(part.get("arguments", {}))
-                block = {"type": "tool_use", "id": "", "name": self.names[part["name"]]}
-                blocks.append({**block, "input": given, **extras})
-                numbered.append(part)
+            kind = part["type"]
+            if kind == "text":
+                text = clean_text(part["text"])
+                if text and not text.isspace():
+                    is_same = text is part["text"] and len(part) == 2
+                    blocks.append(part if is_same else {"type": "text", "text": text})
+            elif kind == "tool_call" and ids is not None:
+                given = part.get("arguments") or {}
+                call: Block = {
+                    "type": "tool_use",
+                    "id": next(ids),
+                    "name": self.names[part["name"]],
+                }
+                call["input"] = given if _is_clean(given) else plain_json(given)
+                blocks.append({**call, **_own_fields(part)} if "extras" in part else call)
             elif kind == "tool_call":
                 blocks += _text_blocks(f"[call of {part['name']}]")
             elif kind == "tool_result":
                 # An empty result has no content, a failed one always has some.
                 # https://platform.claude.com/docs/en/agents-and-tools/tool-use/handle-tool-calls
                 content = [b for p in part.get("content", ()) for b in self._content_blocks(p)]
-                answer: Block = {"type": "tool_result", "tool_use_id": "", **extras}
+                answer = {"type": kind, "tool_use_id": self._ids.of_result(part["call_id"])}
+                if "extras" in part:
+                    answer |= _own_fields(part)
                 if part.get("is_error"):
                     answer["is_error"] = True
                     content = content or _text_blocks("The tool failed without saying why.")
-                blocks.append({**answer, "content": content} if content else answer)
-                numbered.append(part)
+                if content:
+                    answer["content"] = content
+                blocks.append(answer)
             elif kind != "thinking":
                 blocks += self._content_blocks(part)
             elif part.get("block") is not None and part.get("provider") == NAME:
-                blocks.append(verbatim(part["block"]))
-        if numbered:
-            self._number(blocks, numbered, is_reply)
+                block = part["block"]
+                is_same = "cache_control" not in block and _is_clean(block)
+                blocks.append(block if is_same else verbatim(block))
         return blocks
 
-    def _content_blocks(self, part: JsonObject) -> list[Block]:
+    def _content_blocks(self, part: JsonObject) -> Sequence[Any]:
         kind, text = part["type"], part.get("text")
+        if kind == "text":
+            is_same = len(part) == 2 and is_plain(part["text"])
+            return [part] if is_same else _text_blocks(part["text"])
         if kind in wire.MEDIA and (kind == "image" or text is None):
             self.media += 1
             self.media_chars += len(part["source"].get("data", ""))
@@ -759,7 +721,7 @@ class Wire(wire.GrownWire):
             return _text_blocks(text or f"[tool {name}]")
         if kind == "document" and (part.get("title") or "").strip():
             block["title"] = clean_text(part["title"])
-        return [block | plain_json(wire.own_extras(part, NAME))]
+        return [block | _own_fields(part)]
 
     # -- tools --
 
@@ -996,9 +958,29 @@ def _is_ours(part: JsonObject) -> bool:
     return bool(part["type"] == "opaque" and part["provider"] == NAME)
 
 
+def _own_fields(part: JsonObject) -> Block:
+    made: Block = plain_json(wire.own_extras(part, NAME))
+    return made
+
+
 def _is_broken_thought(part: JsonObject) -> bool:
     is_own = part["type"] == "thinking" and part.get("provider") == NAME
     return is_own and part.get("block") is not None and find_flaw(part["block"]) is not None
+
+
+def _are_plain(parts: Sequence[JsonObject]) -> bool:
+    """Whether parts are sound text, calls, thoughts, and results of text."""
+    for part in parts:
+        kind = part["type"]
+        if kind == "tool_result":
+            for inner in part.get("content", ()):
+                if inner["type"] != "text":
+                    return False
+        elif kind not in ("text", "tool_call", "thinking") or (
+            kind == "thinking" and _is_broken_thought(part)
+        ):
+            return False
+    return True
 
 
 def _is_clean(value: Json) -> bool:
