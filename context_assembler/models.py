@@ -548,6 +548,14 @@ class _File(NamedTuple):
         return (row or {}).get("aliases")
 
 
+def bundled_path(name: str) -> str:
+    """Return the path of a file or folder that comes with the package, in a wheel or a checkout."""
+    folder = os.path.dirname(__file__)
+    root = os.path.dirname(folder)
+    places = (f"{folder}/bundled/{name}", f"{root}/{name}", f"{root}/tests/{name}")
+    return next(filter(os.path.exists, places))
+
+
 def _read_file(name: str, *, is_bundled: bool = False) -> _File:
     """Read a file of any layout; the bundled one is cut at what begins with two blanks.
 
@@ -756,9 +764,7 @@ class ModelRegistry:
     def _layers(self) -> list[_File]:
         """Return everything that rows come from, the weakest first."""
         if not self._files:
-            folder = os.path.dirname(__file__)
-            places = (f"{folder}/bundled", os.path.dirname(folder))  # in a wheel, in a checkout
-            bundled = next(filter(os.path.exists, (f"{p}/model_limits.yaml" for p in places)))
+            bundled = bundled_path("model_limits.yaml")
             paths = override_paths() if self._overrides is None else self._overrides
             self._files = [
                 _read_file(str(self._bundled or bundled), is_bundled=not self._bundled),

@@ -152,3 +152,24 @@ def _continues(text: str, at: int) -> bool:
 
 def _is_regional(char: str) -> bool:
     return "\U0001f1e6" <= char <= "\U0001f1ff"
+
+
+def decode_text(raw: bytes) -> tuple[str, str, list[str]]:
+    """Return the text with Unix line ends, how it was encoded, and what was odd about its bytes."""
+    encoding, marks, warnings = "utf-8", "", list[str]()
+    known = {b"\xef\xbb\xbf": "utf-8", b"\xff\xfe": "utf-16-le", b"\xfe\xff": "utf-16-be"}
+    for mark in filter(raw.startswith, known):
+        raw, encoding, marks = raw[len(mark) :], known[mark], ", BOM"
+        break
+    try:
+        text = raw.decode(encoding)
+    except UnicodeDecodeError as error:
+        text = raw.decode(encoding, "replace")
+        line, name = raw.count(b"\n", 0, error.start) + 1, encoding.upper()
+        warnings.append(f"bytes that are not {name} were replaced, first in line {line}")
+    if "\0" in text:
+        text = text.replace("\0", "")
+        warnings.append("NUL characters were removed")
+    if "\r" in text:
+        text, marks = text.replace("\r\n", "\n").replace("\r", "\n"), f"{marks}, CRLF"
+    return text.removeprefix("\ufeff"), encoding + marks, warnings

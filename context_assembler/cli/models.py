@@ -21,7 +21,7 @@ from context_assembler.errors import RegistryError, UnknownModelError, UnknownOp
 from context_assembler.events import Json, to_json
 from context_assembler.models import (
     DEFAULT_REGISTRY,
-    FEATURES,
+    KNOWN_FEATURES,
     ModelLimits,
     Price,
     lifecycle_notes,
@@ -75,7 +75,7 @@ def list_models(
         for kind, given, known in (
             ("provider", [provider], {row.provider for row in everything}),
             ("status", [status], set(_STYLES)),
-            ("feature", feature or [], set(FEATURES)),
+            ("feature", feature or [], set(KNOWN_FEATURES)),
         ):
             for name in given:
                 if name and name not in known:

@@ -10,7 +10,7 @@ from hashlib import sha256
 from typing import TYPE_CHECKING, Any, Final
 
 from context_assembler.context import Request
-from context_assembler.errors import EmptySessionError, ReplyError, UnsupportedRequestError
+from context_assembler.errors import EmptySessionError, ReplyError
 from context_assembler.events import Json, JsonObject, Usage, compact_json
 from context_assembler.models import ModelLimits
 from context_assembler.ports import ChangeForms, Payload, ToolSearch, ToolSpec, Turn
@@ -318,41 +318,6 @@ def _lone_references(schema: Json) -> Json:
     return plain
 
 
-def _relax(root: dict[str, Json]) -> list[str]:
-    """Drop in place, and return, the required names that lead back to where they are.
-
-    A reference to what it is in may be used within properties that are not required only (source as
-    above).
-    """
-    relaxed: list[str] = []
-    for schema in [*walk_schemas(root)]:
-        properties = as_object(schema.get("properties"))
-        looping = [
-            name
-            for name in as_list(schema.get("required"))
-            if name in properties and _leads_back(root, properties[name], to=schema)
-        ]
-        if looping:
-            relaxed += looping
-            kept = [name for name in schema["required"] if name not in looping]
-            as_object(schema)["required"] = kept
-    return relaxed
-
-
-def _leads_back(root: JsonObject, schema: Json, *, to: JsonObject) -> bool:
-    waiting, seen = [schema], set[str]()
-    while waiting:
-        for found in walk_schemas(waiting.pop()):
-            reference = as_text(found.get("$ref"))
-            if reference and reference not in seen:
-                seen.add(reference)
-                target = target_of(root, reference) or {}
-                if any(one is to for one in walk_schemas(target)):
-                    return True
-                waiting.append(target)
-    return False
-
-
 def _declare(tool: ToolSpec, name: str, entries: list[ReportEntry]) -> dict[str, Json] | None:
     """Return one function; its schema in the field that takes JSON Schema as it is.
 
@@ -366,10 +331,6 @@ def _declare(tool: ToolSpec, name: str, entries: list[ReportEntry]) -> dict[str,
         entries.append(wire.tool_entry(tool, "tool.schema", reason))
         return None
     if any(references):
-        if relaxed := _relax(schema):
-            named = ", ".join(dict.fromkeys(relaxed))
-            reason = f"What holds itself cannot be required: {named} may be left away."
-            entries.append(wire.tool_entry(tool, "tool.schema", reason, "repaired"))
         schema = _lone_references(schema)
     if tool.is_strict:
         reason = "It is offered without strict mode: the API has no strict mode."
@@ -406,6 +367,8 @@ class Wire(wire.GrownWire):
     https://github.com/google-gemini/gemini-cli/issues/5443, /issues/11814
     https://github.com/crewAIInc/crewAI/pull/6973 (read 2026-11-27)
     """
+
+    name = NAME
 
     def __init__(self, request: Request) -> None:
         super().__init__(request, ID_RULE)
@@ -657,7 +620,7 @@ class Wire(wire.GrownWire):
         if len(given.stop_sequences) > MAX_STOP_SEQUENCES:
             problem = f"it takes at most {MAX_STOP_SEQUENCES} stop sequences"
             remedy = f"Keep the {MAX_STOP_SEQUENCES} most telling ones."
-            raise self._refusal(f"{problem}, not {len(given.stop_sequences)}", remedy)
+            raise self.refusal(f"{problem}, not {len(given.stop_sequences)}", remedy)
         if given.stop_sequences:
             config["stop_sequences"] = list(map(clean_text, given.stop_sequences))
         ignores = request.limits.parameters.temperature in ("ignored", "never")
@@ -665,7 +628,7 @@ class Wire(wire.GrownWire):
             if (value := getattr(given, name)) is not None:
                 if ignores:
                     # https://ai.google.dev/gemini-api/docs/gemini-4 (read 2026-11-27)
-                    self._report(name, "The model does not heed it.")
+                    self.report(name, "The model does not heed it.", f"parameter.{name}")
                 else:
                     config[name] = value
         if self.has_resolution and not self.is_vertex:
@@ -674,15 +637,6 @@ class Wire(wire.GrownWire):
             config["http_options"] = {"api_version": "v1beta"}
         contents = LentList(contents)
         return {"model": request.limits.wire_id, "contents": contents, "config": config}
-
-    def _refusal(self, problem: str, remedy: str) -> UnsupportedRequestError:
-        model = self.request.limits.id
-        return UnsupportedRequestError(problem, provider=NAME, model=model, remedy=remedy)
-
-    def _report(self, name: str, reason: str) -> None:
-        entry = ReportEntry("note", name, "dropped", reason=reason, rule=f"parameter.{name}")
-        if entry not in self.entries:
-            self.entries.append(entry)
 
     def _tool_config(self, request: Request) -> dict[str, Json]:
         """Return the tool choice, and that server tools may be next to functions.
@@ -698,13 +652,14 @@ class Wire(wire.GrownWire):
         made: dict[str, Json] = {}
         if choice is not None:
             if choice.allows_parallel is not None:
-                self._report("parallel_tool_calls", "The API has no switch for parallel calls.")
+                reason = "The API has no switch for parallel calls."
+                self.report("parallel_tool_calls", reason, "parameter.parallel_tool_calls")
             if choice.name is not None and choice.name not in functions:
                 problem = f"tool_choice names {choice.name!r}, which is no function that is offered"
-                raise self._refusal(problem, "Name one of the tools, or use mode 'auto'.")
+                raise self.refusal(problem, "Name one of the tools, or use mode 'auto'.")
             if choice.mode == "any" and not functions:
                 problem = "a call is forced, but no function is offered"
-                raise self._refusal(problem, "Add a tool.")
+                raise self.refusal(problem, "Add a tool.")
         mode = choice.mode if choice is not None else "auto"
         names = wire.allowed_names(request, NAME) if mode in ("auto", "any") else None
         if allowed := [self.names[name] for name in names or () if name in functions]:
@@ -733,7 +688,7 @@ class Wire(wire.GrownWire):
         if (level == "none" or budget == 0) and rule.kinds:
             if rule.disable != "yes" or "budget" not in rule.kinds:
                 remedy = "Leave thinking_level and thinking_budget out, or use the lowest level."
-                raise self._refusal("its thinking cannot be switched off", remedy)
+                raise self.refusal("its thinking cannot be switched off", remedy)
             return {"thinking_budget": 0}
         if level in rule.levels and "effort" in rule.kinds:
             return {"thinking_level": str(level).upper(), "include_thoughts": True}
@@ -1057,7 +1012,7 @@ def read_messages(
         note: Gets the place and half a sentence for everything that is not kept as it came.
     """
     events: list[tuple[str, dict[str, Json]]] = []
-    reader = _ContentReader(note)
+    reader = ContentReader(note)
     if isinstance(contents, Mapping) and "parts" not in contents:
         fields = snake_fields(contents)
         config = snake_fields(fields.get("config"))
@@ -1072,7 +1027,9 @@ def read_messages(
     return events
 
 
-class _ContentReader:
+class ContentReader:
+    """Reads contents in order: a response without an id answers the oldest open call of its name."""
+
     def __init__(self, note: Callable[[str, str], None]) -> None:
         self._note = note
         self._open: list[JsonObject] = []

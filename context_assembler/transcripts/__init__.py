@@ -265,7 +265,7 @@ def _reader(provider: str) -> Callable[[Rows, str, Issues], ReadTranscript]:
             document = [document]
         read_events: list[tuple[str, Body]] = module.read_messages(document, note)
         request = as_object(document)
-        tools, metadata = _tools_of(module, request, note), _rest_of(request)
+        tools, metadata = _tools_of(request, note), _rest_of(request)
         if not read_events and document not in ([], {"messages": []}, {"contents": []}):
             raise unreadable(name, "none of its messages can be read")
         events = tuple(_event(kind, body) for kind, body in read_events)
@@ -292,15 +292,18 @@ def _time(value: Json) -> datetime | None:
     return None if moment is None or moment.tzinfo is None else moment.astimezone(UTC)
 
 
-def _tools_of(module: Any, request: JsonObject, note: Any) -> tuple[ToolSpec, ...]:
+def _tools_of(request: JsonObject, note: Callable[[str, str], None]) -> tuple[ToolSpec, ...]:
     specs = request.get("tools") or request.get("functions")
-    config = as_object(request.get("config"))
-    specs = specs or config.get("tools")
+    specs = specs or as_object(request.get("config")).get("tools")
     if not isinstance(specs, list):
         return ()
-    from context_assembler.tools import specs_of
+    from context_assembler.tools import ListedTools
 
-    return tuple(specs_of(specs, provider=module.NAME, note=note))
+    listed = ListedTools(specs, name="transcript", kind="transcript")
+    tools = tuple(listed.list_now())
+    for problem in listed.problems:
+        note("tools", f"{problem.problem}; left out")
+    return tools
 
 
 def _rest_of(request: JsonObject) -> JsonObject:

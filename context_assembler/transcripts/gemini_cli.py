@@ -35,13 +35,14 @@ def read_session(
     def note(where: str, what: str) -> None:
         issues.note(where, what)
 
+    reader = gemini.ContentReader(note)
     for at, message in enumerate(map(as_object, session["messages"])):
         kind, where = message.get("type"), f"messages[{at}]"
         about = {"id": str(message.get("id") or ""), "created_at": message.get("timestamp")}
         if kind not in ("user", "gemini"):
             issues.count(f"messages of type {kind}", "are the client's own; left out")
             continue
-        content = gemini.read_parts(message.get("content"), f"{where}.content", note)
+        content = reader.parts(message.get("content"), f"{where}.content")
         if kind == "user":
             yield "user", {"parts": content}, about
             continue
@@ -55,7 +56,7 @@ def read_session(
         for number, call in enumerate(calls):
             place = f"{where}.toolCalls[{number}].result"
             if call.get("result"):
-                parts = gemini.read_parts(call["result"], place, note)
+                parts = reader.parts(call["result"], place)
                 result = {"parts": [_result(call, parts)]}
                 yield "tool_result", result, {"created_at": call.get("timestamp")}
 

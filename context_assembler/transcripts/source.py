@@ -110,7 +110,7 @@ def parse_source(source: Any, *, name: str, issues: Issues) -> Rows:
     if isinstance(source, bytes | bytearray):
         from context_assembler.texts import decode_text
 
-        source, warnings = decode_text(bytes(source))
+        source, _, warnings = decode_text(bytes(source))
         for warning in warnings:
             issues.note("bytes", warning)
     if isinstance(source, str):

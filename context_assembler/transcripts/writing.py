@@ -5,8 +5,8 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from context_assembler.context import Request
-from context_assembler.events import Body, Json, SessionEvent, body_of
-from context_assembler.history import active_events
+from context_assembler.events import Body, Json, SessionEvent, body_of, event_of, kind_of
+from context_assembler.history.active import active_order
 from context_assembler.models import ModelLimits
 from context_assembler.options import Parameters
 from context_assembler.ports import Turn
@@ -52,6 +52,30 @@ def wire_for(provider: str) -> Any:
     )
     request = Request(limits=limits, parameters=Parameters(max_tokens=1), cache="off")
     return PROVIDERS[provider].Wire(request)
+
+
+def active_events(events: Iterable[SessionEvent]) -> Iterator[SessionEvent]:
+    """Yield the events that no compaction replaces, each summary in the place of what it covers."""
+    listed = list(events)
+    bodies = [body_of(event) for event in listed]
+    kinds = [kind_of(e.type, body) for e, body in zip(listed, bodies, strict=True)]
+    lead = next((n for n, event in enumerate(listed) if event.type != "system"), len(listed))
+    yield from listed[:lead]
+    active = active_order(
+        range(lead, len(listed)),
+        kinds,
+        [0] * len(kinds),
+        body=lambda seq: bodies[seq - 1],
+        reads=lambda _: False,
+        seqs_by_id=lambda first, last: {listed[n - 1].id: n for n in range(first, last + 1)},
+        log=[],
+    )
+    for place, parts in active:
+        event = listed[place]
+        if parts is not None:
+            body = {**bodies[place], "parts": parts}
+            event = event_of(body, kind=kinds[place], id=event.id, seq=event.seq, created_at=None)
+        yield event
 
 
 def turns_of(events: Iterable[SessionEvent]) -> Iterator[tuple[Turn, SessionEvent]]:
