@@ -7,7 +7,7 @@ makes. What would be huge at once is refused before it is made.
 
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from functools import cache, lru_cache, wraps
+from functools import lru_cache, wraps
 from typing import Any, Final
 
 from jinja2 import StrictUndefined, Template, TemplateSyntaxError, nodes, pass_context
@@ -20,19 +20,11 @@ from context_assembler.prompt.files import BootstrapFile
 
 _MAX_WORK: Final = 1_000_000  # characters, entries and loop turns: ten times a large file
 _MAX_NUMBER: Final = 10_000  # as an argument of a filter or of a text's method
-_CALL_WORK: Final = 20
-_NODE_WORK: Final = 50
-_TEMPLATE: Final = "<template>"
 _WIDE_FIELD: Final = re.compile(r"[%:.][^%{}a-zA-Z]*\d{5,}")
 # Each makes much of little, or bytes, whose own methods are not counted.
 _UNSAFE_METHODS: Final = frozenset({"translate", "expandtabs", "encode", "to_bytes"})
 
 _left = [0]  # work that the template may still do; rendering is synchronous
-
-
-class _TooMuchWorkError(Exception):
-    def __init__(self) -> None:
-        super().__init__(f"it does not end within {_MAX_WORK:,} steps and characters")
 
 
 def render_files(
@@ -53,49 +45,40 @@ def render_files(
     Raises:
         TemplateError: A template cannot be parsed, names what does not exist, fails, or does not end.
     """
-    rendered = []
-    for file in files:
-        shown = file
+    rendered = list(files)
+    for at, file in enumerate(rendered):
         if file.is_template and (sections is None or file.section in sections):
             try:
-                shown = file.with_text(_render(file, variables).strip())
+                rendered[at] = file.with_text(_render(file, variables).strip())
             except TemplateError as error:
                 if not lets_faults_wait:
                     raise
-                shown = file.with_text("", f"its template does not render: {error.problem}")
-                shown = shown._replace(state="unreadable")
-        rendered.append(shown)
+                failed = file.with_text("", f"its template does not render: {error.problem}")
+                rendered[at] = failed._replace(state="unreadable")
     return rendered
 
 
 def _render(file: BootstrapFile, variables: Mapping[str, Json]) -> str:
     line: int | None = None
-    cause: Exception
     try:
         _left[0] = _MAX_WORK
         template = _compiled(file.text)
         _left[0] = _MAX_WORK  # of its own: whether it was compiled before must not matter
         return template.render(variables)
-    except TemplateSyntaxError as error:
-        line, reason, cause = error.lineno, str(error.message), error
     except Exception as error:
-        trace, reason, cause = error.__traceback__, str(error) or type(error).__name__, error
+        trace, reason = error.__traceback__, str(error) or type(error).__name__
+        if isinstance(error, TemplateSyntaxError):
+            line, reason, trace = error.lineno, str(error.message), None
         while trace is not None:  # the deepest frame of the template's own code has its line
-            if trace.tb_frame.f_code.co_filename == _TEMPLATE:
-                line = trace.tb_lineno
-            trace = trace.tb_next
-    line = None if line is None else line + file.first_line - 1
-    raise TemplateError(file=file.path, line=line, reason=reason.rstrip(".")) from cause
+            is_own = trace.tb_frame.f_code.co_filename == "<template>"
+            line, trace = trace.tb_lineno if is_own else line, trace.tb_next
+        line = None if line is None else line + file.first_line - 1
+        raise TemplateError(file=file.path, line=line, reason=reason.rstrip(".")) from error
 
 
 @lru_cache(maxsize=256)
 def _compiled(text: str) -> Template:
-    return _environment().from_string(text)
-
-
-@cache
-def _environment() -> "_Sandbox":
-    return _Sandbox()
+    return _Sandbox().from_string(text)
 
 
 class _Sandbox(ImmutableSandboxedEnvironment):
@@ -111,8 +94,8 @@ class _Sandbox(ImmutableSandboxedEnvironment):
         return attr not in _UNSAFE_METHODS and super().is_safe_attribute(obj, attr, value)
 
     def call(self, context: Context, obj: Any, /, *args: Any, **kwargs: Any) -> Any:
-        _spend(_CALL_WORK)
         owner = getattr(getattr(obj, "__wrapped__", obj), "__self__", None)
+        _spend(20)
         if isinstance(owner, str):
             _check((owner, *args, *kwargs.values()))
         return _made(super().call(context, obj, *args, **kwargs))
@@ -121,15 +104,14 @@ class _Sandbox(ImmutableSandboxedEnvironment):
         if operator == "%" and isinstance(left, str):
             _check((left, *(right if isinstance(right, tuple) else (right,))))
         elif operator == "**" and isinstance(left, int) and isinstance(right, int):
-            _refuse_over(left.bit_length() * abs(right))
+            _spend(left.bit_length() * abs(right))
         elif operator == "*":
-            _refuse_over(_size(left) * _size(right))
+            _spend(_size(left) * _size(right))
         return _made(super().call_binop(context, operator, left, right))
 
     def _parse(self, source: str, name: str | None, filename: str | None) -> nodes.Template:
         template = super()._parse(source, name, filename)
-        for _ in template.find_all(nodes.Node):
-            _spend(_NODE_WORK)
+        _spend(50 * sum(1 for _ in template.find_all(nodes.Node)))
         for joined in template.find_all(nodes.Concat):
             joined.nodes = [_filtered(node, "string") for node in joined.nodes]
         for loop in template.find_all(nodes.For):
@@ -144,6 +126,10 @@ def _filtered(node: nodes.Node, name: str, *arguments: nodes.Expr) -> nodes.Filt
 
 @pass_context  # so that it is not tried at compile time
 def _count_turns(_context: Context, entries: Iterable[Any], cost: int) -> Iterator[Any]:
+    return _spending(entries, cost)
+
+
+def _spending(entries: Iterable[Any], cost: int) -> Iterator[Any]:
     for entry in entries:
         _spend(cost)
         yield entry
@@ -152,22 +138,25 @@ def _count_turns(_context: Context, entries: Iterable[Any], cost: int) -> Iterat
 def _limited(act: Callable[..., Any]) -> Callable[..., Any]:
     @wraps(act)  # carries over the mark of filters that want the context
     def limited(*args: Any, **kwargs: Any) -> Any:
-        _check((*args, *kwargs.values()))
-        return _made(act(*args, **kwargs))
+        # Entries that another filter yields are counted before they are used.
+        held = [list(_spending(a, 1)) if isinstance(a, Iterator) else a for a in args]
+        _check((*held, *kwargs.values()))
+        return _made(act(*held, **kwargs))
 
     return limited
 
 
 def _check(values: Sequence[Any]) -> None:
     """Refuse arguments that make much of little: large numbers, wide fields, text by text."""
-    if any(isinstance(one, int) and abs(one) > _MAX_NUMBER for one in values[1:]):
-        raise _TooMuchWorkError
-    texts = [one for one in values if isinstance(one, str)]
-    if any(map(_WIDE_FIELD.search, texts[:1])):
-        raise _TooMuchWorkError
+    for held in values:
+        if isinstance(held, list | tuple | dict):
+            _made(held)
     numbers = [abs(one) for one in values[1:] if isinstance(one, int)]
+    texts = [one for one in values if isinstance(one, str)]
+    if max(numbers, default=0) > _MAX_NUMBER or any(map(_WIDE_FIELD.search, texts[:1])):
+        _spend(_MAX_WORK + 1)
     longest = max([*map(len, texts[1:]), *numbers], default=0)
-    _refuse_over(longest * max(map(_size, values), default=0))
+    _spend(longest * max(map(_size, values), default=0))
 
 
 def _size(value: Any) -> int:
@@ -192,9 +181,4 @@ def _made(value: Any) -> Any:
 def _spend(amount: int) -> None:
     _left[0] -= amount
     if _left[0] < 0:
-        raise _TooMuchWorkError
-
-
-def _refuse_over(size: int) -> None:
-    if size > _MAX_WORK:
-        raise _TooMuchWorkError
+        raise RuntimeError(f"it does not end within {_MAX_WORK:,} steps and characters")
