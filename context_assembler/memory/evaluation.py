@@ -1,0 +1,172 @@
+"""How much of what questions need is really recalled: graded by evidence, not by a model's taste."""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from json import loads
+from types import MappingProxyType
+from typing import Any, Final, NamedTuple
+
+from context_assembler.errors import MemoryFormatError
+from context_assembler.memory.assembler import MAX_LIMIT, MemoryAssembler, check_count
+from context_assembler.memory.format import FormattedContext
+from context_assembler.memory.records import NO_FILTERS, MemoryFilters
+
+DEFAULT_BUDGETS_TOKENS: Final = (500, 1_000, 2_000, 4_000)
+_DEPTHS: Final = (1, 5, 10, 20)
+_UNNAMED: Final = "all"
+
+
+class Question(NamedTuple):
+    """A question, and the ids of all the memories that its answer needs.
+
+    Attributes:
+        category: Questions are also graded by it.
+        namespace: Where the memories are searched; everywhere without it.
+    """
+
+    question: str
+    evidence: tuple[str, ...]
+    id: str = ""
+    category: str = _UNNAMED
+    namespace: str | None = None
+
+
+class Grade(NamedTuple):
+    """How well questions were answered; every figure is a share from 0 to 1.
+
+    Attributes:
+        whole: By budget: of the questions, those whose whole evidence lies within it.
+        recalled: By budget: the part of a question's evidence that does, on average.
+        recall_at: By depth: the part of a question's evidence among so many best candidates.
+        mrr: One through the rank of the first evidence, on average.
+    """
+
+    questions: int
+    whole: Mapping[int, float]
+    recalled: Mapping[int, float]
+    recall_at: Mapping[int, float]
+    mrr: float
+
+
+class Evaluation(NamedTuple):
+    """The grade of all questions, of each category, and what was missed at the largest budget."""
+
+    overall: Grade
+    by_category: Mapping[str, Grade]
+    missed: tuple[Question, ...]
+
+
+class _Answered(NamedTuple):
+    question: Question
+    found: Mapping[int, float]  # by budget: the part of the evidence
+    ranked: Sequence[str]
+
+    def part_of(self, ids: Iterable[str]) -> float:
+        return _part(self.question, ids)
+
+
+def _part(question: Question, ids: Iterable[str]) -> float:
+    known = {*ids}
+    return sum(one in known for one in question.evidence) / len(question.evidence)
+
+
+async def evaluate_recall(
+    assembler: MemoryAssembler,
+    questions: Sequence[Question],
+    *,
+    context_types: Sequence[str] | str | None = None,
+    budgets_tokens: Sequence[int] = DEFAULT_BUDGETS_TOKENS,
+    stands_for: Mapping[str, Sequence[str]] = MappingProxyType({}),
+    on_answer: Callable[[], object] = lambda: None,
+) -> Evaluation:
+    """Return how much of the questions' evidence is recalled within each budget.
+
+    A memory that is shown shortened does not count as recalled.
+
+    Args:
+        context_types: The kinds to search; by default all.
+        stands_for: By the id of a memory, those that are recalled with it: the turns of a fact.
+        on_answer: Called after each question, for those who wait.
+
+    Raises:
+        InvalidContextTypeError: There is no such kind.
+        InvalidParameterError: A budget is no number of tokens.
+    """
+    budgets = sorted({*budgets_tokens})
+    for budget in budgets:
+        check_count("budgets_tokens", budget)
+    answers: list[_Answered] = []
+    for question in questions:
+        name = question.namespace
+        ranked = await assembler.rank(
+            question.question,
+            context_types=context_types,
+            limit=MAX_LIMIT,
+            filters=NO_FILTERS if name is None else MemoryFilters(namespaces=(name,)),
+        )
+        contexts = dict(zip(budgets, await ranked.within(*budgets), strict=True))
+        found = {b: _part(question, _shown(c, stands_for)) for b, c in contexts.items()}
+        explained = contexts[budgets[-1]].explanations if budgets else ()
+        ids = (i for e in explained for i in stands_for.get(e.memory_id, (e.memory_id,)))
+        answers.append(_Answered(question, found, [*dict.fromkeys(ids)]))
+        on_answer()
+    by_category: dict[str, list[_Answered]] = {}
+    for answer in answers:
+        by_category.setdefault(answer.question.category, []).append(answer)
+    return Evaluation(
+        overall=_grade(answers, budgets),
+        by_category={name: _grade(by_category[name], budgets) for name in sorted(by_category)},
+        missed=tuple(a.question for a in answers if budgets and a.found[budgets[-1]] < 1),
+    )
+
+
+def _shown(context: FormattedContext, stands_for: Mapping[str, Sequence[str]]) -> list[str]:
+    ids = [shown.record.id for shown in context.items if not shown.is_truncated]
+    return [*ids, *(other for memory_id in ids for other in stands_for.get(memory_id, ()))]
+
+
+def _grade(answers: Sequence[_Answered], budgets: Sequence[int]) -> Grade:
+    def mean(measure: Callable[[_Answered], float]) -> float:
+        return sum(map(measure, answers)) / len(answers) if answers else 0.0
+
+    def reciprocal_rank(answer: _Answered) -> float:
+        evidence = answer.question.evidence
+        ranks = (at for at, found in enumerate(answer.ranked, 1) if found in evidence)
+        return 1 / next(ranks, float("inf"))
+
+    return Grade(
+        questions=len(answers),
+        whole={b: mean(lambda a, b=b: float(a.found[b] == 1)) for b in budgets},
+        recalled={b: mean(lambda a, b=b: a.found[b]) for b in budgets},
+        recall_at={d: mean(lambda a, d=d: a.part_of(a.ranked[:d])) for d in _DEPTHS},
+        mrr=mean(reciprocal_rank),
+    )
+
+
+def read_questions(lines: Iterable[str], *, name: str = "The questions") -> list[Question]:
+    """Return the questions of JSON Lines; blank lines are passed over.
+
+    Raises:
+        MemoryFormatError: A line is no question; the error names it.
+    """
+    questions: list[Question] = []
+    for number, line in enumerate(lines, 1):
+        if not line.strip():
+            continue
+        try:
+            read: Any = loads(line)
+            named = {key: read[key] for key in ("id", "category", "namespace") if read.get(key)}
+            asked, evidence = read["question"], read["evidence"]
+            texts = [asked, *evidence, *named.values()]
+            if not evidence or not asked.strip() or not all(isinstance(t, str) for t in texts):
+                raise TypeError("no text, or no evidence")
+        except (AttributeError, LookupError, TypeError, ValueError, RecursionError) as error:
+            raise MemoryFormatError(
+                where=name,
+                line=number,
+                reason=f"it is no question ({error})",
+                remedy='Write one JSON object a line: {"question": "…", "evidence": ["memory id", …]},'
+                ' and if wanted "id", "category" and "namespace".',
+            ) from error
+        given = {"id": str(number), **named}
+        questions.append(Question(asked, tuple(dict.fromkeys(evidence)), **given))
+    return questions

@@ -1,0 +1,157 @@
+"""Memories from and to files of JSON Lines, and what a store no longer needs."""
+
+import asyncio
+from collections.abc import Iterable, Sequence
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import BinaryIO, Final, Protocol
+
+from context_assembler.errors import InvalidParameterError
+from context_assembler.memory.records import (
+    NO_FILTERS,
+    MemoryFilters,
+    MemoryRecord,
+    Remembered,
+    read_memories,
+    says_something,
+    write_memories,
+)
+from context_assembler.memory.stack import unusable_file
+from context_assembler.memory.stores import MemoryStore
+
+LEAST_WORTH: Final = 0.05
+_RECORDS_PER_BATCH: Final = 2_000
+_MARKS: Final = (
+    (b"\xff\xfe\0\0", "utf-32-le"),
+    (b"\0\0\xfe\xff", "utf-32-be"),
+    (b"\xff\xfe", "utf-16-le"),
+    (b"\xfe\xff", "utf-16-be"),
+)
+
+
+class Remembering(Protocol):
+    """Whatever keeps records: a store, or a `MemoryAssembler`."""
+
+    async def remember(self, records: Sequence[MemoryRecord], /) -> list[Remembered]:
+        """Keep all of the records, or none, and return what became of each, in order."""
+
+
+async def export_memories(
+    store: MemoryStore, file: str | Path | BinaryIO, *, filters: MemoryFilters = NO_FILTERS
+) -> int:
+    """Write the store's records to a file, one JSON object a line, and return how many.
+
+    Records that say nothing are left out. Unless all could be written, a file that was there stays
+    as it was.
+
+    Args:
+        file: Its path, or an open stream of bytes, such as `sys.stdout.buffer`.
+
+    Raises:
+        ConfigurationError: The file cannot be written.
+        StoreError: The store cannot be read.
+    """
+    if not isinstance(file, str | Path):
+        return await _export(store, file, filters)
+    target = Path(file).expanduser()
+    part = target.with_name(f"{target.name}.part")
+    try:
+        with part.open("wb") as opened:
+            written = await _export(store, opened, filters)
+        part.replace(target)
+    except OSError as error:
+        raise unusable_file(target, "written", error) from error
+    finally:
+        part.unlink(missing_ok=True)
+    return written
+
+
+async def import_memories(store: Remembering, file: str | Path | BinaryIO) -> list[Remembered]:
+    """Keep the records of a file of JSON Lines, and return what became of each, in order.
+
+    All lines are read before the store is asked to keep them at once: every one is kept, or none.
+
+    Args:
+        store: What keeps them; a `MemoryAssembler` gives those without a vector one of its model.
+        file: Its path, or an open stream of bytes, such as `sys.stdin.buffer`; UTF-8, and UTF-16 or
+            UTF-32 with a byte-order mark.
+
+    Raises:
+        MemoryFormatError: A line is no memory, or of a newer version; the error names it.
+        ConfigurationError: The file cannot be read.
+        StoreError: The store cannot keep one of them.
+    """
+    return await store.remember(await asyncio.to_thread(_read, file))
+
+
+def _read(file: str | Path | BinaryIO) -> list[MemoryRecord]:
+    if isinstance(file, str | Path):
+        source = Path(file).expanduser()
+        name = str(source)
+        try:
+            raw = source.read_bytes()
+        except OSError as error:
+            raise unusable_file(source, "read", error) from error
+    else:
+        name, raw = getattr(file, "name", "The memories"), file.read()
+    mark, encoding = next((one for one in _MARKS if raw.startswith(one[0])), (b"", "utf-8-sig"))
+    text = raw[len(mark) :].decode(encoding, "surrogateescape" if not mark else "replace")
+    lines = text.split("\n")
+    return [*read_memories((line.encode(errors="surrogateescape") for line in lines), name=name)]
+
+
+async def _export(store: MemoryStore, file: BinaryIO, filters: MemoryFilters) -> int:
+    written = 0
+    waiting: list[MemoryRecord] = []
+
+    async def write(batch: Iterable[MemoryRecord]) -> None:
+        await asyncio.to_thread(file.writelines, write_memories(batch))
+
+    async for record in store.export(filters=filters):
+        if says_something(record):
+            waiting.append(record)
+            written += 1
+        if len(waiting) == _RECORDS_PER_BATCH:
+            await write(waiting)
+            waiting = []
+    await write(waiting)
+    return written
+
+
+# ---- fading ----
+
+
+def worth_of(record: MemoryRecord, *, half_life_days: float, now: datetime) -> float:
+    """Return a record's importance, halved for each half-life since it was made or last used."""
+    moments = [at for at in (record.created_at, record.last_access_at) if at is not None]
+    age_days = max((now - max(moments)) / timedelta(days=1), 0.0) if moments else 0.0
+    return float(record.importance * 0.5 ** (age_days / half_life_days))
+
+
+async def find_faded(
+    store: MemoryStore,
+    *,
+    half_life_days: float,
+    now: datetime,
+    least_worth: float = LEAST_WORTH,
+    filters: MemoryFilters = NO_FILTERS,
+) -> list[MemoryRecord]:
+    """Return the records that are worth less than the least, in the order of storing.
+
+    A record is worth its importance when it is made, and again when it is used (`touch`); half of
+    that after each half-life. What is made or used ahead of `now` has not faded. To forget them:
+    `await store.forget([record.id for record in faded])`.
+
+    Raises:
+        InvalidParameterError: The half-life is not positive.
+        StoreError: The store cannot be read.
+    """
+    if half_life_days <= 0:
+        raise InvalidParameterError(
+            "half_life_days", half_life_days, rule="must be positive", remedy="Pass days, as 30."
+        )
+    return [
+        record
+        async for record in store.export(filters=filters)
+        if worth_of(record, half_life_days=half_life_days, now=now) < least_worth
+    ]

@@ -1,0 +1,644 @@
+"""How well each record fits a query: by its words, its meaning, and what stands around it.
+
+What is found in a dialogue is rarely complete in one turn: the question stands before the answer.
+So a turn is lifted by what stands next to it and by the best of its session. The weights were
+settled on measured evidence recall; fusing by ranks (RRF) was worse than the words alone.
+"""
+
+import re
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, fields
+from datetime import datetime
+from math import erfc, inf, isfinite, log, sqrt
+from sys import float_info
+from typing import Any, Final, Literal, NamedTuple, TypeAlias
+
+from context_assembler.errors import InvalidParameterError
+from context_assembler.memory.kinds import KINDS, EventMetadata, MemoryKind, check_kind
+from context_assembler.memory.records import MemoryHit, MemoryRecord
+from context_assembler.memory.words import (
+    Signals,
+    count_words,
+    find_dates,
+    index_text,
+    stems,
+    without_stop_words,
+)
+
+SourceState: TypeAlias = Literal["ok", "empty", "below_floor", "timed_out", "failed", "skipped"]
+RecallStrategy: TypeAlias = Literal["balanced", "recent", "important"]
+
+WORDS_WEIGHT: Final = 0.6
+READ_CHARS: Final = 2_000  # of a record; of longer ones the source's own opinion counts, too
+LEAST_FIT: Final = 0.4  # of a source, as a part of the one that fits best; below, chance words
+_FAR_CHARS: Final = 200_000  # looked through for the query's words
+_BESIDE_CHARS: Final = 100  # read before and behind each
+_SATURATION: Final = 1.2  # how slowly a word that is repeated adds less (BM25's k1)
+_LENGTH_SHARE: Final = 0.4  # how much a longer text has to say more (BM25's b)
+_KEPT_TEXTS: Final = 8_192
+_UNSEEN_FACTOR: Final = 0.15  # of what a source found by words that the record itself does not show
+_NEIGHBOUR_WEIGHTS: Final = {1: 0.4, 2: 0.25}
+_SESSION_WEIGHT: Final = 0.3
+_LEAST_RELEVANCE: Final = 0.02  # as a part of the best of the source
+_ALIKE: Final = 0.3  # a cosine from which on meaning alone is enough
+_ENOUGH_WORDS: Final = 3
+_SYNONYM: Final = 0.6  # a likeness from which on two words say the same
+_SEEN_HITS: Final = 20
+_MAX_QUERY_RECENCY: Final = 0.1  # more loses what was asked for to what is new
+
+
+# ---- values ----
+
+
+class SourceAnswer(NamedTuple):
+    """What one source said of one kind.
+
+    Attributes:
+        source: The kind, with the source's name before it if there are several.
+        hits: Best first; in the order of the source if nothing was asked for.
+        neighbours: By the id of a hit, what stands around it, and how many places away.
+        reason: Why there is no answer, or not all of it.
+    """
+
+    source: str
+    kind: MemoryKind
+    state: SourceState
+    hits: tuple[MemoryHit, ...] = ()
+    neighbours: Mapping[str, Sequence[tuple[MemoryRecord, int]]] = {}
+    reason: str | None = None
+
+
+class Candidate(NamedTuple):
+    """A record that may be shown.
+
+    Attributes:
+        score: From 0 to 1, comparable across sources.
+        scores: What the score is made of, by name.
+        found_in: Every source that had it or a duplicate, the best first.
+        reason: How it came in.
+        is_beginning: Whether its source keeps more of the text than the record has here.
+    """
+
+    record: MemoryRecord
+    source: str
+    order: int
+    score: float
+    scores: Mapping[str, float]
+    found_in: tuple[str, ...]
+    reason: str = "it fits the query"
+    is_beginning: bool = False
+
+    @property
+    def rank(self) -> tuple[float, float, str, str, int, str]:
+        """Sorts the best first, of equals the newest, and never leaves two in doubt."""
+        made = self.record.created_at
+        age = inf if made is None else -made.timestamp()
+        return (-self.score, age, self.record.kind, self.source, self.order, self.record.id)
+
+
+class RecallWeights(NamedTuple):
+    """How much each side of a candidate counts; only their proportion matters."""
+
+    relevance: float
+    recency: float
+    importance: float
+
+
+STRATEGY_WEIGHTS: Final[Mapping[RecallStrategy, RecallWeights]] = {
+    "balanced": RecallWeights(relevance=0.88, recency=0.02, importance=0.1),
+    "recent": RecallWeights(relevance=0.85, recency=0.1, importance=0.05),
+    "important": RecallWeights(relevance=0.6, recency=0.05, importance=0.35),
+}
+DEFAULT_SHARES: Final[Mapping[MemoryKind, float]] = {n: spec.share for n, spec in KINDS.items()}
+_BOUNDS: Final[Mapping[str, tuple[float, float]]] = {
+    "largest_share": (0.01, 1),
+    "whole_tokens": (0, inf),
+    "half_life_hours": (1e-9, inf),
+    "floor": (0, 1),
+    "depth": (0, 8),
+    "near_duplicate": (0.5, 1),
+    "seconds_per_source": (1e-9, inf),
+    "seconds_in_all": (1e-9, inf),
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RecallSettings:
+    """What holds for one recall.
+
+    Attributes:
+        strategy: What counts besides relevance; without a query, what is shown at all. A function
+            gives each candidate its own score.
+        weights: Instead of the strategy's. With a query, recency counts for a tenth at most.
+        shares: What each kind gets of the budget: a weight, or a percentage such as `"40%"`.
+        largest_share: The most that one item may take of its kind's share; longer ones are cut.
+        whole_tokens: Items of at most so many tokens are not cut: half a message is worth little.
+        half_life_hours: After how long a memory is half as recent.
+        floor: The part of the query's words that the best of a source must have, or three of them;
+            otherwise nothing of that source is relevant, and neither is a source that fits less
+            than two fifths as well as another one. 0 is no floor.
+        depth: How many relations are walked from an entity that was found.
+        order: Where the best stands: some models read the end more closely.
+        times: How times are written: relative to now, or as a date, which stays true in a text that
+            is kept.
+        near_duplicate: From which likeness on two texts count as one.
+        seconds_per_source: How long one source may take, from its turn on.
+        seconds_in_all: How long all of them together may take.
+    """
+
+    strategy: RecallStrategy | Callable[[Candidate], float] = "balanced"
+    weights: RecallWeights | None = None
+    shares: Mapping[MemoryKind, float | str] = field(default_factory=lambda: {**DEFAULT_SHARES})
+    largest_share: float = 0.25
+    whole_tokens: int = 320
+    half_life_hours: float = 24.0
+    floor: float = 0.15
+    depth: int = 1
+    order: Literal["best_first", "best_last"] = "best_first"
+    times: Literal["relative", "dates"] = "relative"
+    near_duplicate: float = 0.9
+    seconds_per_source: float = 2.0
+    seconds_in_all: float = 5.0
+
+    def __post_init__(self) -> None:
+        if not callable(self.strategy) and self.strategy not in STRATEGY_WEIGHTS:
+            rule = f"must be one of {', '.join(STRATEGY_WEIGHTS)}"
+            _refuse("strategy", self.strategy, rule, "Use one of these, or pass a function.")
+        if self.weights is not None and not (min(self.weights) >= 0 < sum(self.weights) < inf):
+            rule = "must be 0 or more, and not all 0"
+            _refuse("weights", self.weights, rule, "Pass numbers such as 0.8.")
+        for name, (least, most) in _BOUNDS.items():
+            if not least <= getattr(self, name) <= most:
+                rule = f"must be from {least:g} to {most:g}"
+                _refuse(name, getattr(self, name), rule, "Choose a value between.")
+        for name, share in self.shares.items():
+            share_of(check_kind(name), share)
+
+
+def share_of(kind: MemoryKind, share: float | str) -> tuple[float, float]:
+    """Return a share as its weight and its fixed part of the whole; one of them is 0.
+
+    Raises:
+        InvalidParameterError: It is neither a weight nor a percentage.
+    """
+    try:
+        is_part = isinstance(share, str) and share.endswith("%")
+        number = float(share.removesuffix("%") if isinstance(share, str) else share)
+    except ValueError:
+        is_part, number = False, -1.0
+    if not 0 <= number <= (100 if is_part else 1e6) or (isinstance(share, str) and not is_part):
+        rule = "must be a weight of 0 or more, or a percentage"
+        _refuse(f"shares[{kind!r}]", share, rule, "Pass a share such as 2 or '40%'.")
+    return (0.0, number / 100) if is_part else (number, 0.0)
+
+
+RECALL_PRESETS: Final[Mapping[str, RecallSettings]] = {
+    "general": RecallSettings(),
+    "coding": RecallSettings(
+        shares={**DEFAULT_SHARES, "code": 4, "commits": 3, "changed_functions": 2}
+    ),
+    "companion": RecallSettings(shares={**dict.fromkeys(KINDS, 1.0), "memories": 3, "events": 3}),
+    "research": RecallSettings(
+        shares={**DEFAULT_SHARES, "chunks": 4, "entities": 2, "relations": 2}, depth=2
+    ),
+    "operations": RecallSettings(
+        strategy="recent", shares={**DEFAULT_SHARES, "events": 3, "patterns": 2}, half_life_hours=6
+    ),
+    "planning": RecallSettings(
+        strategy="important",
+        shares={**DEFAULT_SHARES, "experiences": 4, "values": 3, "patterns": 2},
+    ),
+}
+"""Settings for kinds of agents; `dataclasses.replace` changes one of theirs."""
+
+
+def _refuse(name: str, value: object, rule: str, remedy: str) -> None:
+    raise InvalidParameterError(name, value, rule=rule, remedy=remedy)
+
+
+# ---- words ----
+
+
+class _Bag(NamedTuple):
+    """The stems of a text with how often each is there, and how many words it has."""
+
+    counts: Mapping[str, int]
+    size: int
+
+
+_BAGS: Final[dict[str, _Bag]] = {}
+
+
+def _bags_of(texts: Sequence[str]) -> list[_Bag]:
+    missing = [text for text in dict.fromkeys(texts) if text not in _BAGS]
+    if len(_BAGS) + len(missing) > _KEPT_TEXTS:
+        _BAGS.clear()
+        missing = [*dict.fromkeys(texts)]
+    bags = _BAGS
+    for text, found in zip(missing, stems([index_text(text) for text in missing]), strict=True):
+        bags[text] = _Bag(Counter(found), len(found))
+    return [bags[text] for text in texts]
+
+
+def _said(record: MemoryRecord) -> str:
+    pieces = [record.text[:READ_CHARS], record.author or ""]
+    metadata: Any = record.metadata
+    for one in fields(metadata) if metadata is not None else ():
+        value = getattr(metadata, one.name)
+        told = value if isinstance(value, tuple) else (value,)
+        pieces += [piece[:READ_CHARS] for piece in told if isinstance(piece, str)]
+    return " ".join(pieces)
+
+
+def _far_behind(text: str, roots: Iterable[str]) -> str:
+    """Return what stands around each of the words in a long text behind its beginning."""
+    far = text[READ_CHARS:_FAR_CHARS]
+    lowered = far.lower()
+    read, pieces = 0, list[str]()
+    for place in sorted({lowered.find(root) for root in roots} - {-1}):
+        pieces.append(far[max(place - _BESIDE_CHARS, read) : place + _BESIDE_CHARS])
+        read = place + _BESIDE_CHARS
+    return " ".join(pieces)
+
+
+def match_words(
+    records: Mapping[str, MemoryRecord], signals: Signals, *, names: Collection[str] = ()
+) -> dict[str, float]:
+    """Return by id how well each record fits the words; those that share none are left out.
+
+    A word counts for more the fewer of the records have it, and a word of like meaning for less
+    than the word itself. Whatever the sources' own ranks, here all are weighed by one measure.
+
+    Args:
+        names: Words that do not count: they are names of those who say the records.
+    """
+    if not records:
+        return {}
+    cut = stems([term.removesuffix("*") for term in signals.terms])
+    stems_by_term = dict(zip(signals.terms, cut, strict=True))
+    bags = dict(zip(records, _bags_of([_said(record) for record in records.values()]), strict=True))
+    if long := [key for key, record in records.items() if len(record.text) > READ_CHARS]:
+        roots = ["".join(stems_by_term[term][:1]) for term in signals.terms[:32]]
+        far = _bags_of([_far_behind(records[key].text, roots) for key in long])
+        for key, bag in zip(long, far, strict=True):
+            counts = Counter(bag.counts) + Counter(bags[key].counts)
+            bags[key] = _Bag(counts, bag.size + bags[key].size)
+    terms = [term for term in signals.terms if term not in names] or signals.terms
+    uses = _uses_of(terms, stems_by_term, signals, bags.values())
+    usual_size = sum(bag.size for bag in bags.values()) / len(bags) or 1.0
+    shared = {key: bag.counts.keys() & uses.keys() for key, bag in bags.items()}
+    counts = Counter(form for forms in shared.values() for form in forms)
+    rarity = {n: log(1 + (len(bags) - count + 0.5) / (count + 0.5)) for n, count in counts.items()}
+    scores: dict[str, float] = {}
+    for key, found in shared.items():
+        if found:
+            bag = bags[key]
+            length = _SATURATION * (1 - _LENGTH_SHARE + _LENGTH_SHARE * bag.size / usual_size)
+            best = [0.0] * len(terms)
+            for form in found:
+                count = bag.counts[form]
+                worth = rarity[form] * (count * (_SATURATION + 1) / (count + length))
+                for at, likeness in uses[form]:
+                    best[at] = max(best[at], likeness * worth)
+            scores[key] = sum(best)
+    return scores
+
+
+def _uses_of(
+    terms: Sequence[str],
+    stems_by_term: Mapping[str, Sequence[str]],
+    signals: Signals,
+    bags: Collection[_Bag],
+) -> dict[str, list[tuple[int, float]]]:
+    """Return by stem which words of the query it says, and how well."""
+    wanted: list[dict[str, float]] = []
+    for term in terms:
+        forms: Iterable[str] = stems_by_term[term]
+        if term.endswith("*"):
+            begun = tuple(forms)
+            forms = {form for bag in bags for form in bag.counts if form.startswith(begun)}
+        wanted.append(dict.fromkeys(forms, 1.0))
+    taken = {form for forms in wanted for form in forms}
+    near = [(at, w, n) for at, t in enumerate(terms) for w, n in signals.related.get(t, {}).items()]
+    for (at, _, likeness), found in zip(near, stems([word for _, word, _ in near]), strict=True):
+        for form in found:
+            if form not in taken:
+                wanted[at][form] = max(wanted[at].get(form, 0.0), likeness * likeness)
+    uses: dict[str, list[tuple[int, float]]] = {}
+    for at, forms in enumerate(wanted):
+        for form, likeness in forms.items():
+            uses.setdefault(form, []).append((at, likeness))
+    return uses
+
+
+# ---- who says it, and when ----
+
+_SPEAKER: Final = re.compile(r"([^\W\d_][\w.'’-]{0,30}(?: [\w.'’-]{1,30}){0,2}):\s")
+_TELLS_TIME: Final = re.compile(
+    r"\b(yesterday|today|tonight|tomorrow|ago|(last|next|this|past) \w+|\w+days?|(19|20)\d\d"
+    r"|january|february|march|april|june|july|august|september|october|november|december)\b",
+    re.IGNORECASE,
+)
+
+
+def _speaker_words(record: MemoryRecord) -> set[str]:
+    """Return the words of the name of who says the record: its author, or how its text begins."""
+    match = None if record.author else _SPEAKER.match(record.text)
+    name = record.author or (match[1] if match else "")
+    return _name_words(name) if name else set()
+
+
+def _name_words(name: str) -> set[str]:
+    return {word for word in re.findall(r"[^\W_]+", name.lower()) if len(word) > 1}
+
+
+def mentioned_speakers(signals: Signals, records: Iterable[MemoryRecord]) -> frozenset[str]:
+    """Return the words of the query that are names of those who say the records, lower-case."""
+    asked = {word for name in signals.entities for word in _name_words(name)}
+    return frozenset(asked & set().union(*map(_speaker_words, records))) if asked else frozenset()
+
+
+def without_names(text: str, names: Collection[str]) -> str:
+    """Return the text without those words."""
+    listed = "|".join(map(re.escape, sorted(names)))
+    pattern = rf"\b(?:{listed})(?:['’]s)?\b"
+    return re.sub(pattern, " ", text, flags=re.IGNORECASE) if names else text
+
+
+def _lift_of(record: MemoryRecord, signals: Signals, speakers: Collection[str]) -> float:
+    """Return the factor of a record's worth: 1 if nothing besides its words speaks for it."""
+    factor = 1.5 if speakers and not _speaker_words(record).isdisjoint(speakers) else 1.0
+    if signals.dates:
+        named = [*find_dates(record.text[:READ_CHARS], now=None)]
+        made = record.created_at
+        moments = [(made.year, made.month, made.day)] if made else []
+        if any(date.matches(*one) for date in signals.dates for one in (*moments, *named)):
+            factor *= 1.3
+    if signals.wants_time and _TELLS_TIME.search(record.text[:READ_CHARS]):
+        factor *= 1.15
+    event = record.metadata
+    if isinstance(event, EventMetadata) and (
+        (event.is_error is True and "error" in signals.event_types)
+        or event.event_type in signals.event_types
+    ):
+        factor *= 1.2
+    return factor
+
+
+# ---- the score of an answer ----
+
+
+def fuse(words: float, meaning: float) -> float:
+    """Return what a record is worth that fits by words and by meaning, each from 0 to 1."""
+    return WORDS_WEIGHT * words + (1 - WORDS_WEIGHT) * meaning
+
+
+def score_answer(
+    answer: SourceAnswer, signals: Signals, settings: RecallSettings, *, now: datetime
+) -> tuple[list[Candidate], list[Candidate]]:
+    """Return a candidate for each record of the answer, and those that are below the floor.
+
+    `relevance` is 1 for the best of the source, which `weigh_sources` compares with the best of
+    others; `score` is settled by `rank_candidates`.
+    """
+    records: dict[str, MemoryRecord] = {}
+    for hit in answer.hits:
+        records.setdefault(hit.record.id, hit.record)
+    for hit in answer.hits:
+        for record, _ in answer.neighbours.get(hit.record.id, ()):
+            records.setdefault(record.id, record)
+    speakers = mentioned_speakers(signals, records.values())
+    words = _words_of(answer, records, signals, speakers)
+    meaning = _surprises(
+        {h.record.id: h.similarity for h in answer.hits if h.similarity is not None}
+    )
+    own = _own_worth(answer.hits, words, meaning)
+    around: dict[str, float] = {}
+    for hit in answer.hits:
+        for record, distance in answer.neighbours.get(hit.record.id, ()):
+            weight = _NEIGHBOUR_WEIGHTS.get(abs(distance), 0.0)
+            around[record.id] = around.get(record.id, 0.0) + weight * own[hit.record.id]
+    best: dict[object, float] = {}
+    for key, record in records.items():
+        if place := _place_of(record):
+            best[place] = max(best.get(place, 0.0), own.get(key, 0.0))
+    worths: dict[str, float] = {}
+    for key, record in records.items():
+        place = _place_of(record)
+        beside = around.get(key, 0.0) + _SESSION_WEIGHT * best.get(place, 0.0)
+        worths[key] = (own.get(key, 0.0) + beside) * _lift_of(record, signals, speakers)
+    relevances = _spread(worths)
+    is_relevant = _is_relevant(answer.hits, signals, floor=settings.floor)
+    kept: list[Candidate] = []
+    below: list[Candidate] = []
+    for order, (key, record) in enumerate(records.items()):
+        scores = {
+            "relevance": relevances[key],
+            "words": words.get(key, 0.0),
+            "meaning": meaning.get(key, 0.0),
+            "around": around.get(key, 0.0),
+            "recency": _recency_of(record, now, settings.half_life_hours),
+            "importance": record.importance,
+        }
+        reason = "it fits the query" if key in own else "it stands beside what fits the query"
+        found = (answer.source,)
+        candidate = Candidate(record, answer.source, order, 0.0, scores, found, reason)
+        is_kept = is_relevant and relevances[key] >= _LEAST_RELEVANCE
+        (kept if is_kept else below).append(candidate)
+    return kept, below
+
+
+def _words_of(
+    answer: SourceAnswer,
+    records: Mapping[str, MemoryRecord],
+    signals: Signals,
+    speakers: Collection[str],
+) -> dict[str, float]:
+    """Return how well the words of each record fit, as a part of the best; 0 is left out.
+
+    Sources that do not rank by words are not judged by them.
+    """
+    if all(hit.bm25 is None for hit in answer.hits):
+        return {}
+    words = _spread(match_words(records, signals, names=speakers))
+    ranked = _spread({hit.record.id: hit.bm25 for hit in answer.hits if hit.bm25})
+    for key, part in ranked.items():
+        # What lies behind the characters that are read here only the source can know.
+        if len(records[key].text) > READ_CHARS:
+            words[key] = max(words.get(key, 0.0), part)
+        elif key not in words:
+            words[key] = _UNSEEN_FACTOR * part
+    return words
+
+
+def _own_worth(
+    hits: Iterable[MemoryHit], words: Mapping[str, float], meaning: Mapping[str, float]
+) -> dict[str, float]:
+    """Return what each record is worth by itself: both sides, or the one that there is."""
+    ids = [hit.record.id for hit in hits]
+    if not words and not meaning:
+        return dict.fromkeys(ids, 1.0)
+    found = dict.fromkeys((*ids, *words))
+    if not (words and meaning):
+        only = words or meaning
+        return {key: only.get(key, 0.0) for key in found}
+    return {key: fuse(words.get(key, 0.0), meaning.get(key, 0.0)) for key in found}
+
+
+def _place_of(record: MemoryRecord) -> tuple[bool, str] | None:
+    """Return the session or else the parent that a record belongs to."""
+    place = record.session_id if record.session_id is not None else record.parent_id
+    return None if place is None else (record.session_id is not None, place)
+
+
+def _spread(values: Mapping[str, float]) -> dict[str, float]:
+    """Return the values as parts of the best of them."""
+    best = max(values.values(), default=0.0)
+    if best <= 0:
+        return dict.fromkeys(values, 1.0)
+    return {key: max(value, 0.0) / best for key, value in values.items()}
+
+
+def _surprises(values: Mapping[str, float]) -> dict[str, float]:
+    """Return how surprising it is that each value is so far above the mean, as parts of the most.
+
+    The measure is that of the words' rarity, the logarithm of how seldom it happens by chance:
+    half of any records are more alike than the mean, and that they are says next to nothing.
+    """
+    if not values:
+        return {}
+    mean = sum(values.values()) / len(values)
+    deviation = sqrt(sum((value - mean) ** 2 for value in values.values()) / len(values))
+    if deviation < 1e-9:
+        return {key: max(value, 0.0) for key, value in values.items()}
+    found = {
+        key: -log(max(erfc((value - mean) / deviation / sqrt(2)), float_info.min))
+        if value > mean
+        else 0.0
+        for key, value in values.items()
+    }
+    best = max(found.values())
+    return {key: surprise / best for key, surprise in found.items()}
+
+
+def _recency_of(record: MemoryRecord, now: datetime, half_life_hours: float) -> float:
+    """Return 1 for what was made just now or later, half of that after each half-life."""
+    if record.created_at is None:
+        return 0.0
+    age_hours = (now - record.created_at).total_seconds() / 3600
+    return float(0.5 ** (max(age_hours, 0.0) / half_life_hours))
+
+
+def _is_relevant(hits: Sequence[MemoryHit], signals: Signals, *, floor: float) -> bool:
+    """Whether the hits have more in common with the query than a word by chance."""
+    if not signals.query.strip() or not hits:
+        return bool(hits)
+    if any((hit.similarity or 0.0) >= _ALIKE for hit in hits):
+        return True
+    if all(hit.bm25 is None for hit in hits):
+        return False
+    beginnings: list[list[str]] = []
+    for term in signals.terms:
+        near = (w for w, n in signals.related.get(term, {}).items() if n >= _SYNONYM)
+        beginnings.append(
+            [w.rstrip("*").removesuffix("s")[: max(4, len(w) - 3)] for w in (term, *near)]
+        )
+    # Words that say nothing are searched for if there are no others, and then count by being many.
+    part = floor if without_stop_words(signals.terms) else 1.0
+    wanted = min(part * count_words(signals.terms), _ENOUGH_WORDS)
+    for hit in hits[:_SEEN_HITS]:
+        text, known = hit.record.text[:_FAR_CHARS], f"{hit.record.metadata or ''}"[:_FAR_CHARS]
+        said = f"{text} {hit.record.author or ''} {known}".lower()
+        shared = sum(any(beginning in said for beginning in given) for given in beginnings)
+        if shared >= wanted or hit.bm25 is None:
+            return True
+    return False
+
+
+# ---- several sources ----
+
+
+def weigh_sources(answers: Sequence[SourceAnswer], signals: Signals) -> dict[str, float]:
+    """Return how well the best hit of each source fits, as a part of the best of all.
+
+    How a source ranks its own hits says nothing of the others', so the words and the cosines of all
+    hits are compared here. A source of which they say nothing is worth as much as the best. If only
+    one answered, there is nothing to weigh.
+    """
+    if sum(bool(answer.hits) for answer in answers) < 2:
+        return {}
+    hits = {f"{a.source}\0{at}": hit for a in answers for at, hit in enumerate(a.hits)}
+    records = {key: hit.record for key, hit in hits.items()}
+    speakers = mentioned_speakers(signals, records.values())
+    words = _parts_of_best(match_words(records, signals, names=speakers))
+    meanings = _parts_of_best({key: hit.similarity or 0.0 for key, hit in hits.items()})
+    fits = {answer.source: 0.0 for answer in answers if answer.hits}
+    for key in hits:
+        source = key.rpartition("\0")[0]
+        word, meaning = words.get(key, 0.0), meanings.get(key, 0.0)
+        fit = fuse(word, meaning) if words and meanings else word or meaning
+        fits[source] = max(fits[source], fit)
+    best = max(fits.values(), default=0.0)
+    return {source: fit / best if fit else 1.0 for source, fit in fits.items()}
+
+
+def _parts_of_best(values: Mapping[str, float]) -> dict[str, float]:
+    """Return what is above zero as a part of the best."""
+    best = max(values.values(), default=0.0)
+    return {key: value / best for key, value in values.items() if value > 0}
+
+
+def rank_candidates(
+    candidates: Iterable[Candidate], settings: RecallSettings, *, has_query: bool, now: datetime
+) -> list[Candidate]:
+    """Return the candidates with their scores, the best first: relevance, recency and importance.
+
+    Raises:
+        InvalidParameterError: The caller's own function returned no finite number.
+    """
+    score = _scoring(settings, has_query=has_query, now=now)
+    scored = [candidate._replace(score=score(candidate)) for candidate in candidates]
+    return sorted(scored, key=lambda candidate: candidate.rank)
+
+
+def _scoring(
+    settings: RecallSettings, *, has_query: bool, now: datetime
+) -> Callable[[Candidate], float]:
+    strategy = settings.strategy
+    if callable(strategy):
+        return lambda candidate: _finite(float(strategy(candidate)))
+    weights = settings.weights
+    if has_query:
+        given = weights or STRATEGY_WEIGHTS[strategy]
+        recency = min(given.recency / sum(given), _MAX_QUERY_RECENCY)
+        rest = given.relevance + given.importance
+        relevance, importance = (
+            (given.relevance / rest, given.importance / rest) if rest else (1.0, 0.0)
+        )
+        weights = RecallWeights(relevance * (1 - recency), recency, importance * (1 - recency))
+    # Rounded, so that the last bit of a sum does not decide.
+    if weights is not None:
+        total, names = sum(weights), RecallWeights._fields
+        return lambda candidate: round(
+            sum(w * candidate.scores[n] for n, w in zip(names, weights, strict=True)) / total, 9
+        )
+
+    def without_query(candidate: Candidate) -> float:
+        recency, importance = candidate.scores["recency"], candidate.scores["importance"]
+        if strategy == "recent":
+            return round(recency + importance / 1_000_000, 9)
+        if strategy == "important":
+            return round(importance + recency / 1_000_000, 9)
+        made = candidate.record.created_at  # `None`: behind all that is dated
+        hours = 1e6 if made is None else max((now - made).total_seconds() / 3600, 0.0)
+        return round(importance / (1 + hours), 9)
+
+    return without_query
+
+
+def _finite(score: float) -> float:
+    if not isfinite(score):
+        rule = "must return a finite number"
+        _refuse("strategy", score, rule, "Return candidate.scores['relevance'], for example.")
+    return score

@@ -1,0 +1,451 @@
+"""Memories in one SQLite file that several processes may use at once, or in memory.
+
+Words are found by a full-text index that keeps no texts, vectors by comparing all of them in memory.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import replace
+from functools import lru_cache
+from hashlib import blake2b
+from json import dumps
+from pathlib import Path
+from sqlite3 import Connection
+from threading import local
+from typing import Any, Final
+
+from context_assembler.errors import ConfigurationError, MemoryUnavailableError
+from context_assembler.memory.alike import load_numpy
+from context_assembler.memory.kinds import KINDS, MemoryKind
+from context_assembler.memory.records import NO_FILTERS, MemoryFilters, Vector
+from context_assembler.memory.stores import CONTEXT_WEIGHT, Entry, Row, SqlTable, conditions_of
+from context_assembler.memory.words import TOKENIZER, query_terms
+from context_assembler.sessions.files import Schema, SqliteFile
+
+# If an index keeps no lengths, SQLite's bm25() takes each column for -1 word long, and divides by
+# the average: in a store of very short texts its measure would turn negative, and the order around.
+# These words raise the average; nobody searches for them. To go when bm25() can leave lengths out.
+# Source: fts5ApiColumnSize in https://github.com/sqlite/sqlite/blob/master/ext/fts5/fts5_main.c
+# (read 2026-11-28)
+_FILLER: Final = " ".join(["f0"] * 12)
+_RANK: Final = f"bm25(memory_words, 1.0, {CONTEXT_WEIGHT}, 0.0)"
+_SAYS_NOTHING: Final = 1e-6  # as bm25() weighs a word that more than half of the records have
+_FLOOR_ROWS: Final = 1_000  # a word in so many records is never too common to be searched for
+_SMALL_ROWS: Final = 20_000  # up to here no word is too common among the few that a filter leaves
+# A word in more of the records is searched for only if rarer ones find too few. Ranking takes time
+# for every record that has any of the words; those that are everywhere add little to the order.
+_BUSY_SECONDS: Final = 10.0  # to wait for another process that writes
+_COMMON_SHARE: Final = 0.02
+_MOST_TERMS: Final = 32
+_FILTERED_SHARE: Final = 0.3  # of the records; above it, to filter by the index costs more
+_MOST_COUNTS: Final = 50_000
+_COUNTED_AT_ONCE: Final = 64
+_ROWS_READ_AT_ONCE: Final = 8_192
+_ROWS_AT_ONCE: Final = 2_048  # as floats they fit a processor's cache, where products are fastest
+
+# The index holds no texts, and no lengths: on short texts a ranking without them is as good, and
+# several times faster.
+SCHEMA: Final = Schema(
+    store="memories",
+    migrations=(
+        f"""
+        CREATE TABLE memory_records (
+            key INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE, kind TEXT NOT NULL,
+            namespace TEXT NOT NULL, session_id TEXT, parent_id TEXT, author TEXT,
+            line INTEGER, digest INTEGER, text TEXT NOT NULL, details TEXT,
+            created_at INTEGER NOT NULL, importance REAL NOT NULL, codes BLOB,
+            access_count INTEGER NOT NULL, last_access_at INTEGER,
+            format_version INTEGER NOT NULL);
+        CREATE INDEX memory_lines ON memory_records (line, key) WHERE line IS NOT NULL;
+        CREATE INDEX memory_digests ON memory_records (digest) WHERE digest IS NOT NULL;
+        CREATE INDEX memory_times ON memory_records (created_at);
+        CREATE INDEX memory_sessions ON memory_records (session_id) WHERE session_id IS NOT NULL;
+        CREATE INDEX memory_vectors ON memory_records (key) WHERE codes IS NOT NULL;
+        CREATE VIRTUAL TABLE memory_words USING fts5 (
+            text, context, tags, content = '', columnsize = 0, tokenize = '{TOKENIZER}');
+        CREATE TABLE memory_state (name TEXT NOT NULL PRIMARY KEY, value TEXT NOT NULL);
+        INSERT INTO memory_state VALUES ('next_key', '1'), ('vector_epoch', '0')
+        """,
+    ),
+    tables=("memory_records", "memory_words", "memory_state"),
+    unavailable=MemoryUnavailableError,
+)
+
+
+def open_table(url: str) -> SqlTable:
+    """Return the table of `sqlite:FILE`, or of `memory:`, gone when the process ends.
+
+    Raises:
+        ConfigurationError: The URL names no file.
+    """
+    location = url.partition(":")[2]
+    path = location.removeprefix("//")
+    is_in_memory = url.startswith("memory:") or path == ":memory:"
+    if not is_in_memory and (not path or (path != location and not path.startswith("/"))):
+        raise ConfigurationError(
+            f"{url!r} names no file.",
+            remedy="Write 'sqlite:memory.db', or 'sqlite:///absolute/path/memory.db'.",
+        )
+    place = None if is_in_memory else Path(path).expanduser().absolute()
+    return SqlTable(SqliteDatabase(SqliteFile(place, SCHEMA, busy_seconds=_BUSY_SECONDS)))
+
+
+class SqliteDatabase:
+    """A file with the tables of a memory store."""
+
+    readers = 1  # so that what one question counted, and the vectors that it read, serve the next
+    pairs = (
+        "(SELECT json_extract(value, '$[0]') AS line, json_extract(value, '$[1]') AS key "
+        "FROM json_each(?))"
+    )
+
+    def __init__(self, file: SqliteFile) -> None:
+        self._file = file
+        self._here = local()
+        self._counts = _TermCounts()
+        self._scan = _VectorScan()
+
+    @contextmanager
+    def reading(self) -> Iterator[None]:
+        """Let every look inside see one moment."""
+        with self._inside(self._file.reading) as db:
+            if not db.in_transaction:
+                db.execute("BEGIN")
+                try:
+                    yield
+                finally:
+                    db.execute("COMMIT")
+            else:
+                yield
+
+    @contextmanager
+    def writing(self) -> Iterator[None]:
+        """Keep all that is done inside, or nothing; nobody else writes meanwhile."""
+        with self._inside(self._file.writing):
+            yield
+
+    @contextmanager
+    def _inside(self, opening: Callable[[], AbstractContextManager[Connection]]) -> Iterator[Any]:
+        outer = getattr(self._here, "db", None)
+        if outer is not None:
+            yield outer
+            return
+        with opening() as self._here.db:
+            try:
+                yield self._here.db
+            finally:
+                self._here.db = None
+
+    def run(self, sql: str, *values: Any) -> list[Any]:
+        """Return the rows that a statement finds."""
+        return self._db.execute(sql, values).fetchall()
+
+    def run_many(self, sql: str, rows: Iterable[Sequence[Any]]) -> None:
+        """Run a statement for each row of values."""
+        self._db.executemany(sql, rows)
+
+    def given(self, values: Sequence[Any]) -> tuple[str, Any]:
+        """Return what comes behind a column for "is one of these", and its one parameter."""
+        # One is found in a third of the time that a list takes.
+        if len(values) == 1:
+            return "IN (?)", values[0]
+        return "IN (SELECT value FROM json_each(?))", dumps([*values])
+
+    def unindex(self, entries: Sequence[Entry]) -> None:
+        """Take entries out of the index of words: exactly what was put in."""
+        self._db.executemany(
+            "INSERT INTO memory_words (memory_words, rowid, text, context, tags) "
+            "VALUES ('delete', ?, ?, ?, ?)",
+            map(_words_of, entries),
+        )
+
+    def index(self, entries: Sequence[Entry]) -> None:
+        """Put entries into the index of words."""
+        # In the order of their keys it is fast.
+        self._db.executemany(
+            "INSERT INTO memory_words (rowid, text, context, tags) VALUES (?, ?, ?, ?)",
+            map(_words_of, entries),
+        )
+
+    def put_vectors(self, rows: Sequence[Row], gone: Sequence[int]) -> None:
+        """Note which rows have other vectors than before; the vectors are in the rows."""
+        if gone:  # whoever keeps vectors in memory reads them again
+            self.drop_vectors()
+
+    def drop_vectors(self) -> None:
+        """Let vectors that are kept in memory be read again."""
+        self.run("UPDATE memory_state SET value = value + 1 WHERE name = 'vector_epoch'")
+
+    def use_model(self, dimension: int) -> None:
+        """There is room for vectors in the rows."""
+
+    def by_words(self, query: str, filters: MemoryFilters, limit: int) -> list[tuple[int, float]]:
+        """Return keys and scores above 0 of the rows that fit by words, best first."""
+        terms = query_terms(query)
+        if not terms:
+            return []
+        counts = self._counts
+        counts.refresh(self._db)
+        tags = self._selective_tags(filters)
+        # If a filter leaves few records, what is common in the store may be rare among them.
+        least = counts.rows if tags and counts.rows <= _SMALL_ROWS else _FLOOR_ROWS
+        most = max(least, int(counts.rows * _COMMON_SHARE))
+        quoted = [_quoted(term) for term in terms]
+        found = counts.of(self._db, quoted, most=most + 1)
+        rare = sorted((count, match) for match, count in found.items() if 0 < count <= most)
+        chosen = [match for _, match in rare[:_MOST_TERMS]]
+        common = [match for match, count in found.items() if count > most]
+        everywhere: list[str] = []
+        if common and sum(count for count, _ in rare[:_MOST_TERMS]) < _FLOOR_ROWS:
+            # The newest speak for all: to count what is common takes longer than to search it.
+            after = max(counts.rows - _SMALL_ROWS, 0)
+            newest = counts.of(self._db, common, most=counts.rows - after, after_key=after)
+            count, match = min((count, match) for match, count in newest.items())
+            (chosen if 2 * count <= counts.rows - after else everywhere).append(
+                match if 2 * count <= counts.rows - after else min(common)
+            )
+        # The tags' words hold a 0: to look at columns takes time for every record.
+        column = "{text context} : " if any("0" in term for term in terms) else ""
+        matches = [
+            " AND ".join((*tags, f"{column}({' OR '.join(words)})"))
+            for words in (chosen, [*chosen, *everywhere])
+            if words
+        ]
+        ranked = self._ranked(matches[0], filters, limit) if chosen else []
+        if everywhere and len(ranked) < limit:  # a word that is everywhere ranks nothing
+            known = dict(ranked)
+            newest_keys = self._newest(matches[-1], filters, limit)
+            ranked += [(key, _SAYS_NOTHING) for key in newest_keys if key not in known]
+        return ranked[:limit]
+
+    def by_vector(self, vector: Vector, filters: MemoryFilters, limit: int) -> list[int]:
+        """Return the keys of the rows whose vectors lie nearest, best first."""
+        [(epoch,)] = self.run("SELECT value FROM memory_state WHERE name = 'vector_epoch'")
+        self._scan.refresh(self._db, epoch, vector.dimension)
+        others = replace(filters, kinds=(), namespaces=())
+        condition, values = conditions_of(others, self)
+        best = self._scan.nearest(vector, filters, 8 * limit if condition else limit)
+        if not condition:
+            return best
+        sql = f"SELECT r.key FROM memory_records r WHERE r.codes IS NOT NULL AND {condition}"
+        allowed = {key for (key,) in self.run(sql, *values)}
+        chosen = [key for key in best if key in allowed]
+        if len(chosen) < limit and len(best) == 8 * limit:
+            chosen = self._scan.nearest(vector, filters, None)
+            chosen = [key for key in chosen if key in allowed]
+        return chosen[:limit]
+
+    def kinds(self, filters: MemoryFilters) -> frozenset[MemoryKind]:
+        """Return the kinds of which there may be rows; there are surely none of the others."""
+        with self.reading():
+            counts = self._counts
+            counts.refresh(self._db)
+            # Of the filters only namespaces count, if they leave few records: what takes long to
+            # find out is left to the search.
+            tags = _tags_of(replace(NO_FILTERS, namespaces=filters.namespaces))
+            few = [
+                f"{tag} AND "
+                for tag, count in counts.of(self._db, tags, most=_FLOOR_ROWS).items()
+                if count < _FLOOR_ROWS
+            ]
+            matches = {f"{''.join(few)}tags : {_quoted(_kind_tag(kind))}": kind for kind in KINDS}
+            found = counts.of(self._db, [*matches], most=1)
+            return frozenset(matches[match] for match, count in found.items() if count)
+
+    def size_bytes(self) -> int:
+        """Return how much room all of it takes."""
+        [(pages,)], [(size,)] = self.run("PRAGMA page_count"), self.run("PRAGMA page_size")
+        return int(pages * size)
+
+    def optimize(self) -> None:
+        """Merge the pieces of the full-text index into one."""
+        with self.writing():
+            self.run("INSERT INTO memory_words (memory_words) VALUES ('optimize')")
+
+    def close(self) -> None:
+        """Close the file; the next call opens it again."""
+        self._file.close()
+
+    @property
+    def _db(self) -> Connection:
+        db: Connection = self._here.db
+        return db
+
+    def _selective_tags(self, filters: MemoryFilters) -> list[str]:
+        """Return the conditions that leave few records; the others are left to the rows."""
+        most = int(self._counts.rows * _FILTERED_SHARE) + 1
+        found = self._counts.of(self._db, _tags_of(filters), most=most)
+        return [match for match, count in found.items() if count < most]
+
+    def _ranked(self, match: str, filters: MemoryFilters, limit: int) -> list[tuple[int, float]]:
+        condition, values = conditions_of(filters, self)
+        # Only the best are read whole: to sort rows with their texts would copy all that match. By
+        # the index's own rank all that match would be sorted, to the last: twice the time.
+        best = f"SELECT memory_words.rowid, {_RANK} AS score FROM memory_words"
+        where = "WHERE memory_words MATCH ?"
+        order = "ORDER BY score, memory_words.rowid LIMIT ?"
+        joined = "CROSS JOIN memory_records r ON r.key = memory_words.rowid"
+        tags = _tags_of(filters)
+        is_told = replace(filters, kinds=(), namespaces=()) == NO_FILTERS
+        is_told = is_told and len(tags) == bool(filters.kinds) + bool(filters.namespaces)
+        if not condition:
+            found = self.run(f"{best} {where} {order}", match, limit)
+        elif is_told and match.startswith(" AND ".join(tags)):
+            # What matches meets the filters, unless two namespaces share a tag: a look at the rows
+            # that are found is enough.
+            check = f"CROSS JOIN memory_records r ON r.key = w.rowid WHERE {condition}"
+            sql = f"SELECT w.rowid, w.score FROM ({best} {where} {order}) AS w {check}"
+            found = self.run(sql, match, limit, *values)
+        else:
+            sql = f"{best} {joined} {where} AND {condition} {order}"
+            found = self.run(sql, match, *values, limit)
+        return [(key, -score) for key, score in found]
+
+    def _newest(self, match: str, filters: MemoryFilters, limit: int) -> list[int]:
+        condition, values = conditions_of(filters, self)
+        sql = (
+            "SELECT memory_words.rowid FROM memory_words CROSS JOIN memory_records r "
+            "ON r.key = memory_words.rowid WHERE memory_words MATCH ? "
+            f"AND {condition or 'true'} ORDER BY memory_words.rowid DESC LIMIT ?"
+        )
+        return [key for (key,) in self.run(sql, match, *values, limit)]
+
+
+# ---- what rows go into the index as ----
+
+
+def _words_of(entry: Entry) -> tuple[int, str, str, str]:
+    return entry.key, entry.own, entry.beside, _tags(entry.namespace, entry.kind)
+
+
+@lru_cache(1_024)
+def _tags(namespace: str, kind: str) -> str:
+    return f"{_namespace_tag(namespace)} {_kind_tag(kind)} {_FILLER}"
+
+
+def _namespace_tag(namespace: str) -> str:
+    return f"n{blake2b(namespace.encode(errors='surrogatepass'), digest_size=6).hexdigest()}0"
+
+
+def _kind_tag(kind: str) -> str:
+    return f"k{kind.replace('_', '')}0"
+
+
+def _tags_of(filters: MemoryFilters) -> list[str]:
+    """Return the conditions that the index can test, each short enough to be asked for."""
+    groups = (map(_namespace_tag, filters.namespaces), map(_kind_tag, filters.kinds))
+    listed = [[_quoted(tag) for tag in group] for group in groups]
+    return [f"tags : ({' OR '.join(tags)})" for tags in listed if 0 < len(tags) <= _MOST_TERMS]
+
+
+def _quoted(term: str) -> str:
+    """Return a word as the index's query language writes it; `*` at its end means a beginning."""
+    word = term.removesuffix("*").replace('"', '""')
+    return f'"{word}" *' if term.endswith("*") else f'"{word}"'
+
+
+class _TermCounts:
+    """How many records have a word; counted once for as long as nothing is written."""
+
+    def __init__(self) -> None:
+        self._counts: dict[tuple[str, int, int], int] = {}
+        self._state: tuple[object, ...] = ()
+        self.rows = 0
+
+    def refresh(self, db: Connection) -> None:
+        """Forget the counts if something was written since."""
+        (version,) = db.execute("PRAGMA data_version").fetchone()
+        state = (db, version, db.total_changes)
+        if state != self._state:
+            self._state = state
+            self._counts.clear()
+            (rows,) = db.execute("SELECT max(key) FROM memory_records").fetchone()
+            self.rows = rows or 0
+
+    def of(
+        self, db: Connection, matches: Sequence[str], *, most: int, after_key: int = 0
+    ) -> dict[str, int]:
+        """Return how many records behind that key each matches, or `most` if there are more."""
+        unknown = [one for one in matches if (one, most, after_key) not in self._counts]
+        if len(self._counts) + len(unknown) > _MOST_COUNTS:
+            self._counts.clear()
+            unknown = [*matches]
+        behind = (
+            [after_key] if after_key else []
+        )  # a bound that excludes nothing takes time as well
+        place = f"MATCH ?{' AND rowid > ?' * len(behind)}"
+        count = (
+            "(SELECT count(*) FROM (SELECT 1 FROM memory_words "
+            f"WHERE memory_words {place} LIMIT ?))"
+        )
+        for start in range(0, len(unknown), _COUNTED_AT_ONCE):
+            some = unknown[start : start + _COUNTED_AT_ONCE]
+            values = [value for match in some for value in (match, *behind, most)]
+            found = db.execute(f"SELECT {', '.join([count] * len(some))}", values).fetchone()
+            for match, number in zip(some, found, strict=True):
+                self._counts[match, most, after_key] = number
+        return {match: self._counts[match, most, after_key] for match in matches}
+
+
+class _VectorScan:
+    """Compares every vector; what was loaded stays, and only what is added is read again.
+
+    A byte for each dimension: 13 MB for 100,000 vectors of 128. Next to each vector stand the kind
+    and the namespace of its record, as numbers: the others need not be compared if one is asked for.
+    """
+
+    def __init__(self) -> None:
+        self._state: tuple[object, ...] = ()
+        self._last_key = 0
+        self._parts: list[tuple[Any, ...]] = []  # keys, codes, lengths, kinds, namespaces
+        self._numbers: dict[str, int] = {}
+
+    def refresh(self, db: Connection, epoch: str, dimension: int) -> None:
+        """Read the vectors that are not known yet; all of them if some were changed."""
+        np = load_numpy("Comparing vectors")
+        if (db, epoch, dimension) != self._state:
+            self._state, self._last_key, self._parts = (db, epoch, dimension), 0, []
+        select = (
+            "SELECT key, codes, kind, namespace FROM memory_records INDEXED BY memory_vectors "
+            "WHERE codes IS NOT NULL AND key > ? ORDER BY key LIMIT ?"
+        )
+        while rows := db.execute(select, (self._last_key, _ROWS_READ_AT_ONCE)).fetchall():
+            self._last_key = rows[-1][0]
+            rows = [row for row in rows if len(row[1]) == dimension]
+            codes = np.frombuffer(b"".join(row[1] for row in rows), dtype=np.int8)
+            codes = codes.reshape(-1, dimension)
+            floats = codes.astype(np.float32)
+            labels = [
+                np.array([self._numbers.setdefault(row[at], len(self._numbers)) for row in rows])
+                for at in (2, 3)
+            ]
+            keys, lengths = np.array([row[0] for row in rows]), (floats * floats).sum(axis=1)
+            self._parts.append((keys, codes, np.sqrt(lengths), *labels))
+        if len(self._parts) > 1 and len(self._parts[-1][0]) * 8 > len(self._parts[0][0]):
+            self._parts = [tuple(np.concatenate(one) for one in zip(*self._parts, strict=True))]
+
+    def nearest(self, vector: Vector, filters: MemoryFilters, count: int | None) -> list[int]:
+        """Return so many keys with the largest cosines, the older record first if they agree."""
+        np = load_numpy("Comparing vectors")
+        wanted = np.frombuffer(vector.codes, dtype=np.int8).astype(np.float32)
+        found: list[tuple[Any, Any]] = []
+        for keys, codes, lengths, *labels in self._parts:
+            fits: Any = None
+            for own, names in zip(labels, (filters.kinds, filters.namespaces), strict=True):
+                if names:
+                    is_wanted = np.isin(own, [self._numbers.get(name, -1) for name in names])
+                    fits = is_wanted if fits is None else fits & is_wanted
+            if fits is not None:
+                keys, codes, lengths = keys[fits], codes[fits], lengths[fits]
+            products = np.empty(len(keys), dtype=np.float32)
+            for start in range(0, len(keys), _ROWS_AT_ONCE):
+                block = codes[start : start + _ROWS_AT_ONCE].astype(np.float32)
+                products[start : start + _ROWS_AT_ONCE] = block @ wanted
+            found.append((keys, products / lengths))
+        if not found:
+            return []
+        keys, cosines = (np.concatenate(side) for side in zip(*found, strict=True))
+        if count is not None and count < len(keys):
+            least = np.partition(cosines, len(keys) - count)[len(keys) - count]
+            keys, cosines = keys[cosines >= least], cosines[cosines >= least]
+        return [int(key) for key in keys[np.lexsort((keys, -cosines))][:count]]

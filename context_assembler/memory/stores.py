@@ -1,0 +1,777 @@
+"""`MemoryStore`: what is kept of a record, whatever engine keeps it; `open_memory` opens one by URL.
+
+An engine is a table of rows that waits; the store lends it threads, so that no event loop waits.
+"""
+
+import asyncio
+import os
+import time
+import warnings
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, datetime, timedelta
+from hashlib import blake2b, sha256
+from importlib import import_module
+from json import dumps
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, Self, TypeAlias, TypeVar
+
+from context_assembler.errors import (
+    AssemblyError,
+    ConfigurationError,
+    DamagedMemoryWarning,
+    MemoryFormatError,
+    UnknownMemoryError,
+    mean_file,
+    without_credentials,
+)
+from context_assembler.events import Json, dump_json, load_json
+from context_assembler.memory.alike import load_numpy
+from context_assembler.memory.kinds import KINDS, TURN_LIKE, MemoryKind
+from context_assembler.memory.records import (
+    MEMORY_FORMAT_VERSION,
+    NO_FILTERS,
+    MemoryFilters,
+    MemoryHit,
+    MemoryOrder,
+    MemoryRecord,
+    MemoryStats,
+    Remembered,
+    Retention,
+    Vector,
+    decode_details,
+    encode_details,
+    mask,
+    normal_text,
+    utc_at,
+)
+from context_assembler.memory.score import fuse
+from context_assembler.memory.words import index_text
+from context_assembler.texts import clean_text
+
+if TYPE_CHECKING:
+    from context_assembler.memory.postgres import PostgresDatabase
+    from context_assembler.memory.qdrant import QdrantTable
+    from context_assembler.memory.sqlite import SqliteDatabase
+
+    Database: TypeAlias = SqliteDatabase | PostgresDatabase
+
+CONTEXT_WEIGHT: Final = 0.3  # of a word next to the record's own
+_CONTEXT_CHARS: Final = 2_000  # of a neighbour's text; a change needs a rebuilt index
+_RECORDS_PER_PAGE: Final = 500
+_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+_MICROSECOND: Final = timedelta(microseconds=1)
+_CLEANED: Final = "Characters that no text may hold (NUL, lone surrogates) were taken out."
+_REPAIR: Final = "Forget this memory, restore it from a backup, or upgrade the package."
+T = TypeVar("T")
+
+
+class Row(NamedTuple):
+    """A record as an engine keeps it.
+
+    Attributes:
+        key: The order of storing; never used twice.
+        line: A hash of what orders records into a line: their session or parent.
+        digest: A hash that is equal if two records say the same; `None` if that does not matter.
+        details: JSON of metadata and extras.
+        created_at, last_access_at: Microseconds since 1970.
+        codes: The vector, a byte for each dimension.
+    """
+
+    key: int
+    id: str
+    kind: str
+    namespace: str
+    session_id: str | None
+    parent_id: str | None
+    author: str | None
+    text: str
+    importance: float
+    access_count: int
+    line: int | None
+    digest: int | None
+    details: str | None
+    created_at: int
+    last_access_at: int | None
+    codes: bytes | None
+    format_version: int
+
+
+_SAME: Final = Row._fields[1:10]  # as in a `MemoryRecord`
+
+
+class Entry(NamedTuple):
+    """What a row is found by: its own words, and those of its neighbours in a dialogue."""
+
+    key: int
+    kind: str
+    namespace: str
+    own: str
+    beside: str
+
+
+class _Prepared(NamedTuple):
+    row: Row
+    has_id: bool
+    has_time: bool
+    notices: tuple[str, ...]
+
+
+class MemoryStore:
+    """Keeps memories in an engine; `open_memory` makes one.
+
+    Nothing is touched before the first call. Every method raises `MemoryUnavailableError` if the
+    engine cannot be used, and `MemoryFormatError` for a record that cannot be read; a search leaves
+    such a record out, with a `DamagedMemoryWarning`.
+
+    Args:
+        name: What the source is called in reports.
+        masks_secrets: Whether secrets are masked before a record is kept.
+        finds_duplicates: Whether a record without an id is left out if its kind, namespace and text
+            are there already; of turns of a conversation each is kept.
+        clock: Seconds since 1970, for records without a time of their own.
+    """
+
+    def __init__(
+        self,
+        table: "SqlTable | QdrantTable",
+        *,
+        name: str = "memory",
+        masks_secrets: bool = True,
+        finds_duplicates: bool = True,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        self.name = name
+        self._table, self._clock = table, clock
+        self._masks_secrets, self._finds_duplicates = masks_secrets, finds_duplicates
+        self._pools: dict[bool, ThreadPoolExecutor] = {}
+        self._process_id = os.getpid()
+
+    async def remember(self, records: Sequence[MemoryRecord]) -> list[Remembered]:
+        """Keep all of the records, or none, and return what became of each, in order.
+
+        A record without an id gets one. A record whose id is there already takes its place; the
+        time of the first stays if the new one has none, and how often it was used.
+
+        Raises:
+            EventFormatError: A record holds something that JSON cannot express.
+            VectorModelError: The store keeps vectors of another model.
+        """
+        return await self._run(lambda: self._remember(records), writes=True) if records else []
+
+    async def search(
+        self,
+        query: str,
+        *,
+        limit: int = 20,
+        filters: MemoryFilters = NO_FILTERS,
+        vector: Vector | None = None,
+    ) -> list[MemoryHit]:
+        """Return at most `limit` records that fit, best first; none if nothing fits.
+
+        Any text is a query: of its words those that say something are searched for, any of them is
+        enough. With a vector those nearest to it are found as well.
+
+        Raises:
+            VectorModelError: The store keeps vectors of another model.
+            MissingExtraError: There is a vector, and numpy is not installed.
+        """
+        return await self._run(lambda: self._search(query, limit, filters, vector))
+
+    async def get(self, memory_id: str) -> MemoryRecord:
+        """Return the record of that id.
+
+        Raises:
+            UnknownMemoryError: There is none.
+        """
+        records = await self._read(lambda: self._table.rows("id", [clean_text(memory_id)]))
+        if not records:
+            raise UnknownMemoryError(memory_id)
+        return records[0]
+
+    async def list_records(
+        self, *, order: MemoryOrder = "newest", limit: int = 20, filters: MemoryFilters = NO_FILTERS
+    ) -> list[MemoryRecord]:
+        """Return at most `limit` records in that order; `last_accessed` leaves out the others."""
+        return await self._read(lambda: self._table.listed(filters, order, limit))
+
+    async def neighbours(
+        self, memory_ids: Sequence[str], *, before: int = 2, after: int = 2
+    ) -> dict[str, list[MemoryRecord]]:
+        """Return by id what stands around each record in its session or parent, oldest first.
+
+        The records themselves are left out, and ids that are not there.
+        """
+        found: dict[str, list[Row]] = {}
+
+        def look() -> list[Row]:
+            found.update(self._table.beside(memory_ids, before, after))
+            return [*{row.key: row for rows in found.values() for row in rows}.values()]
+
+        records = {record.id: record for record in await self._read(look)}
+        return {name: [records[row.id] for row in rows] for name, rows in found.items()}
+
+    async def present_kinds(self, *, filters: MemoryFilters = NO_FILTERS) -> frozenset[MemoryKind]:
+        """Return the kinds of which there may be records; there are surely none of the others."""
+        return await self._run(lambda: self._table.kinds(filters))
+
+    async def forget(self, memory_ids: Sequence[str]) -> list[str]:
+        """Remove the records, and return the ids of those that were there."""
+        return await self._run(lambda: self._forget(memory_ids), writes=True)
+
+    async def touch(self, memory_ids: Sequence[str]) -> None:
+        """Note that the records were used; ids that are not there are passed over."""
+        ids, stamp = [*map(clean_text, memory_ids)], to_stamp(self._now())
+        await self._run(lambda: self._table.touch(ids, stamp), writes=True)
+
+    async def prune(self, retention: Retention) -> list[str]:
+        """Remove what the bounds do not cover, and return the ids, the oldest first."""
+        return await self._run(lambda: self._prune(retention), writes=True)
+
+    async def drop_vectors(self) -> None:
+        """Forget every vector, so that those of another model can come."""
+        await self._run(self._table.drop_vectors, writes=True)
+
+    async def optimize(self) -> None:
+        """Make searches faster after many writes; readers go on meanwhile."""
+        await self._run(self._table.optimize, writes=True)
+
+    async def export(self, *, filters: MemoryFilters = NO_FILTERS) -> AsyncIterator[MemoryRecord]:
+        """Yield the records in the order of storing; those that are stored meanwhile are seen too."""
+        last = 0
+
+        def read_page() -> list[Row]:
+            nonlocal last
+            rows = self._table.listed(filters, None, _RECORDS_PER_PAGE, last)
+            last = rows[-1].key if rows else last
+            return rows
+
+        while records := await self._read(read_page):
+            for record in records:
+                yield record
+
+    async def stats(self) -> MemoryStats:
+        """Return what the store holds."""
+        return await self._run(self._table.stats)
+
+    async def close(self) -> None:
+        """Close files and connections, and end the threads; the next call opens them again."""
+        await self._run(self._table.close, writes=True)
+        pools, self._pools = self._pools, {}
+        for pool in pools.values():
+            pool.shutdown(wait=False)
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *exception: object) -> None:
+        await self.close()
+
+    def _now(self) -> datetime:
+        return utc_at(self._clock())
+
+    async def _run(self, act: Callable[[], T], *, writes: bool = False) -> T:
+        if self._process_id != os.getpid():  # threads do not survive a fork
+            self._process_id, self._pools = os.getpid(), {}
+        if writes not in self._pools:
+            self._pools[writes] = ThreadPoolExecutor(1 if writes else self._table.readers)
+        return await asyncio.get_running_loop().run_in_executor(self._pools[writes], act)
+
+    async def _read(self, look: Callable[[], list[Row]]) -> list[MemoryRecord]:
+        def read() -> list[MemoryRecord]:
+            rows = look()
+            model = self._table.model() if any(row.codes for row in rows) else None
+            return [_record_of(row, model) for row in rows]
+
+        return await self._run(read)
+
+    def _remember(self, records: Sequence[MemoryRecord]) -> list[Remembered]:
+        # Made ready before the lock is taken: other writers wait for the engine only.
+        given = [self._prepared(record) for record in records]
+        table = self._table
+        with table.writing():
+            model = table.model()
+            for vector in (record.vector for record in records):
+                if vector is not None:
+                    if model is None:
+                        model = vector.model, vector.dimension
+                        table.use_model(*model)
+                    vector.check(*model)
+            rows, before, outcomes = self._settle(given)
+            if rows:
+                table.put(rows, before)
+        return outcomes
+
+    def _prepared(self, record: MemoryRecord) -> _Prepared:
+        """Return the record as it is kept: clean, without secrets, with a time and an id."""
+        kinds: list[str] = []
+        is_cleaned = False
+
+        def clean(value: Json) -> Json:
+            nonlocal is_cleaned
+            if isinstance(value, str):
+                text = clean_text(value)
+                is_cleaned = is_cleaned or text is not value
+                if self._masks_secrets:
+                    text, found = mask(text)
+                    kinds.extend(found)
+                return text
+            if isinstance(value, Mapping):
+                return {clean_text(str(key)): clean(inner) for key, inner in value.items()}
+            return [*map(clean, value)] if isinstance(value, list | tuple) else value
+
+        spec, moment = KINDS[record.kind], record.created_at or self._now()
+        text, author = clean(record.text), record.author and clean(record.author)
+        details = clean(encode_details(record))
+        names = (record.id, record.namespace, record.session_id, record.parent_id)
+        memory_id, namespace, session_id, parent_id = (one and clean_text(one) for one in names)
+        place, digest = (namespace or "", record.kind), None
+        owner = session_id if spec.follows == "session" else parent_id
+        if self._finds_duplicates and not spec.is_turn_like:
+            metadata = details.get("metadata", {})
+            own = (str(metadata.get(name)) for name in spec.identity)
+            digest = _hash(*place, normal_text(text), *own)
+        if not memory_id:
+            # Behind the second it is of: indexes of ids so grow at one end.
+            told = (*place, session_id, parent_id, author, moment.isoformat(), text)
+            code = blake2b("\0".join(one or "" for one in told).encode(), digest_size=8)
+            memory_id = f"mem_{max(int(moment.timestamp()), 0):010x}{code.hexdigest()}"
+        accessed = record.last_access_at
+        where = f"The memory {memory_id!r}"
+        row = Row(
+            *(0, memory_id, record.kind, place[0], session_id, parent_id, author),
+            *(text, record.importance, record.access_count),
+            line=None if owner is None else _hash(*place, owner),
+            digest=digest,
+            details=dump_json(details, where=where).decode() if details else None,
+            created_at=to_stamp(moment),
+            last_access_at=None if accessed is None else to_stamp(accessed),
+            codes=None if record.vector is None else record.vector.codes,
+            format_version=MEMORY_FORMAT_VERSION,
+        )
+        notices = [_CLEANED] if is_cleaned else []
+        notices += [f"Secrets were masked: {', '.join(dict.fromkeys(kinds))}."] if kinds else []
+        return _Prepared(row, bool(record.id), record.created_at is not None, tuple(notices))
+
+    def _settle(
+        self, given: Sequence[_Prepared]
+    ) -> tuple[list[Row], dict[int, Row], list[Remembered]]:
+        """Return the rows to be kept, by key those whose place some take, and what became of each.
+
+        Later ones see what became of those before.
+        """
+        table = self._table
+        known = {row.id: row for row in table.rows("id", [one.row.id for one in given])}
+        digests = {one.row.digest for one in given if one.row.digest is not None and not one.has_id}
+        said: dict[int | None, list[str]] = {}
+        for row in sorted(table.rows("digest", [*digests])):
+            known[row.id] = row
+            said.setdefault(row.digest, []).append(row.id)
+        stored = {row.key: row for row in known.values()}
+        key, changed, outcomes = table.next_key(), dict[str, Row](), list[Remembered]()
+        for wanted, has_id, has_time, told in given:
+            row, notices, old = wanted, told, known.get(wanted.id)
+            if has_id and old is not None:
+                times = [at for at in (old.last_access_at, row.last_access_at) if at is not None]
+                row = row._replace(
+                    key=old.key,
+                    created_at=row.created_at if has_time else old.created_at,
+                    access_count=max(old.access_count, row.access_count),
+                    last_access_at=max(times, default=None),
+                )
+                if old.namespace != row.namespace:
+                    place = f"a memory of the namespace {old.namespace!r}, which had this id"
+                    notices = (*notices, f"It took the place of {place}.")
+                outcomes.append(Remembered(row.id, "replaced", notices))
+            else:
+                if not has_id:
+                    # A short hash alone does not prove anything, and a row may have been replaced.
+                    normal = normal_text(row.text)
+                    alike = [known[name] for name in said.get(row.digest, ()) if row.digest]
+                    alike = [one for one in alike if one.digest == row.digest]
+                    twin = next((one for one in alike if normal_text(one.text) == normal), None)
+                    if twin is not None:
+                        if row.importance > twin.importance:
+                            raised = twin._replace(importance=row.importance)
+                            known[twin.id] = changed[twin.id] = raised
+                        outcomes.append(Remembered(twin.id, "duplicate", notices))
+                        continue
+                    free, number = row.id, 2
+                    while free in known or (number > 2 and table.rows("id", [free])):
+                        free, number = f"{row.id}-{number}", number + 1
+                    row = row._replace(id=free)
+                row, key = row._replace(key=key), key + 1
+                outcomes.append(Remembered(row.id, "added", notices))
+            known[row.id] = changed[row.id] = row
+            if row.digest is not None and row.id not in said.setdefault(row.digest, []):
+                said[row.digest].append(row.id)
+        before = {row.key: stored[row.key] for row in changed.values() if row.key in stored}
+        return [*changed.values()], before, outcomes
+
+    def _search(
+        self, query: str, limit: int, filters: MemoryFilters, vector: Vector | None
+    ) -> list[MemoryHit]:
+        table = self._table
+        with table.reading():
+            by_words = dict(table.by_words(query, filters, limit)) if limit else {}
+            model = table.model() if vector else None
+            near: Sequence[int] = ()
+            if vector is not None and model is not None and limit:
+                vector.check(*model)
+                near = table.by_vector(vector, filters, limit)
+            rows = table.rows("key", [*dict.fromkeys((*by_words, *near))])
+            if model is None and any(row.codes for row in rows):
+                model = table.model()
+        alike = {} if vector is None or model is None else _cosines(vector, rows)
+        best = max(by_words.values(), default=0.0) or 1.0
+        places = {key: at for at, key in enumerate(by_words)}
+
+        def rank(row: Row) -> tuple[float, int]:
+            if not alike:
+                return 0.0, places[row.key]
+            words, meaning = by_words.get(row.key, 0.0) / best, max(alike.get(row.key, 0.0), 0.0)
+            return -fuse(words, meaning), row.key
+
+        hits: list[MemoryHit] = []
+        for row in sorted(rows, key=rank)[:limit]:
+            try:
+                record = _record_of(row, model)
+            except MemoryFormatError as error:
+                if len(rows) == 1:
+                    raise
+                told = f"{error.problem} A search went on without it. {error.remedy}"
+                warnings.warn(told, DamagedMemoryWarning, stacklevel=2)
+                continue
+            hits.append(MemoryHit(record, row.key, by_words.get(row.key), alike.get(row.key)))
+        return hits
+
+    def _forget(self, memory_ids: Iterable[str]) -> list[str]:
+        with self._table.writing():
+            wanted = [*dict.fromkeys(map(clean_text, memory_ids))]
+            rows = {row.id: row for row in self._table.rows("id", wanted)}
+            if rows:
+                self._table.remove([*rows.values()])
+        return [memory_id for memory_id in wanted if memory_id in rows]
+
+    def _prune(self, retention: Retention) -> list[str]:
+        most, least = retention.max_records, retention.kept_importance
+        days = retention.max_age_days
+        oldest = None if days is None else to_stamp(self._now() - timedelta(days=days))
+        surplus = [
+            row.id
+            for rank, row in enumerate(self._table.listed(retention.filters, "newest", None))
+            if (
+                (most is not None and rank >= most)
+                or (oldest is not None and row.created_at < oldest)
+            )
+            and (least is None or row.importance < least)
+        ]
+        return self._forget(reversed(surplus))
+
+
+def _hash(*words: str) -> int:
+    return int.from_bytes(sha256("\0".join(words).encode()).digest()[:8], signed=True)
+
+
+def to_stamp(moment: datetime) -> int:
+    """Return a time as microseconds since 1970."""
+    return (moment - _EPOCH) // _MICROSECOND
+
+
+def to_moment(stamp: int | None) -> datetime | None:
+    """Return the time that `to_stamp` was given, in UTC."""
+    return None if stamp is None else _EPOCH + stamp * _MICROSECOND
+
+
+def _record_of(row: Row, model: tuple[str, int] | None) -> MemoryRecord:
+    """Return the record of a row.
+
+    Args:
+        model: Of which model its vector is.
+
+    Raises:
+        MemoryFormatError: The row is damaged, or of a newer version.
+    """
+    if row.format_version != MEMORY_FORMAT_VERSION:
+        raise _damaged(row, f"it has format version {row.format_version}")
+    try:
+        metadata, extras = None, dict[str, Json]()
+        if row.details is not None:
+            metadata, extras = decode_details(row.kind, load_json(row.details.encode()))
+        return MemoryRecord(
+            **dict(zip(_SAME, row[1:10], strict=True)),
+            created_at=to_moment(row.created_at),
+            metadata=metadata,
+            extras=extras,
+            vector=Vector(model=model[0], codes=row.codes) if row.codes and model else None,
+            last_access_at=to_moment(row.last_access_at),
+        )
+    except (
+        AssemblyError,
+        ArithmeticError,
+        AttributeError,
+        LookupError,
+        TypeError,
+        ValueError,
+    ) as e:
+        reason = e.problem.rstrip(".") if isinstance(e, AssemblyError) else str(e)
+        raise _damaged(row, reason) from e
+
+
+def _damaged(row: Row, reason: str) -> MemoryFormatError:
+    return MemoryFormatError(where=f"The memory {row.id!r}", reason=reason, remedy=_REPAIR)
+
+
+def entry_of(row: Row, beside: Iterable[str | None] = ()) -> Entry:
+    """Return what a row is found by: its text, its details, its author, its neighbours' texts."""
+    details = () if row.details is None else _leaves(load_json(row.details.encode()))
+    own = " ".join(map(index_text, (row.text, *details, *([row.author] if row.author else []))))
+    around = (text for text in beside if text is not None and row.kind in TURN_LIKE)
+    context = " ".join(index_text(text[:_CONTEXT_CHARS]) for text in around)
+    return Entry(row.key, row.kind, row.namespace, own, context)
+
+
+def _leaves(value: Json) -> Iterator[str]:
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, dict | list):
+        for inner in value.values() if isinstance(value, dict) else value:
+            yield from _leaves(inner)
+
+
+def _cosines(vector: Vector, rows: Sequence[Row]) -> dict[int, float]:
+    """Return by key how alike each row's vector is; products of whole numbers, alike everywhere."""
+    placed = {row.key: row.codes for row in rows if row.codes is not None}
+    if not placed:
+        return {}
+    np = load_numpy("Comparing vectors")
+    codes = np.frombuffer(b"".join(placed.values()), dtype=np.int8)
+    found = codes.reshape(len(placed), -1).astype(float)
+    wanted = np.frombuffer(vector.codes, dtype=np.int8).astype(float)
+    lengths = np.sqrt((found * found).sum(axis=1)) * np.sqrt((wanted * wanted).sum())
+    return dict(zip(placed, (found @ wanted / lengths).tolist(), strict=True))
+
+
+# ---- rows in a SQL database ----
+
+_COLUMNS: Final = ", ".join(f"r.{name}" for name in Row._fields)
+_ORDERS: Final[Mapping[MemoryOrder | None, str]] = {
+    "newest": "r.created_at DESC, r.key DESC",
+    "oldest": "r.created_at, r.key",
+    "most_important": "r.importance DESC, r.created_at DESC, r.key DESC",
+    "last_accessed": "r.last_access_at DESC, r.key DESC",
+    None: "r.key",
+}
+_SIDES: Final = ("< g.key ORDER BY n.key DESC", "> g.key ORDER BY n.key")
+_NEIGHBOUR: Final = "(SELECT {} FROM memory_records n WHERE n.line = g.line AND n.key {} LIMIT {})"
+_BESIDE: Final = f"SELECT {', '.join(_NEIGHBOUR.format('n.key', s, 1) for s in _SIDES)} FROM {{}} g"
+_TEXTS: Final = (_NEIGHBOUR.format(f"substr(n.text, 1, {_CONTEXT_CHARS})", s, 1) for s in _SIDES)
+_ENTRIES: Final = (
+    f"SELECT {_COLUMNS.replace('r.', 'g.')}, {', '.join(_TEXTS)} FROM memory_records g "
+    "WHERE g.key {} ORDER BY g.key"
+)
+_PUT: Final = (
+    f"INSERT INTO memory_records ({', '.join(Row._fields)}) "
+    f"VALUES ({', '.join('?' * len(Row._fields))}) ON CONFLICT (key) DO UPDATE SET "
+    + ", ".join(f"{name} = excluded.{name}" for name in Row._fields[1:])
+)
+
+
+def conditions_of(filters: MemoryFilters, database: "Database") -> tuple[str, list[Any]]:
+    """Return what comes behind `WHERE` for rows `r`, and its parameters; empty for no filters."""
+    parts: list[str] = []
+    values: list[Any] = []
+    for names, test in (
+        (filters.kinds, "r.kind {}"),
+        (filters.namespaces, "r.namespace {}"),
+        (filters.session_ids, "r.session_id {}"),
+        (filters.parent_ids, "r.parent_id {}"),
+        (filters.authors, "r.author {}"),
+        (filters.excluded_ids, "NOT r.id {}"),
+        (filters.excluded_session_ids, "NOT coalesce(r.session_id, '') {}"),
+    ):
+        if names:
+            is_one_of, parameter = database.given([*map(clean_text, names)])
+            parts.append(test.format(is_one_of))
+            values.append(parameter)
+    for bound, test in (
+        (filters.since and to_stamp(filters.since), "r.created_at >= ?"),
+        (filters.until and to_stamp(filters.until), "r.created_at < ?"),
+        (filters.least_importance, "r.importance >= ?"),
+    ):
+        if bound is not None:
+            parts.append(test)
+            values.append(bound)
+    return " AND ".join(parts), values
+
+
+class SqlTable:
+    """The rows of a memory store in the tables `memory_records` and `memory_state` of a database."""
+
+    def __init__(self, database: "Database") -> None:
+        self._db = database
+        self.readers = database.readers
+        self.reading, self.writing = database.reading, database.writing
+        self.by_words, self.by_vector = database.by_words, database.by_vector
+        self.kinds, self.optimize, self.close = database.kinds, database.optimize, database.close
+
+    def model(self) -> tuple[str, int] | None:
+        """Return name and dimension of the vectors that are kept."""
+        with self._db.reading():
+            found = dict(self._db.run("SELECT name, value FROM memory_state"))
+        return (found["model"], int(found["dimension"])) if "model" in found else None
+
+    def use_model(self, model: str, dimension: int) -> None:
+        """Make room for vectors of that model."""
+        self._db.use_model(dimension)
+        values = (("model", model), ("dimension", str(dimension)))
+        self._db.run_many("INSERT INTO memory_state (name, value) VALUES (?, ?)", values)
+
+    def rows(self, column: str, values: Sequence[Any]) -> list[Row]:
+        """Return the rows with one of the values as their `id`, `key` or `digest`."""
+        is_one_of, parameter = self._db.given(values)
+        return self._rows(f"WHERE r.{column} {is_one_of}", parameter) if values else []
+
+    def next_key(self) -> int:
+        """Return the first key that was never used."""
+        [(key,)] = self._db.run("SELECT value FROM memory_state WHERE name = 'next_key'")
+        return int(key)
+
+    def put(self, rows: Sequence[Row], before: Mapping[int, Row]) -> None:
+        """Keep the rows, and make them searchable.
+
+        Args:
+            before: By key, the rows whose place some of them take.
+        """
+        firsts = {row.line: row for row in reversed(rows) if row.key not in before}
+        moved = [row for row in rows if row.key in before]
+        stale = {*before, *self._beside([*before.values(), *firsts.values(), *moved])}
+        self._db.unindex(self._entries(stale))
+        self._db.run_many(_PUT, rows)
+        last = str(max(row.key for row in rows) + 1)
+        sql = "UPDATE memory_state SET value = ? WHERE name = 'next_key' AND ? > ?"
+        self._db.run(sql, last, int(last), self.next_key())
+        self._db.index(self._entries({*stale, *(row.key for row in rows)}))
+        self._db.put_vectors([row for row in rows if row.codes], [*before])
+
+    def remove(self, rows: Sequence[Row]) -> None:
+        """Remove the rows."""
+        gone = {row.key for row in rows}
+        beside = self._beside(rows) - gone
+        self._db.unindex(self._entries(gone | beside))
+        is_one_of, parameter = self._db.given([*gone])
+        self._db.run(f"DELETE FROM memory_records WHERE key {is_one_of}", parameter)
+        self._db.index(self._entries(beside))
+        self._db.put_vectors([], [*gone])
+
+    def touch(self, ids: Sequence[str], stamp: int) -> None:
+        """Count that the rows were used at that moment, as often as they are named."""
+        last = "CASE WHEN last_access_at > ? THEN last_access_at ELSE ? END"
+        sql = "UPDATE memory_records SET access_count = access_count + 1, last_access_at = "
+        with self._db.writing():
+            self._db.run_many(f"{sql}{last} WHERE id = ?", [(stamp, stamp, one) for one in ids])
+
+    def listed(
+        self,
+        filters: MemoryFilters,
+        order: MemoryOrder | None,
+        limit: int | None,
+        after_key: int = 0,
+    ) -> list[Row]:
+        """Return the first rows of an order; of none: the next in the order of storing."""
+        condition, values = conditions_of(filters, self._db)
+        used = "r.last_access_at IS NOT NULL" if order == "last_accessed" else ""
+        where = " AND ".join(filter(None, (condition, used, "r.key > ?")))
+        last = "" if limit is None else f" LIMIT {int(limit)}"
+        return self._rows(f"WHERE {where} ORDER BY {_ORDERS[order]}{last}", *values, after_key)
+
+    def beside(self, ids: Sequence[str], before: int, after: int) -> dict[str, list[Row]]:
+        """Return by id the rows around each in its line, in order, without the row itself."""
+        is_one_of, parameter = self._db.given([*map(clean_text, ids)])
+        with self._db.reading():
+            own = self._db.run(
+                f"SELECT r.id FROM memory_records r WHERE r.id {is_one_of}", parameter
+            )
+            found: dict[str, list[Row]] = {memory_id: [] for (memory_id,) in own}
+            for side, count in zip(_SIDES, (before, after), strict=True):
+                near = _NEIGHBOUR.format("n.key", side, int(count))
+                sql = f"SELECT g.id, {_COLUMNS} FROM memory_records g JOIN memory_records r ON r.key IN "
+                for name, *row in self._db.run(f"{sql}{near} WHERE g.id {is_one_of}", parameter):
+                    found[name].append(Row._make(row))
+        return {name: sorted(rows) for name, rows in found.items()}
+
+    def stats(self) -> MemoryStats:
+        """Return what the table holds."""
+        with self._db.reading():
+            [(records, vectors, oldest, newest)] = self._db.run(
+                "SELECT count(*), count(codes), min(created_at), max(created_at) FROM memory_records"
+            )
+            count = "SELECT {0}, count(*) FROM memory_records GROUP BY {0} ORDER BY {0}"
+            by_kind, by_namespace = (
+                dict(self._db.run(count.format(column))) for column in ("kind", "namespace")
+            )
+            times, size = (to_moment(oldest), to_moment(newest)), self._db.size_bytes()
+            model = self.model() or (None, None)
+        return MemoryStats(records, by_kind, by_namespace, vectors, *model, *times, size)
+
+    def drop_vectors(self) -> None:
+        """Forget all vectors, and of which model they were."""
+        with self._db.writing():
+            self._db.run("UPDATE memory_records SET codes = NULL WHERE codes IS NOT NULL")
+            self._db.run("DELETE FROM memory_state WHERE name IN ('model', 'dimension')")
+            self._db.drop_vectors()
+
+    def _rows(self, rest: str, *values: Any) -> list[Row]:
+        with self._db.reading():
+            found = self._db.run(f"SELECT {_COLUMNS} FROM memory_records r {rest}", *values)
+        return [*map(Row._make, found)]
+
+    def _beside(self, rows: Iterable[Row]) -> set[int]:
+        """Return whose words depend on what stands at the places of these rows."""
+        pairs = [(r.line, r.key) for r in rows if r.line is not None and r.kind in TURN_LIKE]
+        found = self._db.run(_BESIDE.format(self._db.pairs), dumps(pairs)) if pairs else ()
+        return {key for sides in found for key in sides if key is not None}
+
+    def _entries(self, keys: Iterable[int]) -> list[Entry]:
+        """Return what the rows are found by, as they and their neighbours are at this moment."""
+        is_one_of, parameter = self._db.given([*keys])
+        found = self._db.run(_ENTRIES.format(is_one_of), parameter)
+        return [entry_of(Row._make(row[:-2]), row[-2:]) for row in found]
+
+
+# ---- opening ----
+
+MEMORY_STORES: Final[Mapping[str, str]] = {
+    "memory": "sqlite",
+    "sqlite": "sqlite",
+    "postgresql": "postgres",
+    "postgres": "postgres",
+    "qdrant": "qdrant",
+}
+"""By the scheme of a URL, the module whose `open_table` opens it."""
+
+
+def open_memory(store: str | Path, **options: Any) -> MemoryStore:
+    """Return the store that a URL names; a path is a SQLite file.
+
+    `memory:` keeps memories in this process, `sqlite:memory.db` in a file of the current folder,
+    `sqlite:///var/lib/memory.db` in one elsewhere, `postgresql://user@host/database` on a server,
+    `qdrant:http://host:6333#COLLECTION` in a collection of Qdrant.
+
+    Args:
+        options: As in `MemoryStore`.
+
+    Raises:
+        ConfigurationError: No bundled store has that scheme, or the location cannot be one.
+    """
+    url = f"sqlite:{store}" if isinstance(store, Path) else store
+    scheme, colon, _ = url.partition(":")
+    module = MEMORY_STORES.get(scheme.lower()) if colon else None
+    if module is None:
+        told = without_credentials(url)
+        listed = " or ".join(f"'{name}:…'" for name in MEMORY_STORES)
+        remedy = mean_file(told, known=MEMORY_STORES) or f"Write {listed}, or pass a Path."
+        raise ConfigurationError(f"No memory store opens {told!r}.", remedy=remedy)
+    return MemoryStore(
+        import_module(f"context_assembler.memory.{module}").open_table(url), **options
+    )

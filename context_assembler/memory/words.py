@@ -1,0 +1,464 @@
+"""Words: what a text is found by, what a query searches for, and what its words say of the answer.
+
+Texts and queries go through the same cuts: scripts without spaces become overlapping pairs of
+characters, and identifiers in camel case are found by their parts too. Case, accents and endings
+are left to SQLite's full-text index, or to `stems` where another engine searches.
+"""
+
+import re
+import sqlite3
+from calendar import month_name
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import closing
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from functools import cache
+from itertools import pairwise
+from pathlib import Path
+from typing import Any, Final, Literal, NamedTuple, TypeAlias
+
+from context_assembler.errors import EmbeddingError
+from context_assembler.texts import clean_text
+
+MODEL_FOLDER: Final = Path(__file__).parent / "model"
+TOKENIZER: Final = "porter unicode61 remove_diacritics 2"
+_MAX_QUERY_TERMS: Final = 256
+_MAX_IDENTIFIER_CHARS: Final = 80  # anything longer is encoded bytes, not an identifier
+_MOST_KNOWN: Final = 100_000
+# Thai, Lao, Burmese, Khmer, kana, Chinese characters, Hangul: a change needs a rebuilt index.
+_SPACELESS: Final = re.compile(
+    "["
+    "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u1100-\u11ff\u3005-\u3007\u3040-\u30ff\u3130-\u318f"
+    "\u31f0-\u31ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\uf900-\ufaff\U00020000-\U0003ffff"
+    "]+"
+)
+_HUMP: Final = re.compile("(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
+_HAS_HUMP: Final = re.compile("[a-z0-9][A-Z]|[A-Z]{2}[a-z]")
+_WORD: Final = re.compile(r"[^\W_]+")
+
+
+def index_text(text: str) -> str:
+    """Return the text as it goes into a full-text index.
+
+    It is the same in every process and version: a contentless index forgets a text only if it is
+    given exactly what it was given before.
+    """
+    parts = _parts_of_identifiers(text)
+    if not text.isascii():
+        text = _SPACELESS.sub(_pairs, text)
+    return f"{text} {' '.join(parts)}" if parts else text
+
+
+def query_terms(query: str) -> list[str]:
+    """Return the different words of a query in order, lower-case, without those that say nothing.
+
+    If nothing else is left, they stay. Of a long query both ends are read. A word that ends in `*`
+    is the beginning of what is searched for.
+    """
+    query = both_ends(query, 8_000)
+    spaced = query if query.isascii() else _SPACELESS.sub(_query_pairs, query)
+    found = _WORD.findall(" ".join((spaced, *_parts_of_identifiers(query))).lower())
+    distinct = dict.fromkeys(
+        f"{word}*" if len(word) == 1 and _SPACELESS.match(word) else word for word in found
+    )
+    return (without_stop_words(distinct) or [*distinct])[:_MAX_QUERY_TERMS]
+
+
+def count_words(terms: Iterable[str]) -> float:
+    """Return how many words the terms of a query are: pairs of characters overlap by half."""
+    return sum(1.0 if term.isascii() or _SPACELESS.match(term) is None else 0.5 for term in terms)
+
+
+def both_ends(text: str, chars: int) -> str:
+    """Return a long text's two ends of so many characters: the question is at one of them."""
+    return text if len(text) <= 2 * chars else f"{text[:chars]} {text[-chars:]}"
+
+
+def _pairs(run: re.Match[str]) -> str:
+    """Return each pair of neighbours, then the last character: every one begins a word."""
+    text = run[0]
+    return f" {' '.join((*map(''.join, pairwise(text)), text[-1]))} "
+
+
+def _query_pairs(run: re.Match[str]) -> str:
+    text = run[0]
+    return f" {' '.join(map(''.join, pairwise(text))) or text} "
+
+
+def _parts_of_identifiers(text: str) -> list[str]:
+    """Return the parts of every identifier in camel case, in order."""
+    if _HAS_HUMP.search(text) is None:
+        return []
+    return [
+        part
+        for word in re.findall("[A-Za-z0-9]+", text)
+        if len(word) <= _MAX_IDENTIFIER_CHARS and _HAS_HUMP.search(word) is not None
+        for part in _HUMP.split(word)
+    ]
+
+
+# ---- stems ----
+
+_KNOWN: Final[dict[str, tuple[str, ...]]] = {}
+
+
+def stems(texts: Sequence[str]) -> list[list[str]]:
+    """Return the stems of each text, in order, exactly as the index in SQLite cuts them."""
+    pieces_by_text = [text.split() for text in texts]  # no word goes beyond white space
+    missing = {piece for pieces in pieces_by_text for piece in pieces}.difference(_KNOWN)
+    if len(_KNOWN) + len(missing) > _MOST_KNOWN:
+        _KNOWN.clear()
+        missing = {piece for pieces in pieces_by_text for piece in pieces}
+    known = _KNOWN
+    if missing:
+        known |= _cut(list(missing))
+    return [[stem for piece in pieces for stem in known[piece]] for pieces in pieces_by_text]
+
+
+def record_stems(texts: Sequence[str]) -> list[list[str]]:
+    """Return what each text is found by in an index that knows whole words only.
+
+    Of a pair of characters that is the first one, too: a query may be that one alone.
+    """
+    return [
+        [
+            word
+            for stem in found
+            for word in ((stem, stem[0]) if len(stem) == 2 and _SPACELESS.match(stem) else (stem,))
+        ]
+        for found in stems(texts)
+    ]
+
+
+def query_stems(query: str) -> list[str]:
+    """Return what a query searches for in such an index, each once."""
+    terms = [term.removesuffix("*") for term in query_terms(query)]
+    return [*dict.fromkeys(stems([" ".join(terms)])[0])]
+
+
+def _cut(pieces: Sequence[str]) -> dict[str, tuple[str, ...]]:
+    with closing(sqlite3.connect(":memory:")) as connection:
+        connection.execute(
+            f"CREATE VIRTUAL TABLE words USING fts5 (text, content = '', tokenize = '{TOKENIZER}')"
+        )
+        connection.execute("CREATE VIRTUAL TABLE places USING fts5vocab (words, instance)")
+        connection.executemany("INSERT INTO words (rowid, text) VALUES (?, ?)", enumerate(pieces))
+        found = dict[str, tuple[str, ...]].fromkeys(pieces, ())
+        for at, stem in connection.execute("SELECT doc, term FROM places ORDER BY doc, offset"):
+            found[pieces[at]] += (stem,)
+    return found
+
+
+# ---- stop words ----
+
+
+@cache
+def word_lists() -> Mapping[str, Mapping[str, str]]:
+    """Return the lists of `words.toml`, by section and name."""
+    import tomllib
+
+    found: dict[str, Any] = tomllib.loads(
+        Path(__file__).with_name("words.toml").read_text(encoding="utf-8")
+    )
+    return found
+
+
+class _Languages(NamedTuple):
+    english: frozenset[str]
+    pairs: frozenset[str]
+    listed: Mapping[str, frozenset[str]]
+    telling: Mapping[str, frozenset[str]]  # words that are in no English text
+
+
+@cache
+def _languages() -> _Languages:
+    lists = word_lists()
+    listed = {name: frozenset(words.split()) for name, words in lists["stop"].items()}
+    english, other = listed.pop("English"), lists["stop_other"]
+    unclear = english | {*other["also_english"].split()}
+    telling = {name: words - unclear for name, words in listed.items()}
+    return _Languages(english, frozenset(other["pairs"].split()), listed, telling)
+
+
+def without_stop_words(words: Iterable[str]) -> list[str]:
+    """Return the words that say something, in order; none if all of them say nothing.
+
+    The words themselves show the language: in "die casting" the first is what is meant, in "wo
+    liegt die Akte" it says nothing. If several languages are likely, a word that could be English
+    must say nothing in all of them.
+    """
+    words = list(words)
+    known, likely = _languages(), _likely_languages({*words})
+    return [
+        word
+        for word in words
+        if not (word in known.english or word in known.pairs)
+        and not (
+            likely
+            and (
+                any(word in known.telling[name] for name in likely)
+                or all(word in known.listed[name] for name in likely)
+            )
+        )
+    ]
+
+
+def can_be_english(text: str) -> bool:
+    """Whether a model of English can read the text; of a long one the beginning decides.
+
+    Vectors of texts in another language say that it is the same language, whatever is said in it.
+    """
+    if not text.isascii():
+        latin = len(re.findall("[A-Za-z\u00c0-\u024f\u1e00-\u1eff]", text))
+        if 2 * latin < len(re.findall(r"[^\W\d_]", text)):
+            return False
+    return not _likely_languages({*re.findall(r"[^\W\d_]+", text[:2_000].lower())})
+
+
+def _likely_languages(words: set[str]) -> list[str]:
+    """Return the languages of which most of the words are, if fewer are English."""
+    known = _languages()
+    told = {name: len(words & telling) for name, telling in known.telling.items()}
+    best = max(told.values())
+    return [
+        name
+        for name, count in told.items()
+        if count == best > len(words & (known.english - known.listed[name]))
+    ]
+
+
+# ---- words that mean the same ----
+
+
+@cache
+def _forms() -> Mapping[str, tuple[str, ...]]:
+    forms: dict[str, tuple[str, ...]] = {}
+    for group in word_lists()["forms"]["English"].split("|"):
+        for form in group.split():
+            forms[form] = (*forms.get(form, ()), *group.split())
+    return forms
+
+
+def other_forms_of(terms: Iterable[str]) -> dict[str, tuple[str, ...]]:
+    """Return by word its irregular forms that are not among the words."""
+    given = dict.fromkeys(terms)
+    found = {
+        term: dict.fromkeys(f for f in _forms().get(term, ()) if f not in given) for term in given
+    }
+    return {term: tuple(forms) for term, forms in found.items() if forms}
+
+
+@cache
+def vocabulary() -> list[str]:
+    """Return the words and word pieces that the bundled tables are about, in their order."""
+    text = (MODEL_FOLDER / "vocabulary.txt").read_text(encoding="utf-8")
+    return text.removesuffix("\n").split("\n")
+
+
+@cache
+def _related_table() -> tuple[Mapping[str, int], Sequence[int], bytes]:
+    """Return the row of each word, where each row starts, and the rows: a count, then triples."""
+    content, words = (MODEL_FOLDER / "related_words.bin").read_bytes(), vocabulary()
+    starts, at = list[int](), 0
+    while at < len(content):
+        starts.append(at)
+        at += 1 + 3 * content[at]
+    if len(starts) != len(words) or at != len(content):
+        raise EmbeddingError(
+            "related_words.bin",
+            reason="it is not of this vocabulary",
+            remedy="Install the package again: its files are incomplete.",
+        )
+    return {word: row for row, word in enumerate(words)}, starts, content
+
+
+def related_words(terms: Iterable[str]) -> dict[str, Mapping[str, float]]:
+    """Return for each English word that has any those close in meaning, the closest first.
+
+    How close they are is a cosine, from 0 to 1.
+    """
+    rows, starts, content = _related_table()
+    found: dict[str, Mapping[str, float]] = {}
+    for term in terms:
+        start = starts[rows[term]] if term in rows else -1
+        if start >= 0 and content[start]:
+            pairs = content[start + 1 : start + 1 + 3 * content[start]]
+            found[term] = {
+                vocabulary()[pairs[at] + 256 * pairs[at + 1]]: pairs[at + 2] / 255
+                for at in range(0, len(pairs), 3)
+            }
+    return found
+
+
+# ---- dates ----
+
+
+class DateMention(NamedTuple):
+    """A date that a text names; what it leaves open is `None`."""
+
+    year: int | None = None
+    month: int | None = None
+    day: int | None = None
+
+    def matches(self, year: int | None, month: int | None, day: int | None) -> bool:
+        """Whether another date, however it is written, is within this one."""
+        pairs = zip(self, (year, month, day), strict=True)
+        return all(wanted is None or wanted == given for wanted, given in pairs)
+
+
+MONTHS: Final = tuple(month_name)[1:]
+_NUMBERS: Final = {
+    name[:size].lower(): at for at, name in enumerate(MONTHS, 1) for size in (3, len(name))
+}
+_NAME: Final = "(?P<month>" + "|".join(sorted(_NUMBERS, key=len, reverse=True)) + r")\b\.?"
+_DAY: Final = r"(?P<day>[0-3]?\d)(?:st|nd|rd|th)?\b"
+_YEAR: Final = r"(?P<year>(?:19|20)\d\d)\b"
+_DATES: Final = tuple(
+    re.compile(pattern, re.IGNORECASE)
+    for pattern in (
+        rf"\b{_YEAR}-(?P<month>[01]?\d)-(?P<day>[0-3]?\d)\b",
+        rf"\b{_DAY}(?:\s+of)?\s+{_NAME}(?:,?\s+{_YEAR})?",
+        rf"\b{_NAME}\s+{_DAY}(?:,?\s+{_YEAR})?",
+        rf"\b{_NAME},?\s+(?:of\s+)?{_YEAR}",
+        rf"\b(?:in|during|since|early|late|mid|last|this|of|on)[\s-]+{_NAME}",
+        rf"\b(?:in|during|of|since)\s+{_YEAR}",
+    )
+)
+_DAYS_AGO: Final = {"today": 0, "tonight": 0, "yesterday": 1}
+
+
+def find_dates(text: str, *, now: datetime | None) -> tuple[DateMention, ...]:
+    """Return the dates that the text names, each once, the most definite form of each.
+
+    Args:
+        now: What `today` and `yesterday` are counted from; without it they are not understood.
+    """
+    text = text[:4_000]
+    found: dict[DateMention, None] = {}
+    for pattern in _DATES:
+        for match in pattern.finditer(text):
+            groups = match.groupdict()
+            year, name, day = (groups.get(part) for part in ("year", "month", "day"))
+            month = None if name is None else _NUMBERS.get(name.lower()) or int(name)
+            if (month is None or 0 < month <= 12) and (day is None or 0 < int(day) <= 31):
+                found[DateMention(year and int(year), month, day and int(day))] = None
+        text = pattern.sub(" ; ", text)
+    if now is not None:
+        for word in sorted({*re.findall("[a-z]+", text.lower())} & _DAYS_AGO.keys()):
+            day_then = now - timedelta(days=_DAYS_AGO[word])
+            found[DateMention(day_then.year, day_then.month, day_then.day)] = None
+    return tuple(found)
+
+
+# ---- signals ----
+
+Intent: TypeAlias = Literal["question", "action", "fix", "explain"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Signals:
+    """What a query reveals of what it searches for.
+
+    Attributes:
+        query: As it was given, cleaned.
+        search_text: What sources are asked for: the query and other forms of its words.
+        terms: Its different words that say something, lower-case, in order.
+        related: By term, other words that say it too, and how closely, from 0 to 1.
+        entities: Names that it mentions, as written, in order.
+        event_types: Kinds of events that it points to, such as `error`.
+        wants_time: Whether it asks when something was.
+    """
+
+    query: str
+    search_text: str = ""
+    terms: tuple[str, ...] = ()
+    related: Mapping[str, Mapping[str, float]] = field(
+        default_factory=dict[str, Mapping[str, float]]
+    )
+    entities: tuple[str, ...] = ()
+    intent: Intent = "action"
+    event_types: tuple[str, ...] = ()
+    dates: tuple[DateMention, ...] = ()
+    wants_time: bool = False
+
+
+_NAMES: Final = re.compile(
+    r"`([^`\n]{1,80})`|\"([^\"\n]{1,80})\"|((?:[A-Z][\w'’]*)(?:[ -][A-Z][\w'’]*){0,3})"
+)
+_QUESTION: Final = re.compile(
+    r"^\s*(who|whom|whose|what|when|where|which|how|why|is|are|was|were|do|does|did|has|have|had|can"
+    r"|could|would|will|should)\b",
+    re.IGNORECASE,
+)
+_INTENTS: Final[Mapping[Intent, re.Pattern[str]]] = {
+    "fix": re.compile(
+        r"\b(fix|bug|broken|error|fails?|failed|failing|failure|crash(es|ed)?|exception|traceback"
+        r"|debug|repair|regression)\b",
+        re.IGNORECASE,
+    ),
+    "explain": re.compile(
+        r"\b(explain|why|understand|describe|how does|how do|walk me through)\b", re.IGNORECASE
+    ),
+}
+_EVENT_WORDS: Final = {
+    "error": "error exception traceback crash failed failure fails bug",
+    "tool_call": "ran run command executed tool called",
+    "test": "test tests pytest suite coverage",
+    "commit": "commit committed merge merged branch",
+    "decision": "decided decision agreed chose",
+}
+# "How many" and "what kind of" say what is wanted, not what is talked about.
+_ASKED_FOR: Final = re.compile(
+    r"\b(?:how (?:many|much|long|often|far|old)|(?:what|which) (?:kind|type|sort)s?(?: of)?)\b",
+    re.IGNORECASE,
+)
+_AUXILIARY: Final = re.compile(r"\b(did|didn't|has|have|had|was|were)\b", re.IGNORECASE)
+_TIME: Final = re.compile(r"\b(when|what (day|date|time|year|month)|how long ago)\b", re.IGNORECASE)
+
+
+def read_signals(query: str, *, now: datetime | None = None) -> Signals:
+    """Return what the query reveals: words, names, dates, and what is wanted.
+
+    Any text is a query. Of one that is very long both ends are read.
+
+    Args:
+        now: What `yesterday` in the query is counted from.
+    """
+    text = both_ends(clean_text(query), 4_000)
+    asked = _ASKED_FOR.sub(" ", text)
+    terms = tuple(query_terms(asked))
+    if not terms:
+        asked, terms = text, tuple(query_terms(text))
+    # "Did she run?" is answered by "she ran"; other questions have the form of their answers.
+    forms = other_forms_of(terms) if _AUXILIARY.search(text) else {}
+    close = related_words(terms)
+    is_asking = "?" in text or _QUESTION.match(text)
+    wants = (intent for intent, pattern in _INTENTS.items() if pattern.search(text))
+    words = {*re.findall("[a-z]+", text.lower())}
+    return Signals(
+        query=text,
+        search_text=" ".join((asked, *dict.fromkeys(f for given in forms.values() for f in given))),
+        terms=terms,
+        related={
+            term: {**close.get(term, {}), **dict.fromkeys(forms.get(term, ()), 1.0)}
+            for term in terms
+            if term in close or term in forms
+        },
+        entities=_entities(text),
+        intent=next(wants, "question" if is_asking else "action"),
+        event_types=tuple(n for n, cues in _EVENT_WORDS.items() if words & {*cues.split()}),
+        dates=find_dates(text, now=now),
+        wants_time=_TIME.search(text) is not None,
+    )
+
+
+def _entities(text: str) -> tuple[str, ...]:
+    found: dict[str, None] = {}
+    for code, quoted, plain in _NAMES.findall(text):
+        words = plain.removesuffix("'s").removesuffix("’s").split(" ")
+        # A word that says nothing is capital only because a sentence begins.
+        while words and words[0].lower().partition("'")[0] in _languages().english:
+            words = words[1:]
+        found[code or quoted or " ".join(words)] = None
+    found.pop("", None)
+    return tuple(found)[:32]
