@@ -2,6 +2,7 @@
 
 import os
 import sqlite3
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -11,6 +12,7 @@ from weakref import WeakSet, finalize
 
 from context_assembler.errors import StoreError, StoreUnavailableError
 
+_RETRY_SECONDS: Final = 0.002
 _CACHE_KIBIBYTES: Final = 4_000
 _PRIMARY_CODE: Final = 0xFF  # an extended result code carries the primary one in its low byte
 _FORK_SECONDS: Final = 30.0
@@ -120,16 +122,10 @@ class SqliteFile:
         with slot.lock:
             try:
                 db = self._ready(slot, creates=True)
-                if not is_durable:
-                    db.execute("PRAGMA synchronous = NORMAL")
-                    db.execute("PRAGMA busy_timeout = 0")
-                try:
-                    with _transaction(db):
-                        yield db
-                finally:
-                    if not is_durable:
-                        db.execute("PRAGMA synchronous = FULL")
-                        db.execute(f"PRAGMA busy_timeout = {int(self._busy_seconds * 1000)}")
+                # FULL, not WAL's usual NORMAL: what was acknowledged must survive a power cut.
+                db.execute(f"PRAGMA synchronous = {'FULL' if is_durable else 'NORMAL'}")
+                with self._transaction(db, busy_seconds=self._busy_seconds if is_durable else 0.0):
+                    yield db
             except sqlite3.Error as error:
                 raise self._explained(error) from error
 
@@ -215,8 +211,6 @@ class SqliteFile:
                 db.close()
                 return None
             db.execute(f"PRAGMA cache_size = -{_CACHE_KIBIBYTES}")
-            # FULL, not WAL's usual NORMAL: what was acknowledged must survive a power cut.
-            db.execute("PRAGMA synchronous = FULL")
             if version < len(self.schema.migrations):
                 self._migrate(db)
             if creates:
@@ -257,7 +251,7 @@ class SqliteFile:
     def _migrate(self, db: sqlite3.Connection) -> None:
         """Apply the migrations that the file lacks, all or none, one process at a time."""
         store, migrations, *_ = self.schema
-        with _transaction(db):
+        with self._transaction(db, busy_seconds=self._busy_seconds):
             # The version is read under the lock: another process may have migrated meanwhile.
             db.execute(
                 "CREATE TABLE IF NOT EXISTS context_assembler_versions "
@@ -271,6 +265,28 @@ class SqliteFile:
             row = (store, len(migrations))
             db.execute("INSERT OR REPLACE INTO context_assembler_versions VALUES (?, ?)", row)
 
+    @contextmanager
+    def _transaction(self, db: sqlite3.Connection, *, busy_seconds: float) -> Iterator[None]:
+        last_moment = time.monotonic() + busy_seconds
+        # SQLite's own waiting is as rare as every 100 ms: others who write all the time starve it.
+        db.execute("PRAGMA busy_timeout = 0")
+        while not db.in_transaction:
+            try:
+                # IMMEDIATE takes the write lock at once: what is read cannot change before use.
+                db.execute("BEGIN IMMEDIATE")
+            except sqlite3.OperationalError as error:
+                is_busy = error.sqlite_errorcode & _PRIMARY_CODE == sqlite3.SQLITE_BUSY
+                if not is_busy or time.monotonic() >= last_moment:
+                    raise
+                time.sleep(_RETRY_SECONDS)
+        db.execute(f"PRAGMA busy_timeout = {int(self._busy_seconds * 1000)}")
+        try:
+            yield
+            db.execute("COMMIT")
+        finally:
+            if db.in_transaction:  # some errors, such as a full disk, end it by themselves
+                db.execute("ROLLBACK")
+
     def _explained(self, error: sqlite3.Error) -> StoreError:
         # Errors raised by the module itself, such as use after closing, have no code.
         code = getattr(error, "sqlite_errorcode", 0) & _PRIMARY_CODE
@@ -280,18 +296,6 @@ class SqliteFile:
     def _unavailable(self, reason: str, remedy: str) -> StoreError:
         where = str(self.path or ":memory:")
         return self.schema.unavailable(where, reason=reason, remedy=remedy)
-
-
-@contextmanager
-def _transaction(db: sqlite3.Connection) -> Iterator[None]:
-    # IMMEDIATE takes the write lock at once: what is read inside cannot change before it is used.
-    db.execute("BEGIN IMMEDIATE")
-    try:
-        yield
-        db.execute("COMMIT")
-    finally:
-        if db.in_transaction:  # some errors, such as a full disk, end it by themselves
-            db.execute("ROLLBACK")
 
 
 def _identity_of(path: Path | None) -> tuple[int, int] | None:

@@ -87,23 +87,34 @@ _PAGE: Final = 200  # events that `load` reads at once
 _HEAD: Final = (
     "SELECT incarnation, version, last_seq, created_at, record FROM sessions WHERE id = ?"
 )
-_BODIES: Final = "SELECT body FROM events WHERE key BETWEEN (?1 << 32) + ?2 AND (?1 << 32) + ?3"
-_ROWS: Final = (
-    "SELECT key & 0xFFFFFFFF, id, created_at, kind, body FROM events "
-    "WHERE key > (?1 << 32) + ?2 AND key <= (?1 << 32) + ?3 ORDER BY key LIMIT ?4"
+# The first parameter of each is the session's id.
+_SPAN: Final = (
+    "FROM (SELECT key << 32 AS base FROM sessions WHERE id = ?) "
+    "JOIN events ON events.key BETWEEN base + ? AND base + ?"
 )
-_IDS: Final = (
-    "SELECT key & 0xFFFFFFFF, id, created_at FROM events "
-    "WHERE key BETWEEN (?1 << 32) + ?2 AND (?1 << 32) + ?3"
+_BODIES: Final = f"SELECT body {_SPAN}"
+_IDS: Final = f"SELECT events.key - base, id, created_at {_SPAN}"
+_EVENTS: Final = f"SELECT events.key - base, id, created_at, kind, body {_SPAN} LIMIT ?"
+_BLOCKS: Final = (
+    "SELECT data FROM (SELECT key << 32 AS base FROM sessions WHERE id = ?) "
+    "JOIN blocks ON blocks.key BETWEEN base + ? AND base + ? ORDER BY blocks.key"
 )
 _FACTORS: Final = (
-    "SELECT answers_seq, factor FROM calls WHERE session = ? AND model = ? ORDER BY reply_seq"
+    "SELECT answers_seq, factor FROM calls WHERE session = (SELECT key FROM sessions WHERE id = ?) "
+    "AND model = ? ORDER BY reply_seq"
 )
-_CALLS: Final = "SELECT body FROM calls WHERE session = ? AND reply_seq > ? ORDER BY reply_seq"
+_CALLS: Final = (
+    "SELECT body FROM calls WHERE session = (SELECT key FROM sessions WHERE id = ?) "
+    "AND reply_seq > ? ORDER BY reply_seq"
+)
 _LAST_CALL: Final = (
-    "SELECT body FROM calls WHERE session = ? ORDER BY reply_seq DESC, number DESC LIMIT 1"
+    "SELECT body FROM calls WHERE session = (SELECT key FROM sessions WHERE id = ?) "
+    "ORDER BY reply_seq DESC LIMIT 1"
 )
-_DERIVED: Final = "SELECT seq, value FROM derived WHERE session = ? AND purpose = ? AND seq > ?"
+_DERIVED: Final = (
+    "SELECT seq, value FROM derived WHERE session = (SELECT key FROM sessions WHERE id = ?) "
+    "AND purpose = ? AND seq > ?"
+)
 
 
 class _Row(NamedTuple):
@@ -138,7 +149,8 @@ class SqliteStore:
     def _begin(self, busy_seconds: float) -> None:
         self._file = SqliteFile(self.path, SCHEMA, busy_seconds=busy_seconds)
         self._families: dict[str, TokenFamily] = {}
-        self._heads: dict[str, tuple[tuple[Any, ...], SessionHead]] = {}
+        self._numbers: dict[tuple[int, str], int] = {}
+        self._heads: dict[str, tuple[tuple[Any, ...], SessionHead | None]] = {}
         self._writer: tuple[int, Any] | None = None  # of which process, and its thread
 
     # ---- what the core reads and writes ----
@@ -150,13 +162,17 @@ class SqliteStore:
         if row is None:
             return None
         row = (*row, self._file.replaced)
-        known = self._heads.get(session_id)
-        if known is not None and known[0] == row:
-            return known[1]
+        known, head = self._heads.get(session_id, ((), None))
+        if known == row:
+            return head
         incarnation, version, last_seq, created, record, replaced = row
+        if head is not None and known[3:5] == row[3:5]:
+            session = head.session
+        else:
+            session = Session(id=session_id, created_at=_moment(created), **load_json(record))
         incarnation = f"{incarnation}-{replaced}"
         head = SessionHead(
-            session=Session(id=session_id, created_at=_moment(created), **load_json(record)),
+            session=session,
             last_seq=last_seq,
             version=f"{incarnation}-{version}",
             incarnation=incarnation,
@@ -170,9 +186,8 @@ class SqliteStore:
         """Return the columns after a sequence number; events not counted yet are counted now."""
         self._families[family.key] = family
         with self._file.reading() as db:
-            key, _ = _find(db, session_id)
-            kinds, marks, created, answers = _read(db, key, 0, after_seq)
-            tokens, reasoning = _read(db, key, _number_of(db, family.key), after_seq)
+            kinds, marks, created, answers = _read(db, session_id, 0, after_seq)
+            tokens, reasoning = _read(db, session_id, self._number(db, family.key), after_seq)
         count = len(kinds)
         if len(tokens) < count:
             tokens, reasoning = self._count(session_id, family, after_seq)
@@ -214,9 +229,9 @@ class SqliteStore:
             UnknownSessionError: There is no such session.
             EventFormatError: An event is damaged.
         """
-        after_seq = min(max(after_seq, 0), _MOST_SEQ)
-        rows = self._query(session_id, _ROWS, after_seq, _MOST_SEQ, limit)
-        bodies = _load_all([row[-1] for row in rows], session_id, after_seq + 1)
+        first = min(max(after_seq, 0), _MOST_SEQ) + 1
+        rows = self._query(session_id, _EVENTS, first, _MOST_SEQ, limit)
+        bodies = _load_all([row[-1] for row in rows], session_id, first)
         return [
             event_of(body, kind=kind, id=event_id, seq=seq, created_at=_moment(created))
             for (seq, event_id, created, kind, _), body in zip(rows, bodies, strict=True)
@@ -320,9 +335,8 @@ class SqliteStore:
                 _put(db, Session(id=session_id, created_at=next(moments, None)), replaces=False)
                 key, _ = _find(db, session_id)
             stored = _insert_events(db, session_id, key, last_seq, rows)
-            _extend(db, key, 0, last_seq, _shared(rows))
-            for number, counted in columns.items():
-                _extend(db, key, number, last_seq, counted)
+            for number, more in {0: _shared(rows), **columns}.items():
+                _extend(db, session_id, number, last_seq, more)
             if call is not None:
                 _insert_call(db, key, replace(call, reply_seq=stored[-1].seq))
             db.executemany("INSERT OR IGNORE INTO texts VALUES (?, ?)", (texts or {}).items())
@@ -431,9 +445,22 @@ class SqliteStore:
     # ---- inside ----
 
     def _query(self, session_id: str, sql: str, *given: Any) -> list[Any]:
-        """Return the rows of a statement whose first parameter is the session's key."""
+        """Return the rows of a statement whose first parameter is the session's id."""
         with self._file.reading() as db:
-            return db.execute(sql, (_find(db, session_id)[0], *given)).fetchall()
+            rows = db.execute(sql, (session_id, *given)).fetchall()
+            if not rows:
+                _find(db, session_id)
+            return rows
+
+    def _number(self, db: Connection, key: str) -> int:
+        """Return a family's number; 255 if it has counted no session of the file."""
+        place = self._file.replaced, key
+        if place not in self._numbers:
+            row = db.execute("SELECT number FROM families WHERE key = ?", (key,)).fetchone()
+            if row is None:
+                return 255
+            self._numbers[place] = row[0]
+        return self._numbers[place]
 
     def _known_families(self) -> Iterable[tuple[int, TokenFamily]]:
         """Yield the families that sessions are counted by, as far as they are known here."""
@@ -451,15 +478,15 @@ class SqliteStore:
         """Count what the family has not counted yet, and keep the counts if the store can."""
         with self._file.reading() as db:
             key, _ = _find(db, session_id)
-            known = _read(db, key, _number_of(db, family.key), 0)
+            known = _read(db, session_id, self._number(db, family.key), 0)
             counted = len(known[0])
-            kinds = _read(db, key, 0, counted)[0]
+            kinds = _read(db, session_id, 0, counted)[0]
         bodies = self.bodies(session_id, [(counted + 1, counted + len(kinds))])
         more = _counts(family, zip(kinds, bodies, strict=True))
         with suppress(StoreUnavailableError), self._file.writing(is_durable=False) as db:
             if (_look_up(db, session_id) or (0,))[0] == key:
                 db.execute("INSERT OR IGNORE INTO families (key) VALUES (?)", (family.key,))
-                _extend(db, key, _number_of(db, family.key), counted, more)
+                _extend(db, session_id, self._number(db, family.key), counted, more)
         return [(old + new)[max(after_seq, 0) :] for old, new in zip(known, more, strict=True)]
 
 
@@ -629,20 +656,13 @@ def _shared(rows: Sequence[_Row]) -> "list[array[Any]]":
     ]
 
 
-def _number_of(db: Connection, key: str) -> int:
-    """Return the family's number; 255 if it has counted no session of the file."""
-    row = db.execute("SELECT number FROM families WHERE key = ?", (key,)).fetchone()
-    return row[0] if row else 255
-
-
-def _read(db: Connection, session: int, family: int, after_seq: int) -> "list[array[Any]]":
+def _read(db: Connection, session_id: str, family: int, after_seq: int) -> "list[array[Any]]":
     """Return the columns of a family, or the shared ones, after a sequence number."""
     first, skipped = divmod(max(after_seq, 0), BLOCK)
     columns = [array(code) for code in (_COUNTS if family else _SHARED)]
     size = sum(column.itemsize for column in columns)
-    base = session << 32 | family << 24
-    asked = "SELECT data FROM blocks WHERE key BETWEEN ? AND ? ORDER BY key"
-    for (data,) in db.execute(asked, (base + first, base + 0xFF_FFFF)):
+    base = family << 24
+    for (data,) in db.execute(_BLOCKS, (session_id, base + first, base + 0xFF_FFFF)):
         count, at = len(data) // size, 0
         for column in columns:
             end = at + column.itemsize * count
@@ -652,15 +672,15 @@ def _read(db: Connection, session: int, family: int, after_seq: int) -> "list[ar
 
 
 def _extend(
-    db: Connection, session: int, family: int, last_seq: int, more: "Sequence[array[Any]]"
+    db: Connection, session_id: str, family: int, last_seq: int, more: "Sequence[array[Any]]"
 ) -> None:
     """Append to the columns of a family; nothing if it has not counted what is before."""
     first = max(0, last_seq - 1) // BLOCK
-    columns = _read(db, session, family, first * BLOCK)
+    columns = _read(db, session_id, family, first * BLOCK)
     if len(columns[0]) != last_seq - first * BLOCK:
         return
     columns = [old + new for old, new in zip(columns, more, strict=True)]
-    base = session << 32 | family << 24
+    base = _find(db, session_id)[0] << 32 | family << 24
     for start in range(0, len(columns[0]), BLOCK):
         data = b"".join(column[start : start + BLOCK].tobytes() for column in columns)
         row = (base + first + start // BLOCK, data)
