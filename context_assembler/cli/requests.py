@@ -70,7 +70,7 @@ class Request(NamedTuple):
 
 
 def _option(*names: str, metavar: str, help: str) -> Any:
-    return typer.Option(*names, metavar=metavar, help=text)
+    return typer.Option(*names, metavar=metavar, help=help)
 
 
 _PLACES: Final[Mapping[str, Any]] = {

@@ -263,15 +263,29 @@ def _reader(provider: str) -> Callable[[Rows, str, Issues], ReadTranscript]:
             key in document for key in ("messages", "traj", "contents", "input", "output")
         ):
             document = [document]
+        if isinstance(document, dict) and "traj" in document:  # as tau-bench has it
+            document = {**document, "messages": document["traj"]}
         read_events: list[tuple[str, Body]] = module.read_messages(document, note)
         request = as_object(document)
         tools, metadata = _tools_of(request, note), _rest_of(request)
-        if not read_events and document not in ([], {"messages": []}, {"contents": []}):
+        keys = ("messages", "contents", "input", "output")
+        if not read_events and document and not any(request.get(key) == [] for key in keys):
             raise unreadable(name, "none of its messages can be read")
-        events = tuple(_event(kind, body) for kind, body in read_events)
+        events = tuple(_event(kind, _told(body, provider)) for kind, body in read_events)
         return ReadTranscript(events, issues.found(), tools, metadata or None)
 
     return read
+
+
+def _told(body: Body, provider: str) -> Body:
+    """Return a body without empty fields of its message, and with the time that this names."""
+    fields = body.get("metadata", {}).get(provider)
+    if not fields:
+        return body
+    kept = {key: value for key, value in fields.items() if value is not None}
+    body = {key: value for key, value in body.items() if key != "metadata"}
+    body |= {"metadata": {provider: kept}} if kept else {}
+    return body | ({"created_at": kept["timestamp"]} if "timestamp" in kept else {})
 
 
 def _event(event_type: str, body: Body, **fields: Any) -> SessionEvent:

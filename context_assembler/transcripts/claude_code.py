@@ -252,7 +252,8 @@ class _Builder:
 
     def _read(self, row: _Row) -> list[tuple[str, Body]]:
         """Return the events that the provider's file reads from a row's message."""
-        message = {key: row.message[key] for key in ("role", "content") if key in row.message}
+        read = ("role", "content", "id", "type", "model", "stop_reason", "usage", "container")
+        message = {key: row.message[key] for key in read if key in row.message}
         return list(anthropic.read_messages([message], self._note(row)))
 
     def _add_reply(self, row: _Row) -> None:
@@ -261,8 +262,9 @@ class _Builder:
             reason = f"reports a failed call, not a reply ({text:.60}); left out"
             self._issues.note(row.kind, reason, row.line)
             return
-        parts = [part for _, body in self._read(row) for part in body["parts"]]
-        made_by, place = _made_by(row.message), self._replies.get(row.reply_id)
+        [(_, read)] = self._read(row) or [("assistant", {"parts": []})]
+        parts, made_by = read["parts"], read.get("made_by")
+        place = self._replies.get(row.reply_id)
         if place is None:
             body: Body = {"parts": parts} | ({"made_by": made_by} if made_by else {})
             self._append(row, "assistant", body)
@@ -286,6 +288,7 @@ class _Builder:
         for event_type, body in self._read(row):
             if event_type == "user" and row.fields.get("isMeta"):
                 body["origin"] = "developer"
+            body.pop("metadata", None)
             self._append(row, event_type, body)
 
     def _add_summary(self, row: _Row) -> None:
@@ -345,21 +348,6 @@ def _metadata(row: _Row) -> dict[str, Json]:
     kept = {k: v for k, v in row.fields.items() if k not in _READ and v is not None}
     unread = {k: v for k, v in row.message.items() if k not in _READ_OF_MESSAGES and v is not None}
     return {**kept, **({"message": unread} if unread else {})}
-
-
-def _made_by(message: JsonObject) -> dict[str, Json]:
-    """Return who wrote a reply; empty for `<synthetic>`, which the client writes."""
-    model = message.get("model")
-    if not isinstance(model, str) or model.startswith("<"):
-        return {}
-    made: dict[str, Json] = {"provider": "anthropic", "model": model}
-    for key, name in (("id", "response_id"), ("stop_reason", "stop_reason")):
-        if message.get(key):
-            made[name] = message[key]
-    if usage := as_object(message.get("usage")):
-        made["usage"] = to_json(anthropic.read_usage(usage))
-    container = as_object(message.get("container"))
-    return made | ({"container": dict(container)} if container.get("id") else {})
 
 
 def _plain(value: Json) -> str:
