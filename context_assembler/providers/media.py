@@ -6,7 +6,7 @@ import re
 import struct
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, TypeAlias
 
 from context_assembler.errors import with_article
 from context_assembler.events import Json, JsonObject
@@ -14,22 +14,22 @@ from context_assembler.models import ModelLimits
 from context_assembler.providers.wire import Change, as_object, as_text, text_part
 from context_assembler.texts import clean_text
 
-if TYPE_CHECKING:
-    from PIL.Image import Image as Picture
+Size: TypeAlias = tuple[int, int]
+Objection: TypeAlias = tuple[str, str]  # the rule, and why in half a sentence
 
 PDF: Final = "application/pdf"
 WEB_SCHEMES: Final = ("https", "http")
 WITHOUT_PILLOW: Final = "pip install 'context-assembler[images]' has such images scaled"
 
 # A picture is refused if its bytes are of another type than it says, so the bytes decide.
-_STARTS: Final = (
-    (b"\xff\xd8\xff", "image/jpeg"),
-    (b"\x89PNG\r\n\x1a\n", "image/png"),
-    (b"GIF8", "image/gif"),
-    (b"BM", "image/bmp"),
-    (b"II*\0", "image/tiff"),
-    (b"MM\0*", "image/tiff"),
-)
+_STARTS: Final = {
+    b"\xff\xd8\xff": "image/jpeg",
+    b"\x89PNG\r\n\x1a\n": "image/png",
+    b"GIF8": "image/gif",
+    b"BM": "image/bmp",
+    b"II*\0": "image/tiff",
+    b"MM\0*": "image/tiff",
+}
 _TELLING_TYPES: Final = ("image/jpeg", "image/png", "image/gif", "image/webp")
 _DATA_URL: Final = re.compile(r"data:([^,;]*)((?:;[^,;]*)*),", re.IGNORECASE)
 _SCHEME: Final = re.compile(r"\s*([a-z][a-z0-9+.-]*):", re.IGNORECASE)
@@ -52,13 +52,11 @@ def decode_base64(encoded: str) -> bytes:
 def begins_as(encoded: str) -> str:
     """Return the type that base64 text begins as, a picture or a PDF; empty for anything else."""
     head = decode_base64(encoded[:32])
-    for start, media_type in _STARTS:
-        if head.startswith(start):
-            return media_type
     if head[:4] == b"RIFF" and head[8:12] == b"WEBP":
         return "image/webp"
+    told = next((kind for start, kind in _STARTS.items() if head.startswith(start)), "")
     # ISO 32000 wants the mark at the very beginning; readers look for it in the first 1,024 bytes.
-    return PDF if b"%PDF-" in decode_base64(encoded[:1_368]) else ""
+    return told or (PDF if b"%PDF-" in decode_base64(encoded[:1_368]) else "")
 
 
 def bare_type(media_type: str) -> str:
@@ -72,24 +70,19 @@ def media_type_of(source: JsonObject) -> str:
     return begins_as(source["data"]) or bare_type(source["media_type"])
 
 
-def plain_base64(encoded: str) -> str:
-    """Return base64 text in the standard alphabet, without line breaks, padded."""
-    bare = "".join(encoded.split()).replace("-", "+").replace("_", "/")
-    missing = -len(bare) % 4
-    return bare if missing == 3 or bare.endswith("=") else bare + "=" * missing
-
-
 def read_data_url(url: str) -> tuple[str, str] | None:
     """Return media type and base64 text of a `data:` URL; `None` for anything else."""
     head = _DATA_URL.match(url[:1_000])
     if head is None:
         return None
     media_type, rest = head[1].strip().lower() or "text/plain", url[head.end() :]  # RFC 2397
-    if head[2].lower().endswith(";base64"):
-        return media_type, plain_base64(rest)
-    from urllib.parse import unquote_to_bytes
+    if not head[2].lower().endswith(";base64"):
+        from urllib.parse import unquote_to_bytes
 
-    return media_type, base64.b64encode(unquote_to_bytes(rest)).decode()
+        return media_type, base64.b64encode(unquote_to_bytes(rest)).decode()
+    bare = "".join(rest.split()).replace("-", "+").replace("_", "/")
+    missing = -len(bare) % 4
+    return media_type, bare + "=" * (0 if missing == 3 or bare.endswith("=") else missing)
 
 
 def data_url(media_type: str, encoded: str) -> str:
@@ -97,12 +90,12 @@ def data_url(media_type: str, encoded: str) -> str:
     return f"data:{media_type};base64,{encoded}"
 
 
-def source_of(url: str, media_type: str | None = None) -> JsonObject:
+def source_of(url: str, media_type: str = "") -> JsonObject:
     """Return the stored source of an address; a `data:` URL becomes the bytes that it carries."""
     inline = read_data_url(url) if url[:5].lower() == "data:" else None
     if inline is not None:
         return {"type": "base64", "media_type": inline[0], "data": inline[1]}
-    return {"type": "url", "url": url} | ({"media_type": media_type} if media_type else {})
+    return {"type": "url", "url": url, **({"media_type": media_type} if media_type else {})}
 
 
 def scheme_of(url: str) -> str:
@@ -115,8 +108,7 @@ def objection_to_bytes(media_type: str, encoded: str) -> str | None:
     """Return why base64 text is not of its declared type, half a sentence; `None` if it may be."""
     if not _BASE64.fullmatch(encoded):
         return "its bytes are no base64"
-    told = begins_as(encoded)
-    declared = "image/jpeg" if media_type == "image/jpg" else media_type
+    told, declared = begins_as(encoded), media_type.replace("image/jpg", "image/jpeg")
     if told and told != declared:
         return f"its bytes are {told}, not {media_type or 'said to be so'}"
     return "its bytes are no PDF" if declared == PDF and not told else None
@@ -128,73 +120,60 @@ def objection_to_data_url(url: str) -> str | None:
     return None if inline is None else objection_to_bytes(*inline)
 
 
-def measure_base64(encoded: str) -> tuple[int, int] | None:
+def measure_base64(encoded: str) -> Size | None:
     """Return the size in pixels that the header of an image in base64 states; `None`: unknown."""
-    size = read_size(decode_base64(encoded[:8_192]))
-    if size is None and encoded.startswith("/9") and len(encoded) > 8_192:  # a JPEG's long metadata
-        size = read_size(decode_base64(encoded[:1_048_576]))
-    return size
+    for chars in (8_192, 1_048_576):  # a JPEG may have long metadata
+        try:
+            size = _read_size(decode_base64(encoded[:chars]))
+        except (struct.error, IndexError, ValueError):
+            size = None
+        if size or not encoded.startswith("/9") or len(encoded) <= chars:
+            break
+    return size if size and min(size) > 0 else None
 
 
-def read_size(header: bytes) -> tuple[int, int] | None:
-    """Return the size that a PNG, GIF, WebP or JPEG header states; `None` for anything else."""
-    try:
-        size = _read_size(header)
-    except (struct.error, IndexError):
-        return None
-    return size if size[0] > 0 and size[1] > 0 else None
-
-
-def _read_size(header: bytes) -> tuple[int, int]:
+def _read_size(header: bytes) -> Size | None:
     if header.startswith(b"\x89PNG\r\n\x1a\n"):
         return struct.unpack_from(">II", header, 16)
     if header.startswith((b"GIF87a", b"GIF89a")):
         return struct.unpack_from("<HH", header, 6)
     if header[:4] == b"RIFF" and header[8:12] == b"WEBP":
         if header[12:16] == b"VP8X":
-            sides = header[24:27], header[27:30]
-            width, height = (int.from_bytes(side, "little") + 1 for side in sides)
-            return (width, height) if len(header) >= 30 else (0, 0)
+            width, height = (int.from_bytes(header[at : at + 3], "little") for at in (24, 27))
+            return (width + 1, height + 1) if len(header) >= 30 else None
         if header[12:16] == b"VP8L":
             (bits,) = struct.unpack_from("<I", header, 21)
             return (bits & 0x3FFF) + 1, (bits >> 14 & 0x3FFF) + 1
         width, height = struct.unpack_from("<HH", header, 26)
         return width & 0x3FFF, height & 0x3FFF
-    if not header.startswith(b"\xff\xd8"):
-        return 0, 0
     at = 2
-    while True:  # the segments of a JPEG, up to a frame header
+    while header.startswith(b"\xff\xd8"):  # the segments of a JPEG, up to a frame header
         while header[at] == 0xFF:
             at += 1
-        marker = header[at]
-        at += 1
+        marker, at = header[at], at + 1
         if 0xC0 <= marker <= 0xCF and marker not in (0xC4, 0xC8, 0xCC):
             height, width = struct.unpack_from(">HH", header, at + 3)
             return width, height
         if marker != 0x01 and not 0xD0 <= marker <= 0xD8:
             at += max(2, struct.unpack_from(">H", header, at)[0])
-        while header[at] != 0xFF:
-            at += 1
-
-
-def pdf_facts(encoded: str) -> tuple[int | None, bool]:
-    """Return the page count of a PDF in base64 (`None`: unknown), and whether it is encrypted."""
-    return _pdf_facts(encoded)
+        at = header.index(b"\xff", at)
+    return None
 
 
 @lru_cache(maxsize=64)
-def _pdf_facts(encoded: str) -> tuple[int | None, bool]:
-    from io import BytesIO
+def pdf_facts(encoded: str) -> tuple[int | None, bool]:
+    """Return the page count of a PDF in base64 (`None`: unknown), and whether it is encrypted."""
+    import zlib
 
-    from pypdf import PdfReader
-    from pypdf.errors import PyPdfError
-
-    content = decode_base64(encoded)
-    is_locked = re.search(rb"/Encrypt\s*(?:\d+\s+\d+\s+R|<<)", content) is not None
-    try:
-        return len(PdfReader(BytesIO(content)).pages), is_locked
-    except (PyPdfError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
-        return None, is_locked
+    pdf = decode_base64(encoded)
+    texts = [pdf]
+    for packed in re.finditer(rb"/Type\s*/ObjStm\b[^\0]{0,500}?stream\r?\n", pdf):
+        try:
+            texts.append(zlib.decompressobj().decompress(pdf[packed.end() :], 32 * 1024 * 1024))
+        except zlib.error:
+            continue
+    pages = sum(len(re.findall(rb"/Type\s*/Page(?![A-Za-z])", text)) for text in texts)
+    return pages or None, re.search(rb"/Encrypt\s*(?:\d+\s+\d+\s+R|<<)", pdf) is not None
 
 
 # ---- media in blocks that are not interpreted ----
@@ -209,66 +188,61 @@ _IMAGES: Final = (
 _TYPES_BY_KIND: Final = {  # what holds documents and recordings; empty: it says so itself, or nobody
     **dict.fromkeys(("document", "container_upload", "input_file", "file", "file_url"), ""),
     **dict.fromkeys(("code_execution_output", "bash_code_execution_output"), ""),
-    "input_audio": "audio/",
+    "input_audio": "audio/wav",
     "video_url": "video/mp4",
     "audio_url": "audio/mpeg",
 }
 
 
-def media_in(block: JsonObject, provider: str) -> Iterator[JsonObject]:
+def media_in(block: Json, provider: str) -> Iterator[JsonObject]:
     """Yield the pictures, documents and recordings in a provider's block as stored parts.
 
     Source:
         types of the anthropic package 2.14, the openai package 3.57 and google-genai 3.6
         (read 2026-11-27)
     """
-    waiting: list[Json] = [block]
-    while waiting:
-        held = waiting.pop()
-        if isinstance(held, Mapping):
-            part = _media_of(held, provider)
-            if part is None:
-                waiting.extend(reversed(list(held.values())))
-            else:
-                yield part
-        elif isinstance(held, list | tuple):
-            waiting.extend(reversed(held))
+    part = _media_of(block, provider) if isinstance(block, Mapping) else None
+    if part is not None:
+        yield part
+        return
+    inner = block.values() if isinstance(block, Mapping) else block
+    for held in inner if isinstance(block, Mapping | list | tuple) else ():
+        yield from media_in(held, provider)
 
 
 def _media_of(fields: JsonObject, provider: str) -> JsonObject | None:
     kind = as_text(fields.get("type"))
-    held = fields.get("source", fields.get(kind))
-    if not kind:  # Gemini's parts have no type
-        keys = ("inline_data", "inlineData", "file_data", "fileData")
-        held = next((fields[key] for key in keys if isinstance(fields.get(key), Mapping)), None)
-    elif kind not in _IMAGES and kind not in _TYPES_BY_KIND:
-        held = None
-    elif held is None:
-        held = fields
+    keys = ("inline_data", "inlineData", "file_data", "fileData")  # Gemini's parts have no type
+    held = next((fields[k] for k in keys if not kind and isinstance(fields.get(k), Mapping)), None)
+    if kind in _IMAGES or kind in _TYPES_BY_KIND:
+        held = fields.get("source", fields.get(kind, fields))
     inner = {"url": held} if isinstance(held, str) else as_object(held)
     if inner.get("type") in ("text", "content"):  # Anthropic's documents of text
         return None
 
-    def first(*keys: str) -> str:
-        return next((found for key in keys if (found := as_text(inner.get(key)))), "")
+    def first(*names: str) -> str:
+        return next((found for name in names if (found := as_text(inner.get(name)))), "")
 
     media_type = first("media_type", "mime_type", "mimeType") or _TYPES_BY_KIND.get(kind, "")
-    if kind in ("input_audio", "image_generation_call"):
-        usual, key = ("wav", "format") if kind == "input_audio" else ("png", "output_format")
-        media_type = f"{kind[:5].removeprefix('input') or 'audio'}/{first(key) or usual}"
+    if kind in ("input_audio", "image_generation_call") and (
+        named := first("format", "output_format")
+    ):
+        media_type = f"{'audio' if kind == 'input_audio' else 'image'}/{named}"
     encoded = first("data", "result", "file_data")
     url = first("url", "image_url", "file_url", "file_uri", "fileUri")
+    url = url or as_text(as_object(inner.get("image_url")).get("url"))
     source: JsonObject = {"type": "file", "provider": provider, "file_id": first("file_id")}
     if encoded:
+        media_type = media_type or ("image/png" if kind in _IMAGES else "")
         source = {"type": "base64", "media_type": media_type, "data": encoded}
-    elif url or isinstance(inner.get("image_url"), Mapping):
-        source = source_of(url or as_text(inner["image_url"].get("url")), media_type)
+    elif url:
+        source = source_of(url, media_type)
     elif not source["file_id"]:
         return None
     if kind in _IMAGES or media_type.startswith("image/"):
         return {"type": "image", "source": source}
     title = first("filename") or as_text(fields.get("title"))
-    return {"type": "document", "source": source} | ({"title": title} if title else {})
+    return {"type": "document", "source": source, **({"title": title} if title else {})}
 
 
 # ---- words ----
@@ -277,11 +251,8 @@ def _media_of(fields: JsonObject, provider: str) -> JsonObject | None:
 def name_of_source(source: JsonObject) -> str:
     """Return a short name of where bytes come from, never the bytes, nor a login."""
     kind = source["type"]
-    if kind == "base64":
-        name = source["media_type"]
-    elif kind == "url":
-        name = _LOGIN.sub("", source["url"])
-    else:
+    name = source["media_type"] if kind == "base64" else _LOGIN.sub("", source.get("url", ""))
+    if kind == "file":
         name = f"{source['provider']} file {source['file_id']}"
     name = " ".join(clean_text(name).split()) or "unnamed"
     return name if len(name) <= _MAX_NAME_CHARS else f"{name[: _MAX_NAME_CHARS - 1]}…"
@@ -355,143 +326,96 @@ class MediaRules(NamedTuple):
 
 
 _EMPTY: Final = ("media.empty", "it is empty")
-_FOREIGN_FILE: Final = ("media.source", "the file lies with another provider")
 
 
 def settle_media(
     part: JsonObject, role: str, changes: list[Change], *, rules: MediaRules, limits: ModelLimits
 ) -> list[JsonObject]:
     """Return what is sent for an image or a document: itself, a scaled image, or a line of text."""
-    source = part["source"]
     if (other := _retyped(part)) is not None:
-        was, now = (
-            ("an image", "a document") if part["type"] == "image" else ("a document", "an image")
-        )
+        was, now = ("an image", "a document")[:: 1 if part["type"] == "image" else -1]
+        told = about_document(part) if part["type"] == "document" else ""
         reason = f"What came as {was} is sent as {now}: it is one."
         changes.append(Change("repaired", "media.retyped", reason))
-        told = about_document(part) if part["type"] == "document" else ""
         rest = settle_media(other, role, changes, rules=rules, limits=limits)
         return [text_part(told), *rest] if told else rest
-    if role == "assistant" and not rules.takes_from_assistant:
-        objection: tuple[str, str] | None = ("media.role", "not taken from an assistant")
-    elif part["type"] == "document":
-        objection = _objection_to_document(part, rules, limits)
-    else:
-        objection = _objection_to_image(source, rules, limits)
-        if objection is None or objection[0] in ("media.type", "media.size"):
+    objection: Objection | None = ("media.role", "not taken from an assistant")
+    fitted: Any = None
+    if role != "assistant" or rules.takes_from_assistant:
+        objection = _objection(part, rules, limits)
+        is_curable = objection is None or objection[0] in ("media.type", "media.size")
+        if part["type"] == "image" and is_curable:
             fitted = fit_image(part, rules)
-            if isinstance(fitted, tuple):
-                changes.append(Change("shortened", *fitted[1:]))
-                return [fitted[0]]
-            if objection is not None and fitted:
-                changes.append(_dropped(part, objection[0], f"{objection[1]}; {fitted}"))
-                return [text_part(left_out(part, objection[1]))]
+    if isinstance(fitted, tuple):
+        changes.append(Change("shortened", *fitted[1:]))
+        return [fitted[0]]
     if objection is None:
         return [part]
-    changes.append(_dropped(part, *objection))
-    return [text_part(left_out(part, objection[1]))]
-
-
-def _dropped(part: JsonObject, rule: str, reason: str) -> Change:
+    rule, why = objection
+    told = f"{why}; {fitted}" if fitted else why
     kind = with_article(part["type"], begins_sentence=True)
-    return Change("dropped", rule, f"{kind} is left out: {reason}.")
+    changes.append(Change("dropped", rule, f"{kind} is left out: {told}."))
+    return [text_part(left_out(part, why))]
 
 
 def _retyped(part: JsonObject) -> JsonObject | None:
     """Return a picture that came as a document as an image, and the reverse; `None` for others."""
-    source = part["source"]
+    source, is_document = part["source"], part["type"] == "document"
+    media_type = bare_type(source.get("media_type") or "")
     if source["type"] == "base64":
         media_type = media_type_of(source)
         source = {**source, "media_type": media_type}
-    elif source["type"] == "url":
-        media_type = bare_type(source.get("media_type") or "")
-    else:
-        return None
-    if part["type"] == "document":
-        is_picture = part.get("text") is None and media_type.startswith("image/")
-        return {"type": "image", "source": source} if is_picture else None
-    return {"type": "document", "source": source} if media_type == PDF else None
+    if is_document and media_type.startswith("image/") and part.get("text") is None:
+        return {"type": "image", "source": source}
+    return {"type": "document", "source": source} if media_type == PDF and not is_document else None
 
 
-def _objection_to_image(
-    source: JsonObject, rules: MediaRules, limits: ModelLimits
-) -> tuple[str, str] | None:
-    """Return the rule and why the image cannot be sent, half a sentence; `None` if it can."""
-    if limits.features.get("vision") is False:
-        return "media.unsupported", "the model takes no images"
-    if source["type"] == "url":
-        return _objection_to_address(source["url"], rules)
+def _objection(part: JsonObject, rules: MediaRules, limits: ModelLimits) -> Objection | None:
+    """Return why an image or a document cannot be sent; `None` if it can."""
+    source, is_image, text = part["source"], part["type"] == "image", part.get("text")
+    if text is not None and not is_image:
+        return None if text.strip() else _EMPTY
+    if limits.features.get("vision" if is_image else "pdf") is False:
+        return "media.unsupported", f"the model takes no {part['type']}s"
     if source["type"] == "file":
-        if not rules.takes_image_ids:
+        if is_image and not rules.takes_image_ids:
             return "media.source", f"{rules.api} takes no image by file id"
-        return None if source["provider"].startswith(rules.file_owner) else _FOREIGN_FILE
-    encoded = source["data"]
+        is_own = source["provider"].startswith(rules.file_owner)
+        return None if is_own else ("media.source", "the file lies with another provider")
+    taken = rules.image_types if is_image else (*rules.document_types, "text/")
+    only = f"only {rules.image_words if is_image else rules.document_words} are taken"
+    if source["type"] == "url":
+        declared, url = bare_type(source.get("media_type") or ""), source["url"].strip()
+        if not is_image and not rules.fetches_documents:
+            return "media.source", f"{rules.api} fetches no documents"
+        if declared and not is_image and not declared.startswith(taken):
+            return "media.type", only
+        scheme, mark, _ = url.partition("://")
+        if url and not (mark and scheme.lower() in rules.schemes):
+            return "media.source", f"{rules.api} fetches nothing from such an address"
+        return None if url else _EMPTY
+    encoded, media_type = source["data"], media_type_of(source)
     if not encoded:
         return _EMPTY
-    media_type = media_type_of(source)
-    if media_type not in rules.image_types:
-        return "media.type", f"only {rules.image_words} are taken"
-    if media_type in _TELLING_TYPES and begins_as(encoded) != media_type:
-        return "media.type", f"its bytes are no {media_type}"
-    size = measure_base64(encoded) if rules.max_side_px else None
+    if not media_type.startswith(taken if is_image else rules.document_types):
+        return "media.type", only
+    if media_type in (*_TELLING_TYPES, PDF) and begins_as(encoded) != media_type:
+        return "media.type", f"its bytes are no {'PDF' if media_type == PDF else media_type}"
+    size = measure_base64(encoded) if is_image and rules.max_side_px else None
     if size is not None and max(size) > (rules.max_side_px or 0):
         return "media.size", f"its {max(size):,} pixels are more than {rules.max_side_px:,}"
-    return _objection_to_length(encoded, rules.max_image_chars)
-
-
-def _objection_to_document(
-    document: JsonObject, rules: MediaRules, limits: ModelLimits
-) -> tuple[str, str] | None:
-    if (text := document.get("text")) is not None:
-        return None if text.strip() else _EMPTY
-    if limits.features.get("pdf") is False:
-        return "media.unsupported", "the model takes no documents"
-    source = document["source"]
-    only = "media.type", f"only {rules.document_words} are taken"
-    if source["type"] == "file":
-        return None if source["provider"].startswith(rules.file_owner) else _FOREIGN_FILE
-    if source["type"] == "url":
-        if not rules.fetches_documents:
-            return "media.source", f"{rules.api} fetches no documents"
-        declared = bare_type(source.get("media_type") or "")
-        if declared and not declared.startswith((*rules.document_types, "text/")):
-            return only
-        return _objection_to_address(source["url"], rules)
-    encoded = source["data"]
-    if not encoded:
-        return _EMPTY
-    media_type = media_type_of(source)
-    if not media_type.startswith(rules.document_types):
-        return only
-    objection = _objection_to_length(encoded, rules.max_document_chars)
-    if objection is not None or media_type != PDF:
-        return objection
-    if begins_as(encoded) != PDF:
-        return "media.type", "its bytes are no PDF"
-    if rules.max_pdf_pages is None and rules.takes_locked_pdfs:
+    most = rules.max_image_chars if is_image else rules.max_document_chars
+    if most is not None and len(encoded) > most:
+        return "media.size", f"its {len(encoded):,} characters of base64 are more than {most:,}"
+    if media_type != PDF or (rules.max_pdf_pages is None and rules.takes_locked_pdfs):
         return None
     pages, is_locked = pdf_facts(encoded)
-    pages = pages or document.get("page_count") or 0
+    pages = pages or part.get("page_count") or 0
     if is_locked and not rules.takes_locked_pdfs:
         return "media.locked", f"{rules.api} takes no encrypted PDF"
     if rules.max_pdf_pages is not None and pages > rules.max_pdf_pages:
         return "media.pages", f"its {pages:,} pages are more than {rules.max_pdf_pages:,}"
     return None
-
-
-def _objection_to_address(url: str, rules: MediaRules) -> tuple[str, str] | None:
-    if not url.strip():
-        return _EMPTY
-    scheme, mark, _ = url.strip().partition("://")
-    if mark and scheme.lower() in rules.schemes:
-        return None
-    return "media.source", f"{rules.api} fetches nothing from such an address"
-
-
-def _objection_to_length(encoded: str, most: int | None) -> tuple[str, str] | None:
-    if most is None or len(encoded) <= most:
-        return None
-    return "media.size", f"its {len(encoded):,} characters of base64 are more than {most:,}"
 
 
 def count_oldest(weights: Sequence[int], most: int | None) -> int:
@@ -512,33 +436,29 @@ def count_oldest(weights: Sequence[int], most: int | None) -> int:
     return len(weights)
 
 
-def find_surplus(media: Sequence[JsonObject], rules: MediaRules) -> dict[int, tuple[str, str]]:
+def find_surplus(media: Sequence[JsonObject], rules: MediaRules) -> dict[int, Objection]:
     """Return the places of images and documents that make way, oldest first: rule and reason.
 
     Args:
         media: Stored parts that are sent as bytes or by address, oldest first.
     """
+    surplus: dict[int, Objection] = {}
     images = [at for at, part in enumerate(media) if part["type"] == "image"]
-    surplus: dict[int, tuple[str, str]] = {}
     number = count_oldest([1] * len(images), rules.max_images)
     reason = f"at most {rules.max_images} images are taken, the oldest make way"
     surplus |= dict.fromkeys(images[:number], ("media.count", reason))
     number = count_oldest([len(p["source"].get("data", "")) for p in media], rules.max_media_chars)
     reason = "a request takes no more bytes, the oldest make way"
     surplus |= dict.fromkeys(range(number), ("media.bytes", reason))
+    images, most, side_px = images[number:], rules.crowd_images, rules.crowd_side_px
     images = [at for at in images if at not in surplus]
-    if rules.crowd_images is None or len(images) <= rules.crowd_images:
+    if most is None or side_px is None or len(images) <= most:
         return surplus
-    sides = (measure_base64(media[at]["source"].get("data", "")) for at in images)
-    large = [i for i, size in enumerate(sides) if max(size or (0, 0)) > (rules.crowd_side_px or 0)]
-    if large:
-        number = min(large[-1] + 1, count_oldest([1] * len(images), rules.crowd_images))
-        reason = (
-            f"of more than {rules.crowd_images} images none may have a side over "
-            f"{rules.crowd_side_px} pixels, the oldest make way"
-        )
-        surplus |= dict.fromkeys(images[:number], ("media.crowd", reason))
-    return surplus
+    sizes = [measure_base64(media[at]["source"].get("data", "")) for at in images]
+    large = [at for at, size in enumerate(sizes) if size and max(size) > side_px]
+    number = min(max(large, default=-1) + 1, count_oldest([1] * len(images), most))
+    reason = f"of more than {most} images none may have a side over {side_px} pixels, "
+    return surplus | dict.fromkeys(images[:number], ("media.crowd", f"{reason}the oldest make way"))
 
 
 def make_way(
@@ -586,14 +506,7 @@ _MAX_PIXELS: Final = 89_478_485  # Pillow's own threshold for what may be a deco
 _MAX_READ_CHARS: Final = 256 * 1024 * 1024
 _MAX_PNG_BYTES: Final = 2 * 1024 * 1024  # a larger PNG is a photograph: other formats take a tenth
 _READ_FORMATS: Final = ("PNG", "JPEG", "GIF", "WEBP", "BMP", "TIFF", "AVIF")
-_LOSSLESS: Final = frozenset({"PNG", "GIF", "BMP", "TIFF"})
-
-
-class _Bounds(NamedTuple):
-    types: tuple[str, ...]
-    max_side_px: int | None
-    max_bytes: int | None
-    has_animations: bool
+_LOSSLESS: Final = ("PNG", "GIF", "BMP", "TIFF")
 
 
 def fit_image(image: JsonObject, rules: MediaRules) -> tuple[JsonObject, str, str] | str | None:
@@ -602,17 +515,15 @@ def fit_image(image: JsonObject, rules: MediaRules) -> tuple[JsonObject, str, st
     It depends on the image and the rules alone, never on what else is sent: what was sent once stays
     the same. Images at addresses are not looked into.
     """
-    source = image["source"]
-    most_px, most_chars = rules.fit_side_px or rules.max_side_px, rules.fit_image_chars
-    most_chars = most_chars or rules.max_image_chars
+    source, types = image["source"], rules.image_types
+    most_px = rules.fit_side_px or rules.max_side_px
+    most_chars = rules.fit_image_chars or rules.max_image_chars
     if source["type"] != "base64":
         return None
     media_type, encoded = media_type_of(source), source["data"]
-    fits = media_type in rules.image_types and not (
-        media_type == "image/gif" and not rules.takes_animations
-    )
-    if fits and (most_chars is None or len(encoded) <= most_chars):
-        size = None if most_px is None else measure_base64(encoded)
+    may_move = media_type == "image/gif" and not rules.takes_animations
+    if media_type in types and not may_move and len(encoded) <= (most_chars or len(encoded)):
+        size = measure_base64(encoded) if most_px is not None else None
         if size is None or most_px is None or max(size) <= most_px:
             return None
     from importlib.util import find_spec
@@ -620,17 +531,17 @@ def fit_image(image: JsonObject, rules: MediaRules) -> tuple[JsonObject, str, st
     if find_spec("PIL") is None:
         return WITHOUT_PILLOW
     most_bytes = None if most_chars is None else most_chars // 4 * 3
-    fitted = _fit(encoded, _Bounds(rules.image_types, most_px, most_bytes, rules.takes_animations))
-    if fitted is None or isinstance(fitted, str):
+    fitted = _fit(encoded, types, most_px, most_bytes, rules.takes_animations)
+    if not isinstance(fitted, tuple):
         return fitted
-    scaled_type, content, (width, height), is_smaller, told = fitted
-    scaled = {"type": "base64", "media_type": scaled_type, "data": content}
+    scaled_type, data, (width, height), is_smaller, told = fitted
+    scaled = {"type": "base64", "media_type": scaled_type, "data": data}
     part = {**image, "source": scaled, "width_px": width, "height_px": height}
     return part, "image.scaled" if is_smaller else "image.recoded", told
 
 
 @lru_cache(maxsize=32)
-def _fit(encoded: str, bounds: _Bounds) -> tuple[str, str, tuple[int, int], bool, str] | str | None:
+def _fit(encoded: str, *bounds: Any) -> Any:
     if len(encoded) > _MAX_READ_CHARS:
         return f"its {len(encoded):,} characters of base64 are too many to unpack"
     try:
@@ -638,100 +549,90 @@ def _fit(encoded: str, bounds: _Bounds) -> tuple[str, str, tuple[int, int], bool
     except (binascii.Error, ValueError):
         return "its text is no base64"
     try:
-        return _scale(content, bounds)
+        return _scale(content, *bounds)
     except Exception:
         return "its bytes cannot be read as a picture"
 
 
-def _scale(content: bytes, bounds: _Bounds) -> Any:
+def _scale(
+    content: bytes, types: Any, most_px: int | None, most_bytes: int | None, takes_animations: bool
+) -> Any:
     """Return the picture within the bounds: turned upright, of a moving one the first frame."""
     from io import BytesIO
 
     from PIL import Image, ImageOps
 
+    def sized(size: Size, content: bytes) -> str:
+        return f"{size[0]:,} × {size[1]:,} pixels and {len(content):,} bytes"
+
     with Image.open(BytesIO(content), formats=_READ_FORMATS) as opened:
         stated, file_format = opened.size, str(opened.format)
         if stated[0] * stated[1] > _MAX_PIXELS:
             return f"its {stated[0] * stated[1]:,} pixels are too many to unpack"
-        is_animated = bool(getattr(opened, "is_animated", False))
-        if (
-            f"image/{file_format}".lower() in bounds.types
-            and (bounds.max_side_px is None or max(stated) <= bounds.max_side_px)
-            and (bounds.max_bytes is None or len(content) <= bounds.max_bytes)
-            and (bounds.has_animations or not is_animated)
-        ):
+        moves = bool(getattr(opened, "is_animated", False))
+        is_small = most_px is None or max(stated) <= most_px
+        is_short = most_bytes is None or len(content) <= most_bytes
+        is_taken = f"image/{file_format}".lower() in types and (takes_animations or not moves)
+        if is_taken and is_small and is_short:
             return None
-        if bounds.max_side_px is not None:
-            opened.draft(opened.mode, _fit_size(stated, bounds.max_side_px))
-        upright = ImageOps.exif_transpose(opened)
-        upright.load()
-    if (upright.width > upright.height) != (stated[0] > stated[1]):
+        if most_px is not None:
+            opened.draft(opened.mode, _fit_size(stated, most_px))
+        picture: Any = ImageOps.exif_transpose(opened)
+        picture.load()
+    if (picture.width > picture.height) != (stated[0] > stated[1]):
         stated = stated[1], stated[0]
-    picture = _plain_picture(upright)
-    side_px = first = min(max(picture.size), bounds.max_side_px or max(picture.size))
+    if picture.mode.startswith("I;16"):  # sixteen bits of grey: the upper eight
+        upper = picture.tobytes()[picture.mode != "I;16B" :: 2]
+        picture = Image.frombytes("L", picture.size, upper)
+    elif picture.has_transparency_data:
+        clear = picture.convert("RGBA")
+        shows = clear.getchannel("A").getextrema() != (255, 255)
+        picture = clear if shows else clear.convert("RGB")
+    else:
+        picture = picture.convert("L" if picture.mode in ("1", "L", "I", "F") else "RGB")
+    side_px = first = min(max(picture.size), most_px or max(picture.size))
     while side_px >= 64 or side_px == first:
         size = _fit_size(picture.size, side_px)
-        smaller = picture if size == picture.size else _resize(picture, size)
-        for media_type, encoded in _encodings(smaller, file_format, bounds.types):
-            if bounds.max_bytes is None or len(encoded) <= bounds.max_bytes:
-                word = {"image/jpeg": "JPEG", "image/png": "PNG"}.get(media_type, "WebP")
-                told = f"An image of {_sized(stated, content)} is sent as {word} of "
-                told += _sized(size, encoded) + (", its first frame alone." if is_animated else ".")
+        smaller = picture
+        if size != picture.size:
+            smaller = picture.resize(size, Image.Resampling.LANCZOS, reducing_gap=3.0)
+        for media_type, encoded in _encodings(smaller, file_format, types):
+            if most_bytes is None or len(encoded) <= most_bytes:
+                word = media_type[6:].upper().replace("WEBP", "WebP")
+                told = f"An image of {sized(stated, content)} is sent as {word} of "
+                told += sized(size, encoded) + (", its first frame alone." if moves else ".")
                 data = base64.b64encode(encoded).decode("ascii")
                 return media_type, data, size, size != stated, told
         side_px = int(side_px * 0.7)
     return "it cannot be made small enough"
 
 
-def _sized(size: tuple[int, int], content: bytes) -> str:
-    return f"{size[0]:,} × {size[1]:,} pixels and {len(content):,} bytes"
-
-
-def _fit_size(size: tuple[int, int], max_side_px: int) -> tuple[int, int]:
+def _fit_size(size: Size, most_px: int) -> Size:
     longest = max(size)
-    if longest <= max_side_px:
+    if longest <= most_px:
         return size
-    width, height = (max(1, round(side * max_side_px / longest)) for side in size)
+    width, height = (max(1, round(side * most_px / longest)) for side in size)
     return width, height
 
 
-def _plain_picture(picture: "Picture") -> "Picture":
-    """Return the picture with eight bits a channel, grey or in colours, and alpha if it shows."""
-    from PIL.Image import frombytes
-
-    if picture.mode.startswith("I;16"):  # sixteen bits of grey
-        return frombytes("L", picture.size, picture.tobytes()[picture.mode != "I;16B" :: 2])
-    if picture.has_transparency_data:
-        clear = picture.convert("RGBA")
-        opaque = clear.getchannel("A").getextrema() == (255, 255)
-        return clear.convert("RGB") if opaque else clear
-    return picture.convert("L" if picture.mode in ("1", "L", "I", "F") else "RGB")
-
-
-def _resize(picture: "Picture", size: tuple[int, int]) -> "Picture":
-    from PIL.Image import Resampling
-
-    return picture.resize(size, Resampling.LANCZOS, reducing_gap=3.0)  # pyright: ignore[reportUnknownMemberType] - it names NumPy
-
-
-def _encodings(picture: "Picture", file_format: str, types: tuple[str, ...]) -> Any:
+def _encodings(
+    picture: Any, file_format: str, types: tuple[str, ...]
+) -> Iterator[tuple[str, bytes]]:
     """Yield the picture in one format after the other, the best for its kind first."""
-    has_alpha = picture.mode == "RGBA"
-    exact = _encode(picture, "PNG") if file_format in _LOSSLESS or has_alpha else b""
-    if exact and len(exact) <= _MAX_PNG_BYTES and "image/png" in types:
-        yield "image/png", exact
-    lossy = "WEBP" if has_alpha else "JPEG"
-    if f"image/{lossy.lower()}" in types:
-        for quality in (90, 75):
-            yield f"image/{lossy.lower()}", _encode(picture, lossy, quality=quality)
-    elif "image/png" in types:
-        yield "image/png", exact or _encode(picture, "PNG")
-
-
-def _encode(picture: "Picture", file_format: str, **settings: int) -> bytes:
     from io import BytesIO
 
-    stream, bare = BytesIO(), picture.copy()
-    bare.info.clear()  # no place, no camera, no profile: nothing but the picture
-    bare.save(stream, file_format, **settings)
-    return stream.getvalue()
+    def encode(name: str, **settings: int) -> bytes:
+        stream, bare = BytesIO(), picture.copy()
+        bare.info.clear()  # no place, no camera, no profile: nothing but the picture
+        bare.save(stream, name, **settings)
+        return stream.getvalue()
+
+    has_alpha, takes_png = picture.mode == "RGBA", "image/png" in types
+    lossy = "WEBP" if has_alpha else "JPEG"
+    is_lossy = f"image/{lossy.lower()}" in types
+    if takes_png and (file_format in _LOSSLESS or has_alpha or not is_lossy):
+        exact = encode("PNG")
+        if len(exact) <= _MAX_PNG_BYTES or not is_lossy:
+            yield "image/png", exact
+    for quality in (90, 75) if is_lossy else ():
+        yield f"image/{lossy.lower()}", encode(lossy, quality=quality)

@@ -6,7 +6,7 @@ from hashlib import sha256
 from typing import TYPE_CHECKING, Any, ClassVar, Final, TypeAlias
 
 from context_assembler.context import Request
-from context_assembler.errors import EmptySessionError, UnsupportedRequestError
+from context_assembler.errors import EmptySessionError
 from context_assembler.events import Json, JsonObject, Usage
 from context_assembler.models import ModelLimits
 from context_assembler.ports import Payload, ToolSpec, Turn
@@ -87,7 +87,6 @@ def tool_name(spec: JsonObject) -> str:
 class OpenAIWire(wire.GrownWire):
     """The part of a `Wire` that both protocols have."""
 
-    name: ClassVar[str]
     api: ClassVar[str]  # for people
     key: ClassVar[str]  # of the messages in the payload
     text_type: ClassVar[str]  # of a piece of text that the user says
@@ -285,11 +284,6 @@ class OpenAIWire(wire.GrownWire):
         made |= self._tool_choice(request)
         made[self.key] = LentList([*before, *self.messages])
         return made
-
-    def refusal(self, problem: str, remedy: str) -> UnsupportedRequestError:
-        """Return the error for what the API cannot express."""
-        model = self.request.limits.id
-        return UnsupportedRequestError(problem, provider=self.name, model=model, remedy=remedy)
 
     def _sampling(self, request: Request) -> Item:
         parameters = request.parameters

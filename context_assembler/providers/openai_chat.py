@@ -12,7 +12,6 @@ from context_assembler.ports import ChangeForms, Payload, ToolSearch, ToolSpec, 
 from context_assembler.providers import openai, wire
 from context_assembler.providers.openai import Item, Note
 from context_assembler.providers.wire import as_list, as_object, as_text, objects_in
-from context_assembler.report import ReportEntry
 from context_assembler.texts import clean_text
 
 NAME: Final = "openai_chat"
@@ -76,15 +75,11 @@ class Wire(openai.OpenAIWire):
             reason = (
                 "Chat Completions takes this model's tools only without reasoning: it is 'none'."
             )
-            self._note("thinking_level", "repaired", reason)
+            self.report("thinking_level", reason, "parameter.thinking_level", "repaired")
         choice = request.parameters.tool_choice
         if choice is not None and choice.allowed is not None and not self.is_own:
             reason = "The server cannot be told which of the tools alone may be called."
-            self._note("allowed_tools", "dropped", reason)
-
-    def _note(self, name: str, decision: Any, reason: str) -> None:
-        rule = f"parameter.{name}"
-        self.entries.append(ReportEntry("note", name, decision, reason=reason, rule=rule))
+            self.report("allowed_tools", reason, "parameter.allowed_tools")
 
     def _head(self) -> Json:
         return [NAME, self._system(), self.rendered_tools]
@@ -110,7 +105,7 @@ class Wire(openai.OpenAIWire):
         message: https://github.com/agno-agi/agno/issues/4345 (read 2026-11-27)
         """
         parts: Sequence[JsonObject] = turn["parts"]
-        if not all(map(wire.is_plain, parts)):
+        if not wire.are_plain(parts):
             parts = wire.settle_parts(turn, self._settle, self.entries)
         calls = [part for part in parts if part["type"] == "tool_call"]
         ids = self._ids.of_calls([call["call_id"] for call in calls]) if calls else []

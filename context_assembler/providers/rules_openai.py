@@ -3,33 +3,23 @@
 import re
 from collections.abc import Iterable, Mapping
 from datetime import date
-from typing import Any, ClassVar, Final
+from typing import Any, ClassVar, Final, TypeAlias
 
 from context_assembler.events import Json, JsonObject
 from context_assembler.models import ModelLimits
+from context_assembler.providers import openai, schemas
 from context_assembler.providers.lent import peek
-from context_assembler.providers.media import WEB_SCHEMES, objection_to_data_url, scheme_of
-from context_assembler.providers.openai import (
-    MAX_CACHE_KEY_CHARS,
-    MAX_IMAGES,
-    MAX_TOOLS,
-    is_own_api,
-)
-from context_assembler.providers.schemas import (
-    ROOT_UNIONS,
-    compiles,
-    objection_to_strict,
-    walk_schemas,
-)
 from context_assembler.providers.wire import as_list, as_object, as_text, broken_bound
 from context_assembler.report import Violation
+
+# Whether it is broken, rule, place, what is wrong; and whether the server is sure to refuse it.
+Row: TypeAlias = tuple[Any, str, str, str] | tuple[Any, str, str, str, Any]
 
 READ_ON: Final = "2026-11-27"
 DATE: Final = r"(-\d{4}-\d{2}-\d{2})?"
 # The ids of models that reason whatever effort is asked for.
 ALWAYS_REASON: Final = rf"(o[134]|gpt-5)(-(mini|nano|pro|preview))?{DATE}"
 _OWN_ID: Final = r"(gpt-(?!oss)|chatgpt-|o[134](-|$)).*"  # everybody else serves open weights
-_ONE_RETENTION: Final = re.compile(r"gpt-(5\.[5-9]|[6-9]).*")
 
 
 class Check:
@@ -48,29 +38,65 @@ class Check:
         self, payload: JsonObject, limits: ModelLimits | None, today: date | None, start: int
     ) -> None:
         body = dict(as_object(payload))
-        self.body = {**body, **as_object(body.pop("extra_body", None))}
+        extra = as_object(body.pop("extra_body", None))
+        self.body, self.found = {**body, **extra}, list[Violation]()
         self.limits, self.today, self.start = limits, today, start
-        asked = as_text(self.body.get("model"))
-        self.model = re.sub(f"^{self.prefix}", "", asked)
-        own_id = re.fullmatch(self.prefix + _OWN_ID, asked) is not None
-        self.is_own = own_id if limits is None else is_own_api(limits)
-        self.messages: list[Json] = list(as_list(peek(self.body.get(self.key))))
+        self.asked = as_text(self.body.get("model"))
+        self.model = re.sub(f"^{self.prefix}", "", self.asked)
+        own_id = re.fullmatch(self.prefix + _OWN_ID, self.asked) is not None
+        self.is_own = own_id if limits is None else openai.is_own_api(limits)
+        self.can_reason = limits is not None and bool(limits.thinking.kinds)
+        self.is_blind = limits is not None and limits.features.get("vision") is False
+        self.messages = [as_object(message) for message in as_list(peek(self.body.get(self.key)))]
         self.tools = [t for t in as_list(peek(self.body.get("tools"))) if isinstance(t, dict)]
-        self.found: list[Violation] = []
 
-    def say(self, rule: str, where: str, message: str, is_refused: Any = True) -> None:
-        """Note a violation: `avoid` if it is not sure that the server refuses."""
-        source = f"{self.sources[rule]} (read {READ_ON})"
-        level: Any = "refused" if is_refused else "avoid"
-        where = where.strip(".")
-        violation = Violation(rule=rule, level=level, where=where, message=message, source=source)
-        self.found.append(violation)
+    @classmethod
+    def run(
+        cls,
+        payload: JsonObject,
+        *,
+        limits: ModelLimits | None = None,
+        today: date | None = None,
+        start: int = 0,
+    ) -> list[Violation]:
+        """Return the rules that a payload, or any other JSON, breaks.
 
-    def number(self, name: str) -> float | None:
-        """Return a parameter that is a number."""
-        value = self.body.get(name)
+        Args:
+            limits: The model's row; without it, rules that depend on the model are left out.
+            today: The day that models are shut down against; `None`: none is.
+            start: The first message that was not checked before; if not 0, only messages are.
+        """
+        checked = cls(payload, limits, today, start)
+        if not start:
+            checked.hold(checked.common_rows())
+            checked.check_head()
+        checked.check_messages()
+        return checked.found
+
+    def check_head(self) -> None:
+        """Check everything but the messages, and what depends on all of them."""
+        raise NotImplementedError
+
+    def check_messages(self) -> None:
+        """Check the new messages, with the calls that they answer."""
+        raise NotImplementedError
+
+    def hold(self, rows: Iterable[Row], inside: str = "") -> None:
+        """Note the rows that are broken; their places are inside another one."""
+        for is_broken, rule, place, message, *sure in rows:
+            if is_broken:
+                where, source = (
+                    (inside + place).strip("."),
+                    f"{self.sources[rule]} (read {READ_ON})",
+                )
+                level: Any = "avoid" if sure and not sure[0] else "refused"
+                self.found.append(Violation(rule, level, where, message, source))
+
+    def number(self, name: str) -> float:
+        """Return a parameter that is a number; NaN, which compares to nothing, for others."""
+        value: Any = self.body.get(name)
         is_number = isinstance(value, int | float) and not isinstance(value, bool)
-        return value if is_number else None
+        return float(value) if is_number else float("nan")
 
     def reasons(self, effort: Json) -> bool:
         """Whether the model reasons: by its id, or by its row and the effort asked for.
@@ -79,99 +105,97 @@ class Check:
         """
         if re.fullmatch(self.always_reasons, self.model):
             return True
-        if self.limits is None or not self.limits.thinking.kinds:
+        if self.limits is None or not self.can_reason:
             return False
         settled = effort or self.limits.thinking.default_level
         return self.limits.parameters.temperature != "always" and settled not in (None, "none")
 
-    def check_settings(self) -> None:
-        """Check what both protocols have: dates, metadata, cache, and that it is JSON."""
+    def common_rows(self) -> Iterable[Row]:
+        """Yield what both protocols have: JSON, dates, metadata, caches, number of tools."""
         rules, body = self.rules, self.body
-        if (broken := broken_bound({**body, self.key: self.messages})) is not None:
-            self.say(rules["shape"], "", f"cannot be sent as JSON: {broken}")
+        broken = broken_bound({**body, self.key: self.messages})
         gone = self.limits.retires_on if self.limits is not None else None
-        if self.is_own and gone is not None and self.today is not None and gone <= self.today:
-            self.say(rules["retired"], "model", f"was shut down on {gone}")
+        is_gone = self.is_own and gone and self.today and gone <= self.today
+        yield broken, rules["shape"], "", f"cannot be sent as JSON: {broken}"
+        yield is_gone, rules["retired"], "model", f"was shut down on {gone}"
         metadata = as_object(body.get("metadata"))
-        if len(metadata) > 16:
-            self.say(rules["metadata"], "metadata", "at most 16 keys are taken")
+        yield len(metadata) > 16, rules["metadata"], "metadata", "at most 16 keys are taken"
         for key, value in metadata.items():
-            if len(key) > 64 or len(as_text(value)) > 512:
-                message = "a key has at most 64 characters, a value 512"
-                self.say(rules["metadata"], f"metadata.{key:.20}", message)
-        if len(as_text(body.get("prompt_cache_key"))) > MAX_CACHE_KEY_CHARS:
-            message = f"at most {MAX_CACHE_KEY_CHARS} characters"
-            self.say(rules["cache"], "prompt_cache_key", message)
-        is_short = body.get("prompt_cache_retention") == "in_memory"
-        if is_short and self.is_own and _ONE_RETENTION.fullmatch(self.model):
-            self.say(rules["cache"], "prompt_cache_retention", "is '24h' with this model")
+            message = "a key has at most 64 characters, a value 512"
+            is_long = len(key) > 64 or len(as_text(value)) > 512
+            yield is_long, rules["metadata"], f"metadata.{key:.20}", message
+        most, cache = openai.MAX_CACHE_KEY_CHARS, rules["cache"]
+        is_long = len(as_text(body.get("prompt_cache_key"))) > most
+        yield is_long, cache, "prompt_cache_key", f"at most {most} characters"
+        has_one = self.is_own and re.fullmatch(r"gpt-(5\.[5-9]|[6-9]).*", self.model)
+        is_short = has_one and body.get("prompt_cache_retention") == "in_memory"
+        yield is_short, cache, "prompt_cache_retention", "is '24h' with this model"
 
-    def check_sampling(self) -> None:
-        """Check what of the sampling a model does not take while it reasons."""
+    def sampling_rows(self) -> Iterable[Row]:
+        """Yield what of the sampling a model does not take while it reasons."""
+        message = "only the default of 1 is taken while the model reasons"
         for name in ("temperature", "top_p"):
-            if self.number(name) not in (None, 1):
-                message = "only the default of 1 is taken while the model reasons"
-                self.say(self.rules["sampling"], name, message)
+            value = self.number(name)
+            yield value < 1 or value > 1, self.rules["sampling"], name, message
 
-    def check_tools(self, placed: Iterable[tuple[str, JsonObject]], pattern: Any) -> None:
-        """Check the names and schemas of functions, with their places.
+    def tool_rows(self, placed: Iterable[tuple[str, JsonObject]], pattern: Any) -> Iterable[Row]:
+        """Yield what is wrong with names and schemas of functions, given with their places.
 
         Source:
             https://developers.openai.com/api/docs/guides/function-calling (read 2026-11-27)
             https://github.com/spacelift-io/spacectl/issues/402
             https://github.com/BerriAI/litellm/pull/40485 (read 2026-11-29)
         """
-        names: set[str] = set()
+        rules, names, is_own = self.rules, set[str](), self.is_own
         for where, function in placed:
             name, schema = as_text(function.get("name")), function.get("parameters")
-            if not pattern.fullmatch(name):
-                self.say(self.rules["name"], f"{where}.name", f"must match {pattern.pattern}")
-            if name in names:
-                self.say(self.rules["name"], f"{where}.name", f"{name!r} is taken", False)
-            names.add(name)
             place, root = f"{where}.parameters", as_object(schema)
-            flaws = [(".type", "must be 'object'")] * bool(root and root.get("type") != "object")
-            flaws += [(f".{key}", "no union at the root") for key in ROOT_UNIONS if key in root]
-            for one in walk_schemas(schema):
-                if one.get("type") == "array" and "items" not in one:
-                    flaws.append(("", "an array needs items"))
-                if not compiles(as_text(one.get("pattern"))):
-                    flaws.append(("", "a pattern is written as Python takes it"))
-            for inside, message in flaws:
-                self.say(self.rules["schema"], place + inside, message, self.is_own)
-            self.check_strict(function.get("strict"), schema, place)
+            is_odd, is_known = not pattern.fullmatch(name), name in names
+            names.add(name)
+            yield is_odd, rules["name"], f"{where}.name", f"must match {pattern.pattern}"
+            yield is_known, rules["name"], f"{where}.name", f"{name!r} is taken", False
+            is_other = root and root.get("type") != "object"
+            yield is_other, rules["schema"], f"{place}.type", "must be 'object'", is_own
+            for key in schemas.ROOT_UNIONS:
+                yield key in root, rules["schema"], f"{place}.{key}", "no union at the root", is_own
+            for one in schemas.walk_schemas(schema):
+                is_bare = one.get("type") == "array" and "items" not in one
+                yield is_bare, rules["schema"], place, "an array needs items", is_own
+                is_odd = not schemas.compiles(as_text(one.get("pattern")))
+                message = "a pattern is written as Python takes it"
+                yield is_odd, rules["schema"], place, message, is_own
+            yield self.strict_row(function, "parameters", place)
 
-    def check_tool_count(self, count: int) -> None:
-        """Check that there are not too many tools."""
-        if count > MAX_TOOLS and self.is_own:
-            message = f"{count} tools, at most {MAX_TOOLS} are taken"
-            self.say(self.rules["tools"], "tools", message)
+    def strict_row(self, holder: JsonObject, key: str, where: str) -> Row:
+        """Return whether strict mode, if it is asked for, does not take a schema."""
+        is_strict = holder.get("strict") is True
+        objection = schemas.objection_to_strict(holder.get(key)) if is_strict else None
+        message = f"strict mode does not take this schema: {objection}"
+        return objection, self.rules["strict"], where, message, self.is_own
 
-    def check_strict(self, is_strict: Json, schema: Json, where: str) -> None:
-        """Check that strict mode, if it is asked for, takes a schema."""
-        objection = objection_to_strict(schema) if is_strict is True else None
-        if objection is not None:
-            message = f"strict mode does not take this schema: {objection}"
-            self.say(self.rules["strict"], where, message, self.is_own)
-
-    def check_address(self, url: str, where: str) -> None:
-        """Check that an address can be fetched, or that a data URL holds what it says."""
-        rule, scheme = self.rules["media"], scheme_of(url)
-        if (objection := objection_to_data_url(url)) is not None:
-            self.say(rule, where, objection, False)
-        elif scheme != "data" and scheme not in WEB_SCHEMES:
-            message = f"cannot be fetched: {scheme or 'no'} scheme, only https"
-            self.say(rule, where, message, self.is_own)
-
-    def check_pieces(self, pieces: Iterable[JsonObject], image_type: str) -> None:
-        """Check how many images and cache marks there are in all content."""
-        images = marks = 0
+    def count_rows(
+        self, tools: int, pieces: Iterable[JsonObject], image_type: str
+    ) -> Iterable[Row]:
+        """Yield whether there are too many tools, images or cache marks."""
+        rules, most, images, marks = self.rules, openai.MAX_TOOLS, 0, 0
+        is_many = tools > most and self.is_own
+        yield is_many, rules["tools"], "tools", f"{tools} tools, at most {most} are taken"
         for piece in pieces:
             images += piece.get("type") == image_type
             marks += "prompt_cache_breakpoint" in piece
-        if images > MAX_IMAGES:
-            message = f"{images} images; some versions take {MAX_IMAGES}"
-            self.say(self.rules["media"], self.key, message, False)
-        if marks > 4:
-            message = f"of {marks} marks the latest 4 are written"
-            self.say(self.rules["cache"], self.key, message, False)
+        message = f"{images} images; some versions take {openai.MAX_IMAGES}"
+        yield images > openai.MAX_IMAGES, rules["media"], self.key, message, False
+        message = f"of {marks} marks the latest 4 are written"
+        yield marks > 4, rules["cache"], self.key, message, False
+
+    def address_rows(self, url: str, where: str) -> Iterable[Row]:
+        """Yield whether an address cannot be fetched, or a data URL does not hold what it says."""
+        if not url:
+            return
+        from context_assembler.providers.media import WEB_SCHEMES, objection_to_data_url, scheme_of
+
+        rule, scheme, objection = self.rules["media"], scheme_of(url), objection_to_data_url(url)
+        yield objection, rule, where, str(objection), False
+        is_odd = scheme not in (*WEB_SCHEMES, "data")
+        message = f"cannot be fetched: {scheme or 'no'} scheme, only https"
+        yield is_odd, rule, where, message, self.is_own

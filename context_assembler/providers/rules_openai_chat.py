@@ -1,48 +1,33 @@
 """The rules of Chat Completions: what it refuses, and what merely harms."""
 
 import re
-from collections.abc import Mapping
-from datetime import date
-from typing import Final
+from collections.abc import Iterable, Mapping
+from typing import ClassVar, Final
 
 from context_assembler.events import Json, JsonObject
 from context_assembler.models import ModelLimits
+from context_assembler.providers import openai_chat
 from context_assembler.providers.openai import MAX_IMAGE_CHARS, tool_name
-from context_assembler.providers.openai_chat import (
-    ID_RULE,
-    MAX_CALLS,
-    MAX_STOP_SEQUENCES,
-    NAME_RULE,
-    PART_TYPES,
-    WITHOUT_STOP,
-    takes_late_instructions,
-)
-from context_assembler.providers.rules_openai import DATE, Check
-from context_assembler.providers.wire import (
-    as_list,
-    as_object,
-    as_text,
-    objects_in,
-    parse_object,
-)
-from context_assembler.report import Violation
+from context_assembler.providers.openai_chat import ID_RULE, MAX_CALLS, NAME_RULE
+from context_assembler.providers.rules_openai import DATE, Check, Row
+from context_assembler.providers.wire import as_list, as_object, as_text, objects_in, parse_object
 
 _SPEC: Final = "https://github.com/openai/openai-openapi, CreateChatCompletionRequest"
 _GUIDES: Final = "https://developers.openai.com/api/docs/guides"
 
 SOURCES: Final[Mapping[str, str]] = {
     "C0": _SPEC,
+    "C4": f"{_SPEC}.max_tokens",
+    "C6": f"{_SPEC}.tools",
     "C1": "https://github.com/agno-agi/agno/issues/4345",
+    "C7": f"{_SPEC}, FunctionObject",
     "C2": "https://github.com/danny-avila/LibreChat/issues/14231",
     "C3": f"{_GUIDES}/latest-model",
-    "C4": f"{_SPEC}.max_tokens",
-    "C5": f"{_SPEC}, ChatCompletionRequestDeveloperMessage",
-    "C6": f"{_SPEC}.tools",
-    "C7": f"{_SPEC}, FunctionObject",
     "C8": f"{_GUIDES}/function-calling",
+    "C5": f"{_SPEC}, developer message",
     "C9": f"{_SPEC}.response_format, .stop, .metadata",
-    "C10": f"{_SPEC}, ChatCompletionRequestAssistantMessage.content",
-    "C11": f"{_SPEC}, ChatCompletionRequestToolMessage.content",
+    "C10": f"{_SPEC}, assistant message, content",
+    "C11": f"{_SPEC}, tool message, content",
     "C12": f"{_GUIDES}/structured-outputs",
     "C13": f"{_GUIDES}/reasoning",
     "C14": f"{_GUIDES}/images-vision",
@@ -51,15 +36,6 @@ SOURCES: Final[Mapping[str, str]] = {
     "C17": "https://developers.openai.com/api/docs/deprecations",
 }
 """Rule → where it is written."""
-
-UNCHECKED: Final[Mapping[str, str]] = {
-    "C2": "Without the model's row nobody knows whether it takes tools while it reasons in this API; "
-    "some gateways lift the rule, and for them it is advice.",
-    "C3": "Which models reason without being asked is known by their rows, and by the ids of those "
-    "that always do.",
-    "C14": "The type of an uploaded file, and what is at a URL, are known to the server alone.",
-}
-"""Rule → what of it a look at a payload cannot find."""
 
 _ROLES: Final = ("developer", "system", "user", "assistant", "tool", "function")
 _INSTRUCTIONS: Final = ("developer", "system")
@@ -72,30 +48,9 @@ _WITHOUT_JSON_SCHEMA: Final = re.compile(
 _ALTERNATING_ID: Final = re.compile(r"(.*/)?(sonar|(open-|codestral|magistral|mi[nx]?i?stral)).*")
 
 
-def check(
-    payload: JsonObject,
-    *,
-    limits: ModelLimits | None = None,
-    today: date | None = None,
-    start: int = 0,
-) -> list[Violation]:
-    """Return the rules of Chat Completions that a payload, or any other JSON, breaks.
-
-    Args:
-        limits: The model's row; without it, rules that depend on the model are left out.
-        today: The day that models are shut down against; `None`: none is.
-        start: The first message that was not checked before; if it is not 0, only messages are.
-    """
-    checked = _Check(payload, limits, today, start)
-    if not start:
-        checked.check_head()
-    checked.check_messages()
-    return checked.found
-
-
-class _Check(Check):
+class _Chat(Check):
     sources, key, prefix = SOURCES, "messages", "(azure-)?(openai/)?"
-    rules: Mapping[str, str] = {
+    rules: ClassVar[Mapping[str, str]] = {
         "shape": "C0",
         "retired": "C17",
         "metadata": "C9",
@@ -110,234 +65,196 @@ class _Check(Check):
 
     def check_head(self) -> None:
         """Check everything but the messages, and what depends on all of them."""
-        body, limits = self.body, self.limits
-        self.check_settings()
-        if not as_text(body.get("model")):
-            self.say("C0", "model", "a model id belongs here, unless the URL names it", False)
-        if not self.messages:
-            self.say("C0", "messages", "at least one message is required")
-        self._check_tools()
+        body, limits, own = self.body, self.limits, self.is_own
         effort, routed = body.get("reasoning_effort"), as_object(body.get("reasoning"))
-        if limits is not None:
-            self._check_reasoning(limits, effort, routed)
-        reasons = self.is_own and self.reasons(effort)
+        reasons = own and self.reasons(effort)
         if reasons:
-            self.check_sampling()
-            for name in ("presence_penalty", "frequency_penalty"):
-                if self.number(name):
-                    self.say("C3", name, "is not taken while the model reasons")
-            if body.get("logprobs") is True:
-                self.say("C3", "logprobs", "is not taken while the model reasons")
-        if body.get("max_tokens") is not None and self.is_own:
-            can_reason = limits is not None and bool(limits.thinking.kinds)
-            self.say("C4", "max_tokens", "use max_completion_tokens", reasons or can_reason)
-        if body.get("stop") and self.is_own and WITHOUT_STOP.fullmatch(self.model):
-            self.say("C3", "stop", "is not taken by this model")
+            self.hold(self.sampling_rows())
+        if limits is not None:
+            self.hold(self._reasoning_rows(limits, effort, routed))
+        self.hold(self._tool_rows())
+        pieces = (p for m in self.messages for p in objects_in(m.get("content")))
+        self.hold(self.count_rows(len(self.tools), pieces, "image_url"))
         chosen = as_object(body.get("response_format"))
-        texts = str([as_object(message).get("content") for message in self.messages]).lower()
-        if chosen.get("type") == "json_object" and self.is_own and "json" not in texts:
-            self.say("C9", "response_format", "the word 'json' must stand in a message")
-        if chosen.get("type") == "json_schema" and _WITHOUT_JSON_SCHEMA.fullmatch(self.model):
-            self.say("C12", "response_format.type", "json_schema is not taken by this model")
-        asked = as_object(chosen.get("json_schema"))
         place = "response_format.json_schema.schema"
-        self.check_strict(asked.get("strict"), asked.get("schema"), place)
-        if (
-            body.get("web_search_options") is not None
-            and self.is_own
-            and "search" not in self.model
-        ):
-            self.say("C12", "web_search_options", "is not taken by this model")
-        if len(as_list(body.get("stop"))) > MAX_STOP_SEQUENCES and self.is_own:
-            self.say("C9", "stop", f"at most {MAX_STOP_SEQUENCES} are taken")
-        most = limits.output_tokens if limits is not None else None
-        for name in ("max_completion_tokens", "max_tokens"):
-            value = self.number(name)
-            if value is not None and value < 1:
-                self.say("C9", name, "must be at least 1")
-            elif value is not None and most is not None and value > most and self.is_own:
-                self.say("C9", name, f"the model's most is {most:,}")
-        roles = {as_object(message).get("role") for message in self.messages}
-        if roles >= {*_INSTRUCTIONS}:
-            self.say("C5", "messages", "developer and system should not be mixed", False)
-        pieces = (p for m in self.messages for p in objects_in(as_object(m).get("content")))
-        self.check_pieces(pieces, "image_url")
-
-    def _check_reasoning(self, limits: ModelLimits, effort: Json, routed: JsonObject) -> None:
-        levels = limits.thinking.levels
-        asked = (("reasoning_effort", effort), ("reasoning.effort", routed.get("effort")))
-        for where, level in asked:
-            if isinstance(level, str) and levels and level not in levels:
-                self.say("C13", where, f"not a level of the model: {level!r}")
-        is_off = routed.get("enabled") is False and levels and "none" not in levels
-        if is_off and limits.thinking.disable == "no":
-            self.say("C13", "reasoning.enabled", "the model always reasons")
-        if not self.tools or limits.features.get("chat_tools_with_reasoning") is not False:
-            return
-        if effort is None and "none" in levels:
-            self.say("C2", "reasoning_effort", "should be 'none' with function tools", False)
-        elif effort != "none":
-            message = "function tools are taken without reasoning only; use the Responses API"
-            self.say("C2", "reasoning_effort", message, self.is_own)
-
-    def _check_tools(self) -> None:
-        body = self.body
-        self.check_tool_count(len(self.tools))
-        placed = [
-            (f"tools[{at}].{kind}", as_object(tool.get(kind)))
-            for at, tool in enumerate(self.tools)
-            if (kind := as_text(tool.get("type"))) in ("function", "custom")
+        texts = str([message.get("content") for message in self.messages]).lower()
+        wants_json = own and chosen.get("type") == "json_object" and "json" not in texts
+        wants_schema = chosen.get("type") == "json_schema"
+        has_none = wants_schema and _WITHOUT_JSON_SCHEMA.fullmatch(self.model)
+        can_search = "search" in self.model or body.get("web_search_options") is None
+        has_old = own and body.get("max_tokens") is not None
+        stops = own and openai_chat.WITHOUT_STOP.fullmatch(self.model) and body.get("stop")
+        most_stops, roles = openai_chat.MAX_STOP_SEQUENCES, {m.get("role") for m in self.messages}
+        told = "is not taken while the model reasons"
+        is_mixed = roles >= {*_INSTRUCTIONS}
+        many_stops = own and len(as_list(body.get("stop"))) > most_stops
+        rows: list[Row] = [
+            (not self.asked, "C0", "model", "a model id belongs here", False),
+            (not self.messages, "C0", "messages", "at least one message is required"),
+            (reasons and body.get("logprobs") is True, "C3", "logprobs", told),
+            (has_old, "C4", "max_tokens", "use max_completion_tokens", reasons or self.can_reason),
+            (stops, "C3", "stop", "is not taken by this model"),
+            (wants_json, "C9", "response_format", "the word 'json' must stand in a message"),
+            (has_none, "C12", "response_format.type", "json_schema is not taken by this model"),
+            (own and not can_search, "C12", "web_search_options", "is not taken by this model"),
+            (many_stops, "C9", "stop", f"at most {most_stops} are taken"),
+            (is_mixed, "C5", "messages", "developer and system should not be mixed", False),
+            self.strict_row(as_object(chosen.get("json_schema")), "schema", place),
         ]
+        most = (limits.output_tokens if limits is not None and own else None) or float("inf")
+        for name in ("max_completion_tokens", "max_tokens"):
+            rows += [(self.number(name) < 1, "C9", name, "must be at least 1")]
+            rows += [(self.number(name) > most, "C9", name, f"the model's most is {most:,}")]
+        for name in ("presence_penalty", "frequency_penalty"):
+            rows += [(reasons and self.number(name) != 0 and name in body, "C3", name, told)]
+        self.hold(rows)
+
+    def _reasoning_rows(
+        self, limits: ModelLimits, effort: Json, routed: JsonObject
+    ) -> Iterable[Row]:
+        levels = limits.thinking.levels
+        for where, level in (("_effort", effort), (".effort", routed.get("effort"))):
+            is_odd = isinstance(level, str) and levels and level not in levels
+            yield is_odd, "C13", f"reasoning{where}", f"not a level of the model: {level!r}"
+        is_off = routed.get("enabled") is False and levels and "none" not in levels
+        is_off = is_off and limits.thinking.disable == "no"
+        yield is_off, "C13", "reasoning.enabled", "the model always reasons"
+        is_bound = self.tools and limits.features.get("chat_tools_with_reasoning") is False
+        is_open = effort is None and "none" in levels
+        message = "should be 'none' with function tools"
+        yield is_bound and is_open, "C2", "reasoning_effort", message, False
+        message = "function tools are taken without reasoning only; use the Responses API"
+        is_broken = is_bound and not is_open and effort != "none"
+        yield is_broken, "C2", "reasoning_effort", message, self.is_own
+
+    def _tool_rows(self) -> Iterable[Row]:
+        body, placed = self.body, list[tuple[str, JsonObject]]()
+        for at, tool in enumerate(self.tools):
+            if (kind := as_text(tool.get("type"))) in ("function", "custom"):
+                placed.append((f"tools[{at}].{kind}", as_object(tool.get(kind))))
         old = enumerate(objects_in(body.get("functions")))
         placed += [(f"functions[{at}]", function) for at, function in old]
-        self.check_tools(placed, NAME_RULE.pattern)
-        if not self.tools and self.is_own and not body.get("functions"):
-            for name in ("tool_choice", "parallel_tool_calls"):
-                if body.get(name) is not None:
-                    self.say("C6", name, "is only taken with tools")
+        yield from self.tool_rows(placed, NAME_RULE.pattern)
+        has_none = self.is_own and not self.tools and not body.get("functions")
+        for name in ("tool_choice", "parallel_tool_calls"):
+            is_alone = has_none and body.get(name) is not None
+            yield is_alone, "C6", name, "is only taken with tools"
         chosen, offered = as_object(body.get("tool_choice")), set(map(tool_name, self.tools))
-        allowed = as_object(chosen.get("allowed_tools")).get("tools")
-        for at, tool in enumerate(objects_in(allowed)):
-            if (name := tool_name(tool)) not in offered:
-                where = f"tool_choice.allowed_tools.tools[{at}]"
-                self.say("C6", where, f"tool {name!r} is not offered")
-        target = as_object(chosen.get("function")) or as_object(chosen.get("custom"))
-        if target and as_text(target.get("name")) not in offered:
-            self.say("C6", "tool_choice", f"tool {target.get('name')!r} is not offered")
+        allowed = objects_in(as_object(chosen.get("allowed_tools")).get("tools"))
+        names = [(f".allowed_tools.tools[{at}]", tool_name(t)) for at, t in enumerate(allowed)]
+        if target := as_object(chosen.get("function")) or as_object(chosen.get("custom")):
+            names.append(("", as_text(target.get("name"))))
+        for place, name in names:
+            message = f"tool {name!r} is not offered"
+            yield name not in offered, "C6", f"tool_choice{place}", message
 
     def check_messages(self) -> None:
         """Check the new messages, with the calls that they answer."""
         begin = self.start
-        while begin and as_object(self.messages[begin - 1]).get("role") == "tool":
+        while begin and self.messages[begin - 1].get("role") == "tool":
             begin -= 1
-        begin = max(begin - 1, 0) if begin else 0
-        waiting: dict[str, str] = {}
-        answered: set[str] = set()
-        before = ""
-        for at in range(begin, len(self.messages)):
-            where, message = f"messages[{at}]", as_object(self.messages[at])
+        waiting, answered, before = dict[str, str](), set[str](), ""
+        for at in range(max(begin - 1, 0), len(self.messages)):
+            where, message = f"messages[{at}]", self.messages[at]
             role, calls = as_text(message.get("role")), as_list(message.get("tool_calls"))
             if role == "tool":
                 call_id = as_text(message.get("tool_call_id"))
-                if waiting.pop(call_id, None) is not None:
-                    answered.add(call_id)
-                else:
-                    what = (
-                        "is answered twice" if call_id in answered else "does not stand before it"
-                    )
-                    self.say("C1", where, f"call {call_id!r} {what}")
+                is_lost = waiting.pop(call_id, None) is None
+                what = "is answered twice" if call_id in answered else "does not stand before it"
+                answered.add(call_id)
+                self.hold([(is_lost, "C1", where, f"call {call_id!r} {what}")])
             else:
                 self._check_answered(waiting)
-                answered = set()
-                waiting = {
-                    as_text(as_object(call).get("id")): f"{where}.tool_calls[{index}]"
-                    for index, call in enumerate(calls)
-                }
+                ids = [as_text(as_object(call).get("id")) for call in calls]
+                places = (f"{where}.tool_calls[{index}]" for index in range(len(ids)))
+                waiting, answered = dict(zip(ids, places, strict=True)), set()
             if at >= self.start:
-                self._check_message(message, role, before, where)
-                self._check_calls(message, role, calls, where)
+                self.hold(self._message_rows(message, role, before), where)
+                self.hold(self._call_rows(message, role, calls), f"{where}.tool_calls")
+                for index, part in enumerate(as_list(message.get("content"))):
+                    self.hold(self._part_rows(part, role), f"{where}.content[{index}]")
             before = role
         self._check_answered(waiting)
-        if self.messages and before == "assistant":
-            where = f"messages[{len(self.messages) - 1}]"
-            self.say("C16", where, "the assistant should not speak last", False)
+        last, told = f"messages[{len(self.messages) - 1}]", "the assistant should not speak last"
+        self.hold([(before == "assistant", "C16", last, told, False)])
 
     def _check_answered(self, waiting: Mapping[str, str]) -> None:
         for call_id, where in waiting.items():
-            self.say("C1", where, f"call {call_id!r} is not answered by the next messages")
+            message = f"call {call_id!r} is not answered by the next messages"
+            self.hold([(True, "C1", where, message)])
 
-    def _check_message(self, message: JsonObject, role: str, before: str, where: str) -> None:
-        content = message.get("content")
-        if role not in _ROLES:
-            self.say("C0", f"{where}.role", f"unknown role {role!r}")
-        if role == "developer" and _WITHOUT_DEVELOPER.fullmatch(self.model):
-            self.say("C5", f"{where}.role", "developer is not taken by this model")
-        if role in _INSTRUCTIONS and before and before not in _INSTRUCTIONS:
-            late = self.is_own if self.limits is None else takes_late_instructions(self.limits)
-            if _ALTERNATING_ID.fullmatch(as_text(self.body.get("model"))):
-                self.say("C16", where, "instructions stand in front only")
-            elif not late:
-                self.say("C16", where, "stands late for some servers", False)
-        place = f"{where}.content"
-        has_calls = bool(message.get("tool_calls") or message.get("function_call"))
-        if content is not None and not isinstance(content, str | list | tuple):
-            self.say("C0", place, "must be text or a list of parts")
-        elif role == "assistant" and content is None:
-            if not has_calls and not message.get("audio") and not message.get("refusal"):
-                self.say("C10", place, "neither content nor calls", self.is_own)
-        elif content in ("", []):
-            told = "leave it out beside calls" if has_calls else "is empty"
-            is_refused = content == [] and role != "assistant"
-            self.say("C10", place, "is missing" if is_refused else told, is_refused)
-        elif content is None:
-            self.say("C10", place, "is missing")
-        for index, part in enumerate(as_list(content)):
-            self._check_part(part, role, f"{place}[{index}]")
+    def _message_rows(self, message: JsonObject, role: str, before: str) -> Iterable[Row]:
+        content, is_reply, limits = message.get("content"), role == "assistant", self.limits
+        has_calls = message.get("tool_calls") or message.get("function_call")
+        is_silent = not has_calls and not message.get("audio") and not message.get("refusal")
+        is_odd = content is not None and not isinstance(content, str | list | tuple)
+        is_empty, is_missing = content in ("", []), content is None or content == []
+        is_late = role in _INSTRUCTIONS and before and before not in _INSTRUCTIONS
+        is_strict = _ALTERNATING_ID.fullmatch(self.asked)
+        takes = self.is_own if limits is None else openai_chat.takes_late_instructions(limits)
+        no_developer = role == "developer" and _WITHOUT_DEVELOPER.fullmatch(self.model)
+        told = "leave it out beside calls" if is_reply and has_calls else "is empty"
+        is_lost = is_reply and content is None and is_silent
+        yield role not in _ROLES, "C0", ".role", f"unknown role {role!r}"
+        yield no_developer, "C5", ".role", "developer is not taken by this model"
+        yield is_late and is_strict, "C16", "", "instructions stand in front only"
+        is_late = is_late and not is_strict and not takes
+        yield is_late, "C16", "", "stands late for some servers", False
+        yield is_odd, "C0", ".content", "must be text or a list of parts"
+        yield is_lost, "C10", ".content", "neither content nor calls", self.is_own
+        yield is_missing and not is_reply, "C10", ".content", "is missing"
+        yield is_empty and (is_reply or content == ""), "C10", ".content", told, False
 
-    def _check_part(self, part: Json, role: str, where: str) -> None:
-        if isinstance(part, str):
-            self.say("C0", where, "must be an object, not text", "mistral" in self.model)
-            return
-        fields = as_object(part)
-        kind = as_text(fields.get("type"))
-        if not kind:
-            self.say("C0", f"{where}.type", "is missing")
-        elif kind not in PART_TYPES:
-            self.say("C0", f"{where}.type", f"unknown type {kind!r}", self.is_own)
-        elif kind == "text" and not as_text(fields.get("text")):
-            self.say("C10", f"{where}.text", "is empty", False)
-        elif kind == "image_url":
+    def _part_rows(self, part: Json, role: str) -> Iterable[Row]:
+        fields, is_text = as_object(part), isinstance(part, str)
+        kind, own = as_text(fields.get("type")), self.is_own
+        yield is_text, "C0", "", "must be an object, not text", "mistral" in self.model
+        yield not kind and not is_text, "C0", ".type", "is missing"
+        is_unknown = kind and kind not in openai_chat.PART_TYPES
+        yield is_unknown, "C0", ".type", f"unknown type {kind!r}", own
+        is_empty = kind == "text" and not as_text(fields.get("text"))
+        yield is_empty, "C10", ".text", "is empty", False
+        is_file = kind in ("file", "input_audio") and role == "tool"
+        yield is_file, "C11", "", "a tool message takes text only"
+        if kind == "image_url":
             image = fields.get("image_url")
             url = as_text(image) or as_text(as_object(image).get("url"))
-            place = f"{where}.image_url.url"
-            if role != "user":
-                self.say("C11", where, "images are taken from the user only")
-            if self.limits is not None and self.limits.features.get("vision") is False:
-                self.say("C14", where, "the model takes no images")
-            if not url.strip():
-                self.say("C14", place, "a URL or data URL is required")
-            else:
-                self.check_address(url, place)
-            if len(url) > MAX_IMAGE_CHARS:
-                message = f"an image of more than {MAX_IMAGE_CHARS:,} characters"
-                self.say("C14", "messages", message, False)
-        elif role == "tool" and kind in ("file", "input_audio"):
-            self.say("C11", where, "a tool message takes text only")
-        elif kind == "file" and self.is_own:
+            yield role != "user", "C11", "", "images are taken from the user only"
+            yield self.is_blind, "C14", "", "the model takes no images"
+            yield not url.strip(), "C14", ".image_url.url", "a URL or data URL is required"
+            message = f"at most {MAX_IMAGE_CHARS:,} characters are taken"
+            yield len(url) > MAX_IMAGE_CHARS, "C14", ".image_url.url", message, False
+            yield from self.address_rows(url.strip(), ".image_url.url")
+        elif kind == "file" and own and not is_file:
             file = as_object(fields.get("file"))
             for key in file.keys() - {"file_data", "file_id", "filename"}:
-                self.say("C14", f"{where}.file.{key}", "unknown field")
-            if encoded := as_text(file.get("file_data")):
-                self.check_address(encoded, f"{where}.file.file_data")
+                yield True, "C14", f".file.{key}", "unknown field"
+            encoded = as_text(file.get("file_data"))
+            yield from self.address_rows(encoded, ".file.file_data")
 
-    def _check_calls(self, message: JsonObject, role: str, calls: Json, where: str) -> None:
-        where = f"{where}.tool_calls"
-        if calls and role != "assistant":
-            self.say("C1", where, "only the assistant calls tools")
-        if "tool_calls" in message and not calls and self.is_own:
-            self.say("C7", where, "must not be empty", message["tool_calls"] == [])
-        if len(calls) > MAX_CALLS:
-            self.say("C6", where, f"at most {MAX_CALLS} are taken")
-        seen: set[str] = set()
-        for index, given in enumerate(calls):
-            call, place = as_object(given), f"{where}[{index}]"
-            call_id = as_text(call.get("id"))
-            if call_id in seen:
-                self.say("C7", f"{place}.id", "is used twice in one message")
+    def _call_rows(self, message: JsonObject, role: str, calls: Json) -> Iterable[Row]:
+        own, seen, most = self.is_own, set[str](), ID_RULE.max_chars
+        given = message.get("tool_calls")
+        yield calls and role != "assistant", "C1", "", "only the assistant calls tools"
+        is_empty = own and "tool_calls" in message and not calls
+        yield is_empty, "C7", "", "must not be empty", given == []
+        yield len(calls) > MAX_CALLS, "C6", "", f"at most {MAX_CALLS} are taken"
+        for index, one in enumerate(calls):
+            call, place = as_object(one), f"[{index}]"
+            call_id, function = as_text(call.get("id")), as_object(call.get("function"))
+            is_function, arguments = call.get("type") != "custom", function.get("arguments")
+            yield call_id in seen, "C7", f"{place}.id", "is used twice in one message"
             seen.add(call_id)
-            if not call_id:
-                self.say("C7", f"{place}.id", "is missing")
-            elif len(call_id) > ID_RULE.max_chars:
-                message_ = f"has {len(call_id)} characters, at most {ID_RULE.max_chars} are taken"
-                self.say("C6", f"{place}.id", message_, self.is_own)
-            if call.get("type") == "custom":
-                continue
-            function = as_object(call.get("function"))
-            arguments = function.get("arguments")
-            if not NAME_RULE.pattern.fullmatch(as_text(function.get("name"))):
-                told = f"must match {NAME_RULE.pattern.pattern}"
-                self.say("C7", f"{place}.function.name", told, self.is_own)
-            if not isinstance(arguments, str):
-                self.say("C7", f"{place}.function.arguments", "must be JSON text", self.is_own)
-            elif parse_object(arguments) is None:
-                self.say("C7", f"{place}.function.arguments", "is no JSON object", False)
+            yield not call_id, "C7", f"{place}.id", "is missing"
+            message_ = f"has {len(call_id)} characters, at most {most} are taken"
+            yield len(call_id) > most, "C6", f"{place}.id", message_, own
+            is_odd = is_function and not NAME_RULE.pattern.fullmatch(as_text(function.get("name")))
+            message_ = f"must match {NAME_RULE.pattern.pattern}"
+            yield is_odd, "C7", f"{place}.function.name", message_, own
+            place, is_text = f"{place}.function.arguments", isinstance(arguments, str)
+            yield is_function and not is_text, "C7", place, "must be JSON text", own
+            is_odd = is_function and is_text and parse_object(str(arguments)) is None
+            yield is_odd, "C7", place, "is no JSON object", False
+
+
+check: Final = _Chat.run

@@ -6,11 +6,11 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from hashlib import blake2b, sha256
 from math import isfinite
-from typing import Any, Final, NamedTuple, TypeAlias
+from typing import Any, ClassVar, Final, NamedTuple, TypeAlias
 
 from context_assembler.context import Request
 from context_assembler.errors import ReplyError, UnsupportedRequestError
-from context_assembler.events import Json, JsonObject, Usage, compact_json
+from context_assembler.events import Json, JsonObject, Usage, compact_json, dump_json
 from context_assembler.ports import ToolPlan, ToolSpec, Turn
 from context_assembler.report import Decision, ReportEntry
 from context_assembler.texts import SUMMARY_TAG, clean_text, fence
@@ -34,12 +34,13 @@ def plain_json(value: Json) -> Json:
     return [plain_json(held) for held in value] if isinstance(value, list | tuple) else value
 
 
-def fresh_json(value: Json) -> Json:
-    """Return a copy whose dicts and lists nobody else holds; text is shared."""
-    kind: object = value.__class__
-    if kind is dict:
-        return {k: v if v.__class__ is str else fresh_json(v) for k, v in value.items()}
-    return [fresh_json(held) for held in value] if kind is list else value
+def clean_json(value: Json) -> Json:
+    """Return the value if its text is clean, else a clean copy."""
+    raw = dump_json(value) if value else b""
+    try:
+        return value if "\\u0000" not in raw.decode() else plain_json(value)
+    except UnicodeDecodeError:
+        return plain_json(value)
 
 
 def without_nulls(fields: JsonObject) -> dict[str, Json]:
@@ -207,7 +208,7 @@ class CallIds:
         self._latest: dict[str, str] = {}
         self._attempts: dict[str, int] = {}
         self._open: dict[str, list[str]] = {}
-        self._log: list[tuple[str, str | None, int | None]] | None = None
+        self._log: list[tuple[Any, ...]] | None = None
 
     def of_calls(self, call_ids: Sequence[str]) -> list[str]:
         """Return the ids of one reply's calls; results of earlier replies are not awaited further."""
@@ -216,13 +217,10 @@ class CallIds:
         for call_id in call_ids:
             sent, attempts = call_id, self._attempts.get(call_id)
             if call_id in self._latest or sent in self._used or not self._takes(sent):
-                attempt = (1 if call_id in self._latest else 0) if attempts is None else attempts
-                while True:
-                    sent = self._rule.change(call_id, attempt)
+                attempt = int(call_id in self._latest) if attempts is None else attempts
+                while (sent := self._rule.change(call_id, attempt)) in self._used:
                     attempt += 1
-                    if sent not in self._used:
-                        break
-                self._attempts[call_id] = attempt
+                self._attempts[call_id] = attempt + 1
             if self._log is not None:
                 self._log.append((call_id, self._latest.get(call_id), attempts))
             self._used.add(sent)
@@ -236,10 +234,8 @@ class CallIds:
         waiting = self._open.get(call_id)
         if waiting:
             return waiting.pop(0) if len(waiting) > 1 else waiting[0]
-        sent = self._latest.get(call_id)
-        if sent is not None:
-            return sent
-        return call_id if self._takes(call_id) else self._rule.change(call_id)
+        usual = call_id if self._takes(call_id) else self._rule.change(call_id)
+        return self._latest.get(call_id, usual)
 
     def mark(self) -> object:
         """Return what `reset` goes back to."""
@@ -251,14 +247,12 @@ class CallIds:
         """Forget the calls after the mark."""
         log = self._log or []
         while len(log) > mark[0]:
-            call_id, latest, attempts = log.pop()
-            self._used.discard(self._latest.pop(call_id))
-            if latest is not None:
-                self._latest[call_id] = latest
-            if attempts is None:
-                self._attempts.pop(call_id, None)
-            else:
-                self._attempts[call_id] = attempts
+            call_id, *before = log.pop()
+            self._used.discard(self._latest[call_id])
+            changed: tuple[dict[str, Any], ...] = (self._latest, self._attempts)
+            for known, held in zip(changed, before, strict=True):
+                known.pop(call_id, None)
+                known.update({call_id: held} if held is not None else {})
         self._open = mark[1]
 
 
@@ -275,6 +269,8 @@ class GrownWire:
     stands for whatever was before it.
     """
 
+    name: ClassVar[str]  # the provider
+
     def __init__(self, request: Request, rule: NameRule) -> None:
         self.request = request
         self.messages: list[dict[str, Json]] = []
@@ -288,6 +284,17 @@ class GrownWire:
     def _head(self) -> Json:
         """Return what is hashed before all turns, as JSON."""
         raise NotImplementedError
+
+    def refusal(self, problem: str, remedy: str) -> UnsupportedRequestError:
+        """Return the error for what the API cannot express."""
+        model = self.request.limits.id
+        return UnsupportedRequestError(problem, provider=self.name, model=model, remedy=remedy)
+
+    def report(self, name: str, reason: str, rule: str, decision: Decision = "dropped") -> None:
+        """Add an entry about a setting, once."""
+        entry = ReportEntry("note", name, decision, reason=reason, rule=rule)
+        if entry not in self.entries:
+            self.entries.append(entry)
 
     def mark(self) -> object:
         """Return what `reset` goes back to."""
@@ -341,11 +348,6 @@ def known_tools(request: Request) -> Iterable[ToolSpec]:
     """Return every tool that the request names to any provider."""
     plan: ToolPlan | None = request.tool_plan
     return (*request.tools, *plan.declared, *plan.offered, *plan.added) if plan else request.tools
-
-
-def has_native(tool: ToolSpec, provider: str) -> bool:
-    """Whether the provider can be offered the tool."""
-    return not tool.native_specs or provider in tool.native_specs
 
 
 def is_held_back(tool: ToolSpec) -> bool:
@@ -410,10 +412,8 @@ def allowed_names(request: Request, provider: str) -> tuple[str, ...] | None:
     choice, plan = request.parameters.tool_choice, plan_of(request, provider)
     chosen = choice.allowed if choice is not None else None
     planned = plan.allowed if plan is not None else None
-    if chosen is not None and planned is not None:
-        return tuple(sorted({*chosen} & {*planned}))
-    names = planned if chosen is None else chosen
-    return None if names is None else tuple(sorted(names))
+    given = [set(names) for names in (chosen, planned) if names is not None]
+    return tuple(sorted(set.intersection(*given))) if given else None
 
 
 def check_forced(
@@ -426,18 +426,14 @@ def check_forced(
     """
     choice = request.parameters.tool_choice
     name = choice.name if choice is not None else None
-    if name is not None and name not in {tool.name for tool in offered}:
-        problem, remedy = (
-            f"tool_choice names {name!r}, which is not offered",
-            "Name one of the tools, or use mode 'auto'.",
-        )
-    elif not has_tools:
-        problem, remedy = "a call is forced, but no tool is offered", "Add a tool."
-    else:
+    if has_tools and (name is None or name in {tool.name for tool in offered}):
         return
-    raise UnsupportedRequestError(
-        problem, provider=provider, model=request.limits.id, remedy=remedy
-    )
+    problem, remedy = "a call is forced, but no tool is offered", "Add a tool."
+    if name is not None and name not in {tool.name for tool in offered}:
+        problem = f"tool_choice names {name!r}, which is not offered"
+        remedy = "Name one of the tools, or use mode 'auto'."
+    model = request.limits.id
+    raise UnsupportedRequestError(problem, provider=provider, model=model, remedy=remedy)
 
 
 # ---- parts that a provider cannot take as they are ----
@@ -459,12 +455,17 @@ def text_part(text: str) -> JsonObject:
     return {"type": "text", "text": text}
 
 
-def is_plain(part: JsonObject) -> bool:
-    """Whether every provider takes the part: text, a call, a thought, or a result of text."""
-    kind = part["type"]
-    if kind == "tool_result":
-        return all(p["type"] == "text" and not p.get("extras") for p in part.get("content", ()))
-    return (kind == "text" and not part.get("extras")) or kind in ("tool_call", "thinking")
+def are_plain(parts: Iterable[JsonObject]) -> bool:
+    """Whether every provider takes the parts: text, calls, thoughts, and results of text."""
+    for part in parts:
+        kind = part["type"]
+        if kind == "tool_result":
+            for inner in part.get("content", ()):
+                if inner["type"] != "text" or "extras" in inner:
+                    return False
+        if kind not in ("text", "tool_call", "thinking", "tool_result") or "extras" in part:
+            return False
+    return True
 
 
 def settle_parts(turn: Turn, settle: Settle, entries: list[ReportEntry]) -> Sequence[JsonObject]:
@@ -476,7 +477,7 @@ def settle_parts(turn: Turn, settle: Settle, entries: list[ReportEntry]) -> Sequ
         entries: Gets one for each kind of change.
     """
     parts: Sequence[JsonObject] = turn["parts"]
-    if all(map(is_plain, parts)):
+    if are_plain(parts):
         return parts
     changes: list[Change] = []
     settled: list[JsonObject] = []
@@ -499,16 +500,12 @@ def settle_parts(turn: Turn, settle: Settle, entries: list[ReportEntry]) -> Sequ
 def turn_entries(turn: Turn, changes: Iterable[Change]) -> list[ReportEntry]:
     """Return one entry for each kind of change; a turn that lost a part is shortened."""
     named = turn.get("id") or turn.get("note") or turn.get("kind", "said")
-    return [
-        ReportEntry(
-            "message",
-            named,
-            "shortened" if change.decision == "dropped" else change.decision,
-            reason=change.reason if times == 1 else f"{times} times: {change.reason}",
-            rule=change.rule,
-        )
-        for change, times in Counter(changes).items()
-    ]
+    entries: list[ReportEntry] = []
+    for (decision, rule, reason), times in Counter(changes).items():
+        did: Decision = "shortened" if decision == "dropped" else decision
+        told = reason if times == 1 else f"{times} times: {reason}"
+        entries.append(ReportEntry("message", named, did, reason=told, rule=rule))
+    return entries
 
 
 def settle_opaque(
@@ -528,32 +525,29 @@ def settle_opaque(
     """
     owner, kind, text = part["provider"], part["block"].get("type"), part.get("text", "")
     block = f"of {owner}" + (f" ({kind:.40})" if isinstance(kind, str) else "")
-    media: list[JsonObject] = []
+    kept: list[JsonObject] = []
     if settle is not None:
         from context_assembler.providers.media import media_in
 
-        media = list(media_in(part["block"], owner))
-    if not text.strip() or (media and re.fullmatch(r"\s*\[[\w./+-]*\]\s*", text)):
-        kept = media  # such a text names what the block is, and says nothing of it
-    else:
-        kept = [text_part(text), *media]
-    is_text = kept == [text_part(text)]
+        kept += media_in(part["block"], owner)
+    is_label = kept and re.fullmatch(r"\s*\[[\w./+-]*\]\s*", text)  # names the block, no more
+    if text.strip() and not is_label:
+        kept.insert(0, text_part(text))
     if owner == provider:
-        rule, did = "content.malformed", "told in words" if kept else "left out"
-        reason = line = f"A block {block} is {did}: {flaw}."
+        rule = "content.malformed"
+        reason = f"A block {block} is {'told in words' if kept else 'left out'}: {flaw}."
+        line = reason
     else:
-        rule, did = "content.foreign", "its text" if is_text else "what is in it"
-        reason = f"A block {block} is " + (
-            f"sent as {did}." if kept else "left out: it has no text."
-        )
-        line = f"block {block} left out: it has no text"
+        rule, did = "content.foreign", "its text" if kept == [text_part(text)] else "what is in it"
+        told = f"sent as {did}" if kept else "left out: it has no text"
+        reason, line = f"A block {block} is {told}.", f"block {block} left out: it has no text"
     changes.append(Change("repaired" if kept else "dropped", rule, reason))
-    if kept or role == "assistant":
-        parts = [
-            [p] if p["type"] == "text" or not settle else settle(p, role, changes) for p in kept
-        ]
-        return [one for listed in parts for one in listed]
-    return [text_part(f"[{line}]")]
+    if not kept and role != "assistant":
+        return [text_part(f"[{line}]")]
+    settled = (
+        [p] if settle is None or p["type"] == "text" else settle(p, role, changes) for p in kept
+    )
+    return [one for parts in settled for one in parts]
 
 
 # ---- replies ----
@@ -595,7 +589,12 @@ def read_object(value: Any, warnings: list[str]) -> dict[str, Json] | None:
         if not isinstance(value, Mapping):
             return None
         words: list[str] = []
-        body = json.loads(json.dumps(value), parse_constant=lambda w: (words.append(w), w)[1])
+
+        def kept(word: str) -> str:
+            words.append(word)
+            return word
+
+        body = json.loads(json.dumps(value), parse_constant=kept)
     except (TypeError, ValueError, RecursionError) as error:
         raise ReplyError(value, reason=f"it is no plain tree of values: {error}") from error
     if words:
