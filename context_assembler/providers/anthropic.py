@@ -5,15 +5,15 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from context_assembler.context import Request
-from context_assembler.errors import EmptySessionError, ReplyError, UnsupportedRequestError
-from context_assembler.events import Json, JsonObject, Usage, compact_json, dump_json, is_plain
+from context_assembler.errors import EmptySessionError, ReplyError
+from context_assembler.events import Json, JsonObject, Usage, compact_json, is_plain
 from context_assembler.models import ModelLimits
 from context_assembler.ports import ChangeForms, Payload, ToolSearch, ToolSpec, Turn, read_change
 from context_assembler.providers import wire
 from context_assembler.providers.lent import LentList
 from context_assembler.providers.schemas import root_object_schema, walk_schemas
 from context_assembler.providers.wire import Change, as_list, as_object, as_text, plain_json
-from context_assembler.report import Decision, ReportEntry
+from context_assembler.report import ReportEntry
 from context_assembler.texts import REMINDER_TAG, clean_text, fence
 
 if TYPE_CHECKING:
@@ -415,6 +415,8 @@ def _text_blocks(text: str) -> list[Block]:
 class Wire(wire.GrownWire):
     """The messages of one request, grown turn by turn."""
 
+    name = NAME
+
     def __init__(self, request: Request) -> None:
         super().__init__(request, ID_RULE)
         limits, plan = request.limits, wire.plan_of(request, NAME)
@@ -453,12 +455,12 @@ class Wire(wire.GrownWire):
     def add(self, turn: Turn) -> None:
         """Append a turn; see `providers.Wire`."""
         role, parts = turn["role"], turn["parts"]
-        if role == "system" or turn.get("kind") == "summary" or not _are_plain(parts):
+        if role == "system" or turn.get("kind") == "summary" or not wire.are_plain(parts):
             unit = self._unusual(turn)
         elif role == "assistant":
-            unit = _Unit(role, self._blocks(parts, is_reply=True))
+            unit = _Unit(role, self._blocks(turn, parts, is_reply=True))
         else:
-            unit = _Unit("user", self._blocks(parts, is_reply=False))
+            unit = _Unit("user", self._blocks(turn, parts, is_reply=False))
         if not unit.blocks and not unit.fenced:
             return
         if unit.role != "assistant":
@@ -530,11 +532,6 @@ class Wire(wire.GrownWire):
         if own := [block for one in run[closing:] for block in one.blocks]:
             messages.append({"role": "system", "content": own})
 
-    def _report(self, name: str, decision: Decision, reason: str, rule: str) -> None:
-        entry = ReportEntry("note", name, decision, reason=reason, rule=rule)
-        if entry not in self.entries:
-            self.entries.append(entry)
-
     # -- turns as blocks --
 
     def _unusual(self, turn: Turn) -> _Unit:
@@ -554,18 +551,11 @@ class Wire(wire.GrownWire):
                 return self._settle(part, role, changes, lost)
 
             settled = wire.settle_parts(turn, settle, self.entries)
-            if broken := sum(map(_is_broken_thought, settled)):
-                reason = (
-                    f"{broken} thinking part(s) are left out: they lack what a signature needs."
-                )
-                change = Change("cleared", "content.malformed", reason)
-                self.entries.extend(wire.turn_entries(turn, [change]))
-                settled = [part for part in settled if not _is_broken_thought(part)]
             if role == "system":
                 unit = self._system_unit(turn, settled)
             else:
                 role = "assistant" if role == "assistant" else "user"
-                unit = _Unit(role, self._blocks(settled, is_reply=role == "assistant"))
+                unit = _Unit(role, self._blocks(turn, settled, is_reply=role == "assistant"))
         self.features |= {*features_of_blocks(unit.blocks), *features_of_blocks(unit.fenced)}
         return unit
 
@@ -652,9 +642,10 @@ class Wire(wire.GrownWire):
             self._declared |= {self.names[tool.name]}
             yield {"type": "tool_addition", "tool": told}
 
-    def _blocks(self, parts: Sequence[JsonObject], *, is_reply: bool) -> list[Block]:
+    def _blocks(self, turn: Turn, parts: Sequence[JsonObject], *, is_reply: bool) -> list[Block]:
         """Return the blocks of settled parts, shared with the parts as far as possible."""
         blocks: list[Any] = []
+        broken = 0
         calls = [p["call_id"] for p in parts if p["type"] == "tool_call"] if is_reply else ()
         ids = iter(self._ids.of_calls(calls)) if calls else None
         for part in parts:
@@ -671,7 +662,7 @@ class Wire(wire.GrownWire):
                     "id": next(ids),
                     "name": self.names[part["name"]],
                 }
-                call["input"] = given if _is_clean(given) else plain_json(given)
+                call["input"] = wire.clean_json(given)
                 blocks.append({**call, **_own_fields(part)} if "extras" in part else call)
             elif kind == "tool_call":
                 blocks += _text_blocks(f"[call of {part['name']}]")
@@ -692,8 +683,15 @@ class Wire(wire.GrownWire):
                 blocks += self._content_blocks(part)
             elif part.get("block") is not None and part.get("provider") == NAME:
                 block = part["block"]
-                is_same = "cache_control" not in block and _is_clean(block)
-                blocks.append(block if is_same else verbatim(block))
+                if find_flaw(block):
+                    broken += 1
+                else:
+                    is_marked = "cache_control" in block
+                    blocks.append(verbatim(block) if is_marked else wire.clean_json(block))
+        if broken:
+            reason = f"{broken} thinking part(s) are left out: they lack what a signature needs."
+            change = Change("cleared", "content.malformed", reason)
+            self.entries.extend(wire.turn_entries(turn, [change]))
         return blocks
 
     def _content_blocks(self, part: JsonObject) -> Sequence[Any]:
@@ -829,17 +827,13 @@ class Wire(wire.GrownWire):
         limits = self.request.limits
         made, reasons = make_way(messages, media_rules(limits), _as_media, wire.text_part)
         for rule, reason in reasons:
-            self._report("media", "shortened", f"{reason[0].upper()}{reason[1:]}.", rule)
+            self.report("media", f"{reason[0].upper()}{reason[1:]}.", rule, "shortened")
         if reasons and limits.thinking.is_prefix_bound:
             # Thinking may be bound to what makes way; without thinking nothing is refused.
             for message in made:
                 said = [b for b in message["content"] if b["type"] not in THINKING_TYPES]
                 message["content"] = said or message["content"]
         return made
-
-    def _refusal(self, problem: str, remedy: str) -> UnsupportedRequestError:
-        model = self.request.limits.id
-        return UnsupportedRequestError(problem, provider=NAME, model=model, remedy=remedy)
 
     def _parameters(self, request: Request, messages: Sequence[dict[str, Json]]) -> Block:
         """Return the reply's length, thinking, stop sequences and sampling."""
@@ -850,14 +844,14 @@ class Wire(wire.GrownWire):
             reason = (
                 "The tool calls in flight began without thinking, so the model goes on without."
             )
-            self._report("thinking_budget", "dropped", reason, "parameter.thinking_budget")
+            self.report("thinking_budget", reason, "parameter.thinking_budget")
             budget = None
         # https://platform.claude.com/docs/en/build-with-claude/adaptive-thinking, /effort
         # (read 2026-11-27)
         if level == "none" or budget == 0:
             if rule.kinds and rule.disable == "no":
                 remedy = "Leave thinking_level and thinking_budget out, or use the lowest level."
-                raise self._refusal("its thinking cannot be switched off", remedy)
+                raise self.refusal("its thinking cannot be switched off", remedy)
             if rule.kinds:
                 off = "between_tools" if rule.disable == "between_tools" else "disabled"
                 made["thinking"] = {"type": off}
@@ -871,7 +865,7 @@ class Wire(wire.GrownWire):
             # https://github.com/BerriAI/litellm/issues/3286 (read 2026-11-27)
             if not all(map(str.strip, given.stop_sequences)):
                 remedy = "Give every stop sequence a character that is not whitespace."
-                raise self._refusal("a stop sequence is blank", remedy)
+                raise self.refusal("a stop sequence is blank", remedy)
             made["stop_sequences"] = list(map(clean_text, given.stop_sequences))
         heat = given.temperature
         if heat is not None and heat > MAX_TEMPERATURE:
@@ -879,7 +873,7 @@ class Wire(wire.GrownWire):
             reason = (
                 f"The Messages API takes {MAX_TEMPERATURE:g} at most; {heat:g} is sent as that."
             )
-            self._report("temperature", "repaired", reason, "parameter.temperature")
+            self.report("temperature", reason, "parameter.temperature", "repaired")
             heat = MAX_TEMPERATURE
         sampling = {"temperature": heat, "top_p": given.top_p, "top_k": given.top_k}
         if sampling := wire.without_nulls(sampling):
@@ -901,14 +895,14 @@ class Wire(wire.GrownWire):
             return {}
         if choice.allowed is not None:
             reason = "The Messages API cannot be told which of the tools alone may be called."
-            self._report("allowed_tools", "dropped", reason, "parameter.allowed_tools")
+            self.report("allowed_tools", reason, "parameter.allowed_tools")
         if choice.mode in ("any", "tool"):
             offered = wire.declared_tools(request, NAME, [])
             wire.check_forced(request, NAME, offered, has_tools=bool(self.tools))
             has_budget = given.thinking_budget and "budget" in limits.thinking.kinds
             if limits.features.get("forced_tools") is False or has_budget:
                 remedy = "Use tool_choice mode 'auto', or another model without a thinking budget."
-                raise self._refusal("it takes no forced tool choice", remedy)
+                raise self.refusal("it takes no forced tool choice", remedy)
         if not self.tools:
             return {}
         made: Block = {"type": choice.mode}
@@ -961,35 +955,6 @@ def _is_ours(part: JsonObject) -> bool:
 def _own_fields(part: JsonObject) -> Block:
     made: Block = plain_json(wire.own_extras(part, NAME))
     return made
-
-
-def _is_broken_thought(part: JsonObject) -> bool:
-    is_own = part["type"] == "thinking" and part.get("provider") == NAME
-    return is_own and part.get("block") is not None and find_flaw(part["block"]) is not None
-
-
-def _are_plain(parts: Sequence[JsonObject]) -> bool:
-    """Whether parts are sound text, calls, thoughts, and results of text."""
-    for part in parts:
-        kind = part["type"]
-        if kind == "tool_result":
-            for inner in part.get("content", ()):
-                if inner["type"] != "text":
-                    return False
-        elif kind not in ("text", "tool_call", "thinking") or (
-            kind == "thinking" and _is_broken_thought(part)
-        ):
-            return False
-    return True
-
-
-def _is_clean(value: Json) -> bool:
-    """Whether JSON holds text that can be sent as it is."""
-    raw = dump_json(value) if value else b""
-    try:
-        return "\\u0000" not in raw.decode()
-    except UnicodeDecodeError:
-        return False
 
 
 def _source(source: JsonObject) -> Block:

@@ -242,9 +242,9 @@ def _content_parts(part: JsonObject) -> list[dict[str, Json]]:
     if kind == "opaque" and part["provider"] == NAME:
         return [plain_json(snake_block(part["block"]))]
     text = clean_text(text or "")
-    if kind not in ("text", "opaque") or not text.strip():
+    if kind not in ("text", "opaque") or not text or text.isspace():
         return []
-    return [{"text": text, **(_extras(part) if kind == "text" else {})}]
+    return [{"text": text, **_extras(part)}]
 
 
 def _extras(part: JsonObject, nested: str = "") -> dict[str, Json]:
@@ -404,9 +404,9 @@ class Wire(wire.GrownWire):
         if turn.get("kind") == "summary":
             self._say("user", [{"text": wire.summary_text(turn)}])
             return
-        role, parts = turn["role"], wire.settle_parts(turn, self._settle, self.entries)
-        if any("extras" in part or part["type"] == "opaque" for part in parts):
-            parts = self._trim(turn, parts)
+        role, parts = turn["role"], turn["parts"]
+        if not wire.are_plain(parts):
+            parts = self._trim(turn, wire.settle_parts(turn, self._settle, self.entries))
         if role == "system":
             # Contents know no role for instructions on the way.
             # Docstring of `google.genai.types.Content.role`, google-genai 3.6 (read 2026-11-27)
@@ -474,15 +474,17 @@ class Wire(wire.GrownWire):
         is_own = made_by is None or made_by.get("provider") == NAME
         said: list[dict[str, Json]] = []
         for part in parts:
-            made = _content_parts(part)
             if part["type"] == "tool_call":
                 call_id, name = next(ids), self.names[part["name"]]
                 self._called[call_id] = name
-                call = {"id": call_id, "name": name, "args": plain_json(part.get("arguments", {}))}
+                given = wire.clean_json(part.get("arguments", {}))
+                call = {"id": call_id, "name": name, "args": given}
                 made = [{"function_call": call, **_extras(part, "function_call")}]
-            elif part["type"] == "thinking" and part.get("block") is not None:
-                own = part.get("provider") == NAME
-                made = [plain_json(snake_block(part["block"]))] if own else []
+            elif part["type"] == "thinking":
+                is_sent = part.get("block") is not None and part.get("provider") == NAME
+                made = [plain_json(snake_block(part["block"]))] if is_sent else []
+            else:
+                made = _content_parts(part)
             if made and is_own and (signature := part.get("signature")):
                 made[-1]["thought_signature"] = clean_text(signature)
             said += made
@@ -500,7 +502,7 @@ class Wire(wire.GrownWire):
         texts = [text for text in texts if text.strip()]
         if is_error and not texts:
             texts = ["The tool failed without saying why."]
-        response = plain_json(_response_object(texts, is_error=is_error))
+        response = wire.clean_json(_response_object(texts, is_error=is_error))
         fields: dict[str, Json] = {"id": call_id, "name": name, "response": response}
         if media:
             fields["parts"] = media
@@ -699,13 +701,15 @@ class Wire(wire.GrownWire):
 
 def _told(part: JsonObject, *, is_inside: bool) -> str:
     """Return what the text of a response says of a part: itself, or where it is attached."""
+    if part["type"] in ("text", "opaque"):
+        return "" if is_inside else clean_text(part.get("text", ""))
     from context_assembler.providers.media import about_document, document_text
 
     if is_inside:
         return about_document(part) if part["type"] == "document" else ""
     if _is_attachment(part):
         return f"[{part['type']} attached in the next user message]"
-    return document_text(part) if part["type"] == "document" else clean_text(part.get("text", ""))
+    return document_text(part)
 
 
 def _is_thought(part: JsonObject) -> bool:
@@ -952,9 +956,9 @@ def read_part(block: JsonObject, call_id: str, warnings: list[str]) -> JsonObjec
         extras = _rest(block, ("text", "thought"))
         return {**part, "extras": {NAME: extras}} if extras else part
     if kinds == {"text"}:
-        part = text_part(text)
+        part = {"type": "text", "text": text}
         if extras := _rest(block, ("text", "thought", "thought_signature")):
-            part = {**part, "extras": {NAME: extras}}
+            part["extras"] = {NAME: extras}
         return {**part, "signature": signature} if signature else part
     if len(kinds) == 1 and fields.keys() == kinds and (media := read_media(block)):
         return media

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Mapping, Sequence
-from typing import Any, Final
+from typing import Any, ClassVar, Final
 
 from context_assembler.context import Request
 from context_assembler.errors import ReplyError
@@ -60,7 +60,7 @@ class Wire(openai.OpenAIWire):
     name, key, text_type = NAME, "messages", "text"
     api = "Chat Completions"
     # A file has no URL, and an image no id: https://github.com/openai/openai-openapi
-    media: Mapping[str, Any] = {"fetches_documents": False, "takes_image_ids": False}
+    media: ClassVar[Mapping[str, Any]] = {"fetches_documents": False, "takes_image_ids": False}
 
     def __init__(self, request: Request) -> None:
         limits = request.limits
@@ -453,7 +453,8 @@ def _grow(whole: Item, piece: JsonObject) -> None:
             whole[key] = dict(before) if isinstance(before, dict) else {}
             _grow(whole[key], said)
         elif isinstance(before, str | list) and isinstance(said, type(before)):
-            whole[key] = before + said
+            joined: Any = before
+            whole[key] = joined + said
         else:
             whole[key] = said
 
@@ -502,7 +503,8 @@ def _read_call(
     if not isinstance(sent, str):
         note(where, "is no tool call that can be read; left out")
         return []
-    given, extras = target.get("arguments", target.get("input")), None
+    extras: JsonObject | None = None
+    given: Json = target.get("arguments", target.get("input"))
     if isinstance(held.get("input"), str):
         # types of the openai package 3.57, ChatCompletionMessageCustomToolCall (read 2026-11-27)
         given, extras = {"input": held["input"]}, {NAME: {"type": "custom"}}
