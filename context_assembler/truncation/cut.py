@@ -27,7 +27,7 @@ _INDEX_BITS: Final = 23  # two boundaries, or one and a limit, make a cut id
 _STUB_REASON: Final = "A bulky tool result of an older exchange."
 _OUTSIDE: Final = ("window", "Older than the newest turns that this strategy keeps.")
 _DROPPED: Final = ("drop", "The history does not fit, and the oldest exchanges go first.")
-_CUT_IDS: Final = 1 << 2 * _INDEX_BITS
+_CUT_KINDS: Final = 16
 
 
 class Strategy(NamedTuple):
@@ -117,17 +117,8 @@ class _Place(NamedTuple):
     kept: int
     whole: int
     is_checkpoint: bool = False
-    drops_opening: bool = False
     left: int | None = None
     stage: tuple[int, int] | None = None
-
-    @property
-    def id(self) -> int:
-        if self.stage is not None:  # all but one exchange and the anchors are dropped
-            group, limit_tokens = self.stage
-            return (group + 1) * _CUT_IDS + (limit_tokens << _INDEX_BITS) + self.kept
-        number = (0 if self.is_checkpoint else _CUT_IDS) + (self.whole << _INDEX_BITS) + self.kept
-        return -number if self.drops_opening else number
 
 
 class _Checkpoint(NamedTuple):
@@ -269,7 +260,7 @@ class Plan:
                 place = self._shortening(cutter)
             if place is not None:
                 freed = cutter.freed(place)
-                place = place._replace(is_checkpoint=True, drops_opening=view is not self.opened)
+                place = place._replace(is_checkpoint=True)
             found.append(_Checkpoint(cutter.count, ends[cutter.count], place, view, freed))
 
     def _shortening(self, cutter: "_Cutter") -> _Place | None:
@@ -406,7 +397,7 @@ class Plan:
         stubs = {line: self._stub(line) for line in self._stub_lines(view, place)}
         stubs = {line: stub for line, stub in stubs.items() if stub.rule}
         return Cut(
-            id=place.id,
+            id=self._id(view, place),
             kept=kept,
             shortened=stubs | done.shortening.shortened,
             marker=gap if left_out and self.strategy.marks else None,
@@ -415,6 +406,18 @@ class Plan:
             window=history.starts[self._window_from] if self._window_from else 0,
             strategy=self.settings.strategy,
         )
+
+    def _id(self, view: "_View", place: _Place) -> int:
+        """Return the number that no other cut has: below 0 without the opening."""
+        # The latest summary is an anchor; with a later one it is none any more.
+        kind = max(0, len(self.history.summaries) - 1) * _CUT_KINDS
+        if place.stage is not None:  # all but one exchange and the anchors are dropped
+            group, number = place.stage
+            kind += group + 1
+        else:
+            number, kind = place.whole, kind + (not place.is_checkpoint)
+        number = (((kind << _INDEX_BITS) + number) << _INDEX_BITS) + place.kept
+        return number if view is self.opened or place.stage is not None else -number
 
     def _marker(self, view: "_View", boundary: int) -> int:
         """Return the tokens of the marker, if there is one."""
