@@ -2,11 +2,11 @@
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, TypeAlias
 
 from context_assembler.errors import ConfigurationError, UnknownOptionError
 from context_assembler.events import JsonObject
-from context_assembler.ports import PromptSection, ToolSpec
+from context_assembler.ports import Placement, PromptSection, ToolSpec
 from context_assembler.prompt.cutting import cut_lines, seal_text
 from context_assembler.prompt.files import BootstrapFile, FileState, digest
 from context_assembler.report import Decision, ReportEntry
@@ -65,12 +65,11 @@ class BuiltPrompt(NamedTuple):
 
 
 class _Candidate(NamedTuple):
-    """A section with text; `group` is the name that settings use: near and far files share it."""
+    """A section with its entry; `group` is the name that settings use: near and far files share it."""
 
     group: str
     section: PromptSection
-    remarks: tuple[str, ...] = ()
-    entry: ReportEntry | None = None
+    entry: ReportEntry
 
 
 class SystemPromptBuilder:
@@ -102,12 +101,11 @@ class SystemPromptBuilder:
         max_tokens: Mapping[str, int] | None = None,
         separator: str = SEPARATOR,
     ) -> None:
-        self._sections = tuple(sections)
+        self._sections, self.separator = tuple(sections), separator
         self._required = frozenset((*required, "session"))
         self._priorities = {**PRIORITIES, **(priorities or {})}
         self._inherits = {name: frozenset(of) for name, of in (inherits or {}).items()}
         self._max_tokens = dict(max_tokens or {})
-        self.separator = separator
         _refuse_unsound(self._sections)
         known = {*PRIORITIES, *(section.name for section in self._sections)}
         inherited = (name for names in self._inherits.values() for name in sorted(names))
@@ -146,46 +144,36 @@ class SystemPromptBuilder:
         """
         own = (*self._sections, *sections)
         _refuse_unsound(own)
-        given = [*self._of_files(files)]
-        for name, text in {
-            "session": "\n\n".join(session_system),
-            "skills": skills_text,
-            "tools": tools_summary,
-            "additional": additional or "",
-            "datetime": datetime_text,
-        }.items():
-            given.append(self._standard(name, text, is_note=name == "additional"))
-        given = [one for one in given if one.section.content.strip()]
-        entries: list[ReportEntry] = []
-        taken = {one.group for one in given}
+        given = list(self._of_files(files))
+        texts = {"session": "\n\n".join(session_system), "skills": skills_text}
+        texts |= {"tools": tools_summary, "additional": additional or "", "datetime": datetime_text}
+        given += [self._standard(name, text) for name, text in texts.items()]
+        given = [(group, section) for group, section in given if section.content.strip()]
+        taken, entries = {group for group, _ in given}, list[ReportEntry]()
         for section in own:
-            if not section.content.strip():
-                entries.append(_entry(section, "dropped", "it is empty", "empty"))
-            elif section.name in taken:
+            if section.name in taken or not section.content.strip():
                 reason = "a file, the session or the call gives that section"
-                entries.append(_entry(section, "dropped", reason, "overridden"))
+                rule = "overridden" if section.content.strip() else "empty"
+                reason = reason if rule == "overridden" else "it is empty"
+                entries.append(_entry(section, "dropped", reason, rule))
             else:
-                given.append(self._own(section))
+                given.append((section.name, self._settled(section)))
         names = self.sections_of(agent_id)
-        if names is not None:
-            reason = f"the agent {agent_id!r} does not inherit it"
-            allowed = names.union(_NEVER_INHERITED)
-            others = (one.section for one in given if one.group not in allowed)
-            entries[:0] = [_entry(section, "dropped", reason, "inherits") for section in others]
-            given = [one for one in given if one.group in allowed]
-        given = [_stripped(one) for one in given]
-        if count_text is not None:
-            for group, most in self._max_tokens.items():
-                _cap(given, group, most, count_text)
-        ordered = sorted(given, key=lambda one: -one.section.priority)
-        system = [one for one in ordered if _is_in_system(one.section)]
-        notes = [one for one in ordered if not _is_in_system(one.section)]
+        allowed = None if names is None else names.union(_NEVER_INHERITED)
+        reason = f"the agent {agent_id!r} does not inherit it"
+        dropped = [one for group, one in given if allowed is not None and group not in allowed]
+        entries = [_entry(one, "dropped", reason, "inherits") for one in dropped] + entries
+        shown = [_sealed(group, one) for group, one in given if not allowed or group in allowed]
+        for group, most in self._max_tokens.items() if count_text is not None else ():
+            _cap(shown, group, most, count_text or len)
+        shown.sort(key=lambda one: -one.section.priority)
+        system = [one for one in shown if _is_in_system(one.section)]
+        notes = [one for one in shown if not _is_in_system(one.section)]
+        left = [replace(one.section, placement="note") for one in notes if one.section.content]
         return BuiltPrompt(
             sections=tuple(one.section for one in system if one.section.content),
-            notes=tuple(
-                _with(one.section, placement="note") for one in notes if one.section.content
-            ),
-            entries=(*map(_system_entry, system), *map(_note_entry, notes), *entries),
+            notes=tuple(left),
+            entries=(*(one.entry for one in (*system, *notes)), *entries),
             separator=self.separator,
         )
 
@@ -208,53 +196,38 @@ class SystemPromptBuilder:
         for file in files:
             if allowed is None or file.section in allowed:
                 nearest.setdefault(file.section, file)
-        missed = [  # a blocked file with an encoding is a copy of one that is sent
-            file
-            for name, file in nearest.items()
-            if name not in sent and not (file.state == "blocked" and file.encoding)
-        ]
-        wanted = [file for file in missed if file.section in self._required]
-        if not wanted and sent.isdisjoint(nearest):
-            wanted = missed[:1]
+        # A blocked file with an encoding is a copy of one that is sent.
+        lost = [file for name, file in nearest.items() if name not in sent]
+        lost = [file for file in lost if file.state != "blocked" or not file.encoding]
+        wanted = [file for file in lost if file.section in self._required]
         names: dict[str, list[str]] = {}
-        for file in wanted:
-            why = f"nothing of {file.path} is sent: {_NOTHING_LEFT.get(file.state)}. Correct the file."
+        for file in wanted or (lost[:1] if sent.isdisjoint(nearest) else ()):
+            nothing = _NOTHING_LEFT.get(file.state, "")
+            why = f"nothing of {file.path} is sent: {nothing}. Correct the file."
             if file.state == "missing":
                 why = file.absence or f"there is no file {file.path}. Write it."
             names.setdefault(why, []).append(repr(file.section))
         for why, missing in names.items():
             yield f"The system prompt lacks {' and '.join(missing)}: {why}"
 
-    def _of_files(self, files: Iterable[BootstrapFile]) -> Iterator[_Candidate]:
+    def _of_files(self, files: Iterable[BootstrapFile]) -> Iterator[tuple[str, PromptSection]]:
         seen = set[str]()
         for file in files:
             if file.state == "ok":
-                one = self._standard(file.section, file.text)
-                name = f"{file.section}:{file.path}" if file.section in seen else file.section
-                seen.add(file.section)
-                yield one._replace(section=_with(one.section, name=name, path=file.path))
+                group, one = self._standard(file.section, file.text)
+                name = f"{group}:{file.path}" if group in seen else group
+                seen.add(group)
+                yield group, replace(one, name=name, path=file.path)
 
-    def _standard(self, name: str, content: str, *, is_note: bool = False) -> _Candidate:
-        section = PromptSection(
-            name=name,
-            content=content,
-            priority=self._priorities.get(name, 0),
-            placement="note" if is_note else "system",
-            is_required=name in self._required,
-        )
-        return _Candidate(name, section)
+    def _standard(self, name: str, content: str) -> tuple[str, PromptSection]:
+        placement: Placement = "note" if name == "additional" else "system"
+        return name, self._settled(PromptSection(name=name, content=content, placement=placement))
 
-    def _own(self, section: PromptSection) -> _Candidate:
-        if section.name in PRIORITIES and not section.priority:
-            section = _with(section, priority=self._priorities[section.name])
-        is_required = section.is_required or (
-            section.name in self._required and _is_in_system(section)
-        )
-        return _Candidate(section.name, _with(section, is_required=is_required))
-
-
-def _with(section: PromptSection, **changes: object) -> PromptSection:
-    return replace(section, **changes)  # type: ignore[arg-type]  # each field has its own type
+    def _settled(self, section: PromptSection) -> PromptSection:
+        """Return the section with the priority of its name, and whether it is required."""
+        priority = section.priority or self._priorities.get(section.name, 0)
+        is_asked = section.name in self._required and section.origin in _AUTHORITIES
+        return replace(section, priority=priority, is_required=section.is_required or is_asked)
 
 
 def _is_in_system(section: PromptSection) -> bool:
@@ -264,31 +237,34 @@ def _is_in_system(section: PromptSection) -> bool:
 def _refuse_unsound(sections: Iterable[PromptSection]) -> None:
     taken = {"clock"}  # the name of the assembler's own note
     for section in sections:
+        problem = remedy = ""
         if not section.name.strip() or section.name in taken:
-            raise ConfigurationError(
-                f"The name {section.name!r} is empty, or belongs to another section of the prompt.",
-                remedy="Give the section a name of its own: settings and reports use it.",
-            )
+            problem = f"The name {section.name!r} is empty, or belongs to another prompt section."
+            remedy = "Give the section a name of its own: settings and reports use it."
+        elif section.is_required and section.placement == "system" and not _is_in_system(section):
+            comes = f"The section {section.name!r} comes from {section.origin!r} and is required in"
+            problem = f"{comes} the system prompt, which takes only the developer's own text."
+            remedy = "Give it placement='note', or is_required=False to have it placed so."
+        if problem:
+            raise ConfigurationError(problem, remedy=remedy)
         taken.add(section.name)
-        if section.is_required and section.placement == "system" and not _is_in_system(section):
-            raise ConfigurationError(
-                f"The section {section.name!r} comes from {section.origin!r} and is required in the "
-                "system prompt, which takes only the developer's own text.",
-                remedy="Give it placement='note', or is_required=False to have it placed so.",
-            )
 
 
-def _stripped(one: _Candidate) -> _Candidate:
+def _sealed(group: str, section: PromptSection) -> _Candidate:
     """Return the section without space around it, and sealed if it is part of the prompt.
 
     The session's own prompt is what the application sent before: it keeps its space.
     """
-    content = one.section.content
-    content = content if one.group == "session" else content.strip()
-    remarks = one.remarks
-    if _is_in_system(one.section):
+    content = section.content if group == "session" else section.content.strip()
+    if _is_in_system(section):
         content, remarks = seal_text(content)
-    return one._replace(section=_with(one.section, content=content), remarks=remarks)
+        section = replace(section, content=content)
+        return _Candidate(group, section, _entry(section, "kept", "; ".join(remarks)))
+    placed, rule = "placed after the history", "note"
+    if section.placement == "system":
+        placed, rule = f"{placed}: what comes from {section.origin!r} has no authority", "origin"
+    section = replace(section, content=content)
+    return _Candidate(group, section, _entry(section, "kept", placed, rule))
 
 
 def _cap(given: list[_Candidate], group: str, most: int, count_text: CountText) -> None:
@@ -296,39 +272,23 @@ def _cap(given: list[_Candidate], group: str, most: int, count_text: CountText) 
     places = [at for at, one in enumerate(given) if one.group == group]
     tokens = {at: count_text(given[at].section.content) for at in places}
     excess = sum(tokens.values()) - most
+    budget = f"the budget of the section {group!r}: {most:,} tokens"
     for at in reversed(places):
+        _, section, entry = given[at]
         if excess <= 0:
             return
-        section = given[at].section
-        budget = f"the budget of the section {group!r}: {most:,} tokens"
         if section.is_required:
-            remarks = (*given[at].remarks, f"required, though over {budget}")
-            given[at] = given[at]._replace(remarks=remarks)
+            reasons = filter(None, [entry.reason, f"required, though over {budget}"])
+            given[at] = given[at]._replace(entry=entry._replace(reason="; ".join(reasons)))
             continue
         allowed = max(0, tokens[at] - excess)
         text = cut_lines(section.content, max_tokens=allowed, count_text=count_text)
-        left = count_text(text)
-        reason = f"{'It was over' if text else 'Nothing of it fits'} {budget}."
+        left, placed = count_text(text), "" if _is_in_system(section) else f" It is {entry.reason}."
+        reason = f"{'It was over' if text else 'Nothing of it fits'} {budget}.{placed}"
         entry = _entry(section, "shortened" if text else "dropped", reason, "section.budget")
         entry = entry._replace(tokens_before=tokens[at], tokens_after=left)
-        given[at] = given[at]._replace(section=_with(section, content=text), entry=entry)
+        given[at] = _Candidate(group, replace(section, content=text), entry)
         excess -= tokens[at] - left
-
-
-def _system_entry(one: _Candidate) -> ReportEntry:
-    return one.entry or _entry(one.section, "kept", "; ".join(one.remarks))
-
-
-def _note_entry(one: _Candidate) -> ReportEntry:
-    placed = "placed after the history"
-    if one.section.placement == "system":
-        placed = f"{placed}: what comes from {one.section.origin!r} has no authority"
-    if one.entry is not None:
-        is_left = one.entry.decision != "dropped"
-        reason = f"{one.entry.reason} It is {placed}." if is_left else one.entry.reason
-        return one.entry._replace(reason=reason)
-    rule = "note" if one.section.placement == "note" else "origin"
-    return _entry(one.section, "kept", "; ".join([placed, *one.remarks]), rule)
 
 
 def _entry(
@@ -339,11 +299,9 @@ def _entry(
 
 def summarize_tools(tools: Iterable[ToolSpec]) -> str:
     """Return one line per tool: its name and the first line of its description."""
-    lines = [
-        f"- {one_line(tool.name)}: {one_line(tool.description.strip().partition(chr(10))[0])}"
-        for tool in tools
-    ]
-    return "\n".join(["Tools:", "", *(line.rstrip(": ") for line in lines)]) if lines else ""
+    firsts = ((tool.name, tool.description.strip().partition("\n")[0]) for tool in tools)
+    lines = [f"- {one_line(name)}: {one_line(words)}".rstrip(": ") for name, words in firsts]
+    return "\n".join(["Tools:", "", *lines]) if lines else ""
 
 
 # ---- room ----
@@ -368,36 +326,31 @@ def fit_prompt(
         other_fixed_tokens: Tools and the overhead of the request.
     """
     allowed = int(budget_tokens * (1 - _HISTORY_SHARE)) - other_fixed_tokens
-    kept = dict(enumerate(built.sections))
+    kept, entries = dict(enumerate(built.sections)), {entry.id: entry for entry in built.entries}
 
     def excess(sections: Mapping[int, PromptSection]) -> int:
         texts = (sections[at].content for at in sorted(sections))
         return count_system(built.separator.join(texts)) - allowed
 
-    entries = {entry.id: entry for entry in built.entries}
     optional = [at for at, section in kept.items() if not section.is_required]
     for at in sorted(optional, key=lambda at: (kept[at].priority, -at)):
         if excess(kept) <= 0:
             break
-        before = kept.pop(at)
-        text = ""
+        before, text = kept.pop(at), ""
         free = -excess(kept)
         while free >= _SHORTEST_SECTION_TOKENS:
             text = cut_lines(before.content, max_tokens=free, count_text=count_text)
-            over = excess({**kept, at: _with(before, content=text)})
+            over = excess({**kept, at: replace(before, content=text)})
             if over <= 0:
                 break
             free, text = min(free, count_text(text)) - over, ""
-        if text:
-            kept[at] = _with(before, content=text)
-        reason = (
-            "System prompt and tools leave too little for the history; this optional section of "
-            f"priority {before.priority} is the least important one left."
-        )
+        kept |= {at: replace(before, content=text)} if text else {}
+        of = f"this optional section of priority {before.priority} is the least important one left"
+        reason = f"System prompt and tools leave too little for the history; {of}."
         rule = "system.shorten" if text else "system.drop"
         entry = _entry(before, "shortened" if text else "dropped", reason, rule)
-        sizes = count_text(before.content), count_text(text)
-        entries[before.name] = entry._replace(tokens_before=sizes[0], tokens_after=sizes[1])
+        before_tokens, tokens = count_text(before.content), count_text(text)
+        entries[before.name] = entry._replace(tokens_before=before_tokens, tokens_after=tokens)
     return built._replace(
         sections=tuple(kept[at] for at in sorted(kept)),
         entries=tuple(entries.pop(entry.id) for entry in built.entries if entry.id in entries),
@@ -416,20 +369,6 @@ class _Piece(NamedTuple):
     whole: str
 
 
-class _Change(NamedTuple):
-    """What became of one piece since the last call."""
-
-    name: str
-    before: _Piece | None
-    now: _Piece | None
-
-    @property
-    def kind(self) -> str:
-        if self.before is None or self.now is None:
-            return "appeared" if self.before is None else "gone"
-        return "same" if self.before.whole == self.now.whole else "changed"
-
-
 def prompt_record(
     built: BuiltPrompt, sent: BuiltPrompt, files: Iterable[BootstrapFile], *, budget_tokens: int = 0
 ) -> JsonObject:
@@ -440,56 +379,49 @@ def prompt_record(
         sent: What was sent of it.
     """
     files = list(files)
-    record = {
+    return {
         "sections": [[one.name, len(one.content), one.path] for one in sent.sections],
         "pieces": [list(piece) for piece in _pieces(built, files)],
         "separator": len(sent.separator),
-        "files": _states(files),
+        "files": {file.path: _state(file) for file in files if file.warnings},
+        "cut_for": budget_tokens if built.sections != sent.sections else 0,
     }
-    if built.sections != sent.sections:
-        record["cut_for"] = budget_tokens
-    return record
 
 
 class SentPrompt:
     """The system prompt of a recorded call: its text, and what `prompt_record` kept next to it."""
 
     def __init__(self, text: str, record: JsonObject) -> None:
-        self.text, self.record = text, record
-        at, step = 0, record.get("separator", len(SEPARATOR))
-        sections = []
+        self._record, at, sections = record, 0, list[PromptSection]()
         for name, chars, path in record.get("sections", ()):
             sections.append(PromptSection(name=name, content=text[at : at + chars], path=path))
-            at += chars + step
+            at += chars + record["separator"]
         self.sections = tuple(sections)
+        self._texts = {section.name: section.content for section in sections}
         self._pieces = [_Piece(*piece) for piece in record.get("pieces", ())]
 
     def unreported(self, files: Iterable[BootstrapFile]) -> list[BootstrapFile]:
         """Return the files whose warnings the last call did not give yet."""
-        given = self.record.get("files", {})
+        given = self._record.get("files", {})
         return [file for file in files if file.warnings and _state(file) != given.get(file.path)]
 
     def differences(self, sent: BuiltPrompt, files: Iterable[BootstrapFile] = ()) -> str:
         """Return which sections differ from those of the call before; empty if none does."""
-        old = {section.name: section.content for section in self.sections}
         new = {section.name: section.content for section in sent.sections}
-        if list(old.values()) == list(new.values()):
+        if list(self._texts.values()) == list(new.values()):
             return ""
-        changes = _changes(self._pieces, _pieces(sent, files))
         named = [
-            f"{one.name} {'cut to another length' if one.kind == 'same' else one.kind}"
-            for one in changes
-            if old.get(one.before.name if one.before else "")
-            != new.get(one.now.name if one.now else "")
+            f"{name} {'cut to another length' if kind == 'same' else kind}"
+            for name, kind, old, now in _changes(self._pieces, _pieces(sent, files))
+            if self._texts.get(old.name if old else "") != new.get(now.name if now else "")
         ]
         return ", ".join(named) or "the order of its sections changed"
 
     def has_outgrown(self, built: BuiltPrompt, sent: BuiltPrompt, budget_tokens: int) -> bool:
         """Whether this prompt was cut, and the window of this call has room for more of it."""
-        cut_for = self.record.get("cut_for", 0)
-        if not cut_for or budget_tokens <= cut_for:
-            return False
-        return built.sections == sent.sections or budget_tokens >= _MUCH_LARGER * cut_for
+        cut_for = self._record.get("cut_for", 0)
+        is_whole = built.sections == sent.sections and budget_tokens > cut_for
+        return bool(cut_for) and (is_whole or budget_tokens >= _MUCH_LARGER * cut_for)
 
     def hold(
         self, built: BuiltPrompt, files: Sequence[BootstrapFile], sent: BuiltPrompt
@@ -502,71 +434,65 @@ class SentPrompt:
             built: What the files and settings ask for.
             sent: What the window would leave of it; its entries stand for what did not change.
         """
-        texts = {section.name: section.content for section in self.sections}
-        entries = {entry.id: entry for entry in sent.entries}
-        files = list(files)
-        for change in _changes(self._pieces, _pieces(built, files)):
-            old = None if change.before is None else texts.get(change.before.name)
-            if change.kind == "same" and change.now is not None:
-                held = entries.pop(change.now.name, None)
-                if held is not None:
-                    entries[change.name] = held._replace(id=change.name)
-                if old is None or digest(old) != change.now.whole:
-                    cut = "left out" if old is None else "shortened"
-                    reason = f"Earlier in this epoch there was less room: it stays {cut}"
-                    decision: Decision = "dropped" if old is None else "shortened"
-                    entries[change.name] = _frozen(change.name, decision, reason)
-                continue
-            entries.pop(change.now.name if change.now else "", None)
+        entries, shown = {entry.id: entry for entry in sent.entries}, list(files)
+        for name, kind, before, now in _changes(self._pieces, _pieces(built, files)):
+            old = None if before is None else self._texts.get(before.name)
+            entry = entries.pop(now.name if now else "", None)
             what = {"gone": "It is gone", "appeared": "It appeared since the epoch began"}
-            reason = what.get(change.kind, "It has changed")
-            if old is not None:
+            reason = what.get(kind, "It has changed")
+            decision: Decision = "dropped" if old is None else "kept"
+            if kind == "same" and now is not None:
+                if entry is not None:
+                    entries[name] = entry._replace(id=name)
+                if old is not None and digest(old) == now.whole:
+                    continue
+                decision = "dropped" if old is None else "shortened"
+                reason = "Earlier in this epoch there was less room: it stays as it was cut"
+            elif old is not None:
                 reason = f"{reason}, and the text that the epoch began with is sent"
-            elif change.now is None:
+            elif now is None:
                 continue
-            entries[change.name] = _frozen(
-                change.name, "dropped" if old is None else "kept", reason
-            )
-            _hold_file(files, change, old or "")
-        order = {name: at for at, name in enumerate(texts)}
+            if kind != "same":
+                _hold_file(shown, before, now, old or "")
+            reason = f"{reason}; {UNTIL_REWRITE}."
+            entries[name] = ReportEntry("section", name, decision, reason=reason, rule=FROZEN)
+        order = {name: at for at, name in enumerate(self._texts)}
         ordered = sorted(entries.values(), key=lambda entry: order.get(entry.id, len(order)))
-        return built._replace(sections=self.sections, entries=tuple(ordered)), files
+        return built._replace(sections=self.sections, entries=tuple(ordered)), shown
 
 
-def _frozen(name: str, decision: Decision, reason: str) -> ReportEntry:
-    reason = f"{reason}; {UNTIL_REWRITE}."
-    return ReportEntry("section", name, decision, reason=reason, rule=FROZEN)
-
-
-def _hold_file(files: list[BootstrapFile], change: _Change, text: str) -> None:
+def _hold_file(
+    files: list[BootstrapFile], before: _Piece | None, now: _Piece | None, text: str
+) -> None:
     """Give the changed file the text that is sent, and a warning that its edit waits."""
-    piece = change.before if change.now is None else change.now
+    piece = now or before
+    at = next((at for at, file in enumerate(files) if piece and file.path == piece.path), None)
     if piece is None or not piece.path:
         return
-    for at, file in enumerate(files):
-        if file.path == piece.path:
-            what = "it is gone" if file.state == "missing" else "changed on disk"
-            if change.before is None:
-                what = "it appeared since the epoch began"
-            elif file.source == change.before.source:
-                what = "what it is rendered with, or what the settings make of it, changed"
-            warnings = (*file.warnings, f"{what}; {UNTIL_REWRITE}")
-            state: FileState = "ok" if text else "waiting"
-            files[at] = file._replace(text=text, state=state, warnings=warnings, is_shortened=False)
-            return
-    section = piece.name.partition(":")[0]
-    gone = f"it is gone, or another file is read in its place; {UNTIL_REWRITE}"
-    file = BootstrapFile(section, piece.path, "ok", text=text, warnings=(gone,))
-    last = max((at for at, one in enumerate(files, 1) if one.section == section), default=0)
-    files.insert(last or len(files), file)
+    if at is None:
+        section = piece.name.partition(":")[0]
+        gone = f"it is gone, or another file is read in its place; {UNTIL_REWRITE}"
+        places = [at for at, one in enumerate(files, 1) if one.section == section]
+        file = BootstrapFile(section, piece.path, "ok", text, warnings=(gone,))
+        files.insert(max(places, default=len(files)), file)
+        return
+    file, what = files[at], "changed on disk"
+    if before is None or file.state == "missing":
+        what = "it is gone" if before else "it appeared since the epoch began"
+    elif file.source == before.source:
+        what = "what it is rendered with, or what the settings make of it, changed"
+    warnings = (*file.warnings, f"{what}; {UNTIL_REWRITE}")
+    state: FileState = "ok" if text else "waiting"
+    files[at] = file._replace(text=text, state=state, warnings=warnings, is_shortened=False)
 
 
 def _pieces(built: BuiltPrompt, files: Iterable[BootstrapFile]) -> list[_Piece]:
     sources = {file.path: file.source for file in files}
-    return [
-        _Piece(one.name, one.path, sources.get(one.path, ""), digest(one.content))
-        for one in built.sections
-    ]
+    digested = ((one, digest(one.content)) for one in built.sections)
+    return [_Piece(one.name, one.path, sources.get(one.path, ""), whole) for one, whole in digested]
+
+
+_Change: TypeAlias = tuple[str, str, _Piece | None, _Piece | None]  # name, kind, before, now
 
 
 def _changes(before: Sequence[_Piece], now: Sequence[_Piece]) -> list[_Change]:
@@ -577,31 +503,31 @@ def _changes(before: Sequence[_Piece], now: Sequence[_Piece]) -> list[_Change]:
     """
     likenesses: tuple[Callable[[_Piece, _Piece], bool], ...] = (
         lambda old, new: bool(old.path) and old.path == new.path,
-        lambda old, new: (
-            bool(new.path)
-            and old.whole == new.whole
-            and old.name.partition(":")[0] == new.name.partition(":")[0]
-        ),
+        lambda old, new: bool(new.path) and _whole(old) == _whole(new),
         lambda old, new: old.name == new.name and not (old.path and new.path),
     )
     partners: dict[str, _Piece] = {}
     left = {piece.name: piece for piece in now}
     for is_like in likenesses:
         for old in before:
-            if old.name not in partners:
-                new = next((one for one in left.values() if is_like(old, one)), None)
-                if new is not None:
-                    partners[old.name] = left.pop(new.name)
+            new = next((one for one in left.values() if is_like(old, one)), None)
+            if old.name not in partners and new is not None:
+                partners[old.name] = left.pop(new.name)
+    changes: list[_Change] = []
+    for old in before:
+        partner = partners.get(old.name)
+        same = "same" if partner and partner.whole == old.whole else "changed"
+        changes.append((old.name, same if partner else "gone", old, partner))
     taken = {piece.name for piece in before}
-    return [_Change(old.name, old, partners.get(old.name)) for old in before] + [
-        _Change(f"{new.name}:{new.path}" if new.name in taken else new.name, None, new)
-        for new in left.values()
-    ]
+    for new in left.values():
+        name = f"{new.name}:{new.path}" if new.name in taken else new.name
+        changes.append((name, "appeared", None, new))
+    return changes
+
+
+def _whole(piece: _Piece) -> tuple[str, str]:
+    return piece.whole, piece.name.partition(":")[0]
 
 
 def _state(file: BootstrapFile) -> str:
     return digest(file.state, file.text, *file.warnings)
-
-
-def _states(files: Iterable[BootstrapFile]) -> dict[str, str]:
-    return {file.path: _state(file) for file in files if file.warnings}

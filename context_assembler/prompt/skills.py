@@ -17,18 +17,12 @@ from typing import Any, Final, NamedTuple
 
 from context_assembler.errors import ConfigurationError, brief, nearest, with_article
 from context_assembler.events import Json, JsonObject
-from context_assembler.ports import Skill, SkillProvider
+from context_assembler.ports import Skill
 from context_assembler.prompt.cutting import seal_text
-from context_assembler.prompt.files import (
-    Mask,
-    decode_text,
-    plain_yaml,
-    read_bytes,
-    split_front_matter,
-)
+from context_assembler.prompt.files import Mask, plain_yaml, read_bytes, split_front_matter
 from context_assembler.prompt.sections import FROZEN, UNTIL_REWRITE
 from context_assembler.report import Decision, ReportEntry
-from context_assembler.texts import CountText, clean_text, escape_tag, one_line
+from context_assembler.texts import CountText, clean_text, decode_text, escape_tag, one_line
 
 _MAX_DEPTH: Final = 6
 _MAX_FOLDERS: Final = 10_000
@@ -62,10 +56,10 @@ class SkillProblem(NamedTuple):
 class _ReadSkill(NamedTuple):
     """One SKILL.md as parsed; `seen` are the files behind it, empty: read it again."""
 
-    skill: Skill | None
-    problem: str
-    notes: tuple[str, ...]
-    seen: Mapping[str, tuple[int, ...]]
+    skill: Skill | None = None
+    problem: str = ""
+    notes: tuple[str, ...] = ()
+    seen: Mapping[str, tuple[int, ...]] = {}
 
 
 class FolderSkills:
@@ -89,10 +83,9 @@ class FolderSkills:
         now_ns: Callable[[], int] = time.time_ns,
     ) -> None:
         self.folders = tuple(os.path.expanduser(os.fspath(folder)) for folder in folders)
-        self.priority = priority
+        self.priority, self._now_ns = priority, now_ns
         self.problems: tuple[SkillProblem, ...] = ()
         self.notes: tuple[str, ...] = ()
-        self._now_ns = now_ns
         self._read: dict[str, _ReadSkill] = {}
 
     async def list_skills(self) -> Sequence[Skill]:
@@ -103,24 +96,19 @@ class FolderSkills:
 
     def list_now(self) -> Sequence[Skill]:
         """Return the skills, sorted by name; a broken one does not harm the rest."""
-        skills: dict[str, Skill] = {}
-        problems: list[SkillProblem] = []
-        notes: list[str] = []
-        read: dict[str, _ReadSkill] = {}
-        left_bytes = _MAX_READ_BYTES
+        skills, read = dict[str, Skill](), dict[str, _ReadSkill]()
+        problems, notes, left_bytes = list[SkillProblem](), list[str](), _MAX_READ_BYTES
         for folder in self.folders:
-            for path in _skill_files(os.path.realpath(folder), str(folder), problems):
+            for path in _skill_files(folder, problems, notes):
                 one = read[path] = self._skill_at(path, left_bytes)
-                left_bytes -= os.path.getsize(path) if one.seen or one.skill else 0
+                left_bytes -= os.path.getsize(path) if one.skill else 0
                 notes += [f"{path}: {note}" for note in one.notes]
-                earlier = one.skill and skills.get(one.skill.name)
+                earlier = skills.setdefault(one.skill.name, one.skill) if one.skill else None
                 if one.skill is None:
                     problems.append(SkillProblem(path, one.problem))
-                elif earlier is not None:
+                elif earlier is not None and earlier is not one.skill:
                     reason = f"{earlier.path} has the name {earlier.name!r} already"
                     problems.append(SkillProblem(path, reason, "duplicate"))
-                else:
-                    skills[one.skill.name] = one.skill
         if (more := len(problems) - _MAX_NAMED) > 0:
             rest = SkillProblem("skills", f"{more:,} more were left out", "too_many")
             problems[_MAX_NAMED:] = [rest]
@@ -133,49 +121,48 @@ class FolderSkills:
         known = self._read.get(path)
         if known and known.seen and all(_identity(p) == was for p, was in known.seen.items()):
             return known
-        raw, problem = _read_file(path, os.path.dirname(path), most_bytes=left_bytes)
+        folder = os.path.dirname(path)
+        raw, problem = _read_file(path, folder, most_bytes=left_bytes)
         if raw is None:
-            return _ReadSkill(None, problem, (), {})
-        skill, problem, notes, files = _parse(raw, path, self.priority)
-        seen = {path: _identity(path)}
-        specs: list[JsonObject] = []
-        for name in files:
-            inner = os.path.join(os.path.dirname(path), name)
-            seen[inner] = _identity(inner)
-            found, odd = _read_specs(inner, os.path.dirname(path))
+            return _ReadSkill(problem=f"it {problem}")
+        one, files = _parse(raw, path, self.priority)
+        paths = [os.path.join(folder, name) for name in files]
+        seen = {inner: _identity(inner) for inner in (path, *paths)}
+        specs, notes = list[JsonObject](), list(one.notes)
+        for inner in paths:
+            found, odd = _read_specs(inner, folder)
             specs += found
-            notes += [f"its tool file {os.path.basename(name)!r} {odd}"] if odd else []
-        if skill is not None and specs:
-            skill = replace(skill, tools=(*skill.tools, *specs))
-        changed_ns = max(times[-1] for times in seen.values())
-        is_settled = self._now_ns() - changed_ns > _UNSETTLED_NS
-        return _ReadSkill(skill, problem, tuple(notes), seen if is_settled else {})
+            notes += [f"its tool file {os.path.basename(inner)!r} {odd}"] if odd else []
+        skill = one.skill and replace(one.skill, tools=(*one.skill.tools, *specs))
+        is_settled = self._now_ns() - max(last[-1] for last in seen.values()) > _UNSETTLED_NS
+        return _ReadSkill(skill, one.problem, tuple(notes), seen if is_settled else {})
 
 
-def _skill_files(root: str, named: str, problems: list[SkillProblem]) -> Iterator[str]:
+def _skill_files(folder: str, problems: list[SkillProblem], notes: list[str]) -> Iterator[str]:
     """Yield every SKILL.md in order of path; what is below a skill belongs to that skill."""
-    if not os.path.isdir(root):
-        problems.append(SkillProblem(named, "there is no such folder"))
+    if not os.path.isdir(root := os.path.realpath(folder)):
+        problems.append(SkillProblem(folder, "there is no such folder"))
         return
-    waiting, folders, found = [(root, 0)], 0, 0
+    waiting, looked_at = [(root, 0)], 0
     while waiting:
-        folder, depth = waiting.pop()
-        folders += 1
-        if folders > _MAX_FOLDERS or found == _MAX_SKILLS:
-            most = f"only the first {_MAX_FOLDERS:,} folders and {_MAX_SKILLS:,} skills were read"
+        place, depth = waiting.pop()
+        looked_at += 1
+        if looked_at > _MAX_FOLDERS:
+            most = f"only the first {_MAX_FOLDERS:,} folders below it were searched"
             problems.append(SkillProblem(root, most, "too_many"))
             return
-        path = os.path.join(folder, "SKILL.md")
-        if os.path.lexists(path):
-            found += 1
+        if os.path.lexists(path := os.path.join(place, "SKILL.md")):
             yield path
-        elif depth < _MAX_DEPTH:
-            try:
-                with os.scandir(folder) as entries:
-                    inner = [one.path for one in entries if one.is_dir(follow_symlinks=False)]
-            except OSError:
-                continue
-            shown = (one for one in inner if not os.path.basename(one).startswith("."))
+            continue
+        try:
+            with os.scandir(place) as entries:
+                inner = [one.path for one in entries if one.is_dir(follow_symlinks=False)]
+        except OSError:
+            continue
+        shown = [one for one in inner if not os.path.basename(one).startswith(".")]
+        if shown and depth == _MAX_DEPTH:
+            notes.append(f"{place}: what is more than {_MAX_DEPTH} levels down was not searched")
+        elif shown:
             waiting += [(one, depth + 1) for one in sorted(shown, reverse=True)]
 
 
@@ -194,15 +181,16 @@ def _read_file(
 ) -> tuple[bytes | None, str]:
     """Return a file of a skill's folder, or why it was not read."""
     try:
-        real = os.path.realpath(path)
+        found, real = os.stat(path), os.path.realpath(path)
         if not real.startswith(os.path.join(os.path.realpath(folder), "")):
             return None, "is outside the skill's folder and was not read"
-        found = os.stat(real)
         if not stat.S_ISREG(found.st_mode):
             return None, "is not a regular file"
         if found.st_size > min(_MAX_FILE_BYTES, most_bytes):
             is_long = found.st_size > _MAX_FILE_BYTES
-            most, whole = (_MAX_FILE_BYTES, "") if is_long else (_MAX_READ_BYTES, " in all")
+            most, whole = (
+                (_MAX_FILE_BYTES, "") if is_long else (_MAX_READ_BYTES, " with the others")
+            )
             return None, f"has more than {most:,} bytes{whole}"
         return read_bytes(real, _MAX_FILE_BYTES), ""
     except (OSError, ValueError) as error:  # ValueError: a NUL in the name
@@ -221,12 +209,10 @@ def _read_specs(path: str, folder: str) -> tuple[list[JsonObject], str]:
         else:
             import yaml
 
-            try:
-                loaded = plain_yaml(yaml.safe_load(text))
-            except yaml.YAMLError as error:
-                raise ValueError(str(getattr(error, "problem", error))) from error
-    except (ValueError, RecursionError) as error:
-        return [], f"holds no specs: {str(error).splitlines()[0].rstrip('.')}"
+            loaded = plain_yaml(yaml.safe_load(text))
+    except Exception as error:  # of two parsers
+        reason = str(getattr(error, "problem", None) or error).splitlines()[0]
+        return [], f"holds no specs: {reason.rstrip('.')}"
     if isinstance(loaded, dict) and isinstance(loaded.get("tools"), list):
         loaded = loaded["tools"]
     entries = loaded if isinstance(loaded, list) else [loaded]
@@ -235,38 +221,34 @@ def _read_specs(path: str, folder: str) -> tuple[list[JsonObject], str]:
     return entries, ""
 
 
-def _parse(
-    raw: bytes, path: str, priority: int
-) -> tuple[Skill | None, str, list[str], tuple[str, ...]]:
-    """Return the skill of a SKILL.md, or why there is none; notes; and its files of specs."""
+def _parse(raw: bytes, path: str, priority: int) -> tuple[_ReadSkill, list[str]]:
+    """Return the skill of a SKILL.md, or why there is none; and its files of specs."""
     text, _, notes = decode_text(raw)
     metadata, body, _, odd = split_front_matter(text)
     notes += odd
     folder = os.path.basename(os.path.dirname(path))
-    given = metadata.get("name")
+    given, words = metadata.get("name"), metadata.get("description")
     name = one_line(given) if isinstance(given, str) else ""
+    description = one_line(words) if isinstance(words, str) else ""
     if not name:
-        name = one_line(folder)
         notes.append("its front matter has no name; the folder's name is used")
     elif not _NAME.fullmatch(name) or len(name) > 64:
         notes.append(f"{name!r} is not lower-case letters, digits and hyphens")
     elif name != folder:
         notes.append(f"its name {name!r} is not that of its folder")
-    given = metadata.get("description")
-    description = one_line(given) if isinstance(given, str) else ""
     if not description:
         why = ""
-        if given is not None and not isinstance(given, str):
-            why = f" that is text: put {brief(given)} in quotes"
+        if words is not None and not isinstance(words, str):
+            why = f" that is text: put {brief(words)} in quotes"
         elif not text.startswith("---"):
             why = ": the file does not begin with a line '---'"
         elif not re.search(r"^(---|\.\.\.)\s*$", text[3:], re.MULTILINE):
             why = ": no line '---' closes it"
-        return None, f"its front matter has no description{why}", notes, ()
+        problem = f"its front matter has no description{why}"
+        return _ReadSkill(problem=problem, notes=tuple(notes)), []
     if len(description) > _MAX_DESCRIPTION_CHARS:
         notes.append(f"its description is longer than {_MAX_DESCRIPTION_CHARS:,} characters")
-    specs: list[JsonObject] = []
-    files: dict[str, None] = {}
+    specs, files = list[JsonObject](), dict[str, None]()
     for entry in _listed(metadata.get("tools")):
         if isinstance(entry, Mapping):
             specs.append(entry)
@@ -277,41 +259,38 @@ def _parse(
             known = "neither a spec nor a file of specs (.json, .yaml, .yml)"
             notes.append(f"of its tools, {shown!r} is {known}")
     lines = (one for one in _listed(metadata.get("allowed-tools")) if isinstance(one, str))
-    allowed = [tool for line in lines for tool in _ALLOWED.findall(one_line(line))]
+    allowed = dict.fromkeys(tool for line in lines for tool in _ALLOWED.findall(one_line(line)))
     skill = Skill(
-        name=name,
+        name=name or one_line(folder),
         description=description,
         path=path,
         instructions=body.strip(),
         priority=priority,
         tools=tuple(specs),
-        allowed_tools=tuple(dict.fromkeys(allowed)),
+        allowed_tools=tuple(allowed),
     )
-    return skill, "", notes, tuple(files)
+    return _ReadSkill(skill, notes=tuple(notes)), list(files)
 
 
 def _listed(value: Json) -> list[Json]:
     return value if isinstance(value, list) else [] if value is None else [value]
 
 
-def open_skill_providers(given: Any) -> list[SkillProvider]:
+def open_skill_providers(given: Any) -> list[Any]:
     """Open the short forms of skills: a folder, a provider, or a list of these.
 
     Raises:
         ConfigurationError: Something is neither.
     """
-    if given is None:
-        return []
-    if isinstance(given, str | os.PathLike):
-        return [FolderSkills(given)]
+    if given is None or isinstance(given, str | os.PathLike):
+        return [] if given is None else [FolderSkills(given)]
     if isinstance(given, Sequence):
         return [provider for entry in given for provider in open_skill_providers(entry)]
-    if callable(getattr(given, "list_skills", None)):
-        return [given]
-    raise ConfigurationError(
-        f"{with_article(type(given).__name__, begins_sentence=True)} is no source of skills.",
-        remedy="Pass a folder, an object with list_skills(), or a list of these.",
-    )
+    if not callable(getattr(given, "list_skills", None)):
+        kind = with_article(type(given).__name__, begins_sentence=True)
+        remedy = "Pass a folder, an object with list_skills(), or a list of these."
+        raise ConfigurationError(f"{kind} is no source of skills.", remedy=remedy)
+    return [given]
 
 
 # ---- asking providers ----
@@ -350,13 +329,14 @@ class SkillLister:
 
     def list_now(self) -> ListedSkills:
         """Return all skills, without an event loop."""
-        listed = []
-        for at, provider in enumerate(self.providers):
+
+        def ask(at: int, provider: Any) -> ListedSkills:
             try:
-                listed.append(self._take(at, provider, provider.list_now()))
+                return self._take(at, provider, provider.list_now())
             except Exception as error:  # foreign code: the rest goes on
-                listed.append(self._failed(at, provider, f"failed: {brief(error)}"))
-        return _joined(listed)
+                return self._failed(at, provider, f"failed: {brief(error)}")
+
+        return _joined([ask(at, provider) for at, provider in enumerate(self.providers)])
 
     async def list(self) -> ListedSkills:
         """Return all skills; a provider that fails or is late is named in a warning."""
@@ -372,37 +352,27 @@ class SkillLister:
                 if task is not None and task.cancelling():
                     raise
                 late = f"did not come within {self._timeout_seconds:g} s"
-                happened = late if limit.expired() else f"failed: {brief(error)}"
-                return self._failed(at, provider, happened)
+                is_late, happened = limit.expired(), f"failed: {brief(error)}"
+                return self._failed(at, provider, late if is_late else happened)
 
         asked = (ask(at, provider) for at, provider in enumerate(self.providers))
         return _joined(await asyncio.gather(*asked))
 
     def _take(self, at: int, provider: Any, given: Iterable[Any]) -> ListedSkills:
-        kind = type(provider).__name__
-        problems = [
-            one if isinstance(one, SkillProblem) else SkillProblem(kind, one_line(str(one)))
-            for one in getattr(provider, "problems", ())
-        ]
-        sound = []
+        kind, sound = type(provider).__name__, list[Skill]()
+        problems = list[Any](getattr(provider, "problems", ()))
         for skill in given:
-            if not isinstance(skill, Skill):
-                problems.append(SkillProblem(kind, f"{brief(skill)} is not a Skill"))
+            if not isinstance(skill, Skill) or not skill.name.strip() or not skill.description:
+                odd = f"{brief(skill)} is not a Skill with a name and a description"
+                problems.append(SkillProblem(kind, odd))
                 continue
             name, words, path = map(one_line, (skill.name, skill.description, skill.path))
-            if not name or not words:
-                lacks = f"the skill {skill.name!r} lacks a name or a description"
-                problems.append(SkillProblem(kind, lacks))
-                continue
             sound.append(replace(skill, name=name, description=words, path=path))
-        listed = ListedSkills(
-            skills=tuple(sorted(sound, key=lambda s: (s.name, s.path, s.description))),
-            entries=tuple(_dropped(one.path, one.reason, one.rule) for one in problems),
-            warnings=(
-                *(f"Skill left out: {problem}." for problem in problems),
-                *(f"{note}." for note in getattr(provider, "notes", ())),
-            ),
-        )
+        left_out = tuple(f"Skill left out: {problem}." for problem in problems)
+        notes = tuple(f"{note}." for note in getattr(provider, "notes", ()))
+        entries = tuple(_dropped(*one) for one in problems if isinstance(one, SkillProblem))
+        sound.sort(key=lambda skill: (skill.name, skill.path, skill.description))
+        listed = ListedSkills(tuple(sound), entries, left_out + notes)
         self._last[at] = listed, self._now()
         return listed
 
@@ -418,9 +388,7 @@ class SkillLister:
 
 def _joined(listed: Sequence[ListedSkills]) -> ListedSkills:
     return ListedSkills(
-        tuple(skill for one in listed for skill in one.skills),
-        tuple(entry for one in listed for entry in one.entries),
-        tuple(warning for one in listed for warning in one.warnings),
+        *(tuple(one for of in each for one in of) for each in zip(*listed, strict=True))
     )
 
 
@@ -471,70 +439,49 @@ def show_skills(
         activates_named: Whether a pattern that is a skill's whole name makes it active.
         mask: Masks secrets.
     """
-    entries: list[ReportEntry] = []
+    entries, warnings = list[ReportEntry](), list[str]()
     by_name: dict[str, Skill] = {}
     for skill in sorted(listed.skills, key=lambda skill: -skill.priority):
         first = by_name.setdefault(skill.name, skill)
         if first is not skill:
             taken = f"{first.path} has that name already"
             entries.append(_dropped(skill.name, taken, "duplicate"))
-    known = {name: by_name[name] for name in sorted(by_name)}
-    chosen = {
-        name: skill
-        for name, skill in known.items()
-        if skip_reason is None
-        and (patterns is None or any(fnmatchcase(name, one) for one in patterns))
-    }
+    known = sorted(by_name)
+    wanted = ["*"] if patterns is None else patterns
+    chosen = {n: by_name[n] for n in known if any(fnmatchcase(n, one) for one in wanted)}
+    chosen = {} if skip_reason else chosen
     reason = skip_reason or "skill_filter does not name it"
     entries += [_dropped(name, reason, "filter") for name in known if name not in chosen]
-    warnings: list[str] = []
     for pattern in patterns or ():
         if not any(fnmatchcase(name, pattern) for name in known):
             hint = _hint(pattern, known)
             warnings.append(f"skill_filter names {pattern!r}, which no skill matches.{hint}")
     asked = dict.fromkeys(active)
+    adding = {name for name, one in chosen.items() if one.instructions.strip() or one.tools}
     for name in asked if skip_reason is None else ():
-        if name not in known:
-            warnings.append(
-                f"active_skills names {name!r}, which is no skill's name.{_hint(name, known)}"
-            )
-        elif name not in chosen:
-            warnings.append(f"active_skills names {name!r}, which skill_filter leaves out.")
-        elif not _adds_something(chosen[name]):
-            lacks = "which has neither instructions nor tools."
-            warnings.append(f"active_skills names {name!r}, {lacks}")
-    named = {*asked, *((patterns or ()) if activates_named else ())}
-    is_active = [name for name, s in chosen.items() if name in named and _adds_something(s)]
+        why = f"which is no skill's name.{_hint(name, known)}"
+        if name in known:
+            why = "which has neither instructions nor tools."
+            why = why if name in chosen else "which skill_filter leaves out."
+        warnings += [] if name in adding else [f"active_skills names {name!r}, {why}"]
+    named = {*asked, *((patterns or ()) if activates_named else ())} & adding
     if mask is not None:
         chosen = {name: _masked(skill, mask, warnings) for name, skill in chosen.items()}
     skills = tuple(chosen.values())
     text, words = _fitting_list(skills, max_tokens, count_text)
+    is_active = [name for name in chosen if name in named]
     blocks = {n: active_block(chosen[n]) for n in is_active if chosen[n].instructions.strip()}
-    entries += [
-        _shown_entry(
-            skill,
-            words.get(name),
-            count_text(blocks.get(name, "")),
-            count_text,
-            is_active=name in is_active,
-        )
-        for name, skill in chosen.items()
-    ]
-    return ShownSkills(
-        skills=skills,
-        active=tuple(is_active),
-        text="\n\n".join(filter(None, [text, *blocks.values()])),
-        entries=(*listed.entries, *entries),
-        warnings=(*listed.warnings, *warnings),
-    )
+    for name, skill in chosen.items():
+        size = count_text(blocks.get(name, ""))
+        shown = words.get(name)
+        entries.append(_shown_entry(skill, shown, size, count_text, is_active=name in named))
+    text = "\n\n".join(filter(None, [text, *blocks.values()]))
+    entries, warnings = [*listed.entries, *entries], [*listed.warnings, *warnings]
+    return ShownSkills(skills, tuple(is_active), text, tuple(entries), tuple(warnings))
 
 
-def _hint(name: str, known: Iterable[str]) -> str:
-    return "".join(f" Did you mean {near!r}?" for near in nearest(name, list(known), count=1))
-
-
-def _adds_something(skill: Skill) -> bool:
-    return bool(skill.instructions.strip() or skill.tools)
+def _hint(name: str, known: list[str]) -> str:
+    return "".join(f" Did you mean {near!r}?" for near in nearest(name, known, count=1))
 
 
 def _masked(skill: Skill, mask: Mask, warnings: list[str]) -> Skill:
@@ -653,29 +600,24 @@ def follow_section(
     if text == shown.text.strip():
         return shown
     by_name = {skill.name: skill for skill in shown.skills}
-    entries: list[ReportEntry] = []
-    active: list[str] = []
-    for given in shown.entries:
-        entry, skill = given, by_name.get(given.id)
-        if skill is not None and entry.decision in ("kept", "shortened"):
-            line = _line_in(text, list_line(skill, ""))
-            block = active_block(skill) if skill.name in shown.active else ""
-            has_block = block in text
-            if (skill.tools and block) or (has_block and block):
-                active.append(skill.name)
-            if not has_block or not (line or entry.rule == "active"):
-                tokens = count_text(line) + (count_text(block) if has_block else 0)
-                reason = f"{entry.reason}; its section does not hold all of it"
-                decision: Decision = "shortened" if tokens else "dropped"
-                rule = FROZEN if is_frozen else "section.cut"
-                if is_frozen:
-                    reason = f"The text that the epoch began with differs; {UNTIL_REWRITE}."
-                entry = entry._replace(
-                    decision=decision, tokens_after=tokens, reason=reason, rule=rule
-                )
-        entries.append(entry)
+    entries, active = list(shown.entries), list[str]()
+    for at, entry in enumerate(entries):
+        skill = by_name.get(entry.id)
+        if skill is None or entry.decision not in ("kept", "shortened"):
+            continue
+        head = list_line(skill, "")
+        line = next((line for line in text.split("\n") if line.startswith(head)), "")
+        block = active_block(skill) if skill.name in shown.active else ""
+        has_block = block in text
+        if block and (skill.tools or has_block):
+            active.append(skill.name)
+        if not has_block or not (line or entry.rule == "active"):
+            tokens = count_text(line) + (count_text(block) if has_block else 0)
+            reason, rule = f"{entry.reason}; its section does not hold all of it", "section.cut"
+            if is_frozen:
+                reason = f"The text that the epoch began with differs; {UNTIL_REWRITE}."
+                rule = FROZEN
+            decision: Decision = "shortened" if tokens else "dropped"
+            sizes = entry.tokens_before, tokens
+            entries[at] = ReportEntry("skill", entry.id, decision, *sizes, reason, rule)
     return shown._replace(text=text, entries=tuple(entries), active=tuple(active))
-
-
-def _line_in(text: str, head: str) -> str:
-    return next((line for line in text.split("\n") if line.startswith(head)), "")
