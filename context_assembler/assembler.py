@@ -3,23 +3,20 @@
 import time
 from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
 from contextlib import suppress
-from datetime import datetime
+from datetime import date, datetime
 from pathlib import Path
+from threading import Lock
 from typing import TYPE_CHECKING, Any, Final, Self, TypeVar, Unpack
 
 from context_assembler import prompt
-from context_assembler import tools as tooling
 from context_assembler.cache import AssemblyCache, CacheKey, CacheStats
 from context_assembler.context import AssembledContext, input_budget
 from context_assembler.core import Core, Inputs, Opening
 from context_assembler.errors import (
     ConfigurationError,
     ContextOverflowError,
-    MissingModelError,
-    UnknownModelError,
+    RemoteCountError,
     UnknownSessionError,
-    is_misspelt,
-    nearest,
 )
 from context_assembler.events import (
     COMPACTION,
@@ -30,6 +27,7 @@ from context_assembler.events import (
     Session,
     SessionEvent,
     SessionHead,
+    compact_json,
     tool_result_event,
     user_event,
     utc_now,
@@ -41,7 +39,6 @@ from context_assembler.models import (
     protocol_for,
 )
 from context_assembler.options import (
-    LAYERS,
     AssemblerConfig,
     BootstrapSettings,
     DefaultsResolver,
@@ -57,6 +54,7 @@ from context_assembler.record import factor_for, learned_key, read_answer, store
 from context_assembler.report import ReportEntry, file_entries, overlay
 from context_assembler.sessions import open_store
 from context_assembler.tools import changes
+from context_assembler.tools.collect import CollectedTools, OfferedTools, ToolCollector
 
 if TYPE_CHECKING:
     from context_assembler.compaction import CompactionCheck
@@ -65,54 +63,270 @@ if TYPE_CHECKING:
 
 _T = TypeVar("_T")
 _LONG_HISTORY: Final = 200  # new events that take longer than other tasks of the loop should wait
-_MOST_QUESTIONS: Final = 512
+_MOST_KEPT: Final = 512
 _NOTHING: Final = RecalledNote(text="")
-_CUT_OPTIONS: Final = ("window_turns", "cache_stable", "on_overflow")
 _NO_MEMORY: Final = "query was given, but no memory is configured to recall from."
+_CUT_OPTIONS: Final = ("window_turns", "cache_stable", "on_overflow")
 
 
 class _Question:
-    """What a call asks for, and what was gathered for it, as long as nothing of it changes.
-
-    `choice` is what the caller chose for the system prompt, `extra` the call's own tools.
-    """
+    """What a call asks for, and what was gathered for it, as long as nothing of it changes."""
 
     def __init__(
-        self,
-        session: Session,
-        agent_id: str | None,
-        options: Mapping[str, Any],
-        *,
-        config: AssemblerConfig,
-        resolver: DefaultsResolver,
-        registry: ModelRegistry,
+        self, parts: "ContextAssembler", session: Session, agent_id: str | None, given: Any
     ) -> None:
-        self.session, self.agent_id = session, agent_id or session.agent_id
+        self.parts, self.session, self.agent_id = parts, session, agent_id or session.agent_id
         defaults = {**session.metadata.get("defaults", {}), **session.defaults}
-        agent = config.agents.get(self.agent_id or "")
-        try:
-            settled = resolver.resolve(options, session=defaults, agent=agent)
-        except MissingModelError:
-            with suppress(UnknownModelError):  # a model that was given as the agent
-                registry.get(self.agent_id or "")
-                raise MissingModelError(layers=LAYERS, agent_id=self.agent_id) from None
-            raise
-        given = settled.options
-        self.limits = registry.get(given.model, unknown=given.unknown_model)
+        agent = parts.config.agents.get(self.agent_id or "")
+        settled = parts.resolver.resolve(given, session=defaults, agent=agent)
+        model, policy = settled.options.model, settled.options.unknown_model
+        self.limits = parts.registry.get(model, unknown=policy)
         self.parameters, self.settled = validate_for_model(settled, self.limits)
-        self.options = given = self.settled.options
-        cut = {"strategy": given.truncation_strategy}
-        cut |= {name: getattr(given, name) for name in _CUT_OPTIONS}
-        self.truncation = TruncationSettings(**{**vars(config.truncation), **cut})
-        self.provider = protocol_for(self.limits)
-        chosen = (self.agent_id, given.skip_skills, given.skill_filter, given.active_skills)
-        self.choice, self.extra = repr(chosen), given.additional_tools or ()
+        self.options = options = self.settled.options
+        cut = {name: getattr(options, name) for name in _CUT_OPTIONS}
+        cut |= {"strategy": options.truncation_strategy}
+        self.truncation = TruncationSettings(**{**vars(parts.config.truncation), **cut})
+        self.provider, self.family = protocol_for(self.limits), parts.core.family(self.limits)
+        self.budget = input_budget(
+            self.limits,
+            max_tokens=self.parameters.max_tokens,
+            max_context_tokens=options.max_context_tokens,
+            reserve_tokens=options.reserve_tokens,
+        )
+        # What the caller chose for the system prompt: another choice is another prompt.
+        chosen = (options.skip_skills, options.skill_filter, options.active_skills)
+        self.choice = repr((self.agent_id, *chosen))
+        self.head, self.key = SessionHead(session=session, last_seq=-1), CacheKey("")
+        self.today: date | None = None
         self.listed: Any = None
         self.shown: Any = None
         self.ground: tuple[Any, ...] = ()
         self.ways: list[Inputs] = []
-        self.made_from: tuple[Any, ...] = ()
-        self.fingerprint = 0
+
+    def gather(
+        self, head: SessionHead, offered: OfferedTools, note: RecalledNote
+    ) -> tuple[list[Inputs], CacheKey]:
+        """Return the ways to make the call, the best one first, and its key in the cache."""
+        parts, store = self.parts, self.parts.store
+        self.head, self.today = head, parts.now().date()
+        self.files: list[prompt.BootstrapFile] = []
+        if parts.loader is not None:
+            self.files = parts.loader.load(self.agent_id, count_text=self.family.count_text)
+        self.opening = self._opening()
+        last: CallRow | None = store.last_call(head.session.id)
+        self.last = last if last is not None and last.model == self.limits.id else None
+        holds = self.last is not None and self._may_hold(self.last)
+        sent = self.last and (self.last.system_hash, self.last.tools_hash, self.last.provider)
+        known = (sent, holds, self.files, offered.key, self.shown, self.opening.system, self.today)
+        if not self.ground or self.ground[0] != known:
+            ways = self._settle_tools(offered)
+            both = [(hold, *way) for hold in (True, False)[not holds :] for way in ways]
+            self.ways = [self._way(*one) for one in both]
+        factor = 1.0
+        if parts.config.calibrates_tokens:
+            shape = "tools" if self.ways[0].tools else "text"
+            counter = f"{self.family.name} {self.family.key}"
+            key = learned_key(self.provider, self.limits.id, shape, counter)
+            learned = self.last.details.get("learned") if self.last is not None else None
+            is_known = learned is not None and learned["key"] == key
+            factor = learned["factor"] if is_known else factor_for(store, key)
+        if self.ground != (known, factor, note):
+            self.ground = (known, factor, note)
+            parts.fingerprints += 1
+            self.key = CacheKey(head.session.id, "", self.agent_id, str(parts.fingerprints))
+        self.key = self.key._replace(version=head.version)
+        recalled: tuple[PromptSection, ...] = ()
+        if note.text:
+            recalled = (_memory_section(note.text),)
+        made = [
+            way._replace(
+                head=head,
+                factor=factor,
+                notes=(*recalled, *way.notes),
+                entries=(*way.entries, *note.entries),
+                warnings=(*way.warnings, *note.warnings),
+            )
+            for way in self.ways
+        ]
+        return made, self.key
+
+    def _opening(self) -> Opening:
+        """Return the session's own system prompt; it is settled once the session has a time."""
+        openings, head = self.parts.openings, self.head
+        incarnation, opening = openings.get(head.session.id, ("", None))
+        if opening is None or incarnation != head.incarnation:
+            opening = self.parts.core.opening(head, self.limits)
+            if opening.began_at is not None:
+                _keep(openings, head.session.id, (head.incarnation, opening))
+        return opening
+
+    def _may_hold(self, last: CallRow) -> bool:
+        """Whether the system prompt of the last call may be sent again, whatever the files say.
+
+        A compaction since is a rewrite point. A caller who asks for another agent or other skills
+        gets them.
+        """
+        freezes = self.parts.config.bootstrap.policy == "freeze" and not self.options.refresh
+        if not freezes or last.options != self.choice:
+            return False
+        after, name = last.answers_seq, self.session.id
+        kinds = self.parts.store.columns(name, self.family, after_seq=after).kinds
+        return all(kind & KIND_MASK != COMPACTION for kind in kinds)
+
+    def _settle_tools(
+        self, offered: OfferedTools
+    ) -> list[tuple[changes.SettledTools, CollectedTools]]:
+        """Return the ways to send the tools, the best one first."""
+        provider, rule, store = PROVIDERS[self.provider], self.parts.config.tools, self.parts.store
+        before = None
+        if self.last is not None and self.last.provider == self.provider:
+            text = store.text(self.last.tools_hash) or ""
+            before = self.parts.sent_tools.get(text) or changes.SentTools.read(text)
+
+        def settle(tools: Sequence[ToolSpec]) -> tuple[changes.SettledTools, ...]:
+            appends = rule.changes == "append"
+            return changes.settle_tools(
+                tools,
+                before=before,
+                provider=self.provider,
+                forms=provider.change_forms(self.limits) if appends else ChangeForms(),
+                search=provider.tool_search(self.limits),
+                defers_above=rule.defers_above,
+                choice=self.options.tool_choice,
+                last_seq=self.head.last_seq,
+                called=lambda: self._tool_names(r'"type":"tool_call".*?"name":"(.*?)"'),
+                found=lambda: self._tool_names(r'"tool_name":"(.*?)"'),
+            )
+
+        learnt = before.known.values() if before is not None else ()
+        collected = offered.merge(learnt, begins_anew=lambda tools: settle(tools)[0].is_anew)
+        return [(one, collected) for one in settle(collected.tools)]
+
+    def _tool_names(self, pattern: str) -> set[str]:
+        """Return the names of tools that the history calls, or that a search has shown."""
+        import re
+
+        bodies = self.parts.store.bodies(self.session.id, [(1, self.head.last_seq)])
+        return {name for body in bodies for name in re.findall(pattern, compact_json(body))}
+
+    def _way(self, holds: bool, tools: changes.SettledTools, collected: CollectedTools) -> Inputs:
+        """Return what the call is made from, with its system prompt and tools settled."""
+        parts, family, last, shown = self.parts, self.family, self.last, self.shown
+        settled = validate_tool_choice(self.settled, collected.tools, provider=self.provider)
+        choice, count_text = settled.options.tool_choice, family.count_text
+        built, files = self._build(collected.tools, holds=holds)
+        overhead = family.count_tools_overhead(tools.loaded, has_system=True, choice=choice)
+        sent = prompt.fit_prompt(
+            built,
+            count_system=family.count_system,
+            count_text=count_text,
+            budget_tokens=self.budget,
+            other_fixed_tokens=overhead + sum(map(family.count_tool, tools.loaded)),
+        )
+        record = prompt.prompt_record(built, sent, files, budget_tokens=self.budget)
+        entries: list[ReportEntry | None] = []
+        unreported = files
+        if last is not None and (text := parts.store.text(last.system_hash)) is not None:
+            before = prompt.SentPrompt(text, last.details.get("prompt", {}))
+            if holds and not before.has_outgrown(built, sent, self.budget):
+                record = last.details["prompt"]
+                sent, files = before.hold(built, files, sent)
+            elif differing := before.differences(sent, files):
+                reason = (
+                    f"The system prompt is another one than in the last call ({differing}): a new "
+                    "epoch begins, and what was sent before is written to the prompt cache again."
+                )
+                entries.append(ReportEntry("note", "system", "kept", 0, 0, reason, REWRITTEN))
+            unreported = before.unreported(files)
+        if shown is not None:
+            said = "".join(one.content for one in sent.sections if one.name == "skills")
+            shown = prompt.follow_section(shown, said, count_text=count_text)
+        active = [one for one in shown.skills if one.name in shown.active] if shown else []
+        withdrawn = changes.withdrawn_note(
+            tools,
+            system_text=sent.text,
+            was_reported=last is not None and bool(last.details.get("withdrawn")),
+        )
+        tokens = last.estimated_tokens if last is not None else 0
+        entries.append(changes.tools_rewrite_entry(tools, tokens=tokens))
+        _keep(parts.sent_tools, tools.sent.text(), tools.sent)
+        changed = changes.tool_entries(tools, collected.entries, count_tool=family.count_tool)
+        return Inputs(
+            head=self.head,
+            settled=settled,
+            parameters=self.parameters._replace(tool_choice=choice),
+            limits=self.limits,
+            clock=parts.config.clock,
+            truncation=self.truncation,
+            masks=parts.config.safety.masks_secrets_in,
+            sections=sent.sections,
+            system=sent.text,
+            tools=tools.plan.declared,
+            tool_plan=tools.plan,
+            tools_text=tools.sent.text(),
+            change=tools.change or None,
+            notes=(*built.notes, *filter(None, [withdrawn])),
+            entries=(
+                *file_entries(files, count_text=count_text),
+                *sent.entries,
+                *(shown.entries if shown else ()),
+                *overlay(collected.entries, changed),
+                *filter(None, entries),
+            ),
+            warnings=(
+                *(f"{file.path}: {text}" for file in unreported for text in file.warnings),
+                *lifecycle_warnings(self.limits, parts.now().date()),
+                *parts.builder.find_missed(files, sent.sections, agent_id=self.agent_id),
+                *(shown.warnings if shown else ()),
+                *collected.warnings,
+            ),
+            account=parts.config.account,
+            checks_payloads=parts.config.checks_payloads,
+            today=self.today,
+            digest=self.choice,
+            details={
+                "prompt": record,
+                "withdrawn": withdrawn is not None and ":" in withdrawn.content,
+            },
+            active_skills=tuple(one.name for one in active),
+            skill_allowed_tools={one.name: one.allowed_tools for one in active},
+        )
+
+    def _build(
+        self, tools: Sequence[ToolSpec], *, holds: bool
+    ) -> tuple["prompt.BuiltPrompt", list["prompt.BootstrapFile"]]:
+        """Return the system prompt that files and settings ask for, and the files as rendered."""
+        parts, shown, files, day = self.parts, self.shown, self.files, ""
+        clock, began = parts.config.clock, self.opening.began_at
+        if any(file.is_template for file in files):
+            variables = {
+                "agent": self.agent_id or "",
+                "session": self.session.id,
+                "model": self.limits.id,
+                "date": str(self.today),
+                "skills": [skill.name for skill in shown.skills] if shown else [],
+                "tools": [tool.name for tool in tools],
+            }
+            allowed = parts.builder.sections_of(self.agent_id)
+            files = prompt.render_files(files, variables, sections=allowed, lets_faults_wait=holds)
+        if began is not None and clock.date_in_system:
+            from zoneinfo import ZoneInfo
+
+            day = (
+                f"The conversation begins on {began.astimezone(ZoneInfo(clock.time_zone)).date()}."
+            )
+        summarizes = parts.config.prompt.summarizes_tools
+        built = parts.builder.build(
+            files=files,
+            session_system=self.opening.system,
+            skills_text=shown.text if shown else "",
+            tools_summary=prompt.summarize_tools(tools) if summarizes else "",
+            additional=self.options.additional_system_prompt,
+            datetime_text=day,
+            agent_id=self.agent_id,
+            count_text=self.family.count_text,
+        )
+        return built, files
 
 
 class ContextAssembler:
@@ -150,69 +364,65 @@ class ContextAssembler:
         now: Callable[[], datetime] = utc_now,
     ) -> None:
         self.config = config = config or AssemblerConfig()
-        self.sessions = open_store(sessions)
+        self.registry, self.now, self._clients = registry, now, clients
+        self._remote: Any = None
+        self.sessions = self.store = open_store(sessions)
         self._owns_store = isinstance(sessions, str | Path)
         self._mirror: Any = None
         if not hasattr(self.sessions, "append_now"):
             from context_assembler.sessions.mirror import Mirror
 
             self._mirror = Mirror(self.sessions)
-        self._store = self._mirror.memory if self._mirror else self.sessions
-        self._registry, self._now, self._clients = registry, now, clients
+            self.store = self._mirror.memory
         self._mask: Any = None
         if "files" in config.safety.masks_secrets_in:
             from context_assembler.history.secrets import mask
 
             self._mask = mask
-        self._loader = self._open_loader(bootstrap)
-        sections = tuple(prompt_sections)
-        self._builder = prompt.SystemPromptBuilder(
-            priorities=config.prompt.priorities,
+        settings, limit = config.prompt, config.tools.timeout_seconds
+        self.loader = self._open_loader(bootstrap)
+        self.builder = prompt.SystemPromptBuilder(
+            priorities=settings.priorities,
             required=config.bootstrap.required,
-            sections=sections,
-            inherits=config.prompt.inherits,
-            max_tokens=config.prompt.max_tokens,
-            separator=config.prompt.separator,
+            sections=prompt_sections,
+            inherits=settings.inherits,
+            max_tokens=settings.max_tokens,
+            separator=settings.separator,
         )
-        self._tools = tooling.ToolCollector(
+        self._tools = ToolCollector(
             tools,
             include=config.tools.include,
             exclude=config.tools.exclude,
             on_conflict=config.on_tool_conflict,
-            timeout_seconds=config.tools.timeout_seconds,
+            timeout_seconds=limit,
             now=now,
         )
         self._skills: Any = None
         if skills := config.skill_folders if skills is None else skills:
-            limit = config.tools.timeout_seconds
             self._skills = prompt.SkillLister(skills, timeout_seconds=limit, now=now)
         self._given_memory = config.memory.store if memory is None else memory
         self._memory: Any = None
-        if self._given_memory is not None and any(one.name == "memory" for one in sections):
-            raise ConfigurationError(
-                "The name 'memory' belongs to the note of what is recalled.",
-                remedy="Give the section of the prompt another name.",
-            )
         cut = vars(config.truncation)
-        defaults = {"truncation_strategy": cut["strategy"], "cache": "auto"}
-        defaults |= {name: cut[name] for name in _CUT_OPTIONS}
-        defaults |= {"unknown_model": config.unknown_model}
+        defaults = {"truncation_strategy": cut["strategy"], "unknown_model": config.unknown_model}
+        defaults |= {"cache": "auto", **{name: cut[name] for name in _CUT_OPTIONS}}
         if self._given_memory is not None:
             defaults["recall_tokens"] = config.memory.max_tokens
-        self._resolver = DefaultsResolver({**defaults, **config.defaults.given})
-        self._core = Core(
-            self._store,
+        self.resolver = DefaultsResolver({**defaults, **config.defaults.given})
+        self.core = Core(
+            self.store,
             resolve_model=lambda model: registry.get(model).id,
             counter=config.token_counter,
             max_sessions=config.cache.max_sessions,
         )
-        self._cache: AssemblyCache[AssembledContext] = AssemblyCache(
+        self.cache: AssemblyCache[AssembledContext] = AssemblyCache(
             max_entries=config.cache.max_entries, ttl_seconds=config.cache.ttl_seconds
         )
+        self._lock = Lock()
         self._questions: dict[str, _Question] = {}
-        self._openings: dict[str, tuple[str, Opening]] = {}
+        self.openings: dict[str, tuple[str, Opening | None]] = {}
+        self.sent_tools: dict[str, changes.SentTools] = {}
         self._seen: dict[str, int] = {}
-        self._fingerprints = 0
+        self.fingerprints = 0
         self._watch: Any = None
 
     def _open_loader(self, given: Any) -> "prompt.BootstrapLoader | None":
@@ -253,8 +463,11 @@ class ContextAssembler:
         if self._mirror is not None:
             await self._mirror.refresh(session_id)
         head, asked = self._ask(session_id, agent_id, options)
-        gathered = self._list_now(asked) if self._is_sync(asked) else await self._list(asked)
-        ways, key = self._gather(head, asked, *gathered)
+        if known := self._unchanged(head, asked):
+            return known.timed(assembly_ms=_ms_since(started), cache_hit=True)
+        listed = self._list_now(asked) if self._is_sync(asked) else await self._list(asked)
+        with self._lock:
+            ways, key = asked.gather(head, *listed)
         if asked.options.exact:
             return await self._assemble_exactly(ways, started)
         if head.last_seq - self._seen.get(session_id, 0) < _LONG_HISTORY:
@@ -270,8 +483,12 @@ class ContextAssembler:
         started = time.perf_counter()
         if self._mirror is None:
             head, asked = self._ask(session_id, agent_id, options)
+            if known := self._unchanged(head, asked):
+                return known.timed(assembly_ms=_ms_since(started), cache_hit=True)
             if self._is_sync(asked) and not asked.options.exact:
-                ways, key = self._gather(head, asked, *self._list_now(asked))
+                listed = self._list_now(asked)
+                with self._lock:
+                    ways, key = asked.gather(head, *listed)
                 return self._assemble(ways, key, started)
         return _run(self.assemble(session_id, agent_id, **options))
 
@@ -279,56 +496,50 @@ class ContextAssembler:
         self, session_id: str, agent_id: str | None, options: Mapping[str, Any]
     ) -> tuple[SessionHead, _Question]:
         """Return how far the session is, and what the options mean."""
-        head = self._store.look(session_id)
+        head = self.store.look(session_id)
         if head is None:
-            self._store.calls(session_id)  # raises, with the nearest names
-            raise AssertionError
-        is_plain = all(isinstance(one, bool | int | float | str | None) for one in options.values())
+            self.store.calls(session_id)  # raises, with the nearest names
+        is_plain = all(map(_is_plain, options.values()))
         key = repr((session_id, agent_id, options)) if is_plain else ""
         known = self._questions.get(key)
         if known is not None and known.session == head.session:
             given = known.options
-            if self._registry.get(given.model, unknown=given.unknown_model) is known.limits:
+            if self.registry.get(given.model, unknown=given.unknown_model) is known.limits:
                 return head, known
-        asked = _Question(
-            head.session,
-            agent_id,
-            options,
-            config=self.config,
-            resolver=self._resolver,
-            registry=self._registry,
-        )
+        asked = _Question(self, head.session, agent_id, options)
         if is_plain:
-            if len(self._questions) > _MOST_QUESTIONS:
-                self._questions.clear()
-            self._questions[key] = asked
+            _keep(self._questions, key, asked)
         return head, asked
 
+    def _unchanged(self, head: SessionHead, asked: _Question) -> AssembledContext | None:
+        """Return the context that was made before, if nothing that it depends on can have changed."""
+        options, is_same = asked.options, (head, self.now().date()) == (asked.head, asked.today)
+        is_constant = self.loader is None and self._skills is None and self._tools.is_constant
+        if is_same and is_constant and not (options.query or options.additional_tools):
+            return None if options.use_cache is False else self.cache.get(asked.key)
+        return None
+
     def _assemble(self, ways: Sequence[Inputs], key: CacheKey, started: float) -> AssembledContext:
-        """Return the context of the best way that goes on from the last call, or of the last way."""
-        context = self._cache.get(key) if ways[0].settled.options.use_cache is not False else None
+        context = None if ways[0].settled.options.use_cache is False else self.cache.get(key)
         is_hit = context is not None
         if context is None:
             context = self._first_that_goes_on(ways)
-            self._cache.set(key, context)
-            if len(self._seen) > _MOST_QUESTIONS:
-                self._seen.clear()
-            self._seen[key.session_id] = context.metadata.last_seq
-        elapsed_ms = (time.perf_counter() - started) * 1e3
-        return context.timed(assembly_ms=elapsed_ms, cache_hit=is_hit)
+            self.cache.set(key, context)
+            _keep(self._seen, key.session_id, context.metadata.last_seq)
+        return context.timed(assembly_ms=_ms_since(started), cache_hit=is_hit)
 
     def _first_that_goes_on(self, ways: Sequence[Inputs]) -> AssembledContext:
+        """Return the context of the first way that adds to what the last call sent, or of the last."""
         for way in ways[:-1]:
-            last = self._store.last_call(way.head.session.id)
+            last = self.store.last_call(way.head.session.id)
             with suppress(ContextOverflowError):
-                context = self._core.assemble(way)
+                context = self.core.assemble(way)
                 if last is not None and context.metadata.cut_id == last.cut:
                     return context
-        return self._core.assemble(ways[-1])
+        return self.core.assemble(ways[-1])
 
     async def _assemble_exactly(self, ways: list[Inputs], started: float) -> AssembledContext:
         """Return a context that fits by the provider's own count of its payload."""
-        from context_assembler.errors import RemoteCountError
         from context_assembler.tokens.remote import MAX_ROUNDS, RemoteCounter, correction
 
         if self._clients is None:
@@ -336,49 +547,45 @@ class ContextAssembler:
                 "Counting exactly needs a client of the provider's SDK.",
                 remedy="Pass clients=[anthropic.Anthropic()] or the like, or leave out exact=True.",
             )
-        if not isinstance(self._clients, RemoteCounter):
-            self._clients = RemoteCounter(self._clients)
-        factor, counted, warning = 1.0, None, ""
-        for rounds in range(1, MAX_ROUNDS + 1):
+        remote = self._remote = self._remote or RemoteCounter(self._clients)
+        for _ in range(MAX_ROUNDS):
             context = self._first_that_goes_on(ways)
-            ledger = context.metadata.ledger
+            ledger, counted = context.metadata.ledger, None
+            budget, used = ledger.budget_tokens, ledger.used_tokens
             try:
-                payload = context.to_request(self._clients.protocol_for(context.provider))
-                counted = await self._clients.count(payload, provider=context.provider)
+                payload = context.to_request(remote.protocol_for(context.provider))
+                counted = await remote.count(payload, provider=context.provider)
             except RemoteCountError as error:
-                warning = str(error)
+                warning: str = str(error)
                 break
-            budget = ledger.budget_tokens
-            wanted = correction(counted, used_tokens=ledger.used_tokens, budget_tokens=budget)
-            if wanted is None:
+            share, warning = correction(counted, used_tokens=used, budget_tokens=budget), ""
+            if share is None:
                 break
             warning = (
                 f"By the provider's own count the payload has {counted:,} tokens, more than its "
                 f"budget of {budget:,}: lower max_context_tokens, or reserve more for the reply."
             )
-            factor *= wanted
-            ways = [_with_budget(way, budget / wanted) for way in ways]
-        return context.counted(counted, warning).timed(
-            assembly_ms=(time.perf_counter() - started) * 1e3, cache_hit=False
-        )
+            ways = [_with_budget(way, int(budget / share)) for way in ways]
+        context = context.timed(assembly_ms=_ms_since(started), cache_hit=False)
+        return context.counted(counted, warning)
 
-    # ---- gathering ----
+    # ---- what is listed ----
 
     def _is_sync(self, asked: _Question) -> bool:
-        skills_are = self._skills is None or self._skills.is_sync
-        return self._tools.is_sync and skills_are and not (asked.extra or asked.options.query)
+        is_listed = self._tools.is_sync and (self._skills is None or self._skills.is_sync)
+        return is_listed and not (asked.options.additional_tools or asked.options.query)
 
-    def _list_now(self, asked: _Question) -> tuple["tooling.OfferedTools", RecalledNote]:
+    def _list_now(self, asked: _Question) -> tuple[OfferedTools, RecalledNote]:
         listed = self._skills.list_now() if self._skills is not None else None
         return self._tools.ask_now(asked.options, skills=self._show(asked, listed)), _NOTHING
 
-    async def _list(self, asked: _Question) -> tuple["tooling.OfferedTools", RecalledNote]:
+    async def _list(self, asked: _Question) -> tuple[OfferedTools, RecalledNote]:
         from asyncio import gather
 
-        async def offer() -> "tooling.OfferedTools":
+        async def offer() -> OfferedTools:
             listed = await self._skills.list() if self._skills is not None else None
-            skills = self._show(asked, listed)
-            return await self._tools.ask(asked.options, additional=asked.extra, skills=skills)
+            skills, extra = self._show(asked, listed), asked.options.additional_tools or ()
+            return await self._tools.ask(asked.options, additional=extra, skills=skills)
 
         offered, note = await gather(offer(), self._recall_note(asked))
         return offered, note
@@ -387,23 +594,25 @@ class ContextAssembler:
         """Keep what the prompt has of skills; return the sources of the active ones' tools."""
         if listed is None:
             return ()
-        options, agent_id = asked.options, asked.agent_id
+        from context_assembler.tools.sources import open_skill_tools
+
+        options, settings = asked.options, self.config.prompt
         if asked.listed != listed:
             reason = "skip_skills is set" if options.skip_skills else None
-            if not self.config.prompt.has_section("skills", agent_id=agent_id):
-                reason = f"the agent {agent_id!r} does not inherit them"
-            asked.listed = listed
-            asked.shown = prompt.show_skills(
+            if not settings.has_section("skills", agent_id=asked.agent_id):
+                reason = f"the agent {asked.agent_id!r} does not inherit them"
+            shown = prompt.show_skills(
                 listed,
-                count_text=self._core.family(asked.limits).count_text,
-                max_tokens=self.config.prompt.skills_tokens,
+                count_text=asked.family.count_text,
+                max_tokens=settings.skills_tokens,
                 skip_reason=reason,
                 patterns=options.skill_filter,
                 active=options.active_skills or (),
                 activates_named=asked.settled.layers.get("skill_filter") == "request",
                 mask=self._mask,
             )
-        return tooling.open_skill_tools(asked.shown.with_tools)
+            asked.listed, asked.shown = listed, shown
+        return open_skill_tools(asked.shown.with_tools)
 
     async def _recall_note(self, asked: _Question) -> RecalledNote:
         options, settings = asked.options, self.config.memory
@@ -415,270 +624,13 @@ class ContextAssembler:
         note: RecalledNote = await self.memory.recall_note(
             options.query,
             session_id=asked.session.id,
-            max_tokens=min(options.recall_tokens or 0, self._budget(asked) // 4),
+            max_tokens=min(options.recall_tokens or 0, asked.budget // 4),
             namespaces=(settings.namespaces or None) if given is None else given,
-            count_text=self._core.family(asked.limits).count_text,
+            count_text=asked.family.count_text,
             limit=settings.limit,
             context_types=settings.context_types or None,
         )
         return note
-
-    def _budget(self, asked: _Question) -> int:
-        return input_budget(
-            asked.limits,
-            max_tokens=asked.parameters.max_tokens,
-            max_context_tokens=asked.options.max_context_tokens,
-            reserve_tokens=asked.options.reserve_tokens,
-        )
-
-    def _gather(
-        self,
-        head: SessionHead,
-        asked: _Question,
-        offered: "tooling.OfferedTools",
-        note: RecalledNote,
-    ) -> tuple[list[Inputs], CacheKey]:
-        """Return what the call is made from, the best way first, and its key in the cache."""
-        session_id, family = head.session.id, self._core.family(asked.limits)
-        files: list[prompt.BootstrapFile] = []
-        if self._loader is not None:
-            files = self._loader.load(asked.agent_id, count_text=family.count_text)
-        last = self._store.last_call(session_id)
-        if last is not None and last.model != asked.limits.id:
-            last = None
-        opening, today = self._opening(head, asked), self._now().date()
-        holds = last is not None and self._may_hold(head, asked, last)
-        sent = last and (last.system_hash, last.tools_hash, last.provider)
-        ground = (sent, holds, files, offered.key, asked.shown, opening.system, today)
-        if asked.ground != ground:
-            before = None
-            if last is not None and last.provider == asked.provider:
-                before = changes.SentTools.read(self._store.text(last.tools_hash) or "")
-            ways = self._settle(head, asked, offered, before)
-            asked.ways = [
-                self._way(head, asked, files, opening, last, tools, collected, holds=hold)
-                for hold in ((True, False) if holds else (False,))
-                for tools, collected in ways
-            ]
-            asked.ground = ground
-        factor, shape = 1.0, "tools" if asked.ways[0].tools else "text"
-        if self.config.calibrates_tokens:
-            counter = f"{family.name} {family.key}"
-            learned = learned_key(asked.provider, asked.limits.id, shape, counter)
-            factor = factor_for(self._store, learned)
-        if asked.made_from != (ground, factor, note):
-            asked.made_from = (ground, factor, note)
-            self._fingerprints = asked.fingerprint = self._fingerprints + 1
-        recalled = [_memory_section(note.text)] if note.text else []
-        ways = [
-            way._replace(
-                head=head,
-                factor=factor,
-                notes=(*recalled, *way.notes),
-                entries=(*way.entries, *note.entries),
-                warnings=(*way.warnings, *note.warnings),
-            )
-            for way in asked.ways
-        ]
-        return ways, CacheKey(session_id, head.version, asked.agent_id, str(asked.fingerprint))
-
-    def _opening(self, head: SessionHead, asked: _Question) -> Opening:
-        """Return the session's own system prompt; it is settled once the session has a time."""
-        known = self._openings.get(head.session.id)
-        if known is not None and known[0] == head.incarnation:
-            return known[1]
-        opening = self._core.opening(head, asked.limits)
-        if opening.began_at is not None:
-            if len(self._openings) > _MOST_QUESTIONS:
-                self._openings.clear()
-            self._openings[head.session.id] = head.incarnation, opening
-        return opening
-
-    def _may_hold(self, head: SessionHead, asked: _Question, last: CallRow) -> bool:
-        """Whether the system prompt of the last call may be sent again, whatever the files say.
-
-        A compaction since is a rewrite point. A caller who asks for another agent or other skills
-        gets them.
-        """
-        if self.config.bootstrap.policy != "freeze" or asked.options.refresh:
-            return False
-        if last.options != asked.choice:
-            return False
-        family = self._core.family(asked.limits)
-        columns = self._store.columns(head.session.id, family, after_seq=last.answers_seq)
-        return all(kind & KIND_MASK != COMPACTION for kind in columns.kinds)
-
-    def _settle(
-        self,
-        head: SessionHead,
-        asked: _Question,
-        offered: "tooling.OfferedTools",
-        before: "changes.SentTools | None",
-    ) -> list[tuple["changes.SettledTools", "tooling.CollectedTools"]]:
-        """Return the ways to send the tools, the best one first."""
-        provider, settings = PROVIDERS[asked.provider], self.config.tools
-        forms = ChangeForms()
-        if settings.changes == "append":
-            forms = provider.change_forms(asked.limits)
-
-        def settle(tools: Sequence[ToolSpec]) -> "tuple[changes.SettledTools, ...]":
-            return changes.settle_tools(
-                tools,
-                before=before,
-                provider=asked.provider,
-                forms=forms,
-                search=provider.tool_search(asked.limits),
-                defers_above=settings.defers_above,
-                choice=asked.options.tool_choice,
-                last_seq=head.last_seq,
-                called=lambda: _names_in(self._store, head, "name"),
-                found=lambda: _names_in(self._store, head, "tool_name"),
-            )
-
-        learnt = before.known.values() if before is not None else ()
-        collected = offered.merge(learnt, begins_anew=lambda tools: settle(tools)[0].is_anew)
-        return [(one, collected) for one in settle(collected.tools)]
-
-    def _way(
-        self,
-        head: SessionHead,
-        asked: _Question,
-        files: Sequence["prompt.BootstrapFile"],
-        opening: Opening,
-        last: CallRow | None,
-        tools: "changes.SettledTools",
-        collected: "tooling.CollectedTools",
-        *,
-        holds: bool,
-    ) -> Inputs:
-        """Return what the call is made from, with its system prompt and tools settled."""
-        family, limits, shown = self._core.family(asked.limits), asked.limits, asked.shown
-        settled = validate_tool_choice(asked.settled, collected.tools, provider=asked.provider)
-        built, files = self._build(head, asked, files, opening, collected.tools, holds=holds)
-        budget = self._budget(asked)
-        other = family.count_tools_overhead(
-            tools.loaded, has_system=True, choice=settled.options.tool_choice
-        )
-        sent = prompt.fit_prompt(
-            built,
-            count_system=family.count_system,
-            count_text=family.count_text,
-            budget_tokens=budget,
-            other_fixed_tokens=other + sum(map(family.count_tool, tools.loaded)),
-        )
-        record = prompt.prompt_record(built, sent, files, budget_tokens=budget)
-        before, entries, warnings = None, list[ReportEntry](), list[str]()
-        if last is not None and (text := self._store.text(last.system_hash)) is not None:
-            before = prompt.SentPrompt(text, last.details.get("prompt", {}))
-            if holds and not before.has_outgrown(built, sent, budget):
-                record = last.details.get("prompt", {})
-                sent, files = before.hold(built, files, sent)
-            elif differing := before.differences(sent, files):
-                reason = (
-                    f"The system prompt is another one than in the last call ({differing}): a new "
-                    "epoch begins, and what was sent before is written to the prompt cache again."
-                )
-                entries.append(ReportEntry("note", "system", "kept", 0, 0, reason, REWRITTEN))
-        if shown is not None:
-            said = "".join(one.content for one in sent.sections if one.name == "skills")
-            shown = prompt.follow_section(shown, said, count_text=family.count_text)
-        was_reported = last is not None and bool(last.details.get("withdrawn"))
-        note = changes.withdrawn_note(tools, system_text=sent.text, was_reported=was_reported)
-        used = last.estimated_tokens if last is not None else 0
-        rewrite = changes.tools_rewrite_entry(tools, tokens=used)
-        changed = changes.tool_entries(tools, collected.entries, count_tool=family.count_tool)
-        told = files if before is None else before.unreported(files)
-        warnings += [f"{file.path}: {text}" for file in told for text in file.warnings]
-        warnings += self._agent_warnings(asked.agent_id)
-        warnings += lifecycle_warnings(limits, self._now().date())
-        warnings += self._builder.find_missed(files, sent.sections, agent_id=asked.agent_id)
-        active = [one for one in shown.skills if one.name in shown.active] if shown else []
-        return Inputs(
-            head=head,
-            settled=settled,
-            parameters=asked.parameters._replace(tool_choice=settled.options.tool_choice),
-            limits=limits,
-            clock=self.config.clock,
-            truncation=asked.truncation,
-            masks=self.config.safety.masks_secrets_in,
-            sections=sent.sections,
-            system=sent.text,
-            tools=tools.plan.declared,
-            tool_plan=tools.plan,
-            tools_text=tools.sent.text(),
-            change=tools.change or None,
-            notes=(*built.notes, *([note] if note else [])),
-            entries=(
-                *file_entries(files, count_text=family.count_text),
-                *sent.entries,
-                *(shown.entries if shown else ()),
-                *overlay(collected.entries, changed),
-                *entries,
-                *([rewrite] if rewrite else []),
-            ),
-            warnings=(*warnings, *(shown.warnings if shown else ()), *collected.warnings),
-            account=self.config.account,
-            checks_payloads=self.config.checks_payloads,
-            today=self._now().date(),
-            digest=asked.choice,
-            details={"prompt": record, "withdrawn": note is not None and ":" in note.content},
-            check=None,
-            active_skills=tuple(one.name for one in active),
-            skill_allowed_tools={one.name: one.allowed_tools for one in active},
-        )
-
-    def _build(
-        self,
-        head: SessionHead,
-        asked: _Question,
-        files: Sequence["prompt.BootstrapFile"],
-        opening: Opening,
-        tools: Sequence[ToolSpec],
-        *,
-        holds: bool,
-    ) -> tuple["prompt.BuiltPrompt", list["prompt.BootstrapFile"]]:
-        """Return the system prompt that files and settings ask for, and the files as rendered."""
-        shown, clock, day = asked.shown, self.config.clock, ""
-        rendered = list(files)
-        if any(file.is_template for file in files):
-            variables = {
-                "agent": asked.agent_id or "",
-                "session": head.session.id,
-                "model": asked.limits.id,
-                "date": self._now().date().isoformat(),
-                "skills": [skill.name for skill in shown.skills] if shown else [],
-                "tools": [tool.name for tool in tools],
-            }
-            allowed = self._builder.sections_of(asked.agent_id)
-            rendered = prompt.render_files(
-                files, variables, sections=allowed, lets_faults_wait=holds
-            )
-        if opening.began_at is not None and clock.date_in_system:
-            from zoneinfo import ZoneInfo
-
-            began = opening.began_at.astimezone(ZoneInfo(clock.time_zone)).date()
-            day = f"The conversation begins on {began.isoformat()}."
-        summarizes = self.config.prompt.summarizes_tools
-        built = self._builder.build(
-            files=rendered,
-            session_system=opening.system,
-            skills_text=shown.text if shown else "",
-            tools_summary=prompt.summarize_tools(tools) if summarizes else "",
-            additional=asked.options.additional_system_prompt,
-            datetime_text=day,
-            agent_id=asked.agent_id,
-            count_text=self._core.family(asked.limits).count_text,
-        )
-        return built, rendered
-
-    def _agent_warnings(self, agent_id: str | None) -> list[str]:
-        known = self.config.agents.keys() | self.config.prompt.inherits.keys()
-        if not agent_id or not is_misspelt(agent_id, known):
-            return []
-        return [
-            f"Nothing is set for the agent {agent_id!r}, so it is as free as one without settings. "
-            f"Did you mean {nearest(agent_id, known, count=1)[0]!r}?"
-        ]
 
     # ---- recording ----
 
@@ -706,9 +658,9 @@ class ContextAssembler:
             ReplyError: No bundled provider answers in that shape.
             UnknownSessionError: There is no such session.
         """
-        answer = read_answer(session_id, reply, context, now=self._now(), summary=summary)
+        answer = read_answer(session_id, reply, context, now=self.now(), summary=summary)
         return await store_answer(
-            self._store, answer, context, append=self._append, refresh=self._head
+            self.store, answer, context, append=self._append, refresh=self._head
         )
 
     async def add_user(
@@ -725,7 +677,7 @@ class ContextAssembler:
             agent_id: Whose session begins with it; one that exists keeps its agent.
             is_pinned: Whether no cut may drop the message, and no cap shorten it.
         """
-        event = user_event(content, created_at=self._now(), is_pinned=is_pinned)
+        event = user_event(content, created_at=self.now(), is_pinned=is_pinned)
         if agent_id is not None:
             session = Session(id=session_id, agent_id=agent_id, created_at=event.created_at)
             try:
@@ -752,7 +704,7 @@ class ContextAssembler:
             UnknownSessionError: There is no such session.
         """
         event = tool_result_event(
-            call_id, content, is_error=is_error, tool_name=tool_name, created_at=self._now()
+            call_id, content, is_error=is_error, tool_name=tool_name, created_at=self.now()
         )
         await self._head(session_id)
         return (await self._append(session_id, [event]))[0]
@@ -760,13 +712,13 @@ class ContextAssembler:
     async def _head(self, session_id: str) -> SessionHead:
         if self._mirror is not None:
             await self._mirror.refresh(session_id)
-        head: SessionHead = await self._store.head(session_id)
+        head: SessionHead = await self.store.head(session_id)
         return head
 
     async def _append(self, session_id: str, events: list[SessionEvent], **row: Any) -> Any:
         if self._mirror is not None:
             return await self._mirror.append(session_id, events, **row)
-        return await self._store.away(self._store.append_now, session_id, events, **row)
+        return await self.store.away(self.store.append_now, session_id, events, **row)
 
     # ---- questions about a session ----
 
@@ -793,14 +745,14 @@ class ContextAssembler:
 
         What was kept of events goes as well, and with all of them what was read of files.
         """
-        self._core.forget(session_id)
-        if session_id is None and self._loader is not None:
-            self._loader.invalidate()
-        return self._cache.invalidate(session_id)
+        self.core.forget(session_id)
+        if session_id is None and self.loader is not None:
+            self.loader.invalidate()
+        return self.cache.invalidate(session_id)
 
     def cache_stats(self) -> CacheStats:
         """Return how often the assembly cache answered."""
-        return self._cache.stats()
+        return self.cache.stats()
 
     # ---- memory ----
 
@@ -818,7 +770,7 @@ class ContextAssembler:
             self._memory = self._given_memory
             if not isinstance(self._memory, MemoryAssembler):
                 self._memory = MemoryAssembler.from_settings(
-                    self._given_memory, self.config.memory, clock=lambda: self._now().timestamp()
+                    self._given_memory, self.config.memory, clock=lambda: self.now().timestamp()
                 )
         return self._memory
 
@@ -871,10 +823,10 @@ class ContextAssembler:
 
     async def __aenter__(self) -> Self:
         """Watch the instruction files while entered."""
-        if self._loader is not None:
+        if self.loader is not None:
             from context_assembler.watch import FolderWatch
 
-            self._watch = FolderWatch(self._loader.watched_folders, self._loader.invalidate)
+            self._watch = FolderWatch(self.loader.watched_folders, self.loader.invalidate)
         return self
 
     async def __aexit__(self, *exception: object) -> None:
@@ -892,7 +844,6 @@ class ContextAssembler:
             closing.push_async_callback(self._tools.close)
             if self._watch is not None:
                 closing.callback(self._watch.close)
-                self._watch = None
 
 
 def create_context_assembler(**dependencies: Any) -> ContextAssembler:
@@ -900,39 +851,30 @@ def create_context_assembler(**dependencies: Any) -> ContextAssembler:
     return ContextAssembler(**dependencies)
 
 
+def _keep(kept: dict[str, _T], key: str, value: _T) -> None:
+    if len(kept) > _MOST_KEPT:
+        kept.clear()
+    kept[key] = value
+
+
 def _memory_section(text: str) -> PromptSection:
     return PromptSection(name="memory", content=text, placement="note", origin="memory")
 
 
-def _with_budget(way: Inputs, budget: float) -> Inputs:
+def _is_plain(value: object) -> bool:
+    return value is None or isinstance(value, bool | int | float | str)
+
+
+def _ms_since(started: float) -> float:
+    return (time.perf_counter() - started) * 1e3
+
+
+def _with_budget(way: Inputs, budget: int) -> Inputs:
     """Return the same call with less room."""
     options = way.settled.options
-    most = int(budget) + (options.reserve_tokens or 0)
+    most = budget + (options.reserve_tokens or 0)
     options = options.without("max_context_tokens", max_context_tokens=most)
     return way._replace(settled=way.settled._replace(options=options))
-
-
-def _names_in(store: Any, head: SessionHead, key: str) -> set[str]:
-    """Return the names of tools that a session's history calls, or that a search has shown."""
-    names: set[str] = set()
-
-    def walk(value: Json) -> None:
-        if isinstance(value, Mapping):
-            if isinstance(name := value.get(key), str) and key == "tool_name":
-                names.add(name)
-            for held in value.values():
-                walk(held)
-        elif isinstance(value, list):
-            for held in value:
-                walk(held)
-
-    for body in store.bodies(head.session.id, [(1, head.last_seq)]):
-        for part in body["parts"]:
-            if part["type"] == "tool_call" and key == "name":
-                names.add(part["name"])
-            elif part["type"] == "opaque":
-                walk(part["block"])
-    return names
 
 
 def _run(work: Coroutine[Any, Any, _T]) -> _T:

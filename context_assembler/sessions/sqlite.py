@@ -149,7 +149,8 @@ class SqliteStore:
     def _begin(self, busy_seconds: float) -> None:
         self._file = SqliteFile(self.path, SCHEMA, busy_seconds=busy_seconds)
         self._families: dict[str, TokenFamily] = {}
-        self._numbers: dict[tuple[int, str], int] = {}
+        self._numbers: dict[str, int] = {}
+        self._numbers_of = 0  # which of the files that took the path's place
         self._heads: dict[str, tuple[tuple[Any, ...], SessionHead | None]] = {}
         self._writer: tuple[int, Any] | None = None  # of which process, and its thread
 
@@ -316,14 +317,22 @@ class SqliteStore:
             InvalidParameterError: Not every store can keep the session's id, or an event's.
             EventFormatError: An event holds something that JSON cannot express.
         """
+        from context_assembler.tokens import DEFAULT_FAMILIES
+
         _check_id("session_id", session_id)
         rows = [_row_of(event, session_id, events) for event in events]
         pairs = [(row.kind, row.body) for row in rows]
-        # Counted before the lock is taken.
-        columns = {number: _counts(family, pairs) for number, family in self._known_families()}
+        with self._file.reading() as db:  # counted before the lock is taken
+            self._number(db, DEFAULT_FAMILIES[0])
+        numbers = self._numbers or {key: n for n, key in enumerate(DEFAULT_FAMILIES, 1)}
+        replaced, columns = self._file.replaced, {}
+        for key, number in numbers.items():
+            if (family := self._family(key)) is not None:
+                columns[number] = _counts(family, pairs)
         with self._file.writing() as db:
+            columns = columns if replaced == self._file.replaced else {}
             found = _look_up(db, session_id)
-            key, last_seq = found or (0, 0)
+            session, last_seq = found or (0, 0)
             if expected_seq is not None and expected_seq != last_seq:
                 raise ConcurrentAppendError(
                     session_id, expected_seq=expected_seq, actual_seq=last_seq
@@ -333,15 +342,15 @@ class SqliteStore:
             if found is None:
                 moments = (event.created_at for event in events if event.created_at is not None)
                 _put(db, Session(id=session_id, created_at=next(moments, None)), replaces=False)
-                key, _ = _find(db, session_id)
-            stored = _insert_events(db, session_id, key, last_seq, rows)
+                session, _ = _find(db, session_id)
+            stored = _insert_events(db, session_id, session, last_seq, rows)
             for number, more in {0: _shared(rows), **columns}.items():
                 _extend(db, session_id, number, last_seq, more)
             if call is not None:
-                _insert_call(db, key, replace(call, reply_seq=stored[-1].seq))
+                _insert_call(db, session, replace(call, reply_seq=stored[-1].seq))
             db.executemany("INSERT OR IGNORE INTO texts VALUES (?, ?)", (texts or {}).items())
             changed = "UPDATE sessions SET last_seq = ?, version = version + 1 WHERE key = ?"
-            db.execute(changed, (last_seq + len(rows), key))
+            db.execute(changed, (last_seq + len(rows), session))
         return stored
 
     def delete_now(self, session_id: str) -> None:
@@ -453,26 +462,22 @@ class SqliteStore:
             return rows
 
     def _number(self, db: Connection, key: str) -> int:
-        """Return a family's number; 255 if it has counted no session of the file."""
-        place = self._file.replaced, key
-        if place not in self._numbers:
-            row = db.execute("SELECT number FROM families WHERE key = ?", (key,)).fetchone()
-            if row is None:
-                return 255
-            self._numbers[place] = row[0]
-        return self._numbers[place]
+        """Return a family's number in the file; 255 if it has counted no session."""
+        if key not in self._numbers or self._numbers_of != self._file.replaced:
+            self._numbers = dict(db.execute("SELECT key, number FROM families").fetchall())
+            self._numbers_of = self._file.replaced
+        return self._numbers.get(key, 255)
 
-    def _known_families(self) -> Iterable[tuple[int, TokenFamily]]:
-        """Yield the families that sessions are counted by, as far as they are known here."""
-        from context_assembler.tokens import DEFAULT_FAMILIES, family_by_key
+    def _family(self, key: str) -> TokenFamily | None:
+        """Return a family by its key; of one that is not known here counts are made when needed."""
+        if key not in self._families:
+            from context_assembler.tokens import family_by_key
 
-        with self._file.reading() as db:
-            known = db.execute("SELECT number, key FROM families").fetchall()
-        for number, key in known or enumerate(DEFAULT_FAMILIES, 1):
-            family = self._families.get(key) or family_by_key(key)
-            if family is not None:  # else its counts are made when somebody needs them
-                self._families[key] = family
-                yield number, family
+            family = family_by_key(key)
+            if family is None:
+                return None
+            self._families[key] = family
+        return self._families[key]
 
     def _count(self, session_id: str, family: TokenFamily, after_seq: int) -> "list[array[int]]":
         """Count what the family has not counted yet, and keep the counts if the store can."""
