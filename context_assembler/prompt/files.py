@@ -9,12 +9,12 @@ import os
 import re
 import stat
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from hashlib import blake2b
 from types import MappingProxyType
 from typing import Any, Final, Literal, NamedTuple, TypeAlias
 
-from context_assembler.errors import InvalidParameterError, UnsafePathError, is_misspelt, nearest
+from context_assembler.errors import InvalidParameterError, UnsafePathError
 from context_assembler.events import Json, JsonObject
 from context_assembler.prompt.cutting import cut_text
 from context_assembler.texts import CountText, decode_text, one_line
@@ -31,7 +31,6 @@ KNOWN_NAMES: Final = frozenset(
     "agent.md agents.md claude.md claude.local.md gemini.md soul.md context.md "
     "copilot-instructions.md .cursorrules .windsurfrules".split()
 )
-_OTHERS: Final = frozenset({"soul.md", "context.md"})
 _TEMPLATES: Final = "jinja2"  # the only value of `template:` in front matter
 
 _UNREADABLE: Final[FileState] = "unreadable"
@@ -136,8 +135,8 @@ class BootstrapLoader:
         self._searches_upward, self._mask = searches_upward, mask
         self._caps = max_file_tokens, max_total_tokens
         self._ttl_seconds, self._clock, self._now_ns = ttl_seconds, clock, now_ns
-        # Files, the time until which they are good, and the identity of all paths behind them.
-        self._kept: dict[object, tuple[list[BootstrapFile], float, Mapping[str, _Identity]]] = {}
+        # Files, the time until which they are good, and all that was looked at for them.
+        self._kept: dict[object, tuple[list[BootstrapFile], float, Reading]] = {}
         self._looked_in: set[str] = set()
 
     def load(
@@ -153,14 +152,14 @@ class BootstrapLoader:
             UnsafePathError: The agent id is no plain name.
         """
         key, now = (agent_id, count_text), self._clock()
-        files, until, seen = self._kept.get(key, ([], now, {}))
-        if now < until and all(_identity(path) == was for path, was in seen.items()):
-            return list(files)
+        kept = self._kept.get(key)
+        if kept is not None and now < kept[1] and not kept[2].has_changed():
+            return list(kept[0])
         reading, files = self._read(agent_id)
         files = list(_without_copies(self._in_order(self._capped(files, count_text))))
         self._looked_in |= reading.folders()
-        if self._now_ns() - reading.newest_ns > _UNSETTLED_NS:
-            self._kept[key] = list(files), now + self._ttl_seconds, reading.seen
+        if reading.is_settled(self._now_ns()):
+            self._kept[key] = list(files), now + self._ttl_seconds, reading
         return files
 
     def read(
@@ -187,13 +186,13 @@ class BootstrapLoader:
             for section, own in self._names.items()
         }
 
-    def _read(self, agent_id: str | None) -> tuple["_Reading", list[BootstrapFile]]:
+    def _read(self, agent_id: str | None) -> tuple["Reading", list[BootstrapFile]]:
         """Return all files whole, the nearest first."""
         if agent_id is not None and not re.fullmatch(r"(?!\.)[\w.-]{1,100}", agent_id):
             raise UnsafePathError(agent_id, root=self.folder, what="The agent id")
         folder = os.path.abspath(self.folder)
         repository = _repository_of(folder) if self._searches_upward else None
-        reading = _Reading(os.path.realpath(self._root or repository or folder))
+        reading = Reading(os.path.realpath(self._root or repository or folder))
         names = self.names(agent_id)
         files = [reading.read_section(section, folder, own) for section, own in names.items()]
         found, parent = list[BootstrapFile](), folder
@@ -202,10 +201,15 @@ class BootstrapLoader:
             above = reading.read_section("agent", parent, self._names["agent"])
             found += [above] if above.state != "missing" else []
         if files[0].state == "missing" and all(file.state != "ok" for file in found):
+            remedy = "Write it, or set [bootstrap] required to the sections that you have."
+            if not os.path.isdir(folder):
+                remedy = (
+                    "There is no such folder: correct what bootstrap= or [bootstrap] folder names."
+                )
             for at, own in enumerate(names.values()):
-                if files[at].state == "missing":
-                    reading.look_in(folder)
-                    files[at] = files[at]._replace(absence=_absence(folder, own))
+                missing = f"there is no {' or '.join(own)} in {one_line(folder)}. {remedy}"
+                is_missing = files[at].state == "missing"
+                files[at] = files[at]._replace(absence=missing if is_missing else "")
         files += found
         for at, file in enumerate(files if self._mask is not None else ()):
             text, notice = self._mask(file.text) if self._mask else ("", "")
@@ -284,32 +288,10 @@ def is_variant(name: str) -> bool:
     return re.fullmatch(r"(AGENT|SOUL|CONTEXT)\.[^.]+\.md", name) is not None
 
 
-def _absence(folder: str, names: Sequence[str]) -> str:
-    """Say why the folder has none of the names, and what to do."""
-    parent, name = os.path.split(folder)
-    remedy = "Correct what bootstrap= or the setting [bootstrap] folder names."
-    if not os.path.isdir(folder):
-        near = nearest(name, os.listdir(parent) if os.path.isdir(parent) else (), count=1)
-        is_meant = not os.path.lexists(folder) and bool(near) and is_misspelt(name, near)
-        hint = f", but {one_line(near[0])!r} next to it" if is_meant else ""
-        return f"there is no folder {one_line(folder)}{hint}. {remedy}"
-    wanted = [one.lower() for one in names]
-    for found in sorted(os.listdir(folder)) if os.access(folder, os.R_OK) else ():
-        lowered = found.lower()
-        is_other = lowered not in _OTHERS and _OTHERS.isdisjoint(wanted)
-        is_near = is_other if lowered in KNOWN_NAMES else is_misspelt(lowered, wanted)
-        if lowered in wanted or (is_near and not is_variant(found)):
-            known = "list its name in the setting [bootstrap] agent_names"
-            remedy = f"but {one_line(found)}: rename that, or {known}"
-            return f"there is no {' or '.join(names)} in {one_line(folder)}, {remedy}."
-    remedy = "Write it, or set [bootstrap] required to the sections that you have"
-    return f"there is no {' or '.join(names)} in {one_line(folder)}. {remedy}."
-
-
 # ---- reading ----
 
 
-class _Reading:
+class Reading:
     """One walk over the folder; each file is read once, whatever names and imports lead to it."""
 
     def __init__(self, root: str) -> None:
@@ -320,6 +302,14 @@ class _Reading:
         self.imported: list[str] = []
         self.read_bytes = self.references = self.imported_chars = self.front_matter_chars = 0
 
+    def is_settled(self, now_ns: int) -> bool:
+        """Whether everything that was looked at changed long enough ago to show in time stamps."""
+        return now_ns - self.newest_ns > _UNSETTLED_NS
+
+    def has_changed(self) -> bool:
+        """Whether anything that was looked at is another one by now."""
+        return any(_identity(path) != was for path, was in self.seen.items())
+
     def folders(self) -> set[str]:
         """Return the folders inside the root in which something was looked for."""
         paths = {os.path.normpath(path) for path in self.seen} | self.opened.keys()
@@ -327,8 +317,7 @@ class _Reading:
         return {one for one in parents if self._is_inside(os.path.realpath(one))}
 
     def look_in(self, folder: str) -> None:
-        """Note that what is in a folder, or next to one that does not exist, counts."""
-        folder = folder if os.path.lexists(folder) else os.path.dirname(folder)
+        """Note that what is in a folder counts."""
         self.seen[folder] = found = _identity(folder)
         self.newest_ns = max(self.newest_ns, *found[-2:])
 
@@ -354,7 +343,7 @@ class _Reading:
         return os.path.join(real, "").startswith(os.path.join(self.root, ""))
 
     def _read_file(self, section: str, path: str, *, follows: bool = True) -> BootstrapFile:
-        file = self._open(path)
+        file = self.open(path)
         file = file._replace(section=section, path=path, source=digest(section, file.state))
         if file.state != "ok":
             return file._replace(text="")
@@ -401,7 +390,7 @@ class _Reading:
         is_file = self._exists(target) and os.path.isfile(real)
         return target if is_file and self._is_inside(real) else None
 
-    def _open(self, path: str) -> BootstrapFile:
+    def open(self, path: str) -> BootstrapFile:
         """Return the text of a file, or why there is none."""
         self.seen[path] = _identity(path)
         real = os.path.realpath(path)
@@ -416,7 +405,8 @@ class _Reading:
             try:
                 found = os.stat(real)
                 if stat.S_ISREG(found.st_mode):
-                    raw = read_bytes(real, _MAX_FILE_BYTES + 1)
+                    with os.fdopen(os.open(real, _OPEN_FLAGS), "rb") as opened_file:
+                        raw = opened_file.read(_MAX_FILE_BYTES + 1) or b""
                 else:
                     what = "a folder" if stat.S_ISDIR(found.st_mode) else "not a regular file"
                     reason = f"it is {what}"
@@ -505,7 +495,7 @@ class _Reading:
         if not self._exists(target):
             looks_meant = name.endswith(".md") or name.startswith((".", "/"))
             return None, "there is no such file" if looks_meant else "", ()
-        opened = self._open(target)
+        opened = self.open(target)
         if opened.state in ("unreadable", "blocked"):
             is_word = opened.state == "unreadable" and "/" not in name
             return None, "" if is_word else opened.warnings[0], ()
@@ -528,12 +518,6 @@ class _Reading:
         _, text, _, warnings = self._front_matter(opened.text)
         text, more = self._resolved(text, target, (*chain, opened.real_path))
         return text.strip(), "", (*opened.warnings, *warnings, *more)
-
-
-def read_bytes(path: str, most_bytes: int) -> bytes:
-    """Return the beginning of a file, without waiting for anybody who would write to it."""
-    with os.fdopen(os.open(path, _OPEN_FLAGS), "rb") as file:
-        return file.read(most_bytes) or b""
 
 
 # ---- front matter ----

@@ -1,8 +1,8 @@
 """`SystemPromptBuilder`: sections by priority → one prompt; what fits, and what an epoch began with."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
-from typing import Final, NamedTuple, TypeAlias
+from typing import Final, NamedTuple
 
 from context_assembler.errors import ConfigurationError, UnknownOptionError
 from context_assembler.events import JsonObject
@@ -360,15 +360,6 @@ def fit_prompt(
 # ---- epochs ----
 
 
-class _Piece(NamedTuple):
-    """What a section is made from: the file's path and digest, and the digest of its whole text."""
-
-    name: str
-    path: str
-    source: str
-    whole: str
-
-
 def prompt_record(
     built: BuiltPrompt, sent: BuiltPrompt, files: Iterable[BootstrapFile], *, budget_tokens: int = 0
 ) -> JsonObject:
@@ -381,7 +372,7 @@ def prompt_record(
     files = list(files)
     return {
         "sections": [[one.name, len(one.content), one.path] for one in sent.sections],
-        "pieces": [list(piece) for piece in _pieces(built, files)],
+        "pieces": [[one.name, one.path, digest(one.content)] for one in built.sections],
         "separator": len(sent.separator),
         "files": {file.path: _state(file) for file in files if file.warnings},
         "cut_for": budget_tokens if built.sections != sent.sections else 0,
@@ -397,24 +388,26 @@ class SentPrompt:
             sections.append(PromptSection(name=name, content=text[at : at + chars], path=path))
             at += chars + record["separator"]
         self.sections = tuple(sections)
-        self._texts = {section.name: section.content for section in sections}
-        self._pieces = [_Piece(*piece) for piece in record.get("pieces", ())]
+        self._sent = {one.path or one.name: one for one in sections}
+        # By the file's path, or the name: the name, and the digest of the whole text.
+        self._pieces = {path or name: (name, of) for name, path, of in record.get("pieces", ())}
 
     def unreported(self, files: Iterable[BootstrapFile]) -> list[BootstrapFile]:
         """Return the files whose warnings the last call did not give yet."""
         given = self._record.get("files", {})
         return [file for file in files if file.warnings and _state(file) != given.get(file.path)]
 
-    def differences(self, sent: BuiltPrompt, files: Iterable[BootstrapFile] = ()) -> str:
+    def differences(self, sent: BuiltPrompt) -> str:
         """Return which sections differ from those of the call before; empty if none does."""
-        new = {section.name: section.content for section in sent.sections}
-        if list(self._texts.values()) == list(new.values()):
+        if [one.content for one in self.sections] == [one.content for one in sent.sections]:
             return ""
-        named = [
-            f"{name} {'cut to another length' if kind == 'same' else kind}"
-            for name, kind, old, now in _changes(self._pieces, _pieces(sent, files))
-            if self._texts.get(old.name if old else "") != new.get(now.name if now else "")
-        ]
+        new = {one.path or one.name: one for one in sent.sections}
+        named = list[str]()
+        for key, one in {**self._sent, **new}.items():
+            if key not in new or key not in self._sent:
+                named.append(f"{one.name} {'appeared' if key in new else 'gone'}")
+            elif new[key].content != self._sent[key].content:
+                named.append(f"{one.name} changed")
         return ", ".join(named) or "the order of its sections changed"
 
     def has_outgrown(self, built: BuiltPrompt, sent: BuiltPrompt, budget_tokens: int) -> bool:
@@ -424,7 +417,7 @@ class SentPrompt:
         return bool(cut_for) and (is_whole or budget_tokens >= _MUCH_LARGER * cut_for)
 
     def hold(
-        self, built: BuiltPrompt, files: Sequence[BootstrapFile], sent: BuiltPrompt
+        self, built: BuiltPrompt, files: Iterable[BootstrapFile], sent: BuiltPrompt
     ) -> tuple[BuiltPrompt, list[BootstrapFile]]:
         """Return this prompt in place of another, and the files as the model gets them.
 
@@ -434,99 +427,32 @@ class SentPrompt:
             built: What the files and settings ask for.
             sent: What the window would leave of it; its entries stand for what did not change.
         """
-        entries, shown = {entry.id: entry for entry in sent.entries}, list(files)
-        for name, kind, before, now in _changes(self._pieces, _pieces(built, files)):
-            old = None if before is None else self._texts.get(before.name)
-            entry = entries.pop(now.name if now else "", None)
-            what = {"gone": "It is gone", "appeared": "It appeared since the epoch began"}
-            reason = what.get(kind, "It has changed")
-            decision: Decision = "dropped" if old is None else "kept"
-            if kind == "same" and now is not None:
-                if entry is not None:
-                    entries[name] = entry._replace(id=name)
-                if old is not None and digest(old) == now.whole:
+        entries, shown = {entry.id: entry for entry in sent.entries}, {f.path: f for f in files}
+        new = {one.path or one.name: (one.name, digest(one.content)) for one in built.sections}
+        for key, (name, whole) in {**new, **self._pieces}.items():
+            old = self._sent.get(key)
+            what = "gone" if key not in new else "new" if key not in self._pieces else "changed"
+            if new.get(key, ("", ""))[1] == whole:
+                if old is not None and digest(old.content) == whole:
                     continue
-                decision = "dropped" if old is None else "shortened"
-                reason = "Earlier in this epoch there was less room: it stays as it was cut"
-            elif old is not None:
-                reason = f"{reason}, and the text that the epoch began with is sent"
-            elif now is None:
-                continue
-            if kind != "same":
-                _hold_file(shown, before, now, old or "")
-            reason = f"{reason}; {UNTIL_REWRITE}."
+                what = "cut for want of room earlier in this epoch"
+            sends = "the text that the epoch began with is sent" if old else "it is not sent"
+            reason = f"It is {what}, and {sends}; {UNTIL_REWRITE}."
+            reason = reason.replace("is changed", "has changed")
+            decision: Decision = "kept" if old else "dropped"
             entries[name] = ReportEntry("section", name, decision, reason=reason, rule=FROZEN)
-        order = {name: at for at, name in enumerate(self._texts)}
+            if what in ("gone", "new", "changed") and key != name:
+                section = name.partition(":")[0]
+                file = shown.get(key) or BootstrapFile(section, key, "missing")
+                state: FileState = "ok" if old else "waiting"
+                change = "changed on disk" if what == "changed" else f"it is {what}"
+                warnings = (*file.warnings, f"{change}; {UNTIL_REWRITE}")
+                text = old.content if old else ""
+                shown[key] = file._replace(text=text, state=state, warnings=warnings)
+        order = {one.name: at for at, one in enumerate(self.sections)}
         ordered = sorted(entries.values(), key=lambda entry: order.get(entry.id, len(order)))
-        return built._replace(sections=self.sections, entries=tuple(ordered)), shown
-
-
-def _hold_file(
-    files: list[BootstrapFile], before: _Piece | None, now: _Piece | None, text: str
-) -> None:
-    """Give the changed file the text that is sent, and a warning that its edit waits."""
-    piece = now or before
-    at = next((at for at, file in enumerate(files) if piece and file.path == piece.path), None)
-    if piece is None or not piece.path:
-        return
-    if at is None:
-        section = piece.name.partition(":")[0]
-        gone = f"it is gone, or another file is read in its place; {UNTIL_REWRITE}"
-        places = [at for at, one in enumerate(files, 1) if one.section == section]
-        file = BootstrapFile(section, piece.path, "ok", text, warnings=(gone,))
-        files.insert(max(places, default=len(files)), file)
-        return
-    file, what = files[at], "changed on disk"
-    if before is None or file.state == "missing":
-        what = "it is gone" if before else "it appeared since the epoch began"
-    elif file.source == before.source:
-        what = "what it is rendered with, or what the settings make of it, changed"
-    warnings = (*file.warnings, f"{what}; {UNTIL_REWRITE}")
-    state: FileState = "ok" if text else "waiting"
-    files[at] = file._replace(text=text, state=state, warnings=warnings, is_shortened=False)
-
-
-def _pieces(built: BuiltPrompt, files: Iterable[BootstrapFile]) -> list[_Piece]:
-    sources = {file.path: file.source for file in files}
-    digested = ((one, digest(one.content)) for one in built.sections)
-    return [_Piece(one.name, one.path, sources.get(one.path, ""), whole) for one, whole in digested]
-
-
-_Change: TypeAlias = tuple[str, str, _Piece | None, _Piece | None]  # name, kind, before, now
-
-
-def _changes(before: Sequence[_Piece], now: Sequence[_Piece]) -> list[_Change]:
-    """Return what became of every piece, those that appeared last.
-
-    A file is known by its path. One that is gone while another of its kind has the same text is that
-    other one: it was renamed, or its folder was moved. Everything else is known by its name.
-    """
-    likenesses: tuple[Callable[[_Piece, _Piece], bool], ...] = (
-        lambda old, new: bool(old.path) and old.path == new.path,
-        lambda old, new: bool(new.path) and _whole(old) == _whole(new),
-        lambda old, new: old.name == new.name and not (old.path and new.path),
-    )
-    partners: dict[str, _Piece] = {}
-    left = {piece.name: piece for piece in now}
-    for is_like in likenesses:
-        for old in before:
-            new = next((one for one in left.values() if is_like(old, one)), None)
-            if old.name not in partners and new is not None:
-                partners[old.name] = left.pop(new.name)
-    changes: list[_Change] = []
-    for old in before:
-        partner = partners.get(old.name)
-        same = "same" if partner and partner.whole == old.whole else "changed"
-        changes.append((old.name, same if partner else "gone", old, partner))
-    taken = {piece.name for piece in before}
-    for new in left.values():
-        name = f"{new.name}:{new.path}" if new.name in taken else new.name
-        changes.append((name, "appeared", None, new))
-    return changes
-
-
-def _whole(piece: _Piece) -> tuple[str, str]:
-    return piece.whole, piece.name.partition(":")[0]
+        held = built._replace(sections=self.sections, entries=tuple(ordered))
+        return held, list(shown.values())
 
 
 def _state(file: BootstrapFile) -> str:

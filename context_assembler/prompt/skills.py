@@ -7,7 +7,6 @@ Source:
 import json
 import os
 import re
-import stat
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -19,20 +18,15 @@ from context_assembler.errors import ConfigurationError, brief, nearest, with_ar
 from context_assembler.events import Json, JsonObject
 from context_assembler.ports import Skill
 from context_assembler.prompt.cutting import seal_text
-from context_assembler.prompt.files import Mask, plain_yaml, read_bytes, split_front_matter
+from context_assembler.prompt.files import Mask, Reading, plain_yaml, split_front_matter
 from context_assembler.prompt.sections import FROZEN, UNTIL_REWRITE
 from context_assembler.report import Decision, ReportEntry
-from context_assembler.texts import CountText, clean_text, decode_text, escape_tag, one_line
+from context_assembler.texts import CountText, clean_text, escape_tag, one_line
 
 _MAX_DEPTH: Final = 6
 _MAX_FOLDERS: Final = 10_000
-_MAX_SKILLS: Final = 2_000
-_MAX_FILE_BYTES: Final = 1_000_000
-_MAX_READ_BYTES: Final = 16_000_000
 _MAX_NAMED: Final = 50  # problems, and notes, of one listing
 _MAX_DESCRIPTION_CHARS: Final = 1_024
-# A file that changed this recently may change again and keep its time stamps.
-_UNSETTLED_NS: Final = 2_000_000_000
 _NAME: Final = re.compile(r"[a-z0-9]+(?:-[a-z0-9]+)*")
 # `Bash(git add:*)` is one tool; commas are what other clients write between them.
 _ALLOWED: Final = re.compile(r"[^\s,()]+(?:\([^()]*\))?")
@@ -53,19 +47,10 @@ class SkillProblem(NamedTuple):
         return f"{self.path}: {self.reason}"
 
 
-class _ReadSkill(NamedTuple):
-    """One SKILL.md as parsed; `seen` are the files behind it, empty: read it again."""
-
-    skill: Skill | None = None
-    problem: str = ""
-    notes: tuple[str, ...] = ()
-    seen: Mapping[str, tuple[int, ...]] = {}
-
-
 class FolderSkills:
     """The skills below one or several folders; if two share a name, the earlier folder's wins.
 
-    A file is read again only if it changed. Links are not followed into folders.
+    They are read again only if a file or a folder changed. Links are not followed into folders.
 
     Args:
         priority: That of its skills: if another provider has a skill of the same name, the higher
@@ -86,7 +71,8 @@ class FolderSkills:
         self.priority, self._now_ns = priority, now_ns
         self.problems: tuple[SkillProblem, ...] = ()
         self.notes: tuple[str, ...] = ()
-        self._read: dict[str, _ReadSkill] = {}
+        self._skills: list[Skill] = []
+        self._readings: list[Reading] = []
 
     async def list_skills(self) -> Sequence[Skill]:
         """Return the skills, sorted by name; a broken one does not harm the rest."""
@@ -96,17 +82,18 @@ class FolderSkills:
 
     def list_now(self) -> Sequence[Skill]:
         """Return the skills, sorted by name; a broken one does not harm the rest."""
-        skills, read = dict[str, Skill](), dict[str, _ReadSkill]()
-        problems, notes, left_bytes = list[SkillProblem](), list[str](), _MAX_READ_BYTES
-        for folder in self.folders:
-            for path in _skill_files(folder, problems, notes):
-                one = read[path] = self._skill_at(path, left_bytes)
-                left_bytes -= os.path.getsize(path) if one.skill else 0
-                notes += [f"{path}: {note}" for note in one.notes]
-                earlier = skills.setdefault(one.skill.name, one.skill) if one.skill else None
-                if one.skill is None:
-                    problems.append(SkillProblem(path, one.problem))
-                elif earlier is not None and earlier is not one.skill:
+        if self._readings and not any(reading.has_changed() for reading in self._readings):
+            return self._skills
+        skills, problems, notes = dict[str, Skill](), list[SkillProblem](), list[str]()
+        readings = [Reading(os.path.realpath(folder)) for folder in self.folders]
+        for reading in readings:
+            for path in _skill_files(reading, problems, notes):
+                skill, problem, odd = _parse(reading, path, self.priority)
+                notes += [f"{path}: {note}" for note in odd]
+                earlier = skills.setdefault(skill.name, skill) if skill else None
+                if skill is None:
+                    problems.append(SkillProblem(path, problem))
+                elif earlier is not skill and earlier is not None:
                     reason = f"{earlier.path} has the name {earlier.name!r} already"
                     problems.append(SkillProblem(path, reason, "duplicate"))
         if (more := len(problems) - _MAX_NAMED) > 0:
@@ -114,43 +101,28 @@ class FolderSkills:
             problems[_MAX_NAMED:] = [rest]
         if (more := len(notes) - _MAX_NAMED) > 0:
             notes[_MAX_NAMED:] = [f"skills: {more:,} more notes of this kind"]
-        self.problems, self.notes, self._read = tuple(problems), tuple(notes), read
-        return [skills[name] for name in sorted(skills)]
-
-    def _skill_at(self, path: str, left_bytes: int) -> _ReadSkill:
-        known = self._read.get(path)
-        if known and known.seen and all(_identity(p) == was for p, was in known.seen.items()):
-            return known
-        folder = os.path.dirname(path)
-        raw, problem = _read_file(path, folder, most_bytes=left_bytes)
-        if raw is None:
-            return _ReadSkill(problem=f"it {problem}")
-        one, files = _parse(raw, path, self.priority)
-        paths = [os.path.join(folder, name) for name in files]
-        seen = {inner: _identity(inner) for inner in (path, *paths)}
-        specs, notes = list[JsonObject](), list(one.notes)
-        for inner in paths:
-            found, odd = _read_specs(inner, folder)
-            specs += found
-            notes += [f"its tool file {os.path.basename(inner)!r} {odd}"] if odd else []
-        skill = one.skill and replace(one.skill, tools=(*one.skill.tools, *specs))
-        is_settled = self._now_ns() - max(last[-1] for last in seen.values()) > _UNSETTLED_NS
-        return _ReadSkill(skill, one.problem, tuple(notes), seen if is_settled else {})
+        is_settled = all(reading.is_settled(self._now_ns()) for reading in readings)
+        self.problems, self.notes = tuple(problems), tuple(notes)
+        self._readings = readings if is_settled else []
+        self._skills = [skills[name] for name in sorted(skills)]
+        return self._skills
 
 
-def _skill_files(folder: str, problems: list[SkillProblem], notes: list[str]) -> Iterator[str]:
+def _skill_files(reading: Reading, problems: list[SkillProblem], notes: list[str]) -> Iterator[str]:
     """Yield every SKILL.md in order of path; what is below a skill belongs to that skill."""
-    if not os.path.isdir(root := os.path.realpath(folder)):
-        problems.append(SkillProblem(folder, "there is no such folder"))
+    reading.look_in(reading.root)
+    if not os.path.isdir(reading.root):
+        problems.append(SkillProblem(reading.root, "there is no such folder"))
         return
-    waiting, looked_at = [(root, 0)], 0
+    waiting, looked_at = [(reading.root, 0)], 0
     while waiting:
         place, depth = waiting.pop()
         looked_at += 1
         if looked_at > _MAX_FOLDERS:
             most = f"only the first {_MAX_FOLDERS:,} folders below it were searched"
-            problems.append(SkillProblem(root, most, "too_many"))
+            problems.append(SkillProblem(reading.root, most, "too_many"))
             return
+        reading.look_in(place)
         if os.path.lexists(path := os.path.join(place, "SKILL.md")):
             yield path
             continue
@@ -166,67 +138,14 @@ def _skill_files(folder: str, problems: list[SkillProblem], notes: list[str]) ->
             waiting += [(one, depth + 1) for one in sorted(shown, reverse=True)]
 
 
-def _identity(path: str) -> tuple[int, ...]:
-    """Return what changes if the file is written or replaced; its last change comes last."""
-    try:
-        found = os.stat(path)
-    except (OSError, ValueError):
-        return (0,)
-    last_ns = max(found.st_mtime_ns, found.st_ctime_ns)
-    return found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns, last_ns
-
-
-def _read_file(
-    path: str, folder: str, *, most_bytes: int = _MAX_FILE_BYTES
-) -> tuple[bytes | None, str]:
-    """Return a file of a skill's folder, or why it was not read."""
-    try:
-        found, real = os.stat(path), os.path.realpath(path)
-        if not real.startswith(os.path.join(os.path.realpath(folder), "")):
-            return None, "is outside the skill's folder and was not read"
-        if not stat.S_ISREG(found.st_mode):
-            return None, "is not a regular file"
-        if found.st_size > min(_MAX_FILE_BYTES, most_bytes):
-            is_long = found.st_size > _MAX_FILE_BYTES
-            most, whole = (
-                (_MAX_FILE_BYTES, "") if is_long else (_MAX_READ_BYTES, " with the others")
-            )
-            return None, f"has more than {most:,} bytes{whole}"
-        return read_bytes(real, _MAX_FILE_BYTES), ""
-    except (OSError, ValueError) as error:  # ValueError: a NUL in the name
-        return None, f"cannot be read: {getattr(error, 'strerror', None) or error}"
-
-
-def _read_specs(path: str, folder: str) -> tuple[list[JsonObject], str]:
-    """Return the specs in a JSON or YAML file: one, a list, or a list under `tools`; or a problem."""
-    raw, problem = _read_file(path, folder)
-    if raw is None:
-        return [], problem
-    text = decode_text(raw)[0]
-    try:
-        if path.lower().endswith(".json"):
-            loaded = json.loads(text)
-        else:
-            import yaml
-
-            loaded = plain_yaml(yaml.safe_load(text))
-    except Exception as error:  # of two parsers
-        reason = str(getattr(error, "problem", None) or error).splitlines()[0]
-        return [], f"holds no specs: {reason.rstrip('.')}"
-    if isinstance(loaded, dict) and isinstance(loaded.get("tools"), list):
-        loaded = loaded["tools"]
-    entries = loaded if isinstance(loaded, list) else [loaded]
-    if not all(isinstance(entry, dict) for entry in entries):
-        return [], "holds no specs: an entry is not an object"
-    return entries, ""
-
-
-def _parse(raw: bytes, path: str, priority: int) -> tuple[_ReadSkill, list[str]]:
-    """Return the skill of a SKILL.md, or why there is none; and its files of specs."""
-    text, _, notes = decode_text(raw)
-    metadata, body, _, odd = split_front_matter(text)
-    notes += odd
-    folder = os.path.basename(os.path.dirname(path))
+def _parse(reading: Reading, path: str, priority: int) -> tuple[Skill | None, str, list[str]]:
+    """Return the skill of a SKILL.md, or why there is none; and what is odd about it."""
+    file = reading.open(path)
+    if file.state in ("unreadable", "blocked"):
+        return None, file.warnings[0], []
+    metadata, body, _, odd = split_front_matter(file.text)
+    notes = [*file.warnings, *odd]
+    folder = os.path.dirname(path)
     given, words = metadata.get("name"), metadata.get("description")
     name = one_line(given) if isinstance(given, str) else ""
     description = one_line(words) if isinstance(words, str) else ""
@@ -234,26 +153,25 @@ def _parse(raw: bytes, path: str, priority: int) -> tuple[_ReadSkill, list[str]]
         notes.append("its front matter has no name; the folder's name is used")
     elif not _NAME.fullmatch(name) or len(name) > 64:
         notes.append(f"{name!r} is not lower-case letters, digits and hyphens")
-    elif name != folder:
+    elif name != os.path.basename(folder):
         notes.append(f"its name {name!r} is not that of its folder")
     if not description:
         why = ""
         if words is not None and not isinstance(words, str):
             why = f" that is text: put {brief(words)} in quotes"
-        elif not text.startswith("---"):
+        elif not file.text.startswith("---"):
             why = ": the file does not begin with a line '---'"
-        elif not re.search(r"^(---|\.\.\.)\s*$", text[3:], re.MULTILINE):
+        elif not re.search(r"^(---|\.\.\.)\s*$", file.text[3:], re.MULTILINE):
             why = ": no line '---' closes it"
-        problem = f"its front matter has no description{why}"
-        return _ReadSkill(problem=problem, notes=tuple(notes)), []
+        return None, f"its front matter has no description{why}", notes
     if len(description) > _MAX_DESCRIPTION_CHARS:
         notes.append(f"its description is longer than {_MAX_DESCRIPTION_CHARS:,} characters")
-    specs, files = list[JsonObject](), dict[str, None]()
+    specs = list[JsonObject]()
     for entry in _listed(metadata.get("tools")):
         if isinstance(entry, Mapping):
             specs.append(entry)
         elif isinstance(entry, str) and entry.lower().endswith((".json", ".yaml", ".yml")):
-            files[entry] = None
+            specs += _read_specs(reading, os.path.join(folder, entry), notes)
         else:
             shown = one_line(entry if isinstance(entry, str) else brief(entry))[:80]
             known = "neither a spec nor a file of specs (.json, .yaml, .yml)"
@@ -261,7 +179,7 @@ def _parse(raw: bytes, path: str, priority: int) -> tuple[_ReadSkill, list[str]]
     lines = (one for one in _listed(metadata.get("allowed-tools")) if isinstance(one, str))
     allowed = dict.fromkeys(tool for line in lines for tool in _ALLOWED.findall(one_line(line)))
     skill = Skill(
-        name=name or one_line(folder),
+        name=name or one_line(os.path.basename(folder)),
         description=description,
         path=path,
         instructions=body.strip(),
@@ -269,7 +187,30 @@ def _parse(raw: bytes, path: str, priority: int) -> tuple[_ReadSkill, list[str]]
         tools=tuple(specs),
         allowed_tools=tuple(allowed),
     )
-    return _ReadSkill(skill, notes=tuple(notes)), list(files)
+    return skill, "", notes
+
+
+def _read_specs(reading: Reading, path: str, notes: list[str]) -> list[JsonObject]:
+    """Return the specs in a JSON or YAML file: one, a list of them, or a list under `tools`."""
+    file = reading.open(path)
+    loaded: Any = None
+    problem = file.warnings[0] if file.warnings else "an entry is not an object"
+    try:
+        if path.lower().endswith(".json"):
+            loaded = json.loads(file.text or "{}")
+        else:
+            import yaml
+
+            loaded = plain_yaml(yaml.safe_load(file.text))
+    except Exception as error:  # of two parsers
+        problem = str(getattr(error, "problem", None) or error).splitlines()[0]
+    if isinstance(loaded, dict) and isinstance(loaded.get("tools"), list):
+        loaded = loaded["tools"]
+    entries = loaded if isinstance(loaded, list) else [loaded]
+    if file.state == "ok" and all(isinstance(entry, dict) for entry in entries):
+        return entries
+    notes.append(f"its tool file {os.path.basename(path)!r} holds no specs: {problem.rstrip('.')}")
+    return []
 
 
 def _listed(value: Json) -> list[Json]:
