@@ -1,11 +1,12 @@
 """Wire protocols: how each provider wants a request written, and how it answers.
 
-    >>> PROVIDERS["anthropic"].payload(request, wire)
+    >>> provider = PROVIDERS["anthropic"]
+    >>> payload = provider.payload(request, provider.Wire(request))
 
 A provider's module is loaded when it is first looked up: a request needs one of them.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from datetime import date
 from importlib import import_module
 from typing import Any, Final, Protocol
@@ -22,63 +23,40 @@ from context_assembler.report import ReportEntry, Violation
 class Wire(Protocol):
     """The messages of one request in the provider's shape, grown turn by turn.
 
-    An element that was in `messages` is never changed: a merge replaces the last one.
+    `add` appends a turn; an assistant turn with calls is followed by the turn of their results. An
+    element that was in `messages` is never changed: a merge replaces the last one. `mark` returns
+    what `reset` goes back to. `prefix` returns the hash of system prompt, tools and all added turns,
+    without cache marks and reasoning.
     """
 
     messages: list[dict[str, Any]]
     entries: list[ReportEntry]
 
-    def __init__(self, request: Request) -> None: ...
-
-    def add(self, turn: Turn) -> None:
-        """Append a turn; an assistant turn with calls is followed by the turn of their results."""
-        ...
-
-    def mark(self) -> object:
-        """Return what `reset` goes back to."""
-        ...
-
-    def reset(self, mark: object) -> None:
-        """Forget the turns that were added after the mark."""
-        ...
-
-    def prefix(self) -> str:
-        """Return the hash of system prompt, tools and all added turns.
-
-        Cache marks and reasoning are not part of it.
-        """
-        ...
+    def add(self, turn: Turn) -> None: ...
+    def mark(self) -> object: ...
+    def reset(self, mark: Any) -> None: ...
+    def prefix(self) -> str: ...
 
 
 class Provider(Protocol):
-    """What the module of a provider offers."""
+    """What the module of a provider offers.
+
+    Attributes:
+        payload: Keyword arguments for the SDK; whoever gets them may change them.
+        read_reply: Reads an SDK's object, a dict, or the list of a stream's events; a `ReplyError`
+            if it is none of this provider's, or not finished.
+        matches_reply: Whether a reply has this provider's shape.
+        change_forms: How a model can learn of changed tools after the history.
+        tool_search: How a model searches for deferred tools; `None`: it cannot.
+    """
 
     NAME: str
-    Wire: type[Wire]
-
-    def payload(self, request: Request, wire: Wire) -> Payload:
-        """Return keyword arguments for the SDK; whoever gets them may change them."""
-        ...
-
-    def read_reply(self, reply: Any, request: Request | None = None) -> Reply:
-        """Read an SDK's object, a dict, or the list of a stream's events.
-
-        Raises:
-            ReplyError: The reply is none of this provider's, or not finished.
-        """
-        ...
-
-    def matches_reply(self, reply: Any) -> bool:
-        """Whether the reply has this provider's shape."""
-        ...
-
-    def change_forms(self, limits: ModelLimits) -> ChangeForms:
-        """Return how the model can learn of changed tools after the history."""
-        ...
-
-    def tool_search(self, limits: ModelLimits) -> ToolSearch | None:
-        """Return how the model searches for deferred tools; `None`: it cannot."""
-        ...
+    Wire: Callable[[Request], Any]
+    payload: Callable[[Request, Any], Payload]
+    read_reply: Callable[..., Reply]
+    matches_reply: Callable[[Any], bool]
+    change_forms: Callable[[ModelLimits], ChangeForms]
+    tool_search: Callable[[ModelLimits], ToolSearch | None]
 
 
 class _Providers(Mapping[str, Provider]):
@@ -127,22 +105,14 @@ def check_payload(
     """Return the provider's rules that a payload, or any other JSON, breaks.
 
     Args:
+        name: One of `PROVIDERS`.
         limits: The model's row; without it, rules that depend on the model are left out.
         today: The day that dated rules are checked against; `None`: the newest hold.
-        start: The first message or item that was not checked before.
+        start: The first message that was not checked before; if it is not 0, only messages are.
     """
-    if name not in PROVIDERS:
-        raise KeyError(name)
-    rules: Any = import_module(f"context_assembler.providers.rules_{name}")
+    rules: Any = import_module(f"{__name__}.rules_{PROVIDERS[name].NAME}")
     found: list[Violation] = rules.check(payload, limits=limits, today=today, start=start)
     return found
 
 
-__all__ = [
-    "PROVIDERS",
-    "Provider",
-    "Reply",
-    "Wire",
-    "check_payload",
-    "provider_for_reply",
-]
+__all__ = ["PROVIDERS", "Provider", "Reply", "Wire", "check_payload", "provider_for_reply"]

@@ -532,7 +532,7 @@ def fit_image(image: JsonObject, rules: MediaRules) -> tuple[JsonObject, str, st
         return WITHOUT_PILLOW
     most_bytes = None if most_chars is None else most_chars // 4 * 3
     fitted = _fit(encoded, types, most_px, most_bytes, rules.takes_animations)
-    if not isinstance(fitted, tuple):
+    if fitted is None or isinstance(fitted, str):
         return fitted
     scaled_type, data, (width, height), is_smaller, told = fitted
     scaled = {"type": "base64", "media_type": scaled_type, "data": data}

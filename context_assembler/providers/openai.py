@@ -1,6 +1,6 @@
 """What OpenAI's two protocols have in common."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any, ClassVar, Final, TypeAlias
@@ -144,7 +144,7 @@ class OpenAIWire(wire.GrownWire):
     def _add_summary(self, turn: Turn) -> None:
         self._say("user", wire.summary_text(turn))
 
-    def _add_user(self, parts: list[JsonObject]) -> None:
+    def _add_user(self, parts: Iterable[JsonObject]) -> None:
         self._say("user", [piece for part in parts for piece in self._pieces(part)])
 
     def _add_instructions(self, turn: Turn) -> None:

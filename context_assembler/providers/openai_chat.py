@@ -473,14 +473,16 @@ def _read_reply(message: JsonObject, names: Mapping[str, str], note: Note) -> li
         block = part.get("block", {})
         if block.get("type") == "thinking":  # as Mistral has it
             text = openai.readable(block.get("thinking"))
-            parts.append({"type": "thinking", "text": text, "provider": NAME, "block": block})
+            parts.append({"type": "thinking", "text": text, "provider": NAME})
+        elif part["type"] == "text" and not part["text"]:
+            continue
         elif part["type"] == "text" and (cited := as_list(message.get("annotations"))):
             parts.append({**part, "extras": {NAME: {"annotations": cited}}})
         else:
             parts.append(part)
     if refusal := as_text(message.get("refusal")):
-        block = {"type": "refusal", "refusal": refusal}
-        parts.append({"type": "opaque", "provider": NAME, "block": block, "text": refusal})
+        own = {"type": "refusal", "refusal": refusal}
+        parts.append({"type": "opaque", "provider": NAME, "block": own, "text": refusal})
     calls = as_list(message.get("tool_calls"))
     legacy = as_object(message.get("function_call"))
     if legacy and not calls:  # the old form has no ids: its result names the function
@@ -508,6 +510,8 @@ def _read_call(
     if isinstance(held.get("input"), str):
         # types of the openai package 3.57, ChatCompletionMessageCustomToolCall (read 2026-11-27)
         given, extras = {"input": held["input"]}, {NAME: {"type": "custom"}}
+    for key in call.keys() - {"id", "type", "function", "custom", "name", "arguments", "input"}:
+        note(where, f"has the field {key!r}, which has no place in a session")
     warnings: list[str] = []
     call_id, name = as_text(call.get("id")), names.get(sent, sent)
     part = wire.read_call(call_id, name, given or None, warnings, extras=extras)
@@ -541,7 +545,7 @@ def read_messages(
         def noted(place: str, what: str, where: str = where) -> None:
             note(f"{where}.{place}", what)
 
-        kept = {key: held for key, held in message.items() if key not in _READ}
+        kept = wire.without_nulls({k: held for k, held in message.items() if k not in _READ})
         kept |= {"role": role} if role == "developer" else {}
         if event == "assistant":
             parts = _read_reply(message, {}, noted)

@@ -3,7 +3,7 @@
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any, Final, NamedTuple
+from typing import Any, ClassVar, Final, NamedTuple
 
 from context_assembler.context import Request
 from context_assembler.errors import ReplyError
@@ -131,7 +131,7 @@ class Wire(openai.OpenAIWire):
     api = "Responses"
     # Sound and moving pictures are refused: "got unsupported MIME type 'audio/mpeg'".
     # https://developers.openai.com/api/docs/guides/file-inputs (read 2026-11-27)
-    media: Mapping[str, Any] = {
+    media: ClassVar[Mapping[str, Any]] = {
         "document_types": (
             *(f"application/{kind}" for kind in ("pdf", "json", "msword", "rtf", "vnd.")),
             "text/",
