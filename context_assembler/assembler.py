@@ -16,6 +16,7 @@ from context_assembler.errors import (
     ConfigurationError,
     ContextOverflowError,
     RemoteCountError,
+    TemplateError,
     UnknownSessionError,
 )
 from context_assembler.events import (
@@ -120,8 +121,12 @@ class _Question:
         known = (sent, holds, self.files, offered.key, self.shown, self.opening.system, self.today)
         if not self.ground or self.ground[0] != known:
             ways = self._settle_tools(offered)
-            both = [(hold, *way) for hold in (True, False)[not holds :] for way in ways]
-            self.ways = [self._way(*one) for one in both]
+            self.ways = [self._way(True, *way) for way in ways if holds]
+            try:
+                self.ways += [self._way(False, *way) for way in ways]
+            except TemplateError:  # what was sent before can still be sent
+                if not self.ways:
+                    raise
         factor = 1.0
         if parts.config.calibrates_tokens:
             shape = "tools" if self.ways[0].tools else "text"
@@ -231,7 +236,7 @@ class _Question:
             if holds and not before.has_outgrown(built, sent, self.budget):
                 record = last.details["prompt"]
                 sent, files = before.hold(built, files, sent)
-            elif differing := before.differences(sent, files):
+            elif differing := before.differences(sent):
                 reason = (
                     f"The system prompt is another one than in the last call ({differing}): a new "
                     "epoch begins, and what was sent before is written to the prompt cache again."
@@ -282,6 +287,7 @@ class _Question:
             ),
             account=parts.config.account,
             checks_payloads=parts.config.checks_payloads,
+            compaction=parts.config.compaction,
             today=self.today,
             digest=self.choice,
             details={
@@ -732,7 +738,8 @@ class ContextAssembler:
     ) -> "CompactionCheck":
         """Return whether the session should be compacted before its next call."""
         context = await self.assemble(session_id, agent_id, **options)
-        return context.compaction(is_explicit=is_explicit)
+        check: CompactionCheck = context.check_compaction(is_explicit=is_explicit)
+        return check
 
     async def explain(
         self, session_id: str, agent_id: str | None = None, **options: Unpack[GivenOptions]

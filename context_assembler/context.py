@@ -200,7 +200,7 @@ class Call(Protocol):
         """Return what became of every piece, and why."""
         ...
 
-    def compaction(self) -> Any:
+    def compaction(self, *, is_explicit: bool = False) -> Any:
         """Return the `CompactionCheck` of the session as it is."""
         ...
 
@@ -352,6 +352,10 @@ class AssembledContext:
     def report(self) -> "Report":
         """What was kept, cut and repaired, and why."""
         return self._call.report()
+
+    def check_compaction(self, *, is_explicit: bool = False) -> Any:
+        """Return the `CompactionCheck` of the session that this was made from."""
+        return self._call.compaction(is_explicit=is_explicit)
 
     def sent(self, provider: str | None = None) -> Sent:
         """Return what `record` keeps of the call to a provider, by default the model's own."""

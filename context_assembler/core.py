@@ -23,13 +23,12 @@ from context_assembler.errors import (
     UnsupportedRequestError,
 )
 from context_assembler.events import (
-    ASSISTANT,
-    COMPACTION,
+    HAS_MEDIA,
     KIND_MASK,
-    NOTE,
     SIGNED,
     SYSTEM,
     TOOL_RESULT,
+    UNUSUAL,
     USER,
     Body,
     CallRow,
@@ -57,7 +56,13 @@ from context_assembler.history import (
     unsigned,
 )
 from context_assembler.models import ModelLimits, protocol_for
-from context_assembler.options import ClockSettings, Parameters, Settled, TruncationSettings
+from context_assembler.options import (
+    ClockSettings,
+    CompactionSettings,
+    Parameters,
+    Settled,
+    TruncationSettings,
+)
 from context_assembler.ports import (
     TOOLS_NOTE,
     ColumnStore,
@@ -105,7 +110,7 @@ class Inputs(NamedTuple):
         provider: Wire protocol; empty: the model's own.
         digest: Identifies whatever decided about prompt and tools.
         details: Kept in the row of the call.
-        check: Returns the `CompactionCheck`, run when somebody reads it.
+        compaction: When a session should be compacted, for whoever asks the context.
     """
 
     head: SessionHead
@@ -131,7 +136,7 @@ class Inputs(NamedTuple):
     today: date | None = None
     digest: str = ""
     details: Mapping[str, Any] = {}
-    check: Callable[..., Any] | None = None
+    compaction: CompactionSettings | None = None
     active_skills: tuple[str, ...] = ()
     skill_allowed_tools: Mapping[str, tuple[str, ...]] = {}
 
@@ -614,7 +619,7 @@ class _Live:
             timeline.insert_notes(fresh_notes(inputs.notes, shown))
         if inputs.change:
             timeline.insert_notes([(TOOLS_NOTE, "assembler", [change_part(inputs.change)])])
-        if not any(kind & KIND_MASK not in (SYSTEM, NOTE) for kind in set(timeline.kinds)):
+        if not timeline.has_opened:
             raise EmptySessionError(self.session_id)
         self._hand_over(len(timeline.kinds))
         if self.plan is None or self._room != room:
@@ -883,18 +888,11 @@ class _Call:
         tools = self.request.tools
         if any(tool.native_specs or tool.is_deferred for tool in tools):
             return ()
-        tokens = 0
-        for turn in self._all_turns():
-            if not all(map(_is_text, turn["parts"])):
-                return ()
+        if bytes(self._timeline.kinds[: self._lines]).translate(_IS_MORE_THAN_TEXT).find(1) >= 0:
+            return ()
         family = self._live.family
-        rows = fixed_rows(family, self.request)
-        kinds = {"user": USER, "assistant": ASSISTANT, "tool": TOOL_RESULT, "system": SYSTEM}
-        for turn in self._all_turns():
-            kind = COMPACTION if turn["kind"] == "summary" else kinds[turn["role"]]
-            tokens += family.count_event(kind, dict(turn))
-        shape = "tools" if tools else "text"
-        return f"{family.name} {family.key}", shape, tokens + sum(row.tokens for row in rows)
+        shape, tokens = "tools" if tools else "text", round(self.used_tokens / self._inputs.factor)
+        return f"{family.name} {family.key}", shape, tokens
 
     # ---- what is said about it ----
 
@@ -933,19 +931,30 @@ class _Call:
         tokens = sum(self._timeline.tokens[line] for line in dropped)
         return Truncation(len(dropped), tokens, whole, self._cut.tokens)
 
-    def compaction(self) -> Any:
+    def compaction(self, *, is_explicit: bool = False) -> Any:
         """Return the check of the session as it is."""
-        return self._inputs.check(self) if self._inputs.check is not None else None
+        from context_assembler.compaction import CompactionDetector, history_facts
+
+        live, timeline, ledger = self._live, self._timeline, self.ledger()
+        marks = live.store.columns(self.session_id, live.family).marks
+        lines = zip(timeline.kinds[: self._lines], timeline.seqs, strict=False)
+        results = [seq for kind, seq in lines if kind & KIND_MASK == TOOL_RESULT and seq]
+        calls = sum(marks[seq - 1] for seq in results)
+        whole = LedgerRow("history", "history", self._whole_tokens - self._note_tokens)
+        rows = [whole if row.kind == "history" else row for row in ledger.rows]
+        return CompactionDetector(self._inputs.compaction).check(
+            ledger._replace(rows=tuple(rows)),
+            history=history_facts(live.history, tool_calls=calls, seqs=timeline.seqs),
+            limits=self.request.limits,
+            is_explicit=is_explicit,
+        )
 
     def report(self) -> Any:
         """Return what became of every piece."""
         raise NotImplementedError
 
 
-def _is_text(part: JsonObject) -> bool:
-    if part["type"] == "tool_result":
-        return all(map(_is_text, part.get("content", ())))
-    return part["type"] in ("text", "tool_call") and part.get("signature") is None
+_IS_MORE_THAN_TEXT: Final = bytes(bool(k & (HAS_MEDIA | SIGNED | UNUSUAL)) for k in range(256))
 
 
 def _digest(text: str) -> str:
