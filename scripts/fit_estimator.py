@@ -22,19 +22,14 @@ from collections.abc import Callable
 from functools import partial
 from hashlib import blake2b
 from importlib import import_module
+from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from context_assembler.tokens.bpe import count_bpe
-from context_assembler.tokens.estimate import (
-    CONTINUATION_BYTES,
-    PAIR_KINDS,
-    PAIR_STEP,
-    WEIGHTS_FILE,
-    pair_codes,
-)
-from context_assembler.tokens.set_apart import set_apart
+from context_assembler.tokens.estimate import PAIR_KINDS, PAIR_STEP, pair_codes, weights_of
 from scripts.fit_texts import Sample, gather_samples
 
+WEIGHTS_FILE: Final = Path(__file__).parent.parent / "context_assembler" / "tokens" / "weights.json"
 ALWAYS_GROUPS: Final = ("pairs", "script_patterns", "scripts")
 MOST_PATTERNS: Final = 8  # over all text, beside these: each costs about 1 ns per byte
 MOST_PER_PAIR: Final = 255 * PAIR_STEP
@@ -91,7 +86,7 @@ def truths(samples: list[Sample]) -> dict[str, list[float]]:
         counters[family] = partial(count_claude, version=version, frame=frame)
     return {
         family: [
-            max(1, count(sample.text) - set_apart(sample.text, family=family)[1])
+            max(1, count(sample.text) - weights_of(family).set_apart(sample.text)[1])
             for sample in samples
         ]
         for family, count in counters.items()
@@ -120,8 +115,8 @@ def tabulate(samples: list[Sample], content: dict[str, Any]) -> Table:
 def _count(text: str, features: list[tuple[str, str]], content: dict[str, Any]) -> list[int]:
     """Return how often each feature is in the text."""
     prefixes = {script["name"]: script["prefixes"] for script in content["scripts"]}
-    raw, _ = set_apart(text, family="o200k")  # what is left is the same for all
-    first_bytes = raw.translate(None, CONTINUATION_BYTES)
+    raw, _ = weights_of("o200k").set_apart(text)  # what is left is the same for all
+    first_bytes = raw.translate(None, bytes(range(0x80, 0xC0)))
     classes = first_bytes.translate(content["classes"].encode("latin-1"))
     kinds = bytes(int(kind, PAIR_KINDS) for kind in content["pair_kinds"])
     pairs = Counter(pair_codes(first_bytes, kinds))

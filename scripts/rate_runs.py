@@ -24,10 +24,11 @@ from pathlib import Path
 from typing import Final
 
 from context_assembler.tokens.bpe import count_bpe
-from context_assembler.tokens.set_apart import RATES_FILE
 from scripts.fit_estimator import CLAUDE, count_claude
 
 Count = Callable[[str], int]
+
+RATES_FILE: Final = Path(__file__).parent.parent / "context_assembler" / "tokens" / "set_apart.json"
 
 # What rates are rounded up to, so that few rows hold them all; a little above one is that one.
 STEPS: Final = (

@@ -39,7 +39,7 @@ def estimate_text(text: str, *, family: str) -> int:
     """
     if not text:
         return 0
-    weights = _weights(family)
+    weights = weights_of(family)
     if len(text) <= SAMPLED_ABOVE_CHARS:
         return max(1, round(weights.score(text)))
     step = (len(text) - _SLICE_CHARS) / (_SLICES - 1)
@@ -79,7 +79,7 @@ def _weigh(where: bytes, weighted: _Weighted) -> float:
     return sum([weight * count(pattern) for pattern, weight in weighted])
 
 
-class _Weights:
+class Weights:
     """The weights of one tokenizer family."""
 
     def __init__(self, family: str) -> None:
@@ -103,8 +103,8 @@ class _Weights:
         self._unbroken: Mapping[str, float] = rates["unbroken"]
         self._escape: float = rates["escape"]
 
-    def score(self, text: str) -> float:
-        """Return the tokens of the text: of what is counted apart, and of the rest by the weights.
+    def set_apart(self, text: str) -> tuple[bytes, float]:
+        """Return the text in UTF-8 without what is far from prose, and the tokens of that.
 
         One character of each run stays in its place, and a colon for each run of symbols, since most
         of them are a token at least.
@@ -126,10 +126,11 @@ class _Weights:
                 if sign in kinds:
                     size, raw = len(raw), re.sub(pattern, rb"\1", raw)
                     apart += self._unbroken[name] * (size - len(raw)) / width
-        return apart + self._score_rest(raw)
+        return raw, apart
 
-    def _score_rest(self, raw: bytes) -> float:
-        """Return the tokens of text, in UTF-8, without long runs and symbols."""
+    def score(self, text: str) -> float:
+        """Return the tokens of the text: of what is counted apart, and of the rest by the weights."""
+        raw, apart = self.set_apart(text)
         is_ascii = raw.isascii()
         first_bytes = raw if is_ascii else raw.translate(None, _CONTINUATION_BYTES)
         classes = first_bytes.translate(self._classes)
@@ -148,7 +149,7 @@ class _Weights:
             for marker, patterns, prefixes in self._scripts:
                 if marker in classes:
                     score += _weigh(classes, patterns) + _weigh(raw, prefixes)
-        return min(max(score, least), len(raw))
+        return apart + min(max(score, least), len(raw))
 
     def _without_repeats(self, text: str) -> tuple[str, float]:
         counted: list[float] = []
@@ -197,7 +198,7 @@ def _scripts(rows: Any, weights: Any) -> Iterator[tuple[bytes, _Weighted, _Weigh
         yield marker.encode(), _pairs(patterns.get(marker, {})), tuple(prefixes.get(marker, ()))
 
 
-_weights = cache(_Weights)
+weights_of: Final = cache(Weights)
 
 # ---- what is far from prose ----
 
