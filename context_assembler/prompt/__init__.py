@@ -3,78 +3,38 @@
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final
 
+from context_assembler.prompt.files import BootstrapFile, BootstrapLoader
+from context_assembler.prompt.sections import (
+    BuiltPrompt,
+    SentPrompt,
+    SystemPromptBuilder,
+    fit_prompt,
+    prompt_record,
+    summarize_tools,
+)
+
 if TYPE_CHECKING:
-    from context_assembler.prompt.cutting import cut_lines, cut_text, seal_text
-    from context_assembler.prompt.files import BootstrapFile, BootstrapLoader
-    from context_assembler.prompt.sections import (
-        FROZEN,
-        PRIORITIES,
-        REWRITTEN,
-        SEPARATOR,
-        UNTIL_REWRITE,
-        BuiltPrompt,
-        SentPrompt,
-        SystemPromptBuilder,
-        fit_prompt,
-        prompt_record,
-        summarize_tools,
-    )
+    from context_assembler.prompt.lint import Lint, lint_files
     from context_assembler.prompt.skills import (
         FolderSkills,
         ListedSkills,
         ShownSkills,
         SkillLister,
-        SkillProblem,
         follow_section,
-        open_skill_providers,
         show_skills,
     )
     from context_assembler.prompt.templates import render_files
-else:
-    _NAMES: Final = {
-        "cutting": "cut_lines cut_text seal_text",
-        "files": "BootstrapFile BootstrapLoader",
-        "sections": "FROZEN PRIORITIES REWRITTEN SEPARATOR UNTIL_REWRITE BuiltPrompt SentPrompt "
-        "SystemPromptBuilder fit_prompt prompt_record summarize_tools",
-        "skills": "FolderSkills ListedSkills ShownSkills SkillLister SkillProblem follow_section "
-        "open_skill_providers show_skills",
-        "templates": "render_files",
-    }
 
-    def __getattr__(name: str) -> Any:
-        """Load a module when one of its names is first used."""
-        for module, names in _NAMES.items():
-            if name in names.split():
-                value = getattr(import_module(f"{__name__}.{module}"), name)
-                globals()[name] = value
-                return value
+__all__ = ["BootstrapFile", "BootstrapLoader", "BuiltPrompt", "FolderSkills", "Lint"]
+__all__ += ["ListedSkills", "SentPrompt", "ShownSkills", "SkillLister", "SystemPromptBuilder"]
+__all__ += ["fit_prompt", "follow_section", "lint_files", "prompt_record", "render_files"]
+__all__ += ["show_skills", "summarize_tools"]
+
+# Loaded on first use: most calls need none of them.
+_HOMES: Final = {"Lint": "lint", "lint_files": "lint", "render_files": "templates"}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in __all__:
         raise AttributeError(name)
-
-
-__all__ = [
-    "FROZEN",
-    "PRIORITIES",
-    "REWRITTEN",
-    "SEPARATOR",
-    "UNTIL_REWRITE",
-    "BootstrapFile",
-    "BootstrapLoader",
-    "BuiltPrompt",
-    "FolderSkills",
-    "ListedSkills",
-    "SentPrompt",
-    "ShownSkills",
-    "SkillLister",
-    "SkillProblem",
-    "SystemPromptBuilder",
-    "cut_lines",
-    "cut_text",
-    "fit_prompt",
-    "follow_section",
-    "open_skill_providers",
-    "prompt_record",
-    "render_files",
-    "seal_text",
-    "show_skills",
-    "summarize_tools",
-]
+    return getattr(import_module(f"{__name__}.{_HOMES.get(name, 'skills')}"), name)

@@ -20,7 +20,7 @@ from context_assembler.prompt.cutting import cut_text
 from context_assembler.texts import CountText, decode_text, one_line
 
 FileState: TypeAlias = Literal["ok", "missing", "empty", "unreadable", "blocked", "waiting"]
-Mask: TypeAlias = Callable[[str], tuple[str, str]]  # the masked text, and a notice if it differs
+Mask: TypeAlias = Callable[[str], tuple[str, Sequence[str]]]  # the masked text; kinds of secrets
 _Identity: TypeAlias = tuple[int, ...]
 _Found: TypeAlias = tuple[str | None, str, Sequence[str]]  # a text, or why there is none; warnings
 
@@ -212,8 +212,8 @@ class BootstrapLoader:
                 files[at] = files[at]._replace(absence=missing if is_missing else "")
         files += found
         for at, file in enumerate(files if self._mask is not None else ()):
-            text, notice = self._mask(file.text) if self._mask else ("", "")
-            files[at] = file.with_text(text, notice) if text != file.text else file
+            text, kinds = self._mask(file.text) if self._mask else ("", ())
+            files[at] = file.with_text(text, masking_notice(kinds)) if kinds else file
         return reading, files
 
     def _capped(
@@ -262,6 +262,12 @@ def _without_copies(files: Iterable[BootstrapFile]) -> Iterator[BootstrapFile]:
         else:
             shown[file.text] = file.path
             yield file
+
+
+def masking_notice(kinds: Sequence[str]) -> str:
+    """Say what was masked, for a report."""
+    what = "a secret was" if len(kinds) == 1 else f"{len(kinds)} secrets were"
+    return f"{what} masked ({', '.join(dict.fromkeys(kinds))})"
 
 
 def digest(*texts: str) -> str:

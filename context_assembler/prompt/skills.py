@@ -17,8 +17,9 @@ from typing import Any, Final, NamedTuple
 from context_assembler.errors import ConfigurationError, brief, nearest, with_article
 from context_assembler.events import Json, JsonObject
 from context_assembler.ports import Skill
+from context_assembler.prompt import files
 from context_assembler.prompt.cutting import seal_text
-from context_assembler.prompt.files import Mask, Reading, plain_yaml, split_front_matter
+from context_assembler.prompt.files import Mask, Reading, masking_notice, split_front_matter
 from context_assembler.prompt.sections import FROZEN, UNTIL_REWRITE
 from context_assembler.report import Decision, ReportEntry
 from context_assembler.texts import CountText, clean_text, escape_tag, one_line
@@ -201,7 +202,7 @@ def _read_specs(reading: Reading, path: str, notes: list[str]) -> list[JsonObjec
         else:
             import yaml
 
-            loaded = plain_yaml(yaml.safe_load(file.text))
+            loaded = files.plain_yaml(yaml.safe_load(file.text))
     except Exception as error:  # of two parsers
         problem = str(getattr(error, "problem", None) or error).splitlines()[0]
     if isinstance(loaded, dict) and isinstance(loaded.get("tools"), list):
@@ -426,9 +427,9 @@ def _hint(name: str, known: list[str]) -> str:
 
 
 def _masked(skill: Skill, mask: Mask, warnings: list[str]) -> Skill:
-    (words, odd), (text, odder) = mask(skill.description), mask(skill.instructions)
-    if odd or odder:
-        warnings.append(f"{skill.path}: {'; '.join(filter(None, (odd, odder)))}")
+    (words, kinds), (text, others) = mask(skill.description), mask(skill.instructions)
+    if kinds or others:
+        warnings.append(f"{skill.path}: {masking_notice([*kinds, *others])}")
     return replace(skill, description=words, instructions=text)
 
 

@@ -1,0 +1,225 @@
+"""What a reviewer should know about instruction files before a model reads them."""
+
+import os
+import re
+from collections.abc import Collection, Iterator, Mapping
+from typing import Final, Literal, NamedTuple, TypeAlias
+
+from context_assembler.errors import TemplateError
+from context_assembler.events import Json, to_json
+from context_assembler.prompt.files import (
+    KNOWN_NAMES,
+    BootstrapFile,
+    BootstrapLoader,
+    Mask,
+    is_variant,
+)
+from context_assembler.texts import CountText
+
+Level: TypeAlias = Literal["error", "warning", "note"]
+
+# How much other clients show to their models: client, unit, of one file, in total. Public reports,
+# read 2026-11-27: openai/codex issues 7138, 13386, 37956; documentation of OpenClaw
+# (`bootstrapMaxChars`, `bootstrapTotalMaxChars`); anthropics/claude-code issue 44086.
+_CLIENTS: Final = (
+    ("Codex", "bytes", None, 32_768),
+    ("OpenClaw", "characters", 20_000, 60_000),
+    ("a SessionStart hook", "characters", None, 10_000),
+)
+_SKIPPED: Final = frozenset({".git", "node_modules", ".venv", "venv", "__pycache__"})
+_MAX_FOLDERS: Final = 2_000
+
+# Lines that look as if somebody else had put them there: a hint for people who review files, not a
+# defence, because what is quoted as an example looks the same. Each pattern takes linear time.
+_SUSPICIOUS: Final = {
+    "overrides other instructions": r"""\b(?:ignore|disregard|forget|override)\b .{0,20}
+        \b(?:all|any|every|the|your|previous|prior|above|earlier|other)\b .{0,30}
+        \b(?:instructions?|rules?|prompts?|guidelines?)\b""",
+    "speaks as another role": r"""</?(?:system|system-reminder|developer|assistant)>
+        | <\|(?:im_start|im_end|system)\|> | \[/?INST\]
+        | ^\s{0,8}\#{2,6}\s{0,4}(?:system|assistant)\s{0,4}:""",
+    "wants something kept from the user": r"""\b(?:do\snot|don't|never)\s.{0,20}
+        \b(?:mention|reveal|show|report)\b.{0,30}\bto\sthe\suser\b
+        | \b(?:do\snot|don't|never)\s(?:tell|inform|alert)\sthe\suser\b
+        | \bwithout\s(?:telling|informing|asking)\sthe\suser\b""",
+    "runs what it downloads": r"""\b(?:curl|wget|iwr|invoke-webrequest)\b .{0,200}
+        \|\s{0,4}(?:sudo\s)?(?:ba|z|da)?sh\b
+        | \bbase64\s(?:-d|--decode)\b .{0,80} \|\s{0,4}(?:ba|z|da)?sh\b""",
+    "sends data away": r"""\b(?:send|post|upload|exfiltrate|forward)\b .{0,60}
+        (?:\b(?:credentials?|secrets?|tokens?|api\skeys?|environment\svariables?|ssh\skeys?
+        |conversation)\b | \.env\b) .{0,60} \bhttps?://""",
+    # Characters that a reader does not see and a model does; a joiner belongs to emoji.
+    "hides characters": "[\u00ad\u200b\u200e\u200f\u202a-\u202e\u2060-\u2064\u2066-\u2069\ufeff"
+    "\U000e0000-\U000e007f]+",
+}
+
+
+class Finding(NamedTuple):
+    """Something to know about a file; `line` counts from 1 in the file, `None`: no one line."""
+
+    level: Level
+    rule: str
+    message: str
+    line: int | None = None
+
+
+class LintedFile(NamedTuple):
+    """A file as the loader reads it, whole, with the tokens that stay of it, and what was found."""
+
+    file: BootstrapFile
+    tokens: int
+    kept_tokens: int
+    findings: tuple[Finding, ...]
+
+
+class UnreadFile(NamedTuple):
+    """An instruction file that the loader does not read, and why."""
+
+    path: str
+    level: Level
+    reason: str
+
+
+class Lint(NamedTuple):
+    """What was found out about a folder.
+
+    Attributes:
+        files: What is read, in the order of the prompt.
+        unread: Instruction files in and below the folder that are not read.
+        forecasts: What other clients would cut, by client.
+    """
+
+    files: tuple[LintedFile, ...]
+    unread: tuple[UnreadFile, ...]
+    forecasts: tuple[tuple[str, str], ...]
+
+    def count(self, level: Level) -> int:
+        """Return the number of findings of a level."""
+        found = (one.level for file in self.files for one in file.findings)
+        return [*found, *(file.level for file in self.unread)].count(level)
+
+    def to_json(self) -> Json:
+        """Return the findings as JSON."""
+        keys = ("section", "path", "state", "encoding", "size_bytes", "imports")
+        files = [
+            {key: to_json(getattr(one.file, key)) for key in keys}
+            | {"tokens": one.tokens, "kept_tokens": one.kept_tokens}
+            | {"findings": [finding._asdict() for finding in one.findings]}
+            for one in self.files
+        ]
+        forecasts = [{"client": client, "cut": cut} for client, cut in self.forecasts]
+        counts = {"errors": self.count("error"), "warnings": self.count("warning")}
+        unread = [file._asdict() for file in self.unread]
+        return {"files": files, "unread": unread, "forecasts": forecasts, **counts}
+
+
+def lint_files(
+    loader: BootstrapLoader,
+    agent_id: str | None = None,
+    *,
+    count_text: CountText,
+    variables: Mapping[str, Json],
+    required: Collection[str] = (),
+    mask: Mask | None = None,
+) -> Lint:
+    """Return what a reviewer should know about the files, as the loader reads them.
+
+    Args:
+        variables: What the templates may name.
+        required: Sections of which a missing file is a warning.
+        mask: Finds secrets.
+
+    Raises:
+        UnsafePathError: The agent id is no plain name.
+    """
+    pairs = loader.read(agent_id, count_text=count_text)
+    wanted = {*required, *(() if any(file.text for file, _ in pairs) else ("agent",))}
+    files = []
+    for file, shown in pairs:
+        findings = tuple(_findings(file, shown, variables, mask, is_wanted=file.section in wanted))
+        sizes = count_text(file.text), count_text(shown.text)
+        files.append(LintedFile(file, *sizes, findings))
+    read = {path for file, _ in pairs for path in (file.real_path, *file.imports)}
+    names = {name for own in loader.names(agent_id).values() for name in own}
+    unread = _unread(os.path.abspath(loader.folder), read, names)
+    return Lint(tuple(files), tuple(unread), tuple(_forecasts([file for file, _ in pairs])))
+
+
+def _findings(
+    file: BootstrapFile,
+    shown: BootstrapFile,
+    variables: Mapping[str, Json],
+    mask: Mask | None,
+    *,
+    is_wanted: bool,
+) -> Iterator[Finding]:
+    level: Level = "error" if file.state in ("unreadable", "blocked") else "warning"
+    if file.state == "missing":
+        message = file.absence if is_wanted and file.absence else "there is no such file"
+        yield Finding("warning" if is_wanted else "note", "file.missing", message)
+    elif file.state == "empty" and not file.warnings:
+        yield Finding("warning", "file.empty", "nothing is left of it")
+    for warning in file.warnings:
+        yield Finding(level, f"file.{file.state}", warning)
+    for warning in shown.warnings[len(file.warnings) :]:
+        rule = "file.copied" if shown.state == "blocked" else "file.shortened"
+        yield Finding("warning", rule, warning)
+    if file.real_path and file.real_path != os.path.abspath(file.path):
+        yield Finding("note", "file.link", f"a link; the text is in {file.real_path}")
+    if file.is_template:
+        from context_assembler.prompt.templates import render_files
+
+        try:
+            render_files([file], variables)
+        except TemplateError as error:
+            yield Finding("error", "file.template", error.problem, error.line)
+    for path in (file.real_path, *file.imports) if file.state == "ok" else ():
+        with open(path, encoding="utf-8", errors="replace") as source:
+            text = source.read(4_000_000)
+        where = "" if path == file.real_path else f"{path}: "
+        for number, line in enumerate(text.split("\n"), 1):
+            for kind, pattern in _SUSPICIOUS.items():
+                found = re.search(pattern, line, re.IGNORECASE | re.VERBOSE)
+                if found and not (
+                    kind == "hides characters" and number == 1 and line[0] == "\ufeff"
+                ):
+                    said = found[0].strip()[:80]
+                    said = said if kind != "hides characters" else ascii(said[:6])
+                    yield Finding("warning", "text.suspicious", f"{where}{kind}: {said}", number)
+            for secret in mask(line)[1] if mask is not None else ():
+                yield Finding("error", "text.secret", f"{where}a secret ({secret})", number)
+
+
+def _unread(folder: str, read: Collection[str], names: Collection[str]) -> Iterator[UnreadFile]:
+    for number, (parent, folders, files) in enumerate(os.walk(folder)):
+        if number >= _MAX_FOLDERS:
+            return
+        folders[:] = sorted(name for name in folders if name not in _SKIPPED)
+        for name in sorted(files):
+            path = os.path.join(parent, name)
+            is_one = name.lower() in KNOWN_NAMES or is_variant(name)
+            if not is_one or os.path.realpath(path) in read:
+                continue
+            level: Level = "note" if parent != folder or is_variant(name) else "warning"
+            reason = f"its name is none of {', '.join(sorted(names))}"
+            if parent != folder:
+                reason = "it is in a folder below; only the folder itself is read"
+            elif name in names:
+                level, reason = "warning", "another file is read in its place"
+            elif is_variant(name):
+                reason = "it is another agent's own"
+            yield UnreadFile(path, level, reason)
+
+
+def _forecasts(files: Collection[BootstrapFile]) -> Iterator[tuple[str, str]]:
+    for client, unit, per_file, in_total in _CLIENTS:
+        texts = {file.path: file.text for file in files if file.text}
+        sizes = {
+            path: len(text) if unit == "characters" else len(text.encode("utf-8", "replace"))
+            for path, text in texts.items()
+        }
+        for path, size in sizes.items():
+            if per_file is not None and size > per_file:
+                yield client, f"{path}: {size:,} of at most {per_file:,} {unit}"
+        if sum(sizes.values()) > in_total:
+            yield client, f"all together: {sum(sizes.values()):,} of at most {in_total:,} {unit}"
