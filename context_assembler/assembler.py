@@ -573,7 +573,7 @@ class ContextAssembler:
             )
             ways = [_with_budget(way, int(budget / share)) for way in ways]
         context = context.timed(assembly_ms=_ms_since(started), cache_hit=False)
-        return context.counted(counted, warning)
+        return context.counted(counted, warning=warning)
 
     # ---- what is listed ----
 

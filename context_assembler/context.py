@@ -322,6 +322,23 @@ class AssembledContext:
             self._call, checks_payloads=self._checks, assembly_ms=assembly_ms, cache_hit=cache_hit
         )
 
+    def counted(self, tokens: int | None, *, warning: str = "") -> "AssembledContext":
+        """Return the same context with the provider's own count of its payload in the ledger."""
+        from context_assembler.report import Report
+
+        made = self.timed(assembly_ms=self.metadata.assembly_ms, cache_hit=False)
+        ledger, report = self.metadata.ledger._replace(counted_tokens=tokens), self.report
+        made.metadata.ledger = ledger
+        made.report = Report(
+            ledger=lambda: ledger,
+            entries=lambda: report.entries,
+            parameters=lambda: report.parameters,
+            warnings=lambda: (*report.warnings, *filter(None, [warning])),
+            timings_ms=report.timings_ms,
+            forecast=lambda: report.forecast,
+        )
+        return made
+
     @property
     def provider(self) -> str:
         """The wire protocol that `to_request` renders for."""

@@ -91,9 +91,9 @@ class Answer(NamedTuple):
         details = {**row.details, "events": event_count}
         if reply.response_id is not None:
             details["response_id"] = reply.response_id
-        if key := self.learned_key:
-            assert reply.usage is not None
-            details["learned"] = learn(known, key, self.sent.counted_as[-1], reply.usage)
+        key, counted = self.learned_key, self.sent.counted_as
+        if key and counted and reply.usage is not None:
+            details["learned"] = learn(known, key, counted[2], reply.usage)
         return replace(row, usage=reply.usage, created_at=self.now, details=details)
 
     @property
@@ -104,7 +104,8 @@ class Answer(NamedTuple):
             return None
         if reply.usage is None or reply.usage.input_tokens <= 0:
             return None
-        return learned_key(reply.provider, self.sent.row.model, counted[1], counted[0])
+        counter, shape, _ = counted
+        return learned_key(reply.provider, self.sent.row.model, shape, counter)
 
     def _prefix_after(self) -> str:
         """Return the prefix of what the model said after its compaction: the summary alone."""
@@ -113,7 +114,8 @@ class Answer(NamedTuple):
         parts = [Text(self.summary)] if self.summary else []
         turn = Turn(role="user", kind="summary", parts=to_json([*parts, *self.window]))
         wire.add(turn)
-        return wire.prefix()
+        prefix: str = wire.prefix()
+        return prefix
 
     def _event(self, parts: tuple[Part, ...], prefix: str, *, is_last: bool = True) -> SessionEvent:
         """Return a part of the reply; the last one says how the call ended.
