@@ -13,14 +13,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from datetime import date, timedelta
 from typing import Any, Final, Literal, NamedTuple, TypeAlias, get_args, get_origin
 
-from context_assembler.errors import (
-    AssemblyError,
-    ConfigurationError,
-    RegistryError,
-    UnknownModelError,
-    did_you_mean,
-    is_misspelt,
-)
+from context_assembler import errors
 
 ModelStatus: TypeAlias = Literal["active", "legacy", "deprecated", "retired"]
 ThinkingKind: TypeAlias = Literal["adaptive", "budget", "effort", "toggle"]
@@ -424,9 +417,11 @@ class _MergedRow(NamedTuple):
                     return name
         return self.layers[-1][0]
 
-    def error(self, path: str, reason: str, remedy: str = "") -> RegistryError:
+    def error(self, path: str, reason: str, remedy: str = "") -> errors.RegistryError:
         file = self.file_of(path)
-        return RegistryError(file=file, row=self.id, field=path, reason=reason, remedy=remedy)
+        return errors.RegistryError(
+            file=file, row=self.id, field=path, reason=reason, remedy=remedy
+        )
 
     def seen_by(self, host: str | None) -> tuple["_MergedRow", bool]:
         """Return the row with what a host sees otherwise, and whether it has dates of its own.
@@ -459,11 +454,7 @@ class _MergedRow(NamedTuple):
         for host, fields in (row.get("hosts") or {}).items():
             self._check_names(f"hosts.{host}", fields or {}, _HOST_FIELDS)
         limits, thinking = row.get("limits") or {}, row.get("thinking") or {}
-        window, levels, level = (
-            limits.get("window"),
-            thinking.get("levels"),
-            thinking.get("default"),
-        )
+        window, levels = limits.get("window"), thinking.get("levels")
         if not window:
             remedy = "Give limits.window, or extends: <the id of a known model>."
             reason = "it is missing, and no other file knows this model"
@@ -473,15 +464,19 @@ class _MergedRow(NamedTuple):
                 raise self.error(f"limits.{name}", f"{limits[name]:,} is more than the window")
         if row.get("status") == "retired" and not row.get("retires_on"):
             raise self.error("retires_on", "a retired model needs its date")
-        if levels and level not in {None, *levels}:
+        if levels and (level := thinking.get("default")) not in {None, *levels}:
             raise self.error("thinking.default", f"{level!r} is not one of the levels")
 
     def _check_names(self, section: str, fields: Json, known: Collection[str]) -> None:
         if not isinstance(fields, Mapping):
             raise self.error(section, f"a mapping is needed, not {fields!r}")
         for name in fields:
-            if name not in known and (section != "features" or is_misspelt(str(name), known)):
-                hint = did_you_mean(str(name), known, otherwise=f"Known: {', '.join(known)}.")
+            if name not in known and (
+                section != "features" or errors.is_misspelt(str(name), known)
+            ):
+                hint = errors.did_you_mean(
+                    str(name), known, otherwise=f"Known: {', '.join(known)}."
+                )
                 raise self.error(f"{section}.{name}".strip("."), "there is no such field", hint)
 
 
@@ -577,10 +572,12 @@ def _read_file(name: str, *, is_bundled: bool = False) -> _File:
                 content[model_id] = row
     except (OSError, ValueError, AttributeError, RecursionError) as error:
         reason = " ".join(str(error).split())
-        raise RegistryError(file=name, row="(whole file)", field="", reason=reason) from error
+        raise errors.RegistryError(
+            file=name, row="(whole file)", field="", reason=reason
+        ) from error
     for field, held in content.items():
         reason = f"rows are mappings under 'models:', named by text; this is {held!r}"
-        raise RegistryError(file=name, row=str(field), field="models", reason=reason)
+        raise errors.RegistryError(file=name, row=str(field), field="models", reason=reason)
     return _File(name, rows, head=text)
 
 
@@ -614,7 +611,7 @@ def override_paths() -> list[str]:
     """
     named = os.environ.get("CONTEXT_ASSEMBLER_MODELS")
     if named and not os.path.isfile(named):
-        raise ConfigurationError(
+        raise errors.ConfigurationError(
             f"CONTEXT_ASSEMBLER_MODELS names {named!r}, which is not a file.",
             remedy="Correct the path, or unset the variable.",
         )
@@ -669,7 +666,7 @@ class ModelRegistry:
                 answer = self._assume(model_id)
             if answer is None:
                 *_, plainest = _plainer(model_id)
-                raise UnknownModelError(model_id, known=self._index(), row_id=plainest.name)
+                raise errors.UnknownModelError(model_id, known=self._index(), row_id=plainest.name)
             if len(self._answers) < _MOST_ANSWERS:
                 self._answers[model_id, unknown] = answer
             return answer
@@ -707,15 +704,15 @@ class ModelRegistry:
             found |= (_load_yaml(file.head) or {}).get("sources") or {}
         return found
 
-    def problems(self) -> list[RegistryError]:
+    def problems(self) -> list[errors.RegistryError]:
         """Return what is wrong with the rows, each read for every host that it names."""
-        found: list[RegistryError] = []
+        found: list[errors.RegistryError] = []
         for model_id in self.ids():
             try:
                 row = self._merged(model_id)
                 for host in (None, *(row.content.get("hosts") or {})):
                     row.seen_by(host)[0].check()
-            except RegistryError as error:
+            except errors.RegistryError as error:
                 found.append(error)
         return found
 
@@ -752,7 +749,7 @@ class ModelRegistry:
             try:
                 self._row(model_id)
                 return self.get(model_id)
-            except AssemblyError:
+            except errors.AssemblyError:
                 self._set_registered(before)
                 raise
 
@@ -789,7 +786,7 @@ class ModelRegistry:
                 owner = names.setdefault(str(alias).lower(), (model_id, alias))[0]
                 if owner != model_id:
                     reason = f"{alias!r} already means {owner!r}"
-                    raise RegistryError(
+                    raise errors.RegistryError(
                         file=file_name, row=model_id, field="aliases", reason=reason
                     )
         self._names = names
@@ -966,11 +963,10 @@ def lifecycle_warnings(limits: ModelLimits, today: date) -> list[str]:
         name = f"{limits.id} on {limits.host}"
     elif limits.host is not None:
         aside = f" (the vendor's own date; {limits.host} may keep another)"
-    days = (day - today).days if day else None
-    if limits.status == "retired" or (days is not None and days <= 0):
-        since = f" since {day}" if days is not None and days <= 0 else ""
-        warnings.append(f"{name} is retired{since}{aside}.")
-    elif days is not None and days <= 60:
+    days = 1_000 if day is None else (day - today).days
+    if limits.status == "retired" or days <= 0:
+        warnings.append(f"{name} is retired{f' since {day}' if days <= 0 else ''}{aside}.")
+    elif days <= 60:
         when = "tomorrow" if days == 1 else f"in {days} days"
         warnings.append(f"{name} retires on {day}, {when}{aside}.")
     elif limits.status == "deprecated":

@@ -201,7 +201,7 @@ def media_in(block: Json, provider: str) -> Iterator[JsonObject]:
         types of the anthropic package 2.14, the openai package 3.57 and google-genai 3.6
         (read 2026-11-27)
     """
-    part = _media_of(block, provider) if isinstance(block, Mapping) else None
+    part = media_of(block, provider) if isinstance(block, Mapping) else None
     if part is not None:
         yield part
         return
@@ -210,7 +210,8 @@ def media_in(block: Json, provider: str) -> Iterator[JsonObject]:
         yield from media_in(held, provider)
 
 
-def _media_of(fields: JsonObject, provider: str) -> JsonObject | None:
+def media_of(fields: JsonObject, provider: str) -> JsonObject | None:
+    """Return what a block, an item or a piece itself shows, as a stored part; `None`: nothing."""
     kind = as_text(fields.get("type"))
     keys = ("inline_data", "inlineData", "file_data", "fileData")  # Gemini's parts have no type
     held = next((fields[k] for k in keys if not kind and isinstance(fields.get(k), Mapping)), None)

@@ -27,6 +27,7 @@ MAX_CACHE_KEY_CHARS: Final = 64
 MAX_IMAGES: Final = 500  # of one request; some versions of the API take more
 MAX_IMAGE_CHARS: Final = 20_971_520
 MAX_FILE_CHARS: Final = 73_400_320
+_SENT_FILE_CHARS: Final = 73_000_000  # less: the head of a URL counts
 DETAILS: Final = ("low", "high", "auto", "original")
 _ALLOWED_MODES: Final[Mapping[str, str]] = {"auto": "auto", "any": "required"}
 
@@ -53,7 +54,7 @@ def media_rules(limits: ModelLimits, **api: Any) -> "MediaRules":
 
     if is_own_api(limits):
         api |= {"max_image_chars": 20_900_000, "fit_image_chars": 10 * 1024 * 1024}
-        api |= {"max_document_chars": 73_000_000, "max_media_chars": 73_000_000}
+        api |= {"max_document_chars": _SENT_FILE_CHARS, "max_media_chars": _SENT_FILE_CHARS}
         api |= {"max_images": MAX_IMAGES}
     return MediaRules(
         file_owner="openai",
@@ -102,6 +103,7 @@ class OpenAIWire(wire.GrownWire):
         self.names = tool_names(request, self.name, rules[0])
         self.tools: list[ToolSpec] = []
         self.rendered_tools: list[Item] = []
+        self._images = self._media_chars = 0
 
     def add(self, turn: Turn) -> None:
         """Append a turn; an assistant turn with calls is followed by the turn of their results."""
@@ -202,6 +204,8 @@ class OpenAIWire(wire.GrownWire):
         from context_assembler.providers import media
 
         source = part["source"]
+        self._media_chars += 1 + len(source.get("data", ""))
+        self._images += kind == "image"
         is_inline = source["type"] == "base64"
         url = clean_text(source.get("url", ""))
         file: Item = {"file_url": url} if url else {"file_id": source.get("file_id")}
@@ -282,7 +286,20 @@ class OpenAIWire(wire.GrownWire):
         if self.rendered_tools:
             made["tools"] = LentList(self.rendered_tools)
         made |= self._tool_choice(request)
-        made[self.key] = LentList([*before, *self.messages])
+        messages = [*before, *self.messages]
+        if self.is_own and (self._images > MAX_IMAGES or self._media_chars > _SENT_FILE_CHARS):
+            from context_assembler.providers.media import make_way, media_of
+
+            limits, kind = request.limits, self.text_type
+            messages, reasons = make_way(
+                messages,
+                media_rules(limits, api=self.api, **self.media),
+                lambda piece: media_of(piece, self.name),
+                lambda line: {"type": kind, "text": line},
+            )
+            for rule, reason in reasons:
+                self.report("media", f"{reason[0].upper()}{reason[1:]}.", rule, "shortened")
+        made[self.key] = LentList(messages)
         return made
 
     def _sampling(self, request: Request) -> Item:

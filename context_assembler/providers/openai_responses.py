@@ -119,7 +119,6 @@ class _Form(NamedTuple):
     """How a call goes over the wire: what its answer has to follow."""
 
     kind: str = ""  # of its item; empty for a function's
-    bare_kind: str = ""  # the same if reasoning is left out
     caller: Json = None  # the program that called
     is_open: bool = False  # whether it may stay unanswered
 
@@ -161,18 +160,16 @@ class Wire(openai.OpenAIWire):
     def _head(self) -> Json:
         return [NAME, super()._system(), self.rendered_tools, openai.effort_of(self.request)]
 
-    def _append(self, items: Sequence[Item], bare: Sequence[Item] | None = None) -> None:
-        """Append items; `bare` are the same without reasoning, if they differ."""
-        for item in items:
+    def _append(self, items: Sequence[Item], units: Sequence[Json]) -> None:
+        """Append items; `units` are what counts for the prefix hash."""
+        for at, item in enumerate(items):
             if item.get("type") in ("program", "mcp_approval_request"):
                 self._known.add(as_text(item.get("call_id") or item.get("id")))
-        self.messages += map(self._settle_reference, items)
-        units = items if bare is None else bare
-        for at, item in enumerate(units):
-            if item.get("type") == "compaction":
+            elif item.get("type") == "compaction":
                 # Reasoning after OpenAI's own compaction stays valid, whatever that stands for.
                 # https://developers.openai.com/api/docs/guides/keep-prefix-unchanged (2026-11-27)
-                self._restart = len(self._units) + at
+                self._restart = len(self._units) + min(at, len(units) - 1)
+        self.messages += map(self._settle_reference, items)
         self._units += units
 
     def _settle_reference(self, item: Item) -> Item:
@@ -209,7 +206,7 @@ class Wire(openai.OpenAIWire):
         """
         own = [sendable(p["block"]) for p in turn["parts"] if p.get("provider") == NAME]
         if any(map(is_sealed_compaction, own)):
-            self._append(own)
+            self._append(own, own)
         else:
             super()._add_summary(turn)
 
@@ -220,7 +217,7 @@ class Wire(openai.OpenAIWire):
             if self._is_own_item(part):
                 self._say("user", said)
                 said = []
-                self._append([sendable(part["block"])])
+                self._append([sendable(part["block"])], [part])
             else:
                 said += self._pieces(part)
         self._say("user", said)
@@ -232,7 +229,8 @@ class Wire(openai.OpenAIWire):
             changes = filter(None, map(read_change, turn["parts"]))
             if added := [tool for change in changes for tool in change.added]:
                 tools = [self._tool(self._settle_strict(tool), searches=False) for tool in added]
-                self._append([{"type": "additional_tools", "role": "developer", "tools": tools}])
+                item = {"type": "additional_tools", "role": "developer", "tools": tools}
+                self._append([item], [item])
                 return
         super()._add_instructions(turn)
 
@@ -301,7 +299,8 @@ class Wire(openai.OpenAIWire):
             self._units += items
             return
         parts = wire.settle_parts(turn, self._settle, self.entries)
-        is_whole = any(self._reasoning(part) is not None for part in parts)
+        reasoning = [self._reasoning(part) for part in parts if part["type"] == "thinking"]
+        is_whole = any(reasoning)
         made_by = as_object(turn.get("made_by"))
         usage = made_by.get("usage")
         # The items of an import go back as they came: nobody knows of reasoning that led to them.
@@ -312,13 +311,11 @@ class Wire(openai.OpenAIWire):
             is_open = any(
                 as_object(e).get("async") is True for e in call.get("extras", {}).values()
             )
-            kinds = _kind(own, keeps=keeps), _kind(own, keeps=True)
-            self._forms[call_id] = _Form(*kinds, as_object(own.get("caller")) or None, is_open)
-        items = self._reply_items(parts, ids, is_whole=is_whole, keeps=keeps)
-        bare = None
-        if is_whole or not keeps:
-            bare = self._reply_items(parts, ids, is_whole=False, keeps=True)
-        self._append(items, bare)
+            form = _Form(_kind(own, keeps=keeps), as_object(own.get("caller")) or None, is_open)
+            if form != _Form():
+                self._forms[call_id] = form
+        items = self._reply_items(parts, ids, reasoning if is_whole else [], keeps=keeps)
+        self._append(items, [[part for part in parts if part["type"] != "thinking"]])
         if any(part["type"] == "tool_result" for part in parts):
             self._add_results(turn)
 
@@ -342,21 +339,26 @@ class Wire(openai.OpenAIWire):
         return item
 
     def _reply_items(
-        self, parts: Sequence[JsonObject], ids: Sequence[str], *, is_whole: bool, keeps: bool
+        self,
+        parts: Sequence[JsonObject],
+        ids: Sequence[str],
+        reasoning: Sequence[Item | None],
+        *,
+        keeps: bool,
     ) -> list[Item]:
         """Return a reply's items.
 
         Args:
-            is_whole: With its reasoning, and so with its ids.
+            reasoning: The items of its thoughts, in order; empty: it goes without, and without ids.
             keeps: Whether the server's own items go back as they came.
         """
         items: list[Item] = []
-        waiting = iter(ids)
+        is_whole, waiting, thoughts = bool(reasoning), iter(ids), iter(reasoning)
         for part in parts:
             kind = part["type"]
             if kind == "text":
                 self._add_text(items, part, is_whole=is_whole, keeps=keeps)
-            elif kind == "thinking" and is_whole and (item := self._reasoning(part)) is not None:
+            elif kind == "thinking" and (item := next(thoughts, None)) is not None:
                 items.append(item)
             elif kind == "tool_call":
                 items.append(self._call(part, next(waiting), is_whole=is_whole, keeps=keeps))
@@ -455,20 +457,17 @@ class Wire(openai.OpenAIWire):
             if form.is_open and part.get("is_error") and wire.text_of(content) == wire.NO_RESULT:
                 continue
             settled = wire.settle_parts({**turn, "parts": [part]}, self._settle, self.entries)[0]
-            if form.bare_kind == "computer_call" and not _is_picture(settled):
-                form = form._replace(kind="", bare_kind="")  # only a picture answers it
+            if form.kind == "computer_call" and not _is_picture(settled):
+                form = form._replace(kind="")  # only a picture answers it
                 self._call_as_function(sent)
-            items = [self._output(settled, sent, form.kind, form.caller)]
-            bare = [self._output(settled, sent, form.bare_kind, form.caller)]
-            self._append(items, bare)
+            self._append([self._output(settled, sent, form.kind, form.caller)], [settled])
 
     def _call_as_function(self, call_id: str) -> None:
+        at = max(at for at, item in enumerate(self.messages) if item.get("call_id") == call_id)
         asks = NATIVE_CALLS["computer_call"].asks
-        for items in (self.messages, self._units):
-            at = max(at for at, item in enumerate(items) if item.get("call_id") == call_id)
-            if asked := {key: items[at][key] for key in asks if key in items[at]}:
-                call = {"type": "function_call", "call_id": call_id, "name": "computer"}
-                items[at] = {**call, "arguments": compact_json(asked)}
+        asked = {key: self.messages[at][key] for key in asks if key in self.messages[at]}
+        call = {"type": "function_call", "call_id": call_id, "name": "computer"}
+        self.messages[at] = {**call, "arguments": compact_json(asked)}
 
     def _output(self, result: JsonObject, call_id: str, kind: str, caller: Json) -> Item:
         """Return the item that answers a call: text as a string, pictures and files in a list.
@@ -689,7 +688,8 @@ def sendable(item: JsonObject) -> Item:
         dropped.append("status")
     elif item.get("type") == "message" and item.get("role") != "assistant":
         dropped.append("id")
-    return {key: plain_json(value) for key, value in item.items() if key not in dropped}
+    sent: Item = wire.clean_json({key: item[key] for key in item if key not in dropped})
+    return sent
 
 
 def is_sealed_compaction(item: JsonObject) -> bool:

@@ -47,7 +47,8 @@ class Check:
         self.is_own = own_id if limits is None else openai.is_own_api(limits)
         self.can_reason = limits is not None and bool(limits.thinking.kinds)
         self.is_blind = limits is not None and limits.features.get("vision") is False
-        self.messages = [as_object(message) for message in as_list(peek(self.body.get(self.key)))]
+        given = as_list(peek(self.body.get(self.key)))
+        self.messages = given if start else list(map(as_object, given))
         self.tools = [t for t in as_list(peek(self.body.get("tools"))) if isinstance(t, dict)]
 
     @classmethod
