@@ -183,7 +183,7 @@ FEATURE_SYNONYMS: Final = _table(
 KNOWN_FEATURES: Final = tuple(
     _table(
         "tools parallel_tools forced_tools vision pdf prefill mid_conversation_system thinking"
-        " cache_breakpoints chat_tools_with_reasoning tool_search prompt_cache"
+        " cache_breakpoints chat_tools_with_reasoning reasoning_back tool_search prompt_cache"
     )
 )
 # Routing prefix → the host it names. What follows the prefix is what that host expects.
