@@ -10,7 +10,6 @@ from itertools import groupby
 from typing import Final, NamedTuple, Protocol
 
 from context_assembler import events
-from context_assembler.errors import UnknownOptionError
 from context_assembler.events import JsonObject
 from context_assembler.options import TruncationSettings
 from context_assembler.ports import TokenFamily, Turn
@@ -96,9 +95,6 @@ class Truncator:
     def __init__(self, settings: TruncationSettings | None = None) -> None:
         """Take the settings; by default `smart`, cut at checkpoints."""
         self.settings = settings or TruncationSettings()
-        if self.settings.strategy not in TRUNCATIONS:
-            name = self.settings.strategy
-            raise UnknownOptionError(name, kind="truncation strategy", known=TRUNCATIONS)
 
     def truncate(
         self, turns: Sequence[Turn], *, room_tokens: int, counter: CountsTurns

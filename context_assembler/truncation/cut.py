@@ -507,17 +507,18 @@ class _View:
             self._savings = list(accumulate(savings, initial=0))
         return saved(boundary) - self._savings[bisect_left(self.anchors, boundary)]
 
-    def islands(self, boundary: int) -> set[int]:
+    def islands(self, boundary: int) -> list[int]:
         """Return the exchanges before a boundary that are kept for the sake of what is behind it.
 
         These are the user's last message, unless the boundary falls on one, and the user message
         that opens the window.
         """
-        opens = self.history.opens_window(boundary)
-        kept = -1 if opens else self.history.last_opener(boundary)
-        anchor, opener = self._opened_by
-        numbers = {kept, opener} if anchor < boundary else {kept}
-        return {number for number in numbers if number >= 0 and number not in self.anchor_set}
+        history, (anchor, opener) = self.history, self._opened_by
+        last = -1 if history.opens_window(boundary) else history.last_opener(boundary)
+        islands = [last] if last >= 0 and last not in self.anchor_set else []
+        if anchor < boundary and opener not in (-1, last) and opener not in self.anchor_set:
+            islands.append(opener)
+        return islands
 
     def dropped(self, boundary: int) -> int:
         """Return the tokens that dropping everything loose before a boundary frees."""
@@ -540,7 +541,7 @@ class _Cutter:
         self.view, self.count, self.step = view, count, view.plan.step
         self.excess = view.history.ends[count] - room  # what has to go
         # What can be free besides anchors, the user's last message and the last exchange.
-        self.free = self._freed(count - 1, count - 1) - self.excess
+        self.free = self._freed(count - 1)(count - 1) - self.excess
 
     @property
     def leaves_a_step(self) -> bool:
@@ -592,7 +593,7 @@ class _Cutter:
         """Return what a cut frees at the least."""
         if place.left is not None:
             return self.view.history.ends[self.count] - place.left
-        return self._freed(place.kept, place.whole)
+        return self._freed(place.whole)(place.kept)
 
     def _freeing_half(self, wanted: int) -> _Place | None:
         """Return the cut that frees so much; half of what it leaves stays whole, or the last exchange."""
@@ -603,22 +604,26 @@ class _Cutter:
 
     def _freeing(self, wanted: int, whole: int) -> _Place | None:
         """Return the cut that keeps most: stubs before a boundary first, then the oldest go."""
-        savings: Callable[[int], int] = self.view.savings
-        shortens = self.view.plan.strategy.shortens
+        savings, shortens = self.view.savings, self.view.plan.strategy.shortens
         if shortens and savings(whole) >= wanted:
             return _Place(0, bisect_left(range(whole), wanted, key=savings))
         last, whole = self.count - 1, whole if shortens else 0
-        if last == 0 or self._freed(last, whole) < wanted:
+        freed = self._freed(whole)
+        if last == 0 or freed(last) < wanted:
             return None
-        kept = bisect_left(range(last + 1), wanted, lo=1, key=lambda b: self._freed(b, whole))
+        kept = bisect_left(range(last + 1), wanted, lo=1, key=freed)
         return _Place(kept, max(kept, whole))
 
-    def _freed(self, kept: int, whole: int) -> int:
-        """Return what a cut frees at the least; never less for a later `kept` above 0."""
-        freed = self.view.dropped(kept)
-        if whole > kept:
-            freed += self.view.savings(whole) - self.view.savings(kept)
-        return freed - (self.view.plan.marker_tokens if kept else 0)
+    def _freed(self, whole: int) -> Callable[[int], int]:
+        """Return what a cut at a boundary frees at the least; never less for a later one above 0."""
+        view, marker, savings = self.view, self.view.plan.marker_tokens, self.view.savings
+        saved = savings(whole)
+
+        def freed(kept: int) -> int:
+            stubs = saved - savings(kept) if whole > kept else 0
+            return view.dropped(kept) + stubs - (marker if kept else 0)
+
+        return freed
 
     def _smaller(self, place: _Place, least: int) -> _Place:
         """Return the cut that spares one exchange more, if only as stubs, if that frees enough."""

@@ -28,7 +28,8 @@ def _table(numbers_by_kind: Mapping[int, int]) -> bytes:
 
 
 _STARTS: Final = _table(dict.fromkeys((*_OPENERS, ASSISTANT, events.TOOL_CALL, COMPACTION), 1))
-_RESULTS: Final = _table({events.TOOL_RESULT: 1})
+_USERS, _OPENS = _table({USER: 1}), _table(dict.fromkeys(_OPENERS, 1))
+_RESULTS, _SUMMARIES = _table({events.TOOL_RESULT: 1}), _table({COMPACTION: 1})
 # A line is one message with the line before it if the two numbers share a bit.
 _JOINS: Final = _table({events.TOOL_CALL: 1, events.TOOL_RESULT: 2})
 _JOINED: Final = _table({ASSISTANT: 1, events.TOOL_CALL: 1, events.TOOL_RESULT: 2})
@@ -108,14 +109,13 @@ class History:
         bounds = [*starts, len(tail)]
         self.ends[-1:] = [ends[bound] for bound in bounds]
         self.heads[-1:] = [heads[bound] for bound in bounds]
-        by_kind = {COMPACTION: [self.summaries], SYNTHETIC: [self.openers]}
-        by_kind[USER] = [self.openers, self.users]
-        for number, at in enumerate(starts, len(self.starts)):
-            for numbers in by_kind.get(tail[at] & KIND_MASK, ()):
-                numbers.append(number)
+        opened, numbers = bytes(compress(tail, begins)), range(self.count, self.count + len(starts))
+        self.users += compress(numbers, opened.translate(_USERS))
+        self.openers += compress(numbers, opened.translate(_OPENS))
+        self.summaries += compress(numbers, opened.translate(_SUMMARIES))
         self.starts += [first + at for at in starts]
-        results = compress(range(len(tail)), tail.translate(_RESULTS))
-        self.bulky += [first + at for at in results if self.is_bulky(sizes[at])]
+        results, most = compress(range(len(tail)), tail.translate(_RESULTS)), 2 * self.stub_tokens
+        self.bulky += [first + at for at in results if sizes[at] > most]
         if any(kind & PINNED for kind in set(tail)):
             self.pins += [first + at for at, kind in enumerate(tail) if kind & PINNED]
         self.kinds += tail
