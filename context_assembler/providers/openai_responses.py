@@ -161,14 +161,14 @@ class Wire(openai.OpenAIWire):
         return [NAME, super()._system(), self.rendered_tools, openai.effort_of(self.request)]
 
     def _append(self, items: Sequence[Item], units: Sequence[Json]) -> None:
-        """Append items; `units` are what counts for the prefix hash."""
+        """Append items; `units` are what counts for the prefix hash: as stored, without reasoning."""
         for at, item in enumerate(items):
             if item.get("type") in ("program", "mcp_approval_request"):
                 self._known.add(as_text(item.get("call_id") or item.get("id")))
             elif item.get("type") == "compaction":
                 # Reasoning after OpenAI's own compaction stays valid, whatever that stands for.
                 # https://developers.openai.com/api/docs/guides/keep-prefix-unchanged (2026-11-27)
-                self._restart = len(self._units) + min(at, len(units) - 1)
+                self._restart = len(self._units) + max(min(at, len(units) - 1), 0)
         self.messages += map(self._settle_reference, items)
         self._units += units
 
@@ -296,7 +296,7 @@ class Wire(openai.OpenAIWire):
                     }
                 )
             self.messages += items
-            self._units += items
+            self._units += parts
             return
         parts = wire.settle_parts(turn, self._settle, self.entries)
         reasoning = [self._reasoning(part) for part in parts if part["type"] == "thinking"]
@@ -315,7 +315,7 @@ class Wire(openai.OpenAIWire):
             if form != _Form():
                 self._forms[call_id] = form
         items = self._reply_items(parts, ids, reasoning if is_whole else [], keeps=keeps)
-        self._append(items, [[part for part in parts if part["type"] != "thinking"]])
+        self._append(items, [part for part in parts if part["type"] != "thinking"])
         if any(part["type"] == "tool_result" for part in parts):
             self._add_results(turn)
 
@@ -451,7 +451,7 @@ class Wire(openai.OpenAIWire):
                 item = {"type": "function_call_output", "call_id": sent}
                 item["output"] = text or wire.NO_OUTPUT
                 self.messages.append(item)
-                self._units.append(item)
+                self._units.append(part)
                 continue
             form = form or _Form()
             if form.is_open and part.get("is_error") and wire.text_of(content) == wire.NO_RESULT:
@@ -460,7 +460,7 @@ class Wire(openai.OpenAIWire):
             if form.kind == "computer_call" and not _is_picture(settled):
                 form = form._replace(kind="")  # only a picture answers it
                 self._call_as_function(sent)
-            self._append([self._output(settled, sent, form.kind, form.caller)], [settled])
+            self._append([self._output(settled, sent, form.kind, form.caller)], [part])
 
     def _call_as_function(self, call_id: str) -> None:
         at = max(at for at, item in enumerate(self.messages) if item.get("call_id") == call_id)
