@@ -164,6 +164,7 @@ class Timeline:
         settled: How many lines stay as they are; later ones hold for this call alone.
         lead: The events that are the session's own system prompt.
         began_at: POSIX time of the first event that has one; 0.0: none has.
+        has_opened: Whether anything is said: more than instructions and notes.
         log: An entry for every repair; its id is the number of the event.
     """
 
@@ -194,7 +195,8 @@ class Timeline:
         self._taken = 0  # events that became lines
         self._missing: dict[str, list[int]] = {}  # by call, the lines of results made up for it
         self._orphans: dict[str, list[tuple[int, JsonObject]]] = {}
-        self._has_opened = False
+        self._moved: set[tuple[int, str]] = set()  # results that were taken before their neighbours
+        self.has_opened = False
         self._clock_at: float | None = None
         self._before_tail: tuple[Any, ...] = ()
 
@@ -312,8 +314,8 @@ class Timeline:
         while at < end:
             match = _REGULAR.match(letters, at)
             stop = match.end() if match is not None else at
-            if stop < end and letters[stop] & 0xF0 == _JOINING:  # perhaps part of the last reply
-                while stop > at and letters[stop - 1] & 0xF0 == _RESULTS:
+            if stop < end and self._number(stop) in (TOOL_CALL, TOOL_RESULT):
+                while stop > at and letters[stop - 1] & 0xF0 == _RESULTS:  # part of the last reply?
                     stop -= 1
                 stop -= stop > at and letters[stop - 1] in _REPLIES
             elif stop == end and not is_closing:  # a call may join the last reply
@@ -346,6 +348,7 @@ class Timeline:
             is_due, waits = self._clock_due(user)
             if is_due and waits and not is_closing:
                 self._take_bulk(at, user)
+                self._take_results(user)
                 return user
             if is_due:
                 self._take_bulk(at, user + 1)
@@ -361,12 +364,18 @@ class Timeline:
         if clock is None or moment is None:
             return False, False
         behind = user + 1
-        while behind < len(letters) and letters[behind] in _BEHIND:
+        while behind < len(letters) and (
+            letters[behind] in _BEHIND or self._number(behind) == TOOL_RESULT
+        ):  # a result stands behind its call in the end
             if letters[behind] == _CLOCK:
                 self._clock_at = moment
                 return False, False
             behind += 1
         return clock.is_due(moment, last=self._clock_at), behind == len(letters)
+
+    def _number(self, place: int) -> int:
+        """Return the kind of an event without its flags."""
+        return self._event_kinds[place] & KIND_MASK
 
     def _put_clock(self, user: int) -> None:
         assert self.rules.clock is not None
@@ -383,7 +392,7 @@ class Timeline:
     def _take_bulk(self, at: int, stop: int) -> None:
         if at >= stop:
             return
-        if not self._has_opened:
+        if not self.has_opened:
             spoken = next(
                 (one for one in range(at, stop) if self._letters[one] not in _BEHIND), None
             )
@@ -402,7 +411,7 @@ class Timeline:
 
     def _open(self, place: int, *, is_reply: bool) -> None:
         """Put a minimal turn of the user before a history that begins with the assistant."""
-        self._has_opened = True
+        self.has_opened = True
         if is_reply:
             parts = [text_part(OPENING)]
             before = self._cut_off(0)
@@ -465,11 +474,13 @@ class Timeline:
         is_due, waits = self._clock_due(at) if number == USER and parts else (False, False)
         if is_due and waits and not is_closing:
             del self.log[logged:]
+            self._take_results(at)
             return at
         for result in results:
-            self._take_loose(at, result, is_closing=is_closing)
+            if (at, result["call_id"]) not in self._moved:
+                self._take_loose(at, result, is_closing=is_closing)
         if number != TOOL_RESULT and parts:
-            if not self._has_opened and number not in (SYSTEM, NOTE):
+            if not self.has_opened and number not in (SYSTEM, NOTE):
                 self._open(at, is_reply=False)
             self._put(self._line(at, kind, parts))
         if is_due:
@@ -552,11 +563,16 @@ class Timeline:
         waits = self._pair_server_calls(members, stop, is_closing=is_closing)
         calls = [part for _, parts in members for part in parts if part["type"] == "tool_call"]
         answers, left_over = _match(calls, results)
-        if stop == end and not is_closing and (waits or not calls or None in answers):
+        is_open = stop == end and not is_closing and (waits or not calls or None in answers)
+        if is_open:
             del self.log[logged:]
-            return at
         for place, part in left_over:
-            self._take_loose(place, part, is_closing=is_closing)
+            key = place, part["call_id"]
+            if key not in self._moved and (not is_open or part["call_id"] in self._missing):
+                self._moved.add(key)
+                self._take_loose(place, part, is_closing=is_closing)
+        if is_open:
+            return at
         self._put_exchange(members, calls, answers)
         return stop
 
@@ -677,7 +693,7 @@ class Timeline:
             if not all(map(is_, calls, changed)):
                 parts = [next(said) if part["type"] == "tool_call" else part for part in parts]
             if parts:
-                if not self._has_opened:
+                if not self.has_opened:
                     self._open(place, is_reply=True)
                 flags = self._event_kinds[place] & ~KIND_MASK
                 self._put(self._line(place, flags | number, parts))
@@ -713,6 +729,15 @@ class Timeline:
         self.is_late |= at < self.settled
         self._note(place, "repaired", "repair.moved_result", _MOVED)
 
+    def _take_results(self, first: int) -> None:
+        """Give the results behind a message that has to wait to earlier calls that got none."""
+        for place in range(first + 1, len(self._letters)):
+            for result in self._parts_of(place)[1] if self._number(place) == TOOL_RESULT else ():
+                key = place, result["call_id"]
+                if key not in self._moved and result["call_id"] in self._missing:
+                    self._moved.add(key)
+                    self._take_loose(place, result, is_closing=False)
+
     def orphans(self) -> list[ReportEntry]:
         """Return an entry for each result that no call asked for, or that came twice."""
         left = sorted((place, one["call_id"]) for of in self._orphans.values() for place, one in of)
@@ -735,7 +760,13 @@ class Timeline:
             {key: [*held] for key, held in of.items()} for of in (self._missing, self._orphans)
         )
         self.is_closed = True
-        self._before_tail = (self._clock_at, self._has_opened, len(self.log), *copies)
+        self._before_tail = (
+            self._clock_at,
+            self.has_opened,
+            len(self.log),
+            {*self._moved},
+            *copies,
+        )
         if self._taken < len(self._letters):
             self._take(is_closing=True)
         last = self._last_spoken()
@@ -753,7 +784,8 @@ class Timeline:
         is_late, self.is_closed = self.is_late, False
         self._cut_off(self.settled)
         self.is_late = is_late
-        self._clock_at, self._has_opened, logged, self._missing, self._orphans = self._before_tail
+        self._clock_at, self.has_opened, logged, self._moved, *copies = self._before_tail
+        self._missing, self._orphans = copies
         del self.log[logged:]
 
     def insert_notes(self, notes: Iterable[tuple[str, str, Parts]]) -> None:

@@ -47,6 +47,9 @@ _ORIGINS: Final[Mapping[int, Any]] = {
 }
 
 
+_NO_BODY: Final[Body] = {"parts": []}
+
+
 class MispairedError(Exception):
     """A reply whose results are not those of its calls, though there are as many."""
 
@@ -70,14 +73,18 @@ def turns_of(
     Raises:
         MispairedError: The timeline has to be made again without trusting that reply's columns.
     """
-    kinds, seqs, own = timeline.kinds, timeline.seqs, timeline.parts
+    kinds, seqs, own, notes = timeline.kinds, timeline.seqs, timeline.parts, timeline.notes
+    special = own.keys() | shortened.keys()
     turn: Turn = {}
     calls: list[str] = []  # of the last reply
     joins = -1  # the kind of lines that may still join the turn
     for line in lines:
         kind, seq = kinds[line], seqs[line]
         number = kind & KIND_MASK
-        parts = shortened.get(line) or own.get(line) or bodies[seq]["parts"]
+        body = bodies[seq] if seq else _NO_BODY
+        parts = body["parts"]
+        if line in special:
+            parts = shortened.get(line) or own[line]
         ids: list[str] = []
         if kind & HAS_CALLS and number != TOOL_RESULT:
             ids = [part["call_id"] for part in parts if part["type"] == "tool_call"]
@@ -92,8 +99,6 @@ def turns_of(
         if number != TOOL_RESULT:
             calls = ids
         joins = _JOINS.get(number, -1)
-        body = bodies[seq] if seq else None
-        note = timeline.notes.get(line)
         turn = {
             "role": _ROLES[number],
             "parts": parts if parts.__class__ is list else [*parts],
@@ -104,15 +109,15 @@ def turns_of(
             "origin": _ORIGINS[number],
             "made_by": None,
         }
-        if body is not None:
-            if len(body) > 1:
-                turn["origin"] = body.get("origin", turn["origin"])
-                turn["note"] = body.get("note")
-                turn["made_by"] = body.get("made_by") if number != TOOL_RESULT else None
-        elif note is not None:
-            turn["note"], turn["origin"] = note
-        elif number == TOOL_RESULT:
-            turn["kind"], turn["origin"] = "synthetic", "assembler"
+        if len(body) > 1:
+            turn["origin"] = body.get("origin", turn["origin"])
+            turn["note"] = body.get("note")
+            turn["made_by"] = body.get("made_by") if number != TOOL_RESULT else None
+        elif not seq:
+            if line in notes:
+                turn["note"], turn["origin"] = notes[line]
+            elif number == TOOL_RESULT:
+                turn["kind"], turn["origin"] = "synthetic", "assembler"
         if turn["note"] == "continue":
             turn["role"] = "user"
     if turn:
