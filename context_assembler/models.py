@@ -471,9 +471,8 @@ class _MergedRow(NamedTuple):
         if not isinstance(fields, Mapping):
             raise self.error(section, f"a mapping is needed, not {fields!r}")
         for name in fields:
-            if name not in known and (
-                section != "features" or errors.is_misspelt(str(name), known)
-            ):
+            is_own = section == "features" and isinstance(name, str)
+            if name not in known and not (is_own and not errors.is_misspelt(name, known)):
                 hint = errors.did_you_mean(
                     str(name), known, otherwise=f"Known: {', '.join(known)}."
                 )
@@ -582,23 +581,10 @@ def _read_file(name: str, *, is_bundled: bool = False) -> _File:
 
 
 def _load_yaml(text: str) -> Json:
-    """Return what the text holds; a `ValueError` if it is not YAML, or has a key that is a trap."""
     import yaml
 
-    class Loader(yaml.SafeLoader):
-        def construct_mapping(self, node: Any, deep: bool = False) -> dict[Any, Any]:
-            seen: set[tuple[str, str]] = set()
-            for key, _ in node.value:
-                word, line = (key.tag, str(key.value)), key.start_mark.line + 1
-                if key.tag.endswith(":bool"):
-                    raise ValueError(f"{key.value!r} in line {line} is true or false: quote it")
-                if word in seen:
-                    raise ValueError(f"{key.value!r} is given twice (line {line})")
-                seen.add(word)
-            return super().construct_mapping(node, deep)
-
     try:
-        return Loader(text).get_single_data()
+        return yaml.safe_load(text)
     except yaml.YAMLError as error:
         raise ValueError(f"the file is not valid YAML ({error})") from error
 
@@ -631,17 +617,10 @@ class ModelRegistry:
         ModelRegistry().get("anthropic/claude-sonnet-5.5").window_tokens
 
     Args:
-        bundled: The file to start from; by default the one that travels with the package.
         overrides: The user's files, the strongest first; by default those of `override_paths`.
     """
 
-    def __init__(
-        self,
-        *,
-        bundled: "str | os.PathLike[str] | None" = None,
-        overrides: "Sequence[str | os.PathLike[str]] | None" = None,
-    ) -> None:
-        self._bundled = bundled
+    def __init__(self, *, overrides: "Sequence[str | os.PathLike[str]] | None" = None) -> None:
         self._overrides = overrides
         self._files: list[_File] = []
         self._lock = threading.RLock()
@@ -761,12 +740,9 @@ class ModelRegistry:
     def _layers(self) -> list[_File]:
         """Return everything that rows come from, the weakest first."""
         if not self._files:
-            bundled = bundled_path("model_limits.yaml")
             paths = override_paths() if self._overrides is None else self._overrides
-            self._files = [
-                _read_file(str(self._bundled or bundled), is_bundled=not self._bundled),
-                *(_read_file(str(path)) for path in reversed(paths)),
-            ]
+            bundled = _read_file(bundled_path("model_limits.yaml"), is_bundled=True)
+            self._files = [bundled, *(_read_file(str(path)) for path in reversed(paths))]
         return [*self._files, self._registered]
 
     def _index(self) -> dict[str, tuple[str, str]]:
@@ -805,7 +781,7 @@ class ModelRegistry:
 
     def _row(self, model_id: str, host: str | None = None) -> ModelLimits:
         row, has_dates = self._merged(model_id).seen_by(host)
-        if self._bundled or [name for name, _ in row.layers] != [self._files[0].name]:
+        if [name for name, _ in row.layers] != [self._files[0].name]:
             row.check()  # the bundled rows are sound: a test checks them
         return _limits_of(row.id, row.content)._replace(has_host_dates=has_dates)
 
