@@ -686,10 +686,7 @@ class ContextAssembler:
         event = user_event(content, created_at=self.now(), is_pinned=is_pinned)
         if agent_id is not None:
             session = Session(id=session_id, agent_id=agent_id, created_at=event.created_at)
-            try:
-                await self.sessions.head(session_id)
-            except UnknownSessionError:
-                await self.sessions.create(session)
+            await self._begin(session)
         return (await self._append(session_id, [event]))[0]
 
     async def add_tool_result(
@@ -714,6 +711,16 @@ class ContextAssembler:
         )
         await self._head(session_id)
         return (await self._append(session_id, [event]))[0]
+
+    async def _begin(self, session: Session) -> None:
+        """Create the session, unless it is there."""
+        with suppress(UnknownSessionError):
+            await self.sessions.head(session.id)
+            return
+        if self._mirror is None:
+            await self.store.away(self.store.create_now, session, replaces=False)
+        else:
+            await self.sessions.create(session)
 
     async def _head(self, session_id: str) -> SessionHead:
         if self._mirror is not None:
