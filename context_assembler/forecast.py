@@ -24,6 +24,7 @@ from context_assembler.events import (
 from context_assembler.models import ModelLimits, Price, price_at, protocol_for
 from context_assembler.options import CachePolicy, TruncationSettings
 from context_assembler.ports import Turn
+from context_assembler.providers import PROVIDERS
 from context_assembler.report import (
     CacheForecast,
     CacheSplit,
@@ -244,20 +245,17 @@ def price_input(split: CacheSplit, price: Price | None, *, model: str) -> InputP
 
 
 def _forecast(
+    cache: PromptCache,
     size: CallSize,
     known: Iterable[KnownPrefix],
     *,
-    limits: ModelLimits,
-    protocol: str,
-    policy: CachePolicy,
     now: datetime | None,
     today: date,
 ) -> CacheForecast:
-    price = price_at(limits, today=today, input_tokens=size.total_tokens)
+    price = price_at(cache.limits, today=today, input_tokens=size.total_tokens)
     charges_writes = price is not None and price.cache_write is not None
-    cache = PromptCache(limits, protocol, policy, charges_writes)
-    split = cache.split(size, known, now=now)
-    return CacheForecast(split, price_input(split, price, model=limits.id))
+    split = cache._replace(charges_writes=charges_writes).split(size, known, now=now)
+    return CacheForecast(split, price_input(split, price, model=cache.limits.id))
 
 
 # ---- the forecast of one call ----
@@ -296,7 +294,7 @@ def forecast_call(outlook: Outlook, *, today: date, now: datetime | None = None)
         today: Whose prices hold.
         now: What lifetimes are compared with; without it nothing has expired.
     """
-    row, turns, limits = outlook.row, outlook.turns, outlook.request.limits
+    row, turns = outlook.row, outlook.turns
     ours = [call for call in outlook.calls if _route(call) == _route(row)]
     prefixes = list(outlook.prefixes()) if ours else []
     shared = {prefixes.index(c.prefix): _utc(c.created_at) for c in ours if c.prefix in prefixes}
@@ -314,26 +312,30 @@ def forecast_call(outlook: Outlook, *, today: date, now: datetime | None = None)
         alike = _rendered_alike(roles.__getitem__, at, len(turns), row.provider)
         end: Literal["call", "inside"] = "call" if alike == at else "inside"
         known.append(KnownPrefix(end, ends[alike], blocks[alike], used_at))
-    if ours and _head(ours[-1]) == _head(row):
-        known.append(KnownPrefix("head", head_tokens, 0, _later(used_at, ours[-1].created_at)))
-    elif known:
+    has_head = bool(ours) and _head(ours[-1]) == _head(row)
+    if known or has_head:
+        used_at = _later(used_at, ours[-1].created_at if has_head else None)
         known.append(KnownPrefix("head", head_tokens, 0, used_at))
     replies = [at for at, role in enumerate(roles) if role == "assistant"]
     before = blocks[replies[-1]] if replies else blocks[-1]
-    forecast = _forecast(
-        CallSize(outlook.total_tokens, head_tokens, blocks[-1], before),
-        known,
-        limits=limits,
-        protocol=row.provider,
-        policy=outlook.request.cache,
-        now=now,
-        today=today,
-    )
+    size = CallSize(outlook.total_tokens, head_tokens, blocks[-1], before)
+    cache = PromptCache(outlook.request.limits, row.provider, outlook.request.cache)
+    forecast = _forecast(cache, size, known, now=now, today=today)
     longest = max((prefix.tokens for prefix in known), default=0)
     return forecast._replace(
         after=outlook.reply_id if outlook.calls else "",
         broken=None if broken is None else broken._replace(shared_tokens=longest),
     )
+
+
+def prefixes_of(request: Request, provider: str, turns: Iterable[Turn]) -> list[str]:
+    """Return the prefix hash before each turn and after the last; it takes as long as rendering."""
+    wire = PROVIDERS[provider].Wire(request)
+    prefixes = [wire.prefix()]
+    for turn in turns:
+        wire.add(turn)
+        prefixes.append(wire.prefix())
+    return prefixes
 
 
 def _route(row: CallRow) -> tuple[str, str, str | None]:
@@ -415,32 +417,22 @@ def _changed_message(outlook: Outlook, shared: int) -> PrefixBreak:
     Args:
         shared: With how many messages both begin, at the least.
     """
-    turns, entries = outlook.turns, [one for one in outlook.entries() if one.kind == "message"]
-    here = turns[shared] if shared < len(turns) else None
-    name = "the end" if here is None else _name(here)
-    if here is not None and here.get("kind") == "summary":
+    behind, is_recut = outlook.turns[shared:], outlook.row.cut != outlook.calls[-1].cut
+    name = _name(behind[0]) if behind else "the end"
+    if behind and behind[0].get("kind") == "summary":
         reason = "It stands in for what the last call was sent before it."
         return PrefixBreak("message", name, reason)
-    # Entries of what both calls begin with say nothing.
-    known = {_name(turn) for turn in turns[:shared]}
-    entries = entries[
-        max((at + 1 for at, one in enumerate(entries) if one.id in known), default=0) :
-    ]
-    behind = turns[shared:]
-    cut = next((one for one in entries if one.rule.endswith((".drop", ".window"))), None)
-    if cut is not None:
-        marker = next((_name(turn) for turn in behind if turn.get("kind") == "marker"), name)
-        return PrefixBreak("message", marker, cut.reason)
-    changes = {
-        one.id: one
-        for one in entries
-        if one.id and one.decision != "kept" and not one.rule.startswith(_AS_EVER)
-    }
-    changed = next((changes[turn["id"]] for turn in behind if turn.get("id") in changes), None)
-    if changed is None:
-        reason = "It did not stand at this place in the last call."
-        return PrefixBreak("message", name, reason)
-    return PrefixBreak("message", changed.id, changed.reason)
+    entries = [one for one in outlook.entries() if one.kind == "message" and one.decision != "kept"]
+    dropped = next((one.reason for one in entries if one.rule.endswith((".drop", ".window"))), "")
+    entries = [one for one in entries if is_recut or not one.rule.endswith(".shorten")]
+    changes = {one.id: one.reason for one in entries if not one.rule.startswith(_AS_EVER)}
+    for turn in behind:
+        if is_recut and dropped and turn.get("kind") == "marker":
+            return PrefixBreak("message", _name(turn), dropped)
+        if (turn.get("id") or "?") in changes:
+            return PrefixBreak("message", turn["id"], changes[turn["id"]])
+    moved = "It did not stand at this place in the last call."
+    return PrefixBreak("message", name, dropped if is_recut and dropped else moved)
 
 
 def _name(turn: Turn) -> str:
@@ -689,7 +681,7 @@ def _step(
     replay: Replay, segment: Segment, cut: Cut | None, before: _Sent | None, line: int
 ) -> tuple[SimulatedStep, _Sent]:
     """Compare a call with the one before it; return the step, and what was sent."""
-    limits, protocol = replay.limits, protocol_for(replay.limits)
+    protocol = protocol_for(replay.limits)
     earlier = [] if before is None else before.keys
     shared, rewrite, known = len(earlier), "", list[KnownPrefix]()
     if before is not None and before.segment is segment and before.cut_id == (cut.id if cut else 0):
@@ -714,15 +706,9 @@ def _step(
             known.append(KnownPrefix("call", tokens, blocks, used_at))
         sent.ends = ends
     sent.ends.append(len(sent.keys))
-    forecast = _forecast(
-        CallSize(sent.tokens[-1], sent.tokens[0], sent.blocks[-1], sent.blocks[sent.last_reply]),
-        known,
-        limits=limits,
-        protocol=protocol,
-        policy=replay.cache,
-        now=_moment(segment.created[line - 1]),
-        today=replay.today,
-    )
+    size = CallSize(sent.tokens[-1], sent.tokens[0], sent.blocks[-1], sent.blocks[sent.last_reply])
+    cache, now = PromptCache(replay.limits, protocol, replay.cache), segment.created[line - 1]
+    forecast = _forecast(cache, size, known, now=_moment(now), today=replay.today)
     sent.answered_at = _moment(segment.created[line])
     step = SimulatedStep(
         seq=segment.seqs[line],
