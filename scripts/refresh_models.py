@@ -48,7 +48,7 @@ KEYS = {
 OTHER_NAMES = "gemini=google dashscope=qwen alibaba=qwen moonshotai=moonshot x-ai=xai"
 OWN_NAMES = "anthropic deepseek google meta minimax mistral moonshot openai xai zai"
 VENDORS = {name: name for name in OWN_NAMES.split()}
-VENDORS |= {name: vendor for name, vendor in (p.split("=") for p in OTHER_NAMES.split())}
+VENDORS |= dict(p.split("=") for p in OTHER_NAMES.split())
 
 
 class Catalogue(NamedTuple):
