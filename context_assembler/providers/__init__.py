@@ -46,6 +46,9 @@ class Provider(Protocol):
         read_reply: Reads an SDK's object, a dict, or the list of a stream's events; a `ReplyError`
             if it is none of this provider's, or not finished.
         matches_reply: Whether a reply has this provider's shape.
+        read_messages: Returns the events of a request, or of a list of its messages: type and stored
+            body. Its second argument gets place and half a sentence for whatever is not kept as it
+            came.
         change_forms: How a model can learn of changed tools after the history.
         tool_search: How a model searches for deferred tools; `None`: it cannot.
     """
@@ -55,6 +58,7 @@ class Provider(Protocol):
     payload: Callable[[Request, Any], Payload]
     read_reply: Callable[..., Reply]
     matches_reply: Callable[[Any], bool]
+    read_messages: Callable[..., list[tuple[str, dict[str, Any]]]]
     change_forms: Callable[[ModelLimits], ChangeForms]
     tool_search: Callable[[ModelLimits], ToolSearch | None]
 

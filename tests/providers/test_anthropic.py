@@ -1,0 +1,665 @@
+"""What the Messages API is sent for turns and parameters, and what its replies are read as."""
+
+import json
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from context_assembler.errors import EmptySessionError, ReplyError, UnsupportedRequestError
+from context_assembler.events import Usage
+from context_assembler.ports import ToolChange, ToolPlan, ToolSpec, change_part
+from context_assembler.providers import PROVIDERS, provider_for_reply
+from tests.providers.builders import (
+    PICTURE,
+    READ,
+    SCHEMA,
+    call,
+    note,
+    opaque,
+    render,
+    render_with_entries,
+    reply,
+    request,
+    result,
+    results,
+    summary,
+    thought,
+    user,
+)
+
+ANTHROPIC = PROVIDERS["anthropic"]
+HAIKU = "claude-haiku-4-5"
+SIGNED = thought({"type": "thinking", "thinking": "", "signature": "EqQB"})
+COMPACTION = {"type": "compaction", "content": "We met.", "signature": "EqQB"}
+SEARCH = {"type": "server_tool_use", "id": "srvtoolu_1", "name": "web_search", "input": {"q": "x"}}
+FOUND = {"type": "web_search_tool_result", "tool_use_id": "srvtoolu_1", "content": []}
+REFERENCE = {"type": "tool_reference", "tool_name": "read"}
+UPLOADED = {"type": "file", "provider": "anthropic", "file_id": "f1"}
+PDF = {"type": "document", "source": {"type": "url", "url": "https://a.org/b.pdf"}}
+PNG_BLOCK = {"type": "image", "source": PICTURE["source"]}
+
+
+def text(said: str, **fields: Any) -> dict[str, Any]:
+    return {"type": "text", "text": said, **fields}
+
+
+def messages(*turns: Any, **options: Any) -> list[tuple[str, Any]]:
+    made = render("anthropic", *turns, **options)["messages"]
+    return [(message["role"], message["content"]) for message in made]
+
+
+JOINED: dict[str, tuple[list[Any], list[tuple[str, Any]]]] = {
+    "neighbours of one role become one message": (
+        [user("a"), user("b"), reply("c"), reply("d"), user("e")],
+        [
+            ("user", [text("a"), text("b")]),
+            ("assistant", [text("c"), text("d")]),
+            ("user", [text("e")]),
+        ],
+    ),
+    "the user speaks first": (
+        [reply("a"), user("b")],
+        [
+            ("user", [text("(The conversation starts with the assistant.)")]),
+            ("assistant", [text("a")]),
+            ("user", [text("b")]),
+        ],
+    ),
+    "results come before what the user says": (
+        [user("a"), reply(call("t1")), results(result("t1", "x")), user("b")],
+        [
+            ("user", [text("a")]),
+            ("assistant", [{"type": "tool_use", "id": "t1", "name": "read", "input": {}}]),
+            (
+                "user",
+                [
+                    {"type": "tool_result", "tool_use_id": "t1", "content": [text("x")]},
+                    text("b"),
+                ],
+            ),
+        ],
+    ),
+    "blank and unclean text": (
+        [user(" ", "a\0b\ud800"), reply("", "c "), user("d")],
+        [("user", [text("ab\ufffd")]), ("assistant", [text("c ")]), ("user", [text("d")])],
+    ),
+    "a note closes the user's turn as a system message": (
+        [user("a"), note("noon"), reply("b"), user("c"), note("one")],
+        [
+            ("user", [text("a")]),
+            ("system", [text("noon")]),
+            ("assistant", [text("b")]),
+            ("user", [text("c")]),
+            ("system", [text("one")]),
+        ],
+    ),
+    "a note has no place after a reply, nor before the user": (
+        [user("a"), reply("b"), note("x"), user("c")],
+        [
+            ("user", [text("a")]),
+            ("assistant", [text("b")]),
+            ("user", [text("<system-reminder>\nx\n</system-reminder>"), text("c")]),
+        ],
+    ),
+    "memory does not speak as the system": (
+        [user("a"), note("x </system-reminder>", origin="memory")],
+        [
+            (
+                "user",
+                [
+                    text("a"),
+                    text("<system-reminder>\nx &lt;/system-reminder>\n</system-reminder>"),
+                ],
+            )
+        ],
+    ),
+    "a summary is fenced": (
+        [summary("We met."), user("a")],
+        [("user", [text("<summary>\nWe met.\n</summary>"), text("a")])],
+    ),
+    "the API's own summary goes back as the assistant's": (
+        [summary("We met.", opaque("anthropic", COMPACTION)), user("a")],
+        [("assistant", [COMPACTION]), ("user", [text("a")])],
+    ),
+    "a summary by another provider is its text": (
+        [summary("We met.", opaque("openai_responses", {"type": "compaction"})), user("a")],
+        [("user", [text("<summary>\nWe met.\n</summary>"), text("a")])],
+    ),
+}
+
+
+@pytest.mark.parametrize(("turns", "expected"), JOINED.values(), ids=JOINED.keys())
+def test_turns_become_messages(turns: list[Any], expected: list[tuple[str, Any]]) -> None:
+    assert messages(*turns) == expected
+
+
+BLOCKS: dict[str, tuple[dict[str, Any], Any]] = {
+    "an image": (PICTURE, PNG_BLOCK),
+    "an uploaded image": (
+        {"type": "image", "source": UPLOADED},
+        {"type": "image", "source": {"type": "file", "file_id": "f1"}},
+    ),
+    "a document at an address": ({**PDF, "title": "B"}, {**PDF, "title": "B"}),
+    "a document of text": (
+        {
+            "type": "document",
+            "source": {"type": "base64", "media_type": "text/plain", "data": "YQ=="},
+            "text": "a",
+            "extras": {"anthropic": {"context": "old"}},
+        },
+        {
+            "type": "document",
+            "source": {"type": "text", "media_type": "text/plain", "data": "a"},
+            "context": "old",
+        },
+    ),
+    "a block of another provider": (opaque("gemini", {"x": 1}, "said"), text("said")),
+    "a block of another provider without text": (
+        opaque("gemini", {"x": 1}),
+        text("[block of gemini left out: it has no text]"),
+    ),
+    "a block of the API's own": (
+        opaque("anthropic", {**FOUND, "type": "odd", "cache_control": {}}, "x"),
+        {**FOUND, "type": "odd"},
+    ),
+    "a malformed block": (opaque("anthropic", {"type": "redacted_thinking"}, "said"), text("said")),
+    "a file that lies elsewhere": (
+        {"type": "image", "source": {**UPLOADED, "provider": "openai"}},
+        text("[image left out: openai file f1; the file lies with another provider]"),
+    ),
+}
+
+
+@pytest.mark.parametrize(("part", "block"), BLOCKS.values(), ids=BLOCKS.keys())
+def test_a_part_of_the_user_becomes_a_block(part: dict[str, Any], block: Any) -> None:
+    payload, _ = render_with_entries("anthropic", user("a", part), is_valid=False)
+
+    assert payload["messages"] == [{"role": "user", "content": [text("a"), block]}]
+
+
+RESULTS: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
+    "nothing": (result("t1"), {}),
+    "a failure": (result("t1", "no", is_error=True), {"is_error": True, "content": [text("no")]}),
+    "a failure without words": (
+        result("t1", is_error=True),
+        {"is_error": True, "content": [text("The tool failed without saying why.")]},
+    ),
+    "a picture": (result("t1", "see", PICTURE), {"content": [text("see"), PNG_BLOCK]}),
+    "a reference to a declared tool": (
+        result("t1", opaque("anthropic", REFERENCE)),
+        {"content": [REFERENCE]},
+    ),
+    "a reference to a tool that is gone": (
+        result("t1", opaque("anthropic", {**REFERENCE, "tool_name": "gone"})),
+        {"content": [text("[tool gone]")]},
+    ),
+    "fields of the API's own": (
+        result("t1", "x", extras={"anthropic": {"more": 1}, "gemini": {"no": 1}}),
+        {"more": 1, "content": [text("x")]},
+    ),
+}
+
+
+@pytest.mark.parametrize(("part", "fields"), RESULTS.values(), ids=RESULTS.keys())
+def test_a_result_becomes_a_block(part: dict[str, Any], fields: dict[str, Any]) -> None:
+    made = messages(user("a"), reply(call("t1")), results(part))
+
+    assert made[-1][1] == [{"type": "tool_result", "tool_use_id": "t1", **fields}]
+
+
+def test_ids_and_names_are_such_that_the_api_takes_them_and_a_reply_reads_back() -> None:
+    odd = replace(READ, name="fs.read")
+    talk = [reply(call("a:1", "fs.read"), call("a:1", "fs.read")), results(*[result("a:1")] * 2)]
+
+    payload = render("anthropic", user("a"), *talk, tools=(odd,))
+    calls = payload["messages"][1]["content"]
+    answer = {"type": "message", "content": [{**calls[0], "id": "t9"}]}
+    read = ANTHROPIC.read_reply(answer, request("anthropic", tools=(odd,)))
+
+    assert calls[0]["id"] != calls[1]["id"]
+    assert calls[0]["name"] == payload["tools"][0]["name"] != "fs.read"
+    assert read.parts[0]["name"] == "fs.read"
+
+
+def test_signed_thinking_goes_back_as_it_is_or_not_at_all() -> None:
+    broken = thought({"type": "thinking", "thinking": "hm", "signature": ""})
+    readable = {"type": "thinking", "text": "hm"}
+    foreign = thought({"type": "reasoning"}, "openai_responses")
+
+    payload, entries = render_with_entries(
+        "anthropic", user("a"), reply(SIGNED, broken, readable, foreign, "b"), user("c")
+    )
+
+    assert payload["messages"][1]["content"] == [SIGNED["block"], text("b")]
+    assert entries == [("cleared", "content.malformed")]
+
+
+def test_server_tools_keep_their_order_and_a_broken_pair_becomes_text() -> None:
+    whole = reply(opaque("anthropic", SEARCH), opaque("anthropic", FOUND), "None.")
+    broken = reply(
+        opaque("anthropic", SEARCH, "[web_search]"),
+        opaque("anthropic", {**FOUND, "content": 5}, "found"),
+        "None.",
+    )
+
+    assert messages(user("a"), whole, user("b"))[1][1] == [SEARCH, FOUND, text("None.")]
+    assert messages(user("a"), broken, user("b"))[1][1] == [
+        text("[web_search]"),
+        text("found"),
+        text("None."),
+    ]
+
+
+def test_an_assistant_shows_no_pictures_and_a_line_says_so() -> None:
+    payload, entries = render_with_entries("anthropic", user("a"), reply(PICTURE), user("b"))
+
+    assert payload["messages"][1]["content"] == [
+        text("[image left out: image/png; not taken from an assistant]")
+    ]
+    assert entries == [("shortened", "media.role")]
+
+
+def test_the_oldest_pictures_make_way_and_thinking_that_they_bind_goes_with_them() -> None:
+    shown = [turn for _ in range(31) for turn in (user(*[PICTURE] * 20), reply(SIGNED, "ok"))]
+
+    payload, entries = render_with_entries("anthropic", *shown, user("go"))
+    sent = json.dumps(payload)
+
+    assert sent.count('"type": "image"') == 470
+    assert "signature" not in sent
+    assert ("shortened", "media.count") in entries
+
+
+def test_citations_and_blank_blocks_of_the_api() -> None:
+    cited = {"type": "text", "text": "x", "citations": [{"type": "page_location"}]}
+    blank = {"type": "text", "text": " ", "citations": [{}]}
+    document = {"type": "document", "source": {"type": "content", "content": [text(" ")]}}
+
+    payload, entries = render_with_entries(
+        "anthropic",
+        user("a", opaque("anthropic", document)),
+        reply(opaque("anthropic", cited, "x"), opaque("anthropic", blank)),
+        user("b"),
+    )
+
+    assert [len(message["content"]) for message in payload["messages"]] == [1, 1, 1]
+    assert payload["messages"][1]["content"] == [cited]
+    assert entries == [("shortened", "content.blank")] * 2
+
+
+# ---- tools ----
+
+NUMBERED = {"type": "object", "properties": {"n": {"type": "integer", "minimum": 1}}}
+DOLLAR = {"properties": {"$top": {"type": "integer"}, "a": {}}, "required": ["$top", "a"]}
+
+
+def test_tools_are_declared_in_their_order() -> None:
+    native = {"type": "web_search_20250305", "name": "web_search", "cache_control": {}}
+    tools = (
+        replace(READ, is_strict=True),
+        ToolSpec(name="count", input_schema=NUMBERED, is_strict=True),
+        ToolSpec(name="other", native_specs={"gemini": {"google_search": {}}}),
+        ToolSpec(name="search", native_specs={"anthropic": native}),
+        ToolSpec(name="top", description="Tops.", input_schema=DOLLAR),
+    )
+
+    payload, entries = render_with_entries("anthropic", user("a"), tools=tools)
+    strict, plain, search, top = payload["tools"]
+
+    assert strict["strict"] is True
+    assert "strict" not in plain
+    assert search == {"type": "web_search_20250305", "name": "web_search"}
+    assert top["input_schema"] == {"properties": {"a": {}}, "required": ["a"], "type": "object"}
+    assert '{"$top":{"type":"integer"}}\nOf these are required: ["$top"]' in top["description"]
+    assert entries == [
+        ("dropped", "tool.native"),
+        ("repaired", "tool.strict"),
+        ("repaired", "tool.schema"),
+    ]
+
+
+def test_strict_tools_are_limited_together() -> None:
+    many = tuple(replace(READ, name=f"t{i:02}", is_strict=True) for i in range(21))
+
+    payload, entries = render_with_entries("anthropic", user("a"), tools=many)
+
+    assert [tool.get("strict", False) for tool in payload["tools"]] == [True] * 20 + [False]
+    assert entries == [("repaired", "tool.strict")]
+
+
+def test_deferred_tools_are_found_by_a_search_that_is_not_deferred() -> None:
+    payload = render("anthropic", user("a"), tools=(replace(READ, is_deferred=True),))
+
+    assert payload["tools"][0]["name"] == "tool_search_tool_bm25"
+    assert payload["tools"][1]["defer_loading"] is True
+
+
+def test_tools_come_and_go_in_system_messages() -> None:
+    write = ToolSpec(name="write", input_schema=SCHEMA)
+    forms = ANTHROPIC.change_forms(request("anthropic").limits)
+    plan = ToolPlan("anthropic", (READ,), (write,), (write, READ), forms=forms)
+    changes = [change_part(ToolChange((write,), ("read",))), change_part(ToolChange((READ,)))]
+
+    payload = render(
+        "anthropic", user("a"), *(note(change, note="tools") for change in changes), plan=plan
+    )
+
+    definition = {"name": "write", "input_schema": SCHEMA}
+    named = {"type": "tool_reference", "name": "read"}
+    assert payload["messages"][-1]["content"] == [
+        {"type": "tool_removal", "tool": named},
+        {"type": "tool_addition", "tool": {"type": "tool_definition", "definition": definition}},
+        {"type": "tool_addition", "tool": named},
+    ]
+    assert payload["extra_headers"] == {
+        "anthropic-beta": "inline-tools-2026-09-15,mid-conversation-tool-changes-2026-07-01"
+    }
+
+
+def test_without_a_plan_or_a_declared_tool_a_change_is_text() -> None:
+    gone = {"type": "tool_removal", "tool": {"type": "tool_reference", "name": "gone"}}
+
+    told = messages(user("a"), note(change_part(ToolChange((READ,)))))
+    payload, entries = render_with_entries("anthropic", user("a"), note(opaque("anthropic", gone)))
+
+    assert told[-1] == ("system", [text("From here on these tools can be called: read.")])
+    assert payload["messages"][-1]["content"] == [text("[tool removal: gone]")]
+    assert entries == [("repaired", "content.undeclared")]
+
+
+# ---- parameters ----
+
+SETTINGS: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
+    "a level": (
+        {"thinking_level": "low"},
+        {"thinking": {"type": "adaptive"}, "output_config": {"effort": "low"}},
+    ),
+    "a budget": (
+        {"model": HAIKU, "thinking_budget": 2048},
+        {"thinking": {"type": "enabled", "budget_tokens": 2048}},
+    ),
+    "no thinking": ({"model": HAIKU, "thinking_budget": 0}, {"thinking": {"type": "disabled"}}),
+    "thinking between tools": (
+        {"model": "claude-sonnet-5-5", "thinking_level": "none"},
+        {"thinking": {"type": "between_tools"}},
+    ),
+    "sampling": (
+        {"model": HAIKU, "temperature": 1.5},
+        {"extra_headers": {"anthropic-version": "2023-06-01"}, "extra_body": {"temperature": 1.0}},
+    ),
+    "stop sequences": ({"stop_sequences": ["END\0"]}, {"stop_sequences": ["END"]}),
+    "one tool": (
+        {"model": HAIKU, "tool_choice": {"mode": "tool", "name": "read", "allows_parallel": False}},
+        {"tool_choice": {"type": "tool", "name": "read", "disable_parallel_tool_use": True}},
+    ),
+    "some tools": (
+        {"tool_choice": {"mode": "auto", "allowed": ("read",)}},
+        {"tool_choice": {"type": "auto"}},
+    ),
+    "a choice without tools": ({"tools": (), "tool_choice": {"mode": "auto"}}, {}),
+}
+USUAL = {"model", "max_tokens", "system", "tools", "messages"}
+
+
+@pytest.mark.parametrize(("options", "expected"), SETTINGS.values(), ids=SETTINGS.keys())
+def test_parameters_become_arguments(options: dict[str, Any], expected: dict[str, Any]) -> None:
+    payload = render("anthropic", user("a"), **options)
+
+    assert {key: held for key, held in payload.items() if key not in USUAL} == expected
+
+
+REFUSED: dict[str, dict[str, Any]] = {
+    "thinking that is always on": {"thinking_level": "none"},
+    "a blank stop sequence": {"stop_sequences": [" "]},
+    "a forced call": {"tool_choice": {"mode": "any"}},
+    "a forced call without tools": {"model": HAIKU, "tools": (), "tool_choice": {"mode": "any"}},
+    "a forced call of no tool": {"model": HAIKU, "tool_choice": {"mode": "tool", "name": "x"}},
+    "a forced call with a budget": {
+        "model": HAIKU,
+        "thinking_budget": 2048,
+        "tool_choice": {"mode": "any"},
+    },
+}
+
+
+@pytest.mark.parametrize("options", REFUSED.values(), ids=REFUSED.keys())
+def test_what_the_api_cannot_express_is_an_error(options: dict[str, Any]) -> None:
+    with pytest.raises(UnsupportedRequestError, match="anthropic cannot take this request"):
+        render("anthropic", user("a"), **options)
+
+
+def test_a_history_that_says_nothing_is_an_error() -> None:
+    with pytest.raises(EmptySessionError):
+        render("anthropic", user(" "))
+
+
+def test_a_loop_that_began_without_thinking_goes_on_without_a_budget() -> None:
+    loop = [user("a"), reply(call("t1")), results(result("t1", "x"))]
+
+    payload, entries = render_with_entries("anthropic", *loop, model=HAIKU, thinking_budget=2048)
+    begun = render(
+        "anthropic",
+        user("a"),
+        reply(SIGNED, call("t1")),
+        loop[2],
+        model=HAIKU,
+        thinking_budget=2048,
+    )
+
+    assert "thinking" not in payload
+    assert entries == [("dropped", "parameter.thinking_budget")]
+    assert begun["thinking"] == {"type": "enabled", "budget_tokens": 2048}
+
+
+def test_a_last_reply_to_continue_has_neither_space_at_its_end_nor_idle_thinking() -> None:
+    payload = render("anthropic", user("a"), reply(SIGNED, "b "), model=HAIKU)
+
+    assert payload["messages"][-1]["content"] == [text("b")]
+
+
+def test_betas_are_asked_for_by_header() -> None:
+    uploaded = {"type": "image", "source": UPLOADED}
+    computer = ToolSpec(
+        name="computer",
+        native_specs={"anthropic": {"type": "computer_20250124", "name": "computer"}},
+    )
+
+    payload = render("anthropic", user("a", uploaded), tools=(computer,))
+
+    assert payload["extra_headers"] == {
+        "anthropic-beta": "computer-use-2025-01-24,files-api-2025-04-14"
+    }
+
+
+@pytest.mark.parametrize(("newest_at", "is_sent"), [(None, True), (0.0, True), (9e9, False)])
+def test_a_container_goes_back_next_to_server_tools_until_it_expires(
+    newest_at: float | None, is_sent: bool
+) -> None:
+    tool = ToolSpec(
+        name="code", native_specs={"anthropic": {"type": "code_execution_20250825", "name": "code"}}
+    )
+    made_by = {"provider": "anthropic", "container": {"id": "c1", "expires_at": "2026-11-29T10:00"}}
+    talk = [user("a"), reply("b", made_by=made_by), user("c")]
+
+    payload = render("anthropic", *talk, tools=(tool,), newest_at=newest_at)
+
+    assert payload.get("container") == ("c1" if is_sent else None)
+    assert "container" not in render("anthropic", *talk)
+
+
+def test_cache_marks_are_on_the_head_the_tail_and_a_long_step() -> None:
+    step = [
+        reply(*(call(f"t{i}") for i in range(25))),
+        results(*(result(f"t{i}") for i in range(25))),
+    ]
+
+    payload = render("anthropic", user("a"), *step, system="Be brief. " * 200, cache="auto")
+    marked = [
+        (at, place)
+        for at, message in enumerate(payload["messages"])
+        for place, block in enumerate(message["content"])
+        if "cache_control" in block
+    ]
+
+    assert payload["system"][-1]["cache_control"] == {"type": "ephemeral", "ttl": "1h"}
+    assert payload["cache_control"] == {"type": "ephemeral"}
+    assert marked == [(1, 18)]
+    assert "cache_control" not in str(render("anthropic", user("a"), cache="auto"))
+    assert "cache_control" not in str(render("anthropic", user("a"), system="x " * 9999))
+
+
+# ---- replies ----
+
+REPLY: dict[str, Any] = {
+    "type": "message",
+    "id": "msg_1",
+    "model": "claude-opus-5-5",
+    "content": [
+        {"type": "thinking", "thinking": "", "signature": "EqQB"},
+        {"type": "text", "text": ""},
+        {"type": "text", "text": "Let me see."},
+        SEARCH,
+        {
+            "type": "tool_use",
+            "id": "t1",
+            "name": "read",
+            "input": {"path": "a"},
+            "caller": {"x": 1},
+        },
+    ],
+    "stop_reason": "tool_use",
+    "container": {"id": "c1"},
+    "usage": {
+        "input_tokens": 1,
+        "cache_read_input_tokens": 2,
+        "cache_creation_input_tokens": 4,
+        "output_tokens": 8,
+        "output_tokens_details": {"thinking_tokens": 3},
+    },
+}
+
+
+def test_a_reply_is_read_in_its_order() -> None:
+    read = ANTHROPIC.read_reply(REPLY)
+
+    assert read.parts == [
+        {"type": "thinking", "provider": "anthropic", "block": REPLY["content"][0]},
+        text("Let me see."),
+        opaque("anthropic", SEARCH, '[web_search: {"q":"x"}]'),
+        {**call("t1", path="a"), "extras": {"anthropic": {"caller": {"x": 1}}}},
+    ]
+    assert read.usage == Usage(
+        input_tokens=7,
+        output_tokens=8,
+        cache_read_tokens=2,
+        cache_write_tokens=4,
+        reasoning_tokens=3,
+    )
+    assert (read.response_id, read.stop_reason, read.container) == (
+        "msg_1",
+        "tool_use",
+        {"id": "c1"},
+    )
+    assert provider_for_reply(REPLY) is ANTHROPIC
+    assert read.unfinished_calls == () == read.warnings
+
+
+def delta(index: int, **fields: Any) -> dict[str, Any]:
+    return {"type": "content_block_delta", "index": index, "delta": {"type": "x_delta", **fields}}
+
+
+def started(index: int, **block: Any) -> dict[str, Any]:
+    return {"type": "content_block_start", "index": index, "content_block": block}
+
+
+STREAM: list[dict[str, Any]] = [
+    {
+        "type": "message_start",
+        "message": {"type": "message", "id": "m", "content": [], "usage": {}},
+    },
+    started(0, type="text", text=""),
+    started(1, type="tool_use", id="t1", name="read", input={}),
+    delta(1, partial_json='{"path":'),
+    delta(0, text="Let "),
+    delta(0, text="me.", ignored=None),
+    delta(1, partial_json='"a"}'),
+    {"type": "message_delta", "delta": {"stop_reason": "tool_use"}, "usage": {"output_tokens": 5}},
+]
+
+
+def test_a_stream_is_read_as_the_message_that_it_tells_of() -> None:
+    read = ANTHROPIC.read_reply(STREAM)
+
+    assert read.parts == [text("Let me."), call("t1", path="a")]
+    assert (read.response_id, read.stop_reason) == ("m", "tool_use")
+    assert read.usage == Usage(output_tokens=5)
+
+
+def test_a_call_that_was_cut_off_keeps_the_models_own_text() -> None:
+    ended = {"type": "message_delta", "delta": {"stop_reason": "max_tokens"}}
+
+    read = ANTHROPIC.read_reply([*STREAM[:4], ended])
+
+    assert read.parts[-1] == {**call("t1"), "arguments_json": '{"path":'}
+    assert read.unfinished_calls == ("t1",)
+    assert len(read.warnings) == 2
+
+
+@pytest.mark.parametrize("wrong", [5, {"content": "text"}, [], [{"type": "ping"}], {}])
+def test_what_is_no_reply_is_an_error(wrong: Any) -> None:
+    assert not ANTHROPIC.matches_reply(wrong)
+    with pytest.raises(ReplyError):
+        ANTHROPIC.read_reply(wrong)
+
+
+# ---- messages as events ----
+
+
+def test_messages_are_read_as_events() -> None:
+    notes: list[tuple[str, str]] = []
+    asked = {
+        "system": "Be brief.",
+        "messages": [
+            {"role": "user", "content": "Hi.", "id": "u1"},
+            {**REPLY, "role": "assistant"},
+            {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "t1"}]},
+            {
+                "role": "user",
+                "content": [{**PDF, "title": "B", "citations": {"enabled": True}}, "x"],
+            },
+            {"role": "robot", "content": []},
+        ],
+    }
+
+    read = ANTHROPIC.read_messages(asked, lambda where, what: notes.append((where, what)))
+
+    assert [kind for kind, _ in read] == ["system", "user", "assistant", "tool_result", "user"]
+    assert read[1][1] == {"parts": [text("Hi.")], "metadata": {"anthropic": {"id": "u1"}}}
+    assert read[2][1]["made_by"]["usage"]["input_tokens"] == 7
+    assert read[3][1] == {"parts": [result("t1")]}
+    assert read[4][1]["parts"][0] == {
+        **PDF,
+        "title": "B",
+        "extras": {"anthropic": {"citations": {"enabled": True}}},
+    }
+    assert notes == [("messages[4].role", "'robot' is unknown; the message is left out")]
+
+
+@pytest.mark.parametrize(
+    "block",
+    [
+        *({**PNG_BLOCK, "source": source} for source in (None, {"type": "odd"}, {"type": "url"})),
+        {"type": "tool_use", "id": 5},
+        {"type": "tool_result"},
+        {},
+    ],
+)
+def test_a_block_that_cannot_be_read_is_kept_verbatim_and_noted(block: dict[str, Any]) -> None:
+    notes: list[str] = []
+    source = [{"role": "user", "content": [block]}]
+
+    [(_, body)] = ANTHROPIC.read_messages(source, lambda where, _: notes.append(where))
+
+    assert body["parts"][0]["block"] == block
+    assert notes == ["messages[0].content[0]"]

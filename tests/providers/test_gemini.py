@@ -1,0 +1,485 @@
+"""What `generate_content` is sent for turns and parameters, and what its replies are read as."""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from context_assembler.errors import EmptySessionError, ReplyError, UnsupportedRequestError
+from context_assembler.events import Usage
+from context_assembler.ports import ToolPlan, ToolSpec
+from context_assembler.providers import PROVIDERS, provider_for_reply
+from tests.providers.builders import (
+    PICTURE,
+    PIXEL,
+    READ,
+    SCHEMA,
+    call,
+    note,
+    opaque,
+    render,
+    render_with_entries,
+    reply,
+    request,
+    result,
+    results,
+    summary,
+    thought,
+    user,
+)
+
+GEMINI = PROVIDERS["gemini"]
+OLDER, VERTEX = "gemini-2.5-pro", "vertex_ai/gemini-4-argon"
+PLACEHOLDER = "c2tpcF90aG91Z2h0X3NpZ25hdHVyZV92YWxpZGF0b3I="
+SIGNED = thought({"text": "", "thoughtSignature": "c2ln"}, "gemini")
+INLINE = {"inline_data": {"mime_type": "image/png", "data": PIXEL}}
+CODE = {"executableCode": {"language": "PYTHON", "code": "1"}}
+
+
+def contents(*turns: Any, **options: Any) -> list[tuple[str, Any]]:
+    made = render("gemini", *turns, **options)["contents"]
+    return [(content["role"], content["parts"]) for content in made]
+
+
+def called(call_id: str, signature: str | None = PLACEHOLDER, **fields: Any) -> dict[str, Any]:
+    part = {"function_call": {"id": call_id, "name": "read", "args": {}}}
+    return {**part, **({"thought_signature": signature} if signature else {}), **fields}
+
+
+def answered(call_id: str, response: Any, **fields: Any) -> dict[str, Any]:
+    held = {"id": call_id, "name": "read", "response": response, **fields}
+    return {"function_response": held}
+
+
+JOINED: dict[str, tuple[list[Any], list[tuple[str, Any]]]] = {
+    "neighbours of one role become one content": (
+        [user("a"), user(" ", "b\0"), reply("c"), reply("d"), user("e")],
+        [
+            ("user", [{"text": "a"}, {"text": "b"}]),
+            ("model", [{"text": "c"}, {"text": "d"}]),
+            ("user", [{"text": "e"}]),
+        ],
+    ),
+    "the user speaks first and last": (
+        [reply("a")],
+        [
+            ("user", [{"text": "(The conversation starts with the assistant.)"}]),
+            ("model", [{"text": "a"}]),
+            ("user", [{"text": "Continue."}]),
+        ],
+    ),
+    "responses stand alone, the first call is signed": (
+        [
+            user("a"),
+            reply("b", call("c1"), call("c2")),
+            results(result("c1", "x"), result("c2", "y", is_error=True)),
+            user("d"),
+        ],
+        [
+            ("user", [{"text": "a"}]),
+            ("model", [{"text": "b"}, called("c1"), called("c2", None)]),
+            ("user", [answered("c1", {"output": "x"}), answered("c2", {"error": "y"})]),
+            ("user", [{"text": "d"}]),
+        ],
+    ),
+    "signatures go back where they were": (
+        [
+            user("a"),
+            reply(
+                SIGNED,
+                {"type": "text", "text": "b", "signature": "dGV4"},
+                {**call("c1"), "signature": "Y2Fs"},
+            ),
+            results(result("c1")),
+        ],
+        [
+            ("user", [{"text": "a"}]),
+            (
+                "model",
+                [
+                    {"text": "", "thought_signature": "c2ln"},
+                    {"text": "b", "thought_signature": "dGV4"},
+                    called("c1", "Y2Fs"),
+                ],
+            ),
+            ("user", [answered("c1", {"output": ""})]),
+        ],
+    ),
+    "a reply of another provider brings no signature": (
+        [
+            user("a"),
+            reply(
+                {**call("c1"), "signature": "Y2Fs"},
+                thought({"type": "thinking", "thinking": "", "signature": "E"}),
+                made_by={"provider": "anthropic", "model": "x"},
+            ),
+            results(result("c1")),
+        ],
+        [
+            ("user", [{"text": "a"}]),
+            ("model", [called("c1")]),
+            ("user", [answered("c1", {"output": ""})]),
+        ],
+    ),
+    "notes and summaries are the user's, fenced": (
+        [summary("We met."), reply("a"), note("noon"), user("b")],
+        [
+            ("user", [{"text": "<summary>\nWe met.\n</summary>"}]),
+            ("model", [{"text": "a"}]),
+            ("user", [{"text": "<system-reminder>\nnoon\n</system-reminder>"}, {"text": "b"}]),
+        ],
+    ),
+}
+
+
+@pytest.mark.parametrize(("turns", "expected"), JOINED.values(), ids=JOINED.keys())
+def test_turns_become_contents(turns: list[Any], expected: list[tuple[str, Any]]) -> None:
+    assert contents(*turns) == expected
+
+
+def url(address: str, kind: str = "image", **fields: Any) -> dict[str, Any]:
+    return {"type": kind, "source": {"type": "url", "url": address, **fields}}
+
+
+PARTS: dict[str, tuple[dict[str, Any], list[Any]]] = {
+    "an image": (PICTURE, [INLINE]),
+    "an image at an address": (
+        url("https://a.org/b.JPG?x"),
+        [{"file_data": {"file_uri": "https://a.org/b.JPG?x", "mime_type": "image/jpeg"}}],
+    ),
+    "an image of no known type": (
+        url("https://a.org/b"),
+        [{"text": "[image left out: https://a.org/b; its media type is not known]"}],
+    ),
+    "an uploaded document with a title": (
+        {
+            "type": "document",
+            "title": "B",
+            "source": {"type": "file", "provider": "gemini", "file_id": "files/1"},
+        },
+        [{"text": "B:"}, {"file_data": {"file_uri": "files/1"}}],
+    ),
+    "a document of text": (
+        {**url("x", "document"), "title": "B", "text": "said"},
+        [{"text": "B:\nsaid"}],
+    ),
+    "a part of Gemini's own": (
+        opaque("gemini", {**CODE, "oddField": 1}),
+        [{"executable_code": {"language": "PYTHON", "code": "1"}}],
+    ),
+    "what a reply says about itself": (opaque("gemini", {"groundingMetadata": {}}, "Sources"), []),
+    "a malformed part": (opaque("gemini", {"text": 5}, "said"), [{"text": "said"}]),
+    "a block of another provider": (opaque("anthropic", {"type": "odd"}, "it"), [{"text": "it"}]),
+    "text with marks": (
+        {"type": "text", "text": "x", "extras": {"gemini": {"speechMetadata": {}, "odd": 1}}},
+        [{"text": "x", "speech_metadata": {}}],
+    ),
+}
+
+
+@pytest.mark.parametrize(("part", "parts"), PARTS.values(), ids=PARTS.keys())
+def test_a_part_of_the_user_becomes_parts(part: dict[str, Any], parts: list[Any]) -> None:
+    assert contents(user("a", part)) == [("user", [{"text": "a"}, *parts])]
+
+
+RESPONSES: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
+    "text that is an object": (result("c1", '{"a":1}'), {"response": {"a": 1}}),
+    "an object that could be mistaken": (
+        result("c1", '{"output":1}'),
+        {"response": {"output": '{"output":1}'}},
+    ),
+    "several texts": (result("c1", "x", "y"), {"response": {"output": ["x", "y"]}}),
+    "a failure without words": (
+        result("c1", is_error=True),
+        {"response": {"error": "The tool failed without saying why."}},
+    ),
+    "a picture": (result("c1", "see", PICTURE), {"response": {"output": "see"}, "parts": [INLINE]}),
+    "fields of Gemini's own": (
+        result("c1", "x", extras={"gemini": {"functionResponse": {"scheduling": "S", "no": 1}}}),
+        {"response": {"output": "x"}, "scheduling": "S"},
+    ),
+}
+
+
+@pytest.mark.parametrize(("part", "fields"), RESPONSES.values(), ids=RESPONSES.keys())
+def test_a_result_becomes_a_response(part: dict[str, Any], fields: dict[str, Any]) -> None:
+    made = contents(user("a"), reply(call("c1")), results(part))
+
+    assert made[-1] == ("user", [{"function_response": {"id": "c1", "name": "read", **fields}}])
+
+
+def test_pictures_that_do_not_fit_into_a_response_follow_it() -> None:
+    talk = [user("a"), reply(call("c1")), results(result("c1", PICTURE)), user("b")]
+
+    made = contents(*talk, model=OLDER)
+
+    assert made[-2][1] == [answered("c1", {"output": "[image attached in the next user message]"})]
+    assert made[-1][1] == [{"text": "Image returned by read (c1):"}, INLINE, {"text": "b"}]
+
+
+def test_what_is_left_out_has_an_entry() -> None:
+    _, entries = render_with_entries(
+        "gemini", *[user("a", part) for part, _ in PARTS.values()], tools=()
+    )
+
+    assert entries == [
+        ("shortened", "media.type"),
+        ("repaired", "content.fields"),
+        ("shortened", "content.metadata"),
+        ("repaired", "content.malformed"),
+        ("repaired", "content.foreign"),
+        ("repaired", "content.fields"),
+    ]
+
+
+def test_vertex_is_told_in_words_what_it_does_not_take() -> None:
+    used = opaque("gemini", {"toolCall": {"toolType": "x"}}, "[tool_call x]")
+
+    assert contents(user("a", used), model=VERTEX) == [
+        ("user", [{"text": "a"}, {"text": "[tool_call x]"}])
+    ]
+    assert contents(user("a", used))[0][1][1] == {"tool_call": {"tool_type": "x"}}
+
+
+def test_a_resolution_needs_the_preview_of_the_api() -> None:
+    sharp = opaque("gemini", {**INLINE, "mediaResolution": {"level": "HIGH"}})
+
+    payload = render("gemini", user("a", sharp))
+
+    assert payload["config"]["http_options"] == {"api_version": "v1beta"}
+
+
+# ---- tools and parameters ----
+
+REFERRING = {
+    "type": "object",
+    "properties": {"a": {"$ref": "#/$defs/A", "description": "An a."}},
+    "$defs": {"A": {"type": "string"}},
+}
+
+
+def test_tools_are_one_list_of_functions_and_the_servers_own() -> None:
+    tools = (
+        replace(READ, name="2nd.read", is_strict=True),
+        ToolSpec(name="refer", input_schema=REFERRING),
+        ToolSpec(name="lost", input_schema={"properties": {"a": {"$ref": "https://a.org/b"}}}),
+        ToolSpec(name="search", native_specs={"gemini": {"google_search": {}}}),
+        ToolSpec(name="other", native_specs={"anthropic": {}}),
+    )
+
+    payload, entries = render_with_entries("gemini", user("a"), tools=tools)
+    functions, search = payload["config"]["tools"]
+    read, refer = functions["function_declarations"]
+
+    assert read["name"].startswith("_2nd_read_")
+    assert read["parameters_json_schema"] == SCHEMA
+    assert refer["parameters_json_schema"]["properties"] == {
+        "a": {"description": "An a.", "anyOf": [{"$ref": "#/$defs/A"}]}
+    }
+    assert search == {"google_search": {}}
+    assert payload["config"]["tool_config"] == {"include_server_side_tool_invocations": True}
+    assert payload["config"]["automatic_function_calling"] == {"disable": True}
+    assert entries == [
+        ("dropped", "tool.native"),
+        ("repaired", "tool.strict"),
+        ("dropped", "tool.schema"),
+    ]
+
+
+CALLING = "function_calling_config"
+SETTINGS: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
+    "a level": (
+        {"thinking_level": "low"},
+        {"thinking_config": {"thinking_level": "LOW", "include_thoughts": True}},
+    ),
+    "a budget": (
+        {"model": OLDER, "thinking_budget": 99},
+        {"thinking_config": {"thinking_budget": 99, "include_thoughts": True}},
+    ),
+    "no thinking": (
+        {"model": "gemini-2.5-flash", "thinking_level": "none"},
+        {"thinking_config": {"thinking_budget": 0}},
+    ),
+    "sampling": ({"model": OLDER, "top_k": 5}, {"top_k": 5}),
+    "sampling that is ignored": ({"temperature": 0.5}, {}),
+    "stop sequences": ({"stop_sequences": ["END"]}, {"stop_sequences": ["END"]}),
+    "any tool": (
+        {"tool_choice": {"mode": "any", "allows_parallel": False}},
+        {"tool_config": {CALLING: {"mode": "ANY"}}},
+    ),
+    "one tool": (
+        {"tool_choice": {"mode": "tool", "name": "read"}},
+        {"tool_config": {CALLING: {"mode": "ANY", "allowed_function_names": ["read"]}}},
+    ),
+    "some tools": (
+        {"tool_choice": {"mode": "auto", "allowed": ("read", "gone")}},
+        {"tool_config": {CALLING: {"mode": "VALIDATED", "allowed_function_names": ["read"]}}},
+    ),
+}
+USUAL = {"system_instruction", "tools", "automatic_function_calling", "max_output_tokens"}
+
+
+@pytest.mark.parametrize(("options", "expected"), SETTINGS.values(), ids=SETTINGS.keys())
+def test_parameters_become_the_config(options: dict[str, Any], expected: dict[str, Any]) -> None:
+    config = render("gemini", user("a"), **options)["config"]
+
+    assert {key: held for key, held in config.items() if key not in USUAL} == expected
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"thinking_level": "none"},
+        {"stop_sequences": list("abcdef")},
+        {"tool_choice": {"mode": "tool", "name": "gone"}},
+        {"tools": (), "tool_choice": {"mode": "any"}},
+    ],
+)
+def test_what_the_api_cannot_express_is_an_error(options: dict[str, Any]) -> None:
+    with pytest.raises(UnsupportedRequestError, match="gemini cannot take this request"):
+        render("gemini", user("a"), **options)
+
+
+def test_a_history_that_says_nothing_is_an_error() -> None:
+    with pytest.raises(EmptySessionError):
+        render("gemini", user(" "))
+
+
+def test_tools_are_withdrawn_by_naming_those_that_stay() -> None:
+    write = replace(READ, name="write")
+    forms = GEMINI.change_forms(request("gemini").limits)
+    plan = ToolPlan("gemini", (READ, write), (READ,), forms=forms)
+
+    config = render("gemini", user("a"), tools=(READ, write), plan=plan)["config"]
+
+    assert config["tool_config"][CALLING]["allowed_function_names"] == ["read"]
+    assert GEMINI.tool_search(request("gemini").limits) is None
+
+
+# ---- replies ----
+
+
+def chunk(*parts: Any, **fields: Any) -> dict[str, Any]:
+    return {"candidates": [{"content": {"role": "model", "parts": list(parts)}, **fields}]}
+
+
+REPLY = {
+    **chunk(
+        {"text": "Hm.", "thought": True},
+        {"text": "Let me see.", "thoughtSignature": "c2ln"},
+        {"functionCall": {"name": "read", "args": {"path": "a"}}, "thoughtSignature": "Y2Fs"},
+        CODE,
+        finishReason="STOP",
+        groundingMetadata={"groundingChunks": [{"web": {"title": "A", "uri": "https://a.org"}}]},
+    ),
+    "responseId": "r1",
+    "modelVersion": "gemini-4-argon",
+    "usageMetadata": {
+        "promptTokenCount": 9,
+        "cachedContentTokenCount": 4,
+        "candidatesTokenCount": 2,
+        "thoughtsTokenCount": 3,
+    },
+}
+
+
+def test_a_reply_is_read_in_its_order() -> None:
+    read = GEMINI.read_reply(REPLY)
+    thinking, said, made_call, code, sources = read.parts
+
+    assert thinking == {"type": "thinking", "provider": "gemini", "text": "Hm."}
+    assert said == {"type": "text", "text": "Let me see.", "signature": "c2ln"}
+    assert made_call["arguments"] == {"path": "a"}
+    assert made_call["call_id"] == GEMINI.read_reply(REPLY).parts[2]["call_id"] != ""
+    assert code == opaque("gemini", CODE, "```python\n1\n```")
+    assert sources["text"] == "Sources:\nA https://a.org"
+    assert read.usage == Usage(
+        input_tokens=9, output_tokens=5, cache_read_tokens=4, reasoning_tokens=3
+    )
+    assert (read.model, read.response_id, read.stop_reason) == ("gemini-4-argon", "r1", "STOP")
+    assert provider_for_reply(REPLY) is GEMINI
+
+
+def test_the_chunks_of_a_stream_are_one_reply() -> None:
+    chunks = [
+        chunk({"text": "Hm", "thought": True}),
+        chunk({"text": ".", "thought": True}),
+        chunk({"text": "Let "}),
+        chunk({"text": "me."}, {"functionCall": {"id": "c1", "name": "read"}}),
+        chunk({"text": "", "thoughtSignature": "c2ln"}, finishReason="MAX_TOKENS"),
+    ]
+
+    read = GEMINI.read_reply(chunks)
+
+    assert [part.get("text") for part in read.parts] == ["Hm.", "Let me.", None, None]
+    assert read.parts[3]["block"] == {"text": "", "thoughtSignature": "c2ln"}
+    assert read.unfinished_calls == ()
+    assert GEMINI.read_reply([*chunks[:4], chunk(finishReason="MAX_TOKENS")]).unfinished_calls == (
+        "c1",
+    )
+
+
+WARNED = {
+    "a blocked prompt": ({"promptFeedback": {"blockReason": "SAFETY"}}, "was blocked: SAFETY"),
+    "a bad end": (chunk(finishReason="MALFORMED_FUNCTION_CALL"), "cannot be parsed"),
+    "several candidates": ({"candidates": [{}, {"index": 1}]}, "first of 2 candidates"),
+    "no candidate": ({"candidates": []}, "no candidate"),
+    "more to come": (chunk({"text": "x"}, finishReason="CONTINUATION"), "goes on"),
+}
+
+
+@pytest.mark.parametrize(("answer", "words"), WARNED.values(), ids=WARNED.keys())
+def test_what_is_wrong_with_a_reply_is_a_warning(answer: dict[str, Any], words: str) -> None:
+    assert words in " ".join(GEMINI.read_reply(answer).warnings)
+
+
+@pytest.mark.parametrize("wrong", [5, {"candidates": "x"}, [], {}, [{"x": 1}]])
+def test_what_is_no_reply_is_an_error(wrong: Any) -> None:
+    assert not GEMINI.matches_reply(wrong)
+    with pytest.raises(ReplyError):
+        GEMINI.read_reply(wrong)
+
+
+# ---- contents as events ----
+
+
+def test_contents_are_read_as_events() -> None:
+    notes: list[tuple[str, str]] = []
+    asked = {
+        "systemInstruction": {"parts": [{"text": "Be brief."}]},
+        "contents": [
+            "Hi.",
+            {"role": "model", "parts": [{"functionCall": {"name": "a"}}, called("c2", None)]},
+            {
+                "parts": [
+                    {"functionResponse": {"name": "read", "response": {"output": ["x", "y"]}}},
+                    {"functionResponse": {"name": "a", "response": {"error": {"code": 5}}}},
+                    {"functionResponse": {"name": "late", "parts": [INLINE]}},
+                    {"text": "done"},
+                ],
+                "kept": 1,
+            },
+            {"role": "robot"},
+            5,
+        ],
+    }
+
+    read = GEMINI.read_messages(asked, lambda where, what: notes.append((where, what)))
+    kinds = [kind for kind, _ in read]
+    one, two, three = (body["parts"][0] for kind, body in read if kind == "tool_result")
+
+    assert kinds == ["system", "user", "assistant", *["tool_result"] * 3, "user"]
+    assert read[2][1]["parts"][0] == call("gemini_call_1", "a")
+    assert one == result("c2", "x", "y")
+    assert two == result("gemini_call_1", '{"code":5}', is_error=True)
+    assert three == {**result("gemini_call_2", PICTURE), "tool_name": "late"}
+    assert read[6][1]["metadata"] == {"gemini": {"kept": 1}}
+    assert [where for where, _ in notes] == ["contents[3].role", "contents[4]"]
+
+
+@pytest.mark.parametrize("value", [None, 5, "text", {"text": "lone"}, [5, "x"]])
+def test_parts_of_any_shape_are_read(value: Any) -> None:
+    [(kind, body)] = GEMINI.read_messages([{"role": "model", "parts": value}])
+
+    assert kind == "assistant"
+    assert all(part["type"] == "text" for part in body["parts"])
