@@ -3,6 +3,7 @@
 import time
 from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from datetime import date, datetime
 from pathlib import Path
 from threading import Lock
@@ -17,6 +18,7 @@ from context_assembler.errors import (
     ContextOverflowError,
     RemoteCountError,
     TemplateError,
+    UnknownOptionError,
     UnknownSessionError,
 )
 from context_assembler.events import (
@@ -132,8 +134,8 @@ class _Question:
             shape = "tools" if self.ways[0].tools else "text"
             counter = f"{self.family.name} {self.family.key}"
             key = learned_key(self.provider, self.limits.id, shape, counter)
-            learned = self.last.details.get("learned") if self.last is not None else None
-            is_known = learned is not None and learned["key"] == key
+            learned = self.last.details.get("learned", {}) if self.last is not None else {}
+            is_known = learned.get("key") == key
             factor = learned["factor"] if is_known else factor_for(store, key)
         if self.ground != (known, factor, note):
             self.ground = (known, factor, note)
@@ -687,7 +689,8 @@ class ContextAssembler:
         if agent_id is not None:
             session = Session(id=session_id, agent_id=agent_id, created_at=event.created_at)
             await self._begin(session)
-        return (await self._append(session_id, [event]))[0]
+        [stored] = await self._append(session_id, [event])
+        return stored
 
     async def add_tool_result(
         self,
@@ -710,7 +713,8 @@ class ContextAssembler:
             call_id, content, is_error=is_error, tool_name=tool_name, created_at=self.now()
         )
         await self._head(session_id)
-        return (await self._append(session_id, [event]))[0]
+        [stored] = await self._append(session_id, [event])
+        return stored
 
     async def _begin(self, session: Session) -> None:
         """Create the session, unless it is there."""
@@ -728,10 +732,15 @@ class ContextAssembler:
         head: SessionHead = await self.store.head(session_id)
         return head
 
-    async def _append(self, session_id: str, events: list[SessionEvent], **row: Any) -> Any:
+    async def _append(
+        self, session_id: str, events: list[SessionEvent], **row: Any
+    ) -> list[SessionEvent]:
+        stored: list[SessionEvent]
         if self._mirror is not None:
-            return await self._mirror.append(session_id, events, **row)
-        return await self.store.away(self.store.append_now, session_id, events, **row)
+            stored = await self._mirror.append(session_id, events, **row)
+        else:
+            stored = await self.store.away(self.store.append_now, session_id, events, **row)
+        return stored
 
     # ---- questions about a session ----
 
@@ -779,12 +788,20 @@ class ContextAssembler:
                     "No memory is configured.",
                     remedy="Pass ContextAssembler(memory='sqlite:memory.db'), or set [memory] store.",
                 )
-            from context_assembler.memory import MemoryAssembler
+            from context_assembler.memory import RECALL_PRESETS, MemoryAssembler, open_embedder
 
-            self._memory = self._given_memory
+            self._memory, settings = self._given_memory, self.config.memory
             if not isinstance(self._memory, MemoryAssembler):
-                self._memory = MemoryAssembler.from_settings(
-                    self._given_memory, self.config.memory, clock=lambda: self.now().timestamp()
+                names = ("strategy", "near_duplicate", "seconds_per_source", "seconds_in_all")
+                own = {name: held for name in names if (held := getattr(settings, name))}
+                if settings.preset not in RECALL_PRESETS:
+                    raise UnknownOptionError(settings.preset, kind="preset", known=RECALL_PRESETS)
+                self._memory = MemoryAssembler(
+                    self._given_memory,
+                    settings=replace(RECALL_PRESETS[settings.preset], **own),
+                    embed=open_embedder(settings.embedder) if settings.embedder else None,
+                    merges_alike=settings.merges_alike,
+                    clock=lambda: self.now().timestamp(),
                 )
         return self._memory
 

@@ -698,9 +698,9 @@ class AssemblerConfig:
 
     folder: Path
     account: str | None
-    token_counter: str
+    token_counter: Literal["auto", "exact", "estimate", "simple"]
     calibrates_tokens: bool
-    on_tool_conflict: str
+    on_tool_conflict: Literal["rename", "error"]
     unknown_model: UnknownModelPolicy
     checks_payloads: bool
     defaults: AssembleOptions
