@@ -7,6 +7,7 @@ events is what makes a first call slow; `SessionEvent` and the part classes are 
 
 import json
 import sys
+from binascii import crc32
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import MISSING, asdict, dataclass, field, fields, is_dataclass
 from datetime import UTC, datetime
@@ -500,6 +501,19 @@ def mark_of(kind: int, body: JsonObject) -> int:
         return NOTE_NAMES.index(name) if name in NOTE_NAMES else 0
     wanted = "tool_result" if number == TOOL_RESULT else "tool_call"
     return min(255, sum(part["type"] == wanted for part in body["parts"]))
+
+
+def link_of(body: JsonObject) -> int:
+    """Return what connects calls and results in the columns: the same 16 bits for the same ids.
+
+    Several ids are combined, so that the results of one reply together match its calls.
+    """
+    link = 0
+    for part in body["parts"]:
+        if part["type"] in ("tool_call", "tool_result"):
+            digest = crc32(part["call_id"].encode("utf-8", "surrogatepass"))
+            link ^= (digest >> 16) ^ (digest & 0xFFFF)
+    return link
 
 
 def flags_of(parts: Iterable[JsonObject]) -> int:

@@ -328,13 +328,14 @@ class TokenFamily(Protocol):
 class StoredColumns:
     """Columns of a session from one sequence number on: what decisions are made on.
 
-    All have one element per event, oldest first; the first four are the same for every family.
+    All have one element per event, oldest first; the first five are the same for every family.
     """
 
     kinds: bytes | bytearray  # kind and flags of each event, see events.py
     marks: bytes | bytearray  # how many calls or results it holds, or which note it is: `mark_of`
     created: "array[float]"  # POSIX time ("d"); 0.0 if nobody knows
     answers: "array[int]"  # `answers_seq` ("I"); 0 if it has none
+    links: "array[int]"  # ids of calls and results ("H"): `link_of`
     tokens: "array[int]"  # by one family ("I"), without reasoning: `count_event`
     reasoning: "array[int]"  # by one family ("I"): `count_reasoning`
 

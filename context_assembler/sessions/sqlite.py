@@ -37,6 +37,7 @@ from context_assembler.events import (
     dump_json,
     event_of,
     kind_of,
+    link_of,
     load_json,
     mark_of,
     to_json,
@@ -77,7 +78,7 @@ SCHEMA: Final = Schema(
     tables=("sessions", "events", "blocks"),
 )
 BLOCK: Final = 256
-_SHARED: Final = "BBdI"  # types of the columns in a block: kind, mark, created, answers_seq
+_SHARED: Final = "BBdIH"  # types of the columns in a block: kind, mark, created, answers, link
 _COUNTS: Final = "II"  # tokens, reasoning
 _MOST_SEQ: Final = 0xFFFF_FFFF
 _MOST_ID_CHARS: Final = 512
@@ -187,7 +188,7 @@ class SqliteStore:
         """Return the columns after a sequence number; events not counted yet are counted now."""
         self._families[family.key] = family
         with self._file.reading() as db:
-            kinds, marks, created, answers = _read(db, session_id, 0, after_seq)
+            kinds, marks, created, answers, links = _read(db, session_id, 0, after_seq)
             tokens, reasoning = _read(db, session_id, self._number(db, family.key), after_seq)
         count = len(kinds)
         if len(tokens) < count:
@@ -197,6 +198,7 @@ class SqliteStore:
             marks=bytearray(marks),
             created=created,
             answers=answers,
+            links=links,
             tokens=tokens[:count],  # somebody may have appended meanwhile
             reasoning=reasoning[:count],
         )
@@ -658,6 +660,7 @@ def _shared(rows: Sequence[_Row]) -> "list[array[Any]]":
         array("B", [mark_of(row.kind, row.body) for row in rows]),
         array("d", [row.created or 0.0 for row in rows]),
         array("I", [row.event.answers_seq for row in rows]),
+        array("H", [link_of(row.body) for row in rows]),
     ]
 
 
