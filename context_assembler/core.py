@@ -43,7 +43,6 @@ from context_assembler.history import (
     SYNTHETIC,
     Caps,
     Clock,
-    MispairedError,
     Reader,
     Rules,
     Signatures,
@@ -344,7 +343,6 @@ class _Live:
         self.family = core.family(inputs.limits, self.provider)
         self.caps = Caps(inputs.truncation, self.family.count_text)
         self.shelf = _Shelf(self.store, self.session_id)
-        self._distrusted: frozenset[int] = frozenset()
         self._tools_after_seq = 0
         self._factor = inputs.factor
         self._factors: list[tuple[int, float]] = self.store.factors(
@@ -392,7 +390,7 @@ class _Live:
             provider=self.provider,
             accepts_prefill=bool(inputs.limits.supports("prefill")),
         )
-        self.timeline = Timeline(self._rules, distrusted=self._distrusted)
+        self.timeline = Timeline(self._rules)
         self.history = History(stub_tokens=inputs.truncation.stub_tokens)
         self.stubs = _Stubs(self)
         self.plan: Plan | None = None
@@ -463,13 +461,7 @@ class _Live:
     def call(self, inputs: Inputs) -> "_Call":
         """Return the call that these inputs ask for."""
         try:
-            for _ in range(_MOST_TRIES):
-                try:
-                    return self._call(inputs)
-                except MispairedError as error:
-                    self._distrusted |= {error.seq}
-                    self._restart()
-            raise AssertionError("a reply's results cannot be settled")
+            return self._call(inputs)
         finally:
             self.shelf.clear()
             self.stubs.keep()
@@ -478,6 +470,8 @@ class _Live:
         self.serial += 1
         # 1. What the last call added at the end is taken off again.
         if self.timeline.is_closed:
+            for line in range(self.timeline.settled, len(self.timeline.kinds)):
+                self.stubs.pop(line, None)
             self.timeline.reopen()
             self.history.shrink(self.timeline.settled)
         # 2. New events extend the columns.
@@ -526,8 +520,9 @@ class _Live:
             columns = self.core.columns(head, family, after_seq=seen)
             surplus = seen + len(columns.kinds) - last_seq
             if surplus > 0:
-                for name in ("kinds", "marks", "created", "answers", "tokens", "reasoning"):
-                    setattr(columns, name, getattr(columns, name)[:-surplus])
+                columns = StoredColumns(
+                    **{name: getattr(columns, name)[:-surplus] for name in columns.__slots__}
+                )
             self.shelf.last_seq = self.last_seq = last_seq
             self.newest_at = columns.created[-1] or None
             if any(kind & SIGNED for kind in set(columns.kinds)):

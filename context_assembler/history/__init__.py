@@ -10,13 +10,12 @@ from context_assembler.history.lines import SYNTHETIC, Rules, Timeline, scaled
 from context_assembler.history.notes import Clock, fresh_notes
 from context_assembler.history.reasoning import Reader, Signatures, route_of, sum_up
 from context_assembler.history.repair import unsigned
-from context_assembler.history.turns import MispairedError, turns_of
+from context_assembler.history.turns import turns_of
 
 __all__ = [
     "SYNTHETIC",
     "Caps",
     "Clock",
-    "MispairedError",
     "Reader",
     "Rules",
     "Signatures",

@@ -85,6 +85,7 @@ _LETTERS: Final = bytes(map(_letter, range(256)))
 _NUMBERS: Final = bytes(kind & KIND_MASK for kind in range(256))
 _FEW: Final = bytes(min(mark, 15) for mark in range(256))
 _IS_USER: Final = bytes(letter == _USER for letter in range(256))
+_IS_CALLS: Final = bytes(letter & 0xF0 == _CALLS for letter in range(256))
 _IS_SIGNED: Final = bytes(bool(kind & SIGNED) for kind in range(256))
 _BEHIND: Final = frozenset({_SYSTEM, *range(_NOTE, _NOTE + 16)} - {_CONTINUE})
 _REPLIES: Final = frozenset({_REPLY, *range(_CALLS, _CALLS + 16)})
@@ -168,12 +169,8 @@ class Timeline:
         log: An entry for every repair; its id is the number of the event.
     """
 
-    def __init__(self, rules: Rules, *, distrusted: frozenset[int] = frozenset()) -> None:
-        """Begin without events.
-
-        Args:
-            distrusted: Replies whose results turned out to be others than their number suggests.
-        """
+    def __init__(self, rules: Rules) -> None:
+        """Begin without events."""
         self.rules = rules
         self.kinds, self.tokens, self.seqs = bytearray(), array("I"), array("I")
         self.parts: dict[int, Parts] = {}
@@ -186,11 +183,11 @@ class Timeline:
         self.began_at = 0.0
         self.log: list[ReportEntry] = []
         self.is_late = False
-        self._distrusted = distrusted
         self._seen = self._high = 0  # events of the session; their latest position when read
         # Columns of the active events, in reading order.
         self._letters, self._event_kinds = bytearray(), bytearray()
         self._event_seqs, self._event_tokens, self._created = array("I"), array("I"), array("d")
+        self._links = array("H")
         self._own: dict[int, Parts] = {}  # by event, what is sent instead of its parts
         self._taken = 0  # events that became lines
         self._missing: dict[str, list[int]] = {}  # by call, the lines of results made up for it
@@ -215,21 +212,25 @@ class Timeline:
             order = self._begin(order, columns, has_summary=has_summary)
         marks, seqs = bytes(columns.marks), array("I", range(first + 1, self._seen + 1))
         tokens, created, reasoning = columns.tokens, columns.created, columns.reasoning
+        links = columns.links
         if isinstance(order, range):
             at = order.start
             kinds, marks, seqs = kinds[at:], marks[at:], seqs[at:]
             tokens, created, reasoning = tokens[at:], created[at:], reasoning[at:]
+            links = links[at:]
         elif order is not None:
             kinds, marks = (bytes(map(one.__getitem__, order)) for one in (kinds, marks))
             created = array("d", map(created.__getitem__, order))
             tokens, reasoning, seqs = (
                 array("I", map(one.__getitem__, order)) for one in (tokens, reasoning, seqs)
             )
+            links = array("H", map(links.__getitem__, order))
         at = len(self._letters)
         self._event_kinds += kinds
         self._event_seqs += seqs
         self._event_tokens += tokens
         self._created += created
+        self._links += links
         self._letters += bytes(map(or_, kinds.translate(_LETTERS), marks.translate(_FEW)))
         for place in compress(range(at, at + len(kinds)), kinds.translate(_IS_SIGNED)):
             if self.rules.objection(self._event_seqs[place]) is None:
@@ -244,10 +245,6 @@ class Timeline:
                 for seq, number, mark in zip(seqs, numbers, marks, strict=True)
                 if number == NOTE and mark == _TOOLS
             ]
-        if self._distrusted:
-            for place in range(at, len(self._letters)):
-                if self._event_seqs[place] in self._distrusted:
-                    self._letters[place] = _ODD
         self._correct(at)
         if not self.began_at:
             self.began_at = next(filter(None, created), 0.0)
@@ -313,7 +310,7 @@ class Timeline:
         end = len(letters)
         while at < end:
             match = _REGULAR.match(letters, at)
-            stop = match.end() if match is not None else at
+            stop = self._linked(at, match.end() if match is not None else at)
             if stop < end and self._number(stop) in (TOOL_CALL, TOOL_RESULT):
                 while stop > at and letters[stop - 1] & 0xF0 == _RESULTS:  # part of the last reply?
                     stop -= 1
@@ -331,6 +328,22 @@ class Timeline:
         if not is_closing:
             self._taken = at
             self.settled = len(self.kinds)
+
+    def _linked(self, at: int, stop: int) -> int:
+        """Return where the first reply stands whose results are not those of its calls."""
+        letters, links = self._letters, self._links
+        for call in compress(range(at, stop), letters[at:stop].translate(_IS_CALLS)):
+            link, behind = links[call], call + 1
+            if links[behind] == link:
+                if letters[behind] & 15 == letters[call] & 15:
+                    continue
+            while behind < stop and letters[behind] & 0xF0 == _RESULTS:
+                link ^= links[behind]
+                behind += 1
+            if link:
+                letters[call] = _ODD
+                return call
+        return stop
 
     def _take_regular(self, at: int, stop: int, *, is_closing: bool) -> int:
         """Take events as they are, with clock notes between them; return where one has to wait."""

@@ -17,6 +17,7 @@ from context_assembler.events import (
     JsonObject,
 )
 from context_assembler.history.lines import SYNTHETIC, Timeline
+from context_assembler.history.repair import missing_result
 from context_assembler.ports import Turn
 
 _JOINS: Final = {ASSISTANT: TOOL_CALL, TOOL_CALL: TOOL_CALL, TOOL_RESULT: TOOL_RESULT}
@@ -50,14 +51,6 @@ _ORIGINS: Final[Mapping[int, Any]] = {
 _NO_BODY: Final[Body] = {"parts": []}
 
 
-class MispairedError(Exception):
-    """A reply whose results are not those of its calls, though there are as many."""
-
-    def __init__(self, seq: int) -> None:
-        super().__init__(seq)
-        self.seq = seq
-
-
 def turns_of(
     timeline: Timeline,
     lines: Iterable[int],
@@ -69,9 +62,6 @@ def turns_of(
     Args:
         bodies: By number, of every event of these lines.
         shortened: By line, parts that a cut left instead of the line's own.
-
-    Raises:
-        MispairedError: The timeline has to be made again without trusting that reply's columns.
     """
     kinds, seqs, own, notes = timeline.kinds, timeline.seqs, timeline.parts, timeline.notes
     special = own.keys() | shortened.keys()
@@ -125,12 +115,16 @@ def turns_of(
 
 
 def _paired(turn: Turn, calls: Sequence[str]) -> Turn:
-    """Return a turn of results in the order of the calls."""
+    """Return a turn of results with one for each call, in the order of the calls."""
     ids = [part["call_id"] for part in turn["parts"]]
     if ids != calls:
-        if sorted(ids) != sorted(calls):
-            raise MispairedError(turn["seq"])
-        places = [calls.index(one) for one in ids]
-        order = sorted(range(len(ids)), key=places.__getitem__)
-        turn["parts"] = [turn["parts"][at] for at in order]
+        waiting: dict[str, list[JsonObject]] = {}
+        for part in turn["parts"]:
+            waiting.setdefault(part["call_id"], []).append(part)
+        turn["parts"] = [
+            waiting[call_id].pop(0)
+            if waiting.get(call_id)
+            else missing_result({"call_id": call_id, "name": ""})
+            for call_id in calls
+        ]
     return turn
