@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
 
 from context_assembler.context import Request
 from context_assembler.errors import EmptySessionError, ReplyError
@@ -33,6 +33,7 @@ PARAMETER_NAME: Final = re.compile(r"[a-zA-Z0-9_.-]{1,64}")
 SERVER_ID: Final = re.compile(r"srvtoolu_[a-zA-Z0-9_]+")
 
 THINKING_TYPES: Final = frozenset({"thinking", "redacted_thinking"})
+_UNCOUNTED: Final = THINKING_TYPES | {"compaction"}
 CHANGE_TYPES: Final = frozenset({"tool_addition", "tool_removal"})
 MAX_TEMPERATURE: Final = 1.0
 _LOOKBACK_BLOCKS: Final = 20
@@ -46,19 +47,13 @@ _SUITS: Final[Mapping[str, Callable[[Json], bool]]] = {
     "text?": lambda value: value is None or isinstance(value, str),
     "object": lambda value: isinstance(value, Mapping),
     "list": lambda value: isinstance(value, list | tuple),
-    "content": lambda value: all(
-        isinstance(one, str | Mapping)
-        for one in (value if isinstance(value, list | tuple) else (value,))
-    ),
+    "held": lambda value: isinstance(value, str | Mapping | list | tuple),
     "server_id": lambda value: bool(SERVER_ID.fullmatch(as_text(value))),
 }
-_ANSWER: Final = "tool_use_id:server_id content:content"
 # The fields that a block of each type must have; about other types nothing is known.
 # Types of the anthropic package 2.14, BetaContentBlockParam (read 2026-11-28)
 _REQUIRED: Final[Mapping[str, str]] = {
     "text": "text:text",
-    "image": "source:object",
-    "document": "source:object",
     "search_result": "content:list source:text title:text",
     "thinking": "thinking:text signature:filled",
     "redacted_thinking": "data:filled",
@@ -70,22 +65,18 @@ _REQUIRED: Final[Mapping[str, str]] = {
     "tool_reference": "tool_name:filled",
     "tool_addition": "tool:object",
     "tool_removal": "tool:object",
-    "web_search_tool_result": _ANSWER,
-    "web_fetch_tool_result": _ANSWER,
-    "advisor_tool_result": _ANSWER,
-    "code_execution_tool_result": _ANSWER,
-    "bash_code_execution_tool_result": _ANSWER,
-    "text_editor_code_execution_tool_result": _ANSWER,
-    "tool_search_tool_result": _ANSWER,
 }
+_KNOWN_ANSWERS: Final = re.compile(
+    r"(web_search|web_fetch|advisor|(bash_|text_editor_)?code_execution|tool_search)_tool_result"
+)
+# What the sources of images and documents must have; one of `content` is a document alone.
 _SOURCES: Final[Mapping[str, str]] = {
     "base64": "media_type:filled data:filled",
     "text": "data:text",
     "url": "url:filled",
     "file": "file_id:filled",
-    "content": "content:content",
+    "content": "content:held",
 }
-_BASE64: Final = re.compile(r"[A-Za-z0-9+/_\s-]*+={0,2}\s*+")
 
 
 def find_flaw(block: Json) -> str | None:
@@ -95,29 +86,20 @@ def find_flaw(block: Json) -> str | None:
         return "it has no type"
     if kind in ("tool_use", "tool_result"):  # any that can be read is not kept as a block
         return "it lacks what its type requires"
+    is_answer = _KNOWN_ANSWERS.fullmatch(kind)
+    required = "tool_use_id:server_id content:held" if is_answer else _REQUIRED.get(kind, "")
     source = as_object(fields.get("source"))
-    if flaw := _missing(fields, _REQUIRED.get(kind, "")):
-        return flaw
     if kind in ("image", "document"):
-        if (held := as_text(source.get("type"))) not in _SOURCES:
-            return "its source is of no known type"
-        if flaw := _missing(source, _SOURCES[held], "source's "):
-            return flaw
-        if held == "base64" and not _BASE64.fullmatch(source["data"]):
-            return "its source's data is no base64"
+        fields, required = source, _SOURCES.get(as_text(source.get("type")), "type:no")
+    for name, suits in (entry.split(":") for entry in required.split()):
+        if suits == "no" or not _SUITS[suits](fields.get(name)):
+            return f"its {name} is {'amiss' if name in fields else 'missing'}"
     tool = as_object(fields.get("tool"))
     if kind in CHANGE_TYPES and not any(map(tool.get, ("name", "definition", "tool_name"))):
         return "its tool has no name"
     for inner in as_list(fields["content"] if kind == "search_result" else source.get("content")):
         if not isinstance(inner, str) and (flaw := find_flaw(inner)):  # text stands for a block
             return f"in a block inside, {flaw}"
-    return None
-
-
-def _missing(fields: JsonObject, required: str, of: str = "") -> str | None:
-    for name, suits in (entry.split(":") for entry in required.split()):
-        if not _SUITS[suits](fields.get(name)):
-            return f"its {of}{name} is {'amiss' if name in fields else 'missing'}"
     return None
 
 
@@ -396,14 +378,9 @@ _KEPT: Final = (
 )
 
 
-class _Unit(NamedTuple):
-    """One turn as blocks; `fenced`: a system turn as text of the user, if its role is not taken."""
-
-    role: str  # user, assistant, system
-    blocks: Sequence[Block]
-    fenced: Sequence[Block] = ()
-    may_speak: bool = False  # as the system, in a message of its own
-    id: str = ""
+# One turn: role, blocks; of a system turn also the blocks as text of the user, whether it may speak
+# as the system, and its id.
+Unit: TypeAlias = tuple[str, Sequence[Block], Sequence[Block], bool, str]
 
 
 def _text_blocks(text: str) -> list[Block]:
@@ -433,7 +410,7 @@ class Wire(wire.GrownWire):
         self._declared = frozenset(self.names[tool.name] for tool in offered)
         self._takes_system = limits.supports("mid_conversation_system")
         self._trims_end = limits.supports("prefill")
-        self._run: tuple[_Unit, ...] = ()  # what follows the last reply
+        self._run: tuple[Unit, ...] = ()  # what follows the last reply
         self._start = 0  # where that begins in `messages`
         self._fenced: frozenset[str] = frozenset()  # ids with an entry about their place
 
@@ -455,49 +432,58 @@ class Wire(wire.GrownWire):
     def add(self, turn: Turn) -> None:
         """Append a turn; see `providers.Wire`."""
         role, parts = turn["role"], turn["parts"]
-        if role == "system" or turn.get("kind") == "summary" or not wire.are_plain(parts):
-            unit = self._unusual(turn)
-        elif role == "assistant":
-            unit = _Unit(role, self._blocks(turn, parts, is_reply=True))
+        blocks: list[Any] = []
+        if role == "system" or turn.get("kind") == "summary":
+            self._add_unusual(turn)
+        elif len(parts) == 1 and _are_shared(parts):
+            blocks = list(parts)
+        elif wire.are_plain(parts):
+            blocks = self._blocks(turn, parts, is_reply=role == "assistant")
         else:
-            unit = _Unit("user", self._blocks(turn, parts, is_reply=False))
-        if not unit.blocks and not unit.fenced:
-            return
-        if unit.role != "assistant":
-            self._units.append(unit[:3])
-            self._add_to_run(unit)
-            return
-        made_by = turn.get("made_by")
+            self._add_unusual(turn)
+        if blocks and role == "assistant":
+            self._add_reply(turn, blocks)
+        elif blocks:
+            self._add_to_run(("user", blocks, (), False, ""))
+
+    def _add_reply(self, turn: Turn, blocks: list[Block]) -> None:
+        last, made_by = blocks[-1], turn.get("made_by")
         if made_by and made_by.get("container") and made_by.get("provider") == NAME:
             self.container = made_by["container"]
-        self._add_reply(list(unit.blocks))
-
-    def _add_reply(self, blocks: list[Block]) -> None:
-        last = blocks[-1]
         if self._trims_end and last["type"] == "text" and last["text"][-1:].isspace():
             # A model that continues a reply refuses space at its end. The space goes wherever the
             # reply is: it may be last in one call, and not in the next one.
             # https://platform.claude.com/docs/en/build-with-claude/prefill-claudes-response
             blocks[-1] = {**last, "text": last["text"].rstrip()}
         counted = blocks
-        for place in range(len(blocks) - 1, -1, -1):
-            block = blocks[place]
-            # Thinking is bound to what follows the latest compaction; one without content failed.
-            # https://platform.claude.com/docs/en/build-with-claude/preserved-thinking (2026-11-27)
-            if block["type"] == "compaction" and as_text(block.get("content")).strip():
-                self._restart, counted = len(self._units), blocks[place:]
+        for block in blocks:
+            if block["type"] in _UNCOUNTED:
+                counted = self._counted(blocks)
                 break
-        said = [block for block in counted if block["type"] not in THINKING_TYPES]
-        self._units.append(["assistant", said, ()])
-        if self.messages and self.messages[-1]["role"] == "assistant":
-            blocks = [*self.messages[-1]["content"], *blocks]
-            self.messages[-1] = {"role": "assistant", "content": blocks}
+        self._units.append(("assistant", counted, ()))
+        messages = self.messages
+        if messages and messages[-1]["role"] == "assistant":
+            blocks = [*messages[-1]["content"], *blocks]
+            messages[-1] = {"role": "assistant", "content": blocks}
         else:
-            self._start = len(self.messages)
-            self.messages.append({"role": "assistant", "content": blocks})
+            self._start = len(messages)
+            messages.append({"role": "assistant", "content": blocks})
         self._run = ()
 
-    def _add_to_run(self, unit: _Unit) -> None:
+    def _counted(self, blocks: Sequence[Block]) -> list[Block]:
+        """Return the blocks that thinking is bound to: those from the latest compaction on.
+
+        One without content failed.
+        https://platform.claude.com/docs/en/build-with-claude/preserved-thinking (read 2026-11-27)
+        """
+        for place in range(len(blocks) - 1, -1, -1):
+            said = blocks[place].get("content")
+            if blocks[place]["type"] == "compaction" and as_text(said).strip():
+                self._restart, blocks = len(self._units), blocks[place:]
+                break
+        return [block for block in blocks if block["type"] not in THINKING_TYPES]
+
+    def _add_to_run(self, unit: Unit) -> None:
         """Rebuild what follows the last reply: a user message, then a system message.
 
         Results come first in a user message, or the request is refused. System turns close it, as
@@ -506,44 +492,48 @@ class Wire(wire.GrownWire):
         https://platform.claude.com/docs/en/build-with-claude/mid-conversation-system-messages
         (read 2026-11-27)
         """
-        messages = self.messages
+        messages, role, blocks = self.messages, unit[0], unit[1]
+        self._units.append(unit[:3])
         if not self._run:
-            self._start = len(messages)
-        self._run = run = (*self._run, unit)
+            self._start, self._run = len(messages), (unit,)
+            if role == "user":
+                messages.append({"role": "user", "content": blocks})
+                return
+        else:
+            self._run = (*self._run, unit)
+        run = self._run
         del messages[self._start :]
         closing = len(run)
-        while closing and self._takes_system and run[closing - 1].may_speak:
+        while closing and self._takes_system and run[closing - 1][3]:
             closing -= 1
         before = messages[-1]["content"][-1]["type"] if messages else ""
         if not closing and not before.endswith("_tool_result"):
             closing = len(run)
         content: list[Block] = []
-        for at, one in enumerate(run[:closing]):
-            content += one.fenced if one.role == "system" else one.blocks
+        for at, (role, blocks, fenced, may_speak, named) in enumerate(run[:closing]):
+            content += fenced if role == "system" else blocks
             place = f"{self._start} {at}"
-            if one.may_speak and self._takes_system and place not in self._fenced:
+            if may_speak and self._takes_system and place not in self._fenced:
                 self._fenced |= {place}
-                entry = ReportEntry("note", one.id, "kept", reason=_FENCED, rule="system.fenced")
+                entry = ReportEntry("note", named, "kept", reason=_FENCED, rule="system.fenced")
                 self.entries.append(entry)
-        if len(run) > 1:
-            content.sort(key=lambda block: block["type"] != "tool_result")
+        content.sort(key=lambda block: block["type"] != "tool_result")
         if content:
             messages.append({"role": "user", "content": content})
-        if own := [block for one in run[closing:] for block in one.blocks]:
+        if own := [block for unit in run[closing:] for block in unit[1]]:
             messages.append({"role": "system", "content": own})
 
     # -- turns as blocks --
 
-    def _unusual(self, turn: Turn) -> _Unit:
+    def _add_unusual(self, turn: Turn) -> None:
         role, parts = turn["role"], turn["parts"]
         if turn.get("kind") == "summary":
-            own = [p for p in parts if _is_ours(p) and not find_flaw(p["block"])]
-            if own := [p for p in own if _without_blanks(p["block"]) is not None]:
-                # A compaction goes back as the assistant's, before everything that follows it.
-                # https://platform.claude.com/docs/en/build-with-claude/compaction (2026-11-27)
-                unit = _Unit("assistant", [verbatim(part["block"]) for part in own])
-            else:
-                unit = _Unit("user", _text_blocks(wire.summary_text(turn)))
+            own = [p["block"] for p in parts if _is_ours(p) and not find_flaw(p["block"])]
+            # A compaction goes back as the assistant's, before everything that follows it.
+            # https://platform.claude.com/docs/en/build-with-claude/compaction (2026-11-27)
+            blocks = [verbatim(block) for block in own if _without_blanks(block) is not None]
+            said = blocks or _text_blocks(wire.summary_text(turn))
+            unit: Unit = "assistant" if blocks else "user", said, (), False, ""
         else:
             lost = {_pair_id(p["block"]) for p in parts if _is_ours(p) and find_flaw(p["block"])}
 
@@ -554,10 +544,13 @@ class Wire(wire.GrownWire):
             if role == "system":
                 unit = self._system_unit(turn, settled)
             else:
-                role = "assistant" if role == "assistant" else "user"
-                unit = _Unit(role, self._blocks(turn, settled, is_reply=role == "assistant"))
-        self.features |= {*features_of_blocks(unit.blocks), *features_of_blocks(unit.fenced)}
-        return unit
+                blocks = self._blocks(turn, settled, is_reply=role == "assistant")
+                unit = role if role == "assistant" else "user", blocks, (), False, ""
+        self.features |= {*features_of_blocks(unit[1]), *features_of_blocks(unit[2])}
+        if unit[0] == "assistant" and unit[1]:
+            self._add_reply(turn, list(unit[1]))
+        elif unit[1] or unit[2]:
+            self._add_to_run(unit)
 
     def _settle(
         self, part: JsonObject, role: str, changes: list[Change], lost: Iterable[str] = ()
@@ -609,7 +602,7 @@ class Wire(wire.GrownWire):
         is_open = any(str(one.get("type")).startswith("mcp") for one in self.tools)
         return "" if is_open or name in self._declared else name
 
-    def _system_unit(self, turn: Turn, parts: Sequence[JsonObject]) -> _Unit:
+    def _system_unit(self, turn: Turn, parts: Sequence[JsonObject]) -> Unit:
         plan, own = wire.plan_of(self.request, NAME), list[Block]()
         for part in parts:
             change = read_change(part) if plan is not None and plan.forms.adds else None
@@ -624,7 +617,7 @@ class Wire(wire.GrownWire):
         fenced = [*(_text_blocks(fence(REMINDER_TAG, text)) if text else ()), *media]
         may_speak = bool(own) and not media and turn.get("origin") not in wire.NO_SYSTEM_AUTHORITY
         named = turn.get("id") or turn.get("note") or turn.get("kind", "said")
-        return _Unit("system", own, fenced, may_speak, named)
+        return "system", own, fenced, may_speak, named
 
     def _change_blocks(self, added: Iterable[ToolSpec], removed: Iterable[str]) -> Iterator[Block]:
         """Yield the blocks of changed tools: a tool that was known before is named, others defined."""
@@ -646,15 +639,16 @@ class Wire(wire.GrownWire):
         """Return the blocks of settled parts, shared with the parts as far as possible."""
         blocks: list[Any] = []
         broken = 0
-        calls = [p["call_id"] for p in parts if p["type"] == "tool_call"] if is_reply else ()
+        calls = [p["call_id"] for p in parts if p["type"] == "tool_call"] if is_reply else None
         ids = iter(self._ids.of_calls(calls)) if calls else None
         for part in parts:
             kind = part["type"]
             if kind == "text":
-                text = clean_text(part["text"])
-                if text and not text.isspace():
-                    is_same = text is part["text"] and len(part) == 2
-                    blocks.append(part if is_same else {"type": "text", "text": text})
+                text = part["text"]
+                if len(part) == 2 and is_plain(text):
+                    blocks.append(part)
+                else:
+                    blocks += _text_blocks(text)
             elif kind == "tool_call" and ids is not None:
                 given = part.get("arguments") or {}
                 call: Block = {
@@ -669,7 +663,9 @@ class Wire(wire.GrownWire):
             elif kind == "tool_result":
                 # An empty result has no content, a failed one always has some.
                 # https://platform.claude.com/docs/en/agents-and-tools/tool-use/handle-tool-calls
-                content = [b for p in part.get("content", ()) for b in self._content_blocks(p)]
+                content = part.get("content", ())
+                if not _are_shared(content):
+                    content = [b for p in content for b in self._content_blocks(p)]
                 answer = {"type": kind, "tool_use_id": self._ids.of_result(part["call_id"])}
                 if "extras" in part:
                     answer |= _own_fields(part)
@@ -688,6 +684,8 @@ class Wire(wire.GrownWire):
                 else:
                     is_marked = "cache_control" in block
                     blocks.append(verbatim(block) if is_marked else wire.clean_json(block))
+        if not is_reply and len(blocks) > 1:
+            blocks.sort(key=lambda block: block["type"] != "tool_result")
         if broken:
             reason = f"{broken} thinking part(s) are left out: they lack what a signature needs."
             change = Change("cleared", "content.malformed", reason)
@@ -950,6 +948,14 @@ def _told(tool: ToolSpec | None) -> Json:
 
 def _is_ours(part: JsonObject) -> bool:
     return bool(part["type"] == "opaque" and part["provider"] == NAME)
+
+
+def _are_shared(parts: Sequence[JsonObject]) -> bool:
+    """Whether parts are blocks as they are: plain text."""
+    for part in parts:
+        if part["type"] != "text" or len(part) > 2 or not is_plain(part["text"]):
+            return False
+    return True
 
 
 def _own_fields(part: JsonObject) -> Block:
@@ -1243,25 +1249,28 @@ def _read_content(content: Json, where: str, note: Callable[[str, str], None]) -
 def _read_given(block: Block, where: str, note: Callable[[str, str], None]) -> JsonObject:
     """Return a block of a request as a part; one that we cannot read stays verbatim."""
     kind, source = as_text(block.get("type")), as_object(block.get("source"))
-    flaw = None if kind in ("tool_use", "tool_result") else find_flaw(block)
     if kind == "tool_result" and isinstance(block.get("tool_use_id"), str):
         content = _read_content(block.get("content"), f"{where}.content", note)
         extras = {key: held for key, held in block.items() if key not in _RESULT_FIELDS}
         part: Block = {"type": kind, "call_id": block["tool_use_id"]}
         if content:
-            taken = ("text", "image", "document", "opaque")
+            taken = (*wire.MEDIA, "text", "opaque")
             part["content"] = [p if p["type"] in taken else _opaque(block) for p in content]
         return part | ({"is_error": True} if block.get("is_error") is True else {}) | _own(extras)
-    if kind == "tool_use" and all(isinstance(block.get(key), str) for key in ("id", "name")):
+    if (
+        kind == "tool_use"
+        and isinstance(block.get("id"), str)
+        and isinstance(block.get("name"), str)
+    ):
         warnings: list[str] = []
-        part = dict(_read_block(block, {}, warnings))
+        call = _read_block(block, {}, warnings)
         for warning in warnings:
             note(where, warning)
-        return part
-    if flaw is not None or kind in ("tool_use", "tool_result"):
-        note(where, f"is kept verbatim: {flaw or 'it lacks what its type requires'}")
+        return call
+    if flaw := find_flaw(block):
+        note(where, f"is kept verbatim: {flaw}")
         return _opaque(block)
-    if kind not in ("image", "document") or source["type"] == "content":
+    if kind not in wire.MEDIA or source["type"] == "content":
         return _read_block(block, {}, [])
     named: Block = {"type": "file", "provider": NAME, "file_id": source.get("file_id")}
     if source["type"] != "file":
@@ -1276,6 +1285,5 @@ def _read_given(block: Block, where: str, note: Callable[[str, str], None]) -> J
         media_type = as_text(source.get("media_type")) or "text/plain"
         part["source"] = {"type": "base64", "media_type": media_type, "data": data}
         part["text"] = source["data"]
-    if isinstance(block.get("title"), str):
-        part["title"] = block["title"]
+    part |= {"title": block["title"]} if isinstance(block.get("title"), str) else {}
     return part | _own({key: block[key] for key in ("context", "citations") if block.get(key)})

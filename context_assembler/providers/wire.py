@@ -34,8 +34,19 @@ def plain_json(value: Json) -> Json:
     return [plain_json(held) for held in value] if isinstance(value, list | tuple) else value
 
 
+_SCALARS: Final = frozenset({str, int, float, bool, type(None)})
+
+
 def clean_json(value: Json) -> Json:
     """Return the value if its text is clean, else a clean copy."""
+    if isinstance(value, dict):  # most are flat
+        for key, held in value.items():
+            said = f"{key}{held}" if held.__class__ is str else key
+            is_scalar = held.__class__ in _SCALARS
+            if not is_scalar or not said.isascii() or "\0" in said:
+                break
+        else:
+            return value
     raw = dump_json(value) if value else b""
     try:
         return value if "\\u0000" not in raw.decode() else plain_json(value)
