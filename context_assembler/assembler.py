@@ -5,22 +5,16 @@ from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from datetime import date, datetime
+from functools import cached_property
 from pathlib import Path
 from threading import Lock
 from typing import TYPE_CHECKING, Any, Final, Self, TypeVar, Unpack
 
-from context_assembler import prompt
+from context_assembler import errors, models, prompt
+from context_assembler import options as declared
 from context_assembler.cache import AssemblyCache, CacheKey, CacheStats
 from context_assembler.context import AssembledContext, input_budget
 from context_assembler.core import Core, Inputs, Opening
-from context_assembler.errors import (
-    ConfigurationError,
-    ContextOverflowError,
-    RemoteCountError,
-    TemplateError,
-    UnknownOptionError,
-    UnknownSessionError,
-)
 from context_assembler.events import (
     COMPACTION,
     KIND_MASK,
@@ -35,34 +29,19 @@ from context_assembler.events import (
     user_event,
     utc_now,
 )
-from context_assembler.models import (
-    DEFAULT_REGISTRY,
-    ModelRegistry,
-    lifecycle_warnings,
-    protocol_for,
-)
-from context_assembler.options import (
-    AssemblerConfig,
-    BootstrapSettings,
-    DefaultsResolver,
-    GivenOptions,
-    TruncationSettings,
-    validate_for_model,
-    validate_tool_choice,
-)
+from context_assembler.options import AssemblerConfig, GivenOptions
 from context_assembler.ports import ChangeForms, EventSource, PromptSection, RecalledNote, ToolSpec
-from context_assembler.prompt.sections import REWRITTEN
 from context_assembler.providers import PROVIDERS
-from context_assembler.record import factor_for, learned_key, read_answer, store_answer
+from context_assembler.record import learned_key, read_answer, store_answer
 from context_assembler.report import ReportEntry, file_entries, overlay
 from context_assembler.sessions import open_store
-from context_assembler.tools import changes
-from context_assembler.tools.collect import CollectedTools, OfferedTools, ToolCollector
 
 if TYPE_CHECKING:
     from context_assembler.compaction import CompactionCheck
     from context_assembler.memory import FormattedContext, MemoryAssembler
     from context_assembler.report import Report
+    from context_assembler.tools.changes import SentTools, SettledTools
+    from context_assembler.tools.collect import CollectedTools, OfferedTools, ToolCollector
 
 _T = TypeVar("_T")
 _LONG_HISTORY: Final = 200  # new events that take longer than other tasks of the loop should wait
@@ -84,12 +63,15 @@ class _Question:
         settled = parts.resolver.resolve(given, session=defaults, agent=agent)
         model, policy = settled.options.model, settled.options.unknown_model
         self.limits = parts.registry.get(model, unknown=policy)
-        self.parameters, self.settled = validate_for_model(settled, self.limits)
+        self.parameters, self.settled = declared.validate_for_model(settled, self.limits)
         self.options = options = self.settled.options
         cut = {name: getattr(options, name) for name in _CUT_OPTIONS}
         cut |= {"strategy": options.truncation_strategy}
-        self.truncation = TruncationSettings(**{**vars(parts.config.truncation), **cut})
-        self.provider, self.family = protocol_for(self.limits), parts.core.family(self.limits)
+        self.truncation = declared.TruncationSettings(**{**vars(parts.config.truncation), **cut})
+        self.provider, self.family = (
+            models.protocol_for(self.limits),
+            parts.core.family(self.limits),
+        )
         self.budget = input_budget(
             self.limits,
             max_tokens=self.parameters.max_tokens,
@@ -107,7 +89,7 @@ class _Question:
         self.ways: list[Inputs] = []
 
     def gather(
-        self, head: SessionHead, offered: OfferedTools, note: RecalledNote
+        self, head: SessionHead, offered: "OfferedTools | None", note: RecalledNote
     ) -> tuple[list[Inputs], CacheKey]:
         """Return the ways to make the call, the best one first, and its key in the cache."""
         parts, store = self.parts, self.parts.store
@@ -120,31 +102,23 @@ class _Question:
         self.last = last if last is not None and last.model == self.limits.id else None
         holds = self.last is not None and self._may_hold(self.last)
         sent = self.last and (self.last.system_hash, self.last.tools_hash, self.last.provider)
-        known = (sent, holds, self.files, offered.key, self.shown, self.opening.system, self.today)
+        key = None if offered is None else offered.key
+        known = (sent, holds, self.files, key, self.shown, self.opening.system, self.today)
         if not self.ground or self.ground[0] != known:
             ways = self._settle_tools(offered)
             self.ways = [self._way(True, *way) for way in ways if holds]
             try:
                 self.ways += [self._way(False, *way) for way in ways]
-            except TemplateError:  # what was sent before can still be sent
+            except errors.TemplateError:  # what was sent before can still be sent
                 if not self.ways:
                     raise
-        factor = 1.0
-        if parts.config.calibrates_tokens:
-            shape = "tools" if self.ways[0].tools else "text"
-            counter = f"{self.family.name} {self.family.key}"
-            key = learned_key(self.provider, self.limits.id, shape, counter)
-            learned = self.last.details.get("learned", {}) if self.last is not None else {}
-            is_known = learned.get("key") == key
-            factor = learned["factor"] if is_known else factor_for(store, key)
+        factor = self._factor() if parts.config.calibrates_tokens else 1.0
         if self.ground != (known, factor, note):
             self.ground = (known, factor, note)
             parts.fingerprints += 1
             self.key = CacheKey(head.session.id, "", self.agent_id, str(parts.fingerprints))
         self.key = self.key._replace(version=head.version)
-        recalled: tuple[PromptSection, ...] = ()
-        if note.text:
-            recalled = (_memory_section(note.text),)
+        recalled = (_memory_section(note.text),) if note.text else ()
         made = [
             way._replace(
                 head=head,
@@ -156,6 +130,17 @@ class _Question:
             for way in self.ways
         ]
         return made, self.key
+
+    def _factor(self) -> float:
+        """Return what reported usage corrects counts by: as the session's last call left it."""
+        shape = "tools" if self.ways[0].tools else "text"
+        counter = f"{self.family.name} {self.family.key}"
+        key = learned_key(self.provider, self.limits.id, shape, counter)
+        learned = self.last.details.get("learned", {}) if self.last is not None else {}
+        if learned.get("key") != key:
+            learned = self.parts.store.learned(key) or {"factor": 1.0}
+        factor: float = learned["factor"]
+        return factor
 
     def _opening(self) -> Opening:
         """Return the session's own system prompt; it is settled once the session has a time."""
@@ -180,19 +165,22 @@ class _Question:
         kinds = self.parts.store.columns(name, self.family, after_seq=after).kinds
         return all(kind & KIND_MASK != COMPACTION for kind in kinds)
 
-    def _settle_tools(
-        self, offered: OfferedTools
-    ) -> list[tuple[changes.SettledTools, CollectedTools]]:
-        """Return the ways to send the tools, the best one first."""
-        provider, rule, store = PROVIDERS[self.provider], self.parts.config.tools, self.parts.store
-        before = None
+    def _settle_tools(self, offered: "OfferedTools | None") -> list[tuple[Any, Any]]:
+        """Return the ways to send the tools, the best one first, with what was collected."""
+        store, rule, before = self.parts.store, self.parts.config.tools, None
+        text = ""
         if self.last is not None and self.last.provider == self.provider:
             text = store.text(self.last.tools_hash) or ""
-            before = self.parts.sent_tools.get(text) or changes.SentTools.read(text)
+        if offered is None and text in ("", "[]"):
+            return [(None, None)]
+        from context_assembler.tools.changes import SentTools, settle_tools
 
-        def settle(tools: Sequence[ToolSpec]) -> tuple[changes.SettledTools, ...]:
-            appends = rule.changes == "append"
-            return changes.settle_tools(
+        before = self.parts.sent_tools.get(text) or SentTools.read(text)
+        offered = offered or self.parts.tools.ask_now(self.options)
+        provider, appends = PROVIDERS[self.provider], rule.changes == "append"
+
+        def settle(tools: Sequence[ToolSpec]) -> "tuple[SettledTools, ...]":
+            return settle_tools(
                 tools,
                 before=before,
                 provider=self.provider,
@@ -216,23 +204,87 @@ class _Question:
         bodies = self.parts.store.bodies(self.session.id, [(1, self.head.last_seq)])
         return {name for body in bodies for name in re.findall(pattern, compact_json(body))}
 
-    def _way(self, holds: bool, tools: changes.SettledTools, collected: CollectedTools) -> Inputs:
+    def _way(
+        self, holds: bool, tools: "SettledTools | None", collected: "CollectedTools | None"
+    ) -> Inputs:
         """Return what the call is made from, with its system prompt and tools settled."""
+        parts, config = self.parts, self.parts.config
+        names = collected.tools if collected is not None else ()
+        settled = declared.validate_tool_choice(self.settled, names, provider=self.provider)
+        way = Inputs(
+            head=self.head,
+            settled=settled,
+            parameters=self.parameters._replace(tool_choice=settled.options.tool_choice),
+            limits=self.limits,
+            clock=config.clock,
+            truncation=self.truncation,
+            masks=config.safety.masks_secrets_in,
+            warnings=tuple(models.lifecycle_warnings(self.limits, parts.now().date())),
+            account=config.account,
+            checks_payloads=config.checks_payloads,
+            compaction=config.compaction,
+            today=self.today,
+            digest=self.choice,
+        )
+        last, options = self.last, self.options
+        if (
+            parts.has_prompt
+            or self.opening.system
+            or self.shown is not None
+            or options.additional_system_prompt
+            or (last is not None and "prompt" in last.details)
+        ):
+            way = self._with_prompt(way, tools, names, holds=holds)
+        if tools is not None and collected is not None:
+            way = self._with_tools(way, tools, collected)
+        return way
+
+    def _with_tools(
+        self, way: Inputs, tools: "SettledTools", collected: "CollectedTools"
+    ) -> Inputs:
+        from context_assembler.tools import changes
+
+        last, text, tokens, was_reported = self.last, tools.sent.text(), 0, False
+        if last is not None:
+            tokens, was_reported = last.estimated_tokens, bool(last.details.get("withdrawn"))
+        note = changes.withdrawn_note(tools, system_text=way.system, was_reported=was_reported)
+        rewrite = changes.tools_rewrite_entry(tools, tokens=tokens)
+        count_tool = self.family.count_tool
+        entries = changes.tool_entries(tools, collected.entries, count_tool=count_tool)
+        _keep(self.parts.sent_tools, text, tools.sent)
+        is_withdrawn = note is not None and ":" in note.content
+        return way._replace(
+            tools=tools.plan.declared,
+            tool_plan=tools.plan,
+            tools_text=text,
+            change=tools.change or None,
+            notes=(*way.notes, *([note] if note else [])),
+            entries=(
+                *way.entries,
+                *overlay(collected.entries, entries),
+                *([rewrite] if rewrite else []),
+            ),
+            warnings=(*way.warnings, *collected.warnings),
+            details={**way.details, "withdrawn": is_withdrawn},
+        )
+
+    def _with_prompt(
+        self, way: Inputs, tools: "SettledTools | None", names: Sequence[ToolSpec], *, holds: bool
+    ) -> Inputs:
         parts, family, last, shown = self.parts, self.family, self.last, self.shown
-        settled = validate_tool_choice(self.settled, collected.tools, provider=self.provider)
-        choice, count_text = settled.options.tool_choice, family.count_text
-        built, files = self._build(collected.tools, holds=holds)
-        overhead = family.count_tools_overhead(tools.loaded, has_system=True, choice=choice)
+        built, files = self._build(names, holds=holds)
+        loaded = tools.loaded if tools is not None else ()
+        choice = way.parameters.tool_choice
+        other = family.count_tools_overhead(loaded, has_system=True, choice=choice)
         sent = prompt.fit_prompt(
             built,
             count_system=family.count_system,
-            count_text=count_text,
+            count_text=family.count_text,
             budget_tokens=self.budget,
-            other_fixed_tokens=overhead + sum(map(family.count_tool, tools.loaded)),
+            other_fixed_tokens=other + sum(map(family.count_tool, loaded)),
         )
         record = prompt.prompt_record(built, sent, files, budget_tokens=self.budget)
-        entries: list[ReportEntry | None] = []
-        unreported = files
+        unreported, rewrite = files, list[ReportEntry]()
         if last is not None and (text := parts.store.text(last.system_hash)) is not None:
             before = prompt.SentPrompt(text, last.details.get("prompt", {}))
             if holds and not before.has_outgrown(built, sent, self.budget):
@@ -243,59 +295,31 @@ class _Question:
                     f"The system prompt is another one than in the last call ({differing}): a new "
                     "epoch begins, and what was sent before is written to the prompt cache again."
                 )
-                entries.append(ReportEntry("note", "system", "kept", 0, 0, reason, REWRITTEN))
+                entry = ReportEntry("note", "system", "kept", 0, 0, reason, "rewrite.system")
+                rewrite.append(entry)
             unreported = before.unreported(files)
         if shown is not None:
             said = "".join(one.content for one in sent.sections if one.name == "skills")
-            shown = prompt.follow_section(shown, said, count_text=count_text)
+            shown = prompt.follow_section(shown, said, count_text=family.count_text)
         active = [one for one in shown.skills if one.name in shown.active] if shown else []
-        withdrawn = changes.withdrawn_note(
-            tools,
-            system_text=sent.text,
-            was_reported=last is not None and bool(last.details.get("withdrawn")),
-        )
-        tokens = last.estimated_tokens if last is not None else 0
-        entries.append(changes.tools_rewrite_entry(tools, tokens=tokens))
-        _keep(parts.sent_tools, tools.sent.text(), tools.sent)
-        changed = changes.tool_entries(tools, collected.entries, count_tool=family.count_tool)
-        return Inputs(
-            head=self.head,
-            settled=settled,
-            parameters=self.parameters._replace(tool_choice=choice),
-            limits=self.limits,
-            clock=parts.config.clock,
-            truncation=self.truncation,
-            masks=parts.config.safety.masks_secrets_in,
+        missed = parts.builder.find_missed(files, sent.sections, agent_id=self.agent_id)
+        return way._replace(
             sections=sent.sections,
             system=sent.text,
-            tools=tools.plan.declared,
-            tool_plan=tools.plan,
-            tools_text=tools.sent.text(),
-            change=tools.change or None,
-            notes=(*built.notes, *filter(None, [withdrawn])),
+            notes=built.notes,
             entries=(
-                *file_entries(files, count_text=count_text),
+                *file_entries(files, count_text=family.count_text),
                 *sent.entries,
                 *(shown.entries if shown else ()),
-                *overlay(collected.entries, changed),
-                *filter(None, entries),
+                *rewrite,
             ),
             warnings=(
                 *(f"{file.path}: {text}" for file in unreported for text in file.warnings),
-                *lifecycle_warnings(self.limits, parts.now().date()),
-                *parts.builder.find_missed(files, sent.sections, agent_id=self.agent_id),
+                *way.warnings,
+                *missed,
                 *(shown.warnings if shown else ()),
-                *collected.warnings,
             ),
-            account=parts.config.account,
-            checks_payloads=parts.config.checks_payloads,
-            compaction=parts.config.compaction,
-            today=self.today,
-            digest=self.choice,
-            details={
-                "prompt": record,
-                "withdrawn": withdrawn is not None and ":" in withdrawn.content,
-            },
+            details={"prompt": record},
             active_skills=tuple(one.name for one in active),
             skill_allowed_tools={one.name: one.allowed_tools for one in active},
         )
@@ -320,9 +344,8 @@ class _Question:
         if began is not None and clock.date_in_system:
             from zoneinfo import ZoneInfo
 
-            day = (
-                f"The conversation begins on {began.astimezone(ZoneInfo(clock.time_zone)).date()}."
-            )
+            began = began.astimezone(ZoneInfo(clock.time_zone))
+            day = f"The conversation begins on {began.date()}."
         summarizes = parts.config.prompt.summarizes_tools
         built = parts.builder.build(
             files=files,
@@ -367,7 +390,7 @@ class ContextAssembler:
         memory: Any = None,
         config: AssemblerConfig | None = None,
         prompt_sections: Iterable[PromptSection] = (),
-        registry: ModelRegistry = DEFAULT_REGISTRY,
+        registry: models.ModelRegistry = models.DEFAULT_REGISTRY,
         clients: Mapping[str, Any] | Iterable[Any] | None = None,
         now: Callable[[], datetime] = utc_now,
     ) -> None:
@@ -387,26 +410,21 @@ class ContextAssembler:
             from context_assembler.history.secrets import mask
 
             self._mask = mask
-        settings, limit = config.prompt, config.tools.timeout_seconds
+        settings, self._sections = config.prompt, tuple(prompt_sections)
         self.loader = self._open_loader(bootstrap)
-        self.builder = prompt.SystemPromptBuilder(
-            priorities=settings.priorities,
-            required=config.bootstrap.required,
-            sections=prompt_sections,
-            inherits=settings.inherits,
-            max_tokens=settings.max_tokens,
-            separator=settings.separator,
+        self.has_prompt = bool(
+            self.loader
+            or self._sections
+            or settings.summarizes_tools
+            or config.clock.date_in_system
         )
-        self._tools = ToolCollector(
-            tools,
-            include=config.tools.include,
-            exclude=config.tools.exclude,
-            on_conflict=config.on_tool_conflict,
-            timeout_seconds=limit,
-            now=now,
-        )
-        self._skills: Any = None
+        self._given_tools, self._has_tools, self._skills = tools, False, None
+        if tools:
+            self._has_tools = bool(self.tools)  # what cannot be a tool is refused at once
+        if self.has_prompt:
+            assert self.builder
         if skills := config.skill_folders if skills is None else skills:
+            limit = config.tools.timeout_seconds
             self._skills = prompt.SkillLister(skills, timeout_seconds=limit, now=now)
         self._given_memory = config.memory.store if memory is None else memory
         self._memory: Any = None
@@ -415,7 +433,7 @@ class ContextAssembler:
         defaults |= {"cache": "auto", **{name: cut[name] for name in _CUT_OPTIONS}}
         if self._given_memory is not None:
             defaults["recall_tokens"] = config.memory.max_tokens
-        self.resolver = DefaultsResolver({**defaults, **config.defaults.given})
+        self.resolver = declared.DefaultsResolver({**defaults, **config.defaults.given})
         self.core = Core(
             self.store,
             resolve_model=lambda model: registry.get(model).id,
@@ -428,15 +446,48 @@ class ContextAssembler:
         self._lock = Lock()
         self._questions: dict[str, _Question] = {}
         self.openings: dict[str, tuple[str, Opening | None]] = {}
-        self.sent_tools: dict[str, changes.SentTools] = {}
+        self.sent_tools: dict[str, SentTools] = {}
         self._seen: dict[str, int] = {}
         self.fingerprints = 0
         self._watch: Any = None
 
+    @cached_property
+    def builder(self) -> "prompt.SystemPromptBuilder":
+        """What builds system prompts; it is loaded if there is anything to build from."""
+        settings = self.config.prompt
+        return prompt.SystemPromptBuilder(
+            priorities=settings.priorities,
+            required=self.config.bootstrap.required,
+            sections=self._sections,
+            inherits=settings.inherits,
+            max_tokens=settings.max_tokens,
+            separator=settings.separator,
+        )
+
+    @cached_property
+    def tools(self) -> "ToolCollector":
+        """What collects tools; it is loaded if there are any."""
+        from context_assembler.tools.collect import ToolCollector
+
+        settings = self.config.tools
+        self._has_tools = True
+        return ToolCollector(
+            self._given_tools,
+            include=settings.include,
+            exclude=settings.exclude,
+            on_conflict=self.config.on_tool_conflict,
+            timeout_seconds=settings.timeout_seconds,
+            now=self.now,
+        )
+
     def _open_loader(self, given: Any) -> "prompt.BootstrapLoader | None":
         settings = self.config.bootstrap
-        is_unset = settings.folder is BootstrapSettings.folder  # any other is a path of its own
-        if (given is None and is_unset) or isinstance(given, prompt.BootstrapLoader):
+        is_unset = (
+            settings.folder is declared.BootstrapSettings.folder
+        )  # any other is a path of its own
+        if given is None and is_unset:
+            return None
+        if isinstance(given, prompt.BootstrapLoader):
             return given
         return prompt.BootstrapLoader(
             self.config.bootstrap_folder if given is None else given,
@@ -522,7 +573,8 @@ class ContextAssembler:
     def _unchanged(self, head: SessionHead, asked: _Question) -> AssembledContext | None:
         """Return the context that was made before, if nothing that it depends on can have changed."""
         options, is_same = asked.options, (head, self.now().date()) == (asked.head, asked.today)
-        is_constant = self.loader is None and self._skills is None and self._tools.is_constant
+        has_constant_tools = not self._has_tools or self.tools.is_constant
+        is_constant = self.loader is None and self._skills is None and has_constant_tools
         if is_same and is_constant and not (options.query or options.additional_tools):
             return None if options.use_cache is False else self.cache.get(asked.key)
         return None
@@ -540,7 +592,7 @@ class ContextAssembler:
         """Return the context of the first way that adds to what the last call sent, or of the last."""
         for way in ways[:-1]:
             last = self.store.last_call(way.head.session.id)
-            with suppress(ContextOverflowError):
+            with suppress(errors.ContextOverflowError):
                 context = self.core.assemble(way)
                 if last is not None and context.metadata.cut_id == last.cut:
                     return context
@@ -551,7 +603,7 @@ class ContextAssembler:
         from context_assembler.tokens.remote import MAX_ROUNDS, RemoteCounter, correction
 
         if self._clients is None:
-            raise ConfigurationError(
+            raise errors.ConfigurationError(
                 "Counting exactly needs a client of the provider's SDK.",
                 remedy="Pass clients=[anthropic.Anthropic()] or the like, or leave out exact=True.",
             )
@@ -563,7 +615,7 @@ class ContextAssembler:
             try:
                 payload = context.to_request(remote.protocol_for(context.provider))
                 counted = await remote.count(payload, provider=context.provider)
-            except RemoteCountError as error:
+            except errors.RemoteCountError as error:
                 warning: str = str(error)
                 break
             share, warning = correction(counted, used_tokens=used, budget_tokens=budget), ""
@@ -580,20 +632,26 @@ class ContextAssembler:
     # ---- what is listed ----
 
     def _is_sync(self, asked: _Question) -> bool:
-        is_listed = self._tools.is_sync and (self._skills is None or self._skills.is_sync)
+        is_listed = self._skills is None or self._skills.is_sync
+        is_listed = is_listed and (not self._has_tools or self.tools.is_sync)
         return is_listed and not (asked.options.additional_tools or asked.options.query)
 
-    def _list_now(self, asked: _Question) -> tuple[OfferedTools, RecalledNote]:
+    def _list_now(self, asked: _Question) -> tuple["OfferedTools | None", RecalledNote]:
         listed = self._skills.list_now() if self._skills is not None else None
-        return self._tools.ask_now(asked.options, skills=self._show(asked, listed)), _NOTHING
+        skills = self._show(asked, listed)
+        if not self._has_tools and not skills and not asked.options.disabled_tools:
+            return None, _NOTHING
+        return self.tools.ask_now(asked.options, skills=skills), _NOTHING
 
-    async def _list(self, asked: _Question) -> tuple[OfferedTools, RecalledNote]:
+    async def _list(self, asked: _Question) -> tuple["OfferedTools | None", RecalledNote]:
         from asyncio import gather
 
-        async def offer() -> OfferedTools:
+        async def offer() -> "OfferedTools | None":
             listed = await self._skills.list() if self._skills is not None else None
             skills, extra = self._show(asked, listed), asked.options.additional_tools or ()
-            return await self._tools.ask(asked.options, additional=extra, skills=skills)
+            if not self._has_tools and not (skills or extra or asked.options.disabled_tools):
+                return None
+            return await self.tools.ask(asked.options, additional=extra, skills=skills)
 
         offered, note = await gather(offer(), self._recall_note(asked))
         return offered, note
@@ -718,7 +776,7 @@ class ContextAssembler:
 
     async def _begin(self, session: Session) -> None:
         """Create the session, unless it is there."""
-        with suppress(UnknownSessionError):
+        with suppress(errors.UnknownSessionError):
             await self.sessions.head(session.id)
             return
         if self._mirror is None:
@@ -784,7 +842,7 @@ class ContextAssembler:
         """What recalls; a `ConfigurationError` if there is none."""
         if self._memory is None:
             if self._given_memory is None:
-                raise ConfigurationError(
+                raise errors.ConfigurationError(
                     "No memory is configured.",
                     remedy="Pass ContextAssembler(memory='sqlite:memory.db'), or set [memory] store.",
                 )
@@ -795,7 +853,9 @@ class ContextAssembler:
                 names = ("strategy", "near_duplicate", "seconds_per_source", "seconds_in_all")
                 own = {name: held for name in names if (held := getattr(settings, name))}
                 if settings.preset not in RECALL_PRESETS:
-                    raise UnknownOptionError(settings.preset, kind="preset", known=RECALL_PRESETS)
+                    raise errors.UnknownOptionError(
+                        settings.preset, kind="preset", known=RECALL_PRESETS
+                    )
                 self._memory = MemoryAssembler(
                     self._given_memory,
                     settings=replace(RECALL_PRESETS[settings.preset], **own),
@@ -872,7 +932,8 @@ class ContextAssembler:
                 closing.push_async_callback(self.sessions.close)
             if self._memory is not None and self._memory is not self._given_memory:
                 closing.push_async_callback(self._memory.close)
-            closing.push_async_callback(self._tools.close)
+            if self._has_tools:
+                closing.push_async_callback(self.tools.close)
             if self._watch is not None:
                 closing.callback(self._watch.close)
 

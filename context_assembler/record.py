@@ -331,9 +331,3 @@ def learn(known: JsonObject | None, key: str, counted_tokens: int, usage: Usage)
         moved = exp(log(factor) + _STEP * (target - log(factor)))
         factor = round(min(_MOST_FACTOR, max(1 / _MOST_FACTOR, moved)), _DIGITS)
     return {"key": key, "factor": factor, "observations": observations, "recent": recent}
-
-
-def factor_for(store: ColumnStore, key: str) -> float:
-    """Return the factor in force; 1 if nothing is known."""
-    known = store.learned(key)
-    return known["factor"] if known else 1.0
