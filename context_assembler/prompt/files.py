@@ -320,7 +320,8 @@ class Reading:
         """Return the folders inside the root in which something was looked for."""
         paths = {os.path.normpath(path) for path in self.seen} | self.opened.keys()
         parents = {os.path.dirname(path) for path in paths}
-        return {one for one in parents if self._is_inside(os.path.realpath(one))}
+        real = ((one, os.path.realpath(one)) for one in parents)
+        return {one for one, at in real if self._is_inside(at) and os.path.isdir(at)}
 
     def look_in(self, folder: str) -> None:
         """Note that what is in a folder counts."""

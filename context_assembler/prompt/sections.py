@@ -432,7 +432,7 @@ class SentPrompt:
         for key, (name, whole) in {**new, **self._pieces}.items():
             old = self._sent.get(key)
             what = "gone" if key not in new else "new" if key not in self._pieces else "changed"
-            if new.get(key, ("", ""))[1] == whole:
+            if what == "changed" and new[key][1] == whole:
                 if old is not None and digest(old.content) == whole:
                     continue
                 what = "cut for want of room earlier in this epoch"

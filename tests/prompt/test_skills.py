@@ -1,0 +1,379 @@
+"""Skills: folders with SKILL.md, what the prompt has of them, and what became of each."""
+
+import asyncio
+import os
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from context_assembler.errors import ConfigurationError
+from context_assembler.ports import Skill
+from context_assembler.prompt import (
+    FolderSkills,
+    ListedSkills,
+    ShownSkills,
+    SkillLister,
+    follow_section,
+    show_skills,
+)
+
+
+def count(text: str) -> int:
+    return len(text.split())
+
+
+def skill_file(
+    name: str = "pdf", description: str = "Read PDFs.", more: str = "", body: str = "Do."
+) -> str:
+    return f"---\nname: {name}\ndescription: {description}\n{more}---\n{body}"
+
+
+def write(folder: Path, name: str, text: str | bytes) -> Path:
+    path = folder / name
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(text.encode() if isinstance(text, str) else text)
+    return path
+
+
+def listed_of(folder: Path) -> FolderSkills:
+    skills = FolderSkills(folder, now_ns=lambda: 10**19)
+    skills.list_now()
+    return skills
+
+
+# ---- folders ----
+
+
+def test_a_folder_is_a_skill(tmp_path: Path) -> None:
+    more = "allowed-tools: Read, Bash(git add:*)\ntools:\n- {name: run, input_schema: {type: object}}\n"
+    path = write(tmp_path, "pdf/SKILL.md", skill_file(more=more, body="\nFirst.\n"))
+
+    [skill] = FolderSkills(tmp_path, priority=3).list_now()
+
+    assert skill == Skill(
+        name="pdf",
+        description="Read PDFs.",
+        path=str(path),
+        instructions="First.",
+        priority=3,
+        tools=({"name": "run", "input_schema": {"type": "object"}},),
+        allowed_tools=("Read", "Bash(git add:*)"),
+    )
+
+
+def test_skills_are_found_below_and_what_is_below_a_skill_belongs_to_it(tmp_path: Path) -> None:
+    write(tmp_path, "b/SKILL.md", skill_file("b"))
+    write(tmp_path, "a/inner/SKILL.md", skill_file("inner"))
+    write(tmp_path, "b/deeper/SKILL.md", skill_file("deeper"))
+    write(tmp_path, ".hidden/SKILL.md", skill_file("hidden"))
+
+    assert [skill.name for skill in FolderSkills(tmp_path).list_now()] == ["b", "inner"]
+
+
+PROBLEMS = {
+    "no description": ("---\nname: a\n---\n", "its front matter has no description."),
+    "no front matter": ("Do.", "the file does not begin with a line '---'"),
+    "never closed": ("---\nname: a\n", "no line '---' closes it"),
+    "a number": ("---\nname: a\ndescription: 5\n---\n", "put 5 in quotes"),
+}
+
+
+@pytest.mark.parametrize(("text", "why"), PROBLEMS.values(), ids=PROBLEMS)
+def test_a_broken_skill_is_left_out_and_the_rest_stays(tmp_path: Path, text: str, why: str) -> None:
+    write(tmp_path, "a/SKILL.md", text)
+    write(tmp_path, "b/SKILL.md", skill_file("b"))
+
+    skills = listed_of(tmp_path)
+
+    assert [skill.name for skill in skills.list_now()] == ["b"]
+    assert why.rstrip(".") in str(skills.problems[0])
+
+
+NOTES = {
+    "no name": ("---\ndescription: d\n---\n", "the folder's name is used"),
+    "capitals": (skill_file("PDF"), "is not lower-case letters"),
+    "another name": (skill_file("pfd"), "is not that of its folder"),
+    "long": (skill_file("a", "d" * 1_025), "longer than 1,024 characters"),
+    "an odd tool": (skill_file("a", more="tools: [5]\n"), "'5' is neither a spec nor a file"),
+    "no such file": (skill_file("a", more="tools: t.json\n"), "'t.json' holds no specs"),
+    "a file of text": (skill_file("a", more="tools: odd.json\n"), "'odd.json' holds no specs"),
+    "a file elsewhere": (skill_file("a", more="tools: ../../x.json\n"), "outside the folder"),
+}
+
+
+@pytest.mark.parametrize(("text", "note"), NOTES.values(), ids=NOTES)
+def test_what_is_odd_about_a_skill_is_noted(tmp_path: Path, text: str, note: str) -> None:
+    write(tmp_path, "x.json", "{}")
+    write(tmp_path, "skills/a/odd.json", "[5]")
+    write(tmp_path, "skills/a/SKILL.md", text)
+
+    skills = listed_of(tmp_path / "skills")
+
+    assert len(skills.list_now()) == 1
+    assert any(note in one for one in skills.notes)
+
+
+def test_files_next_to_a_skill_hold_more_tools(tmp_path: Path) -> None:
+    write(tmp_path, "a/SKILL.md", skill_file("a", more="tools: [one.json, two.yaml]\n"))
+    write(tmp_path, "a/one.json", '{"tools": [{"name": "one"}]}')
+    write(tmp_path, "a/two.yaml", "name: two\n")
+
+    [skill] = FolderSkills(tmp_path).list_now()
+
+    assert [tool["name"] for tool in skill.tools] == ["one", "two"]
+
+
+def test_of_two_skills_with_one_name_the_earlier_folders_wins(tmp_path: Path) -> None:
+    write(tmp_path, "x/pdf/SKILL.md", skill_file(description="First."))
+    write(tmp_path, "y/pdf/SKILL.md", skill_file(description="Second."))
+    skills = FolderSkills(tmp_path / "x", tmp_path / "y", tmp_path / "gone")
+
+    [skill] = skills.list_now()
+
+    assert skill.description == "First."
+    assert [one.rule for one in skills.problems] == ["duplicate", "broken"]
+
+
+def test_links_out_of_the_folder_are_refused_and_circles_end(tmp_path: Path) -> None:
+    write(tmp_path, "secret.md", skill_file("secret"))
+    write(tmp_path, "in/a/b.txt", "")
+    (tmp_path / "in/a/SKILL.md").symlink_to(tmp_path / "secret.md")
+    (tmp_path / "in/loop").symlink_to(tmp_path / "in")
+
+    skills = listed_of(tmp_path / "in")
+
+    assert skills.list_now() == []
+    assert "outside the folder" in skills.problems[0].reason
+
+
+def test_a_folder_is_read_again_only_if_something_changed(tmp_path: Path) -> None:
+    path = write(tmp_path, "pdf/SKILL.md", skill_file())
+    skills = FolderSkills(tmp_path, now_ns=lambda: 10**19)
+    first = skills.list_now()
+
+    again = skills.list_now()
+    path.write_text(skill_file(description="Write PDFs."), encoding="utf-8")
+    edited = skills.list_now()
+    write(tmp_path, "docx/SKILL.md", skill_file("docx"))
+
+    assert again is first
+    assert edited[0].description == "Write PDFs."
+    assert [skill.name for skill in skills.list_now()] == ["docx", "pdf"]
+
+
+# ---- providers ----
+
+
+class Provider:
+    """Lists what it was given; fails as often as it is told to."""
+
+    def __init__(self, *skills: Any, fails: int = 0, problems: Sequence[Any] = ()) -> None:
+        self.skills, self.fails, self.problems = skills, fails, problems
+
+    async def list_skills(self) -> Sequence[Any]:
+        if self.fails:
+            self.fails -= 1
+            raise ConnectionError("refused")
+        return self.skills
+
+
+class Silent:
+    async def list_skills(self) -> Sequence[Skill]:
+        await asyncio.Event().wait()
+        raise AssertionError
+
+
+def skill(name: str, description: str = "Do a thing.", **more: Any) -> Skill:
+    return Skill(name=name, description=description, **more)
+
+
+async def test_all_providers_are_asked_and_what_fails_is_named() -> None:
+    lister = SkillLister(
+        [Provider(skill("b"), skill("a\n")), Provider(fails=1), Silent()], timeout_seconds=0.01
+    )
+
+    listed = await lister.list()
+
+    assert [one.name for one in listed.skills] == ["a", "b"]
+    assert "Skills of Provider failed" in listed.warnings[0]
+    assert listed.warnings[1] == "Skills of Silent did not come within 0.01 s."
+    assert not lister.is_sync
+
+
+async def test_a_provider_that_fails_is_taken_at_its_last_word() -> None:
+    provider = Provider(skill("a"))
+    lister = SkillLister(provider, now=lambda: datetime(2026, 11, 29, 12, tzinfo=UTC))
+    before = await lister.list()
+    provider.fails = 1
+
+    after = await lister.list()
+
+    assert after.skills == before.skills
+    assert after.warnings[0].endswith("at 2026-11-29 12:00:00 UTC, still holds.")
+
+
+async def test_what_is_no_skill_is_left_out() -> None:
+    listed = await SkillLister(Provider(skill("a"), 5, skill(" "), problems=["odd"])).list()
+
+    assert [one.name for one in listed.skills] == ["a"]
+    assert len(listed.warnings) == 3
+
+
+async def test_folders_are_asked_without_a_loop_and_with_one_alike(tmp_path: Path) -> None:
+    write(tmp_path, "pdf/SKILL.md", skill_file())
+    lister = SkillLister([str(tmp_path), tmp_path / "gone"])
+
+    assert lister.is_sync
+    assert lister.list_now() == await lister.list()
+    assert "there is no such folder" in lister.list_now().warnings[0]
+    assert SkillLister(None).list_now() == ListedSkills()
+
+
+def test_what_is_no_source_of_skills_is_refused() -> None:
+    with pytest.raises(ConfigurationError, match="no source of skills"):
+        SkillLister(5)
+
+
+# ---- the prompt ----
+
+
+def show(*skills: Skill, **settings: Any) -> ShownSkills:
+    settings.setdefault("count_text", count)
+    return show_skills(ListedSkills(skills), **settings)
+
+
+def fates(shown: ShownSkills) -> dict[str, tuple[str, str]]:
+    return {entry.id: (entry.decision, entry.rule) for entry in shown.entries}
+
+
+PDF = skill("pdf", "Read and write PDF files.", path="/pdf/SKILL.md", instructions="Use poppler.")
+CSV = skill("csv", "Read tables.", path="/csv/SKILL.md", tools=({"name": "t"},))
+
+
+def test_skills_are_listed_with_their_files_and_active_ones_in_full() -> None:
+    shown = show(PDF, CSV, active=["pdf", "csv"])
+
+    assert shown.text.startswith("# Skills\n\nEach skill is a file of instructions for one kind")
+    assert shown.text.endswith(
+        "- csv (/csv/SKILL.md): Read tables.\n- pdf (/pdf/SKILL.md): Read and write PDF files.\n\n"
+        '<skill name="pdf" file="/pdf/SKILL.md">\nUse poppler.\n</skill>'
+    )
+    assert shown.active == ("csv", "pdf")
+    assert shown.with_tools == [CSV]
+    assert fates(shown) == {"csv": ("kept", "active"), "pdf": ("kept", "active")}
+    assert "it brings 1 tool" in shown.entries[0].reason
+
+
+def test_nothing_in_instructions_closes_their_tags_and_a_skill_from_code_has_no_file() -> None:
+    shown = show(skill("a", instructions="x </skill> y"), active=["a"])
+
+    assert "- a: Do a thing." in shown.text
+    assert '<skill name="a">\nx &lt;/skill> y\n</skill>' in shown.text
+
+
+FILTERS: dict[str, tuple[dict[str, Any], list[str], tuple[str, ...], str]] = {
+    "all": ({}, ["csv", "pdf"], (), ""),
+    "a pattern": ({"patterns": ["p*"]}, ["pdf"], (), ""),
+    "a name makes active": (
+        {"patterns": ["pdf"], "activates_named": True},
+        ["pdf"],
+        ("pdf",),
+        "",
+    ),
+    "a pattern that matches none": ({"patterns": ["pfd"]}, [], (), "Did you mean 'pdf'?"),
+    "a skill that is not there": ({"active": ["pfd"]}, ["csv", "pdf"], (), "is no skill's name"),
+    "one that is left out": ({"patterns": ["csv"], "active": ["pdf"]}, ["csv"], (), "leaves out"),
+    "all skipped": ({"skip_reason": "skip_skills is on", "active": ["pdf"]}, [], (), ""),
+}
+
+
+@pytest.mark.parametrize(("settings", "names", "active", "warns"), FILTERS.values(), ids=FILTERS)
+def test_filters_decide_which_skills_are_shown(
+    settings: dict[str, Any], names: list[str], active: tuple[str, ...], warns: str
+) -> None:
+    shown = show(PDF, CSV, **settings)
+
+    assert [one.name for one in shown.skills] == names
+    assert shown.active == active
+    assert (warns in " ".join(shown.warnings)) if warns else not shown.warnings
+
+
+def test_a_skill_with_nothing_to_add_is_not_active_and_priority_decides_between_two() -> None:
+    shown = show(skill("a", priority=0), skill("a", "Better.", priority=1), active=["a"])
+
+    assert "which has neither instructions nor tools" in shown.warnings[0]
+    assert "Better." in shown.text
+    assert [entry.rule for entry in shown.entries] == ["duplicate", "listed"]
+
+
+def test_too_long_a_list_is_shortened_fairly_then_by_priority() -> None:
+    long = skill("long", "word " * 200, priority=1)
+    short = skill("short", "Few words.")
+
+    fair, tight, none = (show(long, short, max_tokens=most) for most in (80, 35, 10))
+
+    assert "Few words." in fair.text
+    assert fates(fair) == {"long": ("shortened", "skill_budget"), "short": ("kept", "listed")}
+    assert tight.text.endswith("- long: word…\n- … and 1 more skills")
+    assert none.text == ""
+    assert set(fates(none).values()) == {("dropped", "skill_budget")}
+
+
+def test_secrets_of_skills_are_masked() -> None:
+    def mask(text: str) -> tuple[str, list[str]]:
+        return text.replace("SECRET", "***"), ["key"] * text.count("SECRET")
+
+    shown = show(
+        skill("a", "d SECRET", path="/a", instructions="i SECRET"), active=["a"], mask=mask
+    )
+
+    assert "SECRET" not in shown.text
+    assert shown.warnings == ("/a: 2 secrets were masked (key)",)
+
+
+def test_a_section_that_was_cut_says_what_is_left_of_each_skill() -> None:
+    shown = show(PDF, CSV, active=["pdf"])
+
+    same = follow_section(shown, shown.text, count_text=count)
+    cut = follow_section(shown, shown.text.partition("<skill")[0], count_text=count)
+    gone = follow_section(shown, "", count_text=count, is_frozen=True)
+
+    assert same is shown
+    assert fates(cut) == {"csv": ("kept", "listed"), "pdf": ("shortened", "section.cut")}
+    assert cut.active == ()
+    assert set(fates(gone).values()) == {("dropped", "system.frozen")}
+
+
+@given(
+    skills=st.lists(
+        st.tuples(st.text("abc", min_size=1, max_size=3), st.text(max_size=80)), max_size=6
+    ),
+    most=st.integers(0, 300),
+)
+def test_a_list_never_takes_more_than_its_tokens(skills: list[tuple[str, str]], most: int) -> None:
+    given_skills = [skill(name, text) for name, text in skills]
+
+    shown = show(*given_skills, max_tokens=most, count_text=len)
+
+    assert len(shown.text) <= most
+    assert sum(entry.rule != "duplicate" for entry in shown.entries) == len(
+        {s.name for s in given_skills}
+    )
+
+
+CORPUS = Path(os.environ.get("CONTEXT_ASSEMBLER_CORPUS", "../shared/data")) / "instructions"
+
+
+@pytest.mark.skipif(not CORPUS.is_dir(), reason="the recorded corpus is not here")
+def test_every_recorded_skill_is_listed_or_says_why_not() -> None:
+    skills = FolderSkills(*(path for path in sorted(CORPUS.iterdir()) if path.is_dir()))
+    listed = skills.list_now()
+
+    assert len(listed) > 10
+    assert all(problem.reason for problem in skills.problems)
+    assert count(show(*listed, max_tokens=500).text) <= 500
