@@ -10,10 +10,10 @@ from pathlib import Path
 from threading import Lock
 from typing import TYPE_CHECKING, Any, Final, Self, TypeVar, Unpack
 
-from context_assembler import errors, models, prompt
+from context_assembler import errors, models
 from context_assembler import options as declared
 from context_assembler.cache import AssemblyCache, CacheKey, CacheStats
-from context_assembler.context import AssembledContext, input_budget
+from context_assembler.context import AssembledContext, input_budget, learned_key
 from context_assembler.core import Core, Inputs, Opening
 from context_assembler.events import (
     COMPACTION,
@@ -32,11 +32,11 @@ from context_assembler.events import (
 from context_assembler.options import AssemblerConfig, GivenOptions
 from context_assembler.ports import ChangeForms, EventSource, PromptSection, RecalledNote, ToolSpec
 from context_assembler.providers import PROVIDERS
-from context_assembler.record import learned_key, read_answer, store_answer
 from context_assembler.report import ReportEntry, file_entries, overlay
 from context_assembler.sessions import open_store
 
 if TYPE_CHECKING:
+    from context_assembler import prompt
     from context_assembler.compaction import CompactionCheck
     from context_assembler.memory import FormattedContext, MemoryAssembler
     from context_assembler.report import Report
@@ -271,6 +271,8 @@ class _Question:
     def _with_prompt(
         self, way: Inputs, tools: "SettledTools | None", names: Sequence[ToolSpec], *, holds: bool
     ) -> Inputs:
+        from context_assembler import prompt
+
         parts, family, last, shown = self.parts, self.family, self.last, self.shown
         built, files = self._build(names, holds=holds)
         loaded = tools.loaded if tools is not None else ()
@@ -328,6 +330,8 @@ class _Question:
         self, tools: Sequence[ToolSpec], *, holds: bool
     ) -> tuple["prompt.BuiltPrompt", list["prompt.BootstrapFile"]]:
         """Return the system prompt that files and settings ask for, and the files as rendered."""
+        from context_assembler import prompt
+
         parts, shown, files, day = self.parts, self.shown, self.files, ""
         clock, began = parts.config.clock, self.opening.began_at
         if any(file.is_template for file in files):
@@ -424,6 +428,8 @@ class ContextAssembler:
         if self.has_prompt:
             assert self.builder
         if skills := config.skill_folders if skills is None else skills:
+            from context_assembler import prompt
+
             limit = config.tools.timeout_seconds
             self._skills = prompt.SkillLister(skills, timeout_seconds=limit, now=now)
         self._given_memory = config.memory.store if memory is None else memory
@@ -454,6 +460,8 @@ class ContextAssembler:
     @cached_property
     def builder(self) -> "prompt.SystemPromptBuilder":
         """What builds system prompts; it is loaded if there is anything to build from."""
+        from context_assembler import prompt
+
         settings = self.config.prompt
         return prompt.SystemPromptBuilder(
             priorities=settings.priorities,
@@ -487,6 +495,8 @@ class ContextAssembler:
         )  # any other is a path of its own
         if given is None and is_unset:
             return None
+        from context_assembler import prompt
+
         if isinstance(given, prompt.BootstrapLoader):
             return given
         return prompt.BootstrapLoader(
@@ -660,6 +670,7 @@ class ContextAssembler:
         """Keep what the prompt has of skills; return the sources of the active ones' tools."""
         if listed is None:
             return ()
+        from context_assembler import prompt
         from context_assembler.tools.sources import open_skill_tools
 
         options, settings = asked.options, self.config.prompt
@@ -724,6 +735,8 @@ class ContextAssembler:
             ReplyError: No bundled provider answers in that shape.
             UnknownSessionError: There is no such session.
         """
+        from context_assembler.record import read_answer, store_answer
+
         answer = read_answer(session_id, reply, context, now=self.now(), summary=summary)
         return await store_answer(
             self.store, answer, context, append=self._append, refresh=self._head

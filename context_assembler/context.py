@@ -67,6 +67,11 @@ class Sent(NamedTuple):
     counted_as: tuple[str, str, int] | tuple[()] = ()
 
 
+def learned_key(provider: str, model: str, shape: str, counter: str) -> str:
+    """Return what calls must share for the usage of one to correct the counts of another."""
+    return f"{provider} {model} {shape} {counter}"
+
+
 # ---- tokens ----
 
 
