@@ -131,19 +131,15 @@ def find_flaw(block: JsonObject) -> str | None:
     if not isinstance(signature, str) or not re.fullmatch(r"[A-Za-z0-9+/_=\s-]*", signature):
         return "its thought_signature is amiss"
     kind = kinds[0] if kinds else ""
-    held = fields.get(kind)
+    held, inner = fields.get(kind), snake_fields(fields.get(kind))
+    needed = {"inline_data": ("mime_type", "data"), "file_data": ("file_uri",)}.get(kind, ())
+    is_sound = bool(inner) and kind not in ("function_call", "function_response")
     if kind == "text":
-        return None if isinstance(held, str) else "its text is amiss"
-    if kind in ("function_call", "function_response") or (kind and not as_object(held)):
-        return f"its {kind} is amiss"
-    inner = snake_fields(held)
+        is_sound = isinstance(held, str)
+    is_sound = is_sound and all(as_text(inner.get(name)).strip() for name in needed)
     if kind == "inline_data":
-        if not as_text(inner.get("mime_type")).strip():
-            return "its inline_data's mime_type is amiss"
-        return None if _is_base64(inner.get("data")) else "its inline_data's data is amiss"
-    if kind == "file_data" and not as_text(inner.get("file_uri")).strip():
-        return "its file_data's file_uri is amiss"
-    return None
+        is_sound = is_sound and _is_base64(inner["data"])
+    return None if is_sound or not kind else f"its {kind} is amiss"
 
 
 def _is_base64(encoded: Json) -> bool:
@@ -537,22 +533,21 @@ class Wire(wire.GrownWire):
     def _settle_media(self, part: JsonObject, role: str, changes: list[Change]) -> list[JsonObject]:
         from context_assembler.providers.media import left_out, settle_media
 
-        limits = self.request.limits
-        settled = settle_media(part, role, changes, rules=media_rules(limits), limits=limits)
-        for at, one in enumerate(settled):
-            if not _is_attachment(one):
-                continue
+        limits, settled = self.request.limits, list[JsonObject]()
+        for one in settle_media(part, role, changes, rules=media_rules(limits), limits=limits):
             # What has no bytes, or is at an address that does not tell its type, is left out.
             # Docstring of `google.genai.types.FileData.mime_type`, google-genai 3.6 (2026-11-27)
-            source, rule, reason = one["source"], "", ""
-            if source["type"] == "base64" and not _is_base64(source["data"]):
-                rule, reason = "media.empty", "it holds no bytes in base64"
-            elif source["type"] == "url" and not fetched_type(source):
-                rule, reason = "media.type", "its media type is not known"
-            if rule:
+            source, lacks = one.get("source", {}), None
+            if source.get("type") == "base64" and not _is_base64(source["data"]):
+                lacks = "media.empty", "it holds no bytes in base64"
+            elif source.get("type") == "url" and not fetched_type(source):
+                lacks = "media.type", "its media type is not known"
+            if lacks is not None and _is_attachment(one):
                 what = "An image" if one["type"] == "image" else "A document"
-                changes.append(Change("dropped", rule, f"{what} is left out: {reason}."))
-                settled[at] = text_part(left_out(one, reason))
+                changes.append(Change("dropped", lacks[0], f"{what} is left out: {lacks[1]}."))
+                settled.append(text_part(left_out(one, lacks[1])))
+            else:
+                settled.append(one)
         return settled
 
     def _trim(self, turn: Turn, parts: Sequence[JsonObject]) -> list[JsonObject]:
@@ -740,15 +735,6 @@ def payload(request: Request, wire: Wire) -> Payload:
 _GOES_ON: Final = "CONTINUATION"
 _GOOD_ENDS: Final = ("", "STOP", "FINISH_REASON_UNSPECIFIED", "MAX_TOKENS", _GOES_ON)
 _ABOUT_THE_TEXT: Final = ("grounding_metadata", "citation_metadata", "url_context_metadata")
-# What a caller can do about some of the ends of a reply.
-# Docstrings of `google.genai.types.FinishReason`, google-genai 3.6 (read 2026-11-27)
-_REMEDIES: Final[Mapping[str, str]] = {
-    "MALFORMED_FUNCTION_CALL": " Its call cannot be parsed: ask again.",
-    "MALFORMED_RESPONSE": " It cannot be parsed: ask again.",
-    "MISSING_THOUGHT_SIGNATURE": " A call of the history was sent without its signature.",
-    "TOO_MANY_TOOL_CALLS": " The server stopped calling its tools before there was an answer.",
-    "UNEXPECTED_TOOL_CALL": " It calls a function that was not offered.",
-}
 _OWN_STORAGE: Final = re.compile(r"gs://|https?://generativelanguage\.googleapis\.com/")
 
 
@@ -867,7 +853,7 @@ def _warn(chunks: Sequence[JsonObject], whole: JsonObject) -> Iterator[str]:
     ended = as_text(whole.get("finish_reason"))
     if ended not in _GOOD_ENDS:
         why = as_text(whole.get("finish_message"))
-        yield f"The reply ended with {ended}{f': {why}' if why else ''}.{_REMEDIES.get(ended, '')}"
+        yield f"The reply ended with {ended}{f': {why}' if why else ''}."
     if _goes_on(whole):
         yield (
             "The reply goes on: the SDK fetches the rest by itself unless automatic_continuation is "

@@ -421,7 +421,10 @@ def test_the_chunks_of_a_stream_are_one_reply() -> None:
 
 WARNED = {
     "a blocked prompt": ({"promptFeedback": {"blockReason": "SAFETY"}}, "was blocked: SAFETY"),
-    "a bad end": (chunk(finishReason="MALFORMED_FUNCTION_CALL"), "cannot be parsed"),
+    "a bad end": (
+        chunk(finishReason="MALFORMED_FUNCTION_CALL"),
+        "ended with MALFORMED_FUNCTION_CALL",
+    ),
     "several candidates": ({"candidates": [{}, {"index": 1}]}, "first of 2 candidates"),
     "no candidate": ({"candidates": []}, "no candidate"),
     "more to come": (chunk({"text": "x"}, finishReason="CONTINUATION"), "goes on"),
