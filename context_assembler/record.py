@@ -100,7 +100,215 @@ class Answer(NamedTuple):
         return replace(row, usage=reply.usage, created_at=self.now, details=details)
 
     @property
-    def learn(known: JsonObject | None, key: str, counted_tokens: int, usage: Usage) -> JsonObject:
+    def learned_key(self) -> str | None:
+        """What the call's usage is comparable with; `None`: with nothing."""
+        reply, counted = self.reply, self.sent.counted_as
+        if not counted or reply.stop_reason is None or counted[2] < _LEAST_TOKENS:
+            return None
+        if reply.usage is None or reply.usage.input_tokens <= 0:
+            return None
+        counter, shape, _ = counted
+        return learned_key(reply.provider, self.sent.row.model, shape, counter)
+
+    def _prefix_after(self) -> str:
+        """Return the prefix of what the model said after its compaction: the summary alone."""
+        provider = PROVIDERS[self.reply.provider]
+        wire = provider.Wire(self.sent.request)
+        parts = [Text(self.summary)] if self.summary else []
+        turn = Turn(role="user", kind="summary", parts=to_json([*parts, *self.window]))
+        wire.add(turn)
+        prefix: str = wire.prefix()
+        return prefix
+
+    def _event(self, parts: tuple[Part, ...], prefix: str, *, is_last: bool = True) -> SessionEvent:
+        """Return a part of the reply; the last one says how the call ended.
+
+        The model is the registry's id, so that a dated snapshot in the reply counts as its model.
+        """
+        reply, row = self.reply, self.sent.row
+        metadata: dict[str, Json] = {"reply_model": reply.model}
+        if is_last and reply.unfinished_calls:
+            metadata["unfinished_calls"] = list(reply.unfinished_calls)
+        if is_last and self.warnings:
+            metadata["warnings"] = "; ".join(self.warnings)
+        return SessionEvent(
+            type="assistant",
+            parts=parts,
+            created_at=self.now,
+            origin="model",
+            answers_seq=row.answers_seq,
+            metadata=metadata,
+            made_by=Provenance(
+                provider=reply.provider,
+                model=row.model,
+                account=row.account,
+                prefix=prefix,
+                response_id=reply.response_id,
+                stop_reason=reply.stop_reason if is_last else None,
+                usage=reply.usage if is_last else None,
+                container=reply.container if is_last else None,
+            ),
+        )
+
+
+def read_answer(
+    session_id: str, reply: Any, context: AssembledContext, *, now: datetime, summary: str | None
+) -> Answer:
+    """Read what a reply adds to the session that its context was made from.
+
+    Args:
+        summary: The plain text of a compaction in the reply; by default what can be read of it.
+
+    Raises:
+        InvalidParameterError: The context is none, or belongs to another session.
+        ReplyError: No bundled provider answers in that shape.
+    """
+    if not isinstance(context, AssembledContext):
+        raise _wrong_context(
+            type(context).__name__,
+            "must be the AssembledContext that was sent",
+            "Call record(session_id, reply, context), in this order.",
+        )
+    if context.metadata.session_id != session_id:
+        raise _wrong_context(
+            context.metadata.session_id,
+            f"must be one of session {session_id!r}",
+            "Record the reply in the session that its context was assembled from.",
+        )
+    provider = provider_for_reply(reply, asked=context.provider)
+    sent = context.sent(provider.NAME)
+    answer = provider.read_reply(reply, sent.request)
+    parts = tuple(map(part_from_json, answer.parts))
+    text, warnings = (summary or "").strip(), list(answer.warnings)
+    window = _compacted_window(reply, provider.NAME)
+    before: tuple[Part, ...] = ()
+    after = () if window else parts
+    for place in range(len(parts) - 1, -1, -1):
+        block = parts[place]
+        if isinstance(block, Opaque) and (content := _compacted(block)):
+            text = text or (content if block.provider == "anthropic" else "").strip()
+            if not window:
+                before, window, after = parts[:place], (block,), parts[place + 1 :]
+            break
+    if summary and not window:
+        warnings.append(_UNUSED_SUMMARY)
+    return Answer(sent, answer, text, window, before, after, now, tuple(warnings))
+
+
+def _compacted(block: Opaque) -> str:
+    """Return what a provider's block of a compaction holds; empty for any other block."""
+    if block.block.get("type") != COMPACTION:
+        return ""
+    content = block.block.get(_CONTENT_KEYS.get(block.provider, ""))
+    return content if isinstance(content, str) and content.strip() else ""
+
+
+def _compacted_window(reply: Any, provider: str) -> tuple[Opaque, ...]:
+    """Return what replaces a whole conversation; empty if the reply is no such result.
+
+    OpenAI's compaction on demand answers with the user's messages and one compaction after them,
+    which go back together. Source: types of openai 3.57, CompactedResponse (read 2026-11-27)
+    """
+    body = read_object(reply, []) if provider == "openai_responses" else None
+    if body is None or body.get("object") != "response.compaction":
+        return ()
+    return tuple(Opaque(provider=provider, block=block) for block in body["output"])
+
+
+async def store_answer(
+    store: ColumnStore,
+    answer: Answer,
+    context: AssembledContext,
+    *,
+    append: Callable[..., Awaitable[list[SessionEvent]]],
+    refresh: Callable[[str], Awaitable[SessionHead]],
+) -> list[SessionEvent]:
+    """Append what a call added to its session, all of it or nothing.
+
+    If the session holds this very reply, by its provider's id, nothing is stored again: what was
+    stored is returned.
+
+    Raises:
+        InvalidParameterError: The session is not the one that the context was made from any more.
+        UnknownSessionError: There is no such session.
+    """
+    asked, session_id = context.metadata, context.metadata.session_id
+    depends_on_session = bool(answer.window) or answer.reply.response_id is not None
+    known = store.learned(answer.learned_key) if answer.learned_key else None
+    while True:
+        head = await refresh(session_id)
+        if head.incarnation != asked.incarnation or head.last_seq < asked.last_seq:
+            raise _wrong_context(
+                session_id,
+                "must be one of the session as it is, which was deleted, or set back, meanwhile",
+                "Assemble the session again, and send that request.",
+            )
+        arrived: list[str] = []
+        if head.last_seq > asked.last_seq:
+            if recorded := _recorded(store, session_id, answer):
+                return recorded
+            span = (asked.last_seq + 1, head.last_seq)
+            arrived = [event_id for _, event_id, _ in store.rows(session_id, [span])]
+        events = answer.events(last_seq=head.last_seq, arrived_ids=arrived)
+        try:
+            return await append(
+                session_id,
+                events,
+                expected_seq=head.last_seq if depends_on_session else None,
+                call=answer.row(len(events), known),
+                texts=answer.sent.texts,
+            )
+        except ConcurrentAppendError:
+            continue  # somebody came first: perhaps with this very reply
+
+
+def _recorded(store: ColumnStore, session_id: str, answer: Answer) -> list[SessionEvent]:
+    """Return what was stored of this very reply, with its notes; empty if nothing was.
+
+    It is the same if it answers the same moment of the session, with the same id, content and usage.
+    Some servers, and fakes in tests, give all of their replies one id.
+    """
+    row, reply = answer.sent.row, answer.reply
+    if reply.response_id is None:
+        return []
+    said = _said(answer.events(last_seq=row.answers_seq))
+    for call in reversed(store.calls(session_id, after_seq=row.answers_seq)):
+        is_same = call.details.get("response_id") == reply.response_id
+        if is_same and call.answers_seq == row.answers_seq:
+            count = call.details["events"]
+            events = store.events(session_id, after_seq=call.reply_seq - count, limit=count)
+            if _said(events) == said:
+                return events
+    return []
+
+
+def _said(events: Sequence[SessionEvent]) -> list[tuple[Any, ...]]:
+    return [
+        (event.type, event.parts, replace(event.made_by, account=None, prefix=None))
+        for event in events
+        if event.made_by is not None
+    ]
+
+
+def _wrong_context(value: str, rule: str, remedy: str) -> InvalidParameterError:
+    return InvalidParameterError("context", value, rule=rule, remedy=remedy)
+
+
+# ---- calibration ----
+#
+# Reported usage corrects the counts of a model's requests: one factor per model, kind of request and
+# counter. Each row of a call holds what was learned up to it, so the newest row says it all.
+
+_LEAST_TOKENS: Final = 500  # below it, what surrounds the text weighs more than the text
+_LEAST_OBSERVATIONS: Final = 3  # before the first correction, so that no outlier makes one
+_MOST_FACTOR: Final = 2.0  # and its inverse is the least
+_PLAUSIBLE_RATIO: Final = 3.0  # beyond it the two figures are not about the same text
+_LATEST: Final = 9  # ratios, whose median is what the factor moves to
+_STEP: Final = 0.3  # of the way there
+_DIGITS: Final = 3
+
+
+def learn(known: JsonObject | None, key: str, counted_tokens: int, usage: Usage) -> JsonObject:
     """Return what is known after one more call.
 
     The factor moves part of the way to the median of the latest ratios: no single call moves it by
