@@ -21,6 +21,7 @@ from context_assembler.prompt.files import BootstrapFile
 _MAX_WORK: Final = 1_000_000  # characters, entries and loop turns: ten times a large file
 _MAX_NUMBER: Final = 10_000  # as an argument of a filter or of a text's method
 _WIDE_FIELD: Final = re.compile(r"[%:.][^%{}a-zA-Z]*\d{5,}")
+_GIVEN_WIDTH: Final = re.compile(r"%[^%a-zA-Z]*\*|\{[^{}]*\{")
 # Each makes much of little, or bytes, whose own methods are not counted.
 _UNSAFE_METHODS: Final = frozenset({"translate", "expandtabs", "encode", "to_bytes"})
 
@@ -94,15 +95,16 @@ class _Sandbox(ImmutableSandboxedEnvironment):
         return attr not in _UNSAFE_METHODS and super().is_safe_attribute(obj, attr, value)
 
     def call(self, context: Context, obj: Any, /, *args: Any, **kwargs: Any) -> Any:
-        owner = getattr(getattr(obj, "__wrapped__", obj), "__self__", None)
+        act = getattr(obj, "__wrapped__", obj)
+        owner = getattr(act, "__self__", None)
         _spend(20)
         if isinstance(owner, str):
-            _check((owner, *args, *kwargs.values()))
+            _check((owner, *args, *kwargs.values()), formats="format" in act.__name__)
         return _made(super().call(context, obj, *args, **kwargs))
 
     def call_binop(self, context: Context, operator: str, left: Any, right: Any) -> Any:
         if operator == "%" and isinstance(left, str):
-            _check((left, *(right if isinstance(right, tuple) else (right,))))
+            _check((left, *(right if isinstance(right, tuple) else (right,))), formats=True)
         elif operator == "**" and isinstance(left, int) and isinstance(right, int):
             _spend(left.bit_length() * abs(right))
         elif operator == "*":
@@ -140,19 +142,20 @@ def _limited(act: Callable[..., Any]) -> Callable[..., Any]:
     def limited(*args: Any, **kwargs: Any) -> Any:
         # Entries that another filter yields are counted before they are used.
         held = [list(_spending(a, 1)) if isinstance(a, Iterator) else a for a in args]
-        _check((*held, *kwargs.values()))
+        _check((*held, *kwargs.values()), formats=act.__name__ == "do_format")
         return _made(act(*held, **kwargs))
 
     return limited
 
 
-def _check(values: Sequence[Any]) -> None:
+def _check(values: Sequence[Any], *, formats: bool = False) -> None:
     """Refuse arguments that make much of little: large numbers, wide fields, text by text."""
     for held in values:
         if isinstance(held, list | tuple | dict):
             _made(held)
-    numbers = [abs(one) for one in values[1:] if isinstance(one, int)]
     texts = [one for one in values if isinstance(one, str)]
+    shows = formats and not any(map(_GIVEN_WIDTH.search, texts[:1]))  # numbers, whatever their size
+    numbers = [abs(one) for one in values[1:] if isinstance(one, int) and not shows]
     if max(numbers, default=0) > _MAX_NUMBER or any(map(_WIDE_FIELD.search, texts[:1])):
         _spend(_MAX_WORK + 1)
     longest = max([*map(len, texts[1:]), *numbers], default=0)
@@ -170,7 +173,7 @@ def _made(value: Any) -> Any:
     waiting: list[Any] = [value]
     while waiting:
         held = waiting.pop()
-        _spend(len(held) if isinstance(held, str) else 1)
+        _spend(len(held) if isinstance(held, str) else 3)
         if isinstance(held, dict):
             waiting += [*held.keys(), *held.values()]
         elif isinstance(held, list | tuple | set):

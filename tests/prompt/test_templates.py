@@ -59,6 +59,10 @@ ORDINARY = {
     ),
     "methods": ("{{ agent.replace('a', 'o').title() }} {{ '-'.join(tools) }}", "Odo search-book"),
     "a macro": ("{% macro m(t) %}<{{ t }}>{% endmacro %}{{ m('a') }}{{ m('b') }}", "<a><b>"),
+    "large numbers": (
+        "{{ '%d' % 200000 }} {{ '{:,}'.format(1234567) }} {{ '%s'|format(99999) }}",
+        "200000 1,234,567 99999",
+    ),
     "a long range": ("{{ range(100000)|list|length }}", "100000"),
 }
 
@@ -144,14 +148,14 @@ ENDLESS = {
     "many batches that are filled up": "{{ ([[1]] * 999)|map('batch', 9999, 'x')|map('list')|list }}",
     "many slices": "{{ [1]|slice(10**9)|list|length }}",
     "a number rounded to many digits": "{{ 1.5|round(10**7, 'ceil') }}",
-    "a sum of many lists": "{{ ([[1] * 9] * 99999)|sum(start=[])|length }}",
+    "a sum of many lists": "{{ ([[1] * 9] * 9999)|sum(start=[])|length }}",
     "a long text in short lines": "{{ ('a' * 500000)|wordwrap(1)|length }}",
     "a wide line": "{{ 'a'.ljust(1000000000) }}",
     "a wide centre": "{{ 'a'|center(1000000000) }}",
     "replacements that multiply": "{% set s = 'a' * 100000 %}{{ s.replace('a', s) }}",
     "replacements by a filter": "{% set s = 'a' * 100000 %}{{ s|replace('a', s) }}",
     "a long list of long texts": "{% set s = 'a' * 100000 %}{{ ([s] * 100000)|join }}",
-    "a long separator": "{{ range(90000)|map('string')|join('x' * 90000) }}",
+    "a long separator": "{{ range(999)|map('string')|join('x' * 9999) }}",
     "deep indents": "{{ ('a ' * 100000)|replace(' ', nl)|indent(9999) }}",
 }
 
