@@ -84,7 +84,8 @@ class _Chat(Check):
         can_search = "search" in self.model or body.get("web_search_options") is None
         has_old = own and body.get("max_tokens") is not None
         stops = own and openai_chat.WITHOUT_STOP.fullmatch(self.model) and body.get("stop")
-        most_stops, roles = openai_chat.MAX_STOP_SEQUENCES, {m.get("role") for m in self.messages}
+        most_stops = openai_chat.MAX_STOP_SEQUENCES
+        roles = {as_text(message.get("role")) for message in self.messages}
         told = "is not taken while the model reasons"
         is_mixed = roles >= {*_INSTRUCTIONS}
         many_stops = own and len(as_list(body.get("stop"))) > most_stops

@@ -1,5 +1,6 @@
 """Turns and requests for the tests of providers, in few words."""
 
+from copy import deepcopy
 from typing import Any, Final
 
 from context_assembler.context import Request
@@ -31,6 +32,7 @@ PICTURE: Final = {
     "type": "image",
     "source": {"type": "base64", "media_type": "image/png", "data": PIXEL},
 }
+GONE: Final = object()  # the field is left out
 
 
 def parts_of(*given: Any) -> list[JsonObject]:
@@ -122,3 +124,20 @@ def render_with_entries(
     found = check_payload(provider, payload, limits=asked.limits)
     assert not is_valid or [str(one) for one in found if one.level == "refused"] == []
     return payload, [(entry.decision, entry.rule) for entry in wire.entries]
+
+
+def changed(payload: dict[str, Any], changes: dict[str, Any]) -> dict[str, Any]:
+    """Return a payload with other values at these paths (`messages.0.content`)."""
+    made = deepcopy(payload)
+    for path, value in changes.items():
+        *steps, last = (int(step) if step.isdecimal() else step for step in path.split("."))
+        held: Any = made
+        for step in steps:
+            held = held[step]
+        if value is GONE:
+            del held[last]
+        elif isinstance(held, list) and last == len(held):
+            held.append(value)
+        else:
+            held[last] = value
+    return made
