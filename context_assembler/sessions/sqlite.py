@@ -85,37 +85,28 @@ _MOST_ID_CHARS: Final = 512
 _MOST_HEADS: Final = 1_000
 _PAGE: Final = 200  # events that `load` reads at once
 
+# In these statements @ is the key of the session whose id is the first parameter, and # stands for a
+# span of its events.
 _HEAD: Final = (
     "SELECT incarnation, version, last_seq, created_at, record FROM sessions WHERE id = ?"
 )
-# The first parameter of each is the session's id.
-_SPAN: Final = (
-    "FROM (SELECT key << 32 AS base FROM sessions WHERE id = ?) "
-    "JOIN events ON events.key BETWEEN base + ? AND base + ?"
-)
-_BODIES: Final = f"SELECT body {_SPAN}"
-_IDS: Final = f"SELECT events.key - base, id, created_at {_SPAN}"
-_EVENTS: Final = f"SELECT events.key - base, id, created_at, kind, body {_SPAN} LIMIT ?"
 _BLOCKS: Final = (
-    "SELECT data FROM (SELECT key << 32 AS base FROM sessions WHERE id = ?) "
-    "JOIN blocks ON blocks.key BETWEEN base + ? AND base + ? ORDER BY blocks.key"
+    "SELECT data FROM blocks WHERE key BETWEEN (@ << 32) + ?2 AND (@ << 32) + ?3 ORDER BY key"
 )
+_EVENTS: Final = "SELECT key & 0xFFFFFFFF, id, created_at, kind, body FROM events WHERE # LIMIT ?4"
+_IDS: Final = "SELECT key & 0xFFFFFFFF, id, created_at FROM events WHERE #"
 _FACTORS: Final = (
-    "SELECT answers_seq, factor FROM calls WHERE session = (SELECT key FROM sessions WHERE id = ?) "
-    "AND model = ? ORDER BY reply_seq"
+    "SELECT answers_seq, factor FROM calls WHERE session = @ AND model = ?2 "
+    "ORDER BY answers_seq, number"
 )
-_CALLS: Final = (
-    "SELECT body FROM calls WHERE session = (SELECT key FROM sessions WHERE id = ?) "
-    "AND reply_seq > ? ORDER BY reply_seq"
-)
-_LAST_CALL: Final = (
-    "SELECT body FROM calls WHERE session = (SELECT key FROM sessions WHERE id = ?) "
-    "ORDER BY reply_seq DESC LIMIT 1"
-)
-_DERIVED: Final = (
-    "SELECT seq, value FROM derived WHERE session = (SELECT key FROM sessions WHERE id = ?) "
-    "AND purpose = ? AND seq > ?"
-)
+_CALLS: Final = "SELECT body FROM calls WHERE session = @ AND reply_seq > ?2 ORDER BY reply_seq"
+_LAST_CALL: Final = "SELECT body FROM calls WHERE session = @ ORDER BY reply_seq DESC LIMIT 1"
+_DERIVED: Final = "SELECT seq, value FROM derived WHERE session = @ AND purpose = ?2 AND seq > ?3"
+
+
+def _sql(statement: str) -> str:
+    span = "key BETWEEN (@ << 32) + ?2 AND (@ << 32) + ?3"
+    return statement.replace("#", span).replace("@", "(SELECT key FROM sessions WHERE id = ?1)")
 
 
 class _Row(NamedTuple):
@@ -211,7 +202,7 @@ class SqliteStore:
         """
         bodies: list[Body] = []
         for first, last in spans:
-            rows = self._query(session_id, _BODIES, max(first, 1), last)
+            rows = self._query(session_id, "SELECT body FROM events WHERE #", max(first, 1), last)
             bodies += _load_all([raw for (raw,) in rows], session_id, first)
         return bodies
 
@@ -458,7 +449,7 @@ class SqliteStore:
     def _query(self, session_id: str, sql: str, *given: Any) -> list[Any]:
         """Return the rows of a statement whose first parameter is the session's id."""
         with self._file.reading() as db:
-            rows = db.execute(sql, (session_id, *given)).fetchall()
+            rows = db.execute(_sql(sql), (session_id, *given)).fetchall()
             if not rows:
                 _find(db, session_id)
             return rows
@@ -507,14 +498,9 @@ class MemoryStore(SqliteStore):
 
 def call_from_json(value: Mapping[str, Json]) -> CallRow:
     """Return the call row that `to_json` was given."""
-    usage, created = value.get("usage"), value.get("created_at")
-    return CallRow(
-        **{
-            **value,
-            "usage": Usage(**usage) if usage else None,
-            "created_at": datetime.fromisoformat(created) if created else None,
-        }
-    )
+    usage, at = value.get("usage"), value.get("created_at")
+    made = {"usage": usage and Usage(**usage), "created_at": at and datetime.fromisoformat(at)}
+    return CallRow(**{**value, **made})
 
 
 # ---- sessions and events ----
@@ -617,11 +603,9 @@ def _load_all(rows: Sequence[bytes], session_id: str, first_seq: int) -> list[Bo
         try:
             load_json(raw)
         except ValueError as error:
-            raise EventFormatError(
-                where=f"Event {seq} of {session_id!r}",
-                reason=str(error),
-                remedy="Upgrade the package if a newer version wrote it; else restore a backup.",
-            ) from error
+            where = f"Event {seq} of {session_id!r}"
+            remedy = "Upgrade the package if a newer version wrote it; else restore a backup."
+            raise EventFormatError(where=where, reason=str(error), remedy=remedy) from error
     raise AssertionError("one of them is damaged")
 
 
@@ -670,7 +654,7 @@ def _read(db: Connection, session_id: str, family: int, after_seq: int) -> "list
     columns = [array(code) for code in (_COUNTS if family else _SHARED)]
     size = sum(column.itemsize for column in columns)
     base = family << 24
-    for (data,) in db.execute(_BLOCKS, (session_id, base + first, base + 0xFF_FFFF)):
+    for (data,) in db.execute(_sql(_BLOCKS), (session_id, base + first, base + 0xFF_FFFF)):
         count, at = len(data) // size, 0
         for column in columns:
             end = at + column.itemsize * count
