@@ -98,12 +98,17 @@ class SqliteFile:
         finalize(self, _close_all, self._slots)
 
     @contextmanager
-    def reading(self) -> Iterator[sqlite3.Connection]:
-        """Lend the thread's connection; an empty database if the file has no tables yet."""
+    def reading(self, *, looks: bool = True) -> Iterator[sqlite3.Connection]:
+        """Lend the thread's connection; an empty database if the file has no tables yet.
+
+        Args:
+            looks: Whether to look if the file is still the same; needless right after a look.
+        """
         slot = self._slot()
         with slot.lock:
             try:
-                yield self._ready(slot, creates=False)
+                is_open = not looks and slot.process_id == os.getpid()
+                yield (slot.db if is_open else None) or self._ready(slot, creates=False)
             except sqlite3.Error as error:
                 raise self._explained(error) from error
             finally:

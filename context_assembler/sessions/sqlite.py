@@ -178,7 +178,7 @@ class SqliteStore:
     def columns(self, session_id: str, family: TokenFamily, *, after_seq: int = 0) -> StoredColumns:
         """Return the columns after a sequence number; events not counted yet are counted now."""
         self._families[family.key] = family
-        with self._file.reading() as db:
+        with self._file.reading(looks=False) as db:
             kinds, marks, created, answers, links = _read(db, session_id, 0, after_seq)
             tokens, reasoning = _read(db, session_id, self._number(db, family.key), after_seq)
         count = len(kinds)
@@ -253,13 +253,13 @@ class SqliteStore:
     def learned(self, key: str) -> Json:
         """Return what the newest call with `details["learned"]["key"] == key` learned, or `None`."""
         asked = "SELECT body FROM calls WHERE learned = ? ORDER BY number DESC LIMIT 1"
-        with self._file.reading() as db:
+        with self._file.reading(looks=False) as db:
             row = db.execute(asked, (key,)).fetchone()
         return None if row is None else load_json(row[0])["details"]["learned"]
 
     def text(self, digest: str) -> str | None:
         """Return a system prompt or tool list that a call row names by its hash."""
-        with self._file.reading() as db:
+        with self._file.reading(looks=False) as db:
             row = db.execute("SELECT text FROM texts WHERE hash = ?", (digest,)).fetchone()
         return None if row is None else row[0]
 
@@ -448,7 +448,7 @@ class SqliteStore:
 
     def _query(self, session_id: str, sql: str, *given: Any) -> list[Any]:
         """Return the rows of a statement whose first parameter is the session's id."""
-        with self._file.reading() as db:
+        with self._file.reading(looks=False) as db:
             rows = db.execute(_sql(sql), (session_id, *given)).fetchall()
             if not rows:
                 _find(db, session_id)
