@@ -228,6 +228,9 @@ def _media_part(source: JsonObject) -> dict[str, Json]:
 def _content_parts(part: JsonObject) -> list[dict[str, Json]]:
     """Return what a part becomes among the parts of a content; blank text vanishes."""
     kind, text = part["type"], part.get("text")
+    if kind == "text" and len(part) == 2:
+        text = clean_text(part["text"])
+        return [{"text": text}] if text and not text.isspace() else []
     if kind in ("image", "document"):
         from context_assembler.providers.media import about_document, document_text
 
@@ -414,15 +417,19 @@ class Wire(wire.GrownWire):
             self._say("model", self._reply_parts(turn, parts))
             self._answer(parts)
         else:
-            attached = self._answer(parts)
-            self._say("user", [*attached, *(made for p in parts for made in _content_parts(p))])
+            said = self._answer(parts)
+            for part in parts:
+                if part["type"] != "tool_result":
+                    said += _content_parts(part)
+            self._say("user", said)
 
     def _answer(self, parts: Sequence[JsonObject]) -> list[dict[str, Json]]:
         """Append the responses of functions, and return what goes into the content after them."""
-        results = [part for part in parts if part["type"] == "tool_result"]
         responses: list[dict[str, Json]] = []
         attached: list[dict[str, Json]] = []
-        for result in results:
+        for result in parts:
+            if result["type"] != "tool_result":
+                continue
             call_id = self._ids.of_result(result["call_id"])
             name = self._called.get(call_id) or self.names[result.get("tool_name") or "unknown"]
             responses.append(self._response(result, call_id, name))
@@ -440,27 +447,34 @@ class Wire(wire.GrownWire):
         """Append parts: neighbours of one role become one content, except after responses."""
         if not parts:
             return
-        self._units.append([role, [_unsigned(part) for part in parts if not _is_thought(part)]])
-        last = self.messages[-1] if self.messages else None
-        if last is None or last["role"] != role or "function_response" in last["parts"][0]:
-            self.messages.append({"role": role, "parts": self._signed(role, parts)})
-        else:
-            joined = self._signed(role, [*last["parts"], *parts])
-            self.messages[-1] = {"role": role, "parts": joined}
+        counted = parts
+        for part in parts:
+            if "thought_signature" in part or "thought" in part:
+                counted = [_unsigned(one) for one in parts if not _is_thought(one)]
+                break
+        self._units.append([role, counted])
+        messages, last = self.messages, self.messages[-1] if self.messages else None
+        if last and last["role"] == role and "function_response" not in last["parts"][0]:
+            parts = [*last["parts"], *parts]
+            del messages[-1]
+        messages.append({"role": role, "parts": self._signed(parts) if role == "model" else parts})
 
-    def _signed(self, role: str, parts: list[dict[str, Json]]) -> list[dict[str, Json]]:
+    def _signed(self, parts: list[dict[str, Json]]) -> list[dict[str, Json]]:
         """Return the parts with a signature on the first call: its own, or the placeholder.
 
         Calls in parallel are signed on the first alone. Only the turn in progress is checked, but
         every turn gets its placeholder, so that what was sent once never changes.
         https://ai.google.dev/gemini-api/docs/thought-signatures (read 2026-11-27)
         """
-        if role == "model" and self._signs:
-            for at, part in enumerate(parts):
-                if "function_call" in part:
-                    if "thought_signature" not in part:
-                        parts[at] = {**part, "thought_signature": PLACEHOLDER}
-                    break
+        for at, part in enumerate(parts if self._signs else ()):
+            if "function_call" in part:
+                if "thought_signature" not in part:
+                    return [
+                        *parts[:at],
+                        {**part, "thought_signature": PLACEHOLDER},
+                        *parts[at + 1 :],
+                    ]
+                break
         return parts
 
     def _reply_parts(self, turn: Turn, parts: Sequence[JsonObject]) -> list[dict[str, Json]]:
@@ -492,6 +506,9 @@ class Wire(wire.GrownWire):
         media: list[dict[str, Json]] = []
         is_error = bool(result.get("is_error"))
         for part in result.get("content", ()):
+            if part["type"] == "text":
+                texts.append(clean_text(part["text"]))
+                continue
             inside = _inside_response(part) if self.is_newer else None
             texts.append(_told(part, is_inside=inside is not None))
             media += [inside] if inside is not None else []
@@ -502,6 +519,8 @@ class Wire(wire.GrownWire):
         fields: dict[str, Json] = {"id": call_id, "name": name, "response": response}
         if media:
             fields["parts"] = media
+        if "extras" not in result:
+            return {"function_response": fields}
         extras = _extras(result)
         fields |= as_object(extras.pop("function_response", None))
         return {"function_response": fields, **extras}
@@ -696,7 +715,7 @@ class Wire(wire.GrownWire):
 
 def _told(part: JsonObject, *, is_inside: bool) -> str:
     """Return what the text of a response says of a part: itself, or where it is attached."""
-    if part["type"] in ("text", "opaque"):
+    if part["type"] == "opaque":
         return "" if is_inside else clean_text(part.get("text", ""))
     from context_assembler.providers.media import about_document, document_text
 
