@@ -89,19 +89,13 @@ CHAT_ROWS: Final[dict[str, Row]] = {
     "stop sequences of a model without": ("C3", {**THINKS, "stop": ["x"]}),
     "the old name of the limit": ("C4?", {"max_tokens": 4}),
     "the old name, on a model that reasons": ("C4", {**THINKS, "max_tokens": 4}),
-    "two roles for instructions": (
-        "C5?",
-        {"messages.1": {"role": "developer", "content": "x"}},
-    ),
+    "two roles for instructions": ("C5?", {"messages.1": {"role": "developer", "content": "x"}}),
     "an unknown role of old models": (
         "C5",
         {"model": "o1-mini", "messages.0.role": "developer", "tools": GONE},
     ),
     "a choice without tools": ("C6", {"tools": GONE, "tool_choice": "auto"}),
-    "a choice of no tool": (
-        "C6",
-        {"tool_choice": {"type": "function", "function": {"name": "x"}}},
-    ),
+    "a choice of no tool": ("C6", {"tool_choice": {"type": "function", "function": {"name": "x"}}}),
     "a choice among no tools": (
         "C6",
         {
@@ -281,10 +275,7 @@ RESPONSES_ROWS: Final[dict[str, Row]] = {
     ),
     "ids without the reasoning": ("R2?", {"input.2": ITEM}),
     "reasoning that led to nothing": ("R2", {"input.7": SEALED}),
-    "stored reasoning without its neighbour": (
-        "R2",
-        {"store": True, "input.3": asked("c1")},
-    ),
+    "stored reasoning without its neighbour": ("R2", {"store": True, "input.3": asked("c1")}),
     "the status of reasoning": ("R2?", {"input.2.status": "completed"}),
     "reasoning for a model without": (
         "R2?",
@@ -337,10 +328,7 @@ RESPONSES_ROWS: Final[dict[str, Row]] = {
         {"model": "gpt-5.5-pro", "reasoning.effort": "none"},
     ),
     "an effort of a model without": ("R13", {"model": "gpt-4.1"}),
-    "all turns, of an older model": (
-        "R13",
-        {"model": "o3", "reasoning.context": "all_turns"},
-    ),
+    "all turns, of an older model": ("R13", {"model": "o3", "reasoning.context": "all_turns"}),
     "research in nothing": ("R14", {"model": "o3-deep-research"}),
     "a parameter of Chat's": ("R15", {"reasoning_effort": "low"}),
     "a model of Chat's": ("R15", {"model": "gpt-5-search-api", "reasoning": GONE}),
@@ -380,20 +368,12 @@ RESPONSES_TAKEN: Final[dict[str, dict[str, Any]]] = {
     "an answer to what the server stored": {**STATEFUL, "input": [answered("c9")]},
     "a call that may stay open": {"input.7": asked("c3", **{"async": True})},
     "a server's own search": {
-        "input.7": {
-            "type": "web_search_call",
-            "id": "ws_1",
-            "status": "completed",
-        }
+        "input.7": {"type": "web_search_call", "id": "ws_1", "status": "completed"}
     },
     "tools that came later": {
         "input.7": {"type": "additional_tools", "tools": [{"type": "web_search"}]},
         "tool_choice": {"type": "allowed_tools", "mode": "auto", "tools": []},
     },
     "a picture": piece("image", detail="low", file_id="file-1"),
-    "no reasoning, so heat": {
-        "model": "gpt-5.5",
-        "reasoning.effort": "none",
-        "temperature": 0.5,
-    },
+    "no reasoning, so heat": {"model": "gpt-5.5", "reasoning.effort": "none", "temperature": 0.5},
 }

@@ -192,10 +192,7 @@ RENDERED: dict[str, tuple[list[Any], list[dict[str, Any]]]] = {
         [
             *(said("user", "a"), SEALED, PROGRAM),
             asked(
-                "c1",
-                '{"path":"x"}',
-                id="fc_1",
-                caller={"type": "program", "caller_id": "prog_1"},
+                "c1", '{"path":"x"}', id="fc_1", caller={"type": "program", "caller_id": "prog_1"}
             ),
             answered("c1", "d", caller={"type": "program", "caller_id": "prog_1"}),
             {"type": "program_output", "call_id": "prog_1", "result": "x"},
