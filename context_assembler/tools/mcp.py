@@ -310,6 +310,8 @@ class _Connection:
                 if self._refusal.startswith("404") and not is_last:
                     self._over.set()
                     continue
+                if _said(error) == "Connection closed":  # of the SDK: the address is not there now
+                    self._over.set()
                 if self._over.is_set() or self._refusal:
                     happened = "did not take" if self._refusal else "ended during"
                     raise self._error(f"{happened} a call of {name!r}") from error
