@@ -107,8 +107,9 @@ class SqliteFile:
         slot = self._slot()
         with slot.lock:
             try:
-                is_open = not looks and slot.process_id == os.getpid()
-                yield (slot.db if is_open else None) or self._ready(slot, creates=False)
+                is_current = slot.identity == self._identity and slot.process_id == os.getpid()
+                known = slot.db if is_current and not looks else None
+                yield known or self._ready(slot, creates=False)
             except sqlite3.Error as error:
                 raise self._explained(error) from error
             finally:

@@ -390,6 +390,7 @@ async def test_a_file_that_was_deleted_or_replaced_is_noticed(tmp_path: Path) ->
 
         after = await store.head("trip")
         assert after.last_seq == 5
+        assert await said(store) == ["0", "1", "2", "3", "4"]
         assert after.incarnation != before.incarnation
         assert (await store.append("trip", [user_event("more")]))[0].seq == 6
 
