@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, date, datetime
 from hashlib import blake2b
 from threading import Lock
-from typing import Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from context_assembler.context import (
     AssembledContext,
@@ -23,6 +23,8 @@ from context_assembler.errors import (
     UnsupportedRequestError,
 )
 from context_assembler.events import (
+    ASSISTANT,
+    COMPACTION,
     HAS_MEDIA,
     KIND_MASK,
     SIGNED,
@@ -48,6 +50,8 @@ from context_assembler.history import (
     Signatures,
     Timeline,
     fresh_notes,
+    masked_parts,
+    may_mask,
     route_of,
     scaled,
     sum_up,
@@ -76,9 +80,22 @@ from context_assembler.ports import (
 )
 from context_assembler.providers import PROVIDERS, check_payload
 from context_assembler.providers.lent import fresh_json
-from context_assembler.report import ReportEntry, Violation
+from context_assembler.report import (
+    Report,
+    ReportEntry,
+    Violation,
+    loss_warnings,
+    message_entries,
+    overlay,
+    parameters_of,
+    size_pieces,
+)
 from context_assembler.tokens import CounterName, Family, family_for
 from context_assembler.truncation import Cut, History, Plan, Shortened, marker_parts
+
+if TYPE_CHECKING:
+    from context_assembler.compaction import CompactionCheck
+    from context_assembler.report import CacheForecast
 
 _AHEAD: Final = 16  # events that are read together if one of them is looked at
 _MOST_LIVES: Final = 4  # of one session: models, protocols and settings in turn
@@ -110,6 +127,7 @@ class Inputs(NamedTuple):
         digest: Identifies whatever decided about prompt and tools.
         details: Kept in the row of the call.
         compaction: When a session should be compacted, for whoever asks the context.
+        now: When the call is made, for the forecast of the prompt cache.
     """
 
     head: SessionHead
@@ -136,6 +154,7 @@ class Inputs(NamedTuple):
     digest: str = ""
     details: Mapping[str, Any] = {}
     compaction: CompactionSettings | None = None
+    now: datetime | None = None
     active_skills: tuple[str, ...] = ()
     skill_allowed_tools: Mapping[str, tuple[str, ...]] = {}
 
@@ -342,6 +361,10 @@ class _Live:
         self.reader = Reader(self.provider, inputs.limits, route, core.resolve_model)
         self.family = core.family(inputs.limits, self.provider)
         self.caps = Caps(inputs.truncation, self.family.count_text)
+        settings = [self.family.key, inputs.masks, repr(inputs.truncation)]
+        self._form_purpose = f"form|{_digest(repr(settings))}"
+        self._formed: dict[int, Any] = {}
+        self._fresh: dict[int, Any] = {}
         self.shelf = _Shelf(self.store, self.session_id)
         self._tools_after_seq = 0
         self._factor = inputs.factor
@@ -383,7 +406,7 @@ class _Live:
             objection=self.signatures.objection,
             reads=self.reader.reads,
             form=self._form,
-            candidates=self.caps.candidates,
+            candidates=self._candidates,
             quotes=self._quotes if self.family.frame.parallel[0] else None,
             clock=Clock(inputs.clock) if inputs.clock.is_enabled else None,
             tools_after_seq=self._tools_after_seq,
@@ -448,13 +471,47 @@ class _Live:
     def _seqs_by_id(self, first: int, last: int) -> dict[str, int]:
         return {name: seq for seq, name, _ in self.store.rows(self.session_id, [(first, last)])}
 
+    def _candidates(
+        self, seqs: Sequence[int], kinds: Sequence[int], tokens: Sequence[int]
+    ) -> list[int]:
+        """Return the places of events that may be sent otherwise than they are stored."""
+        places = set(self.caps.candidates(kinds, tokens))
+        if masks := self._made_for.masks:
+            places.update(place for place, kind in enumerate(kinds) if may_mask(kind, masks))
+        if places and not self._formed:  # event n is kept under n + 1
+            self._formed = self.store.derived(self.session_id, self._form_purpose)
+            self._formed.setdefault(1, 0)  # up to which event everything was looked at
+        looked = self._formed[1] if places else 0
+        return [at for at in sorted(places) if seqs[at] > looked or seqs[at] + 1 in self._formed]
+
     def _form(self, seq: int, kind: int, parts: Sequence[JsonObject]) -> Sequence[JsonObject]:
-        fitted, said = self.caps.fit(kind, parts, tool_of=lambda _: "")
-        if said:
-            self.timeline.log.append(
-                ReportEntry("message", str(seq), "shortened", 0, 0, said, "entry.cap")
-            )
-        return fitted
+        """Return an event's parts without secrets, and within their caps."""
+        is_stored = parts is self.shelf.body(seq)["parts"]
+        kept = self._formed.get(seq + 1) if is_stored else None
+        if kept is not None:
+            made, said = kept
+        else:
+            made, masked = masked_parts(kind, parts, self._made_for.masks)
+            made, capped = self.caps.fit(kind, made, tool_of=lambda name: self._tool(seq, name))
+            if made is parts:
+                return parts
+            said = [["repaired", "secrets.masked", masked], ["shortened", "entry.cap", capped]]
+            if is_stored:
+                self._formed[seq + 1] = self._fresh[seq + 1] = [made, said]
+        for decision, rule, reason in said:
+            if reason:
+                entry = ReportEntry("message", str(seq), decision, reason=reason, rule=rule)
+                self.timeline.log.append(entry)
+        return made
+
+    def _tool(self, seq: int, call_id: str) -> str:
+        """Return the tool of the call that an event answers; empty if it is not near."""
+        for before in range(seq - 1, max(0, seq - _AHEAD), -1):
+            for part in self.shelf.body(before)["parts"]:
+                if part["type"] == "tool_call" and part["call_id"] == call_id:
+                    name: str = part["name"]
+                    return name
+        return ""
 
     # ---- one call ----
 
@@ -465,6 +522,10 @@ class _Live:
         finally:
             self.shelf.clear()
             self.stubs.keep()
+            if self._fresh:
+                values = {**self._fresh, 1: self.last_seq}
+                self.store.keep_derived(self.session_id, self._form_purpose, values)
+                self._formed[1], self._fresh = self.last_seq, {}
 
     def _call(self, inputs: Inputs) -> "_Call":
         self.serial += 1
@@ -756,29 +817,28 @@ class _Call:
         self.active_skills = inputs.active_skills
         self.skill_allowed_tools = inputs.skill_allowed_tools
         self._turns, self._count = live.turns, len(live.turns)
-        self._timeline, self._lines = timeline, len(timeline.kinds)
-        self._whole_tokens = history.ends[-1]
-        self._stale_tokens = live.stale_tokens
-        fresh = [line for line in timeline.notes if line >= timeline.settled]
-        self._note_tokens = sum(timeline.tokens[line] for line in fresh)
-        self._notes = [
-            (
-                timeline.note_at(line)[0],
-                timeline.notes[line][1],
-                timeline.parts[line],
-                self._answers(line),
-            )
-            for line in sorted(fresh)
+        self._timeline, self._settled = timeline, timeline.settled
+        self._whole_tokens, self._stale_tokens = history.ends[-1], live.stale_tokens
+        self._stale_seq, self._calls = live.stale_seq, timeline.calls
+        self._tail_lines = [
+            (timeline.kinds[at], timeline.tokens[at], timeline.seqs[at], timeline.notes.get(at))
+            for at in range(timeline.settled, len(timeline.kinds))
         ]
-        self._logged = len(timeline.log)
+        self._note_tokens = sum(row[1] for row in self._tail_lines if row[3] is not None)
+        self._notes = [
+            (*row[3], timeline.parts[at], self._answers(at))
+            for at, row in enumerate(self._tail_lines, timeline.settled)
+            if row[3] is not None
+        ]
+        self._log, self._sent_entries = tuple(timeline.log), tuple(live.wire.entries)
         self._fixed, self._budget = live.fixed, live.budget_tokens
         self._others: dict[str, _Call] = {}
         self._wire: Any = None
 
     def _answers(self, line: int) -> int:
-        """Return the event that a note stands behind; a clock note further up is not recorded."""
+        """Return the event that a note stands behind."""
         seqs = self._timeline.seqs
-        return max((seq for seq in seqs[self._timeline.settled : line]), default=0) or self.last_seq
+        return max(seqs[:line], default=0) if any(seqs[line:]) else self.last_seq
 
     # ---- what is sent ----
 
@@ -819,11 +879,9 @@ class _Call:
     def turns(self) -> list[Turn]:
         """Return the turns as copies, with the ids of their events."""
         turns = [fresh_json(turn) for turn in self._all_turns()]
-        if seqs := sorted({turn["seq"] for turn in turns if turn["seq"]}):
-            rows = self._live.store.rows(self.session_id, _spans(seqs))
-            ids = {seq: name for seq, name, _ in rows}
-            for turn in turns:
-                turn["id"] = ids.get(turn["seq"], "")
+        ids = self._ids(turn["seq"] for turn in turns)
+        for turn in turns:
+            turn["id"] = ids.get(turn["id"], "")
         return turns
 
     def other(self, provider: str) -> "_Call":
@@ -864,7 +922,10 @@ class _Call:
             prefix=prefix,
             factor=inputs.factor,
             estimated_tokens=self.used_tokens,
-            details=dict(inputs.details),
+            details={
+                **inputs.details,
+                **({"stale_seq": self._stale_seq} if self._stale_seq else {}),
+            },
         )
         notes = tuple(
             SessionEvent(
@@ -883,7 +944,7 @@ class _Call:
         tools = self.request.tools
         if any(tool.native_specs or tool.is_deferred for tool in tools):
             return ()
-        if bytes(self._timeline.kinds[: self._lines]).translate(_IS_MORE_THAN_TEXT).find(1) >= 0:
+        if self._columns()[0].translate(_IS_MORE_THAN_TEXT).find(1) >= 0:
             return ()
         family = self._live.family
         shape, tokens = "tools" if tools else "text", round(self.used_tokens / self._inputs.factor)
@@ -926,29 +987,114 @@ class _Call:
         tokens = sum(self._timeline.tokens[line] for line in dropped)
         return Truncation(len(dropped), tokens, whole, self._cut.tokens)
 
-    def compaction(self, *, is_explicit: bool = False) -> Any:
-        """Return the check of the session as it is."""
+    def compaction(self, *, is_explicit: bool = False) -> "CompactionCheck":
+        """Return whether the session should be compacted, as it is without any cut."""
         from context_assembler.compaction import CompactionDetector, history_facts
 
-        live, timeline, ledger = self._live, self._timeline, self.ledger()
-        marks = live.store.columns(self.session_id, live.family).marks
-        lines = zip(timeline.kinds[: self._lines], timeline.seqs, strict=False)
-        results = [seq for kind, seq in lines if kind & KIND_MASK == TOOL_RESULT and seq]
-        calls = sum(marks[seq - 1] for seq in results)
+        kinds, tokens, seqs = self._columns()
+        history, ledger = History(stub_tokens=1), self.ledger()
+        history.extend(kinds, tokens)
         whole = LedgerRow("history", "history", self._whole_tokens - self._note_tokens)
-        rows = [whole if row.kind == "history" else row for row in ledger.rows]
+        rows = tuple(whole if row.kind == "history" else row for row in ledger.rows)
         return CompactionDetector(self._inputs.compaction).check(
-            ledger._replace(rows=tuple(rows)),
-            history=history_facts(live.history, tool_calls=calls, seqs=timeline.seqs),
+            ledger._replace(rows=rows),
+            history=history_facts(history, tool_calls=self._calls, seqs=seqs),
             limits=self.request.limits,
             is_explicit=is_explicit,
         )
 
-    def report(self) -> Any:
+    def _columns(self) -> tuple[bytes, list[int], list[int]]:
+        """Return kinds, tokens and events of the lines, as they were when this call was made."""
+        timeline, settled = self._timeline, self._settled
+        kinds, tokens, seqs = (
+            [*column[:settled], *(row[place] for row in self._tail_lines)]
+            for place, column in enumerate((timeline.kinds, timeline.tokens, timeline.seqs))
+        )
+        return bytes(kinds), tokens, seqs
+
+    def report(self) -> Report:
         """Return what became of every piece."""
-        raise NotImplementedError
+        return Report(
+            ledger=self.ledger,
+            entries=self._entries,
+            parameters=lambda: parameters_of(self._inputs.settled),
+            warnings=lambda: (*self._inputs.warnings, *loss_warnings(self._changes())),
+            forecast=self._forecast,
+        )
+
+    def _ids(self, seqs: Iterable[int]) -> dict[str, str]:
+        """Return the ids of events by their numbers, as text."""
+        wanted = sorted({*seqs} - {0})
+        rows = self._live.store.rows(self.session_id, _spans(wanted)) if wanted else ()
+        return {str(seq): name for seq, name, _ in rows}
+
+    def _changes(self) -> list[ReportEntry]:
+        """Return what repair, masks, caps and the provider did, with the ids of events."""
+        entries = (*self._log, *self._timeline.orphans(), *self._sent_entries)
+        ids = self._ids(int(entry.id) for entry in entries if entry.id.isdigit())
+        return sum_up(entry._replace(id=ids.get(entry.id, entry.id)) for entry in entries)
+
+    def _entries(self) -> Iterator[ReportEntry]:
+        changes, cut = self._changes(), self._cut
+        others = [entry for entry in changes if entry.kind != "message"]
+        yield from size_pieces(overlay(self._inputs.entries, others), self.ledger())
+        _, tokens, seqs = self._columns()
+        ids = self._ids(seqs)
+        names = [ids.get(str(seq), "") for seq in seqs]
+        left: dict[int, int | None] = dict(enumerate(tokens))
+        cuts: list[ReportEntry] = []
+        if cut is not None:
+            for line, rule, reason in cut.dropped():
+                left[line], row = None, (names[line], "dropped", tokens[line], 0, reason, rule)
+                cuts.append(ReportEntry("message", *row))  # type: ignore[arg-type]  # a literal
+            for line, short in cut.shortened.items():
+                left[line], name = short.tokens, names[line]
+                sizes = tokens[line], short.tokens
+                entry = ReportEntry("message", name, "shortened", *sizes, short.reason, short.rule)
+                cuts.append(entry)
+        sizes_by_id: dict[str, tuple[int, int | None]] = {}
+        for line, name in enumerate(names):
+            whole, kept = sizes_by_id.get(name, (0, None))
+            mine = left[line]
+            kept = kept if mine is None else (kept or 0) + mine
+            sizes_by_id[name] = whole + tokens[line], kept
+        sizes_by_id.pop("", None)
+        yield from message_entries(
+            ((name, *sizes) for name, sizes in sizes_by_id.items()),
+            repairs=[entry for entry in changes if entry.kind == "message"],
+            cuts=cuts,
+        )
+        for _, size, _, note in self._tail_lines:
+            if note is not None:
+                yield ReportEntry("note", note[0], "kept", size, size)
+
+    def _forecast(self) -> "CacheForecast":
+        from context_assembler.forecast import Outlook, forecast_call, prefixes_of
+
+        sent, store, turns = self.sent(self.provider), self._live.store, list(self._all_turns())
+        calls = store.calls(self.session_id)
+        reply = str(calls[-1].reply_seq) if calls else ""
+        outlook = Outlook(
+            row=sent.row,
+            request=self.request,
+            turns=turns,
+            tokens=[self._turn_tokens(turn) for turn in turns],
+            total_tokens=self.used_tokens,
+            calls=calls,
+            prefixes=lambda: prefixes_of(self.request, self.provider, turns),
+            entries=lambda: tuple(self._entries()),
+            text_of=lambda digest: sent.texts.get(digest) or store.text(digest),
+            reply_id=self._ids(call.reply_seq for call in calls[-1:]).get(reply, ""),
+        )
+        today = self._inputs.today or datetime.now(UTC).date()
+        return forecast_call(outlook, today=today, now=self._inputs.now)
+
+    def _turn_tokens(self, turn: Turn) -> int:
+        kind = COMPACTION if turn["kind"] == "summary" else _KINDS[turn["role"]]
+        return self._live.count(kind, turn["parts"])
 
 
+_KINDS: Final = {"user": USER, "assistant": ASSISTANT, "tool": TOOL_RESULT, "system": SYSTEM}
 _IS_MORE_THAN_TEXT: Final = bytes(bool(k & (HAS_MEDIA | SIGNED | UNUSUAL)) for k in range(256))
 
 
@@ -964,7 +1110,9 @@ _FORCED_TOOL_TOKENS: Final = {
     **dict.fromkeys((286, 290, 354), 120),
     **dict.fromkeys((497, 496), 92),
     **dict.fromkeys((346, 530), 0),
-    **{675: 129, 313: 2, 264: 91},
+    675: 129,
+    313: 2,
+    264: 91,
 }
 _OPENAI_NAMED_TOOL_TOKENS: Final = 14  # fitted; models that reason are told without a text
 # Fitted on recorded requests, with and without thinking, whose text is the same.

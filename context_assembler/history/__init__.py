@@ -10,6 +10,7 @@ from context_assembler.history.lines import SYNTHETIC, Rules, Timeline, scaled
 from context_assembler.history.notes import Clock, fresh_notes
 from context_assembler.history.reasoning import Reader, Signatures, route_of, sum_up
 from context_assembler.history.repair import unsigned
+from context_assembler.history.secrets import mask, masked_parts, may_mask
 from context_assembler.history.turns import turns_of
 
 __all__ = [
@@ -21,6 +22,9 @@ __all__ = [
     "Signatures",
     "Timeline",
     "fresh_notes",
+    "mask",
+    "masked_parts",
+    "may_mask",
     "route_of",
     "scaled",
     "sum_up",

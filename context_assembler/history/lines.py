@@ -9,7 +9,7 @@ import re
 from array import array
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import compress
-from operator import is_, or_
+from operator import is_, mul, or_
 from typing import Any, Final, NamedTuple
 
 from context_assembler.events import (
@@ -44,7 +44,7 @@ from context_assembler.history.repair import (
     text_part,
     without_signature,
 )
-from context_assembler.ports import StoredColumns, TOOLS_NOTE
+from context_assembler.ports import TOOLS_NOTE, StoredColumns
 from context_assembler.report import Decision, ReportEntry
 
 SYNTHETIC: Final = 7  # a user turn of the assembler's own making
@@ -86,6 +86,7 @@ _NUMBERS: Final = bytes(kind & KIND_MASK for kind in range(256))
 _FEW: Final = bytes(min(mark, 15) for mark in range(256))
 _IS_USER: Final = bytes(letter == _USER for letter in range(256))
 _IS_CALLS: Final = bytes(letter & 0xF0 == _CALLS for letter in range(256))
+_IS_REPLY: Final = bytes(kind & KIND_MASK in (ASSISTANT, TOOL_CALL) for kind in range(256))
 _IS_SIGNED: Final = bytes(bool(kind & SIGNED) for kind in range(256))
 _BEHIND: Final = frozenset({_SYSTEM, *range(_NOTE, _NOTE + 16)} - {_CONTINUE})
 _REPLIES: Final = frozenset({_REPLY, *range(_CALLS, _CALLS + 16)})
@@ -109,8 +110,8 @@ class Rules(NamedTuple):
         objection: Says why an event's signed parts cannot be sent; `None`: they can.
         reads: Whether the blocks of a compaction can be sent, by its body.
         form: Returns an event's parts as they are sent, masked and capped: the same object if it
-            changes nothing. `candidates` returns the places, of kinds and tokens, of events that
-            it has to look at.
+            changes nothing. `candidates` takes numbers, kinds and tokens, and returns the places of
+            the events that it has to look at.
         quotes: Returns what a result costs more next to other results of its reply; `None`: nothing.
         clock: Places clock notes; `None`: there are none.
         tools_after_seq: Notes about changed tools up to this event are not sent.
@@ -126,7 +127,7 @@ class Rules(NamedTuple):
     objection: Callable[[int], str | None] = lambda seq: None
     reads: Callable[[Body], bool] = lambda body: False
     form: Callable[[int, int, Parts], Parts] | None = None
-    candidates: Callable[[Sequence[int], Sequence[int]], Sequence[int]] | None = None
+    candidates: Callable[[Sequence[int], Sequence[int], Sequence[int]], Sequence[int]] | None = None
     quotes: Callable[[JsonObject], int] | None = None
     clock: Clock | None = None
     tools_after_seq: int = 0
@@ -166,6 +167,7 @@ class Timeline:
         lead: The events that are the session's own system prompt.
         began_at: POSIX time of the first event that has one; 0.0: none has.
         has_opened: Whether anything is said: more than instructions and notes.
+        calls: How many calls the active events hold.
         log: An entry for every repair; its id is the number of the event.
     """
 
@@ -183,6 +185,7 @@ class Timeline:
         self.began_at = 0.0
         self.log: list[ReportEntry] = []
         self.is_late = False
+        self.calls = 0
         self._seen = self._high = 0  # events of the session; their latest position when read
         # Columns of the active events, in reading order.
         self._letters, self._event_kinds = bytearray(), bytearray()
@@ -245,6 +248,7 @@ class Timeline:
                 for seq, number, mark in zip(seqs, numbers, marks, strict=True)
                 if number == NOTE and mark == _TOOLS
             ]
+        self.calls += sum(map(mul, kinds.translate(_IS_REPLY), marks))
         self._correct(at)
         if not self.began_at:
             self.began_at = next(filter(None, created), 0.0)
@@ -286,7 +290,8 @@ class Timeline:
             self._letters[place] = _SUMMARY
         changed = set(self._own) if not at else set[int]()
         if rules.candidates is not None:
-            found = rules.candidates(self._event_kinds[at:], tokens[at:])
+            columns = self._event_seqs[at:], self._event_kinds[at:], tokens[at:]
+            found = rules.candidates(*columns)
             changed.update(at + one for one in found if self._letters[at + one] < _ODD)
         for place in changed:
             seq, kind = self._event_seqs[place], self._event_kinds[place]

@@ -95,7 +95,7 @@ def turns_of(
             "kind": _KINDS.get(number, "said"),
             "note": None,
             "seq": seq,
-            "id": "",
+            "id": str(seq) if seq else "",
             "origin": _ORIGINS[number],
             "made_by": None,
         }
