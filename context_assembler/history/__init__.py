@@ -11,16 +11,19 @@ from context_assembler.history.notes import Clock, fresh_notes
 from context_assembler.history.reasoning import Reader, Signatures, route_of, sum_up
 from context_assembler.history.repair import unsigned
 from context_assembler.history.secrets import mask, masked_parts, may_mask
+from context_assembler.history.transformer import MessageTransformer, Transformed
 from context_assembler.history.turns import turns_of
 
 __all__ = [
     "SYNTHETIC",
     "Caps",
     "Clock",
+    "MessageTransformer",
     "Reader",
     "Rules",
     "Signatures",
     "Timeline",
+    "Transformed",
     "fresh_notes",
     "mask",
     "masked_parts",
