@@ -417,7 +417,6 @@ class _Live:
         self.history = History(stub_tokens=inputs.truncation.stub_tokens)
         self.stubs = _Stubs(self)
         self.plan: Plan | None = None
-        self._handed = 0  # lines of the timeline that the history has
         self.newest_at: float | None = None
         self._forget_wire()
 
@@ -668,8 +667,12 @@ class _Live:
     def _cut(self, inputs: Inputs, room: int) -> Cut | None:
         """Add what this call alone sends, and find the cut."""
         timeline, history = self.timeline, self.history
-        self._hand_over(timeline.settled)
         timeline.close()
+        if timeline.is_late:  # a result at the very end belongs to a call that was sent without
+            self._restart()
+            self._read(inputs.head)
+            timeline, history = self.timeline, self.history
+            timeline.close()
         if inputs.notes:
             shown = map(timeline.note_at, timeline.note_lines)
             timeline.insert_notes(fresh_notes(inputs.notes, shown))
@@ -692,7 +695,6 @@ class _Live:
             ]
             if missed := fresh_notes(inputs.notes, kept):
                 history.shrink(timeline.settled)
-                self._handed = timeline.settled
                 timeline.insert_notes(missed)
                 self._hand_over(len(timeline.kinds))
                 cut = self.plan.cut()
@@ -702,6 +704,7 @@ class _Live:
         timeline, first = self.timeline, len(self.history)
         if first < end:
             self.history.extend(timeline.kinds[first:end], timeline.tokens[first:end])
+        timeline.handed = timeline.settled
 
     # ---- turns and the wire ----
 
@@ -1154,12 +1157,14 @@ def fixed_rows(family: Family, request: Request) -> list[LedgerRow]:
         weights = [family.count_text(section.content) for section in sections]
         shares = divide_tokens(system, weights if len(weights) > 1 else [1])
     choice = request.parameters.tool_choice
+    sized = [(tool, family.count_tool(tool)) for tool in request.tools]
+    sized = [(tool, tokens) for tool, tokens in sized if tokens or not tool.native_specs]
     overhead = family.count_tools_overhead(
-        request.tools, has_system=bool(request.system), choice=choice
+        [tool for tool, _ in sized], has_system=bool(request.system), choice=choice
     )
     rows = [
         *(LedgerRow("system", name, tokens) for name, tokens in zip(names, shares, strict=True)),
-        *(LedgerRow("tools", tool.name, family.count_tool(tool)) for tool in request.tools),
+        *(LedgerRow("tools", tool.name, tokens) for tool, tokens in sized),
         LedgerRow("overhead", "tools", overhead),
     ]
     rows += [LedgerRow("overhead", "request", family.request_tokens), *_hidden_rows(request)]

@@ -296,6 +296,14 @@ class GrownWire:
         """Return what is hashed before all turns, as JSON."""
         raise NotImplementedError
 
+    def _settle(self, part: JsonObject, role: str, changes: "list[Change]") -> list[JsonObject]:
+        """Return what is sent for a part of a message, or of a result."""
+        raise NotImplementedError
+
+    def settled(self, role: str, parts: Sequence[JsonObject]) -> Sequence[JsonObject]:
+        """Return the parts as the provider can take them, for whoever counts them."""
+        return settle_parts({"role": role, "parts": parts}, self._settle, [])
+
     def refusal(self, problem: str, remedy: str) -> UnsupportedRequestError:
         """Return the error for what the API cannot express."""
         model = self.request.limits.id

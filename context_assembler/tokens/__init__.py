@@ -10,7 +10,7 @@ payload must leave room for it.
 
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from functools import lru_cache, partial
+from functools import cached_property, lru_cache, partial
 from typing import Any, Final, Literal, NamedTuple, TypeAlias
 
 from context_assembler import events
@@ -30,9 +30,11 @@ _VERSION: Final = "5"  # goes up if any count changes: of the vocabularies, the 
 _ERROR_TOKENS: Final = 10  # "ERROR: " and a sentence, for a provider without a flag for it
 _EMPTY_TOKENS: Final = 3  # what stands for a result without content
 _ATTACHMENT_TOKENS: Final = 48  # the two lines about media that a tool returned, and a message
-_LEFT_OUT_TOKENS: Final = 80  # the line that names what the model does not take, its name clipped
 _FENCE_TOKENS: Final = 16  # tags around text that a provider takes under no role of its own
 _MANY_ARGUMENTS: Final = 64  # from here on they are counted as one text
+_ROLES: Final = {events.USER: "user", events.TOOL_RESULT: "tool"} | dict.fromkeys(
+    (events.ASSISTANT, events.TOOL_CALL), "assistant"
+)
 _COUNTED_APART: Final = ("tool_call", "tool_result", "thinking")
 # By type, what a block is charged next to its own JSON, as recorded requests were.
 _BLOCK_TOKENS: Final = {"additional_tools": 55, "custom": 6}
@@ -84,6 +86,25 @@ class Family:
         # What is around a user's text, the text of a reply, a result.
         self._plain = (frame.message, frame.message + frame.reply, frame.message + frame.result)
 
+    @cached_property
+    def _wire(self) -> Any:
+        """What says how the provider gets parts that it does not take as they are."""
+        from context_assembler.context import Request
+        from context_assembler.options import Parameters
+        from context_assembler.providers import PROVIDERS
+
+        settings = self._settings
+        limits = ModelLimits(
+            id=settings.provider,
+            provider=settings.provider,
+            window_tokens=1_000_000,
+            features={"vision": "v" in settings.takes, "pdf": "p" in settings.takes},
+            image_rule=settings.image_rule,
+            host=settings.host or None,
+        )
+        request = Request(limits=limits, parameters=Parameters(max_tokens=1))
+        return PROVIDERS[settings.protocol].Wire(request)
+
     def count_text(self, text: str) -> int:
         """Return the tokens of the text; any string is accepted."""
         return self._count(text) if text else 0
@@ -91,6 +112,8 @@ class Family:
     def count_event(self, kind: int, body: Body) -> int:
         """Return the tokens of a stored event with what surrounds it, without its reasoning."""
         parts, number = body["parts"], kind & events.KIND_MASK
+        if kind & (events.HAS_MEDIA | events.UNUSUAL) and number != events.COMPACTION:
+            parts = self._wire.settled(_ROLES.get(number, "system"), parts)
         if number <= events.TOOL_RESULT and len(parts) == 1:  # as most are
             part = parts[0]
             if part["type"] == "text" and number <= events.ASSISTANT:
@@ -249,16 +272,15 @@ class Family:
         """Count an image, a document, or a block that we do not interpret."""
         from context_assembler.tokens import media
 
-        takes, rule = self._settings.takes, self._settings.image_rule
+        rule = self._settings.image_rule
         if part["type"] == "image":
-            return media.count_image(part, rule=rule) if "v" in takes else _LEFT_OUT_TOKENS
+            return media.count_image(part, rule=rule)
         if part["type"] == "document":
             title = self.count_text(part.get("title") or "")
             if (text := part.get("text")) is not None:
                 return title + self.count_text(text) + self.frame.document
             provider = self._settings.provider
-            pages = media.count_document(part, provider=provider, image_rule=rule)
-            return title + pages if "p" in takes else _LEFT_OUT_TOKENS
+            return title + media.count_document(part, provider=provider, image_rule=rule)
         block = part["block"]
         text, hidden = media.split_sealed(_compact(block))
         next_to = _BLOCK_TOKENS.get(str(block.get("type")), 0)
