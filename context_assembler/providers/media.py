@@ -160,7 +160,7 @@ def _read_size(header: bytes) -> Size | None:
     return None
 
 
-@lru_cache(maxsize=64)
+@lru_cache(maxsize=16)
 def pdf_facts(encoded: str) -> tuple[int | None, bool]:
     """Return the page count of a PDF in base64 (`None`: unknown), and whether it is encrypted."""
     import zlib
@@ -541,7 +541,7 @@ def fit_image(image: JsonObject, rules: MediaRules) -> tuple[JsonObject, str, st
     return part, "image.scaled" if is_smaller else "image.recoded", told
 
 
-@lru_cache(maxsize=32)
+@lru_cache(maxsize=16)
 def _fit(encoded: str, *bounds: Any) -> Any:
     if len(encoded) > _MAX_READ_CHARS:
         return f"its {len(encoded):,} characters of base64 are too many to unpack"
