@@ -69,7 +69,7 @@ def shorten_text(text: str, *, max_tokens: int, count_text: CountText, unit: str
         return text
     marker = f"[… shortened: {total:,} {unit} in full …]"
     room = max_tokens - count_text(f"\n{marker}\n")
-    size, per_token = len(text), len(text) / total
+    size, per_token = len(text), len(text) / max(total, 1)
     while room > 1:
         head_tokens = max(1, int(room * _HEAD_SHARE))
         tail_tokens = room - head_tokens

@@ -84,7 +84,7 @@ def history_facts(
     fixed = {*history.pins, *asked} | (set() if summary is None else {summary})
     grown = None
     if summary is not None:
-        order = range(len(history)) if seqs is None else seqs
+        order = range(1, len(history) + 1) if seqs is None else seqs
         after = order[summary]
         grown = sum(t for t, seq in zip(tokens, order, strict=True) if seq > after or seq == 0)
     return HistoryFacts(

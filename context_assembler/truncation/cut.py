@@ -169,7 +169,7 @@ class Plan:
         self.task: int | None = None
         self._bulky, self._saved = history.bulky, [0]  # what shortening those before each frees
         self._basis: object = None
-        self._is_settled = False
+        self._measured = (0, [0])  # a boundary, and the tokens before it: anchors lie before that
         self._found: list[_Checkpoint] = []
         self._last: tuple[_Checkpoint, Cut] | None = None  # less the tokens of the whole history
 
@@ -207,37 +207,40 @@ class Plan:
         head = {*range(history.lead), *(() if task is None else (task,))}
         head_tokens = sum(map(history.size, head))
         basis = head, head_tokens, len(history.pins), history.summaries[-1:]
-        if basis != self._basis or not self._is_settled:
+        boundary, end = self._measured
+        if basis != self._basis or not end or end != history.ends[boundary : boundary + 1]:
             self._basis, self._found, self.task = basis, [], task
             behind_head = self.room - head_tokens
             self.step = max(1, int(self.settings.step_share * behind_head))
             if self.strategy.marks:
                 self.marker_tokens = self.lines.count(USER, marker_parts(_MANY_MESSAGES))
             anchors = {*head, *history.summaries[-1:], *map(history.exchange_of, history.pins)}
-            # An anchor that still grows is measured again, and so is an opening.
-            self._is_settled = history.count - 1 not in anchors
+            boundary = max(anchors, default=-1) + 1
             self.whole = self.opened = _View(self, anchors)
             share = min(self.settings.opening_share, (1 - self.settings.step_share) / 2)
             if task is not None and (most_tokens := int(share * behind_head)) > 0:
-                opening = self._opening(anchors, most_tokens)
+                opening, beyond = self._opening(anchors, most_tokens)
+                boundary = max(boundary, beyond)
                 if len(opening) >= _LEAST_OPENING:
                     self.opened = _View(self, anchors.union(opening))
+            self._measured = boundary, history.ends[boundary : boundary + 1]
         found = self._found
         while found and history.ends[found[-1].exchanges :][:1] != [found[-1].end]:
             found.pop()
 
-    def _opening(self, anchors: set[int], most_tokens: int) -> list[int]:
-        """Return the first exchanges that are no anchors, as far as they may take so much together."""
+    def _opening(self, anchors: set[int], most_tokens: int) -> tuple[list[int], int]:
+        """Return the first exchanges that are no anchors, as far as they may take so much together.
+
+        And the boundary after the first one that takes too much; beyond all if none does.
+        """
         opening: list[int] = []
         for number in range(self.history.count):
             if number not in anchors:
                 most_tokens -= self.history.size(number)
                 if most_tokens < 0:
-                    self._is_settled &= number < self.history.count - 1
-                    return opening
+                    return opening, number + 1
                 opening.append(number)
-        self._is_settled = False
-        return opening
+        return opening, self.history.count + 1
 
     def _find(self, found: list[_Checkpoint], room: int) -> list[_Checkpoint]:
         """Add the checkpoints that follow those found, oldest first.

@@ -1,0 +1,310 @@
+"""When a session should be compacted, and what a summary may cover."""
+
+from dataclasses import replace
+from datetime import date
+from typing import Any
+
+import pytest
+
+from context_assembler.compaction import (
+    CompactionDetector,
+    HistoryFacts,
+    compaction_event,
+    history_facts,
+)
+from context_assembler.context import Ledger, LedgerRow
+from context_assembler.errors import InvalidParameterError
+from context_assembler.events import (
+    ASSISTANT,
+    COMPACTION,
+    NOTE,
+    PINNED,
+    TOOL_RESULT,
+    USER,
+    SessionEvent,
+)
+from context_assembler.models import ModelLimits, Price
+from context_assembler.options import CompactionSettings
+from context_assembler.testing import event_log
+from context_assembler.truncation import History
+
+PLENTY = HistoryFacts(messages=10, tool_calls=5, compactable_tokens=50_000)
+
+
+def ledger(
+    *, history: int = 0, system: int = 1000, tools: int = 0, budget: int = 100_000
+) -> Ledger:
+    return Ledger(
+        window_tokens=budget + 4096,
+        reserve_tokens=4096,
+        budget_tokens=budget,
+        rows=(
+            LedgerRow("system", "agent", system),
+            LedgerRow("tools", "search", tools),
+            LedgerRow("history", "history", history),
+        ),
+    )
+
+
+def facts(**known: int) -> HistoryFacts:
+    return HistoryFacts(**{"compactable_tokens": 800, **known})
+
+
+SMALL, LARGE = ledger(history=900), ledger(history=90_000)
+REASONS = {
+    "little is used": (ledger(history=40_000), PLENTY, None),
+    "at the threshold nothing is needed": (ledger(history=79_000), PLENTY, None),
+    "over the threshold": (ledger(history=79_001), PLENTY, "token_limit"),
+    "a hundred messages are allowed": (SMALL, facts(messages=100), None),
+    "more than a hundred are many": (SMALL, facts(messages=101), "message_count"),
+    "more than fifty calls are many": (SMALL, facts(tool_calls=51), "tool_count"),
+    "tokens come before counts": (
+        LARGE,
+        facts(messages=500, tool_calls=500, compactable_tokens=9999),
+        "token_limit",
+    ),
+    "too little was added": (LARGE, facts(compactable_tokens=80_000, grown_tokens=1999), None),
+    "enough was added": (LARGE, facts(compactable_tokens=80_000, grown_tokens=2000), "token_limit"),
+    "too little could be freed": (LARGE, facts(), None),
+    "what was charged counts if it is known": (
+        LARGE._replace(anchored_tokens=70_000),
+        PLENTY,
+        None,
+    ),
+}
+
+
+@pytest.mark.parametrize(("window", "history", "reason"), REASONS.values(), ids=REASONS.keys())
+def test_it_is_needed_for_a_reason(
+    window: Ledger, history: HistoryFacts, reason: str | None
+) -> None:
+    check = CompactionDetector().check(window, history=history)
+
+    assert (check.needed, check.reason) == (reason is not None, reason)
+    assert check.feasible
+    assert (check.current_tokens, check.threshold) == (window.expected_tokens, 80_000)
+    assert check.details["counted_tokens"] == window.used_tokens
+    assert ("why" in check.details) == check.needed
+
+
+STEPPED = ModelLimits(
+    id="claude-haiku-5-5",
+    provider="anthropic",
+    window_tokens=1_000_000,
+    prices=(
+        Price(input=0.1),
+        Price(input=0.5, above_input_tokens=100_000),
+        Price(input=0.5, above_input_tokens=100_000, from_date=date(2027, 1, 1)),
+    ),
+)
+EXPLAINED = {
+    "token_limit": (
+        ledger(history=90_000),
+        PLENTY,
+        "91,000 tokens, more than 80,000 ([compaction] trigger_share = 0.8)",
+    ),
+    "price_step": (
+        ledger(history=99_001, budget=900_000),
+        PLENTY,
+        "100,001 tokens, more than 100,000, above which the model's price is higher",
+    ),
+    "message_count": (
+        ledger(history=9_000),
+        PLENTY._replace(messages=1_234),
+        "1,234 messages, more than 100 ([compaction] max_messages)",
+    ),
+    "tool_count": (
+        ledger(history=9_000),
+        PLENTY._replace(tool_calls=109),
+        "109 tool calls, more than 50 ([compaction] max_tool_calls)",
+    ),
+}
+
+
+@pytest.mark.parametrize("reason", EXPLAINED)
+def test_a_reason_is_given_with_its_figures_and_its_setting(reason: str) -> None:
+    window, history, why = EXPLAINED[reason]
+    limits = STEPPED if reason == "price_step" else None
+
+    check = CompactionDetector().check(window, history=history, limits=limits)
+
+    assert check.reason == reason
+    assert check.details["why"].startswith(why)
+
+
+THRESHOLDS = {
+    "a price step can be ignored": (CompactionSettings(uses_price_steps=False), 1000, 720_000),
+    "one under the fixed part does not matter": (CompactionSettings(), 150_000, 720_000),
+    "one over it does": (CompactionSettings(), 1000, 100_000),
+}
+
+
+@pytest.mark.parametrize(("chosen", "system", "expected"), THRESHOLDS.values(), ids=THRESHOLDS)
+def test_a_price_step_is_a_threshold(
+    chosen: CompactionSettings, system: int, expected: int
+) -> None:
+    window = ledger(system=system, history=9000, budget=900_000)
+
+    check = CompactionDetector(chosen).check(window, history=PLENTY, limits=STEPPED)
+
+    assert (check.feasible, check.threshold) == (True, expected)
+
+
+DECLINED = {
+    "too little was added": (
+        HistoryFacts(compactable_tokens=80_000, grown_tokens=12),
+        "Only 12 tokens were added since the last compaction; min_growth_tokens is 2,000.",
+    ),
+    "too little can be freed": (
+        HistoryFacts(compactable_tokens=900),
+        "A summary could replace 900 tokens at most, no more than min_gain_share (0.1)",
+    ),
+}
+
+
+@pytest.mark.parametrize(("history", "declined"), DECLINED.values(), ids=DECLINED.keys())
+def test_a_reason_that_does_not_count_is_explained(history: HistoryFacts, declined: str) -> None:
+    check = CompactionDetector().check(LARGE, history=history)
+
+    assert check.details["declined"].startswith(declined)
+    assert "declined" not in CompactionDetector().check(ledger(), history=history).details
+
+
+def test_a_fixed_part_over_the_threshold_is_infeasible_with_its_culprits() -> None:
+    window = ledger(system=9000, tools=20_400, budget=32_768 - 4096)
+    detector = CompactionDetector(CompactionSettings(trigger_share=0.85))
+
+    check = detector.check(window, history=HistoryFacts())
+
+    assert (check.needed, check.reason, check.feasible) == (False, None, False)
+    assert check.floor_tokens == 29_400
+    assert check.details["culprits"] == [
+        {"kind": "tools", "name": "search", "tokens": 20_400},
+        {"kind": "system", "name": "agent", "tokens": 9000},
+    ]
+    assert "9,000" in check.details["declined"]
+    assert not detector.check(ledger(budget=-5), history=PLENTY).feasible
+
+
+def test_the_caller_may_ask_as_long_as_there_is_something_to_summarise() -> None:
+    detector = CompactionDetector()
+
+    asked = detector.check(ledger(history=500), history=PLENTY, is_explicit=True)
+    idle = detector.check(ledger(), history=HistoryFacts(), is_explicit=True)
+
+    assert (asked.needed, asked.reason) == (True, "explicit")
+    assert (idle.needed, idle.reason) == (False, None)
+    assert "nothing to summarise" in idle.details["declined"]
+
+
+# Kinds and tokens of lines, their numbers, and: messages, compactable and grown tokens.
+HISTORIES: dict[
+    str, tuple[list[tuple[int, int]], list[int] | None, tuple[int, int, int | None]]
+] = {
+    "nothing": ([], None, (0, 0, None)),
+    "parallel results are one message, notes are none": (
+        [
+            (USER, 9),
+            (NOTE, 2),
+            (ASSISTANT, 6),
+            (TOOL_RESULT, 3),
+            (TOOL_RESULT, 3),
+            (ASSISTANT, 1),
+            (USER, 4),
+        ],
+        None,
+        (5, 24, None),
+    ),
+    "summary, pins and the last question stay": (
+        [
+            (COMPACTION, 40),
+            (USER | PINNED, 30),
+            (USER, 50),
+            (ASSISTANT, 20),
+            (USER, 5),
+            (ASSISTANT, 7),
+            (TOOL_RESULT, 8),
+        ],
+        None,
+        (7, 70, 120),
+    ),
+    "what is older than the summary is no growth": (
+        [(COMPACTION, 5), (USER, 9), (ASSISTANT, 9), (USER, 3), (NOTE, 2)],
+        [3, 1, 2, 4, 0],
+        (4, 18, 5),
+    ),
+}
+
+
+@pytest.mark.parametrize(("lines", "seqs", "expected"), HISTORIES.values(), ids=HISTORIES.keys())
+def test_facts_are_read_from_columns(
+    lines: list[tuple[int, int]], seqs: list[int] | None, expected: tuple[int, int, int | None]
+) -> None:
+    history = History(stub_tokens=200)
+    history.extend([kind for kind, _ in lines], [tokens for _, tokens in lines])
+
+    read = history_facts(history, seqs=seqs)
+
+    assert (read.messages, read.compactable_tokens, read.grown_tokens) == expected
+
+
+# ---- summaries that a caller writes ----
+
+SUMMARY = "## Goal\nA trip to Lima.\n## Open\nThe hotel."
+# Two calls at once, an id that comes again, and a result stored before its call.
+SCRIPT = event_log(
+    "U Plan a trip.",
+    "A[c1, c2]",
+    "T[c2] rain",
+    "T[c1] sun",
+    "U Never fly on a Friday.",
+    "A[c1]",
+    "T[c1] snow",
+    "T[c9] fog",
+    "A[c9]",
+    "A It is planned.",
+    "U And the hotel?",
+)
+STORED = [
+    replace(event, id=f"e{seq}", seq=seq, is_pinned=seq == 5)
+    for seq, event in enumerate(SCRIPT, start=1)
+]
+
+
+def test_a_summary_replaces_all_but_pinned_events() -> None:
+    event = compaction_event(SUMMARY, STORED[:-1])
+
+    assert (event.type, event.text, event.origin) == ("compaction", SUMMARY, "model")
+    assert event.covers is not None
+    assert (event.covers.first_seq, event.covers.last_seq) == (1, 10)
+    assert event.covers.excluded_ids == ("e5",)
+
+
+def _is_taken(covered: list[SessionEvent]) -> bool:
+    try:
+        compaction_event(SUMMARY, covered)
+    except InvalidParameterError:
+        return False
+    return True
+
+
+def test_of_all_ranges_those_are_taken_that_separate_no_call_from_its_result() -> None:
+    assert [end for end in range(1, 12) if not _is_taken(STORED[:end])] == [2, 3, 6, 8]
+    assert [begin for begin in range(11) if not _is_taken(STORED[begin:])] == [2, 3, 6, 8]
+
+
+REFUSED: dict[str, tuple[str, Any, str]] = {
+    "an empty summary": (" \n", STORED[:1], "summary must say something"),
+    "no events": (SUMMARY, [], "in a row"),
+    "events that are not stored": (SUMMARY, SCRIPT[:1], "must be stored events"),
+    "a gap": (SUMMARY, [STORED[0], STORED[4]], r"in a row.*events\[:n\]"),
+    "newest first": (SUMMARY, STORED[4::-1], "oldest first"),
+    "a call without its result": (SUMMARY, STORED[:3], "'c1' is missing.*before event 2"),
+    "a result without its call": (SUMMARY, STORED[3:5], "of 'c1' is missing.*begin after event 4"),
+}
+
+
+@pytest.mark.parametrize(("summary", "covered", "rule"), REFUSED.values(), ids=REFUSED.keys())
+def test_what_cannot_be_covered_is_refused(summary: str, covered: Any, rule: str) -> None:
+    with pytest.raises(InvalidParameterError, match=rule):
+        compaction_event(summary, covered)
