@@ -131,7 +131,7 @@ def _without_blanks(block: Json) -> Json:
         return block
     inner = holder["content"]
     if isinstance(inner, list | tuple):
-        inner = [kept for kept in map(_without_blanks, inner) if kept is not None]
+        inner = [kept for kept in map(_without_blanks, as_list(inner)) if kept is not None]
     if not inner or _without_blanks(inner) is None:
         return None
     inner = {**holder, "content": inner}
@@ -141,8 +141,8 @@ def _without_blanks(block: Json) -> Json:
 def verbatim(block: JsonObject) -> Block:
     """Return the API's own block without the cache marks that it may have carried."""
     copied = {key: plain_json(held) for key, held in block.items() if key != "cache_control"}
-    if isinstance(content := copied.get("content"), list):
-        copied["content"] = [verbatim(b) if isinstance(b, dict) else b for b in content]
+    if content := as_list(copied.get("content")):
+        copied["content"] = [verbatim(b) if as_object(b) else b for b in content]
     return copied
 
 
@@ -161,13 +161,13 @@ def describe_block(block: JsonObject) -> str:
 
 
 def _readable(value: Json) -> str:
-    if not isinstance(value, Mapping):
+    if not (fields := as_object(value)):
         texts = [_readable(held) for held in as_list(value)]
         return value if isinstance(value, str) else "\n".join(filter(None, texts))
-    source = as_object(value.get("source"))
-    texts = [as_text(value.get(name)) for name in _READABLE]
-    texts += map(as_text, as_list(value.get("lines")))
-    for inner in (value.get("content"), source.get("content")):
+    source = as_object(fields.get("source"))
+    texts = [as_text(fields.get(name)) for name in _READABLE]
+    texts += map(as_text, as_list(fields.get("lines")))
+    for inner in (fields.get("content"), source.get("content")):
         blocks = [held for held in as_list(inner) if not isinstance(held, str)]
         texts.append(_readable(blocks if isinstance(inner, list | tuple) else inner))
     texts += [as_text(source.get("data"))] if source.get("type") == "text" else []
@@ -650,13 +650,12 @@ class Wire(wire.GrownWire):
                 else:
                     blocks += _text_blocks(text)
             elif kind == "tool_call" and ids is not None:
-                given = part.get("arguments") or {}
                 call: Block = {
                     "type": "tool_use",
                     "id": next(ids),
                     "name": self.names[part["name"]],
                 }
-                call["input"] = wire.clean_json(given)
+                call["input"] = wire.clean_json(part.get("arguments") or {})
                 blocks.append({**call, **_own_fields(part)} if "extras" in part else call)
             elif kind == "tool_call":
                 blocks += _text_blocks(f"[call of {part['name']}]")
@@ -666,7 +665,7 @@ class Wire(wire.GrownWire):
                 content = part.get("content", ())
                 if not _are_shared(content):
                     content = [b for p in content for b in self._content_blocks(p)]
-                answer = {"type": kind, "tool_use_id": self._ids.of_result(part["call_id"])}
+                answer: Block = {"type": kind, "tool_use_id": self._ids.of_result(part["call_id"])}
                 if "extras" in part:
                     answer |= _own_fields(part)
                 if part.get("is_error"):
@@ -1032,7 +1031,7 @@ def _count_bytes(value: Json, most: int) -> int:
         if isinstance(current, str):
             total += len(current) if current.isascii() else len(current.encode())
         else:
-            waiting.extend(current.values() if isinstance(current, Mapping) else as_list(current))
+            waiting += as_object(current).values() or as_list(current)
     return total
 
 
@@ -1060,7 +1059,7 @@ def read_reply(reply: Any, request: Request | None = None) -> wire.Reply:
     body = _body_of(reply, warnings)
     if body is None:
         raise ReplyError(reply, reason="it is neither a dict nor an SDK object")
-    content = body.get("content")
+    content: list[Json] | None = body.get("content")
     if not isinstance(content, list) or not all(isinstance(one, dict) for one in content):
         raise ReplyError(reply, reason="it has no list of content blocks")
     names = {} if request is None else Wire(request).names.own()
@@ -1195,11 +1194,11 @@ def read_messages(
         note: Gets the place and half a sentence for everything that is not kept as it came.
     """
     events: list[tuple[str, Block]] = []
-    if isinstance(source, Mapping) and "role" not in source:
-        if source.get("system") is not None:
-            events.append(("system", {"parts": _read_content(source["system"], "system", note)}))
-        source = source.get("messages")
-    for at, message in enumerate(source if isinstance(source, list | tuple) else [source]):
+    if isinstance(source, Mapping) and "role" not in (given := as_object(source)):
+        if given.get("system") is not None:
+            events.append(("system", {"parts": _read_content(given["system"], "system", note)}))
+        source = given.get("messages")
+    for at, message in enumerate(as_list(source) if isinstance(source, list | tuple) else [source]):
         fields, where = as_object(message), f"messages[{at}]"
         role = fields.get("role")
         if role not in ("user", "assistant", "system"):
@@ -1242,7 +1241,7 @@ def _read_content(content: Json, where: str, note: Callable[[str, str], None]) -
         elif not isinstance(entry, Mapping):
             note(place, f"is no content block ({entry!r:.40}); left out")
         else:
-            parts.append(_read_given(dict(entry), place, note))
+            parts.append(_read_given(dict(as_object(entry)), place, note))
     return parts
 
 

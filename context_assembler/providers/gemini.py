@@ -98,7 +98,7 @@ def snake_fields(value: Json) -> dict[str, Json]:
 def snake_block(value: Json) -> Json:
     """Return a part, or anything inside one, with the SDK's names at every depth."""
     if isinstance(value, list | tuple):
-        return [snake_block(entry) for entry in value]
+        return [snake_block(entry) for entry in as_list(value)]
     if not isinstance(value, Mapping):
         return value
     fields = snake_fields(value).items()
@@ -300,11 +300,11 @@ def _lone_references(schema: Json) -> Json:
     `google.genai.types.GenerateContentConfig.response_json_schema`, google-genai 3.6 (2026-11-27)
     """
     if isinstance(schema, list):
-        return [_lone_references(entry) for entry in schema]
+        return [_lone_references(entry) for entry in as_list(schema)]
     if not isinstance(schema, Mapping):
         return schema
     plain: dict[str, Json] = {}
-    for key, held in schema.items():
+    for key, held in as_object(schema).items():
         if key in ("properties", "patternProperties", "$defs", "definitions"):
             plain[key] = {name: _lone_references(one) for name, one in as_object(held).items()}
         elif key in ("enum", "const", "default", "examples", "required"):
@@ -372,8 +372,8 @@ class Wire(wire.GrownWire):
     def __init__(self, request: Request) -> None:
         super().__init__(request, ID_RULE)
         limits = request.limits
-        generation = generation_of(limits.id) or SIGNED
-        self.is_newer = generation >= SIGNED
+        generation = generation_of(limits.id)
+        self.is_newer = generation is None or generation >= SIGNED
         self.is_vertex = limits.host == "vertex_ai"
         self.has_resolution = False
         self.names = wire.WireNames(request, NAME_RULE, {})
@@ -392,7 +392,7 @@ class Wire(wire.GrownWire):
         ]
         if made:
             self.tools.insert(0, {"function_declarations": [*made.values()]})
-        self._signs = generation >= _KNOWS_SIGNATURES
+        self._signs = generation is None or generation >= _KNOWS_SIGNATURES
         self._called: dict[str, str] = {}  # ids of calls on the wire → names of their functions
 
     def _head(self) -> Json:
@@ -826,7 +826,7 @@ def read_reply(reply: Any, request: Request | None = None) -> wire.Reply:
 
 def _chunks_of(reply: Any, warnings: list[str]) -> list[dict[str, Json]]:
     """Return the reply as dicts by the SDK's names; one, but for a stream. None if it is neither."""
-    pieces = reply if isinstance(reply, list | tuple) else [reply]
+    pieces = as_list(reply) if isinstance(reply, list | tuple) else [reply]
     found = [wire.read_object(_plain(piece), warnings) for piece in pieces]
     return [snake_fields(chunk) for chunk in found] if all(found) else []
 
@@ -834,9 +834,9 @@ def _chunks_of(reply: Any, warnings: list[str]) -> list[dict[str, Json]]:
 def _plain(value: Any) -> Any:
     """Return what the SDK dumps enums and bytes as, which JSON does not know."""
     if isinstance(value, Mapping):
-        return {key: _plain(held) for key, held in value.items()}
+        return {key: _plain(held) for key, held in as_object(value).items()}
     if isinstance(value, list | tuple):
-        return [_plain(held) for held in value]
+        return [_plain(held) for held in as_list(value)]
     if isinstance(value, bytes):
         from base64 import urlsafe_b64encode
 
@@ -848,13 +848,14 @@ def _is_chunk(chunk: JsonObject) -> bool:
     candidates = chunk.get("candidates")
     if candidates is None:
         return "prompt_feedback" in chunk or "usage_metadata" in chunk
-    return isinstance(candidates, list) and all(isinstance(one, Mapping) for one in candidates)
+    listed = as_list(candidates)
+    return isinstance(candidates, list) and len(wire.objects_in(listed)) == len(listed)
 
 
 def _candidate(chunk: JsonObject) -> dict[str, Json]:
     """Return the first candidate of a chunk; empty: it has none."""
     candidates = map(snake_fields, as_list(chunk.get("candidates")))
-    return next((one for one in candidates if not one.get("index")), {})
+    return next((one for one in candidates if not one.get("index")), dict[str, Json]())
 
 
 def _warn(chunks: Sequence[JsonObject], whole: JsonObject) -> Iterator[str]:
@@ -945,31 +946,29 @@ def read_part(block: JsonObject, call_id: str, warnings: list[str]) -> JsonObjec
         call_id: The id of a call that came without one.
     """
     fields = snake_fields(block)
-    kinds = KINDS & fields.keys()
+    kinds = fields.keys() & KINDS
     signature, text = as_text(fields.get("thought_signature")), as_text(fields.get("text"))
+    signed = {"signature": signature} if signature else {}
     if kinds == {"function_call"}:
         call = snake_fields(fields["function_call"])
         name, given_id = as_text(call.get("name")), as_text(call.get("id")) or call_id
         extras = _nested_extras(block, "function_call", ("id", "name", "args"), "thought_signature")
-        part = dict(wire.read_call(given_id, name, call.get("args"), warnings, extras=extras))
-        return {**part, "signature": signature} if signature else part
-    is_thought = fields.get("thought") is True or (not kinds and signature)
-    if is_thought or (kinds == {"text"} and signature and not text.strip()):
-        part = {"type": "thinking", **({"text": text} if text else {}), "provider": NAME}
-        if signature:
-            return {**part, "block": dict(block)}
-        extras = _rest(block, ("text", "thought"))
-        return {**part, "extras": {NAME: extras}} if extras else part
+        part = wire.read_call(given_id, name, call.get("args"), warnings, extras=extras)
+        return {**part, **signed}
+    if fields.get("thought") is True or (signature and kinds <= {"text"} and not text.strip()):
+        part = {"type": "thinking", "provider": NAME, **({"text": text} if text else {})}
+        extras = _nested_extras(block, "text", (), "thought")
+        return part | (
+            {"block": dict(block)} if signature else {"extras": extras} if extras else {}
+        )
     if kinds == {"text"}:
-        part = {"type": "text", "text": text}
-        if extras := _rest(block, ("text", "thought", "thought_signature")):
-            part["extras"] = {NAME: extras}
-        return {**part, "signature": signature} if signature else part
+        extras = _nested_extras(block, "text", (), "thought", "thought_signature")
+        return {"type": "text", "text": text, **({"extras": extras} if extras else {}), **signed}
     if len(kinds) == 1 and fields.keys() == kinds and (media := read_media(block)):
         return media
-    part = {"type": "opaque", "provider": NAME, "block": dict(block)}
     described = readable_text(block)
-    return {**part, "text": described} if described else part
+    own = {"type": "opaque", "provider": NAME, "block": dict(block), "text": described}
+    return own if described else {key: own[key] for key in ("type", "provider", "block")}
 
 
 def _rest(fields: JsonObject, known: Iterable[str]) -> dict[str, Json]:
@@ -1028,10 +1027,10 @@ def read_messages(
         system = fields.get("system_instruction", config.get("system_instruction"))
         contents = fields.get("contents")
         if system is not None:
-            given = system.get("parts", system) if isinstance(system, Mapping) else system
+            given = as_object(system).get("parts", system)
             events.append(("system", {"parts": reader.parts(given, "systemInstruction")}))
-    listed = contents if isinstance(contents, list | tuple) else [contents]
-    for at, content in enumerate(listed if contents is not None else ()):
+    is_listed = isinstance(contents, list | tuple | None)
+    for at, content in enumerate(as_list(contents if is_listed else [contents])):
         events += reader.read(content, f"contents[{at}]")
     return events
 
@@ -1045,17 +1044,13 @@ class ContentReader:
         self._made_up = 0
 
     def read(self, content: Json, where: str) -> Iterator[tuple[str, dict[str, Json]]]:
-        if isinstance(content, str):
-            content = {"parts": [{"text": content}]}
-        if not isinstance(content, Mapping):
-            self._note(where, f"is no content ({content!r:.40}); left out")
-            return
-        role = content.get("role") or "user"
+        fields = {"parts": content} if isinstance(content, str) else as_object(content)
+        role = fields.get("role") or ("user" if fields else None)
         if role not in ("user", "model", "function"):
-            self._note(f"{where}.role", f"{role!r:.40} is unknown; the content is left out")
+            self._note(where, f"is no content of a known role ({role!r:.40}); left out")
             return
-        parts = self.parts(content.get("parts"), f"{where}.parts")
-        kept = {key: held for key, held in content.items() if key not in ("role", "parts")}
+        parts = self.parts(fields.get("parts"), f"{where}.parts")
+        kept = {key: held for key, held in fields.items() if key not in ("role", "parts")}
         rest: dict[str, Json] = {"metadata": {NAME: kept}} if kept else {}
         if role == "model":
             yield "assistant", {"parts": parts, **rest}
@@ -1069,18 +1064,16 @@ class ContentReader:
 
     def parts(self, value: Json, where: str) -> list[JsonObject]:
         """Return parts; a lone one, or text, stands for a list of itself."""
-        entries = [value] if isinstance(value, Mapping | str) else value
-        if not isinstance(entries, list | tuple):
-            if entries is not None:
-                self._note(where, f"are no parts ({value!r:.40}); left out")
-            return []
+        listed = as_list(value) if isinstance(value, list | tuple | None) else [value]
         parts: list[JsonObject] = []
-        for at, entry in enumerate(entries):
-            if isinstance(entry, str):
-                parts.append(text_part(entry))
-            elif not isinstance(entry, Mapping):
-                self._note(f"{where}[{at}]", f"is no part ({entry!r:.40}); left out")
-            elif "function_response" in (fields := snake_fields(entry)):
+        for at, given in enumerate(listed):
+            entry = as_object(given)
+            fields = snake_fields(entry)
+            if isinstance(given, str):
+                parts.append(text_part(given))
+            elif not isinstance(given, Mapping):
+                self._note(f"{where}[{at}]", f"is no part ({given!r:.40}); left out")
+            elif "function_response" in fields:
                 parts.append(self._result(entry, snake_fields(fields["function_response"])))
             else:
                 warnings: list[str] = []
@@ -1122,17 +1115,13 @@ class ContentReader:
 
 def _read_response(response: Json) -> tuple[list[str], bool]:
     """Return the texts of a function's response, and whether it is an error."""
-    is_error = False
-    if isinstance(response, Mapping):
-        if len(response) == 1 and (key := next(iter(response))) in ("error", "output"):
-            is_error, response = key == "error", response[key]
-        elif not response:
-            return [], False
+    is_error, fields = False, as_object(response)
+    key = next(iter(fields), "output")
+    if isinstance(response, Mapping) and len(fields) < 2 and key in ("error", "output"):
+        is_error, response = key == "error", fields.get(key)
     if response in (None, ""):
         return [], is_error
-    if isinstance(response, str):
-        return [response], is_error
     texts = [entry for entry in as_list(response) if isinstance(entry, str)]
-    if len(texts) > 1 and len(texts) == len(response):
-        return texts, is_error
-    return [compact_json(response)], is_error
+    if len(texts) < 2 or len(texts) != len(as_list(response)):
+        texts = [response if isinstance(response, str) else compact_json(response)]
+    return texts, is_error

@@ -28,12 +28,15 @@ class LentList(list[Any]):
         """Copy the elements, unless that has happened."""
         if not self._is_own:
             self._is_own = True
-            list.__setitem__(self, slice(None), [fresh_json(held) for held in list.__iter__(self)])
+            super().__setitem__(slice(None), [fresh_json(held) for held in super().__iter__()])
+
+    def lend(self, start: int) -> list[Any]:
+        """Return the elements from one on, shared."""
+        return super().__getitem__(slice(start, None))
 
     def __radd__(self, before: list[Any]) -> list[Any]:
         """Return a plain list of both: by itself, `+` would read past `take`."""
-        self.take()
-        return list.__add__(before, self)
+        return [*before, *self]
 
 
 # Whatever hands out an element or puts one in; `json` and `pickle` iterate.
@@ -75,7 +78,7 @@ for _name in _USES:
 
 def peek(value: Json, start: int = 0) -> list[Any]:
     """Return the elements of a list from one on, shared, to be read only; none of anything else."""
-    if isinstance(value, list):
-        part: list[Any] = list.__getitem__(value, slice(start, None))
-        return part
-    return list(value[start:]) if isinstance(value, tuple) else []
+    held: Any = value
+    if isinstance(value, LentList):
+        return value.lend(start)
+    return list(held[start:]) if isinstance(value, list | tuple) else []

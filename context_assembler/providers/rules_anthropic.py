@@ -537,9 +537,9 @@ def _media(s: _Sent) -> Iterator[_Found]:
             yield rule, f"{where}.media_type", f"must be {what}"
             if not is_image:
                 continue
-        if not data or (objection := media.objection_to_bytes(kind, data)):
-            message = objection if data else "must be base64 without a data: prefix"
-            yield rule, f"{where}.data", message or ""
+        missing = "must be base64 without a data: prefix"
+        if objection := media.objection_to_bytes(kind, data) if data else missing:
+            yield rule, f"{where}.data", objection
         if is_image:
             if len(data) > (most := rules.max_image_chars or 0):
                 yield rule, f"{where}.data", f"an image has at most {most >> 20} MB"
@@ -564,7 +564,7 @@ def _count_chars(value: Json) -> int:
         if isinstance(held, str):
             total += len(held)
         else:
-            waiting.extend(held.values() if isinstance(held, Mapping) else peek(held))
+            waiting += as_object(held).values() or peek(held)
     return total
 
 

@@ -477,7 +477,7 @@ def test_contents_are_read_as_events() -> None:
     assert two == result("gemini_call_1", '{"code":5}', is_error=True)
     assert three == {**result("gemini_call_2", PICTURE), "tool_name": "late"}
     assert read[6][1]["metadata"] == {"gemini": {"kept": 1}}
-    assert [where for where, _ in notes] == ["contents[3].role", "contents[4]"]
+    assert [where for where, _ in notes] == ["contents[3]", "contents[4]"]
 
 
 @pytest.mark.parametrize("value", [None, 5, "text", {"text": "lone"}, [5, "x"]])
