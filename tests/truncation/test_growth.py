@@ -268,7 +268,7 @@ def sent_lines(cut: Cut) -> Iterator[int]:
 
 
 @given(lines=columns, percent=st.integers(5, 90), options=plans, extra=columns)
-@settings(max_examples=60)
+@settings(max_examples=40)
 def test_a_plan_that_grows_cuts_as_one_made_for_each_length(
     lines: list[tuple[int, int]],
     percent: int,
@@ -298,7 +298,7 @@ def test_a_plan_that_grows_cuts_as_one_made_for_each_length(
 
 
 @given(lines=columns, percent=st.integers(5, 90), options=plans)
-@settings(max_examples=60)
+@settings(max_examples=40)
 def test_an_equal_id_means_that_what_is_sent_only_grows(
     lines: list[tuple[int, int]], percent: int, options: dict[str, Any]
 ) -> None:
@@ -410,7 +410,7 @@ def test_many_calls_at_once_are_shortened_in_bounded_work(
 
 
 @given(talk=conversations, percent=st.integers(1, 100), strategy=st.sampled_from(list(TRUNCATIONS)))
-@settings(max_examples=60)
+@settings(max_examples=40)
 def test_what_is_left_fits_starts_with_the_user_and_is_paired(
     talk: list[Turn], percent: int, strategy: Any
 ) -> None:

@@ -4,7 +4,7 @@ import json
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from context_assembler.events import JsonObject
@@ -84,6 +84,7 @@ def test_media_in_a_shortened_result_become_a_line(part: JsonObject, line: str) 
 
 
 @given(said=st.lists(st.text(max_size=200), max_size=4), limit=st.integers(20, 200))
+@settings(max_examples=50)
 def test_a_result_is_shortened_within_its_limit(said: list[str], limit: int) -> None:
     assert size(short(result("c1", *map(text, said)), limit)) <= limit
 
@@ -133,6 +134,7 @@ values = st.recursive(
 @given(
     arguments=st.dictionaries(st.text(max_size=9), values, max_size=6), limit=st.integers(15, 300)
 )
+@settings(max_examples=50)
 def test_shortened_arguments_are_a_json_object(arguments: dict[str, Any], limit: int) -> None:
     shortened = short({**call("c1"), "arguments": arguments}, limit)
 
@@ -141,6 +143,7 @@ def test_shortened_arguments_are_a_json_object(arguments: dict[str, Any], limit:
 
 
 @given(said=st.text(max_size=400), limit=st.integers(1, 60))
+@settings(max_examples=50)
 def test_the_same_text_is_always_shortened_alike(said: str, limit: int) -> None:
     once, twice = short(text(said), limit), short(text(said), limit)
 
