@@ -7,7 +7,7 @@ from typing import Final, NamedTuple
 from context_assembler.errors import ConfigurationError, UnknownOptionError
 from context_assembler.events import JsonObject
 from context_assembler.ports import Placement, PromptSection, ToolSpec
-from context_assembler.prompt.cutting import cut_lines, seal_text
+from context_assembler.prompt.cutting import cut_text, seal_text
 from context_assembler.prompt.files import BootstrapFile, FileState, digest
 from context_assembler.report import Decision, ReportEntry
 from context_assembler.texts import CountText, one_line
@@ -282,13 +282,18 @@ def _cap(given: list[_Candidate], group: str, most: int, count_text: CountText) 
             given[at] = given[at]._replace(entry=entry._replace(reason="; ".join(reasons)))
             continue
         allowed = max(0, tokens[at] - excess)
-        text = cut_lines(section.content, max_tokens=allowed, count_text=count_text)
+        text = _cut(section, allowed, count_text)
         left, placed = count_text(text), "" if _is_in_system(section) else f" It is {entry.reason}."
         reason = f"{'It was over' if text else 'Nothing of it fits'} {budget}.{placed}"
         entry = _entry(section, "shortened" if text else "dropped", reason, "section.budget")
         entry = entry._replace(tokens_before=tokens[at], tokens_after=left)
         given[at] = _Candidate(group, replace(section, content=text), entry)
         excess -= tokens[at] - left
+
+
+def _cut(section: PromptSection, most: int, count_text: CountText) -> str:
+    name = section.path or section.name
+    return cut_text(section.content, max_tokens=most, name=name, count_text=count_text, seals=True)
 
 
 def _entry(
@@ -339,7 +344,7 @@ def fit_prompt(
         before, text = kept.pop(at), ""
         free = -excess(kept)
         while free >= _SHORTEST_SECTION_TOKENS:
-            text = cut_lines(before.content, max_tokens=free, count_text=count_text)
+            text = _cut(before, free, count_text)
             over = excess({**kept, at: replace(before, content=text)})
             if over <= 0:
                 break

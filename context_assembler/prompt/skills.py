@@ -8,6 +8,7 @@ import json
 import os
 import re
 import time
+from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -26,9 +27,8 @@ from context_assembler.texts import CountText, clean_text, escape_tag, one_line
 
 _MAX_DEPTH: Final = 6
 _MAX_FOLDERS: Final = 10_000
-_MAX_NAMED: Final = 50  # problems, and notes, of one listing
 _MAX_DESCRIPTION_CHARS: Final = 1_024
-_NAME: Final = re.compile(r"[a-z0-9]+(?:-[a-z0-9]+)*")
+_NAME: Final = re.compile(r"(?=.{1,64}$)[a-z0-9]+(?:-[a-z0-9]+)*")
 # `Bash(git add:*)` is one tool; commas are what other clients write between them.
 _ALLOWED: Final = re.compile(r"[^\s,()]+(?:\([^()]*\))?")
 _INTRODUCTION: Final = (
@@ -70,8 +70,8 @@ class FolderSkills:
     ) -> None:
         self.folders = tuple(os.path.expanduser(os.fspath(folder)) for folder in folders)
         self.priority, self._now_ns = priority, now_ns
-        self.problems: tuple[SkillProblem, ...] = ()
-        self.notes: tuple[str, ...] = ()
+        self.problems: list[SkillProblem] = []
+        self.notes: list[str] = []
         self._skills: list[Skill] = []
         self._readings: list[Reading] = []
 
@@ -85,25 +85,19 @@ class FolderSkills:
         """Return the skills, sorted by name; a broken one does not harm the rest."""
         if self._readings and not any(reading.has_changed() for reading in self._readings):
             return self._skills
-        skills, problems, notes = dict[str, Skill](), list[SkillProblem](), list[str]()
+        skills = dict[str, Skill]()
+        self.problems, self.notes = problems, notes = list[SkillProblem](), list[str]()
         readings = [Reading(os.path.realpath(folder)) for folder in self.folders]
         for reading in readings:
             for path in _skill_files(reading, problems, notes):
-                skill, problem, odd = _parse(reading, path, self.priority)
+                skill, odd = _parse(reading, path, self.priority)
                 notes += [f"{path}: {note}" for note in odd]
-                earlier = skills.setdefault(skill.name, skill) if skill else None
-                if skill is None:
-                    problems.append(SkillProblem(path, problem))
-                elif earlier is not skill and earlier is not None:
+                if isinstance(skill, str):
+                    problems.append(SkillProblem(path, skill))
+                elif (earlier := skills.setdefault(skill.name, skill)) is not skill:
                     reason = f"{earlier.path} has the name {earlier.name!r} already"
                     problems.append(SkillProblem(path, reason, "duplicate"))
-        if (more := len(problems) - _MAX_NAMED) > 0:
-            rest = SkillProblem("skills", f"{more:,} more were left out", "too_many")
-            problems[_MAX_NAMED:] = [rest]
-        if (more := len(notes) - _MAX_NAMED) > 0:
-            notes[_MAX_NAMED:] = [f"skills: {more:,} more notes of this kind"]
         is_settled = all(reading.is_settled(self._now_ns()) for reading in readings)
-        self.problems, self.notes = tuple(problems), tuple(notes)
         self._readings = readings if is_settled else []
         self._skills = [skills[name] for name in sorted(skills)]
         return self._skills
@@ -111,62 +105,47 @@ class FolderSkills:
 
 def _skill_files(reading: Reading, problems: list[SkillProblem], notes: list[str]) -> Iterator[str]:
     """Yield every SKILL.md in order of path; what is below a skill belongs to that skill."""
-    reading.look_in(reading.root)
-    if not os.path.isdir(reading.root):
-        problems.append(SkillProblem(reading.root, "there is no such folder"))
-        return
-    waiting, looked_at = [(reading.root, 0)], 0
-    while waiting:
-        place, depth = waiting.pop()
-        looked_at += 1
-        if looked_at > _MAX_FOLDERS:
+    reading.look_in(root := reading.root)
+    if not os.path.isdir(root):
+        problems.append(SkillProblem(root, "there is no such folder"))
+    for number, (place, folders, names) in enumerate(os.walk(root)):
+        if number == _MAX_FOLDERS:
             most = f"only the first {_MAX_FOLDERS:,} folders below it were searched"
-            problems.append(SkillProblem(reading.root, most, "too_many"))
+            problems.append(SkillProblem(root, most, "too_many"))
             return
         reading.look_in(place)
-        if os.path.lexists(path := os.path.join(place, "SKILL.md")):
-            yield path
-            continue
-        try:
-            with os.scandir(place) as entries:
-                inner = [one.path for one in entries if one.is_dir(follow_symlinks=False)]
-        except OSError:
-            continue
-        shown = [one for one in inner if not os.path.basename(one).startswith(".")]
-        if shown and depth == _MAX_DEPTH:
+        is_skill, is_deep = "SKILL.md" in (*names, *folders), place[len(root) :].count(os.sep)
+        if is_skill:
+            yield os.path.join(place, "SKILL.md")
+        folders[:] = [] if is_skill else sorted(n for n in folders if not n.startswith("."))
+        if folders and is_deep == _MAX_DEPTH:
             notes.append(f"{place}: what is more than {_MAX_DEPTH} levels down was not searched")
-        elif shown:
-            waiting += [(one, depth + 1) for one in sorted(shown, reverse=True)]
+            folders.clear()
 
 
-def _parse(reading: Reading, path: str, priority: int) -> tuple[Skill | None, str, list[str]]:
+def _parse(reading: Reading, path: str, priority: int) -> tuple[Skill | str, list[str]]:
     """Return the skill of a SKILL.md, or why there is none; and what is odd about it."""
-    file = reading.open(path)
+    file, folder = reading.open(path), os.path.dirname(path)
     if file.state in ("unreadable", "blocked"):
-        return None, file.warnings[0], []
+        return file.warnings[0], []
     metadata, body, _, odd = split_front_matter(file.text)
-    notes = [*file.warnings, *odd]
-    folder = os.path.dirname(path)
-    given, words = metadata.get("name"), metadata.get("description")
-    name = one_line(given) if isinstance(given, str) else ""
-    description = one_line(words) if isinstance(words, str) else ""
-    if not name:
-        notes.append("its front matter has no name; the folder's name is used")
-    elif not _NAME.fullmatch(name) or len(name) > 64:
-        notes.append(f"{name!r} is not lower-case letters, digits and hyphens")
-    elif name != os.path.basename(folder):
-        notes.append(f"its name {name!r} is not that of its folder")
+    given = (metadata.get(key) for key in ("name", "description"))
+    name, description = (one_line(text) if isinstance(text, str) else "" for text in given)
+    remarks = {
+        "its front matter has no name; the folder's name is used": not name,
+        f"{name!r} is not lower-case letters, digits and hyphens": not _NAME.fullmatch(name or "a"),
+        f"its name {name!r} is not that of its folder": (
+            name != os.path.basename(folder) and _NAME.fullmatch(name)
+        ),
+        f"its description is longer than {_MAX_DESCRIPTION_CHARS:,} characters": (
+            len(description) > _MAX_DESCRIPTION_CHARS
+        ),
+    }
+    notes = [*file.warnings, *odd, *(remark for remark, holds in remarks.items() if holds)]
     if not description:
-        why = ""
-        if words is not None and not isinstance(words, str):
-            why = f" that is text: put {brief(words)} in quotes"
-        elif not file.text.startswith("---"):
-            why = ": the file does not begin with a line '---'"
-        elif not re.search(r"^(---|\.\.\.)\s*$", file.text[3:], re.MULTILINE):
-            why = ": no line '---' closes it"
-        return None, f"its front matter has no description{why}", notes
-    if len(description) > _MAX_DESCRIPTION_CHARS:
-        notes.append(f"its description is longer than {_MAX_DESCRIPTION_CHARS:,} characters")
+        why = "" if file.text.startswith("---") else ": the file does not begin with a line '---'"
+        why = " that is text" if metadata.get("description") else why
+        return f"its front matter has no description{why}", notes
     specs = list[JsonObject]()
     for entry in _listed(metadata.get("tools")):
         if isinstance(entry, Mapping):
@@ -174,9 +153,8 @@ def _parse(reading: Reading, path: str, priority: int) -> tuple[Skill | None, st
         elif isinstance(entry, str) and entry.lower().endswith((".json", ".yaml", ".yml")):
             specs += _read_specs(reading, os.path.join(folder, entry), notes)
         else:
-            shown = one_line(entry if isinstance(entry, str) else brief(entry))[:80]
             known = "neither a spec nor a file of specs (.json, .yaml, .yml)"
-            notes.append(f"of its tools, {shown!r} is {known}")
+            notes.append(f"of its tools, {brief(entry)} is {known}")
     lines = (one for one in _listed(metadata.get("allowed-tools")) if isinstance(one, str))
     allowed = dict.fromkeys(tool for line in lines for tool in _ALLOWED.findall(one_line(line)))
     skill = Skill(
@@ -188,13 +166,12 @@ def _parse(reading: Reading, path: str, priority: int) -> tuple[Skill | None, st
         tools=tuple(specs),
         allowed_tools=tuple(allowed),
     )
-    return skill, "", notes
+    return skill, notes
 
 
 def _read_specs(reading: Reading, path: str, notes: list[str]) -> list[JsonObject]:
     """Return the specs in a JSON or YAML file: one, a list of them, or a list under `tools`."""
-    file = reading.open(path)
-    loaded: Any = None
+    file, loaded = reading.open(path), None
     problem = file.warnings[0] if file.warnings else "an entry is not an object"
     try:
         if path.lower().endswith(".json"):
@@ -207,8 +184,8 @@ def _read_specs(reading: Reading, path: str, notes: list[str]) -> list[JsonObjec
         problem = str(getattr(error, "problem", None) or error).splitlines()[0]
     if isinstance(loaded, dict) and isinstance(loaded.get("tools"), list):
         loaded = loaded["tools"]
-    entries = loaded if isinstance(loaded, list) else [loaded]
-    if file.state == "ok" and all(isinstance(entry, dict) for entry in entries):
+    entries: list[Any] = _listed(loaded)
+    if file.state == "ok" and entries and all(isinstance(entry, dict) for entry in entries):
         return entries
     notes.append(f"its tool file {os.path.basename(path)!r} holds no specs: {problem.rstrip('.')}")
     return []
@@ -250,6 +227,9 @@ class SkillLister:
     """Asks providers for their skills; of one that fails, the last list still holds.
 
     Skills that go if their provider fails once, and come back, would change the prompt both times.
+
+    Attributes:
+        is_sync: Whether every provider can be asked without an event loop.
     """
 
     def __init__(
@@ -257,81 +237,73 @@ class SkillLister:
         providers: Any = (),
         *,
         timeout_seconds: float = 30.0,
-        now: Callable[[], datetime] | None = None,
+        now: Callable[[], datetime] = lambda: datetime.now(UTC),
     ) -> None:
         self.providers: tuple[Any, ...] = tuple(open_skill_providers(providers))
-        self._timeout_seconds = timeout_seconds
-        self._now = now or (lambda: datetime.now(UTC))
+        self.is_sync = all(hasattr(provider, "list_now") for provider in self.providers)
+        self._timeout_seconds, self._now = timeout_seconds, now
         self._last: dict[int, tuple[ListedSkills, datetime]] = {}
-
-    @property
-    def is_sync(self) -> bool:
-        """Whether every provider can be asked without an event loop."""
-        return all(hasattr(provider, "list_now") for provider in self.providers)
 
     def list_now(self) -> ListedSkills:
         """Return all skills, without an event loop."""
 
-        def ask(at: int, provider: Any) -> ListedSkills:
+        def ask(provider: Any) -> ListedSkills:
             try:
-                return self._take(at, provider, provider.list_now())
+                return self._take(provider, provider.list_now())
             except Exception as error:  # foreign code: the rest goes on
-                return self._failed(at, provider, f"failed: {brief(error)}")
+                return self._failed(provider, f"failed: {brief(error)}")
 
-        return _joined([ask(at, provider) for at, provider in enumerate(self.providers)])
+        return _joined(map(ask, self.providers))
 
     async def list(self) -> ListedSkills:
         """Return all skills; a provider that fails or is late is named in a warning."""
         import asyncio
 
-        async def ask(at: int, provider: Any) -> ListedSkills:
+        async def ask(provider: Any) -> ListedSkills:
             limit = asyncio.timeout(self._timeout_seconds)
             try:
                 async with limit:
-                    return self._take(at, provider, await provider.list_skills())
+                    return self._take(provider, await provider.list_skills())
             except (Exception, asyncio.CancelledError) as error:  # foreign code: the rest goes on
                 task = asyncio.current_task()
                 if task is not None and task.cancelling():
                     raise
-                late = f"did not come within {self._timeout_seconds:g} s"
-                is_late, happened = limit.expired(), f"failed: {brief(error)}"
-                return self._failed(at, provider, late if is_late else happened)
+                is_late, late = limit.expired(), f"did not come within {self._timeout_seconds:g} s"
+                return self._failed(provider, late if is_late else f"failed: {brief(error)}")
 
-        asked = (ask(at, provider) for at, provider in enumerate(self.providers))
-        return _joined(await asyncio.gather(*asked))
+        return _joined(await asyncio.gather(*map(ask, self.providers)))
 
-    def _take(self, at: int, provider: Any, given: Iterable[Any]) -> ListedSkills:
+    def _take(self, provider: Any, given: Iterable[Any]) -> ListedSkills:
         kind, sound = type(provider).__name__, list[Skill]()
         problems = list[Any](getattr(provider, "problems", ()))
         for skill in given:
-            if not isinstance(skill, Skill) or not skill.name.strip() or not skill.description:
+            if isinstance(skill, Skill) and skill.name.strip() and skill.description:
+                name, words, path = map(one_line, (skill.name, skill.description, skill.path))
+                sound.append(replace(skill, name=name, description=words, path=path))
+            else:
                 odd = f"{brief(skill)} is not a Skill with a name and a description"
                 problems.append(SkillProblem(kind, odd))
-                continue
-            name, words, path = map(one_line, (skill.name, skill.description, skill.path))
-            sound.append(replace(skill, name=name, description=words, path=path))
-        left_out = tuple(f"Skill left out: {problem}." for problem in problems)
-        notes = tuple(f"{note}." for note in getattr(provider, "notes", ()))
-        entries = tuple(_dropped(*one) for one in problems if isinstance(one, SkillProblem))
+        left_out = (f"Skill left out: {problem}." for problem in problems)
+        notes = (f"{note}." for note in getattr(provider, "notes", ()))
+        entries = (_dropped(*one) for one in problems if isinstance(one, SkillProblem))
         sound.sort(key=lambda skill: (skill.name, skill.path, skill.description))
-        listed = ListedSkills(tuple(sound), entries, left_out + notes)
-        self._last[at] = listed, self._now()
+        listed = ListedSkills(tuple(sound), tuple(entries), (*left_out, *notes))
+        self._last[id(provider)] = listed, self._now()
         return listed
 
-    def _failed(self, at: int, provider: Any, happened: str) -> ListedSkills:
+    def _failed(self, provider: Any, happened: str) -> ListedSkills:
         lost = f"Skills of {type(provider).__name__} {happened.rstrip('.')}."
-        if at not in self._last:
+        if id(provider) not in self._last:
             return ListedSkills(warnings=(lost,))
-        last, moment = self._last[at]
+        last, moment = self._last[id(provider)]
         when = f"{moment.astimezone(UTC):%Y-%m-%d %H:%M:%S} UTC"
         lost = f"{lost} What they were last, at {when}, still holds."
         return last._replace(warnings=(lost, *last.warnings))
 
 
-def _joined(listed: Sequence[ListedSkills]) -> ListedSkills:
-    return ListedSkills(
-        *(tuple(one for of in each for one in of) for each in zip(*listed, strict=True))
-    )
+def _joined(listed: Iterable[ListedSkills]) -> ListedSkills:
+    columns = zip(*listed, strict=True)
+    return ListedSkills(*(tuple(one for of in each for one in of) for each in columns))
 
 
 def _dropped(name: str, reason: str, rule: str) -> ReportEntry:
@@ -381,56 +353,51 @@ def show_skills(
         activates_named: Whether a pattern that is a skill's whole name makes it active.
         mask: Masks secrets.
     """
-    entries, warnings = list[ReportEntry](), list[str]()
+    entries, warnings = list(listed.entries), list(listed.warnings)
     by_name: dict[str, Skill] = {}
     for skill in sorted(listed.skills, key=lambda skill: -skill.priority):
         first = by_name.setdefault(skill.name, skill)
         if first is not skill:
             taken = f"{first.path} has that name already"
             entries.append(_dropped(skill.name, taken, "duplicate"))
-    known = sorted(by_name)
-    wanted = ["*"] if patterns is None else patterns
-    chosen = {n: by_name[n] for n in known if any(fnmatchcase(n, one) for one in wanted)}
-    chosen = {} if skip_reason else chosen
+    known, wanted = sorted(by_name), () if skip_reason else patterns
+    chosen = {n: by_name[n] for n in known if wanted is None or _matches(n, wanted)}
     reason = skip_reason or "skill_filter does not name it"
     entries += [_dropped(name, reason, "filter") for name in known if name not in chosen]
+
+    def warn(setting: str, name: str, why: str, *, hints: bool = True) -> None:
+        near = nearest(name, known, count=1) if hints else ()
+        hint = "".join(f" Did you mean {one!r}?" for one in near)
+        warnings.append(f"{setting} names {name!r}, which {why}.{hint}")
+
     for pattern in patterns or ():
         if not any(fnmatchcase(name, pattern) for name in known):
-            hint = _hint(pattern, known)
-            warnings.append(f"skill_filter names {pattern!r}, which no skill matches.{hint}")
+            warn("skill_filter", pattern, "no skill matches")
     asked = dict.fromkeys(active)
     adding = {name for name, one in chosen.items() if one.instructions.strip() or one.tools}
     for name in asked if skip_reason is None else ():
-        why = f"which is no skill's name.{_hint(name, known)}"
-        if name in known:
-            why = "which has neither instructions nor tools."
-            why = why if name in chosen else "which skill_filter leaves out."
-        warnings += [] if name in adding else [f"active_skills names {name!r}, {why}"]
+        if name not in known:
+            warn("active_skills", name, "is no skill's name")
+        elif name not in adding:
+            why = "has neither instructions nor tools" if name in chosen else ""
+            warn("active_skills", name, why or "skill_filter leaves out", hints=False)
     named = {*asked, *((patterns or ()) if activates_named else ())} & adding
-    if mask is not None:
-        chosen = {name: _masked(skill, mask, warnings) for name, skill in chosen.items()}
-    skills = tuple(chosen.values())
-    text, words = _fitting_list(skills, max_tokens, count_text)
-    is_active = [name for name in chosen if name in named]
-    blocks = {n: active_block(chosen[n]) for n in is_active if chosen[n].instructions.strip()}
+    masked = mask or (lambda text: (text, ()))
     for name, skill in chosen.items():
-        size = count_text(blocks.get(name, ""))
-        shown = words.get(name)
-        entries.append(_shown_entry(skill, shown, size, count_text, is_active=name in named))
-    text = "\n\n".join(filter(None, [text, *blocks.values()]))
-    entries, warnings = [*listed.entries, *entries], [*listed.warnings, *warnings]
-    return ShownSkills(skills, tuple(is_active), text, tuple(entries), tuple(warnings))
+        (words, kinds), (text, others) = masked(skill.description), masked(skill.instructions)
+        chosen[name] = replace(skill, description=words, instructions=text)
+        if kinds or others:
+            warnings.append(f"{skill.path}: {masking_notice([*kinds, *others])}")
+    skills, is_active = tuple(chosen.values()), tuple(name for name in chosen if name in named)
+    blocks = (active_block(chosen[name]) for name in is_active)
+    text = _fitting_list(skills, max_tokens, count_text)
+    text = "\n\n".join(filter(None, (text, *blocks)))
+    shown = ShownSkills(skills, is_active, text, (), tuple(warnings))
+    return shown._replace(entries=(*entries, *_entries(shown, text, count_text)))
 
 
-def _hint(name: str, known: list[str]) -> str:
-    return "".join(f" Did you mean {near!r}?" for near in nearest(name, known, count=1))
-
-
-def _masked(skill: Skill, mask: Mask, warnings: list[str]) -> Skill:
-    (words, kinds), (text, others) = mask(skill.description), mask(skill.instructions)
-    if kinds or others:
-        warnings.append(f"{skill.path}: {masking_notice([*kinds, *others])}")
-    return replace(skill, description=words, instructions=text)
+def _matches(name: str, patterns: Iterable[str]) -> bool:
+    return any(fnmatchcase(name, pattern) for pattern in patterns)
 
 
 def list_line(skill: Skill, words: str) -> str:
@@ -443,6 +410,8 @@ def active_block(skill: Skill) -> str:
     """Return an active skill's instructions between tags that nothing in them can close."""
     from html import escape
 
+    if not skill.instructions.strip():
+        return ""
     allowed = one_line(" ".join(skill.allowed_tools))
     given = {"name": skill.name, "file": skill.path, "allowed-tools": allowed}
     told = "".join(f' {name}="{escape(text)}"' for name, text in given.items() if text)
@@ -450,44 +419,33 @@ def active_block(skill: Skill) -> str:
     return f"<skill{told}>\n{text}\n</skill>"
 
 
-def _fitting_list(
-    skills: Sequence[Skill], max_tokens: int, count_text: CountText
-) -> tuple[str, dict[str, str]]:
+def _fitting_list(skills: Sequence[Skill], max_tokens: int, count_text: CountText) -> str:
+    def rest(count: int) -> str:
+        return f"- … and {count:,} more skills"
+
     room = max_tokens if skills else 0
-    ranked = sorted(skills, key=lambda skill: -skill.priority)
     while room > 0:
         # Counts of the pieces need not add up to that of the whole.
-        left = room - count_text(_INTRODUCTION) - count_text(_rest(len(skills)))
+        left = room - count_text(_INTRODUCTION) - count_text(rest(len(skills)))
         named = set[str]()
-        for skill in ranked:
-            size = count_text(f"{list_line(skill, '')}: \n")
-            if size > left:
+        for skill in sorted(skills, key=lambda skill: -skill.priority):
+            left -= (size := count_text(f"{list_line(skill, '')}: \n"))
+            if left < 0:
+                left += size
                 break
-            left -= size
             named.add(skill.name)
         shown = [skill for skill in skills if skill.name in named]
-        cap, fair = left, len(shown)
-        sizes = sorted(count_text(skill.description) for skill in shown)
-        for size in sizes:
-            if size * fair > cap:
-                cap = max(0, cap // fair)
-                break
-            cap, fair = cap - size, fair - 1
-        else:
-            cap = max(sizes, default=0)
-        words = {s.name: _shorten(s.description, cap, count_text) for s in shown}
-        lines = [list_line(skill, words[skill.name]) for skill in shown]
-        lines += [_rest(len(skills) - len(shown))] if len(shown) < len(skills) else []
+        sizes = [count_text(skill.description) for skill in shown]
+        lengths = range(max(sizes, default=0) + 1)
+        fair = bisect_right(lengths, left, key=lambda cap: sum(min(one, cap) for one in sizes)) - 1
+        lines = [list_line(one, _shorten(one.description, fair, count_text)) for one in shown]
+        lines += [rest(len(skills) - len(shown))] if len(shown) < len(skills) else []
         text = "\n".join([_INTRODUCTION, *lines])
         over = count_text(text) - max_tokens
         if over <= 0:
-            return text, words
+            return text
         room -= max(over, room // 16)
-    return "", {}
-
-
-def _rest(count: int) -> str:
-    return f"- … and {count:,} more skills"
+    return ""
 
 
 def _shorten(text: str, max_tokens: int, count_text: CountText) -> str:
@@ -506,28 +464,30 @@ def _shorten(text: str, max_tokens: int, count_text: CountText) -> str:
     return ""
 
 
-def _shown_entry(
-    skill: Skill, words: str | None, block_tokens: int, count_text: CountText, *, is_active: bool
-) -> ReportEntry:
-    """Return the entry of a skill of which the list has these words; `None`: it is not listed."""
-    whole = count_text(list_line(skill, skill.description)) + block_tokens
-    line = 0 if words is None else count_text(list_line(skill, words))
-    is_whole = words == skill.description or (words is None and is_active)
-    reasons = []
-    if is_active:
-        count = len(skill.tools)
-        tools = f", and it brings {count:,} tool{'' if count == 1 else 's'}" if count else ""
-        follows = ": its instructions follow the list" if skill.instructions.strip() else ""
-        reasons.append(f"active{follows}{tools}")
-    elif words is None or is_whole:
-        reasons.append("no room in the list" if words is None else "listed")
-    if words is not None and not is_whole:
-        sizes = f"from {len(skill.description):,} to {len(words):,} characters"
-        reasons.insert(0, f"its description was cut {sizes}")
-    decision: Decision = "kept" if is_whole else "dropped" if words is None else "shortened"
-    rule = ("active" if is_active else "listed") if is_whole else "skill_budget"
-    after = line + block_tokens
-    return ReportEntry("skill", skill.name, decision, whole, after, "; ".join(reasons), rule)
+def _entries(shown: ShownSkills, text: str, count_text: CountText) -> Iterator[ReportEntry]:
+    """Yield what became of each skill, if this is the section that is sent."""
+    lines = {line.partition(": ")[0]: line for line in reversed(text.split("\n"))}
+    for skill in shown.skills:
+        head, whole = list_line(skill, ""), list_line(skill, skill.description)
+        line = lines.get(head, "")
+        words, is_active = line[len(head) + 2 :], skill.name in shown.active
+        block = active_block(skill) if is_active else ""
+        is_kept, reasons = line == whole or (is_active and not line), list[str]()
+        if not is_kept and line:
+            sizes = f"from {len(skill.description):,} to {len(words):,} characters"
+            reasons.append(f"its description was cut {sizes}")
+        if is_active:
+            count = len(skill.tools)
+            tools = f", and it brings {count:,} tool{'' if count == 1 else 's'}" if count else ""
+            reasons.append(f"active{': its instructions follow the list' if block else ''}{tools}")
+        elif is_kept or not line:
+            reasons.append("listed" if line else "no room in the list")
+        decision: Decision = "kept" if is_kept else "shortened" if line else "dropped"
+        rule = ("active" if is_active else "listed") if is_kept else "skill_budget"
+        sizes_of = count_text(whole) + count_text(block), count_text(line)
+        after = sizes_of[1] + (count_text(block) if block in text else 0)
+        reason = "; ".join(reasons)
+        yield ReportEntry("skill", skill.name, decision, sizes_of[0], after, reason, rule)
 
 
 def follow_section(
@@ -541,25 +501,22 @@ def follow_section(
     """
     if text == shown.text.strip():
         return shown
-    by_name = {skill.name: skill for skill in shown.skills}
-    entries, active = list(shown.entries), list[str]()
+    sent = {entry.id: entry.tokens_after for entry in _entries(shown, text, count_text)}
+    entries = list(shown.entries)
     for at, entry in enumerate(entries):
-        skill = by_name.get(entry.id)
-        if skill is None or entry.decision not in ("kept", "shortened"):
-            continue
-        head = list_line(skill, "")
-        line = next((line for line in text.split("\n") if line.startswith(head)), "")
-        block = active_block(skill) if skill.name in shown.active else ""
-        has_block = block in text
-        if block and (skill.tools or has_block):
-            active.append(skill.name)
-        if not has_block or not (line or entry.rule == "active"):
-            tokens = count_text(line) + (count_text(block) if has_block else 0)
+        tokens = sent.get(entry.id, 0)
+        if entry.decision in ("kept", "shortened") and tokens != entry.tokens_after:
             reason, rule = f"{entry.reason}; its section does not hold all of it", "section.cut"
             if is_frozen:
                 reason = f"The text that the epoch began with differs; {UNTIL_REWRITE}."
                 rule = FROZEN
             decision: Decision = "shortened" if tokens else "dropped"
-            sizes = entry.tokens_before, tokens
-            entries[at] = ReportEntry("skill", entry.id, decision, *sizes, reason, rule)
+            entries[at] = entry._replace(
+                decision=decision, tokens_after=tokens, reason=reason, rule=rule
+            )
+    active = (
+        one.name
+        for one in shown.skills
+        if one.name in shown.active and (one.tools or active_block(one) in text)
+    )
     return shown._replace(text=text, entries=tuple(entries), active=tuple(active))

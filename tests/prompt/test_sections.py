@@ -164,9 +164,7 @@ def test_a_section_is_cut_to_its_own_budget_unless_it_is_required() -> None:
     text = "\n".join(f"line {number}" for number in range(40))
     builder = SystemPromptBuilder(
         max_tokens={"soul": 30, "agent": 30, "own": 2},
-        sections=[
-            section("own", "more than two words", origin="tool"),
-        ],
+        sections=[section("own", "more than two words", origin="tool")],
     )
 
     built = builder.build(files=[file("agent", text), file("soul", text)], count_text=count)
@@ -177,17 +175,13 @@ def test_a_section_is_cut_to_its_own_budget_unless_it_is_required() -> None:
         "own": ("dropped", "section.budget"),
     }
     assert count(built.sections[1].content) <= 30
-    assert "lines left out here" in built.sections[1].content
+    assert "lines of /SOUL.md left out here" in built.sections[1].content
     assert "required, though over the budget" in built.entries[0].reason
 
 
 def fit(built: BuiltPrompt, budget: int, *, fixed: int = 0) -> BuiltPrompt:
     return fit_prompt(
-        built,
-        count_system=count,
-        count_text=count,
-        budget_tokens=budget,
-        other_fixed_tokens=fixed,
+        built, count_system=count, count_text=count, budget_tokens=budget, other_fixed_tokens=fixed
     )
 
 
@@ -310,10 +304,7 @@ def test_a_warning_of_a_file_is_given_once_a_state() -> None:
     assert sent.unreported([odd._replace(text="Other.")]) != []
 
 
-@given(
-    texts=st.lists(st.text(max_size=60), min_size=1, max_size=4),
-    budget=st.integers(0, 60),
-)
+@given(texts=st.lists(st.text(max_size=60), min_size=1, max_size=4), budget=st.integers(0, 60))
 def test_a_fitted_prompt_is_no_longer_than_its_share_and_remembers_its_sections(
     texts: list[str], budget: int
 ) -> None:

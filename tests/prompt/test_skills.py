@@ -76,10 +76,10 @@ def test_skills_are_found_below_and_what_is_below_a_skill_belongs_to_it(tmp_path
 
 
 PROBLEMS = {
-    "no description": ("---\nname: a\n---\n", "its front matter has no description."),
+    "no description": ("---\nname: a\n---\n", "its front matter has no description"),
     "no front matter": ("Do.", "the file does not begin with a line '---'"),
-    "never closed": ("---\nname: a\n", "no line '---' closes it"),
-    "a number": ("---\nname: a\ndescription: 5\n---\n", "put 5 in quotes"),
+    "never closed": ("---\nname: a\n", "no description"),
+    "a number": ("---\nname: a\ndescription: 5\n---\n", "no description that is text"),
 }
 
 
@@ -91,7 +91,7 @@ def test_a_broken_skill_is_left_out_and_the_rest_stays(tmp_path: Path, text: str
     skills = listed_of(tmp_path)
 
     assert [skill.name for skill in skills.list_now()] == ["b"]
-    assert why.rstrip(".") in str(skills.problems[0])
+    assert why in str(skills.problems[0])
 
 
 NOTES = {
@@ -99,7 +99,7 @@ NOTES = {
     "capitals": (skill_file("PDF"), "is not lower-case letters"),
     "another name": (skill_file("pfd"), "is not that of its folder"),
     "long": (skill_file("a", "d" * 1_025), "longer than 1,024 characters"),
-    "an odd tool": (skill_file("a", more="tools: [5]\n"), "'5' is neither a spec nor a file"),
+    "an odd tool": (skill_file("a", more="tools: [5]\n"), "5 is neither a spec nor a file"),
     "no such file": (skill_file("a", more="tools: t.json\n"), "'t.json' holds no specs"),
     "a file of text": (skill_file("a", more="tools: odd.json\n"), "'odd.json' holds no specs"),
     "a file elsewhere": (skill_file("a", more="tools: ../../x.json\n"), "outside the folder"),
@@ -279,12 +279,7 @@ def test_nothing_in_instructions_closes_their_tags_and_a_skill_from_code_has_no_
 FILTERS: dict[str, tuple[dict[str, Any], list[str], tuple[str, ...], str]] = {
     "all": ({}, ["csv", "pdf"], (), ""),
     "a pattern": ({"patterns": ["p*"]}, ["pdf"], (), ""),
-    "a name makes active": (
-        {"patterns": ["pdf"], "activates_named": True},
-        ["pdf"],
-        ("pdf",),
-        "",
-    ),
+    "a name makes active": ({"patterns": ["pdf"], "activates_named": True}, ["pdf"], ("pdf",), ""),
     "a pattern that matches none": ({"patterns": ["pfd"]}, [], (), "Did you mean 'pdf'?"),
     "a skill that is not there": ({"active": ["pfd"]}, ["csv", "pdf"], (), "is no skill's name"),
     "one that is left out": ({"patterns": ["csv"], "active": ["pdf"]}, ["csv"], (), "leaves out"),
