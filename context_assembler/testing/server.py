@@ -3,11 +3,10 @@
 import json
 import os
 import re
-import sys
 import threading
 from base64 import urlsafe_b64decode, urlsafe_b64encode
 from collections import deque
-from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import date
 from hashlib import blake2b
@@ -20,35 +19,19 @@ from context_assembler.events import Json, JsonObject, Usage, compact_json
 from context_assembler.models import ModelLimits, get_model_limits
 from context_assembler.ports import TokenCounter
 from context_assembler.providers import check_payload
-from context_assembler.testing.wires import WIRES, Answer, Refusal, ScriptedReply, Wire
+from context_assembler.providers.gemini import PLACEHOLDER
+from context_assembler.testing.wires import WIRES, Answer, RefusedError, ScriptedReply, Wire
 from context_assembler.tokens import family_for
 
-_INVALID: Final = "invalid_request_error"
 _GEMINI: Final = re.compile(r"/v1(?:beta)?/models/([^/:]+):(generate|streamGenerate|count)(\w+)")
-# What the endpoints that count tokens take.
+# What the endpoints that count tokens take, and how they name the answer.
 # https://platform.claude.com/docs/en/build-with-claude/token-counting (2026-11-27)
-_COUNTING: Final[Mapping[str, tuple[str, frozenset[str], str]]] = {
-    "/v1/messages/count_tokens": (
-        "/v1/messages",
-        frozenset(
-            "messages model system tools tool_choice thinking cache_control output_config "
-            "speed".split()
-        ),
-        "input_tokens",
-    ),
-    "/v1/responses/input_tokens": (
-        "/v1/responses",
-        frozenset(
-            "input instructions model parallel_tool_calls previous_response_id conversation "
-            "reasoning text tool_choice tools truncation".split()
-        ),
-        "input_tokens",
-    ),
-    "gemini": (
-        "gemini",
-        frozenset(("model", "contents", "generateContentRequest", "stream")),
-        "totalTokens",
-    ),
+_COUNTING: Final[Mapping[str, str]] = {
+    "/v1/messages/count_tokens": "/v1/messages input_tokens messages model system tools "
+    "tool_choice thinking cache_control output_config speed",
+    "/v1/responses/input_tokens": "/v1/responses input_tokens input instructions model tools "
+    "parallel_tool_calls previous_response_id conversation reasoning text tool_choice truncation",
+    "gemini": "gemini totalTokens model contents generateContentRequest stream",
 }
 
 
@@ -60,7 +43,7 @@ class ScriptedError(NamedTuple):
     message: str = "Overloaded"
 
 
-ScriptLine: TypeAlias = ScriptedReply | ScriptedError
+Script: TypeAlias = Iterable[ScriptedReply | ScriptedError] | None
 
 
 class SeenRequest(NamedTuple):
@@ -85,157 +68,127 @@ class SeenRequest(NamedTuple):
 
 
 class _Segment(NamedTuple):
-    """One tool, system block, or block of a message, in the order of the prompt."""
+    """One tool, system block, or block of a message, in the order of the prompt.
+
+    `key` is what a cache compares, `bound` what signatures are bound to: empty for reasoning.
+    """
 
     path: str
     key: str
+    bound: str
     tokens: int
-    mark: Json
-    thinking: JsonObject | None
+    is_marked: bool
+    signature: Json
+    text: str
 
 
 class ProviderServer:
     """The address of a running local provider, and the requests that it has seen."""
 
-    def __init__(
-        self, script: Iterable[ScriptLine] | None, counter: TokenCounter | None, today: date | None
-    ) -> None:
-        self.url = ""
-        self.counted: list[JsonObject] = []
-        self._seen: list[SeenRequest] = []
+    def __init__(self, script: Script, counter: TokenCounter | None, today: date | None) -> None:
+        self.requests: list[SeenRequest] = []
+        self.counted: list[JsonObject] = []  # bodies whose tokens were counted
         self._script = None if script is None else deque(script)
-        self._asked_in_vain = 0
-        self._counter = counter
-        self._today = today
+        self._counter, self._today = counter, today
         self._cached: set[tuple[str, str]] = set()
         self._numbers = count(1)
         self._lock = threading.Lock()
 
-    @property
-    def anthropic_url(self) -> str:
-        """The `base_url` for the Anthropic SDK."""
-        return self.url
-
-    @property
-    def openai_url(self) -> str:
-        """The `base_url` for the OpenAI SDK."""
-        return f"{self.url}/v1"
-
-    @property
-    def gemini_url(self) -> str:
-        """The `base_url` in the `HttpOptions` of the Google Gen AI SDK."""
-        return self.url
+    def listen(self, port: int) -> None:
+        """Set the `base_url` for each SDK; Gemini's belongs in its `HttpOptions`."""
+        self.url = self.anthropic_url = self.gemini_url = f"http://127.0.0.1:{port}"
+        self.openai_url = f"{self.url}/v1"
 
     @property
     def environment(self) -> dict[str, str]:
         """Environment variables that send the SDKs here."""
-        return {
-            "ANTHROPIC_BASE_URL": self.anthropic_url,
-            "ANTHROPIC_API_KEY": "test",
-            "OPENAI_BASE_URL": self.openai_url,
-            "OPENAI_API_KEY": "test",
-            "GOOGLE_GEMINI_BASE_URL": self.gemini_url,
-            "GEMINI_API_KEY": "test",
-        }
-
-    @property
-    def requests(self) -> Sequence[SeenRequest]:
-        """The requests so far, oldest first."""
-        return tuple(self._seen)
+        keys = (f"{vendor}_API_KEY" for vendor in ("ANTHROPIC", "OPENAI", "GEMINI"))
+        urls = {"ANTHROPIC_BASE_URL": self.url, "OPENAI_BASE_URL": self.openai_url}
+        return {**dict.fromkeys(keys, "test"), **urls, "GOOGLE_GEMINI_BASE_URL": self.url}
 
     @property
     def refusals(self) -> Sequence[SeenRequest]:
         """The requests that were answered with an error."""
-        return tuple(seen for seen in self._seen if seen.refusal is not None)
+        return tuple(seen for seen in self.requests if seen.refusal is not None)
 
-    @property
-    def complaint(self) -> str | None:
-        """What of the script was not played, or asked for in vain."""
-        if self._asked_in_vain:
-            return f"{self._asked_in_vain} request(s) came after the last line of the script"
+    def check_script(self) -> None:
+        """Raise an `AssertionError` if the script was not played to its end."""
         if self._script:
-            left = self._script[0]
-            return f"{len(self._script)} line(s) of the script were never asked for: {left!r}"
-        return None
+            left = f"{len(self._script)} line(s) of the script were never asked for"
+            raise AssertionError(f"{left}: {self._script[0]!r}")
 
     def answer(self, wire: Wire, body: JsonObject, headers: Mapping[str, str]) -> dict[str, Any]:
-        """Return the reply as JSON; a `Refusal` is the provider's error."""
+        """Return the reply as JSON; a `RefusedError` is the provider's error."""
+        seen = SeenRequest(wire.provider, body, headers)
         try:
-            answer = self._play(wire, body, headers)
-        except Refusal as refusal:
-            seen = SeenRequest(wire.provider, body, headers, refusal.status, refusal.message)
-            self._seen.append(seen)
+            made = self._play(wire, body, headers)
+        except RefusedError as refused:
+            self.requests.append(seen._replace(status=refused.status, refusal=refused.message))
             raise
-        self._seen.append(
-            SeenRequest(wire.provider, body, headers, usage=answer.usage, left_out=answer.left_out)
-        )
-        return wire.reply(answer)
+        self.requests.append(seen._replace(usage=made.usage, left_out=made.left_out))
+        return wire.reply(made)
 
     def count(self, wire: Wire, body: JsonObject) -> int:
         """Return the tokens of a prompt."""
-        limits, prompt = _limits_of(body), wire.to_messages(body)
-        self.counted.append(prompt)
-        return self._size(_segments(prompt, self._count_text(limits)), limits)
+        self.counted.append(body)
+        return self._measure(wire, body, _limits_of(body))[1]
 
-    def _count_text(self, limits: ModelLimits) -> Any:
-        return (self._counter or family_for(limits)).count_text
-
-    def _size(self, segments: Sequence[_Segment], limits: ModelLimits) -> int:
-        base = 0 if self._counter else family_for(limits).request_tokens
-        return base + sum(segment.tokens for segment in segments)
+    def _measure(
+        self, wire: Wire, body: JsonObject, limits: ModelLimits
+    ) -> tuple[list[_Segment], int, Callable[[str], int]]:
+        family = family_for(limits)
+        count_text = (self._counter or family).count_text
+        segments = list(_segments(wire, body, count_text))
+        base = 0 if self._counter else family.request_tokens
+        return segments, base + sum(one.tokens for one in segments), count_text
 
     def _play(self, wire: Wire, body: JsonObject, headers: Mapping[str, str]) -> Answer:
         limits = _limits_of(body)
         arguments = wire.to_arguments(body, headers)
         for broken in check_payload(wire.provider, arguments, limits=limits, today=self._today):
             if broken.level == "refused":
-                message = f"{broken.where}: {broken.message} [{broken.rule}]"
-                raise Refusal(400, _INVALID, message)
-        prompt, count_text = wire.to_messages(body), self._count_text(limits)
-        segments = _segments(prompt, count_text)
-        tokens = self._size(segments, limits)
+                raise RefusedError(f"{broken.where}: {broken.message} [{broken.rule}]")
+        segments, tokens, count_text = self._measure(wire, body, limits)
         window = limits.input_tokens or limits.window_tokens
         if tokens > window:
-            raise wire.overlong(tokens, window)
+            overlong = wire.overlong.format(tokens=tokens, window=window)
+            raise RefusedError(overlong, code=wire.overlong_code)
         faults = list(_judge_reasoning(segments, limits))
         for segment, fault in faults:
-            if message := _objection(wire.provider, segment, fault):
-                raise Refusal(400, _INVALID, message)
-        reply = self._next_line(_last_words(prompt))
-        calls = "".join(f" {c.name} {compact_json(dict(c.arguments))}" for c in reply.tool_calls)
+            if message := _OBJECTIONS.get((wire.provider, fault)):
+                raise RefusedError(f"{segment.path}: {message}")
+        reply = self._next_line(segments)
+        calls = [f" {c.name} {compact_json(dict(c.arguments))}" for c in reply.tool_calls]
         read, written = self._use_cache(wire, segments, body, limits)
+        thinking = reply.thinking or ""
+        display = (body.get("thinking") or {}).get("display")
+        shows = limits.thinking.kinds == ("budget",) or display == "summarized"
+        shown = thinking if shows and wire.provider == "anthropic" else ""
         usage = Usage(
             input_tokens=tokens,
-            output_tokens=count_text(f"{reply.thinking or ''} {reply.text}{calls}"),
+            output_tokens=count_text(f"{thinking} {reply.text}{''.join(calls)}"),
             cache_read_tokens=read,
             cache_write_tokens=written,
-            reasoning_tokens=count_text(reply.thinking or ""),
+            reasoning_tokens=count_text(thinking),
         )
-        shows = wire.provider == "anthropic" and (
-            limits.thinking.kinds == ("budget",)
-            or (body.get("thinking") or {}).get("display") == "summarized"
-        )
-        return Answer(
-            number=next(self._numbers),
-            reply=reply,
-            limits=limits,
-            body=body,
-            usage=usage,
-            signature=_sign((reply.thinking or "") if shows else "", segments, limits),
-            left_out=[(s.path, f"{fault}_mismatch") for s, fault in faults if fault],
-        )
+        sealed = shown, _sign(shown, segments, limits)
+        left_out = [(segment.path, f"{fault}_mismatch") for segment, fault in faults if fault]
+        return Answer(next(self._numbers), reply, limits, body, usage, *sealed, left_out)
 
-    def _next_line(self, heard: str) -> ScriptedReply:
+    def _next_line(self, segments: Sequence[_Segment]) -> ScriptedReply:
         if self._script is None:
-            return ScriptedReply(text=f"You said: {heard}" if heard else "You said nothing.")
+            last = next((s for s in reversed(segments) if s.key.startswith(("user", "tool"))), None)
+            heard = last and _text_of(json.loads(last.key.partition("\n")[2]))
+            said = f"You said: {heard}" if heard else "You said nothing."
+            return ScriptedReply(said, stop_reason="end_turn")
         with self._lock:
             if not self._script:
-                self._asked_in_vain += 1
-                raise Refusal(400, _INVALID, "The script of this test has no line left.")
+                raise RefusedError("The script of this test has no line left.")
             line = self._script.popleft()
         if isinstance(line, ScriptedError):
-            raise Refusal(*line)
-        return line
+            raise RefusedError(line.message, line.status, line.kind)
+        ends = line.stop_reason or ("tool_use" if line.tool_calls else "end_turn")
+        return line._replace(stop_reason=ends)
 
     def _use_cache(
         self, wire: Wire, segments: Sequence[_Segment], body: JsonObject, limits: ModelLimits
@@ -250,23 +203,19 @@ class ProviderServer:
             https://platform.openai.com/docs/guides/prompt-caching (2026-11-27)
         """
         sizes = list(accumulate(segment.tokens for segment in segments))
-        keys = [(limits.id, digest) for digest in _digests(segments, with_thinking=True)]
+        keys = [(limits.id, digest) for digest in _digests(one.key for one in segments)]
         with self._lock:
             if wire.provider != "anthropic":
-                known = max(
-                    (s for k, s in zip(keys, sizes, strict=True) if k in self._cached), default=0
-                )
+                known = [size for key, size in zip(keys, sizes, strict=True) if key in self._cached]
                 self._cached.update(keys)
-                least = limits.cache.min_tokens or 1024
-                return (known - known % 128 if known >= least else 0), 0
-            marked = {n for n, segment in enumerate(segments) if segment.mark is not None}
+                most = max(known, default=0)
+                return (most - most % 128 if most >= (limits.cache.min_tokens or 1024) else 0), 0
+            marked = {place for place, segment in enumerate(segments) if segment.is_marked}
             if body.get("cache_control"):
-                marked.update([n for n, s in enumerate(segments) if s.thinking is None][-1:])
+                marked.update([n for n, one in enumerate(segments) if one.signature is None][-1:])
             ends = [n for n in sorted(marked) if sizes[n] >= (limits.cache.min_tokens or 0)]
-            hits = [
-                next((n for n in range(e, max(-1, e - 20), -1) if keys[n] in self._cached), None)
-                for e in ends
-            ]
+            near = (range(end, max(-1, end - 20), -1) for end in ends)
+            hits = [next((n for n in places if keys[n] in self._cached), None) for places in near]
             self._cached.update(keys[end] for end in ends)
         read = max((sizes[n] for n in hits if n is not None), default=0)
         return read, max(0, sizes[ends[-1]] - read) if ends else 0
@@ -274,10 +223,7 @@ class ProviderServer:
 
 @contextmanager
 def serve_providers(
-    script: Iterable[ScriptLine] | None = None,
-    *,
-    counter: TokenCounter | None = None,
-    today: date | None = None,
+    script: Script = None, *, counter: TokenCounter | None = None, today: date | None = None
 ) -> Generator[ProviderServer]:
     """Serve Anthropic Messages, OpenAI Chat Completions and Responses, and Gemini on loopback.
 
@@ -292,29 +238,25 @@ def serve_providers(
         today: The day for dated rules; by default the newest hold.
 
     Raises:
-        AssertionError: At the end: the script was not played to its last line, or was too short.
+        AssertionError: At the end: the script was not played to its last line.
     """
     provider = ProviderServer(script, counter, today)
     endpoint = type("_BoundEndpoint", (_Endpoint,), {"provider": provider})
     server = ThreadingHTTPServer(("127.0.0.1", 0), endpoint)
-    provider.url = f"http://127.0.0.1:{server.server_port}"
-    thread = threading.Thread(
-        target=server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True
-    )
+    provider.listen(server.server_port)
+    thread = threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True)
     thread.start()
     try:
         yield provider
     finally:
-        if not sys.is_finalizing():  # by then the thread has stopped
-            server.shutdown()
-            server.server_close()
-            thread.join()
-    if provider.complaint:
-        raise AssertionError(provider.complaint)
+        server.shutdown()
+        server.server_close()
+        thread.join()
+    provider.check_script()
 
 
 @contextmanager
-def stand_in_for_providers(script: Iterable[ScriptLine] | None = None) -> Generator[None]:
+def stand_in_for_providers(script: Script = None) -> Generator[None]:
     """Send the providers' SDKs to a local provider, unless the environment holds a key."""
     keys = ("ANTHROPIC_API_KEY", "OPENAI_API_KEY", "GEMINI_API_KEY", "GOOGLE_API_KEY")
     if any(os.environ.get(key) for key in keys):
@@ -338,158 +280,127 @@ class _Endpoint(BaseHTTPRequestHandler):
     def do_POST(self) -> None:
         path = self.path.partition("?")[0]
         gemini = _GEMINI.fullmatch(path)
-        counts = path in _COUNTING or (gemini is not None and gemini[2] == "count")
-        place = "gemini" if gemini else _COUNTING[path][0] if counts else path
+        path = "gemini" if gemini else path
+        counts = gemini[2] == "count" if gemini else path in _COUNTING
+        place, name, *known = _COUNTING[path].split() if counts else (path, "")
         wire = WIRES.get(place, WIRES["/v1/messages"])
         try:
-            body = self._read_body(wire.max_body_bytes)
+            body = self._read_body(place)
             if gemini:
                 body |= {"model": gemini[1], "stream": gemini[2] == "streamGenerate"}
-            if place not in WIRES:
-                raise Refusal(404, "not_found_error", f"Nothing answers at {path}.")
             if counts:
-                self._count(wire, body, *_COUNTING["gemini" if gemini else path][1:])
+                self._send(200, {name: self._count(wire, body, known)})
                 return
             headers = {name.lower(): value for name, value in self.headers.items()}
             reply = self.provider.answer(wire, body, headers)
-            if body.get("stream"):
-                self._send(200, "text/event-stream", "".join(wire.stream(reply, body)))
-            else:
-                self._send(200, "application/json", json.dumps(reply))
-        except Refusal as refusal:
-            self._send(refusal.status, "application/json", json.dumps(wire.error(refusal)))
+            self._send(200, "".join(wire.stream(reply)) if body.get("stream") else reply)
+        except RefusedError as refused:
+            self._send(refused.status, wire.error(refused))
 
     def log_message(self, format: str, *args: Any) -> None:
         """Write nothing: a test's output is its own."""
 
-    def _count(self, wire: Wire, body: JsonObject, known: frozenset[str], name: str) -> None:
+    def _count(self, wire: Wire, body: JsonObject, known: Sequence[str]) -> int:
         for field in sorted(body.keys() - known):
-            raise Refusal(400, _INVALID, f"{field}: Extra inputs are not permitted")
+            raise RefusedError(f"{field}: Extra inputs are not permitted")
         whole = body.get("generateContentRequest")
         asked = {**whole, "model": body["model"]} if isinstance(whole, dict) else body
-        self._send(200, "application/json", json.dumps({name: self.provider.count(wire, asked)}))
+        return self.provider.count(wire, asked)
 
-    def _read_body(self, max_bytes: int) -> dict[str, Json]:
-        size_bytes = int(self.headers.get("content-length") or 0)
-        raw = self.rfile.read(size_bytes)
-        if size_bytes > max_bytes:
-            message = "Request exceeds the maximum allowed number of bytes."
-            raise Refusal(413, "request_too_large", message)
+    def _read_body(self, place: str) -> dict[str, Json]:
+        if place not in WIRES:
+            raise RefusedError(f"Nothing answers at {place}.", 404, "not_found_error")
         try:
-            body = json.loads(raw)
+            body = json.loads(self.rfile.read(int(self.headers.get("content-length") or 0)))
         except (ValueError, RecursionError):
             body = None
         if not isinstance(body, dict):
-            raise Refusal(400, _INVALID, "The request body is not a JSON object.")
+            raise RefusedError("The request body is not a JSON object.")
         return body
 
-    def _send(self, status: int, content_type: str, text: str) -> None:
+    def _send(self, status: int, answer: Json) -> None:
+        is_stream = isinstance(answer, str)
+        content = (answer if is_stream else json.dumps(answer)).encode()
         self.send_response(status)
-        self.send_header("content-type", content_type)
-        self.send_header("content-length", str(len(text.encode())))
+        self.send_header("content-type", "text/event-stream" if is_stream else "application/json")
+        self.send_header("content-length", str(len(content)))
         self.send_header("request-id", "req_local")
         self.end_headers()
-        self.wfile.write(text.encode())
+        self.wfile.write(content)
 
 
 def _limits_of(body: JsonObject) -> ModelLimits:
-    model = body.get("model")
-    if not isinstance(model, str) or not model:
-        raise Refusal(400, _INVALID, "model: Field required")
+    model = str(body.get("model") or "")
     try:
         return get_model_limits(model)
     except UnknownModelError as error:
-        message = f"model: {model}"
-        raise Refusal(404, "not_found_error", message, code="model_not_found") from error
+        raise RefusedError(f"model: {model}", 404, "not_found_error", "model_not_found") from error
 
 
 # ---- the prompt as a row of segments ----
 
-
-def _blocks_of(content: Json) -> list[Json]:
-    if isinstance(content, str):
-        return [{"type": "text", "text": content}] if content else []
-    return content if isinstance(content, list) else []
-
-
-def _segments(prompt: JsonObject, count_text: Any) -> list[_Segment]:
-    """Return settings that are part of the prompt, tools, system blocks, then those of messages."""
-    found: list[_Segment] = []
-
-    def add(path: str, owner: str, block: Json, tokens: int) -> None:
-        fields = block if isinstance(block, dict) else {}
-        thinking = fields if fields.get("type") == "thinking" else None
-        key = f"{owner}\n{compact_json(_unmarked(block))}"
-        found.append(_Segment(path, key, tokens, fields.get("cache_control"), thinking))
-
-    if settings := prompt.get("prompt_settings"):
-        add("settings", "settings", settings, 0)
-    for number, tool in enumerate(prompt.get("tools") or ()):
-        add(f"tools[{number}]", "tool", tool, count_text(compact_json(_unmarked(tool))))
-    for number, block in enumerate(_blocks_of(prompt.get("system"))):
-        add(f"system[{number}]", "system", block, _block_tokens(block, count_text))
-    for number, message in enumerate(prompt.get("messages") or ()):
-        overhead = 4
-        blocks = [*_blocks_of(message.get("content")), *(message.get("tool_calls") or ())]
-        owner = f"{message.get('role')}{message.get('tool_call_id', '')}"
-        for place, block in enumerate(blocks):
-            tokens = overhead + _block_tokens(block, count_text)
-            add(f"messages.{number}.content.{place}", owner, block, tokens)
-            overhead = 0
-    return found
+_MARKS: Final = ("cache_control", "prompt_cache_breakpoint")
+_SIGNATURES: Final = ("thought_signature", "signature", "encrypted_content")
+# Two that the documentation names for calls whose signature nobody has, plain and as base64.
+# https://ai.google.dev/gemini-api/docs/thought-signatures (2026-11-27)
+_NO_SIGNATURES: Final = (None, PLACEHOLDER, "skip_thought_signature_validator")
+_MEDIA: Final = re.compile(
+    r'"type":"(?:image|image_url|input_image|document|file|input_file)"|"(?:inline|file)_data":'
+)
+_MEDIA_TOKENS: Final = 1500
+# Fields that the model does not read as text, and those that it reads as JSON.
+_SILENT: Final = frozenset(
+    "type id call_id tool_use_id tool_call_id role status phase source image_url file inline_data "
+    "file_data".split()
+).union(_MARKS, _SIGNATURES)
+_AS_JSON: Final = ("input", "args", "response")
 
 
-def _unmarked(value: Json) -> Json:
-    """Return the value without cache marks and nulls; the order of keys counts, as in a prompt."""
+def _segments(wire: Wire, body: JsonObject, count_text: Callable[[str], int]) -> Iterator[_Segment]:
+    """Yield settings that are part of the prompt, tools, system blocks, then those of messages."""
+    for path, owner, block in wire.blocks(body):
+        is_reasoning = block.get("type") in ("thinking", "reasoning")
+        content = compact_json(_without(block, ()))
+        bound = "" if is_reasoning else f"{owner}\n{compact_json(_without(block, _SIGNATURES))}"
+        tokens = 4 if path.endswith("content.0") else 0
+        tokens += _MEDIA_TOKENS * len(_MEDIA.findall(content))
+        if owner != "settings":
+            tokens += count_text(content if owner == "tool" else _text_of(block))
+        is_marked, thought = any(block.get(mark) for mark in _MARKS), block.get("thinking", "")
+        named = [block.get(name) for name in _SIGNATURES[: 3 if is_reasoning else 1]]
+        signature = next((one for one in named if one not in _NO_SIGNATURES), None)
+        key = f"{owner}\n{content}"
+        yield _Segment(path, key, bound, tokens, is_marked, signature, str(thought))
+
+
+def _without(value: Json, names: Sequence[str]) -> Json:
+    """Return the value without cache marks, these fields and nulls; the order of keys counts."""
     if isinstance(value, dict):
-        marks = ("cache_control", "prompt_cache_breakpoint")
-        kept = {k: v for k, v in value.items() if k not in marks and v is not None}
-        return {key: _unmarked(inner) for key, inner in kept.items()}
-    return [_unmarked(inner) for inner in value] if isinstance(value, list) else value
+        kept = {k: v for k, v in value.items() if k not in (*_MARKS, *names) and v is not None}
+        return {key: _without(inner, names) for key, inner in kept.items()}
+    return [_without(inner, names) for inner in value] if isinstance(value, list) else value
 
 
-def _block_tokens(block: Json, count_text: Any) -> int:
-    if not isinstance(block, dict):
-        return 0
-    media = {"image": 1500, "image_url": 1500, "document": 3000, "file": 3000}
-    kind = str(block.get("type"))
-    if kind in media:
-        return media[kind]
-    if kind == "tool_result":
-        return sum(_block_tokens(one, count_text) for one in _blocks_of(block.get("content")))
-    tokens: int = count_text(_text_of(block))
-    return tokens
+def _text_of(value: Json) -> str:
+    """Return what the model reads of a block, or of a value inside one."""
+    if isinstance(value, list):
+        return " ".join(filter(None, map(_text_of, value)))
+    if not isinstance(value, dict):
+        return "" if value is None else str(value)
+    texts = [
+        compact_json(held) if key in _AS_JSON and not isinstance(held, str) else _text_of(held)
+        for key, held in value.items()
+        if key not in _SILENT
+    ]
+    return " ".join(filter(None, texts))
 
 
-def _text_of(block: Json) -> str:
-    if not isinstance(block, dict):
-        return ""
-    kind = block.get("type")
-    if kind in ("text", "thinking"):
-        return str(block.get(kind, ""))
-    if kind == "tool_use":
-        return f"{block.get('name')} {compact_json(block.get('input'))}"
-    if kind == "tool_result":
-        return " ".join(map(_text_of, _blocks_of(block.get("content"))))
-    if kind == "function":
-        called = block.get("function", {})
-        return f"{called.get('name')} {called.get('arguments')}"
-    return compact_json(_unmarked(block))
-
-
-def _last_words(prompt: JsonObject) -> str:
-    for message in reversed(prompt.get("messages") or ()):
-        if message.get("role") in ("user", "tool"):
-            return " ".join(filter(None, map(_text_of, _blocks_of(message.get("content")))))
-    return ""
-
-
-def _digests(segments: Iterable[_Segment], *, with_thinking: bool) -> Iterator[str]:
-    """Yield one digest per segment: of everything up to it, itself included."""
+def _digests(keys: Iterable[str]) -> Iterator[str]:
+    """Yield one digest per key: of everything up to it, itself included."""
     rolling = blake2b(digest_size=16)
-    for segment in segments:
-        if with_thinking or segment.thinking is None:
-            rolling.update(f"{len(segment.key)}:{segment.key}".encode("utf-8", "surrogatepass"))
+    for key in keys:
+        if key:
+            rolling.update(f"{len(key)}:{key}".encode("utf-8", "surrogatepass"))
         yield rolling.hexdigest()
 
 
@@ -498,81 +409,58 @@ def _digests(segments: Iterable[_Segment], *, with_thinking: bool) -> Iterator[s
 
 
 def _digest(text: object) -> str:
-    return blake2b(str(text).encode("utf-8", "surrogatepass"), digest_size=8).hexdigest()
+    return next(_digests([str(text)]))
 
 
-def _mac(body: bytes) -> bytes:
-    return blake2b(body, key=b"context-assembler local provider", digest_size=16).digest()
+def _sealed(fields: list[str], text: str) -> list[str]:
+    return [*fields, _digest(f"of the local provider: {fields} {text}")]
 
 
 def _sign(text: str, segments: Sequence[_Segment], limits: ModelLimits) -> str:
-    signed = [s for s in segments if s.thinking is not None and _open(s, limits)]
-    seal = {
-        "model": limits.id,
-        "prefix": next(reversed(list(_digests(segments, with_thinking=False))), ""),
-        "previous": _digest(
-            signed[-1].thinking["signature"] if signed and signed[-1].thinking else ""
-        ),
-        "text": _digest(text),
-    }
-    body = compact_json(seal).encode()
-    return urlsafe_b64encode(_mac(body) + body).decode()
+    signed = [s.signature for s in segments if (_open(s) or [""])[0] == limits.id]
+    prefix = ["", *_digests(segment.bound for segment in segments)][-1]
+    seal = _sealed([limits.id, prefix, _digest(signed[-1] if signed else "")], text)
+    return urlsafe_b64encode(json.dumps(seal).encode()).decode()
 
 
-def _open(segment: _Segment, limits: ModelLimits | None = None) -> dict[str, str] | None:
-    """Return what a signature says; `None` if it is not ours, not this model's, or was changed."""
-    thinking = segment.thinking or {}
+def _open(segment: _Segment) -> list[str] | None:
+    """Return a signature's model, prefix and predecessor; `None` if it is not ours or was changed."""
     try:
-        sealed = urlsafe_b64decode(str(thinking.get("signature", "")).encode())
-        seal: dict[str, str] = json.loads(sealed[16:])
+        seal = json.loads(urlsafe_b64decode(str(segment.signature)))
     except ValueError:
         return None
-    is_whole = sealed[:16] == _mac(sealed[16:]) and seal["text"] == _digest(
-        thinking.get("thinking")
-    )
-    return seal if is_whole and (limits is None or seal["model"] == limits.id) else None
+    return seal[:3] if seal == _sealed(seal[:3], segment.text) else None
 
 
 def _judge_reasoning(
     segments: Sequence[_Segment], limits: ModelLimits
 ) -> Iterator[tuple[_Segment, str]]:
-    """Yield every block of signed reasoning, with what is wrong with it (empty: nothing)."""
-    before = ["", *_digests(segments, with_thinking=False)]
-    previous: str | None = None
-    for place, segment in enumerate(segments):
-        if segment.thinking is None:
+    """Yield every signed block, with what is wrong with it (empty: nothing)."""
+    before = ["", *_digests(segment.bound for segment in segments)]
+    is_bound, previous = limits.thinking.is_prefix_bound, None
+    for segment, prefix in zip(segments, before, strict=False):
+        if segment.signature is None:
             continue
         seal = _open(segment)
         if seal is None:
             yield segment, "seal"
-        elif seal["model"] != limits.id:
+        elif seal[0] != limits.id:
             yield segment, "model"
-        elif not limits.thinking.is_prefix_bound:
-            yield segment, ""
-        elif seal["prefix"] != before[place]:
+        elif is_bound and seal[1] != prefix:
             yield segment, "prefix"
-        elif previous is not None and seal["previous"] != _digest(previous):
+        elif is_bound and previous is not None and seal[2] != _digest(previous):
             yield segment, "chain"
         else:
-            previous = str(segment.thinking.get("signature", ""))
+            previous = segment.signature
             yield segment, ""
 
 
-def _objection(provider: str, segment: _Segment, fault: str) -> str | None:
-    """Return the provider's message for a block of reasoning that it refuses."""
-    if provider == "anthropic":
-        messages = {
-            "seal": "Invalid `signature` in `thinking` block",
-            "prefix": "Invalid signature in thinking block. The block is bound to a different "
-            "conversation: what stood before it when it was made is not what stands before it in "
-            "this request.",
-            "chain": "Invalid signature in thinking block. A thinking block between this one and an "
-            "earlier one is missing: blocks may be left out from the start of the conversation only.",
-        }
-        return f"{segment.path}: {messages[fault]}" if fault in messages else None
-    if provider == "openai_responses" and fault == "seal":
-        return "The encrypted content could not be verified. Reason: it could not be decrypted."
+_UNBOUND: Final = "Invalid signature in thinking block: it is bound to a different conversation"
+_OBJECTIONS: Final[Mapping[tuple[str, str], str]] = {
+    ("anthropic", "seal"): "Invalid `signature` in `thinking` block",
+    ("anthropic", "prefix"): f"{_UNBOUND}, which began otherwise.",
+    ("anthropic", "chain"): f"{_UNBOUND}, which had another block before it.",
+    ("openai_responses", "seal"): "The encrypted content could not be verified.",
     # https://ai.google.dev/gemini-api/docs/thought-signatures (2026-11-27)
-    if provider == "gemini" and fault in ("seal", "model"):
-        return "Corrupted thought signature."
-    return None
+    **dict.fromkeys([("gemini", "seal"), ("gemini", "model")], "Corrupted thought signature."),
+}
