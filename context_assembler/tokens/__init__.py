@@ -39,9 +39,6 @@ _COUNTED_APART: Final = ("tool_call", "tool_result", "thinking")
 # By type, what a block is charged next to its own JSON, as recorded requests were.
 _BLOCK_TOKENS: Final = {"additional_tools": 55, "custom": 6}
 _RESERVED: Final = ({"output"}, {"error"}, set[str]())  # keys of a function's response
-# Whose own tools a vendor's models can be offered.
-_PROTOCOLS: Final = {"anthropic": ("anthropic",), "google": ("gemini",)}
-_OTHER_PROTOCOLS: Final = ("openai_responses", "openai_chat")
 
 
 class _Settings(NamedTuple):
@@ -180,8 +177,7 @@ class Family:
 
         frame = self.frame
         if natives := spec.native_specs:
-            protocols = _PROTOCOLS.get(self._settings.provider, _OTHER_PROTOCOLS)
-            native = next((natives[name] for name in protocols if name in natives), None)
+            native = natives.get(self._settings.protocol)
             if native is None:
                 return 0
             next_to = _BLOCK_TOKENS.get(str(native.get("type")), 0)
@@ -351,7 +347,7 @@ def _settings_of(limits: ModelLimits, counter: Any, protocol: str) -> _Settings:
         "r": is_google and ("effort" in limits.thinking.kinds) != bool(host),
     }
     frame, letters = frame_name(limits, protocol), "".join(k for k, taken in takes.items() if taken)
-    provider = limits.provider if limits.provider in _PROTOCOLS else ""
+    provider = limits.provider if limits.provider in ("anthropic", "google") else ""
     return _Settings(text, frame, protocol, provider, limits.image_rule, host, letters)
 
 

@@ -160,7 +160,9 @@ class _TurnLines:
             if any(line in cut.shortened for line in numbers):
                 short = cut.shortened
                 held = (short[n].parts if n in short else self.parts(n) for n in numbers)
-                turn = {**turn, "parts": [part for parts in held for part in parts]}
+                changed = turn.copy()
+                changed["parts"] = [part for parts in held for part in parts]
+                turn = changed
             left.append(turn)
         return left
 

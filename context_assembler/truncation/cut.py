@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from itertools import accumulate
 from typing import Final, NamedTuple
 
-from context_assembler.events import KIND_MASK, NOTE, USER, JsonObject
+from context_assembler.events import NOTE, USER, JsonObject
 from context_assembler.options import TruncationSettings
 from context_assembler.report import Decision, ReportEntry
 from context_assembler.truncation import shorten
@@ -450,7 +450,7 @@ class Plan:
                 for part in whole
             ]
             if any(part is not old for part, old in zip(parts, whole, strict=True)):
-                tokens = lines.count(history.kinds[line] & KIND_MASK, parts, line)
+                tokens = lines.count(history.kinds[line], parts, line)
                 stub = Shortened(parts, tokens, f"{self.settings.strategy}.shorten", _STUB_REASON)
             self.stubs[line] = stub
         return self.stubs[line]

@@ -54,9 +54,8 @@ def part_tokens(lines: Lines, part: JsonObject, line: int) -> int:
     """Return the tokens of a part: of a text alone, of anything else as a message of its own."""
     if part["type"] == "text":
         return lines.count_text(part["text"])
-    return lines.count(
-        events.TOOL_RESULT if part["type"] == "tool_result" else ASSISTANT, [part], line
-    )
+    kind = events.TOOL_RESULT if part["type"] == "tool_result" else ASSISTANT
+    return lines.count(kind | events.flags_of([part]), [part], line)
 
 
 def shorten_part(lines: Lines, part: JsonObject, line: int, max_tokens: int) -> JsonObject:
@@ -141,11 +140,9 @@ def _changed(value: Json, change: Callable[[str], Json]) -> Json:
     """Return the value with every string inside it changed."""
     if isinstance(value, str):
         return change(value)
-    if isinstance(value, dict):
-        held: dict[str, Json] = value
-        return {name: _changed(inner, change) for name, inner in held.items()}
-    listed: Sequence[Json] = value if isinstance(value, list) else ()
-    return [_changed(inner, change) for inner in listed] if listed else value
+    if hasattr(value, "items"):
+        return {name: _changed(inner, change) for name, inner in value.items()}
+    return [_changed(inner, change) for inner in value] if hasattr(value, "append") else value
 
 
 def _outlined(value: Json) -> Json:
@@ -341,7 +338,7 @@ def _shorten_line(floor: Floor, piece: Piece, limits: _Limits, lines: Lines) -> 
         what = ["the user's task"]
     return Shortened(
         parts,
-        lines.count(kind, parts, piece.line),
+        lines.count(piece.kind, parts, piece.line),
         "overflow.shorten",
         f"What may not be left out does not fit, so that {' and '.join(what)} had to be shortened.",
     )
