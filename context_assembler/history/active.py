@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
 from context_assembler.events import COMPACTION, KIND_MASK, Body, JsonObject
+from context_assembler.ports import StoredColumns
 from context_assembler.report import ReportEntry
 
 
@@ -71,8 +72,7 @@ def summary_parts(body: Body, *, is_readable: bool) -> list[JsonObject]:
 
 def active_order(
     order: Sequence[int],
-    kinds: Sequence[int],
-    tokens: Sequence[int],
+    columns: StoredColumns,
     *,
     body: Callable[[int], Body],
     reads: Callable[[Body], bool],
@@ -87,6 +87,7 @@ def active_order(
     read it.
     """
     covers: list[_Cover] = []
+    kinds, tokens = columns.kinds, columns.tokens
     for at, place in enumerate(order):
         if kinds[place] & KIND_MASK != COMPACTION:
             continue

@@ -131,14 +131,14 @@ class Signatures:
 def sum_up(entries: Iterable[ReportEntry]) -> list[ReportEntry]:
     """Return the entries, with one for all parts that were left out for one reason.
 
-    Such an entry has the number of its parts as `tokens_before`, and stands at the newest message.
+    Such an entry stands at the newest message.
     """
     rest: list[ReportEntry] = []
     counts: dict[str, int] = {}
     newest: dict[str, str] = {}
     for entry in entries:
         if entry.decision == "cleared" and not entry.reason:
-            counts[entry.rule] = counts.get(entry.rule, 0) + entry.tokens_before
+            counts[entry.rule] = counts.get(entry.rule, 0) + 1
             newest[entry.rule] = entry.id
         else:
             rest.append(entry)
