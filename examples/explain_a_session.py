@@ -9,9 +9,9 @@ from collections import defaultdict
 from pathlib import Path
 
 from context_assembler import ContextAssembler, Report, ReportEntry, open_store, read_transcript
-from context_assembler.resources import bundled_path
+from context_assembler.models import bundled_path
 
-SAMPLE = bundled_path("samples") / "coding_agent.json"
+SAMPLE = Path(bundled_path("samples/coding_agent.json"))
 
 
 async def main(file: Path, model: str, window_tokens: int) -> None:

@@ -6,14 +6,15 @@ Needs the extra `mcp` and no key: the call is one that a model could have made.
 import asyncio
 import sys
 
-from context_assembler import ContextAssembler, McpTools, ToolCall, call_mcp_tool
+from context_assembler import ContextAssembler, McpTools, ToolCall
+from context_assembler.tools import call_mcp_tool
 
 PRICES = {"green tea": "4.35", "mug": "12.90"}
 
 
 def serve() -> None:
     """Be the server, which is any program that speaks MCP."""
-    from mcp.server import MCPServer  # noqa: PLC0415 - only the server needs it
+    from mcp.server import MCPServer  # only the server needs it
 
     server = MCPServer("shop", log_level="ERROR")
 

@@ -2,7 +2,7 @@
 
 import asyncio
 
-from context_assembler import (
+from context_assembler.memory import (
     ExperienceMetadata,
     MemoryAssembler,
     MemoryRecord,

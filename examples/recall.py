@@ -7,7 +7,7 @@ import asyncio
 import sys
 from datetime import UTC, datetime, timedelta
 
-from context_assembler import MemoryAssembler, MemoryRecord, open_memory
+from context_assembler.memory import MemoryAssembler, MemoryRecord, open_memory
 
 SAID = (
     "Ann: I finally ran the charity race on Sunday!",

@@ -5,7 +5,13 @@ The stack is kept in stack.json, so that a second run goes on where this one sto
 
 import asyncio
 
-from context_assembler import MemoryAssembler, MemoryRecord, load_stack, open_memory, save_stack
+from context_assembler.memory import (
+    MemoryAssembler,
+    MemoryRecord,
+    load_stack,
+    open_memory,
+    save_stack,
+)
 
 NOTES = (
     "The release script is scripts/release.sh; it needs a clean checkout.",

@@ -1,0 +1,51 @@
+"""Every example runs as its own program, without a key and without a network."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+FOLDER = Path(__file__).parents[2] / "examples"
+# What a user sees of each.
+LINES = {
+    "anthropic_loop": "Two mugs cost 25.80.",
+    "cost": "of  20,000 tokens: $",
+    "edit_while_running": "agent changed",
+    "explain_a_session": "The history does not fit, and the oldest exchanges go first.",
+    "mcp_tools": "12.90",
+    "openai_loop": "Two mugs cost 25.80.",
+    "premortem": "in place: 0 of 2 succeeded (0%)",
+    "recall": "Ten kilometres.",
+    "switch_provider": "were made by another provider.",
+    "task_stack": "Write the changelog",
+}
+KEPT = ("anthropic_loop", "task_stack")
+KEYS = ("ANTHROPIC_API_KEY", "OPENAI_API_KEY", "GEMINI_API_KEY", "GOOGLE_API_KEY", "MODEL")
+
+
+def run(name: str, folder: Path) -> str:
+    kept = {k: v for k, v in os.environ.items() if k not in KEYS}
+    done = subprocess.run(
+        [sys.executable, "-W", "error", FOLDER / f"{name}.py"],
+        cwd=folder,
+        env=kept,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def test_every_example_is_run() -> None:
+    assert sorted(LINES) == sorted(path.stem for path in FOLDER.glob("*.py"))
+
+
+@pytest.mark.parametrize("name", LINES)
+def test_an_example_shows_what_it_promises(name: str, tmp_path: Path) -> None:
+    assert LINES[name] in run(name, tmp_path)
+
+    if name in KEPT:  # a second run goes on with what the first one stored
+        assert LINES[name] in run(name, tmp_path)
