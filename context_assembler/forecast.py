@@ -8,7 +8,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import UTC, date, datetime, timedelta
 from itertools import accumulate, zip_longest
-from typing import Final, Literal, NamedTuple
+from typing import Any, Final, Literal, NamedTuple
 
 from context_assembler.context import Request
 from context_assembler.errors import ContextOverflowError
@@ -429,8 +429,8 @@ def _changed_message(outlook: Outlook, shared: int) -> PrefixBreak:
     for turn in behind:
         if is_recut and dropped and turn.get("kind") == "marker":
             return PrefixBreak("message", _name(turn), dropped)
-        if (turn.get("id") or "?") in changes:
-            return PrefixBreak("message", turn["id"], changes[turn["id"]])
+        if (event_id := turn.get("id") or "?") in changes:
+            return PrefixBreak("message", event_id, changes[event_id])
     moved = "It did not stand at this place in the last call."
     return PrefixBreak("message", name, dropped if is_recut and dropped else moved)
 
@@ -605,8 +605,10 @@ def simulate(replay: Replay, policies: Iterable[CutPolicy] = (CutPolicy(),)) -> 
         if policy.budget_share is not None:
             bound = max(1, int(policy.budget_share * session_tokens))
         given = {"strategy": policy.strategy, "cache_stable": policy.cache_stable}
-        changes = {name: value for name, value in given.items() if value is not None}
-        settings = TruncationSettings(**vars(replay.settings) | changes)
+        changes: dict[str, Any] = {
+            name: value for name, value in given.items() if value is not None
+        }
+        settings = TruncationSettings(**{**vars(replay.settings), **changes})
         budget = replay.budget_tokens if bound is None else min(bound, replay.budget_tokens)
         steps = tuple(_steps(replay._replace(settings=settings, budget_tokens=budget)))
         manner = "in steps" if settings.cache_stable else "no steps"

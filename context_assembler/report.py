@@ -215,9 +215,9 @@ class Report:
 def _plain(value: Any) -> Json:
     if hasattr(value, "_asdict"):
         value = value._asdict()
-    if isinstance(value, Mapping):
+    if hasattr(value, "items"):
         return {str(key): _plain(held) for key, held in value.items()}
-    if isinstance(value, tuple | list | set | frozenset):
+    if hasattr(value, "__iter__") and not isinstance(value, str):
         return [_plain(held) for held in value]
     return value if isinstance(value, str | int | float | None) else str(value)
 
@@ -316,7 +316,7 @@ def file_entries(
     for file in files:
         tokens = count_text(file.text) if file.text else 0
         is_cut = file.state == "ok" and file.is_shortened
-        decision = "shortened" if is_cut else _FILE_DECISIONS.get(file.state, "dropped")
+        decision: Decision = "shortened" if is_cut else _FILE_DECISIONS.get(file.state, "dropped")
         reason = "; ".join(file.warnings) or _FILE_REASONS.get(file.state, "")
         rule = "file.shortened" if is_cut else f"file.{file.state}"
         yield ReportEntry("file", file.path, decision, tokens, tokens, reason, rule)

@@ -81,7 +81,7 @@ def history_facts(
         return HistoryFacts()
     summary = starts[history.summaries[-1]] if history.summaries else None
     asked = {starts[number] for number in history.users[-1:]}
-    fixed = {*history.pins, *asked} | (set() if summary is None else {summary})
+    fixed = {*history.pins, *asked, *([] if summary is None else [summary])}
     grown = None
     if summary is not None:
         order = range(1, len(history) + 1) if seqs is None else seqs
