@@ -11,7 +11,7 @@ from typing import Any, Final, NamedTuple, TypeAlias
 from context_assembler.errors import with_article
 from context_assembler.events import Json, JsonObject
 from context_assembler.models import ModelLimits
-from context_assembler.providers.wire import Change, as_object, as_text, text_part
+from context_assembler.providers.wire import Change, as_list, as_object, as_text, text_part
 from context_assembler.texts import clean_text
 
 Size: TypeAlias = tuple[int, int]
@@ -70,6 +70,13 @@ def media_type_of(source: JsonObject) -> str:
     return begins_as(source["data"]) or bare_type(source["media_type"])
 
 
+def plain_base64(encoded: str) -> str:
+    """Return base64 text in the usual alphabet, without blanks, with its padding."""
+    bare = "".join(encoded.split()).replace("-", "+").replace("_", "/")
+    missing = -len(bare) % 4
+    return bare + "=" * (0 if missing == 3 or bare.endswith("=") else missing)
+
+
 def read_data_url(url: str) -> tuple[str, str] | None:
     """Return media type and base64 text of a `data:` URL; `None` for anything else."""
     head = _DATA_URL.match(url[:1_000])
@@ -80,9 +87,7 @@ def read_data_url(url: str) -> tuple[str, str] | None:
         from urllib.parse import unquote_to_bytes
 
         return media_type, base64.b64encode(unquote_to_bytes(rest)).decode()
-    bare = "".join(rest.split()).replace("-", "+").replace("_", "/")
-    missing = -len(bare) % 4
-    return media_type, bare + "=" * (0 if missing == 3 or bare.endswith("=") else missing)
+    return media_type, plain_base64(rest)
 
 
 def data_url(media_type: str, encoded: str) -> str:
@@ -201,12 +206,11 @@ def media_in(block: Json, provider: str) -> Iterator[JsonObject]:
         types of the anthropic package 2.14, the openai package 3.57 and google-genai 3.6
         (read 2026-11-27)
     """
-    part = media_of(block, provider) if isinstance(block, Mapping) else None
+    part = media_of(as_object(block), provider)
     if part is not None:
         yield part
         return
-    inner = block.values() if isinstance(block, Mapping) else block
-    for held in inner if isinstance(block, Mapping | list | tuple) else ():
+    for held in as_object(block).values() or as_list(block):
         yield from media_in(held, provider)
 
 
@@ -235,7 +239,8 @@ def media_of(fields: JsonObject, provider: str) -> JsonObject | None:
     source: JsonObject = {"type": "file", "provider": provider, "file_id": first("file_id")}
     if encoded:
         media_type = media_type or ("image/png" if kind in _IMAGES else "")
-        source = {"type": "base64", "media_type": media_type, "data": encoded}
+        plain = plain_base64(encoded)
+        source = {"type": "base64", "media_type": media_type, "data": plain}
     elif url:
         source = source_of(url, media_type)
     elif not source["file_id"]:
@@ -477,13 +482,12 @@ def make_way(
     found: list[tuple[int, JsonObject]] = []
 
     def look(value: Any) -> None:
-        if isinstance(value, dict):
-            part = as_part(value)
-            if part is not None:
-                found.append((id(value), part))
-                return
-            value = list(value.values())
-        for held in value if isinstance(value, list) else ():
+        fields = as_object(value)
+        part = as_part(fields) if fields else None
+        if part is not None:
+            found.append((id(value), part))
+            return
+        for held in fields.values() or as_list(value):
             look(held)
 
     look(messages)
@@ -491,11 +495,11 @@ def make_way(
     lines = {found[at][0]: left_out(found[at][1], why) for at, (_, why) in surplus.items()}
 
     def settle(value: Any) -> Any:
-        if isinstance(value, dict):
+        if fields := as_object(value):
             line = lines.get(id(value))
-            settled = {key: settle(held) for key, held in value.items()}
+            settled = {key: settle(held) for key, held in fields.items()}
             return settled if line is None else as_text(line)
-        return [settle(held) for held in value] if isinstance(value, list) else value
+        return list(map(settle, as_list(value))) or value
 
     settled = list(map(settle, messages)) if lines else messages
     return settled, list(dict.fromkeys(surplus.values()))

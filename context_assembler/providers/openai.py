@@ -381,8 +381,8 @@ def read_content(content: Json, where: str, note: Note, *, provider: str) -> lis
     for at, piece in enumerate(as_list(content)):
         if isinstance(piece, str):
             parts.append(wire.text_part(piece))
-        elif isinstance(piece, Mapping):
-            parts.append(_read_piece(piece, f"{where}[{at}]", note, provider))
+        elif fields := as_object(piece):
+            parts.append(_read_piece(fields, f"{where}[{at}]", note, provider))
         else:
             note(f"{where}[{at}]", f"is no content part ({piece!r:.40}); left out")
     return parts
@@ -421,7 +421,7 @@ def _read_piece(piece: JsonObject, where: str, note: Note, provider: str) -> Jso
 
 def readable(value: Json) -> str:
     """Return the text in a value: its own, or that of its parts."""
-    if isinstance(value, list | tuple):
-        return "\n".join(filter(None, map(readable, value)))
+    if inside := as_list(value):
+        return "\n".join(filter(None, map(readable, inside)))
     texts = map(as_object(value).get, ("text", "refusal", "summary", "transcript"))
     return as_text(value) or "\n".join(text for text in texts if isinstance(text, str))

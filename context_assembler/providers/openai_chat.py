@@ -358,9 +358,9 @@ _READ: Final = (  # what of a message is in the parts of its event
 def matches_reply(reply: Any) -> bool:
     """Whether the reply is a chat completion: an SDK's object, its dict, or a stream's chunks."""
     field = wire.field_of
-    if isinstance(reply, list | tuple):
-        held = [field(piece, "chunk") for piece in reply if field(piece, "type") == "chunk"]
-        kinds = [(field(c, "object") or _CHUNK, field(c, "choices")) for c in held or reply]
+    if pieces := as_list(reply):
+        held = [field(piece, "chunk") for piece in pieces if field(piece, "type") == "chunk"]
+        kinds = [(field(c, "object") or _CHUNK, field(c, "choices")) for c in held or pieces]
         return bool(kinds) and all(k == _CHUNK and isinstance(c, list) for k, c in kinds)
     kind = field(reply, "object") or "chat.completion"
     return kind == "chat.completion" and isinstance(field(reply, "choices"), list)
@@ -375,8 +375,8 @@ def read_reply(reply: Any, request: Request | None = None) -> wire.Reply:
         ReplyError: The reply is no chat completion.
     """
     warnings: list[str] = []
-    if isinstance(reply, list | tuple):
-        body = _join_chunks(wire.read_stream(reply, warnings))
+    if pieces := as_list(reply):
+        body = _join_chunks(wire.read_stream(pieces, warnings))
     else:
         body = wire.read_object(reply, warnings)
     if body is None:
@@ -433,7 +433,7 @@ def _join_chunks(events: Sequence[Item]) -> Item | None:
                 # A new id begins a new call, whatever the index says.
                 # https://github.com/NousResearch/hermes-agent/issues/57939 (read 2026-11-29)
                 if made is None or (new_id and new_id != made.get("id", new_id)):
-                    made = {}
+                    made = Item()
                     calls.append((at, made))
                 _grow(made, call)
             _grow(message, delta)
@@ -446,15 +446,14 @@ def _join_chunks(events: Sequence[Item]) -> Item | None:
 def _grow(whole: Item, piece: JsonObject) -> None:
     """Add a piece field by field; what is said whole stays as it came first."""
     for key, said in piece.items():
-        before = whole.get(key)
+        before: Any = whole.get(key)
         if said is None or (key in _WHOLE and before):
             continue
         if isinstance(said, dict):
-            whole[key] = dict(before) if isinstance(before, dict) else {}
-            _grow(whole[key], said)
-        elif isinstance(before, str | list) and isinstance(said, type(before)):
-            joined: Any = before
-            whole[key] = joined + said
+            whole[key] = dict(as_object(before))
+            _grow(whole[key], as_object(said))
+        elif before.__class__ is said.__class__ and said.__class__ in (str, list):
+            whole[key] = before + said
         else:
             whole[key] = said
 
@@ -531,8 +530,7 @@ def read_messages(
     Args:
         note: Gets the place and half a sentence for everything that is not kept as it came.
     """
-    if isinstance(messages, Mapping):
-        messages = messages.get("messages")
+    messages = as_object(messages).get("messages", messages)
     events: list[tuple[str, Item]] = []
     for at, message in enumerate(as_list(messages)):
         where, role = f"messages[{at}]", as_text(as_object(message).get("role"))

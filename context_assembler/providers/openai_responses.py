@@ -388,7 +388,7 @@ class Wire(openai.OpenAIWire):
         if not own_id:
             items.append(_message("assistant", text, own.get("phase")))
             return
-        piece = {"type": "output_text", "text": text, "annotations": [], **marks}
+        piece = {"type": "output_text", "text": text, "annotations": list[Json](), **marks}
         if items and items[-1].get("id") == own_id:
             items[-1]["content"].append(piece)
             return
@@ -738,12 +738,9 @@ def describe(item: JsonObject) -> str:
     if kind in ("message", ""):
         return openai.readable(item.get("content"))
     told = [_without_bytes(item[key]) for key in _TOLD if item.get(key)]
-    labels = (
-        [tool.get(k) for k in ("name", "server_label", "type")]
-        for tool in objects_in(item.get("tools"))
-    )
-    if names := [next(filter(None, map(as_text, keys)), "unnamed") for keys in labels]:
-        told.append(", ".join(names))
+    if tools := objects_in(item.get("tools")):
+        names = (tool.get("name") or tool.get("server_label") or tool.get("type") for tool in tools)
+        told.append(", ".join(as_text(name) or "unnamed" for name in names))
     if kind == "program_output":
         told.append(as_text(item.get("result")))
     if isinstance(item.get("approve"), bool):
@@ -757,9 +754,9 @@ def describe(item: JsonObject) -> str:
 def _without_bytes(value: Json) -> Json:
     if isinstance(value, str):
         return "[data]" if value.startswith("data:") else value
-    if isinstance(value, Mapping):
-        return {key: _without_bytes(held) for key, held in value.items()}
-    return [_without_bytes(held) for held in value] if isinstance(value, list) else value
+    if fields := as_object(value):
+        return {key: _without_bytes(held) for key, held in fields.items()}
+    return list(map(_without_bytes, as_list(value))) or value
 
 
 # ---- reading ----
@@ -784,8 +781,8 @@ _IN_WORDS: Final = ("function_call_output", "custom_tool_call_output")
 
 def matches_reply(reply: Any) -> bool:
     """Whether the reply is a response, a compaction's result, or a stream's events (or the last)."""
-    if isinstance(reply, list | tuple):
-        kinds = (as_text(wire.field_of(event, "type")) for event in reply)
+    if events := as_list(reply):
+        kinds = (as_text(wire.field_of(event, "type")) for event in events)
         return any(kind in _FIRST_EVENTS + _FINAL_EVENTS for kind in kinds)
     is_one = wire.field_of(reply, "object") in ("response", "response.compaction")
     is_last = wire.field_of(reply, "type") in _FINAL_EVENTS
@@ -803,8 +800,8 @@ def read_reply(reply: Any, request: Request | None = None) -> wire.Reply:
         ReplyError: The reply is no finished response.
     """
     warnings: list[str] = []
-    if isinstance(reply, list | tuple):
-        body = _join_events(wire.read_stream(reply, warnings))
+    if events := as_list(reply):
+        body = _join_events(wire.read_stream(events, warnings))
     else:
         body = wire.read_object(reply, warnings)
         if body is not None and body.get("type") in _FINAL_EVENTS:
@@ -855,9 +852,9 @@ def read_reply(reply: Any, request: Request | None = None) -> wire.Reply:
 
 
 def _without(keys: Iterable[str], value: Json) -> Json:
-    return (
-        {k: v for k, v in value.items() if k not in keys} if isinstance(value, Mapping) else value
-    )
+    fields: Any = value
+    is_object = isinstance(value, Mapping)
+    return {k: held for k, held in fields.items() if k not in keys} if is_object else value
 
 
 def _join_events(events: Sequence[Item]) -> Item | None:
@@ -984,16 +981,16 @@ def read_messages(items: Json, note: Note = lambda _where, _what: None) -> list[
         note: Gets the place and half a sentence for everything that is not kept as it came.
     """
     events: list[tuple[str, Item]] = []
-    if isinstance(items, Mapping):
-        if given := items.get("instructions"):
+    if body := as_object(items):
+        if given := body.get("instructions"):
             said = [{"role": "developer", "content": given}] if isinstance(given, str) else given
-            events = read_messages(said, note)
-        items = items.get("input", items.get("output"))
+            events = read_messages(as_list(said), note)
+        items = body.get("input", body.get("output"))
         items = [{"role": "user", "content": items}] if isinstance(items, str) else items
     reply: list[JsonObject] | None = None
     server_calls: set[str] = set()
-    for at, item in enumerate(as_list(items)):
-        where, kind = f"input[{at}]", kind_of(item) if isinstance(item, Mapping) else ""
+    for at, item in enumerate(map(as_object, as_list(items))):
+        where, kind = f"input[{at}]", kind_of(item)
         is_of_model = kind not in _OF_CLIENT and kind not in _IN_WORDS
         if kind == "message":
             is_of_model = item.get("role") == "assistant"

@@ -9,7 +9,7 @@ from context_assembler.events import Json, JsonObject
 from context_assembler.models import ModelLimits
 from context_assembler.providers import openai, schemas
 from context_assembler.providers.lent import peek
-from context_assembler.providers.wire import as_list, as_object, as_text, broken_bound
+from context_assembler.providers.wire import as_list, as_object, as_text, broken_bound, objects_in
 from context_assembler.report import Violation
 
 # Whether it is broken, rule, place, what is wrong; and whether the server is sure to refuse it.
@@ -48,8 +48,8 @@ class Check:
         self.can_reason = limits is not None and bool(limits.thinking.kinds)
         self.is_blind = limits is not None and limits.features.get("vision") is False
         given = as_list(peek(self.body.get(self.key)))
-        self.messages = given if start else list(map(as_object, given))
-        self.tools = [t for t in as_list(peek(self.body.get("tools"))) if isinstance(t, dict)]
+        self.messages: Any = given if start else list(map(as_object, given))
+        self.tools = objects_in(peek(self.body.get("tools")))
 
     @classmethod
     def run(

@@ -168,7 +168,7 @@ class _Chat(Check):
                 self._check_answered(waiting)
                 ids = [as_text(as_object(call).get("id")) for call in calls]
                 places = (f"{where}.tool_calls[{index}]" for index in range(len(ids)))
-                waiting, answered = dict(zip(ids, places, strict=True)), set()
+                waiting, answered = dict(zip(ids, places, strict=True)), set[str]()
             if at >= self.start:
                 self.hold(self._message_rows(message, role, before), where)
                 self.hold(self._call_rows(message, role, calls), f"{where}.tool_calls")

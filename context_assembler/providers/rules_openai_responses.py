@@ -109,7 +109,7 @@ class _Responses(Check):
         is_nothing = not given and not any(map(body.get, sources))
         asked = as_object(as_object(body.get("text")).get("format"))
         wants_json = own and not self.has_state and asked.get("type") == "json_object"
-        texts = str([given, *(i.get("content") or i.get("output") for i in self.messages)])
+        texts = f"{given} {[i.get('content') or i.get('output') for i in self.messages]}"
         no_json = wants_json and "json" not in texts.lower()
         value, name = self.number("max_output_tokens"), "max_output_tokens"
         most = (limits.output_tokens if limits is not None and own else None) or float("inf")
@@ -222,13 +222,13 @@ class _Responses(Check):
             item, kind, where = items[at], kinds[at - begin], f"input[{at}]"
             self.hold(self._item_rows(item, kind), where)
             if kind == "reasoning":
-                after = items[at + 1] if at + 1 < len(items) else {}
+                after = items[at + 1] if at + 1 < len(items) else dict[str, Json]()
                 self.hold(self._reasoning_item_rows(item, after), where)
             for place, piece in _pieces(item):
                 self.hold(self._piece_rows(item, kind, piece), where + place)
             is_early = kind == "compaction_trigger" and at < len(items) - 1
             self.hold([(is_early, "R9", where, "must be the last item")])
-        where, last = f"input[{len(items) - 1}]", items[-1] if items else {}
+        where, last = f"input[{len(items) - 1}]", items[-1] if items else dict[str, Json]()
         is_reply = last.get("role") == "assistant"
         self.hold([(is_reply, "R0", where, "the assistant should not speak last", False)])
 
@@ -258,7 +258,7 @@ class _Responses(Check):
             elif kind == "message" and open_calls:
                 message = "stands between a call and its output"
                 yield True, "R1", where, message, self.model.startswith("deepseek")
-                open_calls = set()
+                open_calls = set[str]()
         for call_id, at in waiting.items():
             kind, message = kinds[at - begin], f"call {call_id!r} is not answered"
             must = kind in _BY_CLIENT and self.messages[at].get("async") is not True

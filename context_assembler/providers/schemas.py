@@ -11,7 +11,7 @@ from typing import Final, NamedTuple
 from context_assembler.errors import InvalidToolError, brief
 from context_assembler.events import Json, JsonObject
 from context_assembler.providers.lent import fresh_json
-from context_assembler.providers.wire import as_list, as_object, as_text, plain_json
+from context_assembler.providers.wire import as_list, as_object, as_text, objects_in, plain_json
 
 _words = str.split
 ROOT_UNIONS: Final = ("anyOf", "oneOf", "allOf")
@@ -54,11 +54,10 @@ def walk_schemas(schema: Json) -> Iterator[JsonObject]:
     waiting: list[Json] = [schema]
     while waiting:
         current = waiting.pop()
-        if isinstance(current, list | tuple):
-            waiting.extend(current)
-        elif isinstance(current, Mapping):
-            yield current
-            for key, value in current.items():
+        waiting.extend(as_list(current))
+        if isinstance(current, Mapping):
+            yield (fields := as_object(current))
+            for key, value in fields.items():
                 if key in BY_NAME:
                     waiting.extend(as_object(value).values())
                 elif key not in _VALUES:
@@ -121,7 +120,7 @@ class _Canonical:
         if depth > _MAX_DEPTH:
             raise UnusableSchemaError(f"it is nested more than {_MAX_DEPTH} levels deep")
         made: dict[str, Json] = {}
-        for key, value in given.items():
+        for key, value in as_object(given).items():
             if value is None and key not in ("default", "const"):
                 continue
             place = f"{where}.{key}" if where else key
@@ -138,11 +137,12 @@ class _Canonical:
         if key == "type":
             return self._type(value, where)
         if key == "required" and isinstance(value, list):
-            return sorted({name for name in value if isinstance(name, str)})
+            return sorted({name for name in as_list(value) if isinstance(name, str)})
         if key in BY_NAME:
             if not isinstance(value, Mapping):
                 raise UnusableSchemaError(f"{where} is {brief(value)}, not an object")
-            named = {n: self._inner(one, f"{where}.{n}", depth) for n, one in value.items()}
+            places = as_object(value).items()
+            named = {n: self._inner(one, f"{where}.{n}", depth) for n, one in places}
             return named if key == "properties" else dict(sorted(named.items()))
         if key in LISTS or (key == "items" and isinstance(value, list)):
             return [
@@ -157,7 +157,7 @@ class _Canonical:
 
     def _type(self, value: Json, where: str) -> Json:
         if isinstance(value, list):
-            names = [self._type(one, where) for one in value]
+            names = [self._type(one, where) for one in as_list(value)]
             return None if None in names or not names else list(dict.fromkeys(names))
         if isinstance(value, str) and value in _TYPES:
             return value
@@ -206,9 +206,9 @@ class _Canonical:
 
 def _sorted(value: Json) -> Json:
     """Return any other JSON value, the keys of its objects sorted."""
-    if isinstance(value, dict):
-        return {key: _sorted(value[key]) for key in sorted(value)}
-    return [_sorted(one) for one in value] if isinstance(value, list) else value
+    if fields := as_object(value):
+        return {key: _sorted(fields[key]) for key in sorted(fields)}
+    return list(map(_sorted, as_list(value))) or value
 
 
 def compiles(pattern: str) -> bool:
@@ -224,7 +224,7 @@ def _is_number(value: Json) -> bool:
 
 
 def _are_names(value: Json) -> bool:
-    return isinstance(value, list) and all(isinstance(one, str) for one in value)
+    return isinstance(value, list) and all(isinstance(one, str) for one in as_list(value))
 
 
 def _each(keys: str, suits: Callable[[Json], bool]) -> dict[str, Callable[[Json], bool]]:
@@ -247,12 +247,12 @@ _SOUND: Final[Mapping[str, Callable[[Json], bool]]] = {
         "description title pattern format $id $schema $ref $comment contentEncoding",
         lambda value: isinstance(value, str),
     ),
-    **_each("anyOf oneOf allOf prefixItems", lambda value: isinstance(value, list) and bool(value)),
+    **_each("anyOf oneOf allOf prefixItems", lambda value: bool(as_list(value))),
     **_each("enum examples", lambda value: isinstance(value, list)),
     "required": _are_names,
     "multipleOf": lambda value: _is_number(value) and value > 0,
     "dependentRequired": lambda value: (
-        isinstance(value, dict) and all(map(_are_names, value.values()))
+        isinstance(value, dict) and all(map(_are_names, as_object(value).values()))
     ),
 }
 
@@ -305,17 +305,13 @@ def _flatten(
     plain["type"] = "object"
     own = plain["properties"] = as_object(plain.get("properties"))
     for key, given in unions.items():
-        branches = [
-            _flatten(branch, root, followed, unfolded)
-            for branch in as_list(given)
-            if isinstance(branch, Mapping)
-        ]
+        branches = [_flatten(branch, root, followed, unfolded) for branch in objects_in(given)]
         joint = "allOf" if key == "allOf" else "anyOf"
         variants: dict[str, list[Json]] = {}
         for branch in branches:
             for name, one in branch["properties"].items():
                 seen = variants.setdefault(name, [])
-                told = one[joint] if isinstance(one, dict) and list(one) == [joint] else [one]
+                told = one[joint] if list(as_object(one)) == [joint] else [one]
                 seen += [variant for variant in told if variant not in seen]
         laid = {
             name: {joint: all_} if len(all_) > 1 else all_[0] for name, all_ in variants.items()
@@ -336,10 +332,11 @@ def target_of(root: JsonObject, reference: str) -> JsonObject | None:
     found: Json = root
     for step in reference.split("/")[1:]:
         name = step.replace("~1", "/").replace("~0", "~")
-        if isinstance(found, Mapping) and name in found:
-            found = found[name]
-        elif isinstance(found, list) and name.isdecimal() and int(name) < len(found):
-            found = found[int(name)]
+        fields, listed = as_object(found), as_list(found)
+        if name in fields:
+            found = fields[name]
+        elif name.isdecimal() and int(name) < len(listed):
+            found = listed[int(name)]
         else:
             return None
     return as_object(found)
@@ -425,8 +422,8 @@ def _too_much(schemas: list[JsonObject]) -> str | None:
 
 def _levels(schema: Json) -> int:
     """Return how many objects lie in each other, the root among them."""
-    if isinstance(schema, list):
-        return max(map(_levels, schema), default=0)
+    if listed := as_list(schema):
+        return max(map(_levels, listed))
     fields = as_object(schema)
     inner = [
         *as_object(fields.get("properties")).values(),

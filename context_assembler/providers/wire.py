@@ -29,9 +29,10 @@ def plain_json(value: Json) -> Json:
     """Return a deep copy whose text is clean."""
     if isinstance(value, str):
         return clean_text(value)
+    inside: Any = value
     if isinstance(value, Mapping):
-        return {clean_text(str(key)): plain_json(held) for key, held in value.items()}
-    return [plain_json(held) for held in value] if isinstance(value, list | tuple) else value
+        return {clean_text(str(key)): plain_json(held) for key, held in inside.items()}
+    return [plain_json(held) for held in inside] if isinstance(value, list | tuple) else value
 
 
 _SCALARS: Final = frozenset({str, int, float, bool, type(None)})
@@ -39,7 +40,7 @@ _SCALARS: Final = frozenset({str, int, float, bool, type(None)})
 
 def clean_json(value: Json) -> Json:
     """Return the value if its text is clean, else a clean copy."""
-    if isinstance(value, dict):  # most are flat
+    if value.__class__ is dict:  # most are flat
         for key, held in value.items():
             said = f"{key}{held}" if held.__class__ is str else key
             is_scalar = held.__class__ in _SCALARS
@@ -61,12 +62,14 @@ def without_nulls(fields: JsonObject) -> dict[str, Json]:
 
 def as_object(value: Json) -> dict[str, Json]:
     """Return the object; an empty one for anything else."""
-    return value if value.__class__ is dict else dict(value) if isinstance(value, Mapping) else {}
+    given: Any = value
+    return given if given.__class__ is dict else dict(given) if isinstance(value, Mapping) else {}
 
 
 def as_list(value: Json) -> Sequence[Json]:
     """Return the list; an empty one for anything else."""
-    return value if isinstance(value, list | tuple) else ()
+    given: Sequence[Json] = value
+    return given if isinstance(value, list | tuple) else ()
 
 
 def as_text(value: Json) -> str:
@@ -112,10 +115,10 @@ def broken_bound(value: Json) -> str | None:
 def parse_object(text: str) -> dict[str, Json] | None:
     """Return the object that JSON text holds; `None` if it holds none that can be stored."""
     try:
-        value = json.loads(text)
+        value: Any = json.loads(text)
     except (ValueError, RecursionError):
         return None
-    return value if isinstance(value, dict) and broken_bound(value) is None else None
+    return value if value.__class__ is dict and broken_bound(value) is None else None
 
 
 def arguments_text(call: JsonObject) -> str:
@@ -302,7 +305,8 @@ class GrownWire:
 
     def settled(self, role: str, parts: Sequence[JsonObject]) -> Sequence[JsonObject]:
         """Return the parts as the provider can take them, for whoever counts them."""
-        return settle_parts({"role": role, "parts": parts}, self._settle, [])
+        turn: Any = {"role": role, "parts": parts}
+        return settle_parts(turn, self._settle, [])
 
     def refusal(self, problem: str, remedy: str) -> UnsupportedRequestError:
         """Return the error for what the API cannot express."""
@@ -432,7 +436,7 @@ def allowed_names(request: Request, provider: str) -> tuple[str, ...] | None:
     chosen = choice.allowed if choice is not None else None
     planned = plan.allowed if plan is not None else None
     given = [set(names) for names in (chosen, planned) if names is not None]
-    return tuple(sorted(set.intersection(*given))) if given else None
+    return tuple(sorted(set[str].intersection(*given))) if given else None
 
 
 def check_forced(
@@ -591,7 +595,8 @@ class Reply(NamedTuple):
 
 def field_of(value: Any, name: str) -> Any:
     """Return a field of a dict or of an SDK's object; `None` if there is none."""
-    return value.get(name) if isinstance(value, Mapping) else getattr(value, name, None)
+    fields: Any = value
+    return fields.get(name) if isinstance(value, Mapping) else getattr(value, name, None)
 
 
 def read_object(value: Any, warnings: list[str]) -> dict[str, Json] | None:
@@ -602,6 +607,7 @@ def read_object(value: Any, warnings: list[str]) -> dict[str, Json] | None:
     Raises:
         ReplyError: It cannot be written as JSON.
     """
+    given = value
     try:
         if callable(dump := getattr(value, "model_dump", None)):
             value = dump(mode="json", by_alias=True, exclude_unset=True, warnings=False)
@@ -615,7 +621,7 @@ def read_object(value: Any, warnings: list[str]) -> dict[str, Json] | None:
 
         body = json.loads(json.dumps(value), parse_constant=kept)
     except (TypeError, ValueError, RecursionError) as error:
-        raise ReplyError(value, reason=f"it is no plain tree of values: {error}") from error
+        raise ReplyError(given, reason=f"it is no plain tree of values: {error}") from error
     if words:
         warnings.append("Numbers that JSON does not know (NaN, infinity) were kept as words.")
     return as_object(body)
@@ -643,7 +649,7 @@ def read_call(
     """
     part: dict[str, Json] = {"type": "tool_call", "call_id": call_id, "name": name}
     problem = None
-    if isinstance(given, Mapping):
+    if given.__class__ is dict:
         if (broken := broken_bound(given)) is None:
             part["arguments"] = dict(given)
         else:
