@@ -1,7 +1,6 @@
 """The assembly cache: finished contexts under keys that cannot go stale."""
 
 import time
-from collections import OrderedDict
 from collections.abc import Callable
 from threading import Lock
 from typing import Generic, NamedTuple, TypeVar
@@ -51,35 +50,27 @@ class AssemblyCache(Generic[Value]):
         ttl_seconds: float = 60.0,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        self._max_entries, self._ttl_seconds, self._clock = max_entries, ttl_seconds, clock
-        self._values: OrderedDict[CacheKey, tuple[float, Value]] = OrderedDict()
-        self._newest: dict[CacheKey, CacheKey] = {}
+        from cachetools import TTLCache  # by whoever keeps contexts: not every first call does
+
+        # By everything but the version: a newer one takes the place of an older one.
+        self._values: TTLCache[CacheKey, tuple[CacheKey, Value]] = TTLCache(
+            max_entries, ttl_seconds, timer=clock
+        )
         self._lock = Lock()
         self._hits = self._misses = 0
 
     def get(self, key: CacheKey) -> Value | None:
         """Return the value; `None` if there is none, or it has expired."""
         with self._lock:
-            held = self._values.get(key)
-            if held is None or held[0] <= self._clock():
-                self._values.pop(key, None)
-                self._misses += 1
-                return None
-            self._values.move_to_end(key)
-            self._hits += 1
-            return held[1]
+            held_key, value = self._values.get(key._replace(version=""), (None, None))
+            self._hits += held_key == key
+            self._misses += held_key != key
+            return value if held_key == key else None
 
     def set(self, key: CacheKey, value: Value) -> None:
         """Keep a value in place of an older version's; the least recently used makes room."""
         with self._lock:
-            older = self._newest.get(key._replace(version=""))
-            self._values.pop(older or key, None)
-            self._newest[key._replace(version="")] = key
-            self._values[key] = self._clock() + self._ttl_seconds, value
-            if len(self._newest) > 2 * self._max_entries:
-                self._newest = {key._replace(version=""): key for key in self._values}
-            while len(self._values) > self._max_entries:
-                self._values.popitem(last=False)
+            self._values[key._replace(version="")] = key, value
 
     def invalidate(self, session_id: str | None = None) -> int:
         """Forget the session's values, or all of them; return how many there were."""
