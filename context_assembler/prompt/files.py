@@ -10,7 +10,6 @@ import re
 import stat
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from hashlib import blake2b
 from types import MappingProxyType
 from typing import Any, Final, Literal, NamedTuple, TypeAlias
 
@@ -26,11 +25,6 @@ _Found: TypeAlias = tuple[str | None, str, Sequence[str]]  # a text, or why ther
 
 # If a folder has no AGENT.md, another client's file takes its place.
 AGENT_NAMES: Final = ("AGENT.md", "AGENTS.md", "CLAUDE.md")
-# What clients call their instruction files, in lower case.
-KNOWN_NAMES: Final = frozenset(
-    "agent.md agents.md claude.md claude.local.md gemini.md soul.md context.md "
-    "copilot-instructions.md .cursorrules .windsurfrules".split()
-)
 _TEMPLATES: Final = "jinja2"  # the only value of `template:` in front matter
 
 _UNREADABLE: Final[FileState] = "unreadable"
@@ -40,7 +34,6 @@ _MAX_FILE_BYTES: Final = 4_000_000
 _MAX_READ_BYTES: Final = 32_000_000
 _MAX_IMPORT_HOPS: Final = 5
 _MAX_IMPORTS: Final = 100
-_MAX_IMPORTED_CHARS: Final = 4_000_000
 _MAX_REFERENCES: Final = 2_000
 _MAX_FRONT_MATTER_CHARS: Final = 65_536
 _MAX_WARNINGS: Final = 50
@@ -57,7 +50,6 @@ class BootstrapFile(NamedTuple):
         text: What the model gets: decoded, without front matter and comments, imports resolved.
             Empty unless `state` is `ok`.
         state: `waiting`: an edit that is not sent yet.
-        source: Digest of what the file says, before anything is cut, masked or rendered.
         first_line: The line of the file, from 1, on which `text` begins.
         real_path: Where the bytes are, if `path` is a link.
         imports: The files that `@path` references brought in.
@@ -70,7 +62,6 @@ class BootstrapFile(NamedTuple):
     text: str = ""
     metadata: JsonObject = MappingProxyType({})
     warnings: tuple[str, ...] = ()
-    source: str = ""
     first_line: int = 1
     is_shortened: bool = False
     real_path: str = ""
@@ -156,7 +147,8 @@ class BootstrapLoader:
         if kept is not None and now < kept[1] and not kept[2].has_changed():
             return list(kept[0])
         reading, files = self._read(agent_id)
-        files = list(_without_copies(self._in_order(self._capped(files, count_text))))
+        files = list(self._capped(files, count_text)) if count_text is not None else files
+        files = list(_without_copies(self._in_order(files)))
         self._looked_in |= reading.folders()
         if reading.is_settled(self._now_ns()):
             self._kept[key] = list(files), now + self._ttl_seconds, reading
@@ -167,8 +159,8 @@ class BootstrapLoader:
     ) -> list[tuple[BootstrapFile, BootstrapFile]]:
         """Return each file whole and as `load` gives it, read from disk, for a review."""
         files = self._read(agent_id)[1]
-        shown = _without_copies(self._in_order(self._capped(files, count_text)))
-        return list(zip(self._in_order(files), shown, strict=True))
+        shown = self._in_order(list(self._capped(files, count_text)))
+        return list(zip(self._in_order(files), _without_copies(shown), strict=True))
 
     def invalidate(self) -> None:
         """Forget what was read."""
@@ -201,15 +193,12 @@ class BootstrapLoader:
             above = reading.read_section("agent", parent, self._names["agent"])
             found += [above] if above.state != "missing" else []
         if files[0].state == "missing" and all(file.state != "ok" for file in found):
-            remedy = "Write it, or set [bootstrap] required to the sections that you have."
-            if not os.path.isdir(folder):
-                remedy = (
-                    "There is no such folder: correct what bootstrap= or [bootstrap] folder names."
-                )
-            for at, own in enumerate(names.values()):
+            remedy = "There is no such folder: correct what bootstrap= or [bootstrap] folder names."
+            if os.path.isdir(folder):
+                remedy = "Write it, or set [bootstrap] required to the sections that you have."
+            for at, (file, own) in enumerate(zip(files, names.values(), strict=True)):
                 missing = f"there is no {' or '.join(own)} in {one_line(folder)}. {remedy}"
-                is_missing = files[at].state == "missing"
-                files[at] = files[at]._replace(absence=missing if is_missing else "")
+                files[at] = file._replace(absence=missing if file.state == "missing" else "")
         files += found
         for at, file in enumerate(files if self._mask is not None else ()):
             text, kinds = self._mask(file.text) if self._mask else ("", ())
@@ -217,25 +206,24 @@ class BootstrapLoader:
         return reading, files
 
     def _capped(
-        self, files: Iterable[BootstrapFile], count_text: CountText | None
-    ) -> list[BootstrapFile]:
+        self, files: Iterable[BootstrapFile], count_text: CountText
+    ) -> Iterator[BootstrapFile]:
         """Shorten what is too long; the first files get their share of the total first.
 
         Templates stay whole: the prompt's own budget cuts what they render to.
         """
-        capped = list(files)
         most_tokens, left_tokens = self._caps
-        for at, file in enumerate(capped if count_text is not None else ()):
-            if count_text is not None and file.text and not file.is_template:
-                tokens, room = count_text(file.text), min(most_tokens, left_tokens)
-                if tokens > room:
-                    name = re.split(r"[\\/]", file.path)[-1]
-                    text = cut_text(file.text, max_tokens=room, name=name, count_text=count_text)
-                    left = count_text(text)
-                    cut = file.with_text(text, f"{tokens:,} tokens were cut to {left:,}")
-                    capped[at], tokens = cut._replace(is_shortened=True), left
-                left_tokens -= tokens
-        return capped
+        for whole in files:
+            file = whole
+            tokens = 0 if file.is_template or not file.text else count_text(file.text)
+            if tokens > (room := min(most_tokens, left_tokens)):
+                name = re.split(r"[\\/]", file.path)[-1]
+                text = cut_text(file.text, max_tokens=room, name=name, count_text=count_text)
+                before, tokens = tokens, count_text(text)
+                file = file.with_text(text, f"{before:,} tokens were cut to {tokens:,}")
+                file = file._replace(is_shortened=True)
+            left_tokens -= tokens
+            yield file
 
     def _in_order(self, nearest_first: Sequence[BootstrapFile]) -> list[BootstrapFile]:
         """Return the files in the order of the prompt: the agent's, nearest first, then the others."""
@@ -270,15 +258,6 @@ def masking_notice(kinds: Sequence[str]) -> str:
     return f"{what} masked ({', '.join(dict.fromkeys(kinds))})"
 
 
-def digest(*texts: str) -> str:
-    """Return a short text that differs if one of the texts does."""
-    made = blake2b(digest_size=8)
-    for text in texts:
-        raw = text.encode("utf-8", "surrogatepass")
-        made.update(len(raw).to_bytes(8, "big") + raw)
-    return made.hexdigest()
-
-
 def _identity(path: str) -> _Identity:
     """Return what changes if a file is written, replaced, linked elsewhere, made or removed."""
     try:
@@ -287,11 +266,6 @@ def _identity(path: str) -> _Identity:
         return (getattr(error, "errno", None) or 0,)
     times = found.st_mtime_ns, found.st_ctime_ns
     return found.st_dev, found.st_ino, found.st_mode, found.st_size, *times
-
-
-def is_variant(name: str) -> bool:
-    """Whether the name is that of one agent's own file (`AGENT.<agent_id>.md`)."""
-    return re.fullmatch(r"(AGENT|SOUL|CONTEXT)\.[^.]+\.md", name) is not None
 
 
 # ---- reading ----
@@ -306,7 +280,7 @@ class Reading:
         self.newest_ns = 0
         self.opened: dict[str, BootstrapFile] = {}
         self.imported: list[str] = []
-        self.read_bytes = self.references = self.imported_chars = self.front_matter_chars = 0
+        self.read_bytes = self.references = 0
 
     def is_settled(self, now_ns: int) -> bool:
         """Whether everything that was looked at changed long enough ago to show in time stamps."""
@@ -351,7 +325,7 @@ class Reading:
 
     def _read_file(self, section: str, path: str, *, follows: bool = True) -> BootstrapFile:
         file = self.open(path)
-        file = file._replace(section=section, path=path, source=digest(section, file.state))
+        file = file._replace(section=section, path=path)
         if file.state != "ok":
             return file._replace(text="")
         if follows and (target := self._pointed_at(path, file.text)):
@@ -360,7 +334,7 @@ class Reading:
             file = self._read_file(section, target, follows=False)
             return file._replace(warnings=(*warnings, *file.warnings))
         before = len(self.imported)
-        metadata, text, first_line, odd = self._front_matter(file.text)
+        metadata, text, first_line, odd = split_front_matter(file.text)
         template = metadata.get("template")
         is_template = template == _TEMPLATES
         if template and not is_template:
@@ -374,18 +348,8 @@ class Reading:
         if (rest := len(odd) - _MAX_WARNINGS) > 0:
             odd[_MAX_WARNINGS:] = [f"{rest:,} more of this kind"]
         imports = tuple(dict.fromkeys(self.imported[before:]))
-        source = digest(section, text, "template" if is_template else "")
-        return file.with_text(text, *odd)._replace(
-            metadata=metadata, first_line=first_line, imports=imports, source=source
-        )
-
-    def _front_matter(self, text: str) -> tuple[JsonObject, str, int, list[str]]:
-        found, most = _FRONT_MATTER.match(text), 2 * _MAX_FRONT_MATTER_CHARS
-        chars = found.end() if found else 0
-        self.front_matter_chars += chars if chars <= _MAX_FRONT_MATTER_CHARS else 0
-        if self.front_matter_chars > most:
-            return {}, text, 1, [f"more than {most:,} characters of front matter: this stays text"]
-        return split_front_matter(text)
+        file = file._replace(metadata=metadata, first_line=first_line, imports=imports)
+        return file.with_text(text, *odd)
 
     def _pointed_at(self, path: str, text: str) -> str | None:
         """Return the file that is all that the text names: a link, checked out as a file."""
@@ -404,10 +368,11 @@ class Reading:
         reason, state = "", _UNREADABLE
         if not self._is_inside(real):
             reason, state = "it is outside the folder and was not read", _BLOCKED
-        elif real in self.opened:
-            return self.opened[real]
         elif self.read_bytes > _MAX_READ_BYTES:
             reason = f"more than {_MAX_READ_BYTES:,} bytes read in all"
+        elif real in self.opened:
+            self.read_bytes += self.opened[real].size_bytes
+            return self.opened[real]
         else:
             try:
                 found = os.stat(real)
@@ -506,14 +471,10 @@ class Reading:
         if opened.state in ("unreadable", "blocked"):
             is_word = opened.state == "unreadable" and "/" not in name
             return None, "" if is_word else opened.warnings[0], ()
-        self.imported_chars += 0 if opened.real_path in chain else len(opened.text)
         reasons = {
             "it imports itself": opened.real_path in chain,
             f"more than {_MAX_IMPORT_HOPS} imports deep": len(chain) > _MAX_IMPORT_HOPS,
             f"more than {_MAX_IMPORTS} imports in all": len(self.imported) >= _MAX_IMPORTS,
-            f"more than {_MAX_IMPORTED_CHARS:,} characters imported in all": (
-                self.imported_chars > _MAX_IMPORTED_CHARS
-            ),
         }
         if reason := next((reason for reason, holds in reasons.items() if holds), ""):
             return None, reason, ()
@@ -522,7 +483,7 @@ class Reading:
             longest = max(map(len, re.findall("`+", opened.text)), default=0)
             ticks = "`" * max(3, longest + 1)
             return f"{ticks}\n{opened.text.strip()}\n{ticks}", "", opened.warnings
-        _, text, _, warnings = self._front_matter(opened.text)
+        _, text, _, warnings = split_front_matter(opened.text)
         text, more = self._resolved(text, target, (*chain, opened.real_path))
         return text.strip(), "", (*opened.warnings, *warnings, *more)
 

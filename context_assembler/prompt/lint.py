@@ -7,13 +7,7 @@ from typing import Final, Literal, NamedTuple, TypeAlias
 
 from context_assembler.errors import TemplateError
 from context_assembler.events import Json, to_json
-from context_assembler.prompt.files import (
-    KNOWN_NAMES,
-    BootstrapFile,
-    BootstrapLoader,
-    Mask,
-    is_variant,
-)
+from context_assembler.prompt.files import BootstrapFile, BootstrapLoader, Mask
 from context_assembler.texts import CountText
 
 Level: TypeAlias = Literal["error", "warning", "note"]
@@ -26,6 +20,12 @@ _CLIENTS: Final = (
     ("OpenClaw", "characters", 20_000, 60_000),
     ("a SessionStart hook", "characters", None, 10_000),
 )
+# What clients call their instruction files, in lower case; and one agent's own.
+_KNOWN: Final = frozenset(
+    "agent.md agents.md claude.md claude.local.md gemini.md soul.md context.md "
+    "copilot-instructions.md .cursorrules .windsurfrules".split()
+)
+_OWN: Final = re.compile(r"(AGENT|SOUL|CONTEXT)\.[^.]+\.md")
 _SKIPPED: Final = frozenset({".git", "node_modules", ".venv", "venv", "__pycache__"})
 _MAX_FOLDERS: Final = 2_000
 
@@ -132,13 +132,11 @@ def lint_files(
     Raises:
         UnsafePathError: The agent id is no plain name.
     """
-    pairs = loader.read(agent_id, count_text=count_text)
+    pairs, files = loader.read(agent_id, count_text=count_text), list[LintedFile]()
     wanted = {*required, *(() if any(file.text for file, _ in pairs) else ("agent",))}
-    files = []
     for file, shown in pairs:
         findings = tuple(_findings(file, shown, variables, mask, is_wanted=file.section in wanted))
-        sizes = count_text(file.text), count_text(shown.text)
-        files.append(LintedFile(file, *sizes, findings))
+        files.append(LintedFile(file, count_text(file.text), count_text(shown.text), findings))
     read = {path for file, _ in pairs for path in (file.real_path, *file.imports)}
     names = {name for own in loader.names(agent_id).values() for name in own}
     unread = _unread(os.path.abspath(loader.folder), read, names)
@@ -177,14 +175,11 @@ def _findings(
         with open(path, encoding="utf-8", errors="replace") as source:
             text = source.read(4_000_000)
         where = "" if path == file.real_path else f"{path}: "
-        for number, line in enumerate(text.split("\n"), 1):
+        for number, line in enumerate(text.removeprefix("\ufeff").split("\n"), 1):
             for kind, pattern in _SUSPICIOUS.items():
-                found = re.search(pattern, line, re.IGNORECASE | re.VERBOSE)
-                if found and not (
-                    kind == "hides characters" and number == 1 and line[0] == "\ufeff"
-                ):
+                if found := re.search(pattern, line, re.IGNORECASE | re.VERBOSE):
                     said = found[0].strip()[:80]
-                    said = said if kind != "hides characters" else ascii(said[:6])
+                    said = ascii(said[:6]) if kind == "hides characters" else said
                     yield Finding("warning", "text.suspicious", f"{where}{kind}: {said}", number)
             for secret in mask(line)[1] if mask is not None else ():
                 yield Finding("error", "text.secret", f"{where}a secret ({secret})", number)
@@ -192,34 +187,29 @@ def _findings(
 
 def _unread(folder: str, read: Collection[str], names: Collection[str]) -> Iterator[UnreadFile]:
     for number, (parent, folders, files) in enumerate(os.walk(folder)):
-        if number >= _MAX_FOLDERS:
-            return
-        folders[:] = sorted(name for name in folders if name not in _SKIPPED)
+        folders[:] = sorted({*folders} - _SKIPPED) if number < _MAX_FOLDERS else []
         for name in sorted(files):
-            path = os.path.join(parent, name)
-            is_one = name.lower() in KNOWN_NAMES or is_variant(name)
-            if not is_one or os.path.realpath(path) in read:
-                continue
-            level: Level = "note" if parent != folder or is_variant(name) else "warning"
-            reason = f"its name is none of {', '.join(sorted(names))}"
+            path, is_own = os.path.join(parent, name), _OWN.fullmatch(name)
+            level: Level = "note" if parent != folder or is_own else "warning"
             if parent != folder:
                 reason = "it is in a folder below; only the folder itself is read"
             elif name in names:
                 level, reason = "warning", "another file is read in its place"
-            elif is_variant(name):
-                reason = "it is another agent's own"
-            yield UnreadFile(path, level, reason)
+            else:
+                other = f"its name is none of {', '.join(sorted(names))}"
+                reason = "it is another agent's own" if is_own else other
+            if (is_own or name.lower() in _KNOWN) and os.path.realpath(path) not in read:
+                yield UnreadFile(path, level, reason)
 
 
 def _forecasts(files: Collection[BootstrapFile]) -> Iterator[tuple[str, str]]:
     for client, unit, per_file, in_total in _CLIENTS:
-        texts = {file.path: file.text for file in files if file.text}
-        sizes = {
-            path: len(text) if unit == "characters" else len(text.encode("utf-8", "replace"))
-            for path, text in texts.items()
-        }
-        for path, size in sizes.items():
+        total = 0
+        for file in files:
+            text: str | bytes = file.text
+            text = text if unit == "characters" else file.text.encode("utf-8", "replace")
+            total += (size := len(text))
             if per_file is not None and size > per_file:
-                yield client, f"{path}: {size:,} of at most {per_file:,} {unit}"
-        if sum(sizes.values()) > in_total:
-            yield client, f"all together: {sum(sizes.values()):,} of at most {in_total:,} {unit}"
+                yield client, f"{file.path}: {size:,} of at most {per_file:,} {unit}"
+        if total > in_total:
+            yield client, f"all together: {total:,} of at most {in_total:,} {unit}"

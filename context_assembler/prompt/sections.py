@@ -2,13 +2,14 @@
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
+from hashlib import blake2b
 from typing import Final, NamedTuple
 
 from context_assembler.errors import ConfigurationError, UnknownOptionError
 from context_assembler.events import JsonObject
 from context_assembler.ports import Placement, PromptSection, ToolSpec
 from context_assembler.prompt.cutting import cut_text, seal_text
-from context_assembler.prompt.files import BootstrapFile, FileState, digest
+from context_assembler.prompt.files import BootstrapFile, FileState
 from context_assembler.report import Decision, ReportEntry
 from context_assembler.texts import CountText, one_line
 
@@ -377,7 +378,7 @@ def prompt_record(
     files = list(files)
     return {
         "sections": [[one.name, len(one.content), one.path] for one in sent.sections],
-        "pieces": [[one.name, one.path, digest(one.content)] for one in built.sections],
+        "pieces": [[one.name, one.path, _digest(one.content)] for one in built.sections],
         "separator": len(sent.separator),
         "files": {file.path: _state(file) for file in files if file.warnings},
         "cut_for": budget_tokens if built.sections != sent.sections else 0,
@@ -433,12 +434,12 @@ class SentPrompt:
             sent: What the window would leave of it; its entries stand for what did not change.
         """
         entries, shown = {entry.id: entry for entry in sent.entries}, {f.path: f for f in files}
-        new = {one.path or one.name: (one.name, digest(one.content)) for one in built.sections}
+        new = {one.path or one.name: (one.name, _digest(one.content)) for one in built.sections}
         for key, (name, whole) in {**new, **self._pieces}.items():
             old = self._sent.get(key)
             what = "gone" if key not in new else "new" if key not in self._pieces else "changed"
             if what == "changed" and new[key][1] == whole:
-                if old is not None and digest(old.content) == whole:
+                if old is not None and _digest(old.content) == whole:
                     continue
                 what = "cut for want of room earlier in this epoch"
             sends = "the text that the epoch began with is sent" if old else "it is not sent"
@@ -460,5 +461,10 @@ class SentPrompt:
         return held, list(shown.values())
 
 
+def _digest(*texts: str) -> str:
+    raw = "\0".join(texts).encode("utf-8", "surrogatepass")
+    return blake2b(raw, digest_size=8).hexdigest()
+
+
 def _state(file: BootstrapFile) -> str:
-    return digest(file.state, file.text, *file.warnings)
+    return _digest(file.state, file.text, *file.warnings)

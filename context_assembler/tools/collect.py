@@ -11,7 +11,6 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from fnmatch import fnmatchcase
-from json import dumps
 from typing import Any, Final, Literal, NamedTuple, TypeAlias
 
 from context_assembler.errors import AssemblyError, InvalidToolError, ToolConflictError, nearest
@@ -23,7 +22,7 @@ from context_assembler.tools.sources import attribute, open_tool_sources, tell_p
 
 ConflictPolicy: TypeAlias = Literal["rename", "error"]
 BeginsAnew: TypeAlias = Callable[[Sequence[ToolSpec]], bool]
-_Asked: TypeAlias = list[tuple[Any, str]]  # sources, and their kinds
+_Tools: TypeAlias = Iterable[ToolSpec]
 
 PRECEDENCE: Final = ("additional", "functions", "executor", "skills", "mcp", "", "listed")
 _MOST_OFFERS: Final = 4_096
@@ -40,13 +39,12 @@ class CollectedTools(NamedTuple):
 class _Offer(NamedTuple):
     """A tool of a source, with its canonical schema.
 
-    `raw` sorts tools that share a name; `told` is the same for two tools exactly if a model cannot
-    tell them apart, their names aside.
+    `raw` sorts tools that share a name; `told` is what a model gets besides the name.
     """
 
     spec: ToolSpec
     raw: str
-    told: str = ""
+    told: Any = None
     repairs: tuple[str, ...] = ()
     problem: InvalidToolError | None = None
 
@@ -63,7 +61,6 @@ class _Answer(NamedTuple):
     offers: tuple[_Offer, ...] = ()
     problems: tuple[InvalidToolError, ...] = ()
     warnings: tuple[str, ...] = ()
-    has_failed: bool = False
 
     @property
     def rank(self) -> tuple[int, str, list[str]]:
@@ -133,14 +130,10 @@ class ToolCollector:
         self._last: dict[int, tuple[_Answer, datetime]] = {}
         self.is_constant = all(getattr(one, "is_constant", False) is True for one in self.sources)
         self.is_sync = all(getattr(one, "list_now", None) is not None for one in self.sources)
-        self._offered: OfferedTools | None = None  # the last time, if that holds for good
+        self._offered: OfferedTools | None = None  # the last time
 
     async def collect(
-        self,
-        options: AssembleOptions | None = None,
-        *,
-        learnt: Iterable[ToolSpec] = (),
-        **sources: Any,
+        self, options: AssembleOptions | None = None, *, learnt: _Tools = (), **sources: Any
     ) -> CollectedTools:
         """Return the tools to offer, sorted by name, and what became of every tool.
 
@@ -158,11 +151,7 @@ class ToolCollector:
         return (await self.ask(options, **sources)).merge(learnt)
 
     def collect_now(
-        self,
-        options: AssembleOptions | None = None,
-        *,
-        learnt: Iterable[ToolSpec] = (),
-        **sources: Any,
+        self, options: AssembleOptions | None = None, *, learnt: _Tools = (), **sources: Any
     ) -> CollectedTools:
         """Return the same as `collect`, without an event loop; a source that is awaited is a failure."""
         return self.ask_now(options, **sources).merge(learnt)
@@ -175,21 +164,14 @@ class ToolCollector:
             sources: `additional`, the request's own, in any form that the constructor takes; and
                 `skills`, the sources of active skills.
         """
-        asked = self._asked(**sources)
-        answers = self._known(asked)
-        if answers is None:
-            import asyncio
+        import asyncio
 
-            answers = await asyncio.gather(*(self._ask(one, kind) for one, kind in asked))
-        return self._offer(asked, answers, options)
+        asked = self._asked(**sources)
+        return self._offer(await asyncio.gather(*(self._ask(*one) for one in asked)), options)
 
     def ask_now(self, options: AssembleOptions | None = None, **sources: Any) -> "OfferedTools":
         """Return the same as `ask`, without an event loop."""
-        asked = self._asked(**sources)
-        answers = self._known(asked)
-        if answers is None:
-            answers = [self._ask_now(one, kind) for one, kind in asked]
-        return self._offer(asked, answers, options)
+        return self._offer([self._ask_now(*one) for one in self._asked(**sources)], options)
 
     async def close(self) -> None:
         """Close the connections of sources; they connect again when asked again."""
@@ -197,36 +179,31 @@ class ToolCollector:
             if (close := getattr(source, "close", None)) is not None:
                 await close()
 
-    def _asked(self, additional: Any = (), skills: Iterable[ToolSource] = ()) -> _Asked:
-        own = open_tool_sources(additional, starts_servers=False)
-        asked = [(source, "additional") for source in own]
-        return asked + [(source, _kind_of(source)) for source in (*self.sources, *skills)]
+    def _asked(
+        self, additional: Any = (), skills: Iterable[ToolSource] = ()
+    ) -> Iterator[tuple[Any, str]]:
+        for source in open_tool_sources(additional, starts_servers=False):
+            yield source, "additional"
+        for source in (*self.sources, *skills):
+            kind = attribute(source, "kind")
+            yield source, kind if isinstance(kind, str) and kind in PRECEDENCE[1:] else ""
 
-    def _known(self, asked: _Asked) -> Sequence[_Answer] | None:
-        is_same = self._offered is not None and len(asked) == len(self.sources)
-        return self._offered.answers if self._offered and is_same else None
-
-    def _offer(
-        self, asked: _Asked, answers: Sequence[_Answer], options: AssembleOptions | None
-    ) -> "OfferedTools":
+    def _offer(self, answers: Sequence[_Answer], options: AssembleOptions | None) -> "OfferedTools":
         sieve = self._sieve
         if options is not None:
             sandbox, disabled = bool(options.sandbox_mode), options.disabled_tools or ()
             sieve = _Sieve(*sieve[:2], options.permissions, sandbox, disabled)
-        last = self._offered
-        if last is not None and answers is last.answers and sieve == last.sieve:
+        offered, last = OfferedTools(answers, sieve, self._on_conflict), self._offered
+        if last is not None and (last.answers, last.sieve) == (offered.answers, sieve):
             return last
-        offered = OfferedTools(answers, sieve, self._on_conflict)
-        is_constant = self.is_constant and len(asked) == len(self.sources)
-        if is_constant and not any(answer.has_failed for answer in answers):
-            self._offered = offered
+        self._offered = offered
         return offered
 
     def _ask_now(self, source: Any, kind: str) -> _Answer:
         try:  # a source without `list_now` is awaited, in `collect`
             return self._keep(source, _answer(source, kind, source.list_now()))
         except Exception as error:  # foreign code: the rest goes on
-            return self._stand_in(source, kind, f"failed: {_said_by(error)}")
+            return self._stand_in(source, kind, error)
 
     async def _ask(self, source: Any, kind: str) -> _Answer:
         import asyncio
@@ -239,8 +216,7 @@ class ToolCollector:
             task = asyncio.current_task()
             if task is not None and task.cancelling():
                 raise
-            is_late, late = limit.expired(), f"did not answer within {self._timeout_seconds:g} s"
-            return self._stand_in(source, kind, late if is_late else f"failed: {_said_by(error)}")
+            return self._stand_in(source, kind, None if limit.expired() else error)
 
     def _keep(self, source: Any, answer: _Answer) -> _Answer:
         """Keep an answer for the calls in which the source fails.
@@ -251,30 +227,27 @@ class ToolCollector:
             self._last[id(source)] = answer, self._now()
         return answer
 
-    def _stand_in(self, source: Any, kind: str, happened: str) -> _Answer:
-        """Return what a source that failed answered last; nothing if it never did."""
-        failed = _answer(source, kind, ())._replace(has_failed=True, problems=())
-        lost = f"Tool source {failed.source!r} {happened.removesuffix('.')}."
-        if id(source) not in self._last:
-            return failed._replace(warnings=(lost,))
-        # A moment, not an age: a warning that differs each time would make every call another one.
-        last, moment = self._last[id(source)]
-        when = f"{moment.astimezone(UTC):%Y-%m-%d %H:%M:%S} UTC"
-        warnings = (f"{lost} What it listed last, at {when}, is still offered.", *last.warnings)
-        return failed._replace(offers=last.offers, problems=last.problems, warnings=warnings)
+    def _stand_in(self, source: Any, kind: str, error: BaseException | None) -> _Answer:
+        """Return what a source that failed, or was late, answered last; nothing if it never did."""
+        answer, moment = self._last.get(id(source), (_Answer(kind, _name_of(source)), None))
+        happened = f"did not answer within {self._timeout_seconds:g} s"
+        if error is not None:
+            said = str(error) if isinstance(error, AssemblyError) else tell_problem(error)
+            happened = f"failed: {said.removesuffix('.')}"
+        lost = f"Tool source {answer.source!r} {happened}."
+        if moment is not None:
+            # A moment, not an age: a warning that differs each time would make every call another.
+            when = f"{moment.astimezone(UTC):%Y-%m-%d %H:%M:%S} UTC"
+            lost = f"{lost} What it listed last, at {when}, is still offered."
+        return answer._replace(warnings=(lost, *answer.warnings))
 
 
-def _kind_of(source: Any) -> str:
-    kind = attribute(source, "kind")
-    return kind if isinstance(kind, str) and kind in PRECEDENCE[1:] else ""
+def _name_of(source: Any) -> str:
+    return str(attribute(source, "name") or type(source).__name__)
 
 
-def _said_by(error: BaseException) -> str:
-    return str(error) if isinstance(error, AssemblyError) else tell_problem(error)
-
-
-def _answer(source: Any, kind: str, specs: Iterable[ToolSpec]) -> _Answer:
-    name = str(attribute(source, "name") or type(source).__name__)
+def _answer(source: Any, kind: str, specs: _Tools) -> _Answer:
+    name = _name_of(source)
     offers = tuple(_offer_of(spec, name) for spec in specs)
     problems, notes = getattr(source, "problems", ()), getattr(source, "notes", ())
     return _Answer(kind, name, offers, tuple(problems), tuple(notes))
@@ -306,10 +279,9 @@ def _offer_of(spec: ToolSpec, source: str) -> _Offer:
     return offer
 
 
-def _told(spec: ToolSpec) -> str:
-    """Return what a model gets of a tool besides its name, as one text to compare."""
-    told = [spec.description, spec.input_schema, spec.is_strict, spec.native_specs]
-    return dumps(told, sort_keys=True, default=repr)
+def _told(spec: ToolSpec) -> Any:
+    """Return what a model gets of a tool besides its name."""
+    return spec.description, spec.input_schema, spec.is_strict, spec.native_specs
 
 
 class OfferedTools:
@@ -319,7 +291,7 @@ class OfferedTools:
         self, answers: Sequence[_Answer], sieve: _Sieve, on_conflict: ConflictPolicy = "rename"
     ) -> None:
         self.answers, self.sieve = sorted(answers, key=lambda answer: answer.rank), sieve
-        self._on_conflict: ConflictPolicy = on_conflict
+        self.on_conflict: ConflictPolicy = on_conflict
         self._fresh: CollectedTools | None = None
 
     @property
@@ -328,7 +300,7 @@ class OfferedTools:
         return [(one.rank, one.problems, one.warnings) for one in self.answers]
 
     def merge(
-        self, learnt: Iterable[ToolSpec] = (), *, begins_anew: BeginsAnew = lambda _: False
+        self, learnt: _Tools = (), *, begins_anew: BeginsAnew = lambda _: False
     ) -> CollectedTools:
         """Return the tools to offer, sorted by name, and what became of every tool.
 
@@ -343,44 +315,38 @@ class OfferedTools:
         """
         known = list(learnt)
         if not known:
-            self._fresh = self._fresh or self._merge([])
+            self._fresh = self._fresh or _Merging(self, ()).collected()
             return self._fresh
-        collected = self._merge(known)
-        names = [tool.name for tool in collected.tools]
+        collected = _Merging(self, known).collected()
+        names = {tool.name for tool in collected.tools}
         left = [tool for tool in known if tool.name in names]
-        freed = collected if len(left) == len(known) else self._merge(left)
-        is_same = [tool.name for tool in freed.tools] == names
-        if is_same or not (begins_anew(collected.tools) and begins_anew(freed.tools)):
-            return collected
-        return freed
-
-    def _merge(self, learnt: Sequence[ToolSpec]) -> CollectedTools:
-        return _Merging(self.answers, self.sieve, self._on_conflict, learnt).collected()
+        if len(left) < len(known) and begins_anew(collected.tools):
+            freed = _Merging(self, left).collected()
+            if {tool.name for tool in freed.tools} != names and begins_anew(freed.tools):
+                return freed
+        return collected
 
 
 class _Merging:
     """The tools accepted so far, by final name, and the entries and warnings of the report."""
 
-    def __init__(
-        self, answers: Sequence[_Answer], sieve: _Sieve, policy: str, learnt: Sequence[ToolSpec]
-    ) -> None:
-        self._answers, self._sieve, self._policy = answers, sieve, policy
+    def __init__(self, offered: OfferedTools, learnt: _Tools) -> None:
+        self._offered, self._sieve = offered, offered.sieve
         self._learnt = {tool.name: tool for tool in learnt}
         self._specs: dict[str, ToolSpec] = {}
-        self._told: dict[str, str] = {}
         self._own_names: dict[str, ToolSpec] = {}
         self._entries: list[ReportEntry] = []
         self._warnings: list[str] = []
 
     def collected(self) -> CollectedTools:
-        offers = [offer for answer in self._answers for offer in self._sift(answer)]
+        offers = [offer for answer in self._offered.answers for offer in self._sift(answer)]
         assigned = self._assign(offers) if self._learnt else {}
         for at, name in sorted(assigned.items()):
-            self._accept_as(name, offers[at])
+            self._accept(name, offers[at])
         for at, offer in enumerate(offers):
             if at not in assigned:
                 self._accept_new(offer)
-        known = {offer.name for answer in self._answers for offer in answer.offers}
+        known = {offer.name for answer in self._offered.answers for offer in answer.offers}
         known |= self._specs.keys() | self._learnt.keys()
         for name in self._sieve.disabled:
             if name not in known:
@@ -436,58 +402,36 @@ class _Merging:
                     free.remove(found)
         return assigned
 
-    def _accept_as(self, name: str, offer: _Offer) -> None:
-        """Offer a tool by the name that the model knows it by."""
-        if name == offer.name:
-            self._accept(name, offer)
-            return
-        owner = self._learnt.get(offer.name)
-        why = "this is the name that the model knows it by"
-        if owner is not None:
-            why = f"{offer.name!r} is the name of a different tool of {owner.source}"
-        self._accept_renamed(name, offer, why)
-
     def _accept_new(self, offer: _Offer) -> None:
         """Offer a tool that the model does not know, by its own name unless that is another's."""
-        name, source = offer.name, offer.spec.source
-        holder = self._specs.get(name)
-        owner = holder or self._learnt.get(name)
-        if owner is None:
-            self._accept(name, offer)
-            return
-        if holder is not None and self._told[name] == offer.told:
-            self._report(name, "dropped", "duplicate", f"{owner.source} offers the same tool")
-            return
-        prefix = re.sub(r"[^A-Za-z0-9_-]+", "_", source).strip("_") or "other"
-        other, number = f"{prefix}_{name}", 1
-        while self._told.get(other) != offer.told:
-            if other not in self._specs and other not in self._learnt:
-                why = f"{name!r} is the name of a different tool of {owner.source}"
-                self._accept_renamed(other, offer, why)
+        name, number = offer.name, 1
+        prefix = re.sub(r"[^A-Za-z0-9_-]+", "_", offer.spec.source).strip("_") or "other"
+        while name in self._specs or name in self._learnt:
+            if (holder := self._specs.get(name)) is not None and _told(holder) == offer.told:
+                self._report(name, "dropped", "duplicate", f"{holder.source} offers the same tool")
                 return
+            name = f"{prefix}_{offer.name}" + (f"_{number}" if number > 1 else "")
             number += 1
-            other = f"{prefix}_{name}_{number}"
-        self._report(other, "dropped", "duplicate", f"{self._specs[other].source} offers it too")
+        self._accept(name, offer)
 
-    def _accept_renamed(self, name: str, offer: _Offer, why: str) -> None:
-        if name in self._sieve.disabled:
-            self._report(name, "dropped", "disabled", "disabled_tools names it")
-            return
-        self._accept(name, offer, "name_conflict", why)
-        renamed = f"Tool {offer.name!r} of {offer.spec.source} is offered as {name!r}."
-        self._warnings.append(renamed)
-
-    def _accept(self, name: str, offer: _Offer, rule: str = "", reason: str = "") -> None:
-        other = self._own_names.get(offer.name) if self._policy == "error" else None
-        if other is not None and self._told[other.name] != offer.told:
-            raise ToolConflictError(offer.name, sources=(other.source, offer.spec.source))
-        if not rule and offer.repairs:
-            rule, reason = "schema", "; ".join(offer.repairs)
-        spec = offer.spec
+    def _accept(self, name: str, offer: _Offer) -> None:
+        """Offer a tool by this name; if that is not its own, say why."""
+        spec, rule, reason = offer.spec, "schema" if offer.repairs else "", "; ".join(offer.repairs)
+        other = self._own_names.get(offer.name) if self._offered.on_conflict == "error" else None
         if name != offer.name:
+            if name in self._sieve.disabled:
+                self._report(name, "dropped", "disabled", "disabled_tools names it")
+                return
+            owner = self._specs.get(offer.name) or self._learnt.get(offer.name)
+            rule, reason = "name_conflict", "this is the name that the model knows it by"
+            if owner is not None:
+                reason = f"{offer.name!r} is the name of a different tool of {owner.source}"
+            renamed = f"Tool {offer.name!r} of {spec.source} is offered as {name!r}."
+            self._warnings.append(renamed)
             spec = replace(spec, name=name, own_name=offer.name)
+        if other is not None and _told(other) != offer.told:
+            raise ToolConflictError(offer.name, sources=(other.source, spec.source))
         self._specs[name] = self._own_names[offer.name] = spec
-        self._told[name] = offer.told
         self._report(name, "repaired" if rule else "kept", rule, reason)
 
     def _report(self, name: str, decision: Decision, rule: str = "", reason: str = "") -> None:
