@@ -1,0 +1,83 @@
+"""Every Python block of the docs runs, and every link leads somewhere."""
+
+import ast
+import asyncio
+import inspect
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from types import CodeType
+
+import pytest
+
+from context_assembler.cli import app
+from context_assembler.testing import stand_in_for_providers
+
+ROOT = Path(__file__).parents[2]
+PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
+BLOCK = re.compile(r"^```python\n(.*?)^```", re.MULTILINE | re.DOTALL)
+LINK = re.compile(r"\]\(([^)\s]+)\)")
+RUN = [page for page in PAGES if BLOCK.search(page.read_text(encoding="utf-8"))]
+KEYS = ("ANTHROPIC_API_KEY", "OPENAI_API_KEY", "GEMINI_API_KEY", "GOOGLE_API_KEY")
+
+
+def name(page: Path) -> str:
+    return str(page.relative_to(ROOT))
+
+
+def blocks_of(page: Path) -> Iterator[CodeType]:
+    """Yield the compiled blocks; an error names the line of the page."""
+    text = page.read_text(encoding="utf-8")
+    for found in BLOCK.finditer(text):
+        code = "\n" * text[: found.start(1)].count("\n") + found[1]
+        flags = ast.PyCF_ALLOW_TOP_LEVEL_AWAIT
+        yield compile(code, name(page), "exec", flags)
+
+
+def run(page: Path) -> None:
+    names = {"__name__": "page"}
+    with asyncio.Runner() as runner:
+        for block in blocks_of(page):
+            given = eval(block, names)
+            if inspect.iscoroutine(given):
+                runner.run(given)
+
+
+@pytest.mark.filterwarnings("ignore::ResourceWarning")
+@pytest.mark.parametrize("page", RUN, ids=name)
+def test_the_blocks_of_a_page_run(
+    page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    for key in KEYS:
+        monkeypatch.delenv(key, raising=False)
+    with pytest.raises(SystemExit):
+        app(["init", "--samples"])
+
+    with stand_in_for_providers():
+        run(page)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name)
+def test_every_link_leads_somewhere(page: Path) -> None:
+    for link in LINK.findall(page.read_text(encoding="utf-8")):
+        path, _, anchor = link.partition("#")
+        if path.startswith(("http:", "https:")):
+            continue
+        target = (page.parent / path).resolve() if path else page
+        assert target.exists(), link
+        if anchor:
+            headings = re.findall(r"^#+ (.+)$", target.read_text(encoding="utf-8"), re.MULTILINE)
+            anchors = [re.sub(r"[^\w\- ]", "", one.lower()).replace(" ", "-") for one in headings]
+            assert anchor in anchors, link
+
+
+def test_the_reference_is_what_the_code_says() -> None:
+    script = ROOT / "scripts" / "write_reference.py"
+    done = subprocess.run(
+        [sys.executable, script, "--check"], capture_output=True, text=True, check=False
+    )
+
+    assert done.returncode == 0, done.stdout
