@@ -214,7 +214,12 @@ def answered(call_id: str, output: Any = "x", **fields: Any) -> dict[str, Any]:
     return {"type": "function_call_output", "call_id": call_id, "output": output, **fields}
 
 
-SEALED: Final = {"type": "reasoning", "id": "rs_1", "summary": [], "encrypted_content": "Z0FB"}
+SEALED: Final[dict[str, Any]] = {
+    "type": "reasoning",
+    "id": "rs_1",
+    "summary": [],
+    "encrypted_content": "Z0FB",
+}
 ITEM: Final = {"role": "user", "content": "Compare."}
 RESPONSES: Final[dict[str, Any]] = {
     "model": "gpt-6.2-sol",

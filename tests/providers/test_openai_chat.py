@@ -524,7 +524,7 @@ def grown(asked_for: Any, *turns: Any) -> Any:
     return wire
 
 
-NO_REPLIES = {
+NO_REPLIES: dict[str, Any] = {
     "no choices": {"object": "chat.completion", "choices": []},
     "no message": {"object": "chat.completion", "choices": [{}]},
     "nothing": [],

@@ -12,7 +12,12 @@ from tests.providers.builders import PICTURE, PIXEL, call, opaque, parts_of, req
 CHAT, RESPONSES = "openai_chat", "openai_responses"
 URL = f"data:image/png;base64,{PIXEL}"
 WEB = {"type": "url", "url": "https://a.org/b"}
-SEALED = {"type": "reasoning", "id": "rs_1", "summary": [], "encrypted_content": "Z0FB"}
+SEALED: dict[str, Any] = {
+    "type": "reasoning",
+    "id": "rs_1",
+    "summary": [],
+    "encrypted_content": "Z0FB",
+}
 SEARCH = {"type": "web_search_call", "id": "ws_1", "action": {"type": "search", "query": "q"}}
 APPROVAL = {"type": "mcp_approval_response", "approval_request_id": "m", "approve": True}
 CITED = {"type": "output_text", "text": "b", "annotations": [{"type": "url_citation"}]}
@@ -227,13 +232,16 @@ def test_a_request_is_read_as_events(
 ) -> None:
     noted: list[str] = []
 
-    read = PROVIDERS[provider].read_messages(given, lambda where, _: noted.append(where))
+    def note(where: str, _what: str) -> None:
+        noted.append(where)
+
+    read = PROVIDERS[provider].read_messages(given, note)
 
     assert json.loads(json.dumps(read)) == json.loads(json.dumps(events))
     assert noted == places
 
 
-APPROVED = [
+APPROVED: list[dict[str, Any]] = [
     {"type": "message", "role": "user", "content": "ask wiki"},
     {"type": "mcp_list_tools", "id": "mcpl_1", "server_label": "wiki", "tools": []},
     SEALED,
@@ -241,12 +249,12 @@ APPROVED = [
     | {"arguments": "{}"},
     APPROVAL,
 ]
-CITING = [
+CITING: list[dict[str, Any]] = [
     {"type": "message", "role": "user", "content": "news?"},
     *(SEALED, SEARCH, SEALED, {**MESSAGE, "content": [CITED]}),
     {"type": "message", "role": "user", "content": "more"},
 ]
-RAN = [
+RAN: list[dict[str, Any]] = [
     {"type": "message", "role": "user", "content": "plot"},
     SEALED,
     {"type": "code_interpreter_call", "id": "ci_1", "container_id": "cntr_1", "code": "print(1)"}

@@ -36,13 +36,18 @@ PICTURE_PIECE = {
     "detail": "auto",
     "image_url": f"data:image/png;base64,{PIXEL}",
 }
-SEALED = {"type": "reasoning", "id": "rs_1", "summary": [], "encrypted_content": "Z0FB"}
+SEALED: dict[str, Any] = {
+    "type": "reasoning",
+    "id": "rs_1",
+    "summary": [],
+    "encrypted_content": "Z0FB",
+}
 THOUGHT = thought(SEALED, NAME)
 MADE_BY = {"provider": NAME, "model": "gpt-6.2-sol", "usage": {"reasoning_tokens": 9}}
 NO_REASONING = {**MADE_BY, "usage": {"output_tokens": 9}}
 SEARCH = {"type": "web_search_call", "id": "ws_1", "status": "completed", "action": {"query": "q"}}
-REQUEST = {"type": "mcp_approval_request", "id": "mcpr_1", "server_label": "w", "name": "ask"}
-REQUEST |= {"arguments": "{}"}
+ASKED = {"name": "ask", "arguments": "{}"}
+REQUEST = {"type": "mcp_approval_request", "id": "mcpr_1", "server_label": "w", **ASKED}
 APPROVAL = {"type": "mcp_approval_response", "approval_request_id": "mcpr_1", "approve": True}
 COMPACTION = {"type": "compaction", "id": "cmp_1", "encrypted_content": "Z0FB"}
 PROGRAM = {"type": "program", "id": "p_1", "call_id": "prog_1", "code": "go()"}
@@ -512,7 +517,12 @@ def event(kind: str, **fields: Any) -> dict[str, Any]:
 CALL_ITEM = {"type": "function_call", "id": "fc_1", "call_id": "c1", "name": "f", "arguments": "{}"}
 READ_CALL = {"type": "tool_call", "call_id": "c1", "name": "f", "arguments_json": "{}"}
 MESSAGE = {"type": "message", "id": "msg_1", "role": "assistant", "status": "completed"}
-OUTPUT_TEXT = {"type": "output_text", "text": "b", "annotations": [], "parsed": {"x": 1}}
+OUTPUT_TEXT: dict[str, Any] = {
+    "type": "output_text",
+    "text": "b",
+    "annotations": [],
+    "parsed": {"x": 1},
+}
 HALF = {"type": "message", "id": "msg_1", "role": "assistant", "status": "in_progress"}
 READ_AS: dict[str, tuple[Any, list[Any]]] = {
     "text": (
