@@ -28,7 +28,7 @@ from context_assembler.events import (
     tool_result_event,
     user_event,
 )
-from context_assembler.forecast import CacheForecast
+from context_assembler.forecast import CacheForecast, CutPolicy, Simulation
 from context_assembler.history import MessageTransformer
 from context_assembler.memory import MemoryAssembler
 from context_assembler.models import (
@@ -64,6 +64,7 @@ __all__ = [
     "ConfigurationError",
     "ContextAssembler",
     "ContextOverflowError",
+    "CutPolicy",
     "DefaultsResolver",
     "Document",
     "FileIdSource",
@@ -81,6 +82,7 @@ __all__ = [
     "ReportEntry",
     "Session",
     "SessionEvent",
+    "Simulation",
     "Skill",
     "SqliteStore",
     "SystemPromptBuilder",

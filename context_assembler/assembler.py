@@ -38,6 +38,7 @@ from context_assembler.sessions import open_store
 if TYPE_CHECKING:
     from context_assembler import prompt
     from context_assembler.compaction import CompactionCheck
+    from context_assembler.forecast import CutPolicy, Simulation
     from context_assembler.memory import FormattedContext, MemoryAssembler
     from context_assembler.report import Report
     from context_assembler.tools.changes import SentTools, SettledTools
@@ -534,9 +535,7 @@ class ContextAssembler:
         head, asked = self._ask(session_id, agent_id, options)
         if known := self._unchanged(head, asked):
             return known.timed(assembly_ms=_ms_since(started), cache_hit=True)
-        listed = self._list_now(asked) if self._is_sync(asked) else await self._list(asked)
-        with self._lock:
-            ways, key = asked.gather(head, *listed)
+        ways, key = await self._gather(head, asked)
         if asked.options.exact:
             return await self._assemble_exactly(ways, started)
         if head.last_seq - self._seen.get(session_id, 0) < _LONG_HISTORY:
@@ -544,6 +543,11 @@ class ContextAssembler:
         from asyncio import to_thread
 
         return await to_thread(self._assemble, ways, key, started)
+
+    async def _gather(self, head: SessionHead, asked: _Question) -> tuple[list[Inputs], CacheKey]:
+        listed = self._list_now(asked) if self._is_sync(asked) else await self._list(asked)
+        with self._lock:
+            return asked.gather(head, *listed)
 
     def assemble_sync(
         self, session_id: str, agent_id: str | None = None, **options: Unpack[GivenOptions]
@@ -833,6 +837,24 @@ class ContextAssembler:
     ) -> "Report":
         """Return the report of the session's next request, as `assemble` would make it."""
         return (await self.assemble(session_id, agent_id, **options)).report
+
+    async def simulate(
+        self,
+        session_id: str,
+        agent_id: str | None = None,
+        *,
+        policies: "Iterable[CutPolicy] | None" = None,
+        **options: Unpack[GivenOptions],
+    ) -> "Simulation":
+        """Replay the session: what every call would have sent and cost, under each policy."""
+        from asyncio import to_thread
+
+        from context_assembler.forecast import CutPolicy, simulate
+
+        head = await self._head(session_id)
+        ways, _ = await self._gather(*self._ask(session_id, agent_id, options))
+        replay = await to_thread(self.core.replay, ways[0]._replace(head=head))
+        return await to_thread(simulate, replay, policies or [CutPolicy()])
 
     def invalidate_cache(self, session_id: str | None = None) -> int:
         """Forget the session's assembled contexts, or all; return how many there were.

@@ -95,6 +95,7 @@ from context_assembler.truncation import Cut, History, Plan, Shortened, marker_p
 
 if TYPE_CHECKING:
     from context_assembler.compaction import CompactionCheck
+    from context_assembler.forecast import Replay
     from context_assembler.report import CacheForecast
 
 _AHEAD: Final = 16  # events that are read together if one of them is looked at
@@ -251,6 +252,39 @@ class Core:
             if inputs.head.last_seq < live.last_seq:  # the session has grown since
                 live = _Live(self, inputs)
             return live.call(inputs)
+
+    def replay(self, inputs: Inputs) -> "Replay":
+        """Return what every call of the session would be made from, for `forecast.simulate`."""
+        from context_assembler.forecast import Replay, Segment
+
+        live, head = _Live(self, inputs), inputs.head
+        request, _ = live.prepare(inputs)
+        columns = self.store.columns(head.session.id, live.family)
+        ends = [n for n, kind in enumerate(columns.kinds, 1) if kind & KIND_MASK == COMPACTION]
+        segments: list[Segment] = []
+        for after_seq, end in zip([0, *ends], [*ends, head.last_seq + 1], strict=True):
+            lines = _Live(self, inputs)
+            lines.read_all(SessionHead(session=head.session, last_seq=end - 1))
+            timeline = lines.timeline
+            segment = Segment(
+                kinds=timeline.kinds,
+                tokens=timeline.tokens,
+                seqs=timeline.seqs,
+                blocks=[len(timeline.parts_at(line)) for line in range(len(timeline.kinds))],
+                created=[columns.created[max(0, seq - 1)] for seq in timeline.seqs],
+                lines=lines,
+                after_seq=after_seq,
+            )
+            segments.append(segment)
+        return Replay(
+            segments=segments,
+            limits=inputs.limits,
+            fixed_tokens=sum(row.tokens for row in live.fixed),
+            budget_tokens=live.budget_tokens,
+            settings=inputs.truncation,
+            today=inputs.today or datetime.now(UTC).date(),
+            cache=request.cache,
+        )
 
     def _live(self, inputs: Inputs) -> "_Live":
         session_id = inputs.head.session.id
@@ -449,8 +483,8 @@ class _Live:
         return tokens if factor is None else scaled(tokens, factor(0))
 
     def parts(self, line: int) -> Sequence[JsonObject]:
-        """Return the parts of a line."""
-        return self.timeline.parts_at(line)
+        """Return the parts of a line, as the provider can take them."""
+        return self.family.settled(self.timeline.kinds[line], self.timeline.parts_at(line))
 
     def name(self, line: int) -> str:
         """Return the id of a line's event."""
@@ -545,7 +579,7 @@ class _Live:
                 self._restart()
                 self._read(inputs.head)
         # 3. System prompt and tools.
-        request, room = self._prepare(inputs)
+        request, room = self.prepare(inputs)
         # 4. The lines of this call, and the cut.
         cut = self._cut(inputs, room)
         # 5. Turns, rendered.
@@ -594,7 +628,20 @@ class _Live:
             if self.timeline.is_late:
                 self._restart()
 
-    def _prepare(self, inputs: Inputs) -> tuple[Request, int]:
+    def _close(self, head: SessionHead) -> None:
+        """Take in what the history ends with."""
+        self.timeline.close()
+        if self.timeline.is_late:  # a result at the very end belongs to a call sent without it
+            self._restart()
+            self._read(head)
+            self.timeline.close()
+
+    def read_all(self, head: SessionHead) -> None:
+        """Take in all lines up to an event."""
+        self._read(head)
+        self._close(head)
+
+    def prepare(self, inputs: Inputs) -> tuple[Request, int]:
         """Return the request without messages, the same object if nothing changed, and the room."""
         mine, plan = self._request, inputs.tool_plan
         if plan is not None:  # from where on notes of changes count is settled by the lines
@@ -666,13 +713,8 @@ class _Live:
 
     def _cut(self, inputs: Inputs, room: int) -> Cut | None:
         """Add what this call alone sends, and find the cut."""
+        self._close(inputs.head)
         timeline, history = self.timeline, self.history
-        timeline.close()
-        if timeline.is_late:  # a result at the very end belongs to a call that was sent without
-            self._restart()
-            self._read(inputs.head)
-            timeline, history = self.timeline, self.history
-            timeline.close()
         if inputs.notes:
             shown = map(timeline.note_at, timeline.note_lines)
             timeline.insert_notes(fresh_notes(inputs.notes, shown))
@@ -1074,7 +1116,7 @@ class _Call:
     def _forecast(self) -> "CacheForecast":
         from context_assembler.forecast import Outlook, forecast_call, prefixes_of
 
-        sent, store, turns = self.sent(self.provider), self._live.store, list(self._all_turns())
+        sent, store, turns = self.sent(self.provider), self._live.store, self.turns()
         calls = store.calls(self.session_id)
         reply = str(calls[-1].reply_seq) if calls else ""
         outlook = Outlook(

@@ -20,6 +20,7 @@ from context_assembler.events import (
     TOOL_CALL,
     USER,
     CallRow,
+    JsonObject,
 )
 from context_assembler.models import ModelLimits, Price, price_at, protocol_for
 from context_assembler.options import CachePolicy, TruncationSettings
@@ -545,6 +546,12 @@ class SimulatedRun(NamedTuple):
         return sum(known) if len(known) == len(prices) and (known or not self.steps) else None
 
     @property
+    def mean_fill(self) -> float:
+        """The mean share of the budget that is used, over the steps that fit."""
+        fills = [step.tokens / step.budget_tokens for step in self.steps if not step.overflow]
+        return sum(fills) / len(fills) if fills else 0.0
+
+    @property
     def rewrites(self) -> int:
         """How many steps do not begin with all that the one before sent."""
         return sum(bool(step.rewrite) for step in self.steps)
@@ -565,6 +572,33 @@ class Simulation(NamedTuple):
     session_tokens: int
     everything: SimulatedRun
     runs: tuple[SimulatedRun, ...] = ()
+
+    @property
+    def distinct_runs(self) -> tuple[SimulatedRun, ...]:
+        """Sending everything, and then the runs, those of one name once."""
+        by_name: dict[str, SimulatedRun] = {}
+        for run in (self.everything, *self.runs):
+            by_name.setdefault(run.name, run)
+        return tuple(by_name.values())
+
+    def relative_usd(self, run: SimulatedRun) -> float | None:
+        """Return what a run costs, sending everything being 1.
+
+        `None`: not known, or calls that did not fit are missing from either.
+        """
+        whole, usd = self.everything.usd, run.usd
+        if run.overflows or self.everything.overflows or usd is None or not whole:
+            return None
+        return usd / whole
+
+    def to_json(self) -> JsonObject:
+        """Return the sums of each run as plain JSON."""
+        names = ("name", "tokens", "mean_fill", "read_share", "rewrites", "overflows", "usd")
+        runs = [
+            {name: getattr(run, name) for name in names} | {"relative_usd": self.relative_usd(run)}
+            for run in self.distinct_runs
+        ]
+        return {"model": self.model, "session_tokens": self.session_tokens, "runs": runs}
 
 
 class Replay(NamedTuple):

@@ -18,12 +18,14 @@ from context_assembler import (
     ConfigurationError,
     ContextAssembler,
     ContextOverflowError,
+    CutPolicy,
     ModelRegistry,
     PromptSection,
     Session,
     SessionEvent,
     SqliteStore,
     UnknownSessionError,
+    compaction_event,
     create_context_assembler,
     tool_result_event,
     user_event,
@@ -271,6 +273,30 @@ async def test_compaction_is_advised_for_long_sessions_or_when_asked_for() -> No
 
 
 # ---- the cache ----
+
+
+async def test_a_replay_has_each_call_of_the_session() -> None:
+    assembler, sent = await begun(), list[int]()
+    for turn in range(4):
+        context = await assembler.assemble("trip", model=OPUS)
+        sent.append(context.metadata.ledger.used_tokens)
+        await assembler.record("trip", reply("Yes. " * 30, id=f"msg_{turn}"), context)
+        await assembler.add_user("trip", "And then? " * 9)
+    stored = [event async for event in assembler.sessions.load("trip")]
+    await assembler.sessions.append("trip", [compaction_event("They talked.", stored[:4])])
+    context = await assembler.assemble("trip", model=OPUS)
+    sent.append(context.metadata.ledger.used_tokens)
+    await assembler.record("trip", reply("So it is.", id="msg_last"), context)
+
+    half = CutPolicy(strategy="sliding", cache_stable=False, budget_share=0.5)
+    simulation = await assembler.simulate("trip", model=OPUS, policies=[CutPolicy(), half])
+
+    whole, settled, cut = simulation.distinct_runs
+    assert [step.tokens for step in whole.steps] == [step.tokens for step in settled.steps] == sent
+    assert (whole.rewrites, whole.overflows) == (1, 0)
+    assert 0 < cut.tokens < whole.tokens
+    assert simulation.relative_usd(whole) == 1
+    assert simulation.to_json()["runs"][0]["name"] == "everything"
 
 
 async def test_an_unchanged_session_is_answered_from_the_cache() -> None:
