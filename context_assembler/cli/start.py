@@ -208,7 +208,7 @@ def _write(path: Path, content: bytes, force: bool) -> str:
 
 
 def settings_file() -> str:
-    """Return a settings file that shows every setting with its default, commented out."""
+    """Return a settings file that shows every setting; all but the folder of files are comments."""
     lines = [
         "# Settings of context-assembler. Every line is optional and shows the default.",
         "# Highest first: arguments of the call, CONTEXT_ASSEMBLER_* variables, this file,",
@@ -218,7 +218,8 @@ def settings_file() -> str:
         lines += ["", f"[{table}]"] if table else [""]
         for name, option in options.items():
             if name != "folder" or table:
-                lines.append(f"# {name} = {_toml(option.default)}  # {option.help}")
+                mark = "" if (table, name) == ("bootstrap", "folder") else "# "  # `init` writes it
+                lines.append(f"{mark}{name} = {_toml(option.default)}  # {option.help}")
         if not table:
             lines += [
                 "",
