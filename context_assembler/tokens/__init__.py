@@ -26,7 +26,7 @@ __all__ = ["DEFAULT_FAMILIES", "FRAMES", "Family", "TokenCounter", "family_by_ke
 
 CounterName: TypeAlias = Literal["auto", "exact", "estimate", "simple"]
 
-_VERSION: Final = "5"  # goes up if any count changes: of the vocabularies, the weights, or the code
+_VERSION: Final = "6"  # goes up if any count changes: of the vocabularies, the weights, or the code
 _ERROR_TOKENS: Final = 10  # "ERROR: " and a sentence, for a provider without a flag for it
 _EMPTY_TOKENS: Final = 3  # what stands for a result without content
 _ATTACHMENT_TOKENS: Final = 48  # the two lines about media that a tool returned, and a message
@@ -102,15 +102,20 @@ class Family:
         request = Request(limits=limits, parameters=Parameters(max_tokens=1))
         return PROVIDERS[settings.protocol].Wire(request)
 
+    def settled(self, kind: int, parts: Sequence[JsonObject]) -> Sequence[JsonObject]:
+        """Return an event's parts as the provider can take them; blocks of its own stay as they are."""
+        number = kind & events.KIND_MASK
+        if not kind & (events.HAS_MEDIA | events.UNUSUAL) or number == events.COMPACTION:
+            return parts
+        return self._wire.settled(_ROLES.get(number, "system"), parts)
+
     def count_text(self, text: str) -> int:
         """Return the tokens of the text; any string is accepted."""
         return self._count(text) if text else 0
 
     def count_event(self, kind: int, body: Body) -> int:
         """Return the tokens of a stored event with what surrounds it, without its reasoning."""
-        parts, number = body["parts"], kind & events.KIND_MASK
-        if kind & (events.HAS_MEDIA | events.UNUSUAL) and number != events.COMPACTION:
-            parts = self._wire.settled(_ROLES.get(number, "system"), parts)
+        parts, number = self.settled(kind, body["parts"]), kind & events.KIND_MASK
         if number <= events.TOOL_RESULT and len(parts) == 1:  # as most are
             part = parts[0]
             if part["type"] == "text" and number <= events.ASSISTANT:
@@ -348,6 +353,8 @@ def _settings_of(limits: ModelLimits, counter: Any, protocol: str) -> _Settings:
     }
     frame, letters = frame_name(limits, protocol), "".join(k for k, taken in takes.items() if taken)
     provider = limits.provider if limits.provider in ("anthropic", "google") else ""
+    if limits.provider == "openai" and limits.host in (None, "azure"):
+        provider = "openai"
     return _Settings(text, frame, protocol, provider, limits.image_rule, host, letters)
 
 
@@ -398,8 +405,8 @@ def family_by_key(key: str) -> Family | None:
 # What a new session is counted by at append, since most are sent to one of these: Claude from Opus 4.7
 # on, and GPT-5.6 and later over Responses.
 DEFAULT_FAMILIES: Final = (
-    "5|~claude_v48|claude|anthropic|anthropic|claude-4784||vp",
-    "5|o200k_base|openai-5/openai_responses|openai_responses||openai-patches-1.2||vps",
+    "6|~claude_v48|claude|anthropic|anthropic|claude-4784||vp",
+    "6|o200k_base|openai-5/openai_responses|openai_responses|openai|openai-patches-1.2||vps",
 )
 
 
