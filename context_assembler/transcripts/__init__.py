@@ -44,6 +44,7 @@ _ANTHROPIC_BLOCKS: Final = frozenset(
 _RESPONSES_ITEMS: Final = frozenset(
     "reasoning compaction additional_tools item_reference configuration_update".split()
 )
+_RESPONSES_CONTENT: Final = frozenset("input_text input_image input_file output_text".split())
 _CHAT_ROLES: Final = frozenset("user assistant tool function system developer".split())
 
 
@@ -226,7 +227,7 @@ def _is_item(item: JsonObject) -> bool:
     if kind == "message" and isinstance(content, str):
         return True
     pieces = [as_object(piece) for piece in (content if isinstance(content, list) else ())]
-    return any(str(piece.get("type")).startswith(("input_", "output_text")) for piece in pieces)
+    return any(piece.get("type") in _RESPONSES_CONTENT for piece in pieces)
 
 
 def _matches_gemini(parsed: Rows) -> bool:

@@ -10,13 +10,13 @@ before it, counted from 1: import such a transcript into a new session.
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import UTC
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from context_assembler.errors import TranscriptError
-from context_assembler.events import Body, Json, JsonObject, SessionEvent, to_json
+from context_assembler.events import Body, Json, JsonObject, SessionEvent, body_of, to_json
 from context_assembler.providers import anthropic
 from context_assembler.transcripts.source import Issues, Rows, as_object
-from context_assembler.transcripts.writing import dump_json_text, turns_of, wire_for
+from context_assembler.transcripts.writing import dump_json_text, wire_for
 
 METADATA: Final = "claude_code"
 _SAID: Final = ("user", "assistant")
@@ -371,6 +371,8 @@ def _file(attachment: JsonObject) -> str:
 # ---- writing ----
 
 # Names what has no UUID of its own, always alike.
+_ROLES: Final = {"assistant": "assistant", "tool_call": "assistant", "tool_result": "tool"}
+_TURN: Final = {"kind": "said", "note": None, "seq": 0, "id": "", "origin": "user"}
 _NAMESPACE: Final = uuid.UUID("6b1d7a52-6a0e-5d0c-9d61-0a1c7cfd3d1e")
 
 
@@ -382,9 +384,9 @@ def write_rows(events: Iterable[SessionEvent]) -> str:
     lines: list[str] = []
     parent: str | None = None
     place = 1
-    for turn, event in turns_of(events):
+    for event in events:
         first_id = event.id if _is_uuid(event.id) else _name(f"{place}/0/{event.id!a}")
-        for number, row in enumerate(_rows_of(turn, event, place)):
+        for number, row in enumerate(_rows_of(event, place)):
             is_boundary = row.get("subtype") == "compact_boundary"
             place += not is_boundary
             links: dict[str, Json] = {"parentUuid": None if is_boundary else parent}
@@ -399,9 +401,10 @@ def write_rows(events: Iterable[SessionEvent]) -> str:
     return "".join(lines)
 
 
-def _rows_of(turn: Any, event: SessionEvent, place: int) -> Iterator[dict[str, Json]]:
-    wire = wire_for("anthropic")
-    wire.add(turn)
+def _rows_of(event: SessionEvent, place: int) -> Iterator[dict[str, Json]]:
+    wire, body = wire_for("anthropic", [event]), body_of(event)
+    role = _ROLES.get(event.type, "user")
+    wire.add({**_TURN, "role": role, "parts": body["parts"], "made_by": body.get("made_by")})
     blocks = [block for message in wire.messages for block in message["content"]]
     if event.type == "compaction":
         if not event.text.strip():
@@ -412,17 +415,23 @@ def _rows_of(turn: Any, event: SessionEvent, place: int) -> Iterator[dict[str, J
     elif event.type == "system":
         text = f"<system-reminder>\n{event.text}\n</system-reminder>"
         yield {**_user_row(text), "isMeta": True}
-    elif turn["role"] == "assistant":
+    elif role == "assistant":
         yield _reply_row(blocks, event, place)
     else:
         results = [block for block in blocks if block["type"] == "tool_result"]
         said = [block for block in blocks if block["type"] != "tool_result"]
         for result in results:
-            yield _user_row([result])
+            content = {key: _plainly(held) for key, held in result.items() if key == "content"}
+            yield _user_row([{**result, **content}])
         if said or not results:
-            is_plain = len(said) == 1 and said[0].keys() == {"type", "text"}
             meta = {"isMeta": True} if event.origin == "developer" else {}
-            yield {**_user_row(said[0]["text"] if is_plain else said), **meta}
+            yield {**_user_row(_plainly(said)), **meta}
+
+
+def _plainly(blocks: list[Json]) -> Json:
+    """Return a lone text as text, as the client writes it."""
+    is_text = len(blocks) == 1 and blocks[0].keys() == {"type", "text"}
+    return blocks[0]["text"] if is_text else blocks
 
 
 def _user_row(content: Json) -> dict[str, Json]:
