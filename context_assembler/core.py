@@ -56,6 +56,7 @@ from context_assembler.history import (
     scaled,
     sum_up,
     turns_of,
+    unscaled,
     unsigned,
 )
 from context_assembler.models import ModelLimits, protocol_for
@@ -452,6 +453,7 @@ class _Live:
         self.stubs = _Stubs(self)
         self.plan: Plan | None = None
         self.newest_at: float | None = None
+        self._raw_ends = [0]
         self._forget_wire()
 
     def _forget_wire(self) -> None:
@@ -500,6 +502,18 @@ class _Live:
         """Return what an event is corrected by: what held when it was first sent; 0: what held first."""
         place = bisect_left(self._factors, (seq, 0.0))
         return self._factors[place][1] if place < len(self._factors) else self._factor
+
+    def corrected(self, timeline: Timeline, spans: Iterable[tuple[int, int]]) -> tuple[int, int]:
+        """Return the tokens of lines that stay, as they are corrected and as they were counted."""
+        factor, ends = self._factor_of, self._raw_ends if timeline is self.timeline else [0]
+        sent = raw = 0
+        for first, end in spans:
+            for line in range(len(ends) - 1, end):
+                raw_tokens = unscaled(timeline.tokens[line], factor(timeline.seqs[line]))
+                ends.append(ends[-1] + raw_tokens)
+            sent += sum(timeline.tokens[first:end])
+            raw += ends[end] - ends[first]
+        return sent, raw
 
     def _seqs_by_id(self, first: int, last: int) -> dict[str, int]:
         return {name: seq for seq, name, _ in self.store.rows(self.session_id, [(first, last)])}
@@ -991,9 +1005,22 @@ class _Call:
             return ()
         if self._columns()[0].translate(_IS_MORE_THAN_TEXT).find(1) >= 0:
             return ()
-        family = self._live.family
-        shape, tokens = "tools" if tools else "text", round(self.used_tokens / self._inputs.factor)
-        return f"{family.name} {family.key}", shape, tokens
+        family, shape = self._live.family, "tools" if tools else "text"
+        return f"{family.name} {family.key}", shape, self._uncorrected()
+
+    def _uncorrected(self) -> int:
+        """Return all tokens of the request as counted here, which usage is compared with."""
+        timeline, used = self._timeline, self.used_tokens
+        if (factor := timeline.rules.factor) is None:
+            return used
+        fixed, tokens = 0, 0
+        for row in self._fixed:
+            fixed += row.tokens
+            tokens += row.tokens if row.name in _UNCORRECTED else unscaled(row.tokens, factor(0))
+        kept = [(0, self._settled)] if self._cut is None else self._cut.kept
+        spans = [(first, min(end, self._settled)) for first, end in kept if first < self._settled]
+        sent, raw = self._live.corrected(timeline, spans)
+        return tokens + round((used - fixed) * raw / sent if sent else used - fixed)
 
     # ---- what is said about it ----
 

@@ -6,7 +6,7 @@
 """
 
 from context_assembler.history.caps import Caps
-from context_assembler.history.lines import SYNTHETIC, Rules, Timeline, scaled
+from context_assembler.history.lines import SYNTHETIC, Rules, Timeline, scaled, unscaled
 from context_assembler.history.notes import Clock, fresh_notes
 from context_assembler.history.reasoning import Reader, Signatures, route_of, sum_up
 from context_assembler.history.repair import unsigned
@@ -32,5 +32,6 @@ __all__ = [
     "scaled",
     "sum_up",
     "turns_of",
+    "unscaled",
     "unsigned",
 ]

@@ -724,3 +724,8 @@ class Timeline:
 def scaled(tokens: int, factor: float) -> int:
     """Return a corrected count, rounded up: in thousandths, as factors are kept."""
     return -(-tokens * round(factor * 1_000) // 1_000)
+
+
+def unscaled(tokens: int, factor: float) -> int:
+    """Return the count that was corrected."""
+    return tokens * 1_000 // round(factor * 1_000)
