@@ -1,6 +1,6 @@
 """Which events of a session are active, and in which order they are read."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from context_assembler.events import COMPACTION, KIND_MASK, Body, JsonObject
@@ -38,12 +38,11 @@ def reading_order(answers: Sequence[int], *, first: int, high: int) -> tuple[lis
 
 
 class _Cover(NamedTuple):
-    """A compaction, the numbers that it covers, and the first place of them."""
+    """A compaction and the numbers that it covers."""
 
     seq: int
     first: int
     last: int
-    place: int
     excluded: frozenset[int]
     parts: list[JsonObject]
 
@@ -86,8 +85,9 @@ def active_order(
     the earlier one covered. A provider's sealed compaction without text counts only for who can
     read it.
     """
-    covers: list[_Cover] = []
     kinds, tokens = columns.kinds, columns.tokens
+    is_covered = bytearray(len(kinds) + 2)
+    standing: dict[int, tuple[_Cover, int]] = {}  # by event, with the place that it stands before
     for at, place in enumerate(order):
         if kinds[place] & KIND_MASK != COMPACTION:
             continue
@@ -95,80 +95,52 @@ def active_order(
         has_blocks = any(part["type"] == "opaque" for part in held["parts"])
         is_readable = has_blocks and reads(held)
         parts = summary_parts(held, is_readable=is_readable)
-        range_ = held.get("covers") or {"first_seq": 1, "last_seq": 0}
-        first, last = range_["first_seq"], min(range_["last_seq"], seq - 1)
-        ids = seqs_by_id(first, last) if range_.get("excluded_ids") else {}
-        excluded = frozenset(ids.get(one, 0) for one in range_.get("excluded_ids", ()))
         if has_blocks and not is_readable:
             log.append(_unread(seq, held, has_text=bool(parts)))
-        if parts:
-            found = (i for i, p in enumerate(order) if first <= p + 1 <= last)
-            start = next((i for i in found if order[i] + 1 not in excluded), at)
-            covers.append(_Cover(seq, first, last, start, excluded, parts))
-    return list(
-        _active(order, kinds, covers, lambda cover: log.append(_covers(cover, kinds, tokens)))
-    )
-
-
-def _active(
-    order: Sequence[int],
-    kinds: Sequence[int],
-    covers: Sequence[_Cover],
-    report: Callable[[_Cover], None],
-) -> Iterator[tuple[int, list[JsonObject] | None]]:
-    starts: list[int] = []
-    replaced = set[int]()
-    for number, cover in enumerate(covers):
-        gone = [k for k in range(number) if cover.replaces(covers[k])]
-        replaced.update(gone)
-        starts.append(min([cover.place, *(starts[k] for k in gone)]))
-    summaries: dict[int, list[_Cover]] = {}
-    for number, cover in enumerate(covers):
-        if number not in replaced:
-            summaries.setdefault(starts[number], []).append(cover)
-    is_covered = bytearray(max(order, default=0) + 2)
-    for cover in covers:
-        spared = {seq: is_covered[seq] for seq in cover.excluded if seq < len(is_covered)}
-        last = min(cover.last, len(is_covered) - 1)
-        is_covered[cover.first : last + 1] = b"\1" * max(0, last + 1 - cover.first)
-        for seq, before in spared.items():
-            is_covered[seq] = before
+        if not parts:
+            continue
+        covers = held.get("covers") or {"first_seq": 1, "last_seq": 0}
+        first, last = max(1, covers["first_seq"]), min(covers["last_seq"], seq - 1)
+        names = covers.get("excluded_ids", ())
+        ids = seqs_by_id(first, last) if names else {}
+        excluded = frozenset(ids.get(name, 0) for name in names)
+        found = (i for i, p in enumerate(order) if first <= p + 1 <= last)
+        start = next((i for i in found if order[i] + 1 not in excluded), at)
+        cover = _Cover(seq, first, last, excluded, parts)
+        for earlier in [one for one in standing if cover.replaces(standing[one][0])]:
+            start = min(start, standing.pop(earlier)[1])
+        standing[seq] = cover, start
+        covered = [one for one in range(first, last + 1) if one not in excluded]
+        for one in covered:
+            is_covered[one] = 1
+        events = [one for one in covered if kinds[one - 1] & KIND_MASK != COMPACTION]
+        log.append(_covers(seq, events, sum(tokens[one - 1] for one in events)))
+    active: list[tuple[int, list[JsonObject] | None]] = []
     for at, place in enumerate(order):
-        for cover in summaries.get(at, ()):
-            report(cover)
-            yield cover.seq - 1, cover.parts
+        active += [(one.seq - 1, one.parts) for one, start in standing.values() if start == at]
         if kinds[place] & KIND_MASK != COMPACTION and not is_covered[place + 1]:
-            yield place, None
+            active.append((place, None))
+    return active
 
 
-def _covers(cover: _Cover, kinds: Sequence[int], tokens: Sequence[int]) -> ReportEntry:
-    covered = [
-        seq
-        for seq in range(cover.first, cover.last + 1)
-        if seq not in cover.excluded and kinds[seq - 1] & KIND_MASK != COMPACTION
-    ]
+def _covers(seq: int, events: Sequence[int], tokens: int) -> ReportEntry:
     reason = "It stands for nothing: the events that it covers are not there."
-    if covered:
-        count = sum(tokens[seq - 1] for seq in covered)
-        events = f"event {covered[0]}" if len(covered) == 1 else f"{len(covered):,} events"
-        if len(covered) > 1:
-            events += f", {covered[0]} to {covered[-1]}"
-        reason = f"It stands for {events}, of {count:,} tokens."
-    return ReportEntry("message", str(cover.seq), "kept", reason=reason, rule="compaction.covers")
+    if events:
+        named = f"event {events[0]}"
+        if len(events) > 1:
+            named = f"{len(events):,} events, {events[0]} to {events[-1]}"
+        reason = f"It stands for {named}, of {tokens:,} tokens."
+    return ReportEntry("message", str(seq), "kept", reason=reason, rule="compaction.covers")
 
 
 def _unread(seq: int, body: Body, *, has_text: bool) -> ReportEntry:
     made_by = body.get("made_by")
     maker = f"{made_by['model']} ({made_by['provider']})" if made_by else "a provider"
-    instead = (
-        "its plain text is sent instead"
-        if has_text
-        else "it has no plain text, so what it covers is sent instead"
+    decision, rule = (
+        ("repaired", "compaction.twin") if has_text else ("dropped", "compaction.sealed")
     )
-    return ReportEntry(
-        "message",
-        str(seq),
-        "repaired" if has_text else "dropped",
-        reason=f"The compaction by {maker} cannot be read here; {instead}.",
-        rule="compaction.twin" if has_text else "compaction.sealed",
-    )
+    instead = "its plain text is sent instead"
+    if not has_text:
+        instead = "it has no plain text, so what it covers is sent instead"
+    reason = f"The compaction by {maker} cannot be read here; {instead}."
+    return ReportEntry("message", str(seq), decision, reason=reason, rule=rule)  # type: ignore[arg-type]  # a literal

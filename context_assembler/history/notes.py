@@ -10,15 +10,13 @@ from context_assembler.options import ClockSettings
 from context_assembler.ports import PromptSection
 from context_assembler.texts import clean_text
 
-CLOCK_NOTE: Final = "clock"
 MEMORY_NOTE: Final = "memory"
 _DAY_SECONDS: Final = 86_400
 _EARLIEST, _LATEST = -62_100_000_000.0, 253_360_000_000.0  # in the years 2 and 9998
-_DAYS: Final = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
+_DAYS: Final = "Monday Tuesday Wednesday Thursday Friday Saturday Sunday".split()
 _MONTHS: Final = (
-    *("January", "February", "March", "April", "May", "June", "July", "August"),
-    *("September", "October", "November", "December"),
-)
+    "January February March April May June July August September October November December"
+).split()
 
 
 class Clock:
@@ -69,19 +67,10 @@ class Clock:
 
 
 def _name(match: re.Match[str], local: datetime) -> str:
-    match match[1]:
-        case "A":
-            return _DAYS[local.weekday()]
-        case "a":
-            return _DAYS[local.weekday()][:3]
-        case "B":
-            return _MONTHS[local.month - 1]
-        case "b":
-            return _MONTHS[local.month - 1][:3]
-        case "p":
-            return "AM" if local.hour < 12 else "PM"
-        case _:
-            return match[0]
+    day, month = _DAYS[local.weekday()], _MONTHS[local.month - 1]
+    names = {"A": day, "a": day[:3], "B": month, "b": month[:3]}
+    names["p"] = "AM" if local.hour < 12 else "PM"
+    return names.get(match[1], match[0])
 
 
 def fresh_notes(
@@ -114,7 +103,6 @@ def fresh_notes(
 
 RECALLED_LABEL: Final = "Recalled from memory."
 _HEADING: Final = "## "
-_Entry = tuple[str, str, str]  # heading, the line above, text
 
 
 def without_shown(content: str, shown: Iterable[str]) -> str:
@@ -122,47 +110,34 @@ def without_shown(content: str, shown: Iterable[str]) -> str:
 
     What such a note says are the entries of its lists, under their headings.
     """
-    known = {entry for note in shown for entry in _entries(note.split("\n"))}
-    lines = content.split("\n")
-    entries = _entries(lines)
+    known = {entry for note in shown for entry in _entries(note)}
+    entries = list(_entries(content))
     fresh = [entry for entry in entries if entry not in known]
     if len(fresh) == len(entries) or not content.startswith(RECALLED_LABEL):
         return content
     if not fresh:
         return ""
-    first = next(at for at, line in enumerate(lines) if line.startswith(_HEADING))
-    closing, end = lines[-2:]
+    *_, closing, end = content.split("\n")
+    written, before = [content.partition(f"\n{_HEADING}")[0]], ("", "")
+    for heading, above, text in fresh:
+        if heading != before[0]:
+            written += [*([""] * bool(before[0])), heading, ""]
+        if above and (heading, above) != before:
+            written.append(above)
+        written.append(text)
+        before = heading, above
     missing = closing.partition(". ")[2]
     counted = f"{len(fresh)} of {len(entries)}; the others were told before. {missing}".rstrip()
-    return "\n".join([*lines[:first], *_write(fresh), counted, end])
+    return "\n".join([*written, "", counted, end])
 
 
-def _entries(lines: Sequence[str]) -> list[_Entry]:
-    entries: list[_Entry] = []
-    heading, above, held = "", "", list[str]()
-    for line in (*lines, _HEADING):
-        if held and (line.startswith("  ") or not line):
-            held.append(line)
-            continue
-        if held:
-            entries.append((heading, above, "\n".join(held).rstrip()))
-            held = []
-        if line.startswith(_HEADING):
-            heading, above = line, ""
-        elif line.startswith("- "):
-            held = [line]
-        elif line:
-            above = line
-    return entries
-
-
-def _write(entries: Iterable[_Entry]) -> Iterator[str]:
-    before = ("", "")
-    for heading, above, text in entries:
-        if heading != before[0]:
-            yield from ([""] * bool(before[0]) + [heading, ""])
-        if above and (heading, above) != before:
-            yield above
-        yield text
-        before = heading, above
-    yield ""
+def _entries(note: str) -> Iterator[tuple[str, str, str]]:
+    """Yield the entries of a note's lists, each with its heading and the line above it."""
+    heading = above = ""
+    for block in re.findall(r"(?m)^(?:- .*(?:\n(?:  .*)?)*|.+)$", note):
+        if block.startswith(_HEADING):
+            heading, above = block, ""
+        elif block.startswith("- "):
+            yield heading, above, block.rstrip()
+        else:
+            above = block

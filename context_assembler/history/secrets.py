@@ -7,7 +7,7 @@
 import re
 from collections.abc import Collection, Iterator, Sequence
 from functools import cache
-from typing import Final, NamedTuple
+from typing import Final
 
 from context_assembler.events import (
     ASSISTANT,
@@ -23,7 +23,6 @@ from context_assembler.texts import clean_text
 
 _LINE: Final = "[masked: "
 _MOST_PASSES: Final = 4  # a secret may have hidden where the next one begins
-_PRIVATE_KEY: Final = "Private Key"
 _SETTING: Final = "Secret in a setting"
 _LOGIN: Final = "Basic Auth Credentials"
 # Escape sequences of terminals (ECMA-48), and characters that show nothing: a secret hides in both.
@@ -31,101 +30,56 @@ _INVISIBLE: Final = re.compile(
     r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[@-Z\\-_])"
     "|[\u00ad\u180e\u200b-\u200f\u202a-\u202e\u2060-\u2064\ufeff]"
 )
-_LOOK: Final = re.compile(r"[\x1b\u00ad\u180e\u200b-\u200f\u202a-\u202e\u2060-\u2064\ufeff]")
-
-# Kind, words of which the lower-case text holds one (none: any text is searched), pattern. The last
+# Kind; words of which the lower-case text holds one (none: any text is searched); pattern, whose last
 # group is the secret, else the whole match. Bounded, and nothing goes back far: any text is searched in
 # linear time. Forms as in detect-secrets 1.5 and the vendors' own pages.
-_TABLE: Final = (
-    (
-        _PRIVATE_KEY,
-        "-----begin",
-        r"-----BEGIN (?:[A-Z0-9]+ ){0,4}PRIVATE KEY(?: BLOCK)?-----"
-        r"[^-]{0,20000}(?:-----END [A-Z0-9 ]{0,40}-----)?",
-    ),
-    ("Anthropic API Key", "sk-ant-", r"\bsk-ant-[\w-]{16,}"),
-    ("OpenAI API Key", "sk-", r"\bsk-(?:proj|svcacct|admin)-[\w-]{20,}|\bsk-[A-Za-z0-9]{32,}"),
-    ("Google API Key", "aiza", r"\bAIza[\w-]{35}"),
-    ("Hugging Face Token", "hf_", r"\bhf_[A-Za-z0-9]{30,}"),
-    (
-        "GitHub Token",
-        "ghp_ gho_ ghu_ ghs_ ghr_ github_pat_",
-        r"gh[pousr]_[A-Za-z0-9_]{36}|\bgithub_pat_\w{22,}",
-    ),
-    (
-        "GitLab Token",
-        "glpat- gldt- glft- glsoat- glrt- gr1348941 glcbt- glimt- glptt- glagent- gloas-",
-        r"(?:gl(?:pat|dt|ft|soat|rt|cbt|imt|ptt|agent|oas)-|GR1348941)[\w-]{20,1024}",
-    ),
-    ("NPM Token", "npm_", r"\bnpm_[A-Za-z0-9]{36}\b"),
-    ("NPM Token", "_authtoken=", r":_authToken=\s{0,4}([^\s$]\S{7,})"),
-    (
-        "AWS Access Key",
-        "akia asia abia acca a3t",
-        r"(?:A3T[A-Z0-9]|ABIA|ACCA|AKIA|ASIA)[0-9A-Z]{16}",
-    ),
-    (
-        "AWS Access Key",
-        "aws",
-        r"(?i)aws.{0,20}?(?:key|pwd|pw|pass|token).{0,20}?['\"]([0-9a-z/+]{40})['\"]",
-    ),
-    ("Azure Storage Account access key", "accountkey=", r"AccountKey=([A-Za-z0-9+/=]{88})"),
-    (_LOGIN, "://", r"://[^:/?#\[\]@\s]{1,200}:([^:/?#\[\]@!$&'()*+,;=\s]{1,200})@"),
-    ("Discord Bot Token", "", r"[MNO][\w-]{23,25}\.[\w-]{6}\.[\w-]{27}"),
-    ("Mailchimp Access Key", "-us", r"[0-9a-z]{32}-us[0-9]{1,2}"),
-    ("PyPI Token", "pypi-ag", r"pypi-Ag[\w-]{70,}"),
-    ("SendGrid API Key", "sg.", r"SG\.[\w-]{22}\.[\w-]{43}"),
-    (
-        "Slack Token",
-        "xox hooks.slack.com",
-        r"(?i)xox[abposr]-(?:\d+-)+[a-z0-9]+|https://hooks\.slack\.com/services/T\w+/B\w+/\w+",
-    ),
-    ("Square OAuth Secret", "sq0csp-", r"sq0csp-[\w\\-]{43}"),
-    ("Stripe Access Key", "k_live_", r"[rs]k_live_[0-9A-Za-z]{24}"),
-    ("Telegram Bot Token", "", r"(?m)^\d{8,10}:[\w-]{35}$"),
-    ("Twilio API Key", "ac sk", r"\b(?:AC|SK)[a-z0-9]{32}\b"),
-    ("JSON Web Token", "eyj", r"(?<![\w-])eyJ[\w-]+\.[\w-]+\.[\w.+/=-]*"),
-    ("Bearer Token", "bearer", r"\b[Bb]earer\s{1,4}([\w.~+/-]{20,}=*)"),
-    (
-        "Bearer Token",
-        "bearer",
-        r"(?i)\bauthorization[\"']?[ \t]{0,4}[:=][ \t]{0,4}[\"']?bearer[ \t]{1,4}"
-        r"(?=[a-z.~+/_-]{0,64}\d)([\w.~+/-]{8,}=*)",
-    ),
-    (
-        _LOGIN,
-        "authorization",
-        r"(?i:authorization)[\"']?[ \t]{0,4}[:=][ \t]{0,4}[\"']?(?i:basic|token|digest|apikey) {1,4}"
-        r"(?=[a-z+/_-]{0,64}[A-Z0-9=])([\w.~+/-]{6,}={0,2})",
-    ),
-    (  # curl's option, in the line of its command
-        _LOGIN,
-        "curl",
-        r"\bcurl\b(?:[^\n\\]|\\.|\\\n){0,500}?\s(?:-u|-U|--user|--proxy-user)[ \t=]{0,4}[\"']?"
-        r"[^\s:\"'`$<{]{1,64}:([^\s\"'`$<>{\[][^\s\"'`<>]{0,200})",
-    ),
-    (  # name = "value" and "name": "value" in code and data
-        _SETTING,
-        "key token secret passw",
-        r"(?:[kK](?:ey|EY)|[tT](?:oken|OKEN)|[sS](?:ecret|ECRET)|[pP](?:assw(?:or)?d|ASSW(?:OR)?D))"
-        r"[\"']?[ \t]{0,4}[=:][ \t]{0,4}[\"']([^\s\"'$<{%\[(*][^\s\"']{7,})[\"']",
-    ),
-    (  # options of commands, and a Dockerfile's old way
-        _SETTING,
-        "-- env",
-        r"(?im)(?:(?<![\w-])--(?:[\w-]{0,40}[_-])?|^[ \t]{0,8}ENV[ \t]{1,4}(?:\w{0,40}_)?)"
-        r"(?:passw(?:or)?d|passphrase|secret|token|(?:api|access|secret|auth)[_-]?key)[ \t]{1,4}"
-        r"(?=\S{0,64}\d)([^\s\"'`<>$={%\[(*|&;,)-][^\s\"'`<>]{5,1000})",
-    ),
-)
-
-
-class Secret(NamedTuple):
-    """Where a text holds a secret: from `start` up to, and without, `end`."""
-
-    kind: str
-    start: int
-    end: int
+_TABLE: Final = r"""
+Private Key | -----begin | -----BEGIN (?:[A-Z0-9]+ ){0,4}PRIVATE KEY(?: BLOCK)?-----<key lines>
+Anthropic API Key | sk-ant- | \bsk-ant-[\w-]{16,}
+OpenAI API Key | sk- | \bsk-(?:proj|svcacct|admin)-[\w-]{20,}|\bsk-[A-Za-z0-9]{32,}
+Google API Key | aiza | \bAIza[\w-]{35}
+Hugging Face Token | hf_ | \bhf_[A-Za-z0-9]{30,}
+GitHub Token | gh | gh[pousr]_[A-Za-z0-9_]{36}|\bgithub_pat_\w{22,}
+GitLab Token | gl | gl(?:pat|dt|ft|soat|rt|cbt|imt|ptt|agent|oas)-[\w-]{20,1024}
+GitLab Token | gr1348941 | GR1348941[\w-]{20,50}
+NPM Token | npm_ _authtoken= | \bnpm_[A-Za-z0-9]{36}\b|:_authToken=\s{0,4}([^\s$]\S{7,})
+AWS Access Key | | (?:A3T[A-Z0-9]|ABIA|ACCA|AKIA|ASIA)[0-9A-Z]{16}
+AWS Access Key | aws | (?i)aws.{0,20}?(?:key|pwd|pw|pass|token).{0,20}?['"]([0-9a-z/+]{40})['"]
+Azure Storage Account access key | accountkey= | AccountKey=([A-Za-z0-9+/=]{88})
+<login> | :// | ://[^:/?#\[\]@\s]{1,200}:([^:/?#\[\]@!$&'()*+,;=\s]{1,200})@
+Discord Bot Token | | [MNO][\w-]{23,25}\.[\w-]{6}\.[\w-]{27}
+Mailchimp Access Key | -us | [0-9a-z]{32}-us[0-9]{1,2}
+PyPI Token | pypi-ag | pypi-Ag[\w-]{70,}
+SendGrid API Key | sg. | SG\.[\w-]{22}\.[\w-]{43}
+Slack Token | xox | (?i)xox[abposr]-(?:\d+-)+[a-z0-9]+
+Slack Token | hooks.slack.com | https://hooks\.slack\.com/services/T\w+/B\w+/\w+
+Square OAuth Secret | sq0csp- | sq0csp-[\w\\-]{43}
+Stripe Access Key | k_live_ | [rs]k_live_[0-9A-Za-z]{24}
+Telegram Bot Token | | (?m)^\d{8,10}:[\w-]{35}$
+Twilio API Key | ac sk | \b(?:AC|SK)[a-z0-9]{32}\b
+JSON Web Token | eyj | (?<![\w-])eyJ[\w-]+\.[\w-]+\.[\w.+/=-]*
+Bearer Token | bearer | \b[Bb]earer\s{1,4}([\w.~+/-]{20,}=*)
+Bearer Token | bearer | (?i)\bauthorization<is>bearer[ \t]{1,4}(?=[a-z.~+/_-]{0,64}\d)([\w.~+/-]{8,}=*)
+<login> | authorization | (?i:authorization<is>(?:basic|token|digest|apikey)) {1,4}<basic>
+<login> | curl | \bcurl\b<command>?\s(?:-u|-U|--user|--proxy-user)[ \t=]{0,4}["']?<user>
+<setting> | key token secret passw | (?:<names>)["']?[ \t]{0,4}[=:][ \t]{0,4}<quoted>
+<setting> | -- | (?i)(?<![\w-])--(?:[\w-]{0,40}[_-])?<name>[ \t]{1,4}<option>
+<setting> | env | (?im)^[ \t]{0,8}ENV[ \t]{1,4}(?:\w{0,40}_)?<name>[ \t]{1,4}<option>
+"""
+_PIECES: Final = {
+    "login": _LOGIN,
+    "setting": _SETTING,
+    "key lines": r"[^-]{0,20000}(?:-----END [A-Z0-9 ]{0,40}-----)?",
+    "is": r"""["']?[ \t]{0,4}[:=][ \t]{0,4}["']?""",
+    "basic": r"(?=[a-z+/_-]{0,64}[A-Z0-9=])([\w.~+/-]{6,}={0,2})",
+    "command": r"(?:[^\n\\]|\\.|\\\n){0,500}",
+    "user": r"""[^\s:"'`$<{]{1,64}:([^\s"'`$<>{\[][^\s"'`<>]{0,200})""",
+    "names": "[kK]ey|KEY|[tT]oken|TOKEN|[sS]ecret|SECRET|[pP]assw(?:or)?d|PASSW(?:OR)?D",
+    "quoted": r"""["']([^\s"'$<{%\[(*][^\s"']{7,})["']""",
+    "name": "(?:passw(?:or)?d|passphrase|secret|token|(?:api|access|secret|auth)[_-]?key)",
+    "option": r"""(?=\S{0,64}\d)([^\s"'`<>$={%\[(*|&;,)-][^\s"'`<>]{5,1000})""",
+}
+_Secret = tuple[int, int, str]  # where it starts, where it ends, its kind
 
 
 def mask(text: str) -> tuple[str, str]:
@@ -134,53 +88,53 @@ def mask(text: str) -> tuple[str, str]:
     A text without secrets comes back as it is, with an empty notice. One with secrets comes back
     clean: what shows nothing, and could hide them, is gone. Masking twice is as masking once.
     """
-    bare = clean_text(text)
-    if _LOOK.search(bare):
-        bare = _INVISIBLE.sub("", bare)
-    kinds: list[str] = []
+    bare, kinds = _INVISIBLE.sub("", clean_text(text)), list[str]()
     for _ in range(_MOST_PASSES):
         secrets = find_secrets(bare)
+        for start, end, kind in reversed(secrets):
+            bare = f"{bare[:start]}{_LINE}{kind}]{bare[end:]}"
+        kinds += [secret[2] for secret in secrets]
         if not secrets:
             break
-        pieces, done = list[str](), 0
-        for kind, start, end in secrets:
-            pieces += (bare[done:start], f"{_LINE}{kind}]")
-            kinds.append(kind)
-            done = end
-        bare = "".join((*pieces, bare[done:]))
     if not kinds:
         return text, ""
     what = "a secret was" if len(kinds) == 1 else f"{len(kinds)} secrets were"
     return bare, f"{what} masked ({', '.join(dict.fromkeys(kinds))})"
 
 
-def find_secrets(text: str) -> list[Secret]:
+def find_secrets(text: str) -> list[_Secret]:
     """Return the secrets of a text that are not masked yet, in order, without overlaps."""
-    found = (one for one in _matches(text) if not text.startswith(_LINE, one.start))
-    apart: list[Secret] = []
-    for secret in sorted(found, key=lambda one: (one.start, -one.end)):
-        if apart and secret.start < apart[-1].end:
-            apart[-1] = apart[-1]._replace(end=max(apart[-1].end, secret.end))
-        else:
-            apart.append(secret)
+    apart: list[_Secret] = []
+    for start, end, kind in sorted(_matches(text), key=lambda one: (one[0], -one[1])):
+        if apart and start < apart[-1][1]:
+            apart[-1] = apart[-1][0], max(apart[-1][1], end), apart[-1][2]
+        elif not text.startswith(_LINE, start):
+            apart.append((start, end, kind))
     return apart
 
 
 @cache
-def _compiled() -> tuple[tuple[str, tuple[str, ...], re.Pattern[str]], ...]:
-    return tuple((kind, tuple(words.split()), re.compile(form)) for kind, words, form in _TABLE)
+def _compiled() -> list[tuple[str, list[str], re.Pattern[str]]]:
+    table = _TABLE
+    for name, piece in _PIECES.items():
+        table = table.replace(f"<{name}>", piece)
+    rows = (row.replace(" | | ", " |  | ").split(" | ", 2) for row in table.strip().split("\n"))
+    return [(kind, words.split(), re.compile(form)) for kind, words, form in rows]
 
 
-def _matches(text: str) -> Iterator[Secret]:
+def _matches(text: str) -> Iterator[_Secret]:
     folded = text.lower()
     for kind, words, pattern in _compiled():
         if not words or any(word in folded for word in words):
             for match in pattern.finditer(text):
-                yield Secret(kind, *match.span(match.lastindex or 0))
+                yield (*match.span(match.lastindex or 0), kind)
     if any(word in folded for word in ("key", "token", "secret", "pass", "pwd")):
-        yield from _settings(text)
-    if "-----end" in folded:
-        yield from _key_ends(text)
+        at = 0
+        while (found := _GIVEN_BARE.search(text, at)) is not None:
+            at = found.start("value")
+            if chars := _secret_chars(found):
+                yield at, at + chars, _SETTING
+                at += chars
 
 
 # ---- parts ----
@@ -244,38 +198,33 @@ def _masked(value: Json, notices: list[str], *, keeps_blocks: bool) -> Json:
 
 # ---- settings: names that are given a value without quotes ----
 
-_GIVEN: Final = re.compile(
+_GIVEN_BARE: Final = re.compile(
     r"""(?ix) (?P<word> passw(?:or)?d | passphrase | (?<=_)pwd | secret | token
     | (?:api|access|secret|private|encryption|signing|account|master|auth)[_-]?key )
     (?P<given> [ \t]{0,4} = [ \t]{0,4} | :[ \t]{1,4} )
     (?P<value> [^\s"'`<>$={%\[(*|&;,)] [^\s"'`<>]{0,500}+ )"""
 )
-_NAME: Final = re.compile(r"[\w.-]{0,60}\Z", re.ASCII)
+_NAME: Final = re.compile(r"([\w.-]{0,60})\Z", re.ASCII)
 # A path of attributes, or a variable named for what it holds.
 _CODE: Final = re.compile(
-    r"""(?ix) [a-z_]\w*(?:\.[a-z_]\w*)+
+    r"""(?ix) [a-z_]\w*(?:\.[a-z_]\w*)+ | .*[({\[].*
     | (?=\w*(?:passw|secret|token|key|pwd)) (?: [a-z_]+\d{0,2} | [a-z0-9]*_\w* )"""
 )
-_REFERENCE: Final = re.compile(
+# What stands for a value: a path, a call, a reference, a word, one that is masked or blank.
+_NO_VALUE: Final = re.compile(
     r"(?:~|\.\.?)/|/(?:app|etc|home|mnt|opt|root|run|secrets|srv|tmp|usr|Users|var)/"
-    r"|[A-Za-z_][\w.]*[(\[{]|.*(?:\$[({A-Z_]|\{\{)"
+    r"|[A-Za-z_][\w.]*[(\[{]|.*(?:\$[({A-Z_]|\{\{|\[masked:)"
+    r"|(?i:undefined|required|optional|disabled|enabled|default|string|prompt)$"
 )
 _SNAKE: Final = re.compile(r"[a-z][a-z0-9]*(?:_[a-z0-9]+)+")
-_ENDS_IN_CODE: Final = re.compile(r"[;,)|]|&(?:&|\w+[=;])|\\[nrt\"']")
-_ENDS_IN_SHELL: Final = re.compile(r";|&\w+=|\\[nrt\"']")
-_PLACES: Final = re.compile(r"(?i)(?:page|next|sync|cursor|continuation|cancellation)[_.-]?token$")
+_ENDS: Final = (
+    re.compile(r"[;,)|]|&(?:&|\w+[=;])|\\[nrt\"']"),  # in code
+    re.compile(r";|&\w+=|\\[nrt\"']"),  # in a shell
+)
+_NO_SECRET: Final = re.compile(
+    r"(?i)(?:page|next|sync|cursor|continuation|cancell?ation)[_.-]?token$"
+)
 _COUNTS: Final = re.compile(r"(?i)(?:max|min|num|count|limit|per)[_.-]")
-_WORDS: Final = ("undefined required optional disabled enabled default string prompt").split()
-
-
-def _settings(text: str) -> Iterator[Secret]:
-    at = 0
-    while (found := _GIVEN.search(text, at)) is not None:
-        start = found.start("value")
-        chars = _secret_chars(found)
-        if chars:
-            yield Secret(_SETTING, start, start + chars)
-        at = start + chars
 
 
 def _secret_chars(found: re.Match[str]) -> int:
@@ -283,61 +232,35 @@ def _secret_chars(found: re.Match[str]) -> int:
 
     What code passes on, and what stands for a value, is left alone.
     """
-    word, given = found["word"].lower(), found["given"].strip(" \t")
-    before = found.string[max(0, found.start() - 200) : found.start()]
-    prefix = before[_NAME.search(before).start() :]  # type: ignore[union-attr]  # it matches anywhere
+    before, is_spaced = (
+        found.string[max(0, found.start() - 200) : found.start()],
+        found["given"] != "=",
+    )
+    prefix = _NAME.search(before)[1]  # type: ignore[index]  # it always matches
     line = before[: len(before) - len(prefix)].rpartition("\n")[2]
     if line.endswith("\\") and prefix[:1] in {"n", "r", "t"}:  # a line break as JSON writes it
         prefix, line = prefix[1:], ""
-    name, is_password = prefix + found["word"], word.startswith(("pass", "pwd"))
-    is_spaced = found["given"] != "="
+    name, is_password = prefix + found["word"], found["word"].lower().startswith(("pass", "pwd"))
     is_variable = name.isupper() and not is_spaced and not line.endswith(("(", ", "))
     is_option = not is_spaced and (name.startswith("-") or line.endswith(("?", "&", ";")))
-    ends = _ENDS_IN_SHELL if is_variable else _ENDS_IN_CODE
-    value = ends.split(found["value"], maxsplit=1)[0].rstrip(",\\")
+    value = _ENDS[is_variable].split(found["value"], maxsplit=1)[0].rstrip(",\\")
     is_count = value.isdecimal() and not is_password
     if (
         len(value) < (6 if is_password else 8)
         or (is_count and (not is_variable or _COUNTS.search(name)))
         or len(set(value)) <= 2
-        or value.lower() in _WORDS
-        or "[masked:" in value
-        or _REFERENCE.match(value)
-        or _PLACES.search(name)
+        or _NO_VALUE.match(value)
+        or _NO_SECRET.search(name)
     ):
         return 0
-    if is_variable or is_option:
-        return len(value)
-    if any(char in value for char in "({[") or _CODE.fullmatch(value):
-        return 0
     is_line = not line.strip(" \t-") or line.endswith(('"', "'"))
-    has_digit = any(map(str.isdigit, value)) and not value.isdecimal()
-    if given == ":":
-        is_secret = name.lower() not in {"secret", "token"} and is_line and has_digit
-    elif name.isupper() and found["given"].startswith("= "):
-        is_secret = False  # to a shell it is empty
-    else:
-        is_plain = value.replace("_", "").isalpha()
-        is_secret = (not is_spaced and is_line) or (
-            not is_plain and (is_password or not _SNAKE.fullmatch(value))
-        )
+    is_secret = is_variable or is_option
+    if not is_secret and not _CODE.fullmatch(value):
+        if found["given"].startswith(":"):  # of prose and YAML, what has digits
+            is_named = is_line and name.lower() not in {"secret", "token"}
+            is_secret = is_named and any(map(str.isdigit, value)) and not value.isdecimal()
+        elif not (name.isupper() and found["given"].startswith("= ")):  # to a shell it is empty
+            is_plain = value.replace("_", "").isalpha()
+            is_random = not is_plain and (is_password or not _SNAKE.fullmatch(value))
+            is_secret = (not is_spaced and is_line) or is_random
     return len(value) if is_secret else 0
-
-
-# ---- the rest of a private key, if a file is read in pieces ----
-
-_FRONT: Final = r"[^A-Za-z0-9+/=-]{0,20}+(?:\d{1,6}[^A-Za-z0-9+/=-]{1,20}+)?"
-_END: Final = re.compile(r"-----END (?:[A-Z0-9]+ ){0,4}PRIVATE KEY(?: BLOCK)?-----")
-_LINES: Final = re.compile(  # read backwards; the last line may be short
-    rf"{_FRONT}(?:[A-Za-z0-9+/=]{{1,31}}+(?![A-Za-z0-9+/=]){_FRONT})?"
-    rf"(?:={{0,2}}+(?P<line>[A-Za-z0-9+/]{{32,}}+){_FRONT})+"
-)
-
-
-def _key_ends(text: str) -> Iterator[Secret]:
-    done = 0
-    for end in _END.finditer(text):
-        before = text[max(done, end.start() - 20_000) : end.start()]
-        if (lines := _LINES.match(before[::-1])) is not None:
-            yield Secret(_PRIVATE_KEY, end.start() - lines.end("line"), end.end())
-        done = end.end()
