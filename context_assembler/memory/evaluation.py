@@ -5,14 +5,18 @@ from json import loads
 from types import MappingProxyType
 from typing import Any, Final, NamedTuple
 
-from context_assembler.errors import MemoryFormatError
-from context_assembler.memory.assembler import MAX_LIMIT, MemoryAssembler, check_count
-from context_assembler.memory.format import FormattedContext
+from context_assembler.errors import MemoryFormatError, brief
+from context_assembler.memory.assembler import MAX_LIMIT, MemoryAssembler
+from context_assembler.memory.format import FormattedContext, check_count
 from context_assembler.memory.records import NO_FILTERS, MemoryFilters
 
 DEFAULT_BUDGETS_TOKENS: Final = (500, 1_000, 2_000, 4_000)
 _DEPTHS: Final = (1, 5, 10, 20)
 _UNNAMED: Final = "all"
+_CORRECT: Final = (
+    'Write one JSON object a line: {"question": "…", "evidence": ["memory id", …]}, and if wanted '
+    '"id", "category" and "namespace".'
+)
 
 
 class Question(NamedTuple):
@@ -58,10 +62,8 @@ class Evaluation(NamedTuple):
 class _Answered(NamedTuple):
     question: Question
     found: Mapping[int, float]  # by budget: the part of the evidence
-    ranked: Sequence[str]
-
-    def part_of(self, ids: Iterable[str]) -> float:
-        return _part(self.question, ids)
+    at: Mapping[int, float]  # by depth
+    reciprocal_rank: float
 
 
 def _part(question: Question, ids: Iterable[str]) -> float:
@@ -107,7 +109,10 @@ async def evaluate_recall(
         found = {b: _part(question, _shown(c, stands_for)) for b, c in contexts.items()}
         explained = contexts[budgets[-1]].explanations if budgets else ()
         ids = (i for e in explained for i in stands_for.get(e.memory_id, (e.memory_id,)))
-        answers.append(_Answered(question, found, [*dict.fromkeys(ids)]))
+        best = [*dict.fromkeys(ids)]
+        ranks = [at for at, name in enumerate(best, 1) if name in question.evidence]
+        at = {depth: _part(question, best[:depth]) for depth in _DEPTHS}
+        answers.append(_Answered(question, found, at, 1 / ranks[0] if ranks else 0.0))
         on_answer()
     by_category: dict[str, list[_Answered]] = {}
     for answer in answers:
@@ -125,20 +130,15 @@ def _shown(context: FormattedContext, stands_for: Mapping[str, Sequence[str]]) -
 
 
 def _grade(answers: Sequence[_Answered], budgets: Sequence[int]) -> Grade:
-    def mean(measure: Callable[[_Answered], float]) -> float:
-        return sum(map(measure, answers)) / len(answers) if answers else 0.0
-
-    def reciprocal_rank(answer: _Answered) -> float:
-        evidence = answer.question.evidence
-        ranks = (at for at, found in enumerate(answer.ranked, 1) if found in evidence)
-        return 1 / next(ranks, float("inf"))
+    def mean(numbers: Iterable[float]) -> float:
+        return sum(numbers) / max(len(answers), 1)
 
     return Grade(
         questions=len(answers),
-        whole={b: mean(lambda a, b=b: float(a.found[b] == 1)) for b in budgets},
-        recalled={b: mean(lambda a, b=b: a.found[b]) for b in budgets},
-        recall_at={d: mean(lambda a, d=d: a.part_of(a.ranked[:d])) for d in _DEPTHS},
-        mrr=mean(reciprocal_rank),
+        whole={b: mean(float(a.found[b] == 1) for a in answers) for b in budgets},
+        recalled={b: mean(a.found[b] for a in answers) for b in budgets},
+        recall_at={depth: mean(a.at[depth] for a in answers) for depth in _DEPTHS},
+        mrr=mean(a.reciprocal_rank for a in answers),
     )
 
 
@@ -150,23 +150,19 @@ def read_questions(lines: Iterable[str], *, name: str = "The questions") -> list
     """
     questions: list[Question] = []
     for number, line in enumerate(lines, 1):
-        if not line.strip():
-            continue
         try:
-            read: Any = loads(line)
+            read: Any = loads(line) if line.strip() else None
+        except (ValueError, RecursionError) as error:
+            read = str(error)
+        if isinstance(read, dict):
             named = {key: read[key] for key in ("id", "category", "namespace") if read.get(key)}
-            asked, evidence = read["question"], read["evidence"]
-            texts = [asked, *evidence, *named.values()]
-            if not evidence or not asked.strip() or not all(isinstance(t, str) for t in texts):
-                raise TypeError("no text, or no evidence")
-        except (AttributeError, LookupError, TypeError, ValueError, RecursionError) as error:
-            raise MemoryFormatError(
-                where=name,
-                line=number,
-                reason=f"it is no question ({error})",
-                remedy='Write one JSON object a line: {"question": "…", "evidence": ["memory id", …]},'
-                ' and if wanted "id", "category" and "namespace".',
-            ) from error
-        given = {"id": str(number), **named}
-        questions.append(Question(asked, tuple(dict.fromkeys(evidence)), **given))
+            asked, evidence = read.get("question"), read.get("evidence")
+            texts = [asked, *(evidence if isinstance(evidence, list) else [None]), *named.values()]
+            if evidence and asked and all(isinstance(text, str) for text in texts):
+                given = {"id": str(number), **named}
+                questions.append(Question(asked, tuple(dict.fromkeys(evidence)), **given))
+                continue
+        if read is not None:
+            reason, remedy = f"it is no question ({brief(read)})", _CORRECT
+            raise MemoryFormatError(where=name, line=number, reason=reason, remedy=remedy)
     return questions

@@ -1,7 +1,7 @@
 """Memories from and to files of JSON Lines, and what a store no longer needs."""
 
 import asyncio
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import BinaryIO, Final, Protocol
@@ -16,17 +16,11 @@ from context_assembler.memory.records import (
     says_something,
     write_memories,
 )
-from context_assembler.memory.stack import unusable_file
+from context_assembler.memory.stack import unusable_file, written_whole
 from context_assembler.memory.stores import MemoryStore
 
 LEAST_WORTH: Final = 0.05
 _RECORDS_PER_BATCH: Final = 2_000
-_MARKS: Final = (
-    (b"\xff\xfe\0\0", "utf-32-le"),
-    (b"\0\0\xfe\xff", "utf-32-be"),
-    (b"\xff\xfe", "utf-16-le"),
-    (b"\xfe\xff", "utf-16-be"),
-)
 
 
 class Remembering(Protocol):
@@ -53,17 +47,8 @@ async def export_memories(
     """
     if not isinstance(file, str | Path):
         return await _export(store, file, filters)
-    target = Path(file).expanduser()
-    part = target.with_name(f"{target.name}.part")
-    try:
-        with part.open("wb") as opened:
-            written = await _export(store, opened, filters)
-        part.replace(target)
-    except OSError as error:
-        raise unusable_file(target, "written", error) from error
-    finally:
-        part.unlink(missing_ok=True)
-    return written
+    with written_whole(file) as opened:
+        return await _export(store, opened, filters)
 
 
 async def import_memories(store: Remembering, file: str | Path | BinaryIO) -> list[Remembered]:
@@ -73,8 +58,7 @@ async def import_memories(store: Remembering, file: str | Path | BinaryIO) -> li
 
     Args:
         store: What keeps them; a `MemoryAssembler` gives those without a vector one of its model.
-        file: Its path, or an open stream of bytes, such as `sys.stdin.buffer`; UTF-8, and UTF-16 or
-            UTF-32 with a byte-order mark.
+        file: Its path, or an open stream of bytes, such as `sys.stdin.buffer`; UTF-8.
 
     Raises:
         MemoryFormatError: A line is no memory, or of a newer version; the error names it.
@@ -85,36 +69,26 @@ async def import_memories(store: Remembering, file: str | Path | BinaryIO) -> li
 
 
 def _read(file: str | Path | BinaryIO) -> list[MemoryRecord]:
-    if isinstance(file, str | Path):
-        source = Path(file).expanduser()
-        name = str(source)
-        try:
-            raw = source.read_bytes()
-        except OSError as error:
-            raise unusable_file(source, "read", error) from error
-    else:
-        name, raw = getattr(file, "name", "The memories"), file.read()
-    mark, encoding = next((one for one in _MARKS if raw.startswith(one[0])), (b"", "utf-8-sig"))
-    text = raw[len(mark) :].decode(encoding, "surrogateescape" if not mark else "replace")
-    lines = text.split("\n")
-    return [*read_memories((line.encode(errors="surrogateescape") for line in lines), name=name)]
+    if not isinstance(file, str | Path):
+        return [*read_memories(file, name=getattr(file, "name", "The memories"))]
+    source = Path(file).expanduser()
+    try:
+        lines = source.read_bytes().removeprefix(b"\xef\xbb\xbf").split(b"\n")
+    except OSError as error:
+        raise unusable_file(source, "read", error) from error
+    return [*read_memories(lines, name=str(source))]
 
 
 async def _export(store: MemoryStore, file: BinaryIO, filters: MemoryFilters) -> int:
-    written = 0
-    waiting: list[MemoryRecord] = []
-
-    async def write(batch: Iterable[MemoryRecord]) -> None:
-        await asyncio.to_thread(file.writelines, write_memories(batch))
-
+    written, waiting = 0, list[MemoryRecord]()
     async for record in store.export(filters=filters):
         if says_something(record):
             waiting.append(record)
             written += 1
         if len(waiting) == _RECORDS_PER_BATCH:
-            await write(waiting)
+            await asyncio.to_thread(file.writelines, write_memories(waiting))
             waiting = []
-    await write(waiting)
+    await asyncio.to_thread(file.writelines, write_memories(waiting))
     return written
 
 

@@ -4,22 +4,12 @@ A kind is declared in one place: a class under `@kind`, with its fields and how 
 """
 
 import re
+import typing
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, fields
 from datetime import datetime
 from functools import cache
-from typing import (
-    Any,
-    Final,
-    Literal,
-    NamedTuple,
-    Protocol,
-    TypeAlias,
-    TypeVar,
-    dataclass_transform,
-    get_args,
-    get_origin,
-)
+from typing import Any, Final, Literal, NamedTuple, Protocol, TypeAlias, TypeVar, get_args
 
 from context_assembler.errors import InvalidContextTypeError, brief
 from context_assembler.events import Json
@@ -66,7 +56,7 @@ KINDS: Final[dict[MemoryKind, KindSpec]] = {}
 _M = TypeVar("_M")
 
 
-@dataclass_transform(frozen_default=True, kw_only_default=True)
+@typing.dataclass_transform(frozen_default=True, kw_only_default=True)
 def kind(name: MemoryKind, heading: str, **rules: Any) -> Callable[[type[_M]], type[_M]]:
     """Declare a kind of memory by the class of its metadata; `rules` as in `KindSpec`."""
 
@@ -113,19 +103,17 @@ def read_metadata(name: MemoryKind, given: Mapping[str, Json]) -> Metadata | Non
 def write_metadata(metadata: Any) -> dict[str, Json]:
     """Return the fields that do not hold their default, as JSON."""
     found = {field.name: getattr(metadata, field.name) for field in fields(metadata)}
-    return {
-        key: [*value]
-        if isinstance(value, tuple)
-        else value.isoformat()
-        if isinstance(value, datetime)
-        else value
-        for key, value in found.items()
-        if value is not None and value != ()
-    }
+    return {key: _json(value) for key, value in found.items() if value is not None and value != ()}
+
+
+def _json(value: Any) -> Json:
+    if isinstance(value, tuple):
+        return [*value]
+    return value.isoformat() if isinstance(value, datetime) else value
 
 
 def _read(name: str, wanted: Any, value: Json) -> Any:
-    if get_origin(wanted) is tuple:
+    if typing.get_origin(wanted) is tuple:
         if isinstance(value, list | tuple) and all(isinstance(one, str) for one in value):
             return tuple(value)
     elif value is None:

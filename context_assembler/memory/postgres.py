@@ -122,7 +122,9 @@ class PostgresDatabase:
 
     def index(self, entries: Sequence[Entry]) -> None:
         """Write the words that the rows are found by."""
-        own, beside = (record_stems([e[at] for e in entries]) for at in (3, 4))
+        own, beside = (
+            record_stems(texts) for texts in ([e.own for e in entries], [e.beside for e in entries])
+        )
         words = [
             (_tsvector(mine, others), entry.key)
             for entry, mine, others in zip(entries, own, beside, strict=True)

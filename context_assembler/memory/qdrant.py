@@ -17,7 +17,13 @@ from uuid import UUID, uuid5
 
 from context_assembler.errors import MemoryUnavailableError, MissingExtraError
 from context_assembler.memory.kinds import KINDS, MemoryKind
-from context_assembler.memory.records import MemoryFilters, MemoryOrder, MemoryStats, Vector
+from context_assembler.memory.records import (
+    NO_FILTERS,
+    MemoryFilters,
+    MemoryOrder,
+    MemoryStats,
+    Vector,
+)
 from context_assembler.memory.stores import Row, entry_of, to_moment, to_stamp
 from context_assembler.memory.words import query_stems, record_stems
 
@@ -28,19 +34,19 @@ _IDS: Final = UUID("6f8d7a1e-5b0c-4c52-9a57-1f7a5f1d2c3b")  # a change loses eve
 _PAGE: Final = 1_000
 _KEYWORDS: Final = ("kind", "namespace", "session_id", "parent_id", "author")
 _INTEGERS: Final = ("key", "line", "digest", "created_at", "last_access_at")
-_ORDERS: Final[Mapping[MemoryOrder | None, tuple[str, str]]] = {
-    "newest": ("created_at", "desc"),
-    "oldest": ("created_at", "asc"),
-    "most_important": ("importance", "desc"),
-    "last_accessed": ("last_access_at", "desc"),
-    None: ("key", "asc"),
+_ORDERS: Final[Mapping[MemoryOrder | None, tuple[str, bool]]] = {
+    "newest": ("created_at", True),
+    "oldest": ("created_at", False),
+    "most_important": ("importance", True),
+    "last_accessed": ("last_access_at", True),
+    None: ("key", False),
 }
 
 
 def open_table(url: str) -> "QdrantTable":
     """Return the collection of a server or folder: `qdrant:http://host:6333#memories`."""
     where, _, collection = url.partition(":")[2].partition("#")
-    return QdrantTable(where or ":memory:", collection=collection or "memories")
+    return QdrantTable(where or ":memory:", collection or "memories")
 
 
 class QdrantTable:
@@ -48,15 +54,15 @@ class QdrantTable:
 
     readers = 1
 
-    def __init__(self, location: str, *, collection: str, timeout_seconds: int = 10) -> None:
+    def __init__(self, location: str, collection: str) -> None:
         self._location, self._name = location, collection
-        self._timeout_seconds = timeout_seconds
         self._lock = RLock()
         self._client: Any = None
         self._last_key = 0
 
     @contextmanager
     def reading(self) -> Iterator[None]:
+        """Let nobody else of this process look meanwhile, and say what went wrong."""
         try:
             import qdrant_client
             from qdrant_client.http.exceptions import ApiException
@@ -65,7 +71,7 @@ class QdrantTable:
         with self._lock:
             try:
                 if self._client is None:
-                    self._client = self._open(qdrant_client.QdrantClient)
+                    self._client = qdrant_client.QdrantClient(**self._place())
                 yield
             except (ApiException, OSError, RuntimeError) as error:
                 raise MemoryUnavailableError(
@@ -78,15 +84,15 @@ class QdrantTable:
     writing = reading
 
     def model(self) -> tuple[str, int] | None:
+        """Return name and dimension of the vectors that are kept."""
         with self.reading():
-            if not self._client.collection_exists(self._name):
-                return None
-            known = self._client.get_collection(self._name).config.metadata or {}
-            return (known["model"], known["dimension"]) if known.get("model") else None
+            known = self._collection()
+            metadata = (known and known.metadata) or {}
+        return (metadata["model"], metadata["dimension"]) if metadata.get("model") else None
 
     def use_model(self, model: str, dimension: int) -> None:
-        self._create()
-        models = _models()
+        """Make room for vectors of that model."""
+        models = self._created()
         dense = models.DenseVectorConfig(size=dimension, distance=models.Distance.COSINE)
         config = models.DenseVectorNameConfig(dense=dense)
         self._client.create_vector_name(self._name, _DENSE, config)
@@ -94,23 +100,17 @@ class QdrantTable:
         self._client.update_collection(self._name, metadata=metadata)
 
     def rows(self, column: str, values: Sequence[Any]) -> list[Row]:
-        models = _models()
-        if not values:
-            return []
-        if column == "id":
-            condition = models.HasIdCondition(has_id=[*map(_point_id, values)])
-        else:
-            condition = models.FieldCondition(key=column, match=models.MatchAny(any=[*values]))
-        return self._scroll(models.Filter(must=[condition]))
+        """Return the rows with one of the values in that column."""
+        return self._scroll(_filter(NO_FILTERS, {column: values})) if values else []
 
     def next_key(self) -> int:
+        """Return a key that was never used."""
         return max(self._last_key + 1, time.time_ns() // 1_000)
 
     def put(self, rows: Sequence[Row], before: Mapping[int, Row]) -> None:
-        if not rows:
-            return
-        self._create()
-        models, points = _models(), []
+        """Keep the rows; one of a known id takes the place of that in `before`."""
+        _ = before
+        models, points = self._created(), []
         for row, own in zip(rows, record_stems([entry_of(row).own for row in rows]), strict=True):
             counts = Counter(map(_index, own))
             weights = {at: n * (_SATURATION + 1) / (n + _SATURATION) for at, n in counts.items()}
@@ -120,31 +120,34 @@ class QdrantTable:
             if row.codes:
                 payload["codes"] = b64encode(row.codes).decode()
                 vectors[_DENSE] = [*map(float, memoryview(row.codes).cast("b"))]
-            points.append(models.PointStruct(id=_point_id(row.id), payload=payload, vector=vectors))
+            point = models.PointStruct(id=_point_id(row.id), payload=payload, vector=vectors)
+            points.append(point)
         self._client.upsert(self._name, points, wait=True)
         self._last_key = max(self._last_key, *(row.key for row in rows))
 
     def remove(self, rows: Sequence[Row]) -> None:
-        if rows:
-            self._client.delete(self._name, [_point_id(row.id) for row in rows], wait=True)
+        """Remove the rows."""
+        self._client.delete(self._name, [_point_id(row.id) for row in rows], wait=True)
 
     def touch(self, ids: Sequence[str], stamp: int) -> None:
-        times = Counter(ids)
+        """Count that the rows were used at that moment, as often as they are named."""
         with self.writing():
-            for row in self.rows("id", [*times]):
+            for row in self.rows("id", ids):
                 used = max(row.last_access_at or stamp, stamp)
-                count = row.access_count + times[row.id]
+                count = row.access_count + ids.count(row.id)
                 payload = {"access_count": count, "last_access_at": used}
                 self._client.set_payload(self._name, payload, [_point_id(row.id)], wait=True)
 
     def by_words(self, query: str, filters: MemoryFilters, limit: int) -> list[tuple[int, float]]:
+        """Return keys and scores above 0 of the rows that fit by words, best first."""
+        from qdrant_client.models import SparseVector
+
         indices = sorted({*map(_index, query_stems(query))})
-        if not indices:
-            return []
-        sparse = _models().SparseVector(indices=indices, values=[1.0] * len(indices))
-        return self._query(sparse, _SPARSE, filters, limit)
+        sparse = SparseVector(indices=indices, values=[1.0] * len(indices))
+        return self._query(sparse, _SPARSE, filters, limit) if indices else []
 
     def by_vector(self, vector: Vector, filters: MemoryFilters, limit: int) -> list[int]:
+        """Return the keys of the rows whose vectors lie nearest, best first."""
         numbers = [*map(float, memoryview(vector.codes).cast("b"))]
         return [key for key, _ in self._query(numbers, _DENSE, filters, limit)]
 
@@ -155,53 +158,50 @@ class QdrantTable:
         limit: int | None,
         after_key: int = 0,
     ) -> list[Row]:
-        models, (column, direction) = _models(), _ORDERS[order]
-        wanted = _filter(filters)
-        if order == "last_accessed" or after_key:
-            bound = models.Range(gt=after_key)
-            wanted.must.append(models.FieldCondition(key=column, range=bound))
-        by = models.OrderBy(key=column, direction=direction)
+        """Return the first rows of an order; of none: the next in the order of storing."""
+        from qdrant_client.models import Direction, OrderBy
+
+        column, is_down = _ORDERS[order]
+        has_bound = order == "last_accessed" or after_key
+        wanted = _filter(filters, over={column: after_key} if has_bound else {})
+        by = OrderBy(key=column, direction=Direction.DESC if is_down else Direction.ASC)
         rows = self._scroll(wanted, order_by=by, limit=limit)
-        is_down = direction == "desc"
         rows.sort(key=lambda row: (getattr(row, column), row.created_at, row.key), reverse=is_down)
         return rows
 
     def beside(self, ids: Sequence[str], before: int, after: int) -> dict[str, list[Row]]:
+        """Return by id the rows around each in its line, in order, without the row itself."""
         found = self.rows("id", ids)
-        lines: dict[int | None, list[Row]] = {}
-        for row in self.rows("line", [*{row.line for row in found if row.line is not None}]):
-            lines.setdefault(row.line, []).append(row)
+        lines = sorted(self.rows("line", [*{row.line for row in found if row.line is not None}]))
         beside: dict[str, list[Row]] = {}
         for row in found:
-            line = sorted(lines.get(row.line, ()), key=lambda one: one.key)
-            earlier = [one for one in line if one.key < row.key]
-            later = [one for one in line if one.key > row.key]
+            earlier = [one for one in lines if one.line == row.line and one.key < row.key]
+            later = [one for one in lines if one.line == row.line and one.key > row.key]
             beside[row.id] = [*earlier[max(len(earlier) - before, 0) :], *later[:after]]
         return beside
 
     def kinds(self, filters: MemoryFilters) -> frozenset[MemoryKind]:
+        """Return the kinds of which there may be rows."""
         return frozenset(filters.kinds or KINDS)  # to find out takes as long as to search
 
     def stats(self) -> MemoryStats:
-        rows = self.listed(MemoryFilters(), None, None)
-        times = [row.created_at for row in rows]
-        model = self.model() or (None, None)
-        return MemoryStats(
-            records=len(rows),
-            by_kind=dict(sorted(Counter(row.kind for row in rows).items())),
-            by_namespace=dict(sorted(Counter(row.namespace for row in rows).items())),
-            vectors=sum(row.codes is not None for row in rows),
-            vector_model=model[0],
-            vector_dimension=model[1],
-            oldest_at=to_moment(min(times)) if times else None,
-            newest_at=to_moment(max(times)) if times else None,
-            bytes=sum(len(row.text.encode()) + len(row.codes or b"") * 5 for row in rows),
-        )
+        """Return what the collection holds."""
+        rows = self.listed(NO_FILTERS, "oldest", None)
+        by_kind = dict(sorted(Counter(row.kind for row in rows).items()))
+        by_namespace = dict(sorted(Counter(row.namespace for row in rows).items()))
+        placed = [row.codes for row in rows if row.codes]
+        times = [to_moment(row.created_at) for row in rows]
+        size = sum(len(row.text.encode()) for row in rows) + 5 * sum(map(len, placed))
+        model, dimension = self.model() or (None, None)
+        oldest, newest = (times[0], times[-1]) if times else (None, None)
+        told = (len(placed), model, dimension, oldest, newest, size)
+        return MemoryStats(len(rows), by_kind, by_namespace, *told)
 
     def drop_vectors(self) -> None:
+        """Forget all vectors, and of which model they were."""
         with self.writing():
             if self.model() is not None:
-                rows = self.listed(MemoryFilters(), None, None)
+                rows = self.listed(NO_FILTERS, None, None)
                 self._client.delete_vector_name(self._name, _DENSE)
                 self._client.update_collection(self._name, metadata={"model": None})
                 self.put([row._replace(codes=None) for row in rows], {})
@@ -210,111 +210,103 @@ class QdrantTable:
         """The engine does so by itself."""
 
     def close(self) -> None:
+        """Close the connection; the next call opens it again."""
         client, self._client = self._client, None
         if client is not None:
             client.close()
 
-    def _open(self, make: Any) -> Any:
-        if self._location.startswith(("http://", "https://")):
-            return make(
-                url=self._location,
-                api_key=os.environ.get("QDRANT_API_KEY"),
-                timeout=self._timeout_seconds,
-                check_compatibility=False,
-            )
+    def _place(self) -> dict[str, Any]:
+        if self._location.startswith("http"):
+            key = os.environ.get("QDRANT_API_KEY")
+            return {"url": self._location, "api_key": key, "check_compatibility": False}
         if self._location == ":memory:":
-            return make(":memory:")
-        return make(path=self._location, force_disable_check_same_thread=True)
+            return {"location": self._location}
+        return {"path": self._location, "force_disable_check_same_thread": True}
 
-    def _create(self) -> None:
-        if self._client.collection_exists(self._name):
-            return
-        models = _models()
-        words = models.SparseVectorParams(modifier=models.Modifier.IDF)
-        self._client.create_collection(
-            self._name, vectors_config={}, sparse_vectors_config={_SPARSE: words}
-        )
-        if self._location.startswith("http"):  # without a server every search reads every record
+    def _collection(self) -> Any:
+        """Return what is known of the collection; `None` if there is none."""
+        exists = self._client.collection_exists(self._name)
+        return self._client.get_collection(self._name).config if exists else None
+
+    def _created(self) -> Any:
+        """Create the collection unless it is there, and return the types of Qdrant's client."""
+        from qdrant_client import models
+
+        if not self._client.collection_exists(self._name):
+            words = {_SPARSE: models.SparseVectorParams(modifier=models.Modifier.IDF)}
+            self._client.create_collection(
+                self._name, vectors_config={}, sparse_vectors_config=words
+            )
             kinds = models.PayloadSchemaType
-            indexed = dict.fromkeys(_KEYWORDS, kinds.KEYWORD) | {"importance": kinds.FLOAT}
-            for column, kind in (indexed | dict.fromkeys(_INTEGERS, kinds.INTEGER)).items():
+            indexed = {**dict.fromkeys(_KEYWORDS, kinds.KEYWORD), "importance": kinds.FLOAT}
+            indexed |= dict.fromkeys(_INTEGERS, kinds.INTEGER)
+            # Without a server every search reads every record.
+            for column, kind in indexed.items() if self._location.startswith("http") else ():
                 self._client.create_payload_index(self._name, column, kind)
+        return models
 
     def _query(
         self, query: Any, using: str, filters: MemoryFilters, limit: int
     ) -> list[tuple[int, float]]:
-        if not self._client.collection_exists(self._name):
+        if self._collection() is None:
             return []
-        found = self._client.query_points(
-            self._name,
-            query=query,
-            using=using,
-            query_filter=_filter(filters),
-            limit=limit,
-            with_payload=["key"],
-        )
-        pairs = [(int(point.payload["key"]), float(point.score)) for point in found.points]
+        options = {"limit": limit, "with_payload": ["key"], "query_filter": _filter(filters)}
+        found = self._client.query_points(self._name, query=query, using=using, **options).points
+        pairs = [(int(point.payload["key"]), float(point.score)) for point in found]
         return sorted(pairs, key=lambda pair: (-pair[1], pair[0]))
 
     def _scroll(self, wanted: Any, *, order_by: Any = None, limit: int | None = None) -> list[Row]:
-        rows: list[Row] = []
+        rows, at = list[Row](), None
+        size = limit or (1_000_000 if order_by else _PAGE)
         with self.reading():
-            if not self._client.collection_exists(self._name):
-                return []
-            at = None
-            while True:
-                points, at = self._client.scroll(
-                    self._name,
-                    scroll_filter=wanted,
-                    limit=limit or (1_000_000 if order_by else _PAGE),
-                    offset=at,
-                    order_by=order_by,
-                )
+            while self._collection() is not None:
+                options = {"limit": size, "offset": at, "order_by": order_by}
+                points, at = self._client.scroll(self._name, scroll_filter=wanted, **options)
                 rows += [_row_of(point.payload) for point in points]
                 if at is None or limit or order_by:
-                    return rows
+                    break
+        return rows
 
 
-def _models() -> Any:
+def _row_of(payload: dict[str, Any]) -> Row:
+    codes = payload.get("codes")
+    known = {**payload, "codes": None if codes is None else b64decode(codes)}
+    return Row._make(known.get(name) for name in Row._fields)
+
+
+def _filter(
+    filters: MemoryFilters,
+    more: Mapping[str, Sequence[Any]] | None = None,
+    over: Mapping[str, int] | None = None,
+) -> Any:
+    """Return the filters as Qdrant has them, with columns that hold one of, or more than, values."""
     from qdrant_client import models
 
-    return models
+    def any_of(columns: Mapping[str, Sequence[Any]]) -> list[Any]:
+        return [
+            models.HasIdCondition(has_id=[*map(_point_id, values)])
+            if column == "id"
+            else models.FieldCondition(key=column, match=models.MatchAny(any=[*values]))
+            for column, values in columns.items()
+            if values
+        ]
 
-
-def _row_of(payload: Mapping[str, Any]) -> Row:
-    known = {name: payload.get(name) for name in Row._fields}
-    codes = known["codes"]
-    return Row(**{**known, "codes": None if codes is None else b64decode(codes)})
-
-
-def _filter(filters: MemoryFilters) -> Any:
-    models = _models()
-
-    def any_of(column: str, names: Sequence[str]) -> list[Any]:
-        match = models.MatchAny(any=[*names])
-        return [models.FieldCondition(key=column, match=match)] if names else []
-
-    def bound(column: str, **bounds: Any) -> list[Any]:
-        limits = {name: value for name, value in bounds.items() if value is not None}
-        given = models.Range(**limits) if limits else None
-        return [models.FieldCondition(key=column, range=given)] if limits else []
-
-    ids = [models.HasIdCondition(has_id=[*map(_point_id, filters.excluded_ids)])]
+    given = (filters.kinds, filters.namespaces, filters.session_ids, filters.parent_ids)
+    wanted = dict(zip(_KEYWORDS, (*given, filters.authors), strict=True))
+    unwanted = {"id": filters.excluded_ids, "session_id": filters.excluded_session_ids}
+    bounds: list[tuple[str, dict[str, Any]]] = [
+        ("created_at", {"gte": filters.since and to_stamp(filters.since)}),
+        ("created_at", {"lt": filters.until and to_stamp(filters.until)}),
+        ("importance", {"gte": filters.least_importance}),
+        *((column, {"gt": value}) for column, value in (over or {}).items()),
+    ]
+    ranges = [(key, models.Range(**b)) for key, b in bounds if None not in b.values()]
     return models.Filter(
         must=[
-            *any_of("kind", filters.kinds),
-            *any_of("namespace", filters.namespaces),
-            *any_of("session_id", filters.session_ids),
-            *any_of("parent_id", filters.parent_ids),
-            *any_of("author", filters.authors),
-            *bound("created_at", gte=filters.since and to_stamp(filters.since)),
-            *bound("created_at", lt=filters.until and to_stamp(filters.until)),
-            *bound("importance", gte=filters.least_importance),
+            *any_of({**wanted, **(more or {})}),
+            *(models.FieldCondition(key=key, range=one) for key, one in ranges),
         ],
-        must_not=[
-            *(ids if filters.excluded_ids else ()),
-            *any_of("session_id", filters.excluded_session_ids),
-        ],
+        must_not=any_of(unwanted),
     )
 
 

@@ -19,6 +19,7 @@ from context_assembler.errors import (
     brief,
 )
 from context_assembler.events import Json, JsonObject, dump_json, load_json
+from context_assembler.history.secrets import mask
 from context_assembler.memory.kinds import (
     KINDS,
     MemoryKind,
@@ -71,12 +72,9 @@ class Vector:
 
     def __post_init__(self) -> None:
         if not self.model or not any(self.codes):
-            raise InvalidParameterError(
-                "vector",
-                (self.model, self.codes[:4]),
-                rule="must have a direction, and its model a name",
-                remedy="Pass what the model returned: finite numbers, not all of them zero.",
-            )
+            rule = "must have a direction, and its model a name"
+            remedy = "Pass what the model returned: finite numbers, not all of them zero."
+            _refuse("vector", (self.model, self.codes[:4]), rule, remedy)
 
     @classmethod
     def pack(cls, model: str, numbers: Sequence[float]) -> "Vector":
@@ -103,10 +101,8 @@ class Vector:
             VectorModelError: This vector is of another one.
         """
         if (self.model, self.dimension) != (model, dimension):
-            raise VectorModelError(
-                f"{self.model!r} with {self.dimension} dimensions",
-                kept=f"{model!r} with {dimension}",
-            )
+            given = f"{self.model!r} with {self.dimension} dimensions"
+            raise VectorModelError(given, kept=f"{model!r} with {dimension}")
 
     def cosine(self, other: "Vector") -> float:
         """Return how alike two directions are, from -1 to 1.
@@ -318,15 +314,18 @@ class Embed(Protocol):
 _OWN_FIELDS: Final = {"version", *(one.name for one in fields(MemoryRecord))} - {"extras"}
 _TEXTS: Final = ("id", "namespace", "session_id", "parent_id", "author")
 _TIMES: Final = ("created_at", "last_access_at")
+_TYPES: Final[Mapping[str, Any]] = {
+    **dict.fromkeys(("text", *_TEXTS, *_TIMES), str),
+    "vector": dict,
+    "importance": (int, float),
+    "access_count": int,
+}
 
 
 def encode_memory(record: MemoryRecord) -> dict[str, Json]:
     """Return the record as JSON; fields that hold their default are left out."""
-    encoded: dict[str, Json] = {
-        "version": MEMORY_FORMAT_VERSION,
-        "kind": record.kind,
-        "text": record.text,
-    }
+    encoded: dict[str, Json] = {"version": MEMORY_FORMAT_VERSION}
+    encoded |= {"kind": record.kind, "text": record.text}
     encoded |= {name: value for name in _TEXTS if (value := getattr(record, name))}
     encoded |= {name: time.isoformat() for name in _TIMES if (time := getattr(record, name))}
     if record.importance != USUAL_IMPORTANCE:
@@ -378,15 +377,11 @@ def decode_memory(
     try:
         return _decode(encoded)
     except (AssemblyError, LookupError, TypeError, ValueError) as error:
-        is_newer = isinstance(encoded, dict) and encoded.get("version") not in (
-            MEMORY_FORMAT_VERSION,
-            None,
-        )
-        reason = error.problem if isinstance(error, AssemblyError) else str(error)
-        remedy = _UPGRADE if is_newer else _CORRECT
-        raise MemoryFormatError(
-            where=where, line=line, reason=reason.rstrip("."), remedy=remedy
-        ) from error
+        version = encoded.get("version") if isinstance(encoded, dict) else None
+        remedy = _CORRECT if version in {MEMORY_FORMAT_VERSION, None} else _UPGRADE
+        told = error.problem if isinstance(error, AssemblyError) else str(error)
+        reason = told.rstrip(".")
+        raise MemoryFormatError(where=where, line=line, reason=reason, remedy=remedy) from error
 
 
 def _decode(encoded: Json) -> MemoryRecord:
@@ -397,9 +392,7 @@ def _decode(encoded: Json) -> MemoryRecord:
         known = f"this package reads {MEMORY_FORMAT_VERSION}"
         raise ValueError(f"version: its format is {version!r}, {known}")
     made: dict[str, Any] = {"kind": check_kind(encoded.get("kind", "memories"))}
-    types = {**dict.fromkeys(("text", *_TEXTS, *_TIMES), str), "vector": dict}
-    types |= {"importance": (int, float), "access_count": int}
-    for name, wanted in types.items():
+    for name, wanted in _TYPES.items():
         value = encoded.get(name)
         if (value is not None or name == "text") and not isinstance(value, wanted):
             raise TypeError(f"{name}: {brief(value)} is of another type")
@@ -428,17 +421,14 @@ def read_memories(lines: Iterable[bytes], *, name: str = "The memories") -> Iter
     for number, line in enumerate(lines, start=1):
         if not line.strip():
             continue
+        told: dict[str, Any] = {"where": name, "line": number, "remedy": _CORRECT}
         try:
             encoded = load_json(line)
         except ValueError as error:
-            raise MemoryFormatError(
-                where=name, line=number, reason=f"not JSON ({error})", remedy=_CORRECT
-            ) from error
+            raise MemoryFormatError(reason=f"not JSON ({error})", **told) from error
         record = decode_memory(encoded, where=name, line=number)
         if not says_something(record):
-            raise MemoryFormatError(
-                where=name, line=number, reason="text: it is empty", remedy=_CORRECT
-            )
+            raise MemoryFormatError(reason="text: it is empty", **told)
         yield record
 
 
@@ -469,16 +459,6 @@ def normal_text(text: str) -> str:
     if not text.isascii():
         text = unicodedata.normalize("NFKC", text)
     return " ".join(text.casefold().split())
-
-
-def mask(text: str) -> tuple[str, Sequence[str]]:
-    """Return the text without secrets, and what kinds of secrets were in it."""
-    try:
-        from context_assembler.history.secrets import mask as mask_secrets
-    except ImportError:
-        return text, ()
-    found: tuple[str, Sequence[str]] = mask_secrets(text)
-    return found
 
 
 def masked(text: str) -> str:

@@ -25,13 +25,14 @@ from context_assembler.memory.words import (
     stems,
     without_stop_words,
 )
+from context_assembler.texts import CountText
 
 SourceState: TypeAlias = Literal["ok", "empty", "below_floor", "timed_out", "failed", "skipped"]
 RecallStrategy: TypeAlias = Literal["balanced", "recent", "important"]
 
 WORDS_WEIGHT: Final = 0.6
 READ_CHARS: Final = 2_000  # of a record; of longer ones the source's own opinion counts, too
-LEAST_FIT: Final = 0.4  # of a source, as a part of the one that fits best; below, chance words
+_LEAST_FIT: Final = 0.4  # of a source, as a part of the one that fits best; below, chance words
 _FAR_CHARS: Final = 200_000  # looked through for the query's words
 _BESIDE_CHARS: Final = 100  # read before and behind each
 _SATURATION: Final = 1.2  # how slowly a word that is repeated adds less (BM25's k1)
@@ -97,6 +98,17 @@ class Candidate(NamedTuple):
         return (-self.score, age, self.record.kind, self.source, self.order, self.record.id)
 
 
+class Recall(NamedTuple):
+    """What holds for one recall from its query to its context."""
+
+    signals: Signals
+    settings: "RecallSettings"
+    now: datetime
+    limit: int  # the most records to show
+    count: CountText
+    clean: Callable[[str], str]  # what is done to a text before it is shown
+
+
 class RecallWeights(NamedTuple):
     """How much each side of a candidate counts; only their proportion matters."""
 
@@ -111,16 +123,6 @@ STRATEGY_WEIGHTS: Final[Mapping[RecallStrategy, RecallWeights]] = {
     "important": RecallWeights(relevance=0.6, recency=0.05, importance=0.35),
 }
 DEFAULT_SHARES: Final[Mapping[MemoryKind, float]] = {n: spec.share for n, spec in KINDS.items()}
-_BOUNDS: Final[Mapping[str, tuple[float, float]]] = {
-    "largest_share": (0.01, 1),
-    "whole_tokens": (0, inf),
-    "half_life_hours": (1e-9, inf),
-    "floor": (0, 1),
-    "depth": (0, 8),
-    "near_duplicate": (0.5, 1),
-    "seconds_per_source": (1e-9, inf),
-    "seconds_in_all": (1e-9, inf),
-}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -163,15 +165,8 @@ class RecallSettings:
 
     def __post_init__(self) -> None:
         if not callable(self.strategy) and self.strategy not in STRATEGY_WEIGHTS:
-            rule = f"must be one of {', '.join(STRATEGY_WEIGHTS)}"
-            _refuse("strategy", self.strategy, rule, "Use one of these, or pass a function.")
-        if self.weights is not None and not (min(self.weights) >= 0 < sum(self.weights) < inf):
-            rule = "must be 0 or more, and not all 0"
-            _refuse("weights", self.weights, rule, "Pass numbers such as 0.8.")
-        for name, (least, most) in _BOUNDS.items():
-            if not least <= getattr(self, name) <= most:
-                rule = f"must be from {least:g} to {most:g}"
-                _refuse(name, getattr(self, name), rule, "Choose a value between.")
+            rule = f"must be one of {', '.join(STRATEGY_WEIGHTS)}, or a function"
+            _refuse("strategy", self.strategy, rule, "Use one of these.")
         for name, share in self.shares.items():
             share_of(check_kind(name), share)
 
@@ -182,12 +177,9 @@ def share_of(kind: MemoryKind, share: float | str) -> tuple[float, float]:
     Raises:
         InvalidParameterError: It is neither a weight nor a percentage.
     """
-    try:
-        is_part = isinstance(share, str) and share.endswith("%")
-        number = float(share.removesuffix("%") if isinstance(share, str) else share)
-    except ValueError:
-        is_part, number = False, -1.0
-    if not 0 <= number <= (100 if is_part else 1e6) or (isinstance(share, str) and not is_part):
+    given, is_part = str(share), str(share).endswith("%")
+    number = float(given.rstrip("%")) if re.fullmatch(r"\d+(\.\d+)?%?", given) else -1.0
+    if number < 0 or is_part != isinstance(share, str):
         rule = "must be a weight of 0 or more, or a percentage"
         _refuse(f"shares[{kind!r}]", share, rule, "Pass a share such as 2 or '40%'.")
     return (0.0, number / 100) if is_part else (number, 0.0)
@@ -394,14 +386,13 @@ def fuse(words: float, meaning: float) -> float:
     return WORDS_WEIGHT * words + (1 - WORDS_WEIGHT) * meaning
 
 
-def score_answer(
-    answer: SourceAnswer, signals: Signals, settings: RecallSettings, *, now: datetime
-) -> tuple[list[Candidate], list[Candidate]]:
+def score_answer(answer: SourceAnswer, recall: Recall) -> tuple[list[Candidate], list[Candidate]]:
     """Return a candidate for each record of the answer, and those that are below the floor.
 
     `relevance` is 1 for the best of the source, which `weigh_sources` compares with the best of
     others; `score` is settled by `rank_candidates`.
     """
+    signals, now, half_life = recall.signals, recall.now, recall.settings.half_life_hours
     records: dict[str, MemoryRecord] = {}
     for hit in answer.hits:
         records.setdefault(hit.record.id, hit.record)
@@ -429,7 +420,7 @@ def score_answer(
         beside = around.get(key, 0.0) + _SESSION_WEIGHT * best.get(place, 0.0)
         worths[key] = (own.get(key, 0.0) + beside) * _lift_of(record, signals, speakers)
     relevances = _spread(worths)
-    is_relevant = _is_relevant(answer.hits, signals, floor=settings.floor)
+    is_relevant = _is_relevant(answer.hits, signals, floor=recall.settings.floor)
     kept: list[Candidate] = []
     below: list[Candidate] = []
     for order, (key, record) in enumerate(records.items()):
@@ -438,7 +429,7 @@ def score_answer(
             "words": words.get(key, 0.0),
             "meaning": meaning.get(key, 0.0),
             "around": around.get(key, 0.0),
-            "recency": _recency_of(record, now, settings.half_life_hours),
+            "recency": _recency_of(record, now, half_life),
             "importance": record.importance,
         }
         reason = "it fits the query" if key in own else "it stands beside what fits the query"
@@ -589,23 +580,41 @@ def _parts_of_best(values: Mapping[str, float]) -> dict[str, float]:
     return {key: value / best for key, value in values.items() if value > 0}
 
 
+def rank_answers(
+    answers: Iterable[SourceAnswer], recall: Recall
+) -> tuple[list[Candidate], list[Candidate], dict[str, SourceState]]:
+    """Return the candidates, best first, those below the floor, and each source's state."""
+    scored = [(answer, *score_answer(answer, recall)) for answer in answers]
+    fits = weigh_sources([answer for answer, kept, _ in scored if kept], recall.signals)
+    found, below, states = list[Candidate](), list[Candidate](), dict[str, SourceState]()
+    for answer, kept, low in scored:
+        fit = fits.get(answer.source, 1.0)
+        is_far = fit < _LEAST_FIT and recall.settings.floor > 0
+        for candidate in kept if not is_far else ():
+            scores = {**candidate.scores, "relevance": candidate.scores["relevance"] * fit}
+            found.append(candidate._replace(scores=scores))
+        below += [*kept, *low] if is_far else low
+        is_below = answer.state == "ok" and (is_far or not kept)
+        states[answer.source] = "below_floor" if is_below else answer.state
+    has_query = bool(recall.signals.query.strip())
+    return rank_candidates(found, recall, has_query=has_query), below, states
+
+
 def rank_candidates(
-    candidates: Iterable[Candidate], settings: RecallSettings, *, has_query: bool, now: datetime
+    candidates: Iterable[Candidate], recall: Recall, *, has_query: bool
 ) -> list[Candidate]:
     """Return the candidates with their scores, the best first: relevance, recency and importance.
 
     Raises:
         InvalidParameterError: The caller's own function returned no finite number.
     """
-    score = _scoring(settings, has_query=has_query, now=now)
+    score = _scoring(recall, has_query=has_query)
     scored = [candidate._replace(score=score(candidate)) for candidate in candidates]
     return sorted(scored, key=lambda candidate: candidate.rank)
 
 
-def _scoring(
-    settings: RecallSettings, *, has_query: bool, now: datetime
-) -> Callable[[Candidate], float]:
-    strategy = settings.strategy
+def _scoring(recall: Recall, *, has_query: bool) -> Callable[[Candidate], float]:
+    settings, strategy = recall.settings, recall.settings.strategy
     if callable(strategy):
         return lambda candidate: _finite(float(strategy(candidate)))
     weights = settings.weights
@@ -631,7 +640,7 @@ def _scoring(
         if strategy == "important":
             return round(importance + recency / 1_000_000, 9)
         made = candidate.record.created_at  # `None`: behind all that is dated
-        hours = 1e6 if made is None else max((now - made).total_seconds() / 3600, 0.0)
+        hours = 1e6 if made is None else max((recall.now - made).total_seconds() / 3600, 0.0)
         return round(importance / (1 + hours), 9)
 
     return without_query

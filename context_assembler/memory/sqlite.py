@@ -29,6 +29,7 @@ from context_assembler.sessions.files import Schema, SqliteFile
 # (read 2026-11-28)
 _FILLER: Final = " ".join(["f0"] * 12)
 _RANK: Final = f"bm25(memory_words, 1.0, {CONTEXT_WEIGHT}, 0.0)"
+_JOINED: Final = "CROSS JOIN memory_records r ON r.key = memory_words.rowid"
 _SAYS_NOTHING: Final = 1e-6  # as bm25() weighs a word that more than half of the records have
 _FLOOR_ROWS: Final = 1_000  # a word in so many records is never too common to be searched for
 _SMALL_ROWS: Final = 20_000  # up to here no word is too common among the few that a filter leaves
@@ -40,6 +41,13 @@ _MOST_TERMS: Final = 32
 _FILTERED_SHARE: Final = 0.3  # of the records; above it, to filter by the index costs more
 _MOST_COUNTS: Final = 50_000
 _COUNTED_AT_ONCE: Final = 64
+_LEAST_AT_ONCE: Final = 50
+_LEAST_SHARE: Final = 8  # an eighth of the store
+# Each time that all is merged SQLite counts two levels more, and takes an index with 2,000 for
+# damaged. Newer versions than 3.40 stop counting at 64.
+# Source: fts5IndexOptimizeStruct, fts5StructureDecode in
+# https://github.com/sqlite/sqlite/blob/version-3.40.1/ext/fts5/fts5_index.c (read 2026-11-29)
+_MOST_MERGES: Final = 900
 _ROWS_READ_AT_ONCE: Final = 8_192
 _ROWS_AT_ONCE: Final = 2_048  # as floats they fit a processor's cache, where products are fastest
 
@@ -64,7 +72,7 @@ SCHEMA: Final = Schema(
         CREATE VIRTUAL TABLE memory_words USING fts5 (
             text, context, tags, content = '', columnsize = 0, tokenize = '{TOKENIZER}');
         CREATE TABLE memory_state (name TEXT NOT NULL PRIMARY KEY, value TEXT NOT NULL);
-        INSERT INTO memory_state VALUES ('next_key', '1'), ('vector_epoch', '0')
+        INSERT INTO memory_state VALUES ('next_key', '1'), ('vector_epoch', '0'), ('merges', '0')
         """,
     ),
     tables=("memory_records", "memory_words", "memory_state"),
@@ -105,36 +113,30 @@ class SqliteDatabase:
         self._counts = _TermCounts()
         self._scan = _VectorScan()
 
-    @contextmanager
-    def reading(self) -> Iterator[None]:
+    def reading(self) -> AbstractContextManager[None]:
         """Let every look inside see one moment."""
-        with self._inside(self._file.reading) as db:
-            if not db.in_transaction:
-                db.execute("BEGIN")
-                try:
-                    yield
-                finally:
-                    db.execute("COMMIT")
-            else:
-                yield
+        return self._inside(self._file.reading, "BEGIN")
 
-    @contextmanager
-    def writing(self) -> Iterator[None]:
+    def writing(self) -> AbstractContextManager[None]:
         """Keep all that is done inside, or nothing; nobody else writes meanwhile."""
-        with self._inside(self._file.writing):
-            yield
+        return self._inside(self._file.writing, "")
 
     @contextmanager
-    def _inside(self, opening: Callable[[], AbstractContextManager[Connection]]) -> Iterator[Any]:
-        outer = getattr(self._here, "db", None)
-        if outer is not None:
-            yield outer
+    def _inside(
+        self, opening: Callable[[], AbstractContextManager[Connection]], begin: str
+    ) -> Iterator[None]:
+        if getattr(self._here, "db", None) is not None:
+            yield
             return
-        with opening() as self._here.db:
+        with opening() as db:
+            self._here.db = db
             try:
-                yield self._here.db
+                db.execute(begin)
+                yield
             finally:
                 self._here.db = None
+                if begin and db.in_transaction:
+                    db.execute("COMMIT")
 
     def run(self, sql: str, *values: Any) -> list[Any]:
         """Return the rows that a statement finds."""
@@ -146,29 +148,26 @@ class SqliteDatabase:
 
     def given(self, values: Sequence[Any]) -> tuple[str, Any]:
         """Return what comes behind a column for "is one of these", and its one parameter."""
-        # One is found in a third of the time that a list takes.
-        if len(values) == 1:
+        if len(values) == 1:  # found in a third of the time that a list takes
             return "IN (?)", values[0]
         return "IN (SELECT value FROM json_each(?))", dumps([*values])
 
     def unindex(self, entries: Sequence[Entry]) -> None:
         """Take entries out of the index of words: exactly what was put in."""
-        self._db.executemany(
-            "INSERT INTO memory_words (memory_words, rowid, text, context, tags) "
-            "VALUES ('delete', ?, ?, ?, ?)",
-            map(_words_of, entries),
-        )
+        columns = "(memory_words, rowid, text, context, tags) VALUES ('delete', ?, ?, ?, ?)"
+        self.run_many(f"INSERT INTO memory_words {columns}", map(_words_of, entries))
 
     def index(self, entries: Sequence[Entry]) -> None:
-        """Put entries into the index of words."""
-        # In the order of their keys it is fast.
-        self._db.executemany(
-            "INSERT INTO memory_words (rowid, text, context, tags) VALUES (?, ?, ?, ?)",
-            map(_words_of, entries),
-        )
+        """Put entries into the index of words; in the order of their keys it is fast."""
+        columns = "(rowid, text, context, tags) VALUES (?, ?, ?, ?)"
+        self.run_many(f"INSERT INTO memory_words {columns}", map(_words_of, entries))
+        # Every piece of the index takes time in every search: behind many at once all are merged.
+        if len(entries) >= _LEAST_AT_ONCE and _LEAST_SHARE * len(entries) >= entries[-1].key:
+            self.optimize()
 
     def put_vectors(self, rows: Sequence[Row], gone: Sequence[int]) -> None:
-        """Note which rows have other vectors than before; the vectors are in the rows."""
+        """Note whose vectors are not those of before; the vectors are in the rows."""
+        _ = rows
         if gone:  # whoever keeps vectors in memory reads them again
             self.drop_vectors()
 
@@ -181,17 +180,15 @@ class SqliteDatabase:
 
     def by_words(self, query: str, filters: MemoryFilters, limit: int) -> list[tuple[int, float]]:
         """Return keys and scores above 0 of the rows that fit by words, best first."""
-        terms = query_terms(query)
-        if not terms:
-            return []
-        counts = self._counts
+        terms, counts = query_terms(query), self._counts
         counts.refresh(self._db)
-        tags = self._selective_tags(filters)
-        # If a filter leaves few records, what is common in the store may be rare among them.
+        # Conditions that leave few records; the others are left to the rows. If there are any, what
+        # is common in the store may be rare among those few.
+        found = counts.of(self._db, _tags_of(filters), int(counts.rows * _FILTERED_SHARE) + 1)
+        tags = [match for match, count in found.items() if count <= counts.rows * _FILTERED_SHARE]
         least = counts.rows if tags and counts.rows <= _SMALL_ROWS else _FLOOR_ROWS
         most = max(least, int(counts.rows * _COMMON_SHARE))
-        quoted = [_quoted(term) for term in terms]
-        found = counts.of(self._db, quoted, most=most + 1)
+        found = counts.of(self._db, [_quoted(term) for term in terms], most + 1)
         rare = sorted((count, match) for match, count in found.items() if 0 < count <= most)
         chosen = [match for _, match in rare[:_MOST_TERMS]]
         common = [match for match, count in found.items() if count > most]
@@ -199,23 +196,26 @@ class SqliteDatabase:
         if common and sum(count for count, _ in rare[:_MOST_TERMS]) < _FLOOR_ROWS:
             # The newest speak for all: to count what is common takes longer than to search it.
             after = max(counts.rows - _SMALL_ROWS, 0)
-            newest = counts.of(self._db, common, most=counts.rows - after, after_key=after)
+            newest = counts.of(self._db, common, counts.rows - after, after)
             count, match = min((count, match) for match, count in newest.items())
-            (chosen if 2 * count <= counts.rows - after else everywhere).append(
-                match if 2 * count <= counts.rows - after else min(common)
-            )
+            if 2 * count <= counts.rows - after:
+                chosen.append(match)
+            else:
+                everywhere.append(min(common))
         # The tags' words hold a 0: to look at columns takes time for every record.
         column = "{text context} : " if any("0" in term for term in terms) else ""
-        matches = [
-            " AND ".join((*tags, f"{column}({' OR '.join(words)})"))
-            for words in (chosen, [*chosen, *everywhere])
-            if words
-        ]
-        ranked = self._ranked(matches[0], filters, limit) if chosen else []
+
+        def any_of(words: Sequence[str]) -> str:
+            return " AND ".join((*tags, f"{column}({' OR '.join(words)})"))
+
+        ranked = self._ranked(any_of(chosen), filters, limit) if chosen else []
         if everywhere and len(ranked) < limit:  # a word that is everywhere ranks nothing
+            condition, values = conditions_of(filters, self)
+            where = f"WHERE memory_words MATCH ? AND {condition or 'true'}"
+            sql = f"SELECT memory_words.rowid FROM memory_words {_JOINED} {where} ORDER BY 1 DESC LIMIT ?"
             known = dict(ranked)
-            newest_keys = self._newest(matches[-1], filters, limit)
-            ranked += [(key, _SAYS_NOTHING) for key in newest_keys if key not in known]
+            newest_keys = self.run(sql, any_of([*chosen, *everywhere]), *values, limit)
+            ranked += [(key, _SAYS_NOTHING) for (key,) in newest_keys if key not in known]
         return ranked[:limit]
 
     def by_vector(self, vector: Vector, filters: MemoryFilters, limit: int) -> list[int]:
@@ -243,13 +243,10 @@ class SqliteDatabase:
             # Of the filters only namespaces count, if they leave few records: what takes long to
             # find out is left to the search.
             tags = _tags_of(replace(NO_FILTERS, namespaces=filters.namespaces))
-            few = [
-                f"{tag} AND "
-                for tag, count in counts.of(self._db, tags, most=_FLOOR_ROWS).items()
-                if count < _FLOOR_ROWS
-            ]
+            known = counts.of(self._db, tags, _FLOOR_ROWS).items()
+            few = [f"{tag} AND " for tag, count in known if count < _FLOOR_ROWS]
             matches = {f"{''.join(few)}tags : {_quoted(_kind_tag(kind))}": kind for kind in KINDS}
-            found = counts.of(self._db, [*matches], most=1)
+            found = counts.of(self._db, [*matches], 1)
             return frozenset(matches[match] for match, count in found.items() if count)
 
     def size_bytes(self) -> int:
@@ -260,7 +257,9 @@ class SqliteDatabase:
     def optimize(self) -> None:
         """Merge the pieces of the full-text index into one."""
         with self.writing():
-            self.run("INSERT INTO memory_words (memory_words) VALUES ('optimize')")
+            bound = f"name = 'merges' AND CAST(value AS INTEGER) < {_MOST_MERGES}"
+            if self.run(f"UPDATE memory_state SET value = value + 1 WHERE {bound} RETURNING 1"):
+                self.run("INSERT INTO memory_words (memory_words) VALUES ('optimize')")
 
     def close(self) -> None:
         """Close the file; the next call opens it again."""
@@ -271,12 +270,6 @@ class SqliteDatabase:
         db: Connection = self._here.db
         return db
 
-    def _selective_tags(self, filters: MemoryFilters) -> list[str]:
-        """Return the conditions that leave few records; the others are left to the rows."""
-        most = int(self._counts.rows * _FILTERED_SHARE) + 1
-        found = self._counts.of(self._db, _tags_of(filters), most=most)
-        return [match for match, count in found.items() if count < most]
-
     def _ranked(self, match: str, filters: MemoryFilters, limit: int) -> list[tuple[int, float]]:
         condition, values = conditions_of(filters, self)
         # Only the best are read whole: to sort rows with their texts would copy all that match. By
@@ -284,7 +277,6 @@ class SqliteDatabase:
         best = f"SELECT memory_words.rowid, {_RANK} AS score FROM memory_words"
         where = "WHERE memory_words MATCH ?"
         order = "ORDER BY score, memory_words.rowid LIMIT ?"
-        joined = "CROSS JOIN memory_records r ON r.key = memory_words.rowid"
         tags = _tags_of(filters)
         is_told = replace(filters, kinds=(), namespaces=()) == NO_FILTERS
         is_told = is_told and len(tags) == bool(filters.kinds) + bool(filters.namespaces)
@@ -297,18 +289,9 @@ class SqliteDatabase:
             sql = f"SELECT w.rowid, w.score FROM ({best} {where} {order}) AS w {check}"
             found = self.run(sql, match, limit, *values)
         else:
-            sql = f"{best} {joined} {where} AND {condition} {order}"
+            sql = f"{best} {_JOINED} {where} AND {condition} {order}"
             found = self.run(sql, match, *values, limit)
         return [(key, -score) for key, score in found]
-
-    def _newest(self, match: str, filters: MemoryFilters, limit: int) -> list[int]:
-        condition, values = conditions_of(filters, self)
-        sql = (
-            "SELECT memory_words.rowid FROM memory_words CROSS JOIN memory_records r "
-            "ON r.key = memory_words.rowid WHERE memory_words MATCH ? "
-            f"AND {condition or 'true'} ORDER BY memory_words.rowid DESC LIMIT ?"
-        )
-        return [key for (key,) in self.run(sql, match, *values, limit)]
 
 
 # ---- what rows go into the index as ----
@@ -363,21 +346,17 @@ class _TermCounts:
             self.rows = rows or 0
 
     def of(
-        self, db: Connection, matches: Sequence[str], *, most: int, after_key: int = 0
+        self, db: Connection, matches: Sequence[str], most: int, after_key: int = 0
     ) -> dict[str, int]:
         """Return how many records behind that key each matches, or `most` if there are more."""
         unknown = [one for one in matches if (one, most, after_key) not in self._counts]
         if len(self._counts) + len(unknown) > _MOST_COUNTS:
             self._counts.clear()
             unknown = [*matches]
-        behind = (
-            [after_key] if after_key else []
-        )  # a bound that excludes nothing takes time as well
+        behind = [after_key] * bool(after_key)  # a bound that excludes nothing takes time as well
         place = f"MATCH ?{' AND rowid > ?' * len(behind)}"
-        count = (
-            "(SELECT count(*) FROM (SELECT 1 FROM memory_words "
-            f"WHERE memory_words {place} LIMIT ?))"
-        )
+        some_of = f"SELECT 1 FROM memory_words WHERE memory_words {place} LIMIT ?"
+        count = f"(SELECT count(*) FROM ({some_of}))"
         for start in range(0, len(unknown), _COUNTED_AT_ONCE):
             some = unknown[start : start + _COUNTED_AT_ONCE]
             values = [value for match in some for value in (match, *behind, most)]
@@ -421,27 +400,28 @@ class _VectorScan:
             ]
             keys, lengths = np.array([row[0] for row in rows]), (floats * floats).sum(axis=1)
             self._parts.append((keys, codes, np.sqrt(lengths), *labels))
-        if len(self._parts) > 1 and len(self._parts[-1][0]) * 8 > len(self._parts[0][0]):
-            self._parts = [tuple(np.concatenate(one) for one in zip(*self._parts, strict=True))]
+            while len(self._parts) > 1 and 2 * len(self._parts[-1][0]) >= len(self._parts[-2][0]):
+                pair = zip(self._parts.pop(-2), self._parts.pop(), strict=True)
+                self._parts.append(tuple(map(np.concatenate, pair)))
 
     def nearest(self, vector: Vector, filters: MemoryFilters, count: int | None) -> list[int]:
         """Return so many keys with the largest cosines, the older record first if they agree."""
         np = load_numpy("Comparing vectors")
         wanted = np.frombuffer(vector.codes, dtype=np.int8).astype(np.float32)
         found: list[tuple[Any, Any]] = []
-        for keys, codes, lengths, *labels in self._parts:
-            fits: Any = None
+        for columns in self._parts:
+            keys, codes, lengths, *labels = columns
+            fits = np.ones(len(keys), dtype=bool)
             for own, names in zip(labels, (filters.kinds, filters.namespaces), strict=True):
                 if names:
-                    is_wanted = np.isin(own, [self._numbers.get(name, -1) for name in names])
-                    fits = is_wanted if fits is None else fits & is_wanted
-            if fits is not None:
+                    fits &= np.isin(own, [self._numbers.get(name, -1) for name in names])
+            if filters.kinds or filters.namespaces:
                 keys, codes, lengths = keys[fits], codes[fits], lengths[fits]
-            products = np.empty(len(keys), dtype=np.float32)
-            for start in range(0, len(keys), _ROWS_AT_ONCE):
-                block = codes[start : start + _ROWS_AT_ONCE].astype(np.float32)
-                products[start : start + _ROWS_AT_ONCE] = block @ wanted
-            found.append((keys, products / lengths))
+            blocks = [
+                codes[start : start + _ROWS_AT_ONCE].astype(np.float32) @ wanted
+                for start in range(0, len(keys), _ROWS_AT_ONCE)
+            ]
+            found.append((keys, np.concatenate(blocks) / lengths if blocks else lengths))
         if not found:
             return []
         keys, cosines = (np.concatenate(side) for side in zip(*found, strict=True))

@@ -1,10 +1,11 @@
 """Where an agent stands: goals within goals, and what came of those that are done."""
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import Final, Literal, NamedTuple, TypeAlias
+from typing import BinaryIO, Final, Literal, NamedTuple, TypeAlias
 
 from context_assembler.errors import (
     ConfigurationError,
@@ -61,7 +62,7 @@ class TaskStack(NamedTuple):
     def finished_siblings(self) -> tuple[TaskFrame, ...]:
         """What was done or failed below the current goal and next to it, oldest first."""
         current = self.current
-        near = {None} if current is None else {current.number}
+        near: set[int | None] = {None} if current is None else {current.number}
         if current is not None and current.parent is not None:
             near.add(current.parent)
         return tuple(f for f in self.frames if f.state != "open" and f.parent in near)
@@ -106,22 +107,19 @@ class TaskStack(NamedTuple):
         Raises:
             MemoryFormatError: It is no stack, or of a newer version.
         """
+        reason = "it is no stack, or of a newer version"
         try:
             read = json.loads(dumped)
-            if read["version"] != STACK_FORMAT_VERSION:
-                raise ValueError(f"its version is {read['version']!r}")
             stack = cls(tuple(TaskFrame(**frame) for frame in read["frames"]))
             parents = [None, *(frame.number for frame in stack.path)]
             is_path = all(f.parent == p for f, p in zip(stack.path, parents, strict=False))
-            if not is_path or any(frame.number != at for at, frame in enumerate(stack.frames)):
-                raise ValueError("it is not one path of open goals")
+            is_numbered = all(frame.number == at for at, frame in enumerate(stack.frames))
+            if read["version"] == STACK_FORMAT_VERSION and is_path and is_numbered:
+                return stack
         except (LookupError, TypeError, ValueError, AttributeError, RecursionError) as error:
-            raise MemoryFormatError(
-                where=where,
-                reason=f"it is no stack ({error})",
-                remedy="Pass what `TaskStack.dump` returned; move a file away to begin anew.",
-            ) from error
-        return stack
+            reason = f"{reason} ({error})"
+        remedy = "Pass what `TaskStack.dump` returned; move a file away to begin anew."
+        raise MemoryFormatError(where=where, reason=reason, remedy=remedy)
 
 
 def save_stack(stack: TaskStack, path: str | Path) -> None:
@@ -130,13 +128,27 @@ def save_stack(stack: TaskStack, path: str | Path) -> None:
     Raises:
         ConfigurationError: The file cannot be written.
     """
+    with written_whole(path) as file:
+        file.write(stack.dump().encode())
+
+
+@contextmanager
+def written_whole(path: str | Path) -> Iterator[BinaryIO]:
+    """Open a file that at every moment holds what it held before, or all that is written inside.
+
+    Raises:
+        ConfigurationError: The file cannot be written.
+    """
     target = Path(path).expanduser()
     part = target.with_name(f"{target.name}.part")
     try:
-        part.write_text(stack.dump(), encoding="utf-8")
+        with part.open("wb") as opened:
+            yield opened
         part.replace(target)
     except OSError as error:
         raise unusable_file(target, "written", error) from error
+    finally:
+        part.unlink(missing_ok=True)
 
 
 def load_stack(path: str | Path) -> TaskStack:
@@ -187,13 +199,9 @@ class TaskPath(NamedTuple):
         if tokens <= max_tokens:
             return replace(recalled, markdown=joined, token_count=tokens)
         reason = "there was no room beside the task"
-        return replace(
-            recalled.with_items((), alone, count(alone) if alone else 0),
-            budget_exceeded=True,
-            explanations=tuple(
-                one._replace(outcome="left_out", reason=reason) for one in recalled.explanations
-            ),
-        )
+        rows = (e._replace(outcome="left_out", reason=reason) for e in recalled.explanations)
+        shown = recalled.showing((), alone, count(alone) if alone else 0)
+        return replace(shown, budget_exceeded=True, explanations=tuple(rows))
 
 
 def write_task_path(
@@ -221,7 +229,7 @@ def write_task_path(
         for frame in frames:
             line = _line_of(frame, clean)
             if count(f"{line}\n") > free:
-                line = cut_text(line, fits=lambda text, most=free: count(f"{text}\n") <= most)
+                line = _cut(line, free, count)
             if not line:
                 break
             lines.append(line)
@@ -237,6 +245,10 @@ def cut_task_path(told: str, *, max_tokens: int, count: CountText) -> TaskPath:
     if count(told) <= max_tokens:
         return TaskPath(told, is_whole=True)
     return TaskPath(cut_text(told, fits=lambda text: count(text) <= max_tokens), is_whole=False)
+
+
+def _cut(line: str, free: int, count: CountText) -> str:
+    return cut_text(line, fits=lambda text: count(f"{text}\n") <= free)
 
 
 def _line_of(frame: TaskFrame, clean: Callable[[str], str]) -> str:

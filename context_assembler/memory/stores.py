@@ -10,22 +10,16 @@ import warnings
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from hashlib import blake2b, sha256
 from importlib import import_module
 from json import dumps
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Self, TypeAlias, TypeVar
 
-from context_assembler.errors import (
-    AssemblyError,
-    ConfigurationError,
-    DamagedMemoryWarning,
-    MemoryFormatError,
-    UnknownMemoryError,
-    mean_file,
-    without_credentials,
-)
+from context_assembler import errors
 from context_assembler.events import Json, dump_json, load_json
+from context_assembler.history.secrets import mask
 from context_assembler.memory.alike import load_numpy
 from context_assembler.memory.kinds import KINDS, TURN_LIKE, MemoryKind
 from context_assembler.memory.records import (
@@ -41,7 +35,6 @@ from context_assembler.memory.records import (
     Vector,
     decode_details,
     encode_details,
-    mask,
     normal_text,
     utc_at,
 )
@@ -62,6 +55,7 @@ _RECORDS_PER_PAGE: Final = 500
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND: Final = timedelta(microseconds=1)
 _CLEANED: Final = "Characters that no text may hold (NUL, lone surrogates) were taken out."
+_MOVED: Final = "It took the place of a memory of the namespace {!r}, which had this id."
 _REPAIR: Final = "Forget this memory, restore it from a backup, or upgrade the package."
 T = TypeVar("T")
 
@@ -186,7 +180,7 @@ class MemoryStore:
         """
         records = await self._read(lambda: self._table.rows("id", [clean_text(memory_id)]))
         if not records:
-            raise UnknownMemoryError(memory_id)
+            raise errors.UnknownMemoryError(memory_id)
         return records[0]
 
     async def list_records(
@@ -202,13 +196,9 @@ class MemoryStore:
 
         The records themselves are left out, and ids that are not there.
         """
-        found: dict[str, list[Row]] = {}
-
-        def look() -> list[Row]:
-            found.update(self._table.beside(memory_ids, before, after))
-            return [*{row.key: row for rows in found.values() for row in rows}.values()]
-
-        records = {record.id: record for record in await self._read(look)}
+        found = await self._run(lambda: self._table.beside(memory_ids, before, after))
+        distinct = {row.id: row for rows in found.values() for row in rows}
+        records = dict(zip(distinct, await self._read(distinct.values), strict=True))
         return {name: [records[row.id] for row in rows] for name, rows in found.items()}
 
     async def present_kinds(self, *, filters: MemoryFilters = NO_FILTERS) -> frozenset[MemoryKind]:
@@ -239,16 +229,14 @@ class MemoryStore:
     async def export(self, *, filters: MemoryFilters = NO_FILTERS) -> AsyncIterator[MemoryRecord]:
         """Yield the records in the order of storing; those that are stored meanwhile are seen too."""
         last = 0
-
-        def read_page() -> list[Row]:
-            nonlocal last
-            rows = self._table.listed(filters, None, _RECORDS_PER_PAGE, last)
-            last = rows[-1].key if rows else last
-            return rows
-
-        while records := await self._read(read_page):
-            for record in records:
+        while True:
+            look = partial(self._table.listed, filters, None, _RECORDS_PER_PAGE, last)
+            rows = await self._run(look)
+            for record in await self._read(partial(list, rows)):
                 yield record
+            if not rows:
+                return
+            last = rows[-1].key
 
     async def stats(self) -> MemoryStats:
         """Return what the store holds."""
@@ -277,9 +265,9 @@ class MemoryStore:
             self._pools[writes] = ThreadPoolExecutor(1 if writes else self._table.readers)
         return await asyncio.get_running_loop().run_in_executor(self._pools[writes], act)
 
-    async def _read(self, look: Callable[[], list[Row]]) -> list[MemoryRecord]:
+    async def _read(self, look: Callable[[], Iterable[Row]]) -> list[MemoryRecord]:
         def read() -> list[MemoryRecord]:
-            rows = look()
+            rows = [*look()]
             model = self._table.model() if any(row.codes for row in rows) else None
             return [_record_of(row, model) for row in rows]
 
@@ -304,17 +292,14 @@ class MemoryStore:
 
     def _prepared(self, record: MemoryRecord) -> _Prepared:
         """Return the record as it is kept: clean, without secrets, with a time and an id."""
-        kinds: list[str] = []
-        is_cleaned = False
+        notices: dict[str, None] = {}
 
         def clean(value: Json) -> Json:
-            nonlocal is_cleaned
             if isinstance(value, str):
                 text = clean_text(value)
-                is_cleaned = is_cleaned or text is not value
-                if self._masks_secrets:
-                    text, found = mask(text)
-                    kinds.extend(found)
+                notices.update({_CLEANED: None} if text is not value else {})
+                text, found = mask(text) if self._masks_secrets else (text, "")
+                notices.update({f"{found[:1].upper()}{found[1:]}.": None} if found else {})
                 return text
             if isinstance(value, Mapping):
                 return {clean_text(str(key)): clean(inner) for key, inner in value.items()}
@@ -323,9 +308,10 @@ class MemoryStore:
         spec, moment = KINDS[record.kind], record.created_at or self._now()
         text, author = clean(record.text), record.author and clean(record.author)
         details = clean(encode_details(record))
-        names = (record.id, record.namespace, record.session_id, record.parent_id)
-        memory_id, namespace, session_id, parent_id = (one and clean_text(one) for one in names)
-        place, digest = (namespace or "", record.kind), None
+        given_id, namespace = clean_text(record.id), clean_text(record.namespace)
+        names = (record.session_id, record.parent_id)
+        session_id, parent_id = (one and clean_text(one) for one in names)
+        place, memory_id, digest = (namespace, record.kind), given_id, None
         owner = session_id if spec.follows == "session" else parent_id
         if self._finds_duplicates and not spec.is_turn_like:
             metadata = details.get("metadata", {})
@@ -336,22 +322,16 @@ class MemoryStore:
             told = (*place, session_id, parent_id, author, moment.isoformat(), text)
             code = blake2b("\0".join(one or "" for one in told).encode(), digest_size=8)
             memory_id = f"mem_{max(int(moment.timestamp()), 0):010x}{code.hexdigest()}"
-        accessed = record.last_access_at
-        where = f"The memory {memory_id!r}"
+        line, where = None if owner is None else _hash(*place, owner), f"The memory {memory_id!r}"
+        dumped = dump_json(details, where=where).decode() if details else None
+        used = to_stamp(record.last_access_at) if record.last_access_at else None
+        codes = record.vector.codes if record.vector else None
         row = Row(
-            *(0, memory_id, record.kind, place[0], session_id, parent_id, author),
-            *(text, record.importance, record.access_count),
-            line=None if owner is None else _hash(*place, owner),
-            digest=digest,
-            details=dump_json(details, where=where).decode() if details else None,
-            created_at=to_stamp(moment),
-            last_access_at=None if accessed is None else to_stamp(accessed),
-            codes=None if record.vector is None else record.vector.codes,
-            format_version=MEMORY_FORMAT_VERSION,
+            *(0, memory_id, record.kind, namespace, session_id, parent_id, author),
+            *(text, record.importance, record.access_count, line, digest, dumped),
+            *(to_stamp(moment), used, codes, MEMORY_FORMAT_VERSION),
         )
-        notices = [_CLEANED] if is_cleaned else []
-        notices += [f"Secrets were masked: {', '.join(dict.fromkeys(kinds))}."] if kinds else []
-        return _Prepared(row, bool(record.id), record.created_at is not None, tuple(notices))
+        return _Prepared(row, bool(given_id), record.created_at is not None, tuple(notices))
 
     def _settle(
         self, given: Sequence[_Prepared]
@@ -369,8 +349,9 @@ class MemoryStore:
             said.setdefault(row.digest, []).append(row.id)
         stored = {row.key: row for row in known.values()}
         key, changed, outcomes = table.next_key(), dict[str, Row](), list[Remembered]()
-        for wanted, has_id, has_time, told in given:
-            row, notices, old = wanted, told, known.get(wanted.id)
+        for one in given:
+            row, has_id, has_time, notices = one
+            old = known.get(row.id)
             if has_id and old is not None:
                 times = [at for at in (old.last_access_at, row.last_access_at) if at is not None]
                 row = row._replace(
@@ -380,16 +361,14 @@ class MemoryStore:
                     last_access_at=max(times, default=None),
                 )
                 if old.namespace != row.namespace:
-                    place = f"a memory of the namespace {old.namespace!r}, which had this id"
-                    notices = (*notices, f"It took the place of {place}.")
+                    notices = (*notices, _MOVED.format(old.namespace))
                 outcomes.append(Remembered(row.id, "replaced", notices))
             else:
                 if not has_id:
                     # A short hash alone does not prove anything, and a row may have been replaced.
-                    normal = normal_text(row.text)
-                    alike = [known[name] for name in said.get(row.digest, ()) if row.digest]
-                    alike = [one for one in alike if one.digest == row.digest]
-                    twin = next((one for one in alike if normal_text(one.text) == normal), None)
+                    told, alike = (row.digest, normal_text(row.text)), said.get(row.digest, ())
+                    twins = (known[name] for name in alike if row.digest is not None)
+                    twin = next((t for t in twins if (t.digest, normal_text(t.text)) == told), None)
                     if twin is not None:
                         if row.importance > twin.importance:
                             raised = twin._replace(importance=row.importance)
@@ -413,16 +392,13 @@ class MemoryStore:
     ) -> list[MemoryHit]:
         table = self._table
         with table.reading():
-            by_words = dict(table.by_words(query, filters, limit)) if limit else {}
-            model = table.model() if vector else None
+            by_words, model = dict(table.by_words(query, filters, limit)), table.model()
             near: Sequence[int] = ()
-            if vector is not None and model is not None and limit:
+            if vector is not None and model is not None:
                 vector.check(*model)
                 near = table.by_vector(vector, filters, limit)
             rows = table.rows("key", [*dict.fromkeys((*by_words, *near))])
-            if model is None and any(row.codes for row in rows):
-                model = table.model()
-        alike = {} if vector is None or model is None else _cosines(vector, rows)
+        alike = {} if vector is None else _cosines(vector, rows)
         best = max(by_words.values(), default=0.0) or 1.0
         places = {key: at for at, key in enumerate(by_words)}
 
@@ -436,11 +412,9 @@ class MemoryStore:
         for row in sorted(rows, key=rank)[:limit]:
             try:
                 record = _record_of(row, model)
-            except MemoryFormatError as error:
-                if len(rows) == 1:
-                    raise
+            except errors.MemoryFormatError as error:
                 told = f"{error.problem} A search went on without it. {error.remedy}"
-                warnings.warn(told, DamagedMemoryWarning, stacklevel=2)
+                warnings.warn(told, errors.DamagedMemoryWarning, stacklevel=2)
                 continue
             hits.append(MemoryHit(record, row.key, by_words.get(row.key), alike.get(row.key)))
         return hits
@@ -454,18 +428,16 @@ class MemoryStore:
         return [memory_id for memory_id in wanted if memory_id in rows]
 
     def _prune(self, retention: Retention) -> list[str]:
-        most, least = retention.max_records, retention.kept_importance
-        days = retention.max_age_days
+        most, days = retention.max_records, retention.max_age_days
         oldest = None if days is None else to_stamp(self._now() - timedelta(days=days))
-        surplus = [
-            row.id
-            for rank, row in enumerate(self._table.listed(retention.filters, "newest", None))
-            if (
-                (most is not None and rank >= most)
-                or (oldest is not None and row.created_at < oldest)
-            )
-            and (least is None or row.importance < least)
-        ]
+        rows = self._table.listed(retention.filters, "newest", None)
+        surplus: list[str] = []
+        for rank, row in enumerate(rows):
+            is_over = most is not None and rank >= most
+            is_old = oldest is not None and row.created_at < oldest
+            least = retention.kept_importance
+            if (is_over or is_old) and (least is None or row.importance < least):
+                surplus.append(row.id)
         return self._forget(reversed(surplus))
 
 
@@ -492,34 +464,26 @@ def _record_of(row: Row, model: tuple[str, int] | None) -> MemoryRecord:
     Raises:
         MemoryFormatError: The row is damaged, or of a newer version.
     """
+    where = f"The memory {row.id!r}"
     if row.format_version != MEMORY_FORMAT_VERSION:
-        raise _damaged(row, f"it has format version {row.format_version}")
+        reason = f"it has format version {row.format_version}"
+        raise errors.MemoryFormatError(where=where, reason=reason, remedy=_REPAIR)
     try:
         metadata, extras = None, dict[str, Json]()
         if row.details is not None:
             metadata, extras = decode_details(row.kind, load_json(row.details.encode()))
+        same: dict[str, Any] = dict(zip(_SAME, row[1:10], strict=True))
         return MemoryRecord(
-            **dict(zip(_SAME, row[1:10], strict=True)),
+            **same,
             created_at=to_moment(row.created_at),
             metadata=metadata,
             extras=extras,
             vector=Vector(model=model[0], codes=row.codes) if row.codes and model else None,
             last_access_at=to_moment(row.last_access_at),
         )
-    except (
-        AssemblyError,
-        ArithmeticError,
-        AttributeError,
-        LookupError,
-        TypeError,
-        ValueError,
-    ) as e:
-        reason = e.problem.rstrip(".") if isinstance(e, AssemblyError) else str(e)
-        raise _damaged(row, reason) from e
-
-
-def _damaged(row: Row, reason: str) -> MemoryFormatError:
-    return MemoryFormatError(where=f"The memory {row.id!r}", reason=reason, remedy=_REPAIR)
+    except (errors.AssemblyError, AttributeError, LookupError, TypeError, ValueError) as error:
+        reason = str(getattr(error, "problem", error)).rstrip(".")
+        raise errors.MemoryFormatError(where=where, reason=reason, remedy=_REPAIR) from error
 
 
 def entry_of(row: Row, beside: Iterable[str | None] = ()) -> Entry:
@@ -710,9 +674,10 @@ class SqlTable:
             by_kind, by_namespace = (
                 dict(self._db.run(count.format(column))) for column in ("kind", "namespace")
             )
-            times, size = (to_moment(oldest), to_moment(newest)), self._db.size_bytes()
-            model = self.model() or (None, None)
-        return MemoryStats(records, by_kind, by_namespace, vectors, *model, *times, size)
+            model, dimension = self.model() or (None, None)
+            counts = (records, by_kind, by_namespace, vectors)
+            times = to_moment(oldest), to_moment(newest)
+            return MemoryStats(*counts, model, dimension, *times, self._db.size_bytes())
 
     def drop_vectors(self) -> None:
         """Forget all vectors, and of which model they were."""
@@ -768,10 +733,10 @@ def open_memory(store: str | Path, **options: Any) -> MemoryStore:
     scheme, colon, _ = url.partition(":")
     module = MEMORY_STORES.get(scheme.lower()) if colon else None
     if module is None:
-        told = without_credentials(url)
+        told = errors.without_credentials(url)
         listed = " or ".join(f"'{name}:…'" for name in MEMORY_STORES)
-        remedy = mean_file(told, known=MEMORY_STORES) or f"Write {listed}, or pass a Path."
-        raise ConfigurationError(f"No memory store opens {told!r}.", remedy=remedy)
+        remedy = errors.mean_file(told, known=MEMORY_STORES) or f"Write {listed}, or pass a Path."
+        raise errors.ConfigurationError(f"No memory store opens {told!r}.", remedy=remedy)
     return MemoryStore(
         import_module(f"context_assembler.memory.{module}").open_table(url), **options
     )

@@ -34,6 +34,7 @@ _SPACELESS: Final = re.compile(
 )
 _HUMP: Final = re.compile("(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
 _HAS_HUMP: Final = re.compile("[a-z0-9][A-Z]|[A-Z]{2}[a-z]")
+_CAMEL: Final = re.compile("(?<![A-Za-z0-9])[A-Za-z0-9][a-z0-9]*[A-Z][A-Za-z0-9]*")
 _WORD: Final = re.compile(r"[^\W_]+")
 
 
@@ -87,11 +88,9 @@ def _query_pairs(run: re.Match[str]) -> str:
 
 def _parts_of_identifiers(text: str) -> list[str]:
     """Return the parts of every identifier in camel case, in order."""
-    if _HAS_HUMP.search(text) is None:
-        return []
     return [
         part
-        for word in re.findall("[A-Za-z0-9]+", text)
+        for word in _CAMEL.findall(text)
         if len(word) <= _MAX_IDENTIFIER_CHARS and _HAS_HUMP.search(word) is not None
         for part in _HUMP.split(word)
     ]
@@ -105,13 +104,10 @@ _KNOWN: Final[dict[str, tuple[str, ...]]] = {}
 def stems(texts: Sequence[str]) -> list[list[str]]:
     """Return the stems of each text, in order, exactly as the index in SQLite cuts them."""
     pieces_by_text = [text.split() for text in texts]  # no word goes beyond white space
-    missing = {piece for pieces in pieces_by_text for piece in pieces}.difference(_KNOWN)
-    if len(_KNOWN) + len(missing) > _MOST_KNOWN:
+    if len(_KNOWN) > _MOST_KNOWN:
         _KNOWN.clear()
-        missing = {piece for pieces in pieces_by_text for piece in pieces}
+    _KNOWN.update(_cut([*{p for pieces in pieces_by_text for p in pieces}.difference(_KNOWN)]))
     known = _KNOWN
-    if missing:
-        known |= _cut(list(missing))
     return [[stem for piece in pieces for stem in known[piece]] for pieces in pieces_by_text]
 
 
@@ -120,14 +116,11 @@ def record_stems(texts: Sequence[str]) -> list[list[str]]:
 
     Of a pair of characters that is the first one, too: a query may be that one alone.
     """
-    return [
-        [
-            word
-            for stem in found
-            for word in ((stem, stem[0]) if len(stem) == 2 and _SPACELESS.match(stem) else (stem,))
-        ]
-        for found in stems(texts)
-    ]
+
+    def forms(stem: str) -> tuple[str, ...]:
+        return (stem, stem[0]) if len(stem) == 2 and _SPACELESS.match(stem) else (stem,)
+
+    return [[form for stem in found for form in forms(stem)] for found in stems(texts)]
 
 
 def query_stems(query: str) -> list[str]:
@@ -137,13 +130,15 @@ def query_stems(query: str) -> list[str]:
 
 
 def _cut(pieces: Sequence[str]) -> dict[str, tuple[str, ...]]:
+    found: dict[str, tuple[str, ...]] = dict.fromkeys(pieces, ())
+    if not pieces:
+        return found
     with closing(sqlite3.connect(":memory:")) as connection:
         connection.execute(
             f"CREATE VIRTUAL TABLE words USING fts5 (text, content = '', tokenize = '{TOKENIZER}')"
         )
         connection.execute("CREATE VIRTUAL TABLE places USING fts5vocab (words, instance)")
         connection.executemany("INSERT INTO words (rowid, text) VALUES (?, ?)", enumerate(pieces))
-        found = dict[str, tuple[str, ...]].fromkeys(pieces, ())
         for at, stem in connection.execute("SELECT doc, term FROM places ORDER BY doc, offset"):
             found[pieces[at]] += (stem,)
     return found
@@ -187,20 +182,13 @@ def without_stop_words(words: Iterable[str]) -> list[str]:
     liegt die Akte" it says nothing. If several languages are likely, a word that could be English
     must say nothing in all of them.
     """
-    words = list(words)
-    known, likely = _languages(), _likely_languages({*words})
-    return [
-        word
-        for word in words
-        if not (word in known.english or word in known.pairs)
-        and not (
-            likely
-            and (
-                any(word in known.telling[name] for name in likely)
-                or all(word in known.listed[name] for name in likely)
-            )
-        )
-    ]
+    given, known = [*words], _languages()
+    likely = _likely_languages({*given})
+    silent = known.english | known.pairs
+    if likely:
+        silent = silent.union(*(known.telling[name] for name in likely))
+        silent |= frozenset.intersection(*(known.listed[name] for name in likely))
+    return [word for word in given if word not in silent]
 
 
 def can_be_english(text: str) -> bool:
@@ -218,13 +206,11 @@ def can_be_english(text: str) -> bool:
 def _likely_languages(words: set[str]) -> list[str]:
     """Return the languages of which most of the words are, if fewer are English."""
     known = _languages()
-    told = {name: len(words & telling) for name, telling in known.telling.items()}
-    best = max(told.values())
-    return [
-        name
-        for name, count in told.items()
-        if count == best > len(words & (known.english - known.listed[name]))
-    ]
+    counts = {name: len(words & telling) for name, telling in known.telling.items()}
+    best = max(counts.values())
+    english = words & known.english
+    likely = [name for name, count in counts.items() if count == best > 0]
+    return [name for name in likely if best > len(english - known.listed[name])]
 
 
 # ---- words that mean the same ----
@@ -241,11 +227,9 @@ def _forms() -> Mapping[str, tuple[str, ...]]:
 
 def other_forms_of(terms: Iterable[str]) -> dict[str, tuple[str, ...]]:
     """Return by word its irregular forms that are not among the words."""
-    given = dict.fromkeys(terms)
-    found = {
-        term: dict.fromkeys(f for f in _forms().get(term, ()) if f not in given) for term in given
-    }
-    return {term: tuple(forms) for term, forms in found.items() if forms}
+    given, known = dict.fromkeys(terms), _forms()
+    found = {t: tuple(dict.fromkeys(f for f in known.get(t, ()) if f not in given)) for t in given}
+    return {term: forms for term, forms in found.items() if forms}
 
 
 @cache
@@ -284,7 +268,7 @@ def related_words(terms: Iterable[str]) -> dict[str, Mapping[str, float]]:
         if start >= 0 and content[start]:
             pairs = content[start + 1 : start + 1 + 3 * content[start]]
             found[term] = {
-                vocabulary()[pairs[at] + 256 * pairs[at + 1]]: pairs[at + 2] / 255
+                vocabulary()[pairs[at] + 256 * pairs[at + 1]]: pairs[at + 2] * (1 / 255)
                 for at in range(0, len(pairs), 3)
             }
     return found
@@ -334,20 +318,21 @@ def find_dates(text: str, *, now: datetime | None) -> tuple[DateMention, ...]:
         now: What `today` and `yesterday` are counted from; without it they are not understood.
     """
     text = text[:4_000]
-    found: dict[DateMention, None] = {}
+    dates: dict[DateMention, None] = {}
     for pattern in _DATES:
         for match in pattern.finditer(text):
             groups = match.groupdict()
-            year, name, day = (groups.get(part) for part in ("year", "month", "day"))
+            name = groups.get("month")
+            year, day = (int(found) if (found := groups.get(n)) else None for n in ("year", "day"))
             month = None if name is None else _NUMBERS.get(name.lower()) or int(name)
-            if (month is None or 0 < month <= 12) and (day is None or 0 < int(day) <= 31):
-                found[DateMention(year and int(year), month, day and int(day))] = None
+            if (month is None or 0 < month <= 12) and (day is None or 0 < day <= 31):
+                dates[DateMention(year, month, day)] = None
         text = pattern.sub(" ; ", text)
     if now is not None:
         for word in sorted({*re.findall("[a-z]+", text.lower())} & _DAYS_AGO.keys()):
             day_then = now - timedelta(days=_DAYS_AGO[word])
-            found[DateMention(day_then.year, day_then.month, day_then.day)] = None
-    return tuple(found)
+            dates[DateMention(day_then.year, day_then.month, day_then.day)] = None
+    return tuple(dates)
 
 
 # ---- signals ----
