@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import MISSING, asdict, dataclass, field, fields, is_dataclass
 from datetime import UTC, datetime
 from functools import cache
-from typing import Any, Final, Literal, TypeAlias
+from typing import Any, Final, Literal, TypeAlias, TypeGuard
 
 from context_assembler.errors import ContentError, EventFormatError
 
@@ -23,6 +23,18 @@ EventType: TypeAlias = Literal[
     "user", "assistant", "tool_call", "tool_result", "compaction", "system"
 ]
 Origin: TypeAlias = Literal["developer", "user", "model", "tool", "memory", "file", "assembler"]
+
+
+
+def is_object(value: object) -> TypeGuard[JsonObject]:
+    """Whether a value is a JSON object, for type checkers as well."""
+    return isinstance(value, Mapping)
+
+
+def is_list(value: object) -> TypeGuard[list[Json]]:
+    """Whether a value is a list."""
+    return isinstance(value, list)
+
 
 EVENT_TYPES: Final[tuple[EventType, ...]] = (
     "user",

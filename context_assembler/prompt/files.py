@@ -14,7 +14,7 @@ from types import MappingProxyType
 from typing import Any, Final, Literal, NamedTuple, TypeAlias
 
 from context_assembler.errors import InvalidParameterError, UnsafePathError
-from context_assembler.events import Json, JsonObject
+from context_assembler.events import Json, JsonObject, is_object
 from context_assembler.prompt.cutting import cut_text
 from context_assembler.texts import CountText, decode_text, one_line
 
@@ -119,8 +119,8 @@ class BootstrapLoader:
         if b"\0" in os.fsencode(folder):
             rule, remedy = "must be a path", "Name a folder that can exist."
             raise InvalidParameterError("the bootstrap folder", folder, rule=rule, remedy=remedy)
-        self.folder = os.path.expanduser(os.fspath(folder))
-        self._root = None if root is None else os.path.expanduser(os.fspath(root))
+        self.folder: str = os.path.expanduser(folder)
+        self._root: str | None = None if root is None else os.path.expanduser(root)
         agent = tuple(agent_names)
         self._names = {"agent": agent, "soul": ("SOUL.md",), "context": ("CONTEXT.md",)}
         self._searches_upward, self._mask = searches_upward, mask
@@ -365,7 +365,7 @@ class Reading:
         """Return the text of a file, or why there is none."""
         self.seen[path] = _identity(path)
         real = os.path.realpath(path)
-        reason, state = "", _UNREADABLE
+        reason, state, raw, size, newest_ns = "", _UNREADABLE, b"", 0, 0
         if not self._is_inside(real):
             reason, state = "it is outside the folder and was not read", _BLOCKED
         elif self.read_bytes > _MAX_READ_BYTES:
@@ -376,6 +376,7 @@ class Reading:
         else:
             try:
                 found = os.stat(real)
+                size, newest_ns = found.st_size, max(found.st_mtime_ns, found.st_ctime_ns)
                 if stat.S_ISREG(found.st_mode):
                     with os.fdopen(os.open(real, _OPEN_FLAGS), "rb") as opened_file:
                         raw = opened_file.read(_MAX_FILE_BYTES + 1) or b""
@@ -387,7 +388,7 @@ class Reading:
         if reason:
             return BootstrapFile("", path, state, warnings=(reason,), real_path=real)
         self.read_bytes += len(raw)
-        self.newest_ns = max(self.newest_ns, found.st_mtime_ns, found.st_ctime_ns)
+        self.newest_ns = max(self.newest_ns, newest_ns)
         text, encoding, odd = decode_text(raw[:_MAX_FILE_BYTES])
         if len(raw) > _MAX_FILE_BYTES:
             odd.append(f"only the first {_MAX_FILE_BYTES:,} bytes were read")
@@ -395,7 +396,7 @@ class Reading:
         odd += ["nothing is left of it"] if is_empty and odd else []
         kind: FileState = "empty" if is_empty else "ok"
         opened = BootstrapFile("", path, kind, text, {}, tuple(odd), real_path=real)
-        opened = opened._replace(encoding=encoding, size_bytes=found.st_size)
+        opened = opened._replace(encoding=encoding, size_bytes=size)
         self.opened[real] = opened
         return opened
 
@@ -560,11 +561,11 @@ def plain_yaml(loaded: Json) -> Json:
         if left[0] < 0 or depth > 32:
             many, deep = "it unfolds to too many values", "it is nested too deeply"
             raise ValueError(many if left[0] < 0 else deep)
-        if isinstance(value, dict):
+        if is_object(value):
             return {str(key): plain(one, depth + 1) for key, one in value.items()}
-        if isinstance(value, list | tuple | set):
+        if type(value) in (list, tuple, set):
             made = [plain(one, depth + 1) for one in value]
-            return sorted(made, key=str) if isinstance(value, set) else made
+            return sorted(made, key=str) if type(value) is set else made
         if value is None or isinstance(value, str | bool | int | float):
             return value
         return value.isoformat() if hasattr(value, "isoformat") else str(value)

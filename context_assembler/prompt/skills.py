@@ -9,14 +9,14 @@ import os
 import re
 import time
 from bisect import bisect_right
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from fnmatch import fnmatchcase
 from typing import Any, Final, NamedTuple
 
 from context_assembler.errors import ConfigurationError, brief, nearest, with_article
-from context_assembler.events import Json, JsonObject
+from context_assembler.events import Json, JsonObject, is_list, is_object
 from context_assembler.ports import Skill
 from context_assembler.prompt import files
 from context_assembler.prompt.cutting import seal_text
@@ -148,7 +148,7 @@ def _parse(reading: Reading, path: str, priority: int) -> tuple[Skill | str, lis
         return f"its front matter has no description{why}", notes
     specs = list[JsonObject]()
     for entry in _listed(metadata.get("tools")):
-        if isinstance(entry, Mapping):
+        if is_object(entry):
             specs.append(entry)
         elif isinstance(entry, str) and entry.lower().endswith((".json", ".yaml", ".yml")):
             specs += _read_specs(reading, os.path.join(folder, entry), notes)
@@ -171,7 +171,8 @@ def _parse(reading: Reading, path: str, priority: int) -> tuple[Skill | str, lis
 
 def _read_specs(reading: Reading, path: str, notes: list[str]) -> list[JsonObject]:
     """Return the specs in a JSON or YAML file: one, a list of them, or a list under `tools`."""
-    file, loaded = reading.open(path), None
+    file = reading.open(path)
+    loaded: Json = None
     problem = file.warnings[0] if file.warnings else "an entry is not an object"
     try:
         if path.lower().endswith(".json"):
@@ -182,17 +183,16 @@ def _read_specs(reading: Reading, path: str, notes: list[str]) -> list[JsonObjec
             loaded = files.plain_yaml(yaml.safe_load(file.text))
     except Exception as error:  # of two parsers
         problem = str(getattr(error, "problem", None) or error).splitlines()[0]
-    if isinstance(loaded, dict) and isinstance(loaded.get("tools"), list):
-        loaded = loaded["tools"]
-    entries: list[Any] = _listed(loaded)
-    if file.state == "ok" and entries and all(isinstance(entry, dict) for entry in entries):
+    inner = loaded.get("tools") if is_object(loaded) else None
+    entries = inner if is_list(inner) else _listed(loaded)
+    if file.state == "ok" and entries and all(map(is_object, entries)):
         return entries
     notes.append(f"its tool file {os.path.basename(path)!r} holds no specs: {problem.rstrip('.')}")
     return []
 
 
 def _listed(value: Json) -> list[Json]:
-    return value if isinstance(value, list) else [] if value is None else [value]
+    return value if is_list(value) else [] if value is None else [value]
 
 
 def open_skill_providers(given: Any) -> list[Any]:
@@ -201,9 +201,9 @@ def open_skill_providers(given: Any) -> list[Any]:
     Raises:
         ConfigurationError: Something is neither.
     """
-    if given is None or isinstance(given, str | os.PathLike):
+    if given is None or isinstance(given, str) or hasattr(given, "__fspath__"):
         return [] if given is None else [FolderSkills(given)]
-    if isinstance(given, Sequence):
+    if type(given) in (list, tuple):
         return [provider for entry in given for provider in open_skill_providers(entry)]
     if not callable(getattr(given, "list_skills", None)):
         kind = with_article(type(given).__name__, begins_sentence=True)
@@ -382,7 +382,7 @@ def show_skills(
             why = "has neither instructions nor tools" if name in chosen else ""
             warn("active_skills", name, why or "skill_filter leaves out", hints=False)
     named = {*asked, *((patterns or ()) if activates_named else ())} & adding
-    masked = mask or (lambda text: (text, ()))
+    masked: Mask = mask or (lambda text: (text, ()))
     for name, skill in chosen.items():
         (words, kinds), (text, others) = masked(skill.description), masked(skill.instructions)
         chosen[name] = replace(skill, description=words, instructions=text)

@@ -104,7 +104,7 @@ class _Sandbox(ImmutableSandboxedEnvironment):
 
     def call_binop(self, context: Context, operator: str, left: Any, right: Any) -> Any:
         if operator == "%" and isinstance(left, str):
-            _check((left, *(right if isinstance(right, tuple) else (right,))), formats=True)
+            _check([left, *right] if type(right) is tuple else [left, right], formats=True)
         elif operator == "**" and isinstance(left, int) and isinstance(right, int):
             _spend(left.bit_length() * abs(right))
         elif operator == "*":
@@ -141,7 +141,7 @@ def _limited(act: Callable[..., Any]) -> Callable[..., Any]:
     @wraps(act)  # carries over the mark of filters that want the context
     def limited(*args: Any, **kwargs: Any) -> Any:
         # Entries that another filter yields are counted before they are used.
-        held = [list(_spending(a, 1)) if isinstance(a, Iterator) else a for a in args]
+        held = [list(_spending(a, 1)) if hasattr(a, "__next__") else a for a in args]
         _check((*held, *kwargs.values()), formats=act.__name__ == "do_format")
         return _made(act(*held, **kwargs))
 
@@ -163,9 +163,10 @@ def _check(values: Sequence[Any], *, formats: bool = False) -> None:
 
 
 def _size(value: Any) -> int:
+    sized = value
     if isinstance(value, int):
         return max(abs(value), 1)
-    return len(value) if isinstance(value, str | list | tuple | dict) else 1
+    return len(sized) if isinstance(value, str | list | tuple | dict) else 1
 
 
 def _made(value: Any) -> Any:

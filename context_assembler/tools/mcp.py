@@ -12,7 +12,7 @@ import re
 import threading
 import time
 import weakref
-from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Coroutine, Iterable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from importlib.util import find_spec
 from math import inf
@@ -126,7 +126,7 @@ class McpTools:
             MissingExtraError: The MCP SDK is not installed.
         """
         servers = config.get("mcpServers", config.get("servers"))  # the latter is VS Code's
-        if not isinstance(servers, Mapping):
+        if not events.is_object(servers):
             raise ConfigurationError("The MCP configuration names no servers.", remedy=_SHAPE)
         found = ((name, _address(name, entry)) for name, entry in servers.items())
         return [cls(name, **address, **settings) for name, address in found if address]
@@ -216,13 +216,13 @@ def _address(name: str, entry: Json) -> dict[str, Any]:
         return value
 
     def expanded(value: Json) -> Json:
-        if isinstance(value, Mapping):
+        if events.is_object(value):
             return {key: expanded(inner) for key, inner in value.items()}
-        if isinstance(value, list):
+        if events.is_list(value):
             return [expanded(one) for one in value]
         return _VARIABLE.sub(variable, value) if isinstance(value, str) else value
 
-    given = dict(entry) if isinstance(entry, Mapping) else {}
+    given: Json = entry if events.is_object(entry) else {}
     if given.get("disabled") is True or given.get("enabled") is False:
         return {}
     given = expanded(given)
@@ -293,12 +293,13 @@ class _Connection:
 
     async def call_tool(self, name: str, arguments: dict[str, Any]) -> JsonObject:
         """Return the server's own result; a refusal is a result that is an error."""
+        found: JsonObject = {}
         for is_last in (False, True):
             await self._connect()
             try:
                 async with asyncio.timeout(self._call_seconds):
                     result = await self._client.call_tool(name, arguments)
-                found: JsonObject = result.model_dump(mode="json", by_alias=True, exclude_none=True)
+                found = result.model_dump(mode="json", by_alias=True, exclude_none=True)
                 break
             except TimeoutError:
                 late = f"did not answer a call of {name!r} within {self._call_seconds:g} s"
@@ -388,7 +389,7 @@ class _Connection:
         self._over.set()
 
     @asynccontextmanager
-    async def _transport(self) -> AsyncIterator[tuple[Any, Any]]:
+    async def _transport(self) -> AsyncGenerator[tuple[Any, Any], None]:
         import anyio
         import httpx2
         import mcp
@@ -485,16 +486,16 @@ def _sift(message: Any) -> None:
     from mcp_types import Tool
 
     result = getattr(getattr(message, "message", None), "result", None)
-    if not isinstance(result, dict) or not isinstance(result.get("tools"), list):
+    if not events.is_object(result) or not events.is_list(result.get("tools")):
         return
-    shown = []
+    shown = list[JsonObject]()
     for tool in filter(_name_of, result["tools"]):
         stand_in: JsonObject = {"name": tool["name"], "inputSchema": {"type": "object"}}
         with suppress(ValueError):
             Tool.model_validate(tool, by_name=False)
             stand_in = tool if tool["inputSchema"].get("type") == "object" else stand_in
         shown.append(stand_in)
-    meta = {**(result.get("_meta") or {}), _RAW_TOOLS: result["tools"]}
+    meta: JsonObject = {**(result.get("_meta") or {}), _RAW_TOOLS: result["tools"]}
     message.message.result = {**result, "tools": shown, "_meta": meta}
 
 
@@ -506,11 +507,12 @@ def _plain(tool: Json, hints: Sequence[str], who: str, notes: list[str]) -> Json
         tags = "its text has tags that only the assembler uses; they were escaped."
         notes.append(f"Tool {_name_of(tool)!r} of {who}: {tags}")
         tool = json.loads(escaped)
-    tool = tool if isinstance(tool, dict) else {"name": ""}
-    annotated = tool.get("annotations")
-    title = tool.get("title") or (annotated.get("title") if isinstance(annotated, dict) else None)
-    shown = {key: tool.get(key) for key in ("name", "inputSchema", *hints)}
-    return {**shown, "description": tool.get("description") or title}
+    given: JsonObject = tool if events.is_object(tool) else {"name": ""}
+    annotated = given.get("annotations")
+    inner = annotated.get("title") if events.is_object(annotated) else None
+    title = given.get("title") or inner
+    shown = {key: given.get(key) for key in ("name", "inputSchema", *hints)}
+    return {**shown, "description": given.get("description") or title}
 
 
 def _said(error: BaseException) -> str:
@@ -521,7 +523,7 @@ def _said(error: BaseException) -> str:
 
 
 def _name_of(tool: Json) -> str:
-    name = tool.get("name") if isinstance(tool, dict) else None
+    name = tool.get("name") if events.is_object(tool) else None
     return name if isinstance(name, str) else ""
 
 
@@ -551,11 +553,12 @@ def read_call_result(result: JsonObject, *, tool_name: str, call_id: str) -> eve
 
 def _has_same(text: str, structured: Json) -> bool:
     """Whether a text is the structured content, or what the official SDK wraps as its result."""
-    is_wrapped = isinstance(structured, dict) and len(structured) == 1
-    wrapped = structured.get("result") if is_wrapped else None
+    same = [structured]
+    if events.is_object(structured) and len(structured) == 1:
+        same.append(structured.get("result"))
     with suppress(ValueError, RecursionError):
-        return text == wrapped or json.loads(text) in (structured, wrapped)
-    return text in (structured, wrapped)
+        return text in same or json.loads(text) in same
+    return text in same
 
 
 def _text(text: str) -> events.Text:
@@ -571,7 +574,7 @@ def _part_of(block: JsonObject) -> events.ResultPart:
         mime = f" ({block['mimeType']})" if block.get("mimeType") else ""
         words = f"\n{block['description']}" if block.get("description") else ""
         return _text(f"[{title}]({block.get('uri', '')}){mime}{words}")
-    if kind == "resource" and isinstance(resource, Mapping):
+    if kind == "resource" and events.is_object(resource):
         uri, what, held, data = str(resource.get("uri", "")), "file", resource, resource.get("blob")
         if isinstance(text := resource.get("text"), str):
             return _text(f"{uri}\n{text}" if uri else text)

@@ -16,7 +16,7 @@ from types import NoneType, SimpleNamespace, UnionType
 from typing import Any, Final, NamedTuple, TypedDict, TypeVar, Unpack
 
 from context_assembler.errors import ConfigurationError, InvalidToolError, brief, with_article
-from context_assembler.events import Json, JsonObject
+from context_assembler.events import Json, JsonObject, is_list, is_object
 from context_assembler.ports import Skill, ToolSource, ToolSpec
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -117,10 +117,11 @@ def _held(listed: Any) -> Any:
 
 
 def _entries_of(listed: Any) -> Iterable[Any]:
-    entries: Iterable[Any] = getattr(listed, "tools", listed)
-    if not isinstance(entries, Iterable) or isinstance(entries, str | bytes | Mapping):
+    entries: Any = getattr(listed, "tools", listed)
+    if not hasattr(entries, "__iter__") or isinstance(entries, str | bytes) or is_object(entries):
         raise TypeError(f"list_tools() returned {with_article(type(entries).__name__)}, not a list")
-    return entries
+    listing: Iterable[Any] = entries
+    return listing
 
 
 def open_tool_sources(given: Any, *, starts_servers: bool = True) -> list[ToolSource]:
@@ -144,11 +145,11 @@ def open_tool_sources(given: Any, *, starts_servers: bool = True) -> list[ToolSo
     executors: list[ToolSource] = []
     servers: list[Any] = []
     for entry in _flat(given):
-        is_spec = isinstance(entry, ToolSpec | Mapping)
+        is_spec = isinstance(entry, ToolSpec) or is_object(entry)
         if attribute(type(entry), "kind") == "mcp":
             servers.append(entry)
-        elif isinstance(entry, Mapping) and any(
-            isinstance(entry.get(key), Mapping) for key in ("mcpServers", "servers")
+        elif is_object(entry) and any(
+            is_object(entry.get(key)) for key in ("mcpServers", "servers")
         ):
             if not starts_servers:
                 remedy = "Name them in ContextAssembler(tools=…), or pass McpTools objects."
@@ -182,8 +183,9 @@ def open_skill_tools(skills: Iterable[Skill]) -> list[ToolSource]:
 
 
 def _flat(given: Any) -> Iterator[Any]:
+    entries = given
     if isinstance(given, Sequence) and not isinstance(given, str | bytes):
-        for entry in given:
+        for entry in entries:
             yield from _flat(entry)
     elif given is not None:
         yield given
@@ -233,7 +235,7 @@ def read_tools(entries: Iterable[Any]) -> ReadTools:
 def _read_entry(entry: Any) -> _Read:
     if isinstance(entry, ToolSpec):
         return [entry], []
-    if isinstance(entry, Mapping):
+    if is_object(entry):
         return read_shape(entry)
     dump = getattr(entry, "model_dump", None)
     if dump is not None and not isinstance(entry, type):
@@ -279,11 +281,11 @@ def read_shape(spec: JsonObject) -> _Read:
     kind = kind if isinstance(kind, str) else ""
     name = spec.get("name") if isinstance(spec.get("name"), str) else ""
     bedrock = spec.get("toolSpec")
-    if isinstance(function, Mapping):
+    if is_object(function):
         return _function(function, function.get("parameters"), outer=spec)
-    if isinstance(bedrock, Mapping):
+    if is_object(bedrock):
         schema = bedrock.get("inputSchema")
-        return _function(bedrock, schema.get("json") if isinstance(schema, Mapping) else None)
+        return _function(bedrock, schema.get("json") if is_object(schema) else None)
     if "systemTool" in spec:
         return _native("bedrock", spec, spec["systemTool"])
     if not kind and not _GEMINI.isdisjoint(map(_camel, map(str, spec))):
@@ -294,7 +296,7 @@ def read_shape(spec: JsonObject) -> _Read:
         return _flat_function(spec)
     if _VERSIONED.search(kind) or kind == "mcp_toolset":
         return _native("anthropic", spec, spec)
-    if isinstance(custom, Mapping) or kind.startswith("openrouter:"):
+    if is_object(custom) or kind.startswith("openrouter:"):
         return _native("openai_chat", spec, custom or {"type": kind.replace(":", "_")})
     if kind not in ("", "function"):
         return _native("openai_responses", spec, spec)
@@ -306,7 +308,7 @@ def _function(spec: JsonObject, schema: Json, *, outer: JsonObject | None = None
     name, description, strict = spec.get("name"), spec.get("description"), spec.get("strict")
     if not isinstance(name, str) or not name.strip():
         raise InvalidToolError("(unnamed)", reason="its name is missing or empty")
-    if schema is not None and not isinstance(schema, Mapping):
+    if schema is not None and not is_object(schema):
         raise InvalidToolError(name, reason="its schema is not an object")
     deferred = spec.get("defer_loading", (outer or {}).get("defer_loading"))
     tool = ToolSpec(
@@ -334,7 +336,7 @@ def _mcp(spec: JsonObject) -> _Read:
     """
     [tool], notes = _function(spec, spec["inputSchema"])
     hints = spec.get("annotations")
-    hints = hints if isinstance(hints, Mapping) else {}
+    hints = hints if is_object(hints) else {}
     if hints.get("readOnlyHint") is True and hints.get("destructiveHint") is not True:
         tool = replace(tool, is_safe=True)
     return [tool], notes
@@ -351,9 +353,9 @@ def _gemini(spec: JsonObject) -> _Read:
     specs: list[ToolSpec] = []
     notes: list[str] = []
     for key, value in spec.items():
-        if _camel(key) == "functionDeclarations" and isinstance(value, list | tuple):
+        if _camel(key) == "functionDeclarations" and is_list(value):
             for one in value:
-                [tool], odd = _flat_function(one if isinstance(one, Mapping) else {})
+                [tool], odd = _flat_function(one if is_object(one) else {})
                 schema = canonical_schema(tool.input_schema, tool=tool.name).schema
                 specs.append(replace(tool, input_schema=schema))
                 notes += odd
@@ -370,7 +372,7 @@ def _camel(name: str) -> str:
 
 def _native(provider: str, spec: JsonObject, named: Json) -> _Read:
     keys = ("name", "server_label", "mcp_server_name", "type")
-    names = (named.get(key) for key in keys if isinstance(named, Mapping))
+    names = (named.get(key) for key in keys if is_object(named))
     name = next((one for one in names if isinstance(one, str) and one), "None")
     return [ToolSpec(name=name, native_specs={provider: spec})], []
 
@@ -467,8 +469,9 @@ def _docstring_of(target: Any) -> str:
         return inspect.cleandoc(first.__doc__ or "") if is_own else ""
     if inspect.isroutine(target):
         return inspect.getdoc(target) or ""
-    own_words = type(target).__call__.__doc__
-    return inspect.cleandoc(own_words) if own_words else inspect.getdoc(type(target)) or ""
+    kind = typing.cast("Any", type(target))
+    own_words = kind.__call__.__doc__
+    return inspect.cleandoc(own_words) if own_words else inspect.getdoc(kind) or ""
 
 
 def read_docstring(text: str) -> tuple[str, dict[str, str]]:
@@ -512,7 +515,7 @@ def _read_with_griffe(text: str) -> tuple[str, dict[str, str]]:
 
 
 def _line_of(entry: Any) -> str:
-    if isinstance(entry, tuple):  # a piece of an example: its kind, and its text
+    if not hasattr(entry, "description"):  # a piece of an example: its kind, and its text
         return str(entry[1])
     labels = getattr(entry, "name", ""), str(getattr(entry, "annotation", None) or "")
     label = " ".join(filter(None, labels))
@@ -607,7 +610,7 @@ def _plain_schema(hint: Any) -> dict[str, Json] | None:
 
 
 def _is_plain(value: Json) -> bool:
-    if type(value) is list:
+    if is_list(value):
         return all(map(_is_plain, value))
     return (
         value is None
