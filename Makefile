@@ -4,7 +4,7 @@ PYTHON ?= python3
 # Where the recorded corpus lies, and the adapters of other libraries to measure beside.
 CONTEXT_ASSEMBLER_CORPUS ?= ../shared/data
 CONTEXT_ASSEMBLER_BENCH ?= ../shared/bench
-# What `make bench` measures beside them: `--plan full` for everything, `--plan quick` for a look.
+# What `make bench` measures: `--plan full` for more rounds, `--plan quick` for a look, `--part N`.
 BENCH_OPTIONS ?=
 # Tests run side by side, on as many processors as there are; `make test PYTEST_OPTIONS=` runs one by one.
 PYTEST_OPTIONS ?= --numprocesses auto --dist worksteal
@@ -54,7 +54,6 @@ docs: setup ## Write docs/reference/ from the code
 bench: export CONTEXT_ASSEMBLER_CORPUS := $(CONTEXT_ASSEMBLER_CORPUS)
 bench: export CONTEXT_ASSEMBLER_BENCH := $(CONTEXT_ASSEMBLER_BENCH)
 bench: setup ## Measure, beside other libraries where CONTEXT_ASSEMBLER_BENCH holds their adapters
-	$(BIN)/python -m benchmarks.beside.environments
 	$(BIN)/python -m benchmarks $(BENCH_OPTIONS)
 
 clean: ## Remove .venv and everything that the checks leave behind

@@ -1,43 +1,241 @@
-"""`python -m benchmarks`: every benchmark that finishes within minutes, one after the other.
+"""How fast, how small: the table of targets, from one run, in CPU time.
 
-Options are those of `benchmarks.beside`, which measures ours beside other libraries.
+    python -m benchmarks [--plan quick|default|full] [--part N] [--earlier PYTHON] [--again]
+
+Runs four parts, each under nine minutes; what a part has measured lies in `.bench-data` and is not
+measured again unless `--again` is given. `--part N` runs one, and prints what is known by then.
+Sessions are laid end to end from those of CONTEXT_ASSEMBLER_CORPUS, or generated without it.
+`--earlier` names a Python that has another release of the package, to be measured beside.
+
+Milliseconds are scaled to a machine on which the trim that reads nothing but what it keeps
+(`index_trim_load`) takes 11.8 ms CPU at 5,000 messages; it is timed in the same processes.
 """
 
+import argparse
+import json
 import os
 import subprocess
 import sys
+import time
+from collections.abc import Iterator, Mapping
+from functools import cached_property
 from pathlib import Path
+from typing import Any, Final, NamedTuple
 
-CORPUS = os.environ.get("CONTEXT_ASSEMBLER_CORPUS", "")
+from benchmarks.data import ROOT, SCRATCH, corpus, long_session
+from benchmarks.targets import write_table
+from benchmarks.worker import LARGE_TOKENS
+
+WORKER: Final = Path(__file__).with_name("worker.py")
+PEERS: Final = ROOT / ".venv-bench" / "bin" / "python"
+PEER_PACKAGES: Final = ("langchain-core", "llmbuffer")
+FLOOR_LENGTH: Final = 5_000
+_TIMEOUT_SECONDS: Final = 500
 
 
-def main() -> int:
-    """Run them, each in a process of its own; return the number that failed."""
-    commands = [
-        ["-m", "benchmarks.beside", "--write", *sys.argv[1:]],
-        ["-m", "benchmarks.tokens"],
-        ["-m", "benchmarks.registry"],
-        ["-m", "benchmarks.recall", "--records", "10000", "--queries", "100"],
-    ]
-    if CORPUS and Path(CORPUS).is_dir():
-        commands.append(["-m", "benchmarks.usage", str(Path(CORPUS) / "requests")])
-        commands.append(["-m", "benchmarks.sweep", CORPUS, "--sample", "5"])
-        if (Path(CORPUS) / "memory").is_dir():
-            folder = str(Path(CORPUS) / "memory")
-            commands.append(
-                ["-m", "benchmarks.recall_dialogues", "--corpus", folder, "--records", "10000"]
+class Plan(NamedTuple):
+    """How much is measured."""
+
+    rounds: int = 7
+    first: int = 200
+    cold: tuple[int, ...] = (5_000, 100_000)
+    steps: tuple[int, ...] = (1_000, 5_000, 20_000)
+    turns: tuple[int, ...] = (200, 5_000)
+    count: int = 200
+    small: int = 50
+    held: int = 5_000
+
+
+PLANS: Final = {
+    "quick": Plan(rounds=2, cold=(1_000,), steps=(200,), turns=(200,), count=10, held=1_000),
+    "default": Plan(),
+    "full": Plan(rounds=21, count=600),
+}
+
+
+class Run:
+    """One run: what is stored, what was measured."""
+
+    def __init__(self, plan: str, *, earlier: str | None = None, again: bool = False) -> None:
+        self.plan, self.name = PLANS[plan], plan
+        self.folder = SCRATCH / plan
+        self.results = self.folder / "results.json"
+        self.pythons = {"ours": sys.executable} | ({"earlier": earlier} if earlier else {})
+        self.found: dict[str, Any] = {}
+        if self.results.exists() and not again:
+            self.found = json.loads(self.results.read_text("utf-8"))
+        self.found["about"] = {
+            "plan": plan,
+            "date": time.strftime("%Y-%m-%d"),
+            "python": sys.version.split()[0],
+            "cores": os.cpu_count(),
+            "sessions": "recorded" if corpus() else "generated",
+        }
+
+    @cached_property
+    def has_peers(self) -> bool:
+        """Whether the peers are installed; they are, at the first run that can."""
+        if not PEERS.exists():
+            print(f"Installing {' and '.join(PEER_PACKAGES)} beside ours …", flush=True)
+            subprocess.run([sys.executable, "-m", "venv", ROOT / ".venv-bench"], check=True)
+        script = "import langchain_core, llmbuffer"
+        if not subprocess.run([PEERS, "-c", script], check=False, stderr=-3).returncode:
+            return True
+        installing = [PEERS, "-m", "pip", "install", "-q", *PEER_PACKAGES]
+        return not subprocess.run(installing, check=False).returncode
+
+    def part(self, number: int) -> None:
+        """Run one part, as far as it is not measured yet."""
+        parts = {1: self._first, 2: self._cold, 3: self._steps, 4: self._many}
+        for measure, who, given in parts[number]():
+            key = f"{measure} {given.get('length', '')} {who}"
+            rounds = given.pop("times", 1)
+            while len(self.found.get(key, [])) < rounds:
+                answer = self._measure(measure, who, given)
+                self.found.setdefault(key, []).append(answer)
+                self.results.parent.mkdir(parents=True, exist_ok=True)
+                self.results.write_text(json.dumps(self.found), "utf-8")
+                if "error" in answer:
+                    print(f"{key}: {answer['error']}", flush=True)
+
+    def _first(self) -> Iterator[tuple[str, str, dict[str, Any]]]:
+        plan = self.plan
+        length = plan.first
+        given = {"length": length, "budget": self._tokens(length)}
+        for number in range(1, plan.rounds + 1):  # in turns
+            for who in self.pythons:
+                yield "first", who, {**given, "times": number}
+            if self.has_peers:
+                half = self._tokens(length) // 2
+                yield (
+                    "langchain_first",
+                    "langchain",
+                    {"length": length, "budget": half} | {"times": number},
+                )
+        held = {"length": plan.held, "budget": self._tokens(plan.held) // 4}
+        for who in self.pythons:
+            yield "memory", who, {**held, "times": 3}
+            yield "calls", who, dict(held)
+
+    def _cold(self) -> Iterator[tuple[str, str, dict[str, Any]]]:
+        for length in self.plan.cold:
+            quarter = self._tokens(length) // 4
+            budget = min(quarter, LARGE_TOKENS)
+            given = {
+                "length": length,
+                "budget": budget,
+                "quarter": quarter,
+                "index": str(self.folder / f"{length}.index.db"),
+                "rounds": self.plan.rounds,
+            }
+            for who in self.pythons:
+                yield "cold", who, dict(given)
+            if self.has_peers and length <= FLOOR_LENGTH:
+                yield "llmbuffer", "llmbuffer", {"length": length, "budget": budget}
+
+    def _steps(self) -> Iterator[tuple[str, str, dict[str, Any]]]:
+        for length in self.plan.steps:
+            given = {"length": length, "count": self.plan.count, "floor": self._floor()}
+            given["budget"] = min(self._tokens(length) // 2, LARGE_TOKENS)
+            for who in self.pythons:
+                yield "turns", who, dict(given)
+        for length in self.plan.turns:  # all of it is sent
+            whole = {"length": length, "count": self.plan.count // 2, "floor": self._floor()}
+            for who in self.pythons:
+                yield "whole", who, {**whole, "budget": None}
+
+    def _many(self) -> Iterator[tuple[str, str, dict[str, Any]]]:
+        for who in self.pythons:
+            given = {"length": self.plan.small, "floor": self._floor()}
+            yield "small", who, {**given, "times": 3}
+            yield "hundred", who, {**given, "count": max(3, self.plan.count // 10)}
+
+    def _measure(self, measure: str, who: str, given: Mapping[str, Any]) -> dict[str, Any]:
+        """Run one measure in a process of its own; what is stored is stored before."""
+        python, folder = self.pythons.get(who, str(PEERS)), self.folder
+        length = given["length"]
+        if who in self.pythons:
+            folder = self.folder / who
+            copies = 100 if measure == "hundred" else 1
+            self._prepare(who, length, copies)
+        else:
+            self._session(length)
+        called = "turns" if measure == "whole" else measure
+        return _call(python, called, {**given, "folder": str(folder)})
+
+    def _prepare(self, who: str, length: int, copies: int) -> None:
+        folder = self.folder / who
+        name = f"{length}{'' if copies == 1 else f'x{copies}'}.db"
+        self._session(length)
+        if not (folder / name).exists():
+            folder.mkdir(parents=True, exist_ok=True)
+            given = {"folder": str(folder), "length": length, "copies": copies}
+            answer = _call(self.pythons[who], "prepare", given)
+            if "error" in answer:
+                (folder / name).unlink(missing_ok=True)
+
+    def _session(self, length: int) -> Path:
+        path = self.folder / f"{length}.json"
+        if not path.exists():
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(json.dumps(long_session(length)), "utf-8")
+        return path
+
+    def _tokens(self, length: int) -> int:
+        """Return what a session takes; it is stored for `index_trim_load` with its counts."""
+        known = self.found.setdefault("tokens", {})
+        if str(length) not in known or not (self.folder / f"{length}.index.db").exists():
+            self._session(length)
+            answer = _call(
+                sys.executable, "prepare_index", {"folder": str(self.folder), "length": length}
             )
-            commands.append(["-m", "benchmarks.memory_quality", "--corpus", folder])
-    else:
-        print(
-            "No usage, no sweep: CONTEXT_ASSEMBLER_CORPUS names no folder with the recorded corpus."
+            known[str(length)] = answer["tokens"]
+        tokens: int = known[str(length)]
+        return tokens
+
+    def _floor(self) -> dict[str, Any]:
+        return {"base": str(self.folder), "tokens": self._tokens(FLOOR_LENGTH)}
+
+
+def _call(python: str, measure: str, given: Mapping[str, Any]) -> dict[str, Any]:
+    command = [python, str(WORKER), measure, json.dumps(given)]
+    # As users run it: where no bytecode is kept, most of an import is compiling the same once more.
+    environment = {k: v for k, v in os.environ.items() if k != "PYTHONDONTWRITEBYTECODE"}
+    try:
+        done = subprocess.run(
+            command,
+            check=False,
+            capture_output=True,
+            text=True,
+            timeout=_TIMEOUT_SECONDS,
+            env=environment,
+            cwd=ROOT,
         )
-    failed = 0
-    for command in commands:
-        print(f"\n# {' '.join(command)}\n", flush=True)
-        failed += subprocess.run([sys.executable, *command], check=False).returncode != 0
-    return failed
+    except subprocess.TimeoutExpired:
+        return {"error": f"took more than {_TIMEOUT_SECONDS} s"}
+    if done.returncode:
+        return {"error": done.stderr.strip().splitlines()[-1][:300]}
+    answer: dict[str, Any] = json.loads(done.stdout)
+    return answer
+
+
+def main() -> None:
+    """Measure what is not measured yet, and print the table."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawTextHelpFormatter
+    )
+    parser.add_argument("--plan", choices=PLANS, default="default")
+    parser.add_argument("--part", type=int, choices=(1, 2, 3, 4))
+    parser.add_argument("--earlier", default=os.environ.get("CONTEXT_ASSEMBLER_EARLIER"))
+    parser.add_argument("--again", action="store_true", help="measure what is known once more")
+    given = parser.parse_args()
+    run = Run(given.plan, earlier=given.earlier, again=given.again)
+    for number in (given.part,) if given.part else (1, 2, 3, 4):
+        started = time.monotonic()
+        run.part(number)
+        print(f"part {number}: {time.monotonic() - started:.0f} s", flush=True)
+    print(write_table(run.found))
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()
