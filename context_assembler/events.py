@@ -25,7 +25,6 @@ EventType: TypeAlias = Literal[
 Origin: TypeAlias = Literal["developer", "user", "model", "tool", "memory", "file", "assembler"]
 
 
-
 def is_object(value: object) -> TypeGuard[JsonObject]:
     """Whether a value is a JSON object, for type checkers as well."""
     return isinstance(value, Mapping)

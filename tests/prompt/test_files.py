@@ -75,7 +75,7 @@ def test_another_clients_file_takes_the_place_of_a_missing_agent_file(tmp_path: 
     assert (first.text, load_agent(tmp_path).text) == ("claude", "agents")
 
 
-DECODED = {
+DECODED: dict[str, tuple[bytes, str, str, list[str]]] = {
     "plain": (b"a\n", "a", "utf-8", []),
     "with a mark": (b"\xef\xbb\xbfa", "a", "utf-8, BOM", []),
     "UTF-16": ("\ufeffé".encode("utf-16-le"), "é", "utf-16-le, BOM", []),

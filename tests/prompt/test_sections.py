@@ -25,9 +25,7 @@ def count(text: str) -> int:
 
 def file(section: str, text: str, *, path: str = "", **more: Any) -> BootstrapFile:
     state = more.pop("state", "ok")
-    return BootstrapFile(
-        section, path or f"/{section.upper()}.md", state, text, **more
-    )
+    return BootstrapFile(section, path or f"/{section.upper()}.md", state, text, **more)
 
 
 def section(name: str, content: str, **more: Any) -> PromptSection:

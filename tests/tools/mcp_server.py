@@ -107,7 +107,8 @@ def serve(answer_list: Callable[[Answer], Answer | None], *, hears: bool = True)
     new: Answer = {"resultType": "complete", "ttlMs": 0, "cacheScope": "public"}
     for line in sys.stdin:
         request = json.loads(line)
-        method, params = request.get("method"), request.get("params") or {}
+        method = request.get("method")
+        params: Answer = request.get("params") or {}
         answer: Answer | None = None
         if method == "initialize":
             offers = {"tools": {"listChanged": True}}

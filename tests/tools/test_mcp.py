@@ -7,7 +7,7 @@ import os
 import re
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -376,7 +376,7 @@ class Endpoint(BaseHTTPRequestHandler):
         elif method == "initialize":
             web.sessions += 1
             web.session = f"session {web.sessions}"
-            greeting = {"protocolVersion": "2025-06-18", "capabilities": {"tools": {}}}
+            greeting: Any = {"protocolVersion": "2025-06-18", "capabilities": {"tools": {}}}
             greeting |= {"serverInfo": {"name": "web", "version": "1"}}
             self.answer(200, {"id": request["id"], "result": greeting}, session=web.session)
         elif self.headers.get("mcp-session-id") != web.session:
@@ -405,12 +405,12 @@ class Endpoint(BaseHTTPRequestHandler):
         self.end_headers()
         self.wfile.write(body)
 
-    def log_message(self, *_: object) -> None:
+    def log_message(self, format: str, *args: object) -> None:
         """Say nothing."""
 
 
 @contextmanager
-def serve_web() -> Iterator[Web]:
+def serve_web() -> Generator[Web, None, None]:
     with Web(("127.0.0.1", 0), Endpoint) as web:
         Thread(target=web.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True).start()
         yield web

@@ -457,7 +457,10 @@ def test_a_providers_own_tool_is_for_that_provider_alone(
 
 
 def test_gemini_may_list_functions_and_its_own_tools_together() -> None:
-    declared = {"functionDeclarations": [{"name": "a"}, {"name": "b"}], "googleSearch": {}}
+    declared: dict[str, Any] = {
+        "functionDeclarations": [{"name": "a"}, {"name": "b"}],
+        "googleSearch": {},
+    }
 
     names = [one.name for one in read({**declared, "retrieval": None}).list_now()]
 
