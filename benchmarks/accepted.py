@@ -1,168 +1,126 @@
-"""Send every request that a provider accepted once more, as the library would spell it today.
+"""Recorded requests held against the rules: how many are called refused, as sent and sent again.
 
-    python -m benchmarks.accepted FOLDER
+    python -m benchmarks.accepted [FOLDER]
 
-FOLDER is the corpus with `requests/`. Each accepted request of the four APIs is read as a session,
-repaired, and rendered for its own provider and model; the payload is held against the rules and,
-strictly, against the types of the SDK. Writing the session and reading it again has to give the
-same. Each rejected request is held against the rules as it stands. Prints one row per provider,
-and what failed; the exit code is 1 when anything did.
+FOLDER is the corpus, by default CONTEXT_ASSEMBLER_CORPUS. Each accepted request of the four APIs is
+checked as it stands; then it is read as a session, assembled for its own model, and the payload is
+checked. Each rejected request is checked as it stands. The exit code is 1 if an accepted request is
+called refused, or its session cannot be sent.
 """
 
+import asyncio
 import json
 import sys
+import warnings
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass
 from datetime import date
 from pathlib import Path
 from typing import Any, Final
 
-from context_assembler.errors import AssemblyError, UnknownModelError
-from context_assembler.limits import ModelRegistry, get_model_limits
-from context_assembler.ports import ReadTranscript
-from context_assembler.providers import PROVIDERS
-from context_assembler.stages.repair_history import repair_history
-from context_assembler.stages.transform_messages import MessageTransformer
-from context_assembler.testing.sdk_types import find_type_errors
-from context_assembler.transcripts import TRANSCRIPTS
-from context_assembler.values.draft import Draft, Parameters
-from context_assembler.values.limits import ModelLimits
-from context_assembler.values.prompt import SystemPrompt
-from context_assembler.values.reading import as_object
+from benchmarks.data import corpus
+from context_assembler import (
+    ContextAssembler,
+    InMemoryStore,
+    ModelLimits,
+    ModelRegistry,
+    Session,
+    UnknownModelError,
+    get_model_limits,
+    read_transcript,
+)
+from context_assembler.errors import AssemblyError, EmptySessionError
+from context_assembler.providers import PROVIDERS, check_payload
 
 # The recordings were made before the API version that took sampling parameters out.
 RECORDED_BEFORE: Final = date(2026, 10, 20)
-
-# What stands in for a model that the registry does not know, such as one of another vendor.
+# What stands in for a model that the registry does not know.
 STAND_INS: Final = {
     "anthropic": "claude-opus-5-5",
     "openai_chat": "gpt-4o",
     "openai_responses": "gpt-4o",
     "gemini": "gemini-4-argon",
 }
+REGISTRY: Final = ModelRegistry()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Verdict:
-    """What became of one accepted request.
-
-    Attributes:
-        kind: `sent`, `beta` (it asks for beta features, whose types describe it), `vendor` (it holds what only
-            another vendor's server knows), or why there is nothing to send: `template`, `nothing`.
-        problems: What is wrong; empty is the promise.
-    """
-
-    id: str
-    kind: str
-    problems: tuple[str, ...] = ()
-
-
-def recorded_rows(folder: Path, file: str, provider: str) -> Iterator[dict[str, Any]]:
+def recorded(folder: Path, file: str, provider: str) -> Iterator[dict[str, Any]]:
     """Yield the rows of a file that are the provider's."""
     with (folder / "requests" / file).open(encoding="utf-8") as lines:
         rows = map(json.loads, lines)
         yield from (row for row in rows if row["provider"] == provider.replace("_", "-"))
 
 
-def own_limits(row: dict[str, Any], registry: ModelRegistry) -> ModelLimits | None:
+def own_limits(row: dict[str, Any]) -> ModelLimits | None:
     """Return the limits of the model that was asked; Gemini's URLs name it."""
     in_url = row["url"].partition("/models/")[2].partition(":")[0]
+    name = row["request"].get("model") or row.get("response_model") or in_url
     try:
-        name = row["request"].get("model") or row.get("response_model") or in_url
-        return registry.get(f"openrouter/{name}" if "//openrouter.ai/" in row["url"] else name)
+        return REGISTRY.get(f"openrouter/{name}" if "//openrouter.ai/" in row["url"] else name)
     except UnknownModelError:
         return None
 
 
-def carry_on(read: ReadTranscript, limits: ModelLimits) -> Draft:
-    """Return what the next request of a session is rendered from."""
-    shaped = MessageTransformer().transform(read.events)
-    repaired = repair_history(shaped.messages, accepts_prefill=limits.supports("prefill"))
-    return Draft(
-        limits=limits,
-        parameters=Parameters(max_tokens=1000),
-        system=SystemPrompt(text="\n\n".join(shaped.leading_system)),
-        messages=repaired.messages,
-        tools=read.tools,
-        session_id="recorded",
-    )
-
-
-def judge(provider: str, row: dict[str, Any], registry: ModelRegistry) -> Verdict:
-    """Read an accepted request, and return what becomes of it."""
-    if "prompt" in row["request"]:
-        return Verdict(id=row["id"], kind="template")  # its messages lie at the provider
-    limits = own_limits(row, registry) or get_model_limits(STAND_INS[provider])
-    transcript = TRANSCRIPTS[provider]
-    read = transcript.read(row["request"])
-    written = transcript.write(read.events)
-    problems: list[str] = []
-    if transcript.write(transcript.read(written).events) != written:
-        problems.append("identity: written again it differs")
-    draft = carry_on(read, limits)
-    if not draft.messages:
-        return Verdict(id=row["id"], kind="nothing", problems=tuple(problems))
-    try:
-        payload = PROVIDERS[provider].render(draft)
-    except AssemblyError as error:
-        problems.append(f"render: {error}")
-        return Verdict(id=row["id"], kind="sent", problems=tuple(problems))
-    found = PROVIDERS[provider].check_payload(payload, limits=limits)
-    problems += [f"rule: {violation}" for violation in found if violation.level == "refused"]
-    kind, errors = _type_errors(
-        provider,
-        payload,
-        is_first_party=row["first_party"],
-    )
-    problems += [f"type: {error}" for error in errors]
-    return Verdict(id=row["id"], kind=kind, problems=tuple(problems))
-
-
-def _type_errors(
-    provider: str, payload: dict[str, Any], *, is_first_party: bool
-) -> tuple[str, list[str]]:
-    """Return which types describe the payload, and where none of them does."""
-    errors = find_type_errors(provider, payload)
-    if not errors:
-        headers = as_object(payload.get("extra_headers"))
-        return ("beta" if "anthropic-beta" in headers else "sent"), []
-    if provider == "openai_chat" and not is_first_party:
-        return "vendor", find_type_errors(provider, payload, allows_vendors=True)
-    return "sent", errors
-
-
-def refusals(provider: str, row: dict[str, Any], registry: ModelRegistry) -> list[str]:
+def refusals(provider: str, row: dict[str, Any]) -> list[str]:
     """Return the rules for which a recorded request is called refused as it stands."""
-    found = PROVIDERS[provider].check_payload(
-        row["request"], limits=own_limits(row, registry), today=RECORDED_BEFORE
-    )
+    found = check_payload(provider, row["request"], limits=own_limits(row), today=RECORDED_BEFORE)
+    return [str(violation) for violation in found if violation.level == "refused"]
+
+
+async def sent_again(provider: str, row: dict[str, Any]) -> list[str] | None:
+    """Return what is wrong with the payload of the request's session; `None`: nothing to send."""
+    read = read_transcript(row["request"], format=provider)
+    limits = own_limits(row) or get_model_limits(STAND_INS[provider])
+    store = InMemoryStore()
+    await store.create(Session(id="s"))
+    await store.append("s", read.events)
+    assembler = ContextAssembler(sessions=store, tools=read.tools)
+    try:
+        context = await assembler.assemble("s", model=limits.id, on_overflow="shorten")
+        payload = context.to_request(provider)
+    except EmptySessionError:
+        return None
+    except AssemblyError as error:
+        return [f"{type(error).__name__}: {error}"]
+    found = check_payload(provider, payload, limits=limits)
     return [str(violation) for violation in found if violation.level == "refused"]
 
 
 def main() -> int:
     """Print what became of every recorded request."""
-    folder, registry = Path(sys.argv[1]), ModelRegistry()
+    folder = Path(sys.argv[1]) if len(sys.argv) > 1 else corpus()
+    if folder is None:
+        print("The corpus is not there: set CONTEXT_ASSEMBLER_CORPUS.")
+        return 0
+    warnings.simplefilter("ignore")
     failed: list[str] = []
-    print("provider | accepted | sent | beta types | other vendors' | templates | nothing to send")
+    print("provider | accepted | called refused | sent again | refused then | nothing to send")
     for name in PROVIDERS:
-        rows = list(recorded_rows(folder, f"accepted_{name}.jsonl", name))
-        verdicts = [judge(name, row, registry) for row in rows]
-        kinds = Counter(verdict.kind for verdict in verdicts)
-        told = [str(kinds[k]) for k in ("sent", "beta", "vendor", "template", "nothing")]
-        print(" | ".join([name, str(len(rows)), *told]))
-        failed += [f"{name} {v.id}: {text}" for v in verdicts for text in v.problems]
-        failed += [
-            f"{name} {row['id']}: called refused as it stands: {text}"
-            for row in rows
-            for text in refusals(name, row, registry)
+        rows = list(recorded(folder, f"accepted_{name}.jsonl", name))
+        flagged = [
+            f"{name} {row['id']} as it stands: {r}" for row in rows for r in refusals(name, row)
         ]
-    print("\nprovider | rejected | flagged by a rule | not flagged, by what the recording calls it")
+        rows = [row for row in rows if "prompt" not in row["request"]]  # kept by the provider
+        again = [(row["id"], asyncio.run(sent_again(name, row))) for row in rows]
+        wrong = [
+            f"{name} {row_id} sent again: {text}" for row_id, found in again for text in found or ()
+        ]
+        sent = [found for _, found in again if found is not None]
+        refused = sum(bool(found) for found in sent)
+        print(
+            " | ".join(
+                map(
+                    str, (name, len(rows), len(flagged), len(sent), refused, len(again) - len(sent))
+                )
+            )
+        )
+        failed += flagged + wrong
+    print("\nprovider | rejected | caught | not caught, by what the recording calls it")
     for name in PROVIDERS:
-        rows = list(recorded_rows(folder, "rejected.jsonl", name))
-        missed = [row["category"] for row in rows if not refusals(name, row, registry)]
-        causes = ", ".join(f"{cause} {n}" for cause, n in Counter(missed).most_common())
-        print(f"{name} | {len(rows)} | {len(rows) - len(missed)} | {causes}")
+        rows = list(recorded(folder, "rejected.jsonl", name))
+        missed = Counter(row["category"] for row in rows if not refusals(name, row))
+        causes = ", ".join(f"{cause} {count}" for cause, count in missed.most_common())
+        print(f"{name} | {len(rows)} | {len(rows) - missed.total()} | {causes}")
     print(f"\n{len(failed)} failures", *failed[:40], sep="\n  ")
     return 1 if failed else 0
 
