@@ -279,20 +279,27 @@ class _Question:
         loaded = tools.loaded if tools is not None else ()
         choice = way.parameters.tool_choice
         other = family.count_tools_overhead(loaded, has_system=True, choice=choice)
-        sent = prompt.fit_prompt(
-            built,
-            count_system=family.count_system,
-            count_text=family.count_text,
-            budget_tokens=self.budget,
-            other_fixed_tokens=other + sum(map(family.count_tool, loaded)),
-        )
+        fixed = other + sum(map(family.count_tool, loaded))
+
+        def fit(asked: "prompt.BuiltPrompt") -> "prompt.BuiltPrompt":
+            return prompt.fit_prompt(
+                asked,
+                count_system=family.count_system,
+                count_text=family.count_text,
+                budget_tokens=self.budget,
+                other_fixed_tokens=fixed,
+            )
+
+        sent = fit(built)
         record = prompt.prompt_record(built, sent, files, budget_tokens=self.budget)
-        unreported, rewrite = files, list[ReportEntry]()
+        unreported, rewrite, is_held = files, list[ReportEntry](), False
         if last is not None and (text := parts.store.text(last.system_hash)) is not None:
             before = prompt.SentPrompt(text, last.details.get("prompt", {}))
             if holds and not before.has_outgrown(built, sent, self.budget):
-                record = last.details["prompt"]
-                sent, files = before.hold(built, files, sent)
+                held, held_files = before.hold(built, files, sent)
+                is_held = fit(held).sections == held.sections or len(held.text) <= len(sent.text)
+            if is_held:
+                record, sent, files = last.details["prompt"], held, held_files
             elif differing := before.differences(sent):
                 reason = (
                     f"The system prompt is another one than in the last call ({differing}): a new "
@@ -303,7 +310,9 @@ class _Question:
             unreported = before.unreported(files)
         if shown is not None:
             said = "".join(one.content for one in sent.sections if one.name == "skills")
-            shown = prompt.follow_section(shown, said, count_text=family.count_text)
+            shown = prompt.follow_section(
+                shown, said, count_text=family.count_text, is_frozen=is_held
+            )
         active = [one for one in shown.skills if one.name in shown.active] if shown else []
         missed = parts.builder.find_missed(files, sent.sections, agent_id=self.agent_id)
         return way._replace(

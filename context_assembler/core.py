@@ -61,6 +61,7 @@ from context_assembler.history import (
 )
 from context_assembler.models import ModelLimits, protocol_for
 from context_assembler.options import (
+    CachePolicy,
     ClockSettings,
     CompactionSettings,
     Parameters,
@@ -215,6 +216,7 @@ class Core:
 
     def columns(self, head: SessionHead, family: Family, *, after_seq: int) -> StoredColumns:
         """Return the columns of a session; those that `opening` has read are not read again."""
+        columns: StoredColumns
         known_head, key, columns = self._columns
         if after_seq == 0 and known_head == head and key == family.key:
             self._columns = (None, "", None)
@@ -460,7 +462,8 @@ class _Live:
         self.wire: Any = None
         self.turns: list[Turn] = []
         self.cut_id = self.rendered = self.checked = 0
-        self._mark: object = None
+        self.left: list[ReportEntry] = []  # of reasoning
+        self._mark: tuple[Any, int, int] | None = None
         self.stale_seq = 0  # the last reply whose reasoning is bound to another prefix
         self.stale_tokens = 0
 
@@ -534,6 +537,7 @@ class _Live:
     def _form(self, seq: int, kind: int, parts: Sequence[JsonObject]) -> Sequence[JsonObject]:
         """Return an event's parts without secrets, and within their caps."""
         is_stored = parts is self.shelf.body(seq)["parts"]
+        made: Sequence[JsonObject]
         kept = self._formed.get(seq + 1) if is_stored else None
         if kept is not None:
             made, said = kept
@@ -660,7 +664,7 @@ class _Live:
         mine, plan = self._request, inputs.tool_plan
         if plan is not None:  # from where on notes of changes count is settled by the lines
             plan = plan._replace(after_seq=0)
-        cache = inputs.settled.options.cache or "auto"
+        cache: CachePolicy = inputs.settled.options.cache or "auto"
         is_same = (
             mine is not None
             and mine.system == inputs.system
@@ -770,7 +774,9 @@ class _Live:
         timeline, settled = self.timeline, self.timeline.settled
         shortened = {} if cut is None else {line: s.parts for line, s in cut.shortened.items()}
         if self.wire is not None and self._mark is not None:
-            self.wire.reset(self._mark)
+            mark, left, self.stale_tokens = self._mark
+            self.wire.reset(mark)
+            del self.left[left:]
         if self.wire is None or cut_id != self.cut_id:
             self._forget_wire()
             self.cut_id = cut_id
@@ -779,13 +785,14 @@ class _Live:
                 assert self._request is not None
                 self.wire = PROVIDERS[self.provider].Wire(self._request)
                 self.turns, self.rendered, self.stale_tokens, self.checked = [], 0, 0, 0
+                self.left = []
                 kept = [(0, settled)] if cut is None else cut.kept
                 lines = [n for first, end in kept for n in range(first, min(end, settled))]
             else:
                 lines = list(range(self.rendered, settled))
             if self._add(lines, cut, shortened, self.turns):
-                self.rendered = settled
-                self._mark, self.settled_messages = self.wire.mark(), len(self.wire.messages)
+                self.rendered, self.settled_messages = settled, len(self.wire.messages)
+                self._mark = self.wire.mark(), len(self.left), self.stale_tokens
                 tail: list[Turn] = []
                 end = range(settled, len(timeline.kinds))
                 if self._add(end, cut, shortened, tail):
@@ -846,7 +853,14 @@ class _Live:
         if again:
             return None
         self.stale_tokens += self.family.count_reasoning({"parts": turn["parts"]})
+        rule = "chain" if is_chained and turn["seq"] < self.stale_seq else "prefix"
+        self._leave_out(turn, rule, filter(_is_thinking, turn["parts"]))
         return {**turn, "parts": unsigned(turn["parts"])}
+
+    def _leave_out(self, turn: Turn, rule: str, parts: Iterable[JsonObject]) -> None:
+        name = str(turn["seq"])
+        entry = ReportEntry("message", name, "cleared", rule=f"reasoning.{rule}")
+        self.left += [entry for _ in parts]
 
     def _finished(self, turn: Turn) -> Turn:
         """Leave out reasoning of a reply that was cut off before it led to anything.
@@ -854,8 +868,9 @@ class _Live:
         https://github.com/openai/openai-agents-python/issues/1611 (read 2026-11-27)
         """
         end = len(turn["parts"])
-        while end and turn["parts"][end - 1]["type"] == "thinking":
+        while end and _is_thinking(turn["parts"][end - 1]):
             end -= 1
+        self._leave_out(turn, "unfinished", turn["parts"][end:])
         return turn if end == len(turn["parts"]) else {**turn, "parts": turn["parts"][:end]}
 
 
@@ -872,7 +887,7 @@ class _Call:
         self.session_id, self.incarnation = live.session_id, live.incarnation
         self.last_seq, self.cut_id = inputs.head.last_seq, cut.id if cut is not None else 0
         self.model_id, self.agent_id = inputs.limits.id, inputs.head.session.agent_id
-        self.strategy = inputs.truncation.strategy
+        self.strategy: str = inputs.truncation.strategy
         self.active_skills = inputs.active_skills
         self.skill_allowed_tools = inputs.skill_allowed_tools
         self._turns, self._count = live.turns, len(live.turns)
@@ -889,7 +904,7 @@ class _Call:
             for at, row in enumerate(self._tail_lines, timeline.settled)
             if row[3] is not None
         ]
-        self._log, self._sent_entries = tuple(timeline.log), tuple(live.wire.entries)
+        self._log, self._sent_entries = (*timeline.log, *live.left), tuple(live.wire.entries)
         self._fixed, self._budget = live.fixed, live.budget_tokens
         self._others: dict[str, _Call] = {}
         self._wire: Any = None
@@ -1079,7 +1094,7 @@ class _Call:
         """Return kinds, tokens and events of the lines, as they were when this call was made."""
         timeline, settled = self._timeline, self._settled
         kinds, tokens, seqs = (
-            [*column[:settled], *(row[place] for row in self._tail_lines)]
+            [*column[:settled], *(row[:3][place] for row in self._tail_lines)]
             for place, column in enumerate((timeline.kinds, timeline.tokens, timeline.seqs))
         )
         return bytes(kinds), tokens, seqs
@@ -1283,7 +1298,11 @@ def _overflow(
 
 
 def _is_signed(turn: Turn) -> bool:
-    return any(part["type"] == "thinking" for part in turn["parts"])
+    return any(map(_is_thinking, turn["parts"]))
+
+
+def _is_thinking(part: JsonObject) -> bool:
+    return bool(part["type"] == "thinking")
 
 
 def _turn(role: Any, parts: list[JsonObject], kind: Any) -> Turn:

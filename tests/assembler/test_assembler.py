@@ -673,11 +673,43 @@ async def test_a_cut_lets_edits_in(tmp_path: Path) -> None:
     assert any(entry.rule == "rewrite.system" for entry in context.report.entries)
 
 
+async def test_a_frozen_prompt_that_a_smaller_window_has_no_room_for_is_cut(tmp_path: Path) -> None:
+    (tmp_path / "CONTEXT.md").write_text("\n".join(f"Rule {number}." for number in range(900)))
+    assembler = await frozen(tmp_path)
+
+    small = await assembler.assemble("trip", model=OPUS, max_context_tokens=3_000)
+
+    assert small.metadata.cut_id == 0
+    assert small.metadata.ledger.used_tokens < 3_000
+    assert "Rule 899." in small.system_prompt
+
+
 async def test_a_template_that_breaks_leaves_the_prompt_as_it_was(tmp_path: Path) -> None:
     assembler = await frozen(tmp_path)
     (tmp_path / "AGENT.md").write_text("---\ntemplate: jinja2\n---\n{{ nothing }}")
 
     assert (await assembler.assemble("trip", model=OPUS)).system_prompt == "Be kind."
+
+
+async def test_reasoning_behind_another_prefix_is_left_out_with_an_entry() -> None:
+    assembler = await begun(tools=[look])
+    thought = {"type": "thinking", "thinking": "", "signature": "sig"}
+    first = await assembler.assemble("trip", model=OPUS)
+    said = reply("Lima.")
+    await assembler.record("trip", {**said, "content": [thought, *said["content"]]}, first)
+    await assembler.add_user("trip", "And then?")
+
+    same = await assembler.assemble("trip", model=OPUS)
+    other = await assembler.assemble("trip", model=OPUS, disabled_tools=["look"])
+
+    assert [
+        [thought in message["content"] for message in context.to_request()["messages"]].count(True)
+        for context in (same, other)
+    ] == [1, 0]
+    assert "reasoning.prefix" not in {entry.rule for entry in same.report.entries}
+    [entry] = [one for one in other.report.entries if one.rule == "reasoning.prefix"]
+    assert entry.reason.startswith("1 thinking part(s)")
+    assert "bound to what stood before" in entry.reason
 
 
 # ---- tools that come and go ----
