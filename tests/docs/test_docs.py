@@ -4,6 +4,7 @@ import ast
 import asyncio
 import inspect
 import re
+import shlex
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -12,14 +13,17 @@ from types import CodeType
 
 import pytest
 
-from context_assembler.cli import app
+from context_assembler.cli import ERROR, app
 from context_assembler.testing import stand_in_for_providers
 
 ROOT = Path(__file__).parents[2]
-PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
+DOCS = sorted((ROOT / "docs").rglob("*.md"))
+PAGES = [*sorted(ROOT.glob("*.md")), *DOCS]
 BLOCK = re.compile(r"^```python\n(.*?)^```", re.MULTILINE | re.DOTALL)
+COMMAND = re.compile(r"^\$ context-assembler (.+)$", re.MULTILINE)
 LINK = re.compile(r"\]\(([^)\s]+)\)")
 RUN = [page for page in PAGES if BLOCK.search(page.read_text(encoding="utf-8"))]
+COMMANDED = [page for page in DOCS if COMMAND.search(page.read_text(encoding="utf-8"))]
 KEYS = ("ANTHROPIC_API_KEY", "OPENAI_API_KEY", "GEMINI_API_KEY", "GOOGLE_API_KEY")
 
 
@@ -60,6 +64,18 @@ def test_the_blocks_of_a_page_run(
         run(page)
 
 
+@pytest.mark.parametrize("page", COMMANDED, ids=name)
+def test_the_commands_of_a_page_run(
+    page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    for line in ("init --samples", *COMMAND.findall(page.read_text(encoding="utf-8"))):
+        with pytest.raises(SystemExit) as ended:
+            app(shlex.split(line, comments=True))
+
+        assert ended.value.code != ERROR, line
+
+
 @pytest.mark.parametrize("page", PAGES, ids=name)
 def test_every_link_leads_somewhere(page: Path) -> None:
     for link in LINK.findall(page.read_text(encoding="utf-8")):
@@ -81,3 +97,10 @@ def test_the_reference_is_what_the_code_says() -> None:
     )
 
     assert done.returncode == 0, done.stdout
+
+
+def test_every_file_that_the_docs_name_exists() -> None:
+    pattern = re.compile(r"`((?:tests|examples|scripts|benchmarks|context_assembler)/[\w/.]+)`")
+    named = {name for page in PAGES for name in pattern.findall(page.read_text(encoding="utf-8"))}
+
+    assert {one for one in named if not (ROOT / one).exists()} == set()
