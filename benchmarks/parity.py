@@ -23,7 +23,7 @@ import warnings
 from pathlib import Path
 from typing import Any
 
-from benchmarks.reference_answers import MODELS, SHARES, STRATEGIES, answer
+from benchmarks.reference_answers import MODELS, SHARES, STRATEGIES, digest
 from context_assembler import ContextAssembler, ContextOverflowError, InMemoryStore
 from context_assembler.events import Session, SessionEvent, event_of, kind_of
 from context_assembler.ports import ToolSpec
@@ -60,6 +60,24 @@ class Tally:
             self.examples[kind].append(where)
 
 
+async def answer(assembler: ContextAssembler, **options: Any) -> dict[str, Any]:
+    """Return what one assembly gives, or which error; as `reference_answers` does."""
+    try:
+        context = await assembler.assemble("s", **options)
+        payload = context.to_request()
+    except Exception as error:
+        return {"error": type(error).__name__, "text": str(error)[:300]}
+    messages = [entry for entry in context.report.entries if entry.kind == "message"]
+    return {
+        "payload": digest(payload),
+        "used_tokens": context.metadata.ledger.used_tokens,
+        "messages": [[turn["id"], turn["kind"], turn["role"]] for turn in context.messages],
+        "decisions": sorted(
+            [one.id, one.decision, one.rule] for one in messages if one.decision != "kept"
+        ),
+    }
+
+
 def kind_of_difference(old: dict[str, Any], new: dict[str, Any]) -> str | None:
     """Return in what two answers differ; `None` if they are equal."""
     if "error" in old or "error" in new:
@@ -67,7 +85,10 @@ def kind_of_difference(old: dict[str, Any], new: dict[str, Any]) -> str | None:
             return None
         return f"error {old.get('error', 'none')} → {new.get('error', 'none')}"
     if old["payload"] == new["payload"]:
-        return None if old["used_tokens"] == new["used_tokens"] else "count (same payload)"
+        if old["used_tokens"] != new["used_tokens"]:
+            return "count (same payload)"
+        decisions = sorted([i, did, r] for i, did, *_, r in old["decisions"] if did != "kept")
+        return None if decisions == new["decisions"] else "report (same payload)"
     if old["used_tokens"] == new["used_tokens"] and old["messages"] == new["messages"]:
         return "bytes (same messages, same count)"
     if old["messages"] == new["messages"]:
@@ -97,7 +118,7 @@ async def compare(name: str, found: dict[str, Any], tally: Tally) -> None:
                     "on_overflow": "shorten",
                 }
             where = f"{name} {provider} {key}"
-            new = await answer(assembler, key == "whole", **options)
+            new = await answer(assembler, **options)
             tally.compared += 1
             if new.get("error") not in (None, "ContextOverflowError", "EmptySessionError"):
                 tally.broken.append(f"{where}: {new['error']} {new['text']}")
