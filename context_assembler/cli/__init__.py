@@ -63,30 +63,32 @@ class Commands(TyperGroup):
             if hasattr(stream, "reconfigure"):
                 stream.reconfigure(encoding="utf-8", errors="backslashreplace")
         words = list(sys.argv[1:] if args is None else args)
-        is_debugging = "--debug" in words
-        words = [word for word in words if word != "--debug"] or ["--help"]
         extra["standalone_mode"] = False
         try:
-            code = super().main(words, prog_name, **extra)
+            code = super().main(
+                [w for w in words if w != "--debug"] or ["--help"], prog_name, **extra
+            )
             sys.stdout.flush()
-        except AssemblyError as error:
-            code = _fail(error.problem, remedy_for(error), is_debugging)
-        except typer.TyperException as error:
-            context = getattr(error, "ctx", None)
-            usage = f"See '{context.command_path} --help'." if context else ""
-            code = _fail(error.format_message(), usage, is_debugging)
-        except typer.Abort:
-            code = INTERRUPTED
-        except BrokenPipeError:
-            # What is still buffered must go nowhere: the interpreter writes it at its end.
-            # https://docs.python.org/3/library/signal.html#note-on-sigpipe (2026-11-27)
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-            code = UNWRITTEN
-        except OSError as error:
-            named = f"{error.filename}: {error.strerror}." if error.filename else f"{error}."
-            code = _fail(named, remedy_for_file(error), is_debugging)
-            code = code if error.filename else UNWRITTEN
+        except (AssemblyError, OSError, typer.TyperException, typer.Abort) as error:
+            if "--debug" in words:
+                traceback.print_exc()
+            code = _fail(error)
         sys.exit(code if isinstance(code, int) else FINE)
+
+
+class DefaultGroup(TyperGroup):
+    """Commands of which one is called if none is named."""
+
+    default = ""
+
+    @classmethod
+    def of(cls, default: str) -> type["DefaultGroup"]:
+        """Return the class with that default."""
+        return type("DefaultGroup", (cls,), {"default": default})
+
+    def parse_args(self, ctx: Any, args: list[str]) -> Any:
+        names_none = not args or (args[0].startswith("-") and args[0] not in ("-h", "--help"))
+        return super().parse_args(ctx, [self.default, *args] if names_none else args)
 
 
 def load_command(name: str) -> Any:
@@ -107,13 +109,30 @@ def remedy_for(error: AssemblyError) -> str:
     return error.remedy
 
 
-def _fail(problem: str, remedy: str, is_debugging: bool) -> int:
-    from context_assembler.cli.screen import print_error
+def _fail(error: Exception) -> int:
+    """Say in two lines what went wrong and what to do, and return the exit code."""
+    from context_assembler.cli.command import one_line, print_note
 
-    if is_debugging:
-        traceback.print_exc()
-    print_error(problem, remedy)
-    return ERROR
+    if isinstance(error, typer.Abort):
+        return INTERRUPTED
+    if isinstance(error, BrokenPipeError):
+        # What is still buffered must go nowhere: the interpreter writes it at its end.
+        # https://docs.python.org/3/library/signal.html#note-on-sigpipe (2026-11-27)
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return UNWRITTEN
+    problem, remedy = str(error), ""
+    if isinstance(error, AssemblyError):
+        problem, remedy = error.problem, remedy_for(error)
+    elif isinstance(error, OSError):
+        problem = f"{error.filename}: {error.strerror}." if error.filename else f"{error}."
+        remedy = remedy_for_file(error)
+    elif isinstance(error, typer.TyperException):
+        problem, context = error.format_message(), getattr(error, "ctx", None)
+        remedy = f"See '{context.command_path} --help'." if context else ""
+    print_note(problem, "Error", "red")
+    if remedy:
+        sys.stderr.write(f"       {one_line(remedy)}\n")
+    return UNWRITTEN if isinstance(error, OSError) and not error.filename else ERROR
 
 
 app: Final = typer.Typer(

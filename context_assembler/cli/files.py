@@ -1,37 +1,31 @@
 """`lint` and `count`: instruction files, and the tokens of a text, a session, an image or a PDF."""
 
-import asyncio
 import base64
+from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Annotated, Any, Final
+from typing import Any, Final
 
 import typer
+from rich.console import RenderableType
 from rich.text import Text
 
 from context_assembler.cli import LINT_FOUND
-from context_assembler.cli.screen import (
-    JsonFlag,
-    SessionsUrl,
+from context_assembler.cli.command import (
+    Answer,
+    command,
     counted,
     heading,
     one_line,
-    people,
-    print_json,
-    printable,
     read_content,
     table_of,
 )
 from context_assembler.cli.sessions import load_events
-from context_assembler.errors import ConfigurationError, TranscriptError
-from context_assembler.events import (
-    Base64Source,
-    Document,
-    Image,
-    SessionEvent,
-    user_event,
-)
+from context_assembler.errors import ConfigurationError, MissingModelError, TranscriptError
+from context_assembler.events import Base64Source, Document, Image, SessionEvent, user_event
+from context_assembler.models import get_model_limits
 from context_assembler.options import AssemblerConfig
+from context_assembler.ports import ToolSpec
 from context_assembler.prompt import BootstrapLoader, lint_files
 from context_assembler.texts import decode_text
 from context_assembler.tokens import TokenCounter
@@ -39,39 +33,42 @@ from context_assembler.transcripts import read_transcript
 
 app: Final = typer.Typer(add_completion=False)
 _STYLES: Final = {"error": "red", "warning": "yellow", "note": "dim"}
-_IMAGE_TYPES: Final = {
+_MEDIA_TYPES: Final = {
     b"\x89PNG": "image/png",
     b"\xff\xd8\xff": "image/jpeg",
     b"GIF8": "image/gif",
     b"RIFF": "image/webp",
+    b"%PDF-": "application/pdf",
 }
 
 
-@app.command("lint")
+@command(app, "lint")
 def lint(
+    folder: Path,
     *,
-    folder: Annotated[Path, typer.Argument(metavar="FOLDER", help="Where the files are.")],
-    agent_id: Annotated[
-        str | None, typer.Option("--agent", metavar="ID", help="Whose variants are read.")
-    ] = None,
-    agent_names: Annotated[
-        list[str] | None,
-        typer.Option("--agent-name", metavar="NAME", help="Accepted for AGENT.md; repeatable."),
-    ] = None,
-    upward: Annotated[
-        bool | None, typer.Option("--upward/--no-upward", help="Read the folders above as well.")
-    ] = None,
-    max_file_tokens: Annotated[int | None, typer.Option(min=1, help="Cap of one file.")] = None,
-    max_total_tokens: Annotated[int | None, typer.Option(min=1, help="Cap of all files.")] = None,
-    model: Annotated[str, typer.Option("--model", "-m", metavar="ID")] = "gpt-5.5",
-    strict: Annotated[bool, typer.Option("--strict", help="Warnings count as errors.")] = False,
-    as_json: JsonFlag = False,
-) -> None:
+    agent: str = "",
+    agent_name: list[str] | None = None,
+    upward: bool | None = None,
+    max_file_tokens: int | None = None,
+    max_total_tokens: int | None = None,
+    model: str = "gpt-5.5",
+    strict: bool = False,
+) -> Answer:
     """Check a folder of instruction files as the loader would read it.
 
     Per file: encoding, size, tokens, imports, what the caps cut, links, copies, secrets, and lines
     that look injected. Also: instruction files that are not read, and what other clients would cut.
     Exit code: 14 if there is an error, or with --strict a warning.
+
+    Args:
+        folder: Where the files are.
+        agent: Whose variants are read.
+        agent_name: Accepted for AGENT.md; repeatable.
+        upward: Read the folders above as well.
+        max_file_tokens: Cap of one file.
+        max_total_tokens: Cap of all files.
+        model: Whose tokens are counted.
+        strict: Warnings count as errors.
     """
     if not folder.is_dir():
         remedy = "Name the folder that holds AGENT.md."
@@ -79,145 +76,124 @@ def lint(
     settings = AssemblerConfig().bootstrap
     loader = BootstrapLoader(
         folder,
-        agent_names=tuple(agent_names or settings.agent_names),
+        agent_names=tuple(agent_name or settings.agent_names),
         searches_upward=settings.searches_upward if upward is None else upward,
         max_file_tokens=max_file_tokens or settings.max_file_tokens,
         max_total_tokens=max_total_tokens or settings.max_total_tokens,
     )
     today = datetime.now(tz=UTC).date().isoformat()
-    variables = {"agent": agent_id or "", "session": "lint", "model": model, "date": today}
+    variables = {"agent": agent, "session": "lint", "model": model, "date": today}
     found = lint_files(
         loader,
-        agent_id,
+        agent or None,
         count_text=TokenCounter(model).count_text,
         variables={**variables, "skills": [], "tools": []},
         required=settings.required,
     )
-    if as_json:
-        print_json(found.to_json())
-    else:
-        _print_lint(found)
-    if found.count("error") or (strict and found.count("warning")):
-        raise typer.Exit(LINT_FOUND)
+    fails = found.count("error") or (strict and found.count("warning"))
+    return Answer(found.to_json(), _show_lint(found), LINT_FOUND if fails else 0)
 
 
-def _print_lint(found: Any) -> None:
-    console = people()
+def _show_lint(found: Any) -> Iterator[RenderableType]:
     for one in found.files:
         file = one.file
-        heading(console, printable(file.path))
+        yield heading(file.path)
         if file.state in ("ok", "empty"):
             size = f"{file.encoding}, {file.size_bytes:,} bytes, {one.tokens:,} tokens"
             kept = one.kept_tokens
             cut = f", {kept:,} after the caps" if kept < one.tokens else ""
-            console.print(f"  {file.section}: {size}{cut}")
-        for path in file.imports:
-            console.print(f"  imports {printable(path)}", soft_wrap=True)
+            yield f"  {file.section}: {size}{cut}"
+        yield from (f"  imports {path}" for path in file.imports)
         for finding in one.findings:
             place = f"line {finding.line}: " if finding.line else ""
-            _print_finding(finding.level, f"{place}{one_line(finding.message, max_chars=300)}")
+            yield _finding(finding.level, f"{place}{finding.message}")
     if found.unread:
-        heading(console, "Not read")
-    for file in found.unread:
-        _print_finding(file.level, f"{printable(file.path)}: {file.reason}")
+        yield heading("Not read")
+        yield from (_finding(file.level, f"{file.path}: {file.reason}") for file in found.unread)
     if found.forecasts:
-        heading(console, "What other clients would cut")
-    for client, cut in found.forecasts:
-        console.print(f"  {client}: {printable(cut)}", soft_wrap=True)
-    console.print()
+        yield heading("What other clients would cut")
+        yield from (f"  {client}: {cut}" for client, cut in found.forecasts)
     errors, warnings = (counted(found.count(level), level) for level in ("error", "warning"))
-    console.print(f"{errors}, {warnings}.")
+    yield f"\n{errors}, {warnings}."
 
 
-def _print_finding(level: str, sentence: str) -> None:
-    people().print(Text.assemble((f"  {level} ", _STYLES[level]), sentence), soft_wrap=True)
+def _finding(level: str, sentence: str) -> Text:
+    return Text.assemble((f"  {level} ", _STYLES[level]), one_line(sentence, max_chars=400))
 
 
-@app.command("count")
-def count(
+@command(app, "count")
+async def count(
+    file: Path | None = None,
     *,
-    file: Annotated[
-        Path | None,
-        typer.Argument(metavar="FILE", help="A text, transcript, image or PDF; '-' reads stdin."),
-    ] = None,
-    model: Annotated[
-        str | None, typer.Option("--model", "-m", metavar="ID", help="Whose tokens.")
-    ] = None,
-    session: Annotated[
-        str | None, typer.Option("--session", metavar="ID", help="A stored session instead.")
-    ] = None,
-    sessions: SessionsUrl = None,
-    is_text: Annotated[
-        bool, typer.Option("--text", help="Count a transcript as the text that it is.")
-    ] = False,
-    as_json: JsonFlag = False,
-) -> None:
+    model: str | None = None,
+    session: str | None = None,
+    sessions: str | None = None,
+    text: bool = False,
+) -> Answer:
     """Count the tokens of a text, a conversation, an image or a PDF.
 
     A transcript is counted as the conversation it holds, tools included.
+
+    Args:
+        file: A text, a transcript, an image or a PDF; '-' reads stdin.
+        model: Whose tokens; by default the settings' own model.
+        session: Count a stored session instead.
+        text: Count a transcript as the text that it is.
     """
     if (file is None) == (session is None):
         remedy = "Name one FILE ('-' for stdin) or a --session."
         raise ConfigurationError("It is not clear what to count.", remedy=remedy)
     name = model or AssemblerConfig().defaults.model
     if name is None:
-        remedy = "Pass --model, or set a model under [defaults] in context-assembler.toml."
-        raise ConfigurationError("It is not clear whose tokens to count.", remedy=remedy)
-    counter = TokenCounter(name)
+        raise MissingModelError
+    counter, messages = TokenCounter(name), None
     if session is not None:
-        events = asyncio.run(load_events(sessions, session))
-        what, rows = counted(len(events), "event"), _rows(counter, events, ())
-    else:
-        assert file is not None
-        what, rows = _count_file(counter, file, read_content(file), is_text=is_text)
+        events = await load_events(sessions, session)
+        messages, rows = len(events), _count_events(counter, events)
+    elif file is not None:
+        messages, rows = _count_file(counter, file, read_content(file), is_text=text)
     total = sum(rows.values())
-    if as_json:
-        print_json(
-            {
-                "tokens": total,
-                "what": what,
-                "model": name,
-                "counter": counter.name,
-                "is_exact": counter.is_exact,
-                "rows": rows,
-            }
-        )
-        return
     how = "counted exactly" if counter.is_exact else "estimated"
-    people().print(f"{total:,} tokens: {what}, {how} with {counter.name}.", soft_wrap=True)
-    if len(rows) > 1:
-        table = table_of("part", "tokens", right=("tokens",))
-        for part, tokens in rows.items():
-            table.add_row(part, f"{tokens:,}")
-        people().print(table)
+    what = "" if messages is None else f"{counted(messages, 'event')}, "
+    cells = [(part, f"{tokens:,}") for part, tokens in rows.items()]
+    value = {
+        "tokens": total,
+        "model": name,
+        "counter": counter.name,
+        "is_exact": counter.is_exact,
+        "window_tokens": get_model_limits(name).window_tokens,
+        "messages": messages,
+        "rows": [{"name": part, "tokens": tokens} for part, tokens in rows.items()],
+    }
+    lines = [f"{total:,} tokens: {what}{how} with {counter.name}."]
+    return Answer(value, [*lines, table_of("part", "tokens", right=("tokens",), rows=cells)])
 
 
 def _count_file(
     counter: TokenCounter, path: Path, content: bytes, *, is_text: bool
-) -> tuple[str, dict[str, int]]:
-    kind = next((k for magic, k in _IMAGE_TYPES.items() if content.startswith(magic)), None)
-    kind = "application/pdf" if b"%PDF-" in content[:1024] else kind
+) -> tuple[int | None, dict[str, int]]:
+    kind = next((k for magic, k in _MEDIA_TYPES.items() if content.startswith(magic)), None)
     if kind is not None and not is_text:
         source = Base64Source(media_type=kind, data=base64.b64encode(content).decode())
         is_pdf = kind == "application/pdf"
         part = Document(source=source) if is_pdf else Image(source=source)
-        tokens = counter.count_message(user_event(part))
-        return "a PDF" if is_pdf else "an image", {path.name: tokens}
+        return None, {path.name: counter.count_message(user_event(part))}
     if path.suffix.lower() in (".png", ".jpg", ".jpeg", ".gif", ".webp", ".pdf") and not is_text:
         remedy = "Give the file itself, or pass --text to count the text in it."
         raise ConfigurationError(f"The bytes of {path} are not what it is named.", remedy=remedy)
     text = decode_text(content)[0]
-    if not is_text:
-        try:
-            read = read_transcript(text)
-            what = counted(len(read.events), "event")
-            return what, _rows(counter, list(read.events), read.tools)
-        except TranscriptError:
-            pass  # no conversation, so a text
-    return "a text", {"text": counter.count_text(text)}
+    try:
+        read = None if is_text else read_transcript(text)
+    except TranscriptError:
+        read = None  # no conversation, so a text
+    if read is None:
+        return None, {"text": counter.count_text(text)}
+    return len(read.events), _count_events(counter, read.events, read.tools)
 
 
-def _rows(counter: TokenCounter, events: list[SessionEvent], tools: Any) -> dict[str, int]:
+def _count_events(
+    counter: TokenCounter, events: Sequence[SessionEvent], tools: Sequence[ToolSpec] = ()
+) -> dict[str, int]:
     rows: dict[str, int] = {}
     for event in events:
         rows[event.type] = rows.get(event.type, 0) + counter.count_message(event)

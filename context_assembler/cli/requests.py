@@ -1,67 +1,72 @@
 """`assemble`, `explain`, `check` and `lint-payload`: requests, and what their providers would say."""
 
-import asyncio
 import functools
 import inspect
-import json
-from collections.abc import AsyncGenerator, Callable, Mapping
+import os
+from collections.abc import AsyncGenerator, Callable, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime
+from importlib import import_module
+from importlib.util import find_spec
 from pathlib import Path
-from typing import Annotated, Any, Final, Literal, NamedTuple, get_args, get_origin
+from typing import Any, Final, Literal, NamedTuple, get_args, get_origin
 
 import typer
+from rich.console import RenderableType
+from rich.text import Text
 
 from context_assembler.assembler import ContextAssembler
 from context_assembler.cli import COMPACTION_INFEASIBLE, COMPACTION_NEEDED, PAYLOAD_REFUSED
-from context_assembler.cli.screen import (
-    JsonFlag,
-    SessionsUrl,
+from context_assembler.cli.command import (
+    Answer,
+    command,
+    console,
     counted,
-    entries_table,
+    fields_of,
     heading,
-    notes,
-    one_line,
-    payload_outline,
-    people,
-    print_json,
-    print_ledger,
+    json_text,
+    parse_json,
     print_note,
-    print_verdict,
-    printable,
-    read_json,
+    read_text,
     readable,
     table_of,
-    violation_lines,
+)
+from context_assembler.cli.screen import (
+    entries_table,
+    ledger_table,
+    outline,
+    show_ledger,
+    show_violations,
 )
 from context_assembler.cli.sessions import opened_store
 from context_assembler.context import AssembledContext
-from context_assembler.errors import ConfigurationError, UnknownModelError, UnknownOptionError
+from context_assembler.errors import (
+    ConfigurationError,
+    UnknownModelError,
+    UnknownOptionError,
+)
 from context_assembler.events import Json, to_json
+from context_assembler.forecast import CutPolicy
 from context_assembler.models import get_model_limits, protocol_for
 from context_assembler.options import CALL_OPTIONS, AssemblerConfig, Option
 from context_assembler.providers import PROVIDERS, check_payload
-from context_assembler.report import Violation
+from context_assembler.report import CacheForecast, Violation
 
 app: Final = typer.Typer(add_completion=False)
-_NOT_HERE: Final = ("additional_tools", "use_cache")  # objects of a program's own
-
-Provider = Annotated[
-    str | None,
-    typer.Option(
-        "--provider",
-        metavar="NAME",
-        help="anthropic, openai_chat, openai_responses or gemini; the model's own by default.",
-    ),
-]
+# By vendor: the key that the environment must hold, and the client of the SDK.
+_CLIENTS: Final = {
+    "anthropic": ("ANTHROPIC_API_KEY", "anthropic", "AsyncAnthropic"),
+    "openai": ("OPENAI_API_KEY", "openai", "AsyncOpenAI"),
+    "google": ("GEMINI_API_KEY", "google.genai", "Client"),
+}
 
 
 class Request(NamedTuple):
-    """A request as the command line names it; `options` holds what was given."""
+    """A request as the command line names it; `options` holds the call options that were given."""
 
-    session_id: str
+    session: str
     sessions: str | None
-    agent_id: str | None
+    agent: str | None
     bootstrap: Path | None
     tools: Path | None
     memory: str | None
@@ -69,87 +74,60 @@ class Request(NamedTuple):
     options: Mapping[str, Json]
 
 
-def _option(*names: str, metavar: str, help: str) -> Any:
-    return typer.Option(*names, metavar=metavar, help=help)
-
-
-_PLACES: Final[Mapping[str, Any]] = {
-    "session_id": Annotated[str, typer.Argument(metavar="SESSION", help="The session's id.")],
-    "sessions": SessionsUrl,
-    "agent_id": Annotated[
-        str | None, _option("--agent", metavar="ID", help="The agent; the session's by default.")
-    ],
-    "bootstrap": Annotated[
-        Path | None,
-        _option("--bootstrap", metavar="FOLDER", help="The folder with AGENT.md and the others."),
-    ],
-    "tools": Annotated[
-        Path | None, _option("--tools", metavar="FILE", help="JSON with a list of tool specs.")
-    ],
-    "memory": Annotated[
-        str | None,
-        _option("--memory", metavar="URL", help="What --query searches, as sqlite:memory.db."),
-    ],
-    "config": Annotated[
-        Path | None,
-        _option("--config", metavar="FOLDER", help="The folder with context-assembler.toml."),
-    ],
+_PLACES: Final = {
+    "session": "The session's id.",
+    "sessions": "The session store, such as sqlite:agent.db.",
+    "agent": "The agent; the session's own by default.",
+    "bootstrap": "The folder with AGENT.md and the others.",
+    "tools": "JSON with a list of tool specs.",
+    "memory": "What --query searches, such as sqlite:memory.db.",
+    "config": "The folder with context-assembler.toml.",
 }
+_NOT_HERE: Final = ("additional_tools", "use_cache")  # objects of a program's own
+_OPTIONS: Final = {name: one for name, one in CALL_OPTIONS.items() if name not in _NOT_HERE}
 
 
-def _parameter_of(option: Option) -> Any:
-    """Return a call option as a command-line option: its name, type and help."""
-    flag = "--strategy" if option.name == "truncation_strategy" else f"--{option.name}"
-    flag = flag.replace("_", "-")
-    names = [flag, "-m"] if option.name == "model" else [flag]
+def _kind_of(option: Option) -> Any:
+    if get_origin(option.kind) not in (None, Literal):
+        return list[str] | None
+    return (option.kind if option.kind in (bool, int, float) else str) | None
+
+
+def _help_of(option: Option) -> str:
     choices = get_args(option.kind) if get_origin(option.kind) is Literal else ()
-    text = f"{option.help} One of: {', '.join(choices)}." if choices else option.help
-    if option.kind is bool:
-        return Annotated[bool | None, typer.Option(f"{flag}/--no-{flag[2:]}", help=text)]
-    if get_origin(option.kind) is not None and not choices:
-        return Annotated[list[str] | None, _option(*names, metavar="TEXT", help=text)]
-    kind: Any = option.kind if option.kind in (int, float) else str
-    return Annotated[kind | None, _option(*names, metavar=kind.__name__.upper(), help=text)]
+    return f"{option.help} One of: {', '.join(choices)}." if choices else option.help
 
 
-_OPTIONS: Final = {
-    name: _parameter_of(option) for name, option in CALL_OPTIONS.items() if name not in _NOT_HERE
-}
+def request_command(name: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Make a function a command that takes the places and call options of a `Request` as well."""
 
+    def register(run: Callable[..., Any]) -> Callable[..., Any]:
+        @functools.wraps(run)
+        def call(**given: Any) -> Any:
+            places = {name: given.pop(name) for name in _PLACES}
+            options = {name: given.pop(name) for name in _OPTIONS}
+            options = {name: held for name, held in options.items() if held not in (None, [])}
+            choice = str(options.get("tool_choice", ""))
+            if choice.lstrip().startswith("{"):
+                remedy = 'Write auto, none, any, or an object such as {"name": "search"}.'
+                options["tool_choice"] = parse_json(choice, "--tool-choice", remedy)
+            return run(Request(**places, options=options), **given)
 
-def takes_request(command: Callable[..., None]) -> Callable[..., None]:
-    """Give a command the places and the call options; it receives them as one `Request`."""
-
-    @functools.wraps(command)
-    def run(**given: Any) -> None:
-        places = {name: given.pop(name) for name in _PLACES}
-        options = {name: given.pop(name) for name in _OPTIONS}
-        kept = {name: value for name, value in options.items() if value not in (None, [])}
-        if str(kept.get("tool_choice", "")).lstrip().startswith("{"):
-            kept["tool_choice"] = _json_option("--tool-choice", kept["tool_choice"])
-        command(Request(**places, options=kept), **given)
-
-    own = list(inspect.signature(command, eval_str=True).parameters.values())[1:]
-    shared = [
-        inspect.Parameter(
-            name,
-            inspect.Parameter.KEYWORD_ONLY,
-            annotation=kind,
-            default=inspect.Parameter.empty if name == "session_id" else None,
+        kinds = {place: Request.__annotations__[place] for place in _PLACES}
+        kinds |= {option.name: _kind_of(option) for option in _OPTIONS.values()}
+        shared = [
+            inspect.Parameter(key, inspect.Parameter.KEYWORD_ONLY, annotation=kind, default=None)
+            for key, kind in kinds.items()
+        ]
+        shared[0] = inspect.Parameter(
+            "session", inspect.Parameter.POSITIONAL_OR_KEYWORD, annotation=str
         )
-        for name, kind in {**_PLACES, **_OPTIONS}.items()
-    ]
-    run.__annotations__ = {}
-    run.__signature__ = inspect.Signature([*shared, *own])  # type: ignore[attr-defined]  # for Typer
-    return run
+        own = list(inspect.signature(run, eval_str=True).parameters.values())[1:]
+        call.__signature__ = inspect.Signature([*shared, *own])  # type: ignore[attr-defined]  # for `command`
+        helps = {option.name: _help_of(option) for option in _OPTIONS.values()}
+        return command(app, name, {**_PLACES, **helps, "as_json": "Print JSON for programs."})(call)
 
-
-def _json_option(flag: str, text: str) -> Json:
-    try:
-        return json.loads(text)
-    except (ValueError, RecursionError) as error:
-        remedy = 'Write auto, none, any, or an object such as {"name": "search"}.'
-        raise ConfigurationError(f"{flag} is not JSON: {error}.", remedy=remedy) from error
+    return register
 
 
 @asynccontextmanager
@@ -159,285 +137,240 @@ async def opened_assembler(request: Request) -> AsyncGenerator[ContextAssembler,
         if folder is not None and not folder.is_dir():
             remedy = f"Name the folder that holds {name}."
             raise ConfigurationError(f"{folder} is not a folder.", remedy=remedy)
-    tools = read_json(request.tools) if request.tools else []
+    tools = parse_json(read_text(request.tools), request.tools) if request.tools else []
     tools = tools.get("tools") if isinstance(tools, dict) else tools
     if not isinstance(tools, list):
         remedy = 'Write a JSON list of tool specs, or an object with a list called "tools".'
         raise ConfigurationError(f"{request.tools} holds no list of tools.", remedy=remedy)
-    async with opened_store(request.sessions) as store:
-        assembler = ContextAssembler(
+    clients = {
+        vendor: getattr(import_module(module), name)()
+        for vendor, (key, module, name) in _CLIENTS.items()
+        if request.options.get("exact") and os.environ.get(key) and find_spec(module.split(".")[0])
+    }
+    async with (
+        opened_store(request.sessions) as store,
+        ContextAssembler(
             sessions=store,
             bootstrap=request.bootstrap,
             tools=tools,
             memory=request.memory,
             config=AssemblerConfig(**({"folder": request.config} if request.config else {})),
-            clients=_clients() if request.options.get("exact") else None,
-        )
-        try:
-            yield assembler
-        finally:
-            await assembler.close()
+            clients=clients or None,
+        ) as assembler,
+    ):
+        yield assembler
 
 
-def _clients() -> dict[str, Any]:
-    """Return a client of each vendor whose key is set and whose SDK is installed."""
-    from context_assembler.tokens import open_clients
-
-    return open_clients()
-
-
-async def _assembled(request: Request) -> AssembledContext:
+async def _assembled(request: Request, provider: str | None) -> tuple[AssembledContext, int]:
+    """Return the context, its report computed while the store is open, and an exit code."""
+    if provider is not None and provider not in PROVIDERS:
+        raise UnknownOptionError(provider, kind="provider", known=PROVIDERS)
     async with opened_assembler(request) as assembler:
-        context = await assembler.assemble(
-            request.session_id, agent_id=request.agent_id, **request.options
-        )
-        context.report.entries  # noqa: B018
-        return context
+        context = await assembler.assemble(request.session, request.agent, **request.options)
+        context.report.to_json()
+        return context, _code_of(context.check(provider))
 
 
-@app.command("assemble")
-@takes_request
-def assemble(
-    request: Request,
-    *,
-    provider: Provider = None,
-    as_json: Annotated[
-        bool, typer.Option("--json/--outline", help="The whole payload, or its outline.")
-    ] = True,
-) -> None:
+def _code_of(violations: Sequence[Violation]) -> int:
+    return PAYLOAD_REFUSED if any(one.level == "refused" for one in violations) else 0
+
+
+@request_command("assemble")
+async def assemble(
+    request: Request, *, provider: str | None = None, outline_only: bool = False
+) -> Answer:
     """Print the payload of a session's next model call as JSON.
 
     Nothing is sent and nothing is stored. Warnings go to stderr.
     Exit code: 12 if the provider would refuse the payload.
+
+    Args:
+        provider: anthropic, openai_chat, openai_responses or gemini; the model's own by default.
+        outline_only: Print an outline for people.
     """
-    context = asyncio.run(_assembled(request))
-    payload, violations = context.to_request(_known(provider)), context.check(provider)
-    if as_json:
-        print_json(payload)
-    else:
-        console = people()
-        outline = payload_outline(payload, width_chars=console.width - 1)
-        console.print(outline, soft_wrap=True)
-    for warning in context.report.warnings:
+    context, code = await _assembled(request, provider)
+    payload = context.to_request(provider)
+    for warning in (*context.report.warnings, *map(str, context.check(provider))):
         print_note(warning)
-    for line in violation_lines(violations):
-        notes().print(line, soft_wrap=True)
-    _exit_if_refused(violations)
+    text = outline(payload, width_chars=console().width) + "\n"
+    return Answer(payload, [text if outline_only else json_text(payload)], code)
 
 
-def _known(provider: str | None) -> str | None:
-    if provider is not None and provider not in PROVIDERS:
-        raise UnknownOptionError(provider, kind="provider", known=PROVIDERS)
-    return provider
-
-
-def _exit_if_refused(violations: list[Violation]) -> None:
-    if any(violation.level == "refused" for violation in violations):
-        raise typer.Exit(PAYLOAD_REFUSED)
-
-
-@app.command("explain")
-@takes_request
-def explain(
+@request_command("explain")
+async def explain(
     request: Request,
     *,
-    provider: Provider = None,
-    every: Annotated[bool, typer.Option("--every", help="One line for every piece.")] = False,
-    cost: Annotated[
-        bool, typer.Option("--cost", help="Replay the session: what its calls cost, by policy.")
-    ] = False,
-    budget: Annotated[
-        list[str] | None,
-        typer.Option(metavar="TOKENS|SHARE%", help="With --cost: the room, as 24000 or 50%."),
-    ] = None,
-    as_json: JsonFlag = False,
-) -> None:
+    provider: str | None = None,
+    every: bool = False,
+    cost: bool = False,
+    budget: list[str] | None = None,
+) -> Answer:
     """Show what fills the window, what was cut, and why.
 
     A dry run: what 'assemble' would send, piece by piece, with the layer of each setting.
+
+    Args:
+        provider: anthropic, openai_chat, openai_responses or gemini; the model's own by default.
+        every: One line for every piece.
+        cost: Replay the session: what its calls cost, by policy.
+        budget: With --cost: the room, as 24000 tokens or 50% of the session; repeatable.
     """
     if cost:
-        _explain_cost(request, budget or [], as_json=as_json)
-        return
+        return await _explain_cost(request, budget or [])
     if budget:
         remedy = "Add --cost, or leave it out."
         raise ConfigurationError("--budget belongs to --cost.", remedy=remedy)
-    context = asyncio.run(_assembled(request))
-    report = context.report
-    if as_json:
-        print_json(report.to_json())
-        return
-    console = people()
-    name = f"Session {context.metadata.session_id} for {context.metadata.model_id}"
-    console.print(printable(name), style="bold")
-    print_ledger(console, report.ledger)
-    heading(console, "Kept, shortened, dropped")
-    table, is_summed = entries_table(report.entries, every=every)
-    console.print(table)
-    if is_summed:
-        console.print("--every shows each piece on a line of its own.", style="dim")
-    if (forecast := report.forecast) is not None:
-        heading(console, "Prompt cache")
-        console.print(forecast.sentence)
-    heading(console, "Settings")
-    settings = table_of("setting", "value", "from")
-    for one in report.parameters:
-        settings.add_row(one.name, one_line(readable(to_json(one.value)), max_chars=80), one.layer)
-    console.print(settings)
+    context, _ = await _assembled(request, provider)
+    return Answer(context.report.to_json(), _show_context(context, provider, every=every))
+
+
+def _show_context(
+    context: AssembledContext, provider: str | None, *, every: bool
+) -> Iterator[RenderableType]:
+    report, about = context.report, context.metadata
+    yield Text(f"Session {about.session_id} for {about.model_id}", style="bold")
+    yield from show_ledger(report.ledger)
+    yield ""
+    yield ledger_table(report.ledger)
+    yield heading("Kept, shortened, dropped")
+    yield entries_table(report.entries, every=every)
+    if report.forecast is not None:
+        yield heading("Prompt cache")
+        yield from _show_forecast(report.forecast)
+    yield heading("Settings")
+    rows = [(one.name, readable(to_json(one.value))[:80], one.layer) for one in report.parameters]
+    yield table_of("setting", "value", "from", rows=rows)
     if report.warnings:
-        heading(console, "Warnings")
-    for warning in report.warnings:
-        console.print(f"· {printable(warning)}", style="yellow")
-    heading(console, "Checks")
-    print_verdict(console, context.check(_known(provider)), provider or context.provider)
-    if context.metadata.should_compact:
-        console.print(f"Compaction is advised: {context.metadata.compaction_reason}.")
+        yield heading("Warnings")
+    yield from (Text(f"· {warning}", style="yellow") for warning in report.warnings)
+    yield heading("Checks")
+    violations = context.check(provider)
+    yield f"Checked against {provider or context.provider}'s rules: {len(violations)} broken."
+    yield from show_violations(violations)
+    if about.should_compact:
+        yield f"Compaction is advised: {about.compaction_reason}."
 
 
-def _explain_cost(request: Request, budgets: list[str], *, as_json: bool) -> None:
-    from context_assembler.forecast import CutPolicy
-
-    manners = [(s, stable) for s in ("smart", "simple", "sliding") for stable in (True, False)]
-    policies = [CutPolicy()]
-    for budget in budgets or [""]:
-        tokens, share = _budget(budget)
-        policies += [CutPolicy(s, stable, tokens, share) for s, stable in manners]
-
-    async def replay() -> Any:
-        async with opened_assembler(request) as assembler:
-            return await assembler.simulate(
-                request.session_id, request.agent_id, policies=policies, **request.options
-            )
-
-    simulation = asyncio.run(replay())
-    if as_json:
-        print_json(simulation.to_json())
-        return
-    right = ("input", "fill", "read", "rewrites", "too big", "cost", "of everything")
-    table = table_of("policy", *right, right=right)
-    for run in simulation.distinct_runs:
-        relative = simulation.relative_usd(run)
-        table.add_row(
-            run.name,
-            f"{run.tokens:,}",
-            f"{run.mean_fill:.0%}",
-            f"{run.read_share:.1%}",
-            f"{run.rewrites:,}",
-            f"{run.overflows:,}",
-            "–" if run.usd is None else f"${run.usd:.3g}",
-            "–" if relative is None else f"{relative:.0%}",
-        )
-    console = people()
-    steps = counted(len(simulation.everything.steps), "call")
-    heading(console, f"Session {request.session_id} replayed for {simulation.model}: {steps}")
-    console.print(table)
-    console.print(
-        "read: the share of the input that the prompt cache has; rewrites: calls that do not begin "
-        "with all that the one before sent. Replies are not priced.",
-        style="dim",
+def _show_forecast(forecast: CacheForecast) -> Iterator[str]:
+    split, usd = forecast.split, forecast.price.usd
+    price = forecast.price.why_unknown if usd is None else f"The input costs ${usd:.4g}."
+    yield (
+        f"{split.read_tokens:,} tokens ({forecast.read_share:.0%}) are read from it, "
+        f"{split.written_tokens:,} written to it. {price}"
     )
+    if forecast.broken is not None:
+        yield f"It begins like the last call up to a {forecast.broken.piece}: {forecast.broken.reason}"
+    yield from split.remarks
 
 
-def _budget(text: str) -> tuple[int | None, float | None]:
+async def _explain_cost(request: Request, budgets: list[str]) -> Answer:
+    policies = [CutPolicy()]
+    for tokens, share in map(_parse_budget, budgets or [""]):
+        for name in ("smart", "simple", "sliding"):
+            policies += [CutPolicy(name, stable, tokens, share) for stable in (True, False)]
+    async with opened_assembler(request) as assembler:
+        simulation = await assembler.simulate(
+            request.session, request.agent, policies=policies, **request.options
+        )
+    value = simulation.to_json()
+    right = ("input", "fill", "read", "rewrites", "too big", "cost", "of everything")
+    rows = [
+        (
+            run["name"],
+            f"{run['tokens']:,}",
+            f"{run['mean_fill']:.0%}",
+            f"{run['read_share']:.1%}",
+            f"{run['rewrites']:,}",
+            f"{run['overflows']:,}",
+            "–" if run["usd"] is None else f"${run['usd']:.3g}",
+            "–" if run["relative_usd"] is None else f"{run['relative_usd']:.0%}",
+        )
+        for run in value["runs"]
+    ]
+    calls = counted(len(simulation.everything.steps), "call")
+    title = heading(f"Session {request.session} replayed for {simulation.model}: {calls}")
+    table = table_of("policy", *right, right=right, rows=rows)
+    return Answer(value, [title, table, "Replies are not priced."])
+
+
+def _parse_budget(text: str) -> tuple[int | None, float | None]:
     """Return the tokens, or the share of the session, that a budget is written as."""
+    number = text.removesuffix("%").replace(",", "").replace("_", "").strip()
+    is_share = text.endswith("%")
     if not text:
         return None, None
-    number = text.removesuffix("%").replace(",", "").replace("_", "").strip()
-    if not number.isdecimal() or int(number) == 0 or (text.endswith("%") and int(number) > 100):
+    if not number.isdecimal() or int(number) == 0 or (is_share and int(number) > 100):
         remedy = "Write tokens, such as 24000, or a share of the session, such as 50%."
         raise ConfigurationError(f"{text!r} is not a budget.", remedy=remedy)
-    return (None, int(number) / 100) if text.endswith("%") else (int(number), None)
+    return (None, int(number) / 100) if is_share else (int(number), None)
 
 
-@app.command("check")
-@takes_request
-def check(request: Request, *, as_json: JsonFlag = False) -> None:
+@request_command("check")
+async def check(request: Request) -> Answer:
     """Say whether a session should be compacted.
 
     Exit code: 0 not needed, 10 needed, 11 it cannot help: system prompt and tools alone are over
     the threshold.
     """
-
-    async def ask() -> Any:
-        async with opened_assembler(request) as assembler:
-            return await assembler.check_compaction(
-                request.session_id, agent_id=request.agent_id, **request.options
-            )
-
-    answer = asyncio.run(ask())
-    if as_json:
-        print_json({**answer._asdict(), "details": to_json(answer.details)})
-    else:
-        console = people()
-        verdict = f"needed: {answer.details['why']}" if answer.needed else "not needed"
-        console.print(f"Compaction is {verdict}.", style="bold")
-        console.print(
-            f"{answer.current_tokens:,} tokens, threshold {answer.threshold:,}, of which "
-            f"{answer.floor_tokens:,} cannot be freed."
-        )
-        if not answer.feasible:
-            text = "It cannot help: the fixed part alone is over the threshold."
-            console.print(text, style="red")
-        for name, value in answer.details.items():
-            if value is not None and name != "why":
-                text = one_line(readable(to_json(value)), max_chars=200)
-                console.print(f"  {name.replace('_', ' ')}: {text}")
+    async with opened_assembler(request) as assembler:
+        answer = await assembler.check_compaction(request.session, request.agent, **request.options)
+    verdict = f"needed: {answer.details['why']}" if answer.needed else "not needed"
+    shown: list[RenderableType] = [
+        Text(f"Compaction is {verdict}.", style="bold"),
+        f"{answer.current_tokens:,} tokens, threshold {answer.threshold:,}, of which "
+        f"{answer.floor_tokens:,} cannot be freed.",
+    ]
     if not answer.feasible:
-        raise typer.Exit(COMPACTION_INFEASIBLE)
-    if answer.needed:
-        raise typer.Exit(COMPACTION_NEEDED)
+        shown.append("It cannot help: the fixed part alone is over the threshold.")
+    details = to_json(answer.details)
+    shown.append(fields_of({k: v for k, v in details.items() if v is not None and k != "why"}))
+    code = COMPACTION_NEEDED if answer.needed else 0
+    value = {**answer._asdict(), "details": details}
+    return Answer(value, shown, code if answer.feasible else COMPACTION_INFEASIBLE)
 
 
-@app.command("lint-payload")
-def lint_payload(
-    *,
-    file: Annotated[Path, typer.Argument(metavar="FILE", help="JSON; '-' reads stdin.")],
-    provider: Provider = None,
-    model: Annotated[
-        str | None,
-        typer.Option("--model", "-m", metavar="ID", help="By default the payload's own model."),
-    ] = None,
-    as_json: JsonFlag = False,
-) -> None:
+@command(app, "lint-payload")
+def lint_payload(file: Path, *, provider: str | None = None, model: str | None = None) -> Answer:
     """Check a payload against its provider's rules.
 
     Without --model, a payload that is plainly written for another provider is refused by name.
     Exit code: 12 if the provider would refuse it.
+
+    Args:
+        file: JSON; '-' reads stdin.
+        model: By default the payload's own model.
     """
-    payload = read_json(file)
+    payload = parse_json(read_text(file), file)
     if not isinstance(payload, dict):
         remedy = "A payload is a JSON object of keyword arguments."
         raise ConfigurationError(f"{file} is not a payload.", remedy=remedy)
+    if provider is not None and provider not in PROVIDERS:
+        raise UnknownOptionError(provider, kind="provider", known=PROVIDERS)
     try:
         limits = get_model_limits(model or str(payload.get("model", "")))
     except UnknownModelError:
         if model:
             raise
         limits = None
-    name = _known(provider) or (protocol_for(limits) if limits else None)
+    name = provider or (protocol_for(limits) if limits else None)
     if name is None:
         raise ConfigurationError(
             "The payload names no known model, so its provider is not clear.",
             remedy=f"Pass --provider, one of: {', '.join(PROVIDERS)}.",
         )
-    today = datetime.now(tz=UTC).date()
-    violations = check_payload(name, payload, limits=limits, today=today)
-    shapes = ("A0", "C0", "G0", "R0")  # the rules about what a payload is made of
-    if not model and violations and any(one.rule in shapes for one in violations):
-        others = (n for n in PROVIDERS if not check_payload(n, payload, limits=limits, today=today))
-        if (other := next(others, None)) is not None:
+    check = functools.partial(
+        check_payload, payload=payload, limits=limits, today=datetime.now(tz=UTC).date()
+    )
+    violations = check(name)
+    if not model and any(one.rule in ("A0", "C0", "G0", "R0") for one in violations):
+        # Those rules are about what a payload is made of.
+        for other in (other for other in PROVIDERS if not check(other)):
             raise ConfigurationError(
                 f"{file} is written for {other}, not for {name}.",
                 remedy=f"Pass --provider {other}, or the model that it is sent to with -m.",
             )
-    if as_json:
-        print_json([violation._asdict() for violation in violations])
-    else:
-        for line in violation_lines(violations):
-            people().print(line)
-        refused = sum(one.level == "refused" for one in violations)
-        verb = "refuse" if refused else "accept"
-        rules = counted(refused, "rule")
-        avoid = len(violations) - refused
-        people().print(f"{name} would {verb} it: {rules} broken, {avoid} to avoid.")
-    _exit_if_refused(violations)
+    refused = sum(one.level == "refused" for one in violations)
+    verb, avoid = "refuse" if refused else "accept", len(violations) - refused
+    verdict = f"{name} would {verb} it: {counted(refused, 'rule')} broken, {avoid} to avoid."
+    value = [violation._asdict() for violation in violations]
+    return Answer(value, [*show_violations(violations), verdict], _code_of(violations))

@@ -1,33 +1,30 @@
 """`import`, `export` and `sessions`: stores, and transcripts from and to other programs."""
 
-import asyncio
-import sys
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator, Iterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import Annotated, Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import typer
 
-from context_assembler.cli.screen import (
-    JsonFlag,
-    SessionsUrl,
+from context_assembler.cli.command import (
+    STANDARD,
+    Answer,
+    Raw,
+    command,
     counted,
     one_line,
-    people,
-    print_json,
-    printable,
     read_content,
     table_of,
 )
 from context_assembler.errors import ConfigurationError, UnknownSessionError, nearest
 from context_assembler.events import Covers, Session, SessionEvent, to_json
 from context_assembler.sessions import open_store
-from context_assembler.transcripts import FORMATS, read_sessions, write_transcript
-from context_assembler.transcripts.source import ReadTranscript
+from context_assembler.transcripts import ReadTranscript, read_sessions, write_transcript
 
 app: Final = typer.Typer(add_completion=False)
+_MOST_ISSUES: Final = 10
 
 
 @asynccontextmanager
@@ -55,12 +52,11 @@ def check_exists(url: str, fill: str) -> None:
     path = Path(place.removeprefix("//")).expanduser()
     if scheme.lower() != "sqlite" or place in ("", ":memory:") or path.exists():
         return
-    if not path.parent.is_dir():
-        return  # the store itself reports the missing folder
-    near = nearest(path.name, [other.name for other in path.parent.iterdir() if other.is_file()])
-    meant = [url.replace(place, str(Path(place).with_name(name))) for name in near]
-    fix = f"Did you mean {meant[0]!r}?" if meant else f"Fill it first: context-assembler {fill}"
-    raise ConfigurationError(f"There is no file {place}.", remedy=fix)
+    if path.parent.is_dir():  # else the store itself reports the missing folder
+        near = nearest(path.name, [one.name for one in path.parent.iterdir() if one.is_file()])
+        meant = [url.replace(place, str(Path(place).with_name(name))) for name in near]
+        fix = f"Did you mean {meant[0]!r}?" if meant else f"Fill it first: context-assembler {fill}"
+        raise ConfigurationError(f"There is no file {place}.", remedy=fix)
 
 
 async def load_events(url: str | None, session_id: str) -> list[SessionEvent]:
@@ -72,78 +68,85 @@ async def load_events(url: str | None, session_id: str) -> list[SessionEvent]:
 class _Imported(NamedTuple):
     """One session found in a file, its name there, its id, and how many events were new."""
 
-    session_id: str
+    session: str
     name: str
     file: Path
-    transcript: ReadTranscript
+    read: ReadTranscript
     new_events: int = 0
 
 
-@app.command("import")
-def import_(
+@command(app, "import")
+async def import_(
+    file: list[Path],
     *,
-    files: Annotated[list[Path], typer.Argument(metavar="FILE", help="'-' reads stdin.")],
-    sessions: SessionsUrl = None,
-    session: Annotated[
-        str | None, typer.Option(metavar="ID", help="The new session's id; the file's name.")
-    ] = None,
-    agent: Annotated[str | None, typer.Option(metavar="ID", help="Whose session it is.")] = None,
-    format_name: Annotated[
-        str | None,
-        typer.Option("--format", metavar="NAME", help=f"{', '.join(FORMATS)}; recognised."),
-    ] = None,
-    append: Annotated[
-        bool, typer.Option("--append", help="Append what is new to a session that exists.")
-    ] = False,
-    as_json: JsonFlag = False,
-) -> None:
+    sessions: str | None = None,
+    session: str | None = None,
+    agent: str | None = None,
+    format: str | None = None,
+    append: bool = False,
+) -> Answer:
     """Read transcripts into a session store.
 
     What could not be mapped is listed. Several sessions in one file get the ids <file>-1, <file>-2 …
     Nothing is written unless everything can be read.
+
+    Args:
+        file: '-' reads stdin.
+        session: The new session's id; by default the file's name.
+        agent: Whose session it is.
+        format: claude_code, openai_responses, gemini, anthropic or openai_chat; recognised.
+        append: Append what is new to a session that exists.
     """
-    found = _named([one for file in files for one in _read(file, format_name=format_name)], session)
-    done = asyncio.run(_store(found, sessions, agent=agent, append=append))
-    if as_json:
-        print_json(
-            [
-                {
-                    "session": one.session_id,
-                    "name": one.name,
-                    "file": str(one.file),
-                    "events": len(one.transcript.events),
-                    "new_events": one.new_events,
-                    "tools": len(one.transcript.tools),
-                    "issues": [issue._asdict() for issue in one.transcript.issues],
-                }
-                for one in done
-            ]
-        )
-        return
-    for one in done:
-        _print_imported(one)
+    found = [one for path in file for one in _read(path, format)]
+    if session is not None:
+        if len(found) != 1:
+            problem = f"--session names one session, but {len(found)} were found."
+            raise ConfigurationError(problem, remedy="Leave --session out: each gets its own name.")
+        found = [found[0]._replace(session=session)]
+    names = [one.session for one in found]
+    if twice := sorted({name for name in names if names.count(name) > 1}):
+        problem = f"Two files would become session {twice[0]!r}."
+        raise ConfigurationError(problem, remedy="Import them one by one, with --session.")
+    async with opened_store(sessions, creates=True) as store:
+        stored = [await _stored(store, one.session) for one in found]
+        for one, before in zip(found, stored, strict=True):
+            if before is not None and not append:
+                problem = f"There is a session {one.session!r} already."
+                remedy = "Name another one with --session, or pass --append."
+                raise ConfigurationError(problem, remedy=remedy)
+        pairs = zip(found, stored, strict=True)
+        done = [await _store(store, one, before, agent) for one, before in pairs]
+    value = [
+        {
+            "session": one.session,
+            "name": one.name,
+            "file": str(one.file),
+            "events": len(one.read.events),
+            "new_events": one.new_events,
+            "tools": len(one.read.tools),
+            "issues": [issue._asdict() for issue in one.read.issues],
+        }
+        for one in done
+    ]
+    return Answer(value, (line for one in done for line in _show_imported(one)))
 
 
-def _print_imported(one: _Imported) -> None:
-    console = people()
-    issues, new = one.transcript.issues, counted(one.new_events, "event")
-    console.print(printable(f"{one.session_id}: {new} from {one.file}"), soft_wrap=True)
-    if one.transcript.tools:
-        tools = counted(len(one.transcript.tools), "tool")
-        console.print(f"  {tools} in the file: pass --tools {one.file}", soft_wrap=True)
-    if issues:
-        console.print(f"  {len(issues)} not mapped:", style="yellow")
-    for issue in issues[:10]:
+def _show_imported(one: _Imported) -> Iterator[str]:
+    yield f"{one.session}: {counted(one.new_events, 'event')} from {one.file}"
+    if one.read.tools:
+        yield f"  {counted(len(one.read.tools), 'tool')} in the file: pass --tools {one.file}"
+    if issues := one.read.issues:
+        yield f"  {len(issues)} not mapped:"
+    for issue in issues[:_MOST_ISSUES]:
         where = "" if issue.line is None else f"line {issue.line}: "
-        text = one_line(f"{where}{issue.what}: {issue.reason}", max_chars=200)
-        console.print(f"  · {text}", soft_wrap=True)
-    if len(issues) > 10:
-        console.print(f"  · {len(issues) - 10} more; --json lists them all")
+        yield one_line(f"{where}{issue.what}: {issue.reason}", max_chars=200)
+    if len(issues) > _MOST_ISSUES:
+        yield f"  {len(issues) - _MOST_ISSUES} more; --json lists them all"
 
 
-def _read(file: Path, *, format_name: str | None) -> list[_Imported]:
-    is_stdin = file == Path("-")
-    read = read_sessions(read_content(file) if is_stdin else file, format=format_name)
+def _read(file: Path, format: str | None) -> list[_Imported]:
+    is_stdin = file == STANDARD
+    read = read_sessions(read_content(file) if is_stdin else file, format=format)
     stem = "session" if is_stdin else file.stem
     return [
         _Imported(stem if len(read) == 1 else f"{stem}-{number}", name, file, transcript)
@@ -151,52 +154,26 @@ def _read(file: Path, *, format_name: str | None) -> list[_Imported]:
     ]
 
 
-def _named(found: list[_Imported], session_id: str | None) -> list[_Imported]:
-    if session_id is None:
-        taken = [one.session_id for one in found]
-        if twice := sorted({name for name in taken if taken.count(name) > 1}):
-            problem = f"Two files would become session {twice[0]!r}."
-            raise ConfigurationError(problem, remedy="Import them one by one, with --session.")
-        return found
-    if len(found) != 1:
-        problem = f"--session names one session, but {len(found)} were found."
-        raise ConfigurationError(problem, remedy="Leave --session out: each gets its own name.")
-    return [found[0]._replace(session_id=session_id)]
-
-
-async def _store(
-    found: Sequence[_Imported], url: str | None, *, agent: str | None, append: bool
-) -> list[_Imported]:
-    done: list[_Imported] = []
-    async with opened_store(url, creates=True) as store:
-        stored = {one.session_id: await _stored(store, one.session_id) for one in found}
-        for one in found:
-            before = stored[one.session_id]
-            if before is not None and not append:
-                problem = f"There is a session {one.session_id!r} already."
-                remedy = "Name another one with --session, or pass --append."
-                raise ConfigurationError(problem, remedy=remedy)
-        for one in found:
-            before, events = stored[one.session_id], one.transcript.events
-            new = list(events) if before is None else _later(one.session_id, before, events)
-            if new:
-                await store.append(one.session_id, new, expected_seq=len(before or ()))
-            if before is None:
-                created = next((e.created_at for e in events if e.created_at is not None), None)
-                metadata = {"imported_from": one.file.name, "name": one.name}
-                session = Session(
-                    id=one.session_id, agent_id=agent, metadata=metadata, created_at=created
-                )
-                await store.create(session)
-            done.append(one._replace(new_events=len(new)))
-    return done
-
-
 async def _stored(store: Any, session_id: str) -> list[SessionEvent] | None:
     try:
         return [event async for event in store.load(session_id)]
     except UnknownSessionError:
         return None
+
+
+async def _store(
+    store: Any, one: _Imported, before: list[SessionEvent] | None, agent: str | None
+) -> _Imported:
+    events = one.read.events
+    new = list(events) if before is None else _later(one.session, before, events)
+    if new:
+        await store.append(one.session, new, expected_seq=len(before or ()))
+    if before is None:
+        created = next((e.created_at for e in events if e.created_at is not None), None)
+        metadata = {"imported_from": one.file.name, "name": one.name}
+        session = Session(id=one.session, agent_id=agent, metadata=metadata, created_at=created)
+        await store.create(session)
+    return one._replace(new_events=len(new))
 
 
 def _later(
@@ -207,12 +184,12 @@ def _later(
     Two events are the same if they have one id or, if the transcript has no ids, one content.
     """
     ids = [event.id for event in stored]
+    start = len(stored)
     if given and given[0].id in ids:
         start = ids.index(given[0].id)
-    else:
-        start = max(0, len(stored) - len(given)) if given and not given[0].id else len(stored)
-    had = stored[start:]
-    shifted = [_shifted(event, start) for event in given]
+    elif given and not given[0].id:
+        start = max(0, len(stored) - len(given))
+    had, shifted = stored[start:], [_shifted(event, start) for event in given]
     same = all(
         a.id == b.id if b.id else (a.parts, a.origin) == (b.parts, b.origin)
         for a, b in zip(had, shifted, strict=False)
@@ -229,69 +206,42 @@ def _later(
 
 def _shifted(event: SessionEvent, by: int) -> SessionEvent:
     """Return the event with what it covers counted from its place in the session."""
-    if event.covers is None or by == 0:
+    if (covers := event.covers) is None:
         return event
-    covers = event.covers
-    moved = Covers(
-        first_seq=covers.first_seq + by,
-        last_seq=covers.last_seq + by,
-        excluded_ids=covers.excluded_ids,
-    )
+    first, last = covers.first_seq + by, covers.last_seq + by
+    moved = Covers(first_seq=first, last_seq=last, excluded_ids=covers.excluded_ids)
     return replace(event, covers=moved)
 
 
-@app.command("export")
-def export(
-    *,
-    session: Annotated[str, typer.Argument(metavar="SESSION", help="The session's id.")],
-    sessions: SessionsUrl = None,
-    format_name: Annotated[
-        str, typer.Option("--format", metavar="NAME", help=f"{', '.join(FORMATS)}.")
-    ] = "openai_chat",
-    as_json: JsonFlag = False,
-) -> None:
-    """Write a session as a transcript to stdout; with --json as the 'text' of an object."""
-    text = write_transcript(asyncio.run(load_events(sessions, session)), format=format_name)
-    if as_json:
-        print_json({"session": session, "format": format_name, "text": text})
-    else:
-        sys.stdout.write(text if text.endswith("\n") else f"{text}\n")
+@command(app, "export")
+async def export(
+    session: str, *, sessions: str | None = None, format: str = "openai_chat"
+) -> Answer:
+    """Write a session as a transcript to stdout; with --json as the 'text' of an object.
+
+    Args:
+        session: The session's id.
+        format: claude_code, openai_responses, gemini, anthropic or openai_chat.
+    """
+    text = write_transcript(await load_events(sessions, session), format=format)
+    return Answer({"session": session, "format": format, "text": text}, [Raw(text)])
 
 
-@app.command("sessions")
-def list_sessions(*, sessions: SessionsUrl = None, as_json: JsonFlag = False) -> None:
+@command(app, "sessions")
+async def list_sessions(*, sessions: str | None = None) -> Answer:
     """List the sessions of a store."""
-
-    async def listed() -> list[Any]:
-        async with opened_store(sessions) as store:
-            return list(await store.list_sessions())
-
-    heads = asyncio.run(listed())
-    if as_json:
-        print_json(
-            [
-                {
-                    "id": head.session.id,
-                    "agent_id": head.session.agent_id,
-                    "defaults": to_json(head.session.defaults),
-                    "metadata": to_json(head.session.metadata),
-                    "created_at": to_json(head.session.created_at),
-                    "events": head.last_seq,
-                }
-                for head in heads
-            ]
-        )
-        return
+    async with opened_store(sessions) as store:
+        heads = list(await store.list_sessions())
+    names = ("id", "agent_id", "defaults", "metadata", "created_at")
+    value = [
+        {name: to_json(getattr(head.session, name)) for name in names} | {"events": head.last_seq}
+        for head in heads
+    ]
     if not heads:
-        people().print(printable(f"{sessions} holds no session."))
-        return
-    table = table_of("session", "agent", "events", "created", right=("events",))
-    for head in heads:
-        created = head.session.created_at
-        table.add_row(
-            one_line(head.session.id, max_chars=60),
-            one_line(head.session.agent_id or "", max_chars=30),
-            f"{head.last_seq:,}",
-            created.isoformat(sep=" ", timespec="seconds") if created else "",
-        )
-    people().print(table)
+        return Answer(value, [f"{sessions} holds no session."])
+    cells = [
+        (one["id"], one["agent_id"] or "", f"{one['events']:,}", (one["created_at"] or "")[:19])
+        for one in value
+    ]
+    columns = ("session", "agent", "events", "created")
+    return Answer(value, [table_of(*columns, right=("events",), rows=cells)])
