@@ -1151,6 +1151,9 @@ class _Call:
             repairs=[entry for entry in changes if entry.kind == "message"],
             cuts=cuts,
         )
+        if cut is not None and cut.marker is not None:
+            size = self._live.count(USER, marker_parts(cut.left_out))
+            yield ReportEntry("note", "marker", "kept", size, size)
         for _, size, _, note in self._tail_lines:
             if note is not None:
                 yield ReportEntry("note", note[0], "kept", size, size)

@@ -395,7 +395,7 @@ class BootstrapSettings:
     """
 
     folder: Path = Path("bootstrap")
-    agent_names: Annotated[tuple[str, ...], _Word] = ("AGENT.md",)
+    agent_names: Annotated[tuple[str, ...], _Word] = ("AGENT.md", "AGENTS.md", "CLAUDE.md")
     searches_upward: bool = False
     required: tuple[str, ...] = ("agent",)
     max_file_tokens: Annotated[int, Rule(least=1)] = 25000
@@ -519,7 +519,7 @@ class CacheSettings:
 
     ttl_seconds: Annotated[float, Rule(least=0)] = 60.0
     max_entries: Annotated[int, Rule(least=1)] = 256
-    max_sessions: Annotated[int, Rule(least=1)] = 64
+    max_sessions: Annotated[int, Rule(least=1)] = 256
 
 
 @_table

@@ -670,7 +670,11 @@ async def test_a_cut_lets_edits_in(tmp_path: Path) -> None:
 
     assert context.metadata.cut_id > 0
     assert context.system_prompt == "Be brief."
-    assert any(entry.rule == "rewrite.system" for entry in context.report.entries)
+    entries, ledger = context.report.entries, context.metadata.ledger
+    assert any(entry.rule == "rewrite.system" for entry in entries)
+    said = [entry for entry in entries if entry.kind in ("message", "note")]
+    sent = sum(entry.tokens_after for entry in said if entry.decision != "dropped")
+    assert sent == ledger.tokens_of("history", "notes")
 
 
 async def test_a_frozen_prompt_that_a_smaller_window_has_no_room_for_is_cut(tmp_path: Path) -> None:
