@@ -19,8 +19,11 @@ from typing import Any, Final, NamedTuple
 
 from benchmarks.data import corpus
 from context_assembler import ModelLimits, ModelRegistry, TokenCounter, ToolChoice, read_transcript
+from context_assembler.context import Request
+from context_assembler.core import fixed_rows
 from context_assembler.errors import AssemblyError
 from context_assembler.events import JsonObject, body_of, kind_of
+from context_assembler.options import Parameters
 
 REGISTRY: Final = ModelRegistry()
 FIELDS: Final[Mapping[str, tuple[str, ...]]] = {
@@ -74,7 +77,9 @@ def count_row(recorded: dict[str, Any], *, provider: str) -> Row | str:
     model = _model_of(recorded)
     try:
         limits = REGISTRY.get(model)
-        read = read_transcript(request, format=provider)
+        tools = request.get("tools")
+        listed = {"tools": [tools]} if isinstance(tools, dict) else {}  # Gemini takes one as well
+        read = read_transcript({**request, **listed}, format=provider)
     except AssemblyError as error:
         return f"{type(error).__name__} {model}"
     counter = TokenCounter(limits, protocol=provider)
@@ -82,10 +87,9 @@ def count_row(recorded: dict[str, Any], *, provider: str) -> Row | str:
     leading = [*takewhile(lambda one: one[0] == "system", events)]
     turns = _without_old_reasoning(events[len(leading) :], limits, provider)
     system = "\n\n".join(part["text"] for _, body in leading for part in body["parts"])
-    tokens = counter.request_tokens + counter.count_system(system)
-    tokens += _apart_tokens(request, counter) + sum(map(counter.count_tool, read.tools))
-    choice = _choice(request)
-    tokens += counter.count_tools_overhead(read.tools, has_system=bool(system), choice=choice)
+    asked = Request(limits=limits, parameters=_parameters(request), system=system, tools=read.tools)
+    tokens = sum(row.tokens for row in fixed_rows(counter, asked))
+    tokens += _apart_tokens(request, counter)
     for kind, body in turns:
         tokens += counter.count_event(kind_of(kind, body), body) + counter.count_reasoning(body)
     bodies = [body for _, body in turns]
@@ -144,17 +148,23 @@ def _apart_tokens(request: JsonObject, counter: TokenCounter) -> int:
     return max(0, led - 1) * (counter.count_system("a") - counter.count_text("a"))
 
 
-def _choice(request: JsonObject) -> ToolChoice:
+def _parameters(request: JsonObject) -> Parameters:
     given = request.get("tool_choice")
     choice = as_object(given)
     mode = given if isinstance(given, str) else choice.get("type")
     name = choice.get("name") or as_object(choice.get("function")).get("name")
     parallel = False if request.get("parallel_tool_calls") is False else None
+    chosen = ToolChoice(allows_parallel=parallel)
     if name and mode in ("tool", "function"):
-        return ToolChoice(mode="tool", name=name, allows_parallel=parallel)
-    if mode in ("any", "required"):
-        return ToolChoice(mode="any", allows_parallel=parallel)
-    return ToolChoice(allows_parallel=parallel)
+        chosen = ToolChoice(mode="tool", name=name, allows_parallel=parallel)
+    elif mode in ("any", "required"):
+        chosen = ToolChoice(mode="any", allows_parallel=parallel)
+    thinking = as_object(request.get("thinking"))
+    level = "high" if thinking.get("type") == "adaptive" else None
+    budget = thinking.get("budget_tokens")
+    return Parameters(
+        max_tokens=1, tool_choice=chosen, thinking_budget=budget, thinking_level=level
+    )
 
 
 def _model_of(recorded: JsonObject) -> str:
