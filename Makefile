@@ -46,6 +46,7 @@ check: setup ## Run every check that a change must pass
 	$(BIN)/python scripts/house.py --budgets scripts/budgets.json --stage $(STAGE)
 	$(BIN)/mypy
 	$(BIN)/basedpyright
+	$(BIN)/python scripts/write_reference.py --check
 	$(BIN)/pytest $(PYTEST_OPTIONS) --cov --cov-report=term-missing
 
 docs: setup ## Write docs/reference/ from the code

@@ -6,6 +6,7 @@ python scripts/write_reference.py --check    # fail if one is stale
 
 import ast
 import inspect
+import json
 import re
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -16,7 +17,7 @@ from typing import Any, get_args, get_origin
 import context_assembler
 from context_assembler import errors
 from context_assembler.cli import COMMANDS, EXIT_CODES, load_command
-from context_assembler.models import ModelRegistry, Price
+from context_assembler.models import ModelLimits, ModelRegistry, Price
 from context_assembler.options import CALL_OPTIONS, ENV_PREFIX, SETTINGS, TABLES, Option
 
 ROOT = Path(__file__).parents[1]
@@ -75,25 +76,24 @@ def waiting(found: Any) -> str:
     return "`async with`" if inspect.isclass(found) and hasattr(found, "__aenter__") else ""
 
 
+class _Left:
+    def __repr__(self) -> str:
+        return "…"
+
+
 def signature(found: Any) -> str:
     """Return names and plain defaults; types are in the code."""
     try:
-        given = list(inspect.signature(found).parameters.values())
+        given = inspect.signature(found).parameters.values()
     except (TypeError, ValueError):
         return ""
-    shown: list[str] = []
+    shown: list[inspect.Parameter] = []
     for one in given:
-        if one.name in ("self", "cls", "_cls"):
-            continue
-        if one.kind is one.KEYWORD_ONLY and not any(text.startswith("*") for text in shown):
-            shown.append("*")
-        stars = {one.VAR_POSITIONAL: "*", one.VAR_KEYWORD: "**"}.get(one.kind, "")
-        default = ""
-        if one.default is not one.empty:
-            is_plain = one.default == () or isinstance(one.default, str | int | float | None)
-            default = f"={one.default!r}" if is_plain else "=…"
-        shown.append(f"{stars}{one.name}{default}")
-    return f"({', '.join(shown)})"
+        is_plain = one.default in ((), one.empty) or isinstance(one.default, str | int | float)
+        default = one.default if is_plain or one.default is None else _Left()
+        if one.name not in ("self", "cls", "_cls"):
+            shown.append(one.replace(annotation=one.empty, default=default))
+    return str(inspect.Signature(shown))
 
 
 # ---- errors ----
@@ -101,8 +101,7 @@ def signature(found: Any) -> str:
 
 def errors_page() -> str:
     found = [one for one in vars(errors).values() if inspect.isclass(one)]
-    own = [one for one in found if one.__module__ == errors.__name__]
-    own = [one for one in own if issubclass(one, Exception)]
+    own = [one for one in found if issubclass(one, Exception) and one.__module__ == errors.__name__]
     own.sort(key=lambda one: (issubclass(one, Warning), _lineage(one)))
     return page(
         "Errors",
@@ -118,33 +117,30 @@ def _lineage(found: type) -> list[str]:
 
 
 def _error_cells(found: type) -> tuple[str, str, str, str]:
-    is_public = found.__name__ in context_assembler.__all__
-    home = "context_assembler" if is_public else "context_assembler.errors"
+    name, public = found.__name__, context_assembler.__all__
+    home = "context_assembler" if name in public else "context_assembler.errors"
     bases = ", ".join(f"`{base.__name__}`" for base in found.__bases__)
     doc = (inspect.getdoc(found) or "").partition("\nAttributes:")[0]
-    return f"`{found.__name__}`", f"`{home}`", bases, doc
+    return f"`{name}`", f"`{home}`", bases, doc
 
 
 # ---- options ----
 
 
+OPTIONS = """## Options of a call
+
+`assemble` takes these; so do a session's `defaults`, `[agents.NAME]` and `[defaults]` in the settings.
+The highest layer that gives a value wins: request, session, agent, system."""
+TABLES_INTRO = f"""## Settings
+
+For `context-assembler.toml`, `AssemblerConfig` and `{ENV_PREFIX}TABLE__NAME`.
+`context-assembler init` writes a file that shows them all."""
+KINDS = {str: "text", int: "whole number", float: "number", bool: "true or false", Path: "path"}
+
+
 def options_page() -> str:
-    blocks = [
-        "## Options of a call",
-        (
-            "`assemble` takes these; so do a session's `defaults`, `[agents.NAME]` and `[defaults]` in "
-            "the settings. The highest layer that gives a value wins: request, session, agent, system."
-        ),
-        table(
-            "option | type | meaning",
-            ((f"`{o.name}`", kind_of(o), o.help) for o in CALL_OPTIONS.values()),
-        ),
-        "## Settings",
-        (
-            f"For `context-assembler.toml`, `AssemblerConfig` and `{ENV_PREFIX}TABLE__NAME`. "
-            "`context-assembler init` writes a file that shows them all."
-        ),
-    ]
+    calls = ((f"`{o.name}`", kind_of(o), o.help) for o in CALL_OPTIONS.values())
+    blocks = [OPTIONS, table("option | type | meaning", calls), TABLES_INTRO]
     for name, options in SETTINGS.items():
         if name:
             blocks += [f"### `[{name}]`", first_line(TABLES[name])]
@@ -156,22 +152,15 @@ def options_page() -> str:
 def _default(value: Any) -> str:
     if value in (None, (), {}):
         return ""
-    if isinstance(value, bool):
-        return f"`{str(value).lower()}`"
-    return f"`{value:g}`" if isinstance(value, float) else f"`{str(value)!r}`".replace("'", "")
+    rounded = round(value, 3) if isinstance(value, float) else value
+    return f"`{json.dumps(rounded, default=str)}`"
 
 
 def kind_of(option: Option) -> str:
-    kind, inner = option.kind, get_args(option.kind)
-    origin = get_origin(kind)
-    if origin is dict:
-        return "table"
+    inner, origin = get_args(option.kind), get_origin(option.kind)
     if origin is not None and all(isinstance(one, str) for one in inner):
         return " · ".join(f"`{one}`" for one in inner)
-    if origin is not None:
-        return "list"
-    names = {str: "text", int: "whole number", float: "number", bool: "true or false", Path: "path"}
-    return names.get(kind, "")
+    return KINDS.get(option.kind, "table" if origin is dict else "list" if origin else "")
 
 
 # ---- command line ----
@@ -208,19 +197,15 @@ def _parameter_rows(command: Any) -> Iterator[tuple[str, str]]:
 
 
 def models_page() -> str:
-    rows = (
-        (
-            f"`{row.id}`",
-            row.provider,
-            row.status,
-            f"{row.window_tokens:,}",
-            "" if row.output_tokens is None else f"{row.output_tokens:,}",
-            "; ".join(map(_price, row.prices)),
-        )
-        for row in ModelRegistry(overrides=()).rows()
-    )
     text = "Tokens of the window and of the longest reply; US dollars per million tokens, in / out."
+    rows = map(_model_cells, ModelRegistry(overrides=()).rows())
     return page("Models", text, table("id | vendor | status | window | reply | price", rows))
+
+
+def _model_cells(row: ModelLimits) -> tuple[str, ...]:
+    reply = "" if row.output_tokens is None else f"{row.output_tokens:,}"
+    prices = "; ".join(map(_price, row.prices))
+    return f"`{row.id}`", row.provider, row.status, f"{row.window_tokens:,}", reply, prices
 
 
 def _price(price: Price) -> str:
@@ -240,17 +225,16 @@ RULE_FILES: Mapping[str, tuple[str, str, tuple[str, ...]]] = {
 }
 
 
+RULES = """`context.check()` and `lint-payload` hold a payload against these rules and name those that it breaks.
+*refused*: the server answers with an error. *avoid*: it takes the payload, and something is lost.
+`…` stands for a name or a figure."""
+
+
 def rules_page() -> str:
-    blocks = [
-        (
-            "`context.check()` and `lint-payload` hold a payload against these rules and name those "
-            "that it breaks. *refused*: the server answers with an error. *avoid*: it takes the "
-            "payload, and something is lost. `…` stands for a name or a figure."
-        )
-    ]
+    blocks = [RULES]
     for title, (name, letter, files) in RULE_FILES.items():
         homes = [import_module(f"context_assembler.providers.{file}") for file in files]
-        shared = next((c.rules for c in vars(homes[0]).values() if _has_rules(c)), {})
+        shared: Mapping[str, str] = next(filter(None, map(_shared, vars(homes[0]).values())), {})
         found = {row for home in homes for row in _rows(home, letter, shared)}
         by_rule = sorted(found, key=lambda row: (_order(row[0]), row))
         sources = sorted(homes[0].SOURCES.items(), key=lambda row: _order(row[0]))
@@ -263,8 +247,8 @@ def rules_page() -> str:
     return page("What each provider accepts", *blocks)
 
 
-def _has_rules(found: Any) -> bool:
-    return inspect.isclass(found) and isinstance(getattr(found, "rules", None), dict)
+def _shared(found: Any) -> Any:
+    return found.rules if isinstance(getattr(found, "rules", None), dict) else None
 
 
 def _order(rule: str) -> int:
