@@ -22,7 +22,7 @@ from context_assembler import ModelLimits, ModelRegistry, TokenCounter, ToolChoi
 from context_assembler.context import Request
 from context_assembler.core import fixed_rows
 from context_assembler.errors import AssemblyError
-from context_assembler.events import JsonObject, body_of, kind_of
+from context_assembler.events import JsonObject, body_of, compact_json, kind_of
 from context_assembler.options import Parameters
 
 REGISTRY: Final = ModelRegistry()
@@ -92,6 +92,8 @@ def count_row(recorded: dict[str, Any], *, provider: str) -> Row | str:
     tokens += _apart_tokens(request, counter)
     for kind, body in turns:
         tokens += counter.count_event(kind_of(kind, body), body) + counter.count_reasoning(body)
+    if counter.frame.parallel[0]:
+        tokens += _quote_tokens(turns, counter)
     bodies = [body for _, body in turns]
     return Row(
         provider=provider,
@@ -116,7 +118,7 @@ def _without_old_reasoning(
     """
     asked = [n for n, (kind, _) in enumerate(events) if kind == "user"]
     if limits.provider == "google":
-        asked = [n for n in asked if not (n and events[n - 1][0] == "tool_result")]
+        asked = [n for n in asked if not (n and _continues(events[n - 1], events[n]))]
     last = asked[-1] if asked else 0
     if limits.host == "vertex_ai" and events and events[-1][0] == "tool_result":
         last = 0
@@ -138,6 +140,27 @@ def _without_old_reasoning(
             ]
         turns.append((kind, {**body, "parts": parts}))
     return turns
+
+
+def _continues(before: tuple[Any, JsonObject], after: tuple[Any, JsonObject]) -> bool:
+    is_text = all(part["type"] == "text" for part in after[1]["parts"])
+    return bool(before[0] == "tool_result" and is_text)
+
+
+def _quote_tokens(turns: Sequence[tuple[Any, JsonObject]], counter: TokenCounter) -> int:
+    """Return what the results of parallel calls take more: they are read as JSON strings."""
+    several: set[str] = set()
+    for _, body in turns:
+        ids = [part["call_id"] for part in body["parts"] if part["type"] == "tool_call"]
+        several |= {*ids} if len(ids) > 1 else set()
+    results = [part for _, body in turns for part in body["parts"] if part["type"] == "tool_result"]
+    texts = [
+        "\n".join(part["text"] for part in result.get("content", ()) if part["type"] == "text")
+        for result in results
+        if result["call_id"] in several
+    ]
+    count = counter.count_text
+    return sum(max(0, count(compact_json(text)) - count(text)) for text in texts)
 
 
 def _apart_tokens(request: JsonObject, counter: TokenCounter) -> int:
