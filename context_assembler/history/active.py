@@ -8,7 +8,9 @@ from context_assembler.ports import StoredColumns
 from context_assembler.report import ReportEntry
 
 
-def reading_order(answers: Sequence[int], *, first: int, high: int) -> tuple[list[int] | None, int]:
+def reading_order(
+    answers: Sequence[int], *, first: int, high: int
+) -> tuple[Sequence[int] | None, int]:
     """Return the places of events in reading order, and the latest position so far.
 
     A reply and its notes stand right after the last event that they were made from, all others where
@@ -99,9 +101,9 @@ def active_order(
             log.append(_unread(seq, held, has_text=bool(parts)))
         if not parts:
             continue
-        covers = held.get("covers") or {"first_seq": 1, "last_seq": 0}
+        covers: JsonObject = held.get("covers") or {"first_seq": 1, "last_seq": 0}
         first, last = max(1, covers["first_seq"]), min(covers["last_seq"], seq - 1)
-        names = covers.get("excluded_ids", ())
+        names: Sequence[str] = covers.get("excluded_ids", ())
         ids = seqs_by_id(first, last) if names else {}
         excluded = frozenset(ids.get(name, 0) for name in names)
         found = (i for i, p in enumerate(order) if first <= p + 1 <= last)
@@ -136,11 +138,9 @@ def _covers(seq: int, events: Sequence[int], tokens: int) -> ReportEntry:
 def _unread(seq: int, body: Body, *, has_text: bool) -> ReportEntry:
     made_by = body.get("made_by")
     maker = f"{made_by['model']} ({made_by['provider']})" if made_by else "a provider"
-    decision, rule = (
-        ("repaired", "compaction.twin") if has_text else ("dropped", "compaction.sealed")
-    )
-    instead = "its plain text is sent instead"
-    if not has_text:
-        instead = "it has no plain text, so what it covers is sent instead"
-    reason = f"The compaction by {maker} cannot be read here; {instead}."
-    return ReportEntry("message", str(seq), decision, reason=reason, rule=rule)  # type: ignore[arg-type]  # a literal
+    about = f"The compaction by {maker} cannot be read here;"
+    if has_text:
+        said = f"{about} its plain text is sent instead."
+        return ReportEntry("message", str(seq), "repaired", 0, 0, said, "compaction.twin")
+    said = f"{about} it has no plain text, so what it covers is sent instead."
+    return ReportEntry("message", str(seq), "dropped", 0, 0, said, "compaction.sealed")

@@ -10,8 +10,8 @@ from array import array
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from itertools import compress
-from operator import is_, mul, or_
-from typing import Any, Final, NamedTuple, cast
+from operator import is_, mul
+from typing import Any, Final, NamedTuple
 
 from context_assembler.events import (
     ASSISTANT,
@@ -28,6 +28,7 @@ from context_assembler.events import (
     USER,
     Body,
     JsonObject,
+    Origin,
 )
 from context_assembler.history.active import active_order, reading_order
 from context_assembler.history.notes import Clock
@@ -42,9 +43,9 @@ from context_assembler.history.repair import (
     server_id,
     server_ids,
     settle_call,
-    text_part,
 )
 from context_assembler.ports import TOOLS_NOTE, StoredColumns
+from context_assembler.providers.wire import text_part
 from context_assembler.report import Decision, ReportEntry
 
 SYNTHETIC: Final = 7  # a user turn of the assembler's own making
@@ -142,7 +143,7 @@ class Line(NamedTuple):
     tokens: int
     seq: int = 0
     parts: Parts | None = None
-    note: tuple[str, str] | None = None
+    note: tuple[str, Origin] | None = None
 
 
 _Answer = tuple[int, JsonObject]  # the place of an event, and a result in it
@@ -175,16 +176,14 @@ class Timeline:
         self.rules = rules
         self.kinds, self.tokens, self.seqs = bytearray(), array("I"), array("I")
         self.parts: dict[int, Parts] = {}
-        self.notes: dict[int, tuple[str, str]] = {}
+        self.notes: dict[int, tuple[str, Origin]] = {}
         self.note_lines: list[int] = []
         self.tool_notes: list[int] = []
         self.lead: Sequence[int] = ()
         self.log: list[ReportEntry] = []
         self.settled = self.handed = self.calls = 0
         self.is_late = self.is_closed = self.has_opened = False
-        self._seen = self._high = self._taken = (
-            0  # events: all, the latest when read, made lines of
-        )
+        self._seen = self._high = self._taken = 0  # events: all, latest when read, made lines of
         # Columns of the active events, in reading order.
         self._letters, self._kinds, self._links = bytearray(), bytearray(), array("H")
         self._seqs, self._tokens, self._created = array("I"), array("I"), array("d")
@@ -223,7 +222,7 @@ class Timeline:
         self._tokens += tokens
         self._created += pick(columns.created)
         self._links += pick(columns.links)
-        self._letters += bytes(map(or_, kinds.translate(_LETTERS), marks.translate(_FEW)))
+        self._letters += bytes(map(int.__or__, kinds.translate(_LETTERS), marks.translate(_FEW)))
         if self.rules.quotes is not None:
             self._letters = self._letters.translate(_PARALLEL_IS_ODD)
         self.calls += sum(map(mul, kinds.translate(_IS_REPLY), marks))
@@ -270,7 +269,7 @@ class Timeline:
     def _correct(self, at: int) -> None:
         """Count what is sent otherwise than it is stored, and correct the counts by usage."""
         rules, tokens = self.rules, self._tokens
-        changed = set() if at else set(self._own)
+        changed = set[int]() if at else {*self._own}
         for place in changed:
             self._letters[place] = _SUMMARY
         if rules.candidates is not None:
@@ -279,8 +278,9 @@ class Timeline:
         for place in changed:
             seq, kind = self._seqs[place], self._kinds[place]
             body = rules.body(seq)
-            parts = self._formed(seq, kind, self._own.get(place, body["parts"]))
-            if parts is not body["parts"]:
+            stored: Parts = body["parts"]
+            parts = self._formed(seq, kind, self._own.get(place, stored))
+            if parts is not stored:
                 self._own[place] = parts
                 tokens[place] = rules.measure(kind, {**body, "parts": parts})
         if rules.factor is not None:
@@ -372,10 +372,10 @@ class Timeline:
 
     def _put_clock(self, user: int) -> None:
         self._clock_at = moment = self._created[user]
-        text = cast("Clock", self.rules.clock).text(moment)
-        self.put_note("clock", "assembler", [text_part(text)])
+        assert self.rules.clock is not None
+        self.put_note("clock", "assembler", [text_part(self.rules.clock.text(moment))])
 
-    def put_note(self, name: str, origin: str, parts: Parts) -> None:
+    def put_note(self, name: str, origin: Origin, parts: Parts) -> None:
         """Append a note that no event holds."""
         tokens = self.rules.measure(NOTE, {"parts": parts, "note": name, "origin": origin})
         self._put(Line(NOTE, self._scaled(0, tokens), parts=parts, note=(name, origin)))
@@ -583,10 +583,8 @@ class Timeline:
                 answer = self._orphans[name].pop(0)
                 log("repaired", "moved_result", _MOVED)
             if answer is None:
-                said = (
-                    f"The call {name!r} ({call['name']}) has no result; an error stands in for it."
-                )
-                log("repaired", "missing_result", said)
+                said = f"The call {name!r} ({call['name']}) has no result"
+                log("repaired", "missing_result", f"{said}; an error stands in for it.")
                 answer = -1, missing_result(call)
             sent, result = settle_call(call, answer[1], log)
             settled.append(sent)
@@ -595,10 +593,11 @@ class Timeline:
                 more = self._scaled(line.seq, rules.quotes(result))
                 line = line._replace(tokens=line.tokens + more)
             lines.append(line)
-        sent_calls = iter(settled)
-        for place, parts in members:
-            if not all(map(is_, calls, settled)):
-                parts = [next(sent_calls) if p["type"] == "tool_call" else p for p in parts]
+        sent_calls, is_same = iter(settled), all(map(is_, calls, settled))
+        for place, own in members:
+            parts = own
+            if not is_same:
+                parts = [next(sent_calls) if p["type"] == "tool_call" else p for p in own]
             if parts:
                 if not self.has_opened:
                     self._open(place)
@@ -632,15 +631,12 @@ class Timeline:
         """Return an entry for each result that no call asked for, or that came twice."""
         reason = "The result was left out: its call {!r} does not exist, or has one."
         left = sorted((place, one["call_id"]) for of in self._orphans.values() for place, one in of)
+        rule = "repair.orphan_result"
         return [
             ReportEntry(
-                "message",
-                str(self._seqs[place]),
-                "dropped",
-                reason=reason.format(call_id),
-                rule="repair.orphan_result",
+                "message", str(self._seqs[place]), "dropped", 0, 0, reason.format(name), rule
             )
-            for place, call_id in left
+            for place, name in left
         ]
 
     # ---- the end of the history, as one call sends it ----
@@ -669,7 +665,7 @@ class Timeline:
             while lines and lines[-1] >= self.settled:
                 lines.pop()
 
-    def insert_notes(self, notes: Iterable[tuple[str, str, Parts]]) -> None:
+    def insert_notes(self, notes: Iterable[tuple[str, Origin, Parts]]) -> None:
         """Put notes (name, origin, parts) behind the last turn of the user or of tools."""
         end = at = len(self.kinds)
         while at and (self._is_aside(at - 1) or self._is_reply(at - 1)):

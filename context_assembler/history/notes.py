@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC, datetime, tzinfo
 from typing import Final
 
-from context_assembler.events import JsonObject
+from context_assembler.events import JsonObject, Origin
 from context_assembler.options import ClockSettings
 from context_assembler.ports import PromptSection
 from context_assembler.texts import clean_text
@@ -75,7 +75,7 @@ def _name(match: re.Match[str], local: datetime) -> str:
 
 def fresh_notes(
     sections: Sequence[PromptSection], shown: Iterable[tuple[str, str]]
-) -> list[tuple[str, str, list[JsonObject]]]:
+) -> list[tuple[str, Origin, Sequence[JsonObject]]]:
     """Return name, origin and parts of the notes that a call adds.
 
     A blank note is left out, and so is one that says what the latest note of its name says, so
@@ -87,7 +87,7 @@ def fresh_notes(
     known = list(shown)
     latest = dict(known)
     recalled = [text for name, text in known if name == MEMORY_NOTE]
-    fresh: list[tuple[str, str, list[JsonObject]]] = []
+    fresh: list[tuple[str, Origin, Sequence[JsonObject]]] = []
     for section in sections:
         text = clean_text(section.content)
         if section.origin == "memory" and section.name == MEMORY_NOTE:

@@ -1,14 +1,13 @@
 """Parts of one event as any provider can take them, each repair with an entry for the report."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from operator import is_
 from typing import Final
 
 from context_assembler.errors import with_article
 from context_assembler.events import ASSISTANT, TOOL_CALL, TOOL_RESULT, USER, Json, JsonObject
-from context_assembler.providers.wire import NO_RESULT, parse_object
+from context_assembler.providers.wire import NO_RESULT, parse_object, plain_json, text_part
 from context_assembler.report import Decision
-from context_assembler.texts import clean_text
 
 Parts = Sequence[JsonObject]
 Log = Callable[[Decision, str, str], None]
@@ -18,11 +17,6 @@ OPENING: Final = "(The conversation begins with the assistant.)"
 CONTINUE: Final = "Continue."
 
 _ROLES: Final = {ASSISTANT: "assistant", TOOL_CALL: "assistant", TOOL_RESULT: "tool", USER: "user"}
-
-
-def text_part(text: str) -> JsonObject:
-    """Return plain text as a part."""
-    return {"type": "text", "text": text}
 
 
 def missing_result(call: JsonObject) -> JsonObject:
@@ -43,13 +37,7 @@ def same_parts(parts: Parts, others: Parts) -> bool:
 
 def clean(value: Json) -> Json:
     """Return JSON without NULs and lone surrogates; the same object if there are none."""
-    made: Json = value
-    if isinstance(value, str):
-        return clean_text(value)
-    if isinstance(value, Mapping):
-        made = {clean_text(key): clean(held) for key, held in value.items()}
-    elif isinstance(value, list | tuple):
-        made = [clean(held) for held in value]
+    made = plain_json(value)
     return value if made == value else made
 
 
@@ -63,7 +51,7 @@ def bears_signature(part: JsonObject) -> bool:
     """
     if part["type"] == "opaque":
         return part["provider"] == "gemini" and any(key in part["block"] for key in _SIGNATURES)
-    return part.get("signature") is not None
+    return bool(part.get("signature"))
 
 
 def without_signature(part: JsonObject) -> JsonObject:
@@ -106,13 +94,14 @@ def _cleaned(part: JsonObject) -> JsonObject:
 
 
 def _is_blank(part: JsonObject) -> bool:
-    return part["type"] == "text" and not part["text"].strip()
+    return part["type"] == "text" and not str(part["text"]).strip()
 
 
 def _belongs(part: JsonObject, role: str) -> bool:
+    kind: str = part["type"]
     if role == "tool":
-        return part["type"] == "tool_result"
-    return role == "assistant" or part["type"] not in ("tool_call", "thinking")
+        return kind == "tool_result"
+    return role == "assistant" or kind not in ("tool_call", "thinking")
 
 
 def repaired_parts(kind: int, parts: Parts, log: Log, *, objection: str | None = None) -> Parts:
@@ -142,9 +131,9 @@ def repaired_parts(kind: int, parts: Parts, log: Log, *, objection: str | None =
     asked: list[Json] = []
     for part in own:
         if part["type"] == "thinking":
-            reason = objection if part.get("block") is not None else "unsigned"
-            if reason is not None:
-                log("cleared", f"reasoning.{reason}", "")
+            against = objection if part.get("block") is not None else "unsigned"
+            if against is not None:
+                log("cleared", f"reasoning.{against}", "")
                 continue
         elif part["type"] == "tool_call":
             asks = [part.get(key) for key in ("call_id", "name", "arguments", "arguments_json")]

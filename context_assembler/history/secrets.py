@@ -18,6 +18,8 @@ from context_assembler.events import (
     USER,
     Json,
     JsonObject,
+    is_list,
+    is_object,
 )
 from context_assembler.texts import clean_text
 
@@ -180,10 +182,10 @@ def _masked(value: Json, notices: list[str], *, keeps_blocks: bool) -> Json:
         text, notice = mask(value)
         notices += [notice] if notice else []
         return text if notice else value
-    if isinstance(value, list):
+    if is_list(value):
         made = [_masked(held, notices, keeps_blocks=keeps_blocks) for held in value]
         return made if made != value else value
-    if not isinstance(value, dict):
+    if not is_object(value):
         return value
     changed = {
         key: new
@@ -193,7 +195,7 @@ def _masked(value: Json, notices: list[str], *, keeps_blocks: bool) -> Json:
     }
     if not changed:
         return value
-    return {key: held for key, held in (value | changed).items() if key != "signature"}
+    return {key: changed.get(key, held) for key, held in value.items() if key != "signature"}
 
 
 # ---- settings: names that are given a value without quotes ----
@@ -232,18 +234,17 @@ def _secret_chars(found: re.Match[str]) -> int:
 
     What code passes on, and what stands for a value, is left alone.
     """
-    before, is_spaced = (
-        found.string[max(0, found.start() - 200) : found.start()],
-        found["given"] != "=",
-    )
-    prefix = _NAME.search(before)[1]  # type: ignore[index]  # it always matches
+    text: str = found.string
+    before, is_spaced = text[max(0, found.start() - 200) : found.start()], found["given"] != "="
+    prefix = "".join(_NAME.findall(before)[:1])
     line = before[: len(before) - len(prefix)].rpartition("\n")[2]
     if line.endswith("\\") and prefix[:1] in {"n", "r", "t"}:  # a line break as JSON writes it
         prefix, line = prefix[1:], ""
-    name, is_password = prefix + found["word"], found["word"].lower().startswith(("pass", "pwd"))
+    word: str = found["word"]
+    name, is_password = prefix + word, word.lower().startswith(("pass", "pwd"))
     is_variable = name.isupper() and not is_spaced and not line.endswith(("(", ", "))
     is_option = not is_spaced and (name.startswith("-") or line.endswith(("?", "&", ";")))
-    value = _ENDS[is_variable].split(found["value"], maxsplit=1)[0].rstrip(",\\")
+    value: str = _ENDS[is_variable].split(found["value"], maxsplit=1)[0].rstrip(",\\")
     is_count = value.isdecimal() and not is_password
     if (
         len(value) < (6 if is_password else 8)

@@ -4,14 +4,7 @@ from array import array
 from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
-from context_assembler.events import (
-    Body,
-    SessionEvent,
-    body_of,
-    kind_of,
-    link_of,
-    mark_of,
-)
+from context_assembler.events import Body, SessionEvent, body_of, kind_of, link_of, mark_of
 from context_assembler.history.lines import Rules, Timeline
 from context_assembler.history.reasoning import sum_up
 from context_assembler.history.turns import turns_of
@@ -52,27 +45,24 @@ class MessageTransformer:
         reads: Callable[[Body], bool] | None = None,
         keeps_signed: bool = True,
     ) -> None:
-        self._takes_lead, self._keeps_signed = takes_leading_system, keeps_signed
-        self._reads = reads or (lambda _: False)
+        self._takes_lead, self._reads = takes_leading_system, reads or _reads_nothing
+        self._objection = None if keeps_signed else "unsupported"
 
     def transform(self, events: Iterable[SessionEvent]) -> Transformed:
         """Return the events as turns; those without a number count in the order given."""
         given = sorted(events, key=lambda event: event.seq or float("inf"))
         bodies = {seq: body_of(event) for seq, event in enumerate(given, 1)}
-        places = {event.seq: seq for seq, event in enumerate(given, 1) if event.seq}
-        kinds = [
-            kind_of(event.type, bodies[seq], is_pinned=event.is_pinned)
-            for seq, event in enumerate(given, 1)
-        ]
+        places = {event.seq or seq: seq for seq, event in reversed([*enumerate(given, 1)])}
         for body in bodies.values():  # a transcript may be a part of a session
             if covers := body.get("covers"):
-                first = min(
-                    (at for seq, at in places.items() if seq >= covers["first_seq"]), default=1
-                )
-                last = max(
-                    (at for seq, at in places.items() if seq <= covers["last_seq"]), default=0
-                )
+                covered = range(covers["first_seq"], covers["last_seq"] + 1)
+                inside = [place for seq, place in places.items() if seq in covered]
+                first, last = min(inside, default=1), max(inside, default=0)
                 body["covers"] = {**covers, "first_seq": first, "last_seq": last}
+        kinds = [
+            kind_of(event.type, body, is_pinned=event.is_pinned)
+            for event, body in zip(given, bodies.values(), strict=True)
+        ]
         none = array("I", bytes(4 * len(given)))
         columns = StoredColumns(
             kinds=bytes(kinds),
@@ -83,12 +73,15 @@ class MessageTransformer:
             tokens=none,
             reasoning=none,
         )
-        ids = {event.id: seq for seq, event in enumerate(given, 1)}
+
+        def seqs_by_id(first: int, last: int) -> dict[str, int]:
+            return {event.id: seq for seq, event in enumerate(given[first - 1 : last], first)}
+
         rules = Rules(
             body=bodies.__getitem__,
-            measure=lambda *_: 0,
-            seqs_by_id=lambda *_: ids,
-            objection=lambda _: None if self._keeps_signed else "unsupported",
+            measure=_no_tokens,
+            seqs_by_id=seqs_by_id,
+            objection=dict.fromkeys(bodies, self._objection).get,
             reads=self._reads,
             accepts_prefill=True,
             takes_lead=self._takes_lead,
@@ -98,13 +91,18 @@ class MessageTransformer:
         timeline.close()
         turns = list(turns_of(timeline, range(len(timeline.kinds)), bodies, {}))
         for turn in turns:
-            if seq := turn["seq"]:
+            if seq := turn.get("seq"):
                 event = given[seq - 1]
                 turn["seq"], turn["id"] = event.seq or seq, event.id
         texts = (given[seq - 1].text for seq in timeline.lead)
-        named = (
-            entry._replace(id=given[int(entry.id) - 1].id)
-            for entry in (*timeline.log, *timeline.orphans())
-        )
-        system = tuple(text for text in texts if text.strip())
-        return Transformed(turns, system, tuple(sum_up(named)))
+        entries = (*timeline.log, *timeline.orphans())
+        named = (entry._replace(id=given[int(entry.id) - 1].id) for entry in entries)
+        return Transformed(turns, tuple(filter(str.strip, texts)), tuple(sum_up(named)))
+
+
+def _reads_nothing(_body: Body) -> bool:
+    return False
+
+
+def _no_tokens(_kind: int, _body: Body) -> int:
+    return 0

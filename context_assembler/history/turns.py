@@ -9,6 +9,7 @@ from context_assembler.events import (
     HAS_CALLS,
     KIND_MASK,
     NOTE,
+    PINNED,
     SYSTEM,
     TOOL_CALL,
     TOOL_RESULT,
@@ -21,33 +22,17 @@ from context_assembler.history.repair import missing_result
 from context_assembler.ports import Turn
 
 _JOINS: Final = {ASSISTANT: TOOL_CALL, TOOL_CALL: TOOL_CALL, TOOL_RESULT: TOOL_RESULT}
-_KINDS: Final[Mapping[int, Any]] = {
-    COMPACTION: "summary",
-    NOTE: "note",
-    SYNTHETIC: "synthetic",
+# By kind of line: the turn's role, kind and origin.
+_MADE: Final[Mapping[int, tuple[Any, Any, Any]]] = {
+    USER: ("user", "said", "user"),
+    ASSISTANT: ("assistant", "said", "model"),
+    TOOL_CALL: ("assistant", "said", "model"),
+    TOOL_RESULT: ("tool", "said", "tool"),
+    COMPACTION: ("user", "summary", "assembler"),
+    SYSTEM: ("system", "said", "developer"),
+    NOTE: ("system", "note", "developer"),
+    SYNTHETIC: ("user", "synthetic", "assembler"),
 }
-_ROLES: Final[Mapping[int, Any]] = {
-    USER: "user",
-    ASSISTANT: "assistant",
-    TOOL_RESULT: "tool",
-    COMPACTION: "user",
-    SYSTEM: "system",
-    NOTE: "system",
-    TOOL_CALL: "assistant",
-    SYNTHETIC: "user",
-}
-_ORIGINS: Final[Mapping[int, Any]] = {
-    USER: "user",
-    ASSISTANT: "model",
-    TOOL_CALL: "model",
-    TOOL_RESULT: "tool",
-    COMPACTION: "assembler",
-    SYSTEM: "developer",
-    NOTE: "developer",
-    SYNTHETIC: "assembler",
-}
-
-
 _NO_BODY: Final[Body] = {"parts": []}
 
 
@@ -65,66 +50,61 @@ def turns_of(
     """
     kinds, seqs, own, notes = timeline.kinds, timeline.seqs, timeline.parts, timeline.notes
     special = own.keys() | shortened.keys()
-    turn: Turn = {}
+    turn: Turn | None = None
     calls: list[str] = []  # of the last reply
     joins = -1  # the kind of lines that may still join the turn
     for line in lines:
         kind, seq = kinds[line], seqs[line]
         number = kind & KIND_MASK
         body = bodies[seq] if seq else _NO_BODY
-        parts = body["parts"]
+        parts: list[JsonObject] = body["parts"]
         if line in special:
-            parts = shortened.get(line) or own[line]
+            parts = [*(shortened.get(line) or own[line])]
         ids: list[str] = []
         if kind & HAS_CALLS and number != TOOL_RESULT:
             ids = [part["call_id"] for part in parts if part["type"] == "tool_call"]
-        if number == joins:
+        if turn is not None and number == joins:
             turn["parts"] = [*turn["parts"], *parts]
             calls += ids
             if seq and number == TOOL_RESULT:
                 turn["kind"] = "said"
             continue
-        if turn:
+        if turn is not None:
             yield _paired(turn, calls) if joins == TOOL_RESULT else turn
         if number != TOOL_RESULT:
             calls = ids
-        joins = _JOINS.get(number, -1)
+        joins, note, made_by = _JOINS.get(number, -1), None, None
+        role, made, origin = _MADE[number]
+        if len(body) > 1:
+            origin, note = body.get("origin", origin), body.get("note")
+            made_by = body.get("made_by") if number != TOOL_RESULT else None
+        elif not seq and line in notes:
+            note, origin = notes[line]
+        elif not seq and number == TOOL_RESULT:
+            made, origin = "synthetic", "assembler"
         turn = {
-            "role": _ROLES[number],
-            "parts": parts if parts.__class__ is list else [*parts],
-            "kind": _KINDS.get(number, "said"),
-            "note": None,
+            "role": "user" if note == "continue" else role,
+            "parts": parts,
+            "kind": made,
+            "note": note,
             "seq": seq,
             "id": str(seq) if seq else "",
-            "origin": _ORIGINS[number],
-            "made_by": None,
+            "origin": origin,
+            "made_by": made_by,
         }
-        if len(body) > 1:
-            turn["origin"] = body.get("origin", turn["origin"])
-            turn["note"] = body.get("note")
-            turn["made_by"] = body.get("made_by") if number != TOOL_RESULT else None
-        elif not seq:
-            if line in notes:
-                turn["note"], turn["origin"] = notes[line]
-            elif number == TOOL_RESULT:
-                turn["kind"], turn["origin"] = "synthetic", "assembler"
-        if turn["note"] == "continue":
-            turn["role"] = "user"
-    if turn:
+        if kind & PINNED:
+            turn["is_pinned"] = True
+    if turn is not None:
         yield _paired(turn, calls) if joins == TOOL_RESULT else turn
 
 
 def _paired(turn: Turn, calls: Sequence[str]) -> Turn:
     """Return a turn of results with one for each call, in the order of the calls."""
-    ids = [part["call_id"] for part in turn["parts"]]
-    if ids != calls:
+    if [part["call_id"] for part in turn["parts"]] != calls:
         waiting: dict[str, list[JsonObject]] = {}
         for part in turn["parts"]:
             waiting.setdefault(part["call_id"], []).append(part)
-        turn["parts"] = [
-            waiting[call_id].pop(0)
-            if waiting.get(call_id)
-            else missing_result({"call_id": call_id, "name": ""})
-            for call_id in calls
-        ]
+        missing = ([missing_result({"call_id": name, "name": ""})] for name in calls)
+        found = ((waiting.get(name) or none) for name, none in zip(calls, missing, strict=True))
+        turn["parts"] = [results.pop(0) for results in found]
     return turn
