@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, fields
 from datetime import datetime
 from functools import cache
+from types import UnionType
 from typing import Any, Final, Literal, NamedTuple, Protocol, TypeAlias, TypeVar, get_args
 
 from context_assembler.errors import InvalidContextTypeError, brief
@@ -25,7 +26,7 @@ _SHORT_HASH_CHARS: Final = 10
 class Metadata(Protocol):
     """What is known of a record besides its text: a dataclass, one for each kind."""
 
-    def entry(self, text: str, author: str | None, when: str) -> str:
+    def entry(self, text: str, author: str | None, when: str, /) -> str:
         """Return the record as an entry of a Markdown list."""
 
 
@@ -119,7 +120,8 @@ def _read(name: str, wanted: Any, value: Json) -> Any:
     elif value is None:
         return None
     else:
-        types = get_args(wanted)
+        is_union = typing.get_origin(wanted) in (typing.Union, UnionType)
+        types = get_args(wanted) if is_union else (wanted,)
         if datetime in types and isinstance(value, str):
             return datetime.fromisoformat(value)
         if float in types:

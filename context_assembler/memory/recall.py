@@ -95,7 +95,7 @@ class Deadline:
             task.add_done_callback(lambda done: done.cancelled() or done.exception())
 
 
-_TURNS: WeakKeyDictionary[Any, WeakKeyDictionary[Any, asyncio.Semaphore]] = WeakKeyDictionary()
+_TURNS: WeakKeyDictionary[Any, dict[int, asyncio.Semaphore]] = WeakKeyDictionary()
 
 
 @asynccontextmanager
@@ -105,8 +105,8 @@ async def _turn_with(source: MemorySource, deadline: Deadline) -> Any:
     If all went on at once, each would wait behind every step of all others: many short recalls would
     end late together, and none in time.
     """
-    by_source = _TURNS.setdefault(asyncio.get_running_loop(), WeakKeyDictionary())
-    line = by_source.setdefault(source, asyncio.Semaphore(_RECALLS_AT_ONCE))
+    by_source = _TURNS.setdefault(asyncio.get_running_loop(), {})
+    line = by_source.setdefault(id(source), asyncio.Semaphore(_RECALLS_AT_ONCE))
     taking = asyncio.ensure_future(line.acquire())
     try:
         await asyncio.wait([taking, deadline.all_over], return_when=asyncio.FIRST_COMPLETED)
