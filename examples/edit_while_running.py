@@ -30,8 +30,8 @@ async def ask(
     reply = await client.messages.create(**context.to_anthropic())
     await assembler.record("desk", reply, context)
     print(f"{question} – {context.system_prompt}")
-    told = [e for e in context.report.entries if e.rule in ("system.frozen", "rewrite.system")]
-    for entry in told:
+    reported = [e for e in context.report.entries if e.rule in ("system.frozen", "rewrite.system")]
+    for entry in reported:
         print(f"  {entry.id}: {entry.reason}")
 
 
