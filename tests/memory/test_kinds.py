@@ -18,7 +18,8 @@ def recipes() -> Iterator[Any]:
         tags: tuple[str, ...] = ()
 
         def entry(self, text: str, author: str | None, when: str) -> str:
-            return f"- {text} ({self.minutes} min, {self.heat}, {self.grams}, {self.tags})"
+            known = f"{self.minutes} min, {self.heat}, {self.grams}, {self.tags}"
+            return f"- {author} {when} {text} ({known})"
 
     yield RecipeMetadata
     del KINDS["recipes"]
@@ -33,4 +34,4 @@ async def test_a_kind_of_ones_own_is_kept_recalled_and_written(recipes: Any) -> 
 
         found = await assembler.assemble_context("eggs")
 
-    assert "## Recipes\n\n- Boil the eggs (6 min, high, 2, ('breakfast',))" in found.markdown
+    assert "## Recipes\n\n- None just now Boil the eggs (6 min, high, 2, ('breakfast',))" in found.markdown
