@@ -34,6 +34,7 @@ from context_assembler.events import (
     USER,
     Body,
     CallRow,
+    Json,
     JsonObject,
     SessionEvent,
     SessionHead,
@@ -83,6 +84,7 @@ from context_assembler.ports import (
 from context_assembler.providers import PROVIDERS, check_payload
 from context_assembler.providers.lent import fresh_json
 from context_assembler.report import (
+    Decision,
     Report,
     ReportEntry,
     Violation,
@@ -187,7 +189,8 @@ class Core:
         counter: CounterName = "auto",
         max_sessions: int = 64,
     ) -> None:
-        self.store, self.resolve_model, self.counter = store, resolve_model, counter
+        self.store, self.resolve_model = store, resolve_model
+        self.counter: CounterName = counter
         self._max_sessions = max_sessions
         self._lives: dict[str, list[_Live]] = {}
         self._lock = Lock()
@@ -538,6 +541,7 @@ class _Live:
         """Return an event's parts without secrets, and within their caps."""
         is_stored = parts is self.shelf.body(seq)["parts"]
         made: Sequence[JsonObject]
+        said: list[tuple[Decision, str, str]]
         kept = self._formed.get(seq + 1) if is_stored else None
         if kept is not None:
             made, said = kept
@@ -546,7 +550,7 @@ class _Live:
             made, capped = self.caps.fit(kind, made, tool_of=lambda name: self._tool(seq, name))
             if made is parts:
                 return parts
-            said = [["repaired", "secrets.masked", masked], ["shortened", "entry.cap", capped]]
+            said = [("repaired", "secrets.masked", masked), ("shortened", "entry.cap", capped)]
             if is_stored:
                 self._formed[seq + 1] = self._fresh[seq + 1] = [made, said]
         for decision, rule, reason in said:
@@ -716,8 +720,8 @@ class _Live:
             ]
         )
         purpose = f"fixed|{self.family.key}|{_digest(said)}"
-        kept = self.store.derived(self.session_id, purpose).get(1)
-        rows = [LedgerRow(*row) for row in kept or fixed_rows(self.family, request)]
+        kept: Json = self.store.derived(self.session_id, purpose).get(1)
+        rows = fixed_rows(self.family, request) if kept is None else [LedgerRow(*r) for r in kept]
         if kept is None:
             self.store.keep_derived(self.session_id, purpose, {1: rows})
         if (factor := self._rules.factor) is not None:
@@ -842,23 +846,23 @@ class _Live:
             turn = self._finished(turn)
         if not (self.reader.limits.thinking.is_prefix_bound and _is_signed(turn)):
             return turn
-        made_by = turn["made_by"] or {}
-        is_stale = turn["seq"] <= self.stale_seq or made_by.get("prefix") != self.wire.prefix()
+        made_by, seq = turn.get("made_by") or {}, turn.get("seq", 0)
+        is_stale = seq <= self.stale_seq or made_by.get("prefix") != self.wire.prefix()
         if not is_stale:
             return turn
         is_chained = self.provider == "anthropic"
-        again = is_chained and turn["seq"] > self.stale_seq and any(map(_is_signed, self.turns))
+        again = is_chained and seq > self.stale_seq and any(map(_is_signed, self.turns))
         if is_chained:
-            self.stale_seq = max(self.stale_seq, turn["seq"])
+            self.stale_seq = max(self.stale_seq, seq)
         if again:
             return None
         self.stale_tokens += self.family.count_reasoning({"parts": turn["parts"]})
-        rule = "chain" if is_chained and turn["seq"] < self.stale_seq else "prefix"
+        rule = "chain" if is_chained and seq < self.stale_seq else "prefix"
         self._leave_out(turn, rule, filter(_is_thinking, turn["parts"]))
         return {**turn, "parts": unsigned(turn["parts"])}
 
     def _leave_out(self, turn: Turn, rule: str, parts: Iterable[JsonObject]) -> None:
-        name = str(turn["seq"])
+        name = str(turn.get("seq", 0))
         entry = ReportEntry("message", name, "cleared", rule=f"reasoning.{rule}")
         self.left += [entry for _ in parts]
 
@@ -945,17 +949,16 @@ class _Call:
         if other is self and not is_whole and live.serial == self._serial:
             start = max(0, live.checked - 1)
             live.checked = live.settled_messages
-        read = {key: list.copy(v) if isinstance(v, list) else v for key, v in payload.items()}
         return check_payload(
-            provider, read, limits=self.request.limits, today=self._inputs.today, start=start
+            provider, payload, limits=self.request.limits, today=self._inputs.today, start=start
         )
 
     def turns(self) -> list[Turn]:
         """Return the turns as copies, with the ids of their events."""
         turns = [fresh_json(turn) for turn in self._all_turns()]
-        ids = self._ids(turn["seq"] for turn in turns)
+        ids = self._ids(turn.get("seq", 0) for turn in turns)
         for turn in turns:
-            turn["id"] = ids.get(turn["id"], "")
+            turn["id"] = ids.get(str(turn.get("seq")), "")
         return turns
 
     def other(self, provider: str) -> "_Call":
@@ -982,7 +985,7 @@ class _Call:
         texts = {_digest(text): text for text in (request.system, tools)}
         with self._live.lock:
             prefix = self._current_wire().prefix()
-        seqs = (turn["seq"] for turn in self._all_turns() if turn["seq"])
+        seqs = filter(None, (turn.get("seq") for turn in self._all_turns()))
         row = CallRow(
             provider=provider,
             model=self.model_id,
@@ -1164,6 +1167,10 @@ class _Call:
         sent, store, turns = self.sent(self.provider), self._live.store, self.turns()
         calls = store.calls(self.session_id)
         reply = str(calls[-1].reply_seq) if calls else ""
+
+        def text_of(digest: str) -> str | None:
+            return sent.texts.get(digest) or store.text(digest)
+
         outlook = Outlook(
             row=sent.row,
             request=self.request,
@@ -1173,14 +1180,14 @@ class _Call:
             calls=calls,
             prefixes=lambda: prefixes_of(self.request, self.provider, turns),
             entries=lambda: tuple(self._entries()),
-            text_of=lambda digest: sent.texts.get(digest) or store.text(digest),
+            text_of=text_of,
             reply_id=self._ids(call.reply_seq for call in calls[-1:]).get(reply, ""),
         )
         today = self._inputs.today or datetime.now(UTC).date()
         return forecast_call(outlook, today=today, now=self._inputs.now)
 
     def _turn_tokens(self, turn: Turn) -> int:
-        kind = COMPACTION if turn["kind"] == "summary" else _KINDS[turn["role"]]
+        kind = COMPACTION if turn.get("kind") == "summary" else _KINDS[turn["role"]]
         return self._live.count(kind, turn["parts"])
 
 
