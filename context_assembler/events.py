@@ -10,7 +10,7 @@ import sys
 from binascii import crc32
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import MISSING, asdict, dataclass, field, fields, is_dataclass
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime
 from functools import cache
 from typing import Any, Final, Literal, TypeAlias, TypeGuard
 
@@ -389,11 +389,11 @@ def _schema(cls: type) -> tuple[tuple[str, Any], ...]:
 def to_json(value: Any) -> Json:
     """Return a value of this library as plain JSON; parts and sources carry their `type`.
 
-    Fields that hold their default are left out. Times become ISO 8601 text.
+    Fields that hold their default are left out. Times become ISO 8601 text, named tuples objects.
     """
     if value is None or isinstance(value, bool | int | float | str):
         return value
-    if isinstance(value, datetime):
+    if isinstance(value, date):
         return value.isoformat()
     if is_dataclass(value) and not isinstance(value, type):
         made: dict[str, Json] = {}
@@ -405,6 +405,8 @@ def to_json(value: Any) -> Json:
             if default is MISSING or held != default:
                 made[key] = to_json(held)
         return made
+    if hasattr(value, "_asdict"):
+        value = value._asdict()
     if isinstance(value, Mapping):
         return {str(key): to_json(held) for key, held in value.items()}
     if isinstance(value, Iterable):
