@@ -19,6 +19,7 @@ import sys
 import time
 from collections.abc import Iterator, Mapping
 from functools import cached_property
+from hashlib import blake2b
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
@@ -155,7 +156,7 @@ class Run:
         python, folder = self.pythons.get(who, str(PEERS)), self.folder
         length = given["length"]
         if who in self.pythons:
-            folder = self.folder / who
+            folder = self._stored(who)
             copies = 100 if measure == "hundred" else 1
             self._prepare(who, length, copies)
         else:
@@ -164,7 +165,7 @@ class Run:
         return _call(python, called, {**given, "folder": str(folder)})
 
     def _prepare(self, who: str, length: int, copies: int) -> None:
-        folder = self.folder / who
+        folder = self._stored(who)
         name = f"{length}{'' if copies == 1 else f'x{copies}'}.db"
         self._session(length)
         if not (folder / name).exists():
@@ -173,6 +174,15 @@ class Run:
             answer = _call(self.pythons[who], "prepare", given)
             if "error" in answer:
                 (folder / name).unlink(missing_ok=True)
+
+    def _stored(self, who: str) -> Path:
+        """Return where sessions are stored; another folder if what stores them has changed."""
+        if who != "ours":
+            return self.folder / who
+        package = ROOT / "context_assembler"
+        sources = [*sorted((package / "sessions").glob("*.py")), package / "tokens/__init__.py"]
+        told = blake2b(b"".join(path.read_bytes() for path in sources), digest_size=4).hexdigest()
+        return self.folder / f"{who}-{told}"
 
     def _session(self, length: int) -> Path:
         path = self.folder / f"{length}.json"

@@ -63,6 +63,8 @@ def _first(found: _Found) -> Iterator[Row]:
             who: [answer["first"] for answer in _answers(found, "first", length, who)]
             for who in _WHO
         }
+        if not times["ours"]:
+            continue
         three = {
             who: median(a["three"] / a["first"] for a in answers)
             for who in _WHO
