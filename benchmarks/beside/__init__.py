@@ -1,1 +1,0 @@
-"""Ours beside the peers of a harness that is not ours: times, replays, validity, cost."""
