@@ -13,7 +13,7 @@ from types import CodeType
 
 import pytest
 
-from context_assembler.cli import ERROR, app
+from context_assembler.cli import ERROR, main
 from context_assembler.testing import stand_in_for_providers
 
 ROOT = Path(__file__).parents[2]
@@ -40,6 +40,14 @@ def blocks_of(page: Path) -> Iterator[CodeType]:
         yield compile(code, name(page), "exec", flags)
 
 
+def command(monkeypatch: pytest.MonkeyPatch, line: str) -> object:
+    """Run a command line, and return its exit code."""
+    monkeypatch.setattr(sys, "argv", ["context-assembler", *shlex.split(line, comments=True)])
+    with pytest.raises(SystemExit) as ended:
+        main()
+    return ended.value.code
+
+
 def run(page: Path) -> None:
     names = {"__name__": "page"}
     with asyncio.Runner() as runner:
@@ -57,8 +65,7 @@ def test_the_blocks_of_a_page_run(
     monkeypatch.chdir(tmp_path)
     for key in KEYS:
         monkeypatch.delenv(key, raising=False)
-    with pytest.raises(SystemExit):
-        app(["init", "--samples"])
+    command(monkeypatch, "init --samples")
 
     with stand_in_for_providers():
         run(page)
@@ -70,10 +77,7 @@ def test_the_commands_of_a_page_run(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     for line in ("init --samples", *COMMAND.findall(page.read_text(encoding="utf-8"))):
-        with pytest.raises(SystemExit) as ended:
-            app(shlex.split(line, comments=True))
-
-        assert ended.value.code != ERROR, line
+        assert command(monkeypatch, line) != ERROR, line
 
 
 @pytest.mark.parametrize("page", PAGES, ids=name)
