@@ -220,6 +220,7 @@ class _Question:
             clock=config.clock,
             truncation=self.truncation,
             masks=config.safety.masks_secrets_in,
+            on_refusal=config.safety.on_refusal,
             warnings=tuple(models.lifecycle_warnings(self.limits, parts.now().date())),
             account=config.account,
             checks_payloads=config.checks_payloads,

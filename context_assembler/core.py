@@ -121,6 +121,7 @@ class Inputs(NamedTuple):
         head: The session's record and how far it has come.
         truncation: Settings with the call's own options laid over.
         masks: Where secrets are masked.
+        on_refusal: What is sent of a reply that the provider refused to give.
         sections: Of the system prompt, in the order sent; `system` is their text, joined.
         tools: Those declared before the history.
         tools_text: What the row of the call keeps of the tools; by default their list as JSON.
@@ -142,6 +143,7 @@ class Inputs(NamedTuple):
     clock: ClockSettings
     truncation: TruncationSettings
     masks: tuple[str, ...] = ()
+    on_refusal: str = "replace"
     sections: tuple[PromptSection, ...] = ()
     system: str = ""
     tools: tuple[ToolSpec, ...] = ()
@@ -431,12 +433,14 @@ class _Live:
             and _same(mine.clock, inputs.clock)
             and _same(mine.truncation, inputs.truncation)
             and mine.masks == inputs.masks
+            and mine.on_refusal == inputs.on_refusal
         )
 
     def _restart(self) -> None:
         """Forget all lines: they are made again from the columns."""
         inputs = self._made_for
-        self.signatures = Signatures(self.reader)
+        self.signatures, limits = Signatures(self.reader), inputs.limits
+        wants_thoughts = self.provider == "openai_chat" and limits.supports("reasoning_back")
         self.last_seq = 0
         self._rules = Rules(
             body=self.shelf.body,
@@ -449,6 +453,8 @@ class _Live:
             candidates=self._candidates,
             quotes=self._quotes if self.family.frame.parallel[0] else None,
             clock=Clock(inputs.clock) if inputs.clock.is_enabled else None,
+            keeps_thoughts=self.reader.keeps_thoughts if wants_thoughts else None,
+            on_refusal=inputs.on_refusal,
             tools_after_seq=self._tools_after_seq,
             provider=self.provider,
             accepts_prefill=bool(inputs.limits.supports("prefill")),

@@ -337,7 +337,7 @@ class SessionHead:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CallRow:
-    """What one recorded call sent (LAYOUT rule 4); `record` stores it, the next call compares.
+    """What one recorded call sent; `record` stores it, the next call compares.
 
     Attributes:
         answers_seq: The last event that the call was made from.
@@ -485,6 +485,14 @@ def type_of(kind: int, body: JsonObject) -> EventType:
     return EVENT_TYPES[number]
 
 
+# Stop reasons of a reply that the provider refused to give, or broke off for what it says.
+# https://platform.claude.com/docs/en/test-and-evaluate/strengthen-guardrails/handle-streaming-refusals
+# https://ai.google.dev/api/generate-content#FinishReason (read 2026-11-29)
+REFUSALS: Final = frozenset(
+    "refusal content_filter SAFETY BLOCKLIST PROHIBITED_CONTENT SPII RECITATION IMAGE_SAFETY".split()
+)
+
+
 def kind_of(event_type: str, body: JsonObject, *, is_pinned: bool = False) -> int:
     """Return an event's kind and flags for the columns."""
     kind = NOTE if body.get("note") else EVENT_TYPES.index(event_type)  # type: ignore[arg-type]
@@ -494,7 +502,9 @@ def kind_of(event_type: str, body: JsonObject, *, is_pinned: bool = False) -> in
         own = ("tool_call",) if kind == TOOL_CALL else own
         if any(part["type"] not in own for part in body["parts"]):
             flags |= UNUSUAL
-    elif any(part["type"] == "tool_result" for part in body["parts"]):
+    elif any(part["type"] == "tool_result" for part in body["parts"]) or (
+        "made_by" in body and body["made_by"].get("stop_reason") in REFUSALS
+    ):
         flags |= UNUSUAL
     return kind | (PINNED if is_pinned else 0) | flags
 

@@ -524,14 +524,17 @@ class CacheSettings:
 
 @_table
 class SafetySettings:
-    """What is hidden from the model.
+    """What is hidden from the model, or was refused by its provider.
 
     Attributes:
         masks_secrets_in: Where secrets are masked: `files` (skills included),
             `tool_results`, `user`.
+        on_refusal: What is sent of a reply that the provider refused to give: a line that says so
+            (`replace`), what there is of it (`keep`), or nothing, nor of its question (`drop`).
     """
 
     masks_secrets_in: tuple[Literal["files", "tool_results", "user"], ...] = ()
+    on_refusal: Literal["replace", "keep", "drop"] = "replace"
 
 
 @_table

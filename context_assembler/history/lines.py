@@ -20,6 +20,7 @@ from context_assembler.events import (
     KIND_MASK,
     NOTE,
     NOTE_NAMES,
+    PINNED,
     SIGNED,
     SYSTEM,
     TOOL_CALL,
@@ -36,8 +37,10 @@ from context_assembler.history.repair import (
     CONTINUE,
     OPENING,
     Parts,
+    is_refusal,
     is_signed_by,
     missing_result,
+    parts_of_refusal,
     repaired_parts,
     same_parts,
     server_id,
@@ -93,6 +96,7 @@ _MOVED: Final = "Tool results stood apart from their calls; they were moved righ
 _GROUPED: Final = "The results of one set of calls were put together, in the order of the calls."
 _SERVER: Final = "A call that a provider runs itself had no result, or a result had no call."
 _BEGAN: Final = "The history began with the assistant; a minimal user turn was put in front."
+_PARTED: Final = "What stood between a provider's own call and its result was moved behind both."
 _ENDED: Final = "The model refuses a history that ends on such a reply; a user turn was added."
 
 
@@ -111,6 +115,8 @@ class Rules(NamedTuple):
             the events that it has to look at.
         quotes: Returns what a result costs more next to other results of its reply; `None`: nothing.
         clock: Places clock notes; `None`: there are none.
+        keeps_thoughts: Whether the model wants the plain thoughts of an event back, by its body.
+        on_refusal: What is sent of a reply that its provider refused to give; see `SafetySettings`.
         tools_after_seq: Notes about changed tools up to this event are not sent.
         provider: Who the request goes to; `None`: anyone.
         accepts_prefill: Whether the history may end on the assistant.
@@ -127,6 +133,8 @@ class Rules(NamedTuple):
     candidates: Callable[[Sequence[int], Sequence[int], Sequence[int]], Sequence[int]] | None = None
     quotes: Callable[[JsonObject], int] | None = None
     clock: Clock | None = None
+    keeps_thoughts: Callable[[Body], bool] | None = None
+    on_refusal: str = "replace"
     tools_after_seq: int = 0
     provider: str | None = None
     accepts_prefill: bool = False
@@ -191,6 +199,7 @@ class Timeline:
         self._missing: dict[str, list[int]] = {}  # by call, the lines of results made up for it
         self._orphans: dict[str, list[_Answer]] = {}
         self._moved: set[tuple[int, str]] = set()  # results that went to calls further up
+        self._unanswered: set[str] = set()  # a provider's own calls that were left out
         self._clock_at: float | None = None
         self._before_tail: tuple[Any, ...] = ()
 
@@ -465,7 +474,8 @@ class Timeline:
         if place >= 0:
             seq, body = self._seqs[place], self.rules.body(self._seqs[place])
             parts = self._formed(seq, kind, parts)
-            if same_parts(parts, body["parts"]):
+            is_thought = self.rules.keeps_thoughts and any(p["type"] == "thinking" for p in parts)
+            if same_parts(parts, body["parts"]) and not is_thought:
                 return Line(kind, self._tokens[place], seq)
         tokens = self.rules.measure(kind, {**body, "parts": parts})
         return Line(kind, self._scaled(seq, tokens), seq, parts)
@@ -477,10 +487,15 @@ class Timeline:
     def _parts_of(self, at: int) -> tuple[Parts, Parts]:
         """Return the parts of an event that can be sent, and the results among them."""
         kind, seq, log = self._kinds[at], self._seqs[at], partial(self._note, at)
-        parts = self.rules.body(seq)["parts"]
-        if kind & (UNUSUAL | SIGNED):
-            objection = self.rules.objection(seq) if kind & SIGNED else None
-            parts = repaired_parts(self._number(at), parts, log, objection=objection)
+        rules, body = self.rules, self.rules.body(seq)
+        parts: Parts = body["parts"]
+        if kind & UNUSUAL and is_refusal(kind, body):
+            parts = parts_of_refusal(body, log, policy=rules.on_refusal)
+        if parts and kind & (UNUSUAL | SIGNED):
+            objection = rules.objection(seq) if kind & SIGNED else None
+            keeps = rules.keeps_thoughts is not None and rules.keeps_thoughts(body)
+            number = self._number(at)
+            parts = repaired_parts(number, parts, log, objection=objection, keeps_thoughts=keeps)
         results = [part for part in parts if part["type"] == "tool_result"]
         if results and self._number(at) != TOOL_RESULT:
             parts = [part for part in parts if part["type"] != "tool_result"]
@@ -515,8 +530,27 @@ class Timeline:
             return at
         for place, part in results:
             self._take_loose(place, part)
+        if stop < end and not calls and self._is_dropped(at):
+            self._drop_question()
         self._put_exchange(members, calls, answers)
         return stop
+
+    def _is_dropped(self, reply: int) -> bool:
+        """Whether a reply was refused, and is left out with its question once more is said."""
+        kind = self._kinds[reply]
+        is_refused = kind & UNUSUAL and is_refusal(kind, self.rules.body(self._seqs[reply]))
+        return self.rules.on_refusal == "drop" and bool(is_refused)
+
+    def _drop_question(self) -> None:
+        """Take off the user's last messages, and the notes to them."""
+        numbers, at = self.kinds.translate(_NUMBERS), len(self.kinds)
+        while at and numbers[at - 1] in (USER, NOTE, SYSTEM):
+            at -= 1
+        asked = numbers.find(USER, at)
+        for line in self._cut_off(asked) if asked >= 0 else ():
+            if line.kind & PINNED or line.kind & KIND_MASK == SYSTEM:
+                self._put(line)
+        self.has_opened = not all(map(self._is_aside, range(len(self.kinds))))
 
     def _reply_before(self, at: int) -> int:
         """Return the reply that an event follows, right away or behind its results; -1: none."""
@@ -556,16 +590,35 @@ class Timeline:
         unanswered, is_end = asked - answered, stop == len(self._letters)
         if unanswered and is_end:
             unanswered -= server_ids(said, of=self.rules.provider)[0] if is_closing else asked
-        elif unanswered and self._number(stop) == ASSISTANT:
-            unanswered -= server_ids(self.rules.body(self._seqs[stop])["parts"])[1]
+        elif unanswered:
+            unanswered -= self._answered_next(stop, unanswered)
         earlier = self.rules.body(self._seqs[before])["parts"] if before >= 0 else ()
         loose = unanswered | (answered - asked - server_ids(earlier)[0])
+        self.is_late |= bool(loose & self._unanswered) and self.handed > 0
+        self._unanswered |= loose & asked
         for at, (place, parts) in enumerate(members):
             kept = [part for part in parts if server_id(part) not in loose]
             if len(kept) < len(parts):
                 self._note(place, "repaired" if kept else "dropped", "server_call", _SERVER)
                 members[at] = place, kept
         return bool(asked - answered) and is_end
+
+    def _answered_next(self, stop: int, asked: set[str]) -> set[str]:
+        """Return which of a provider's own calls the next reply answers; it is moved to `stop`."""
+        at = stop
+        while at < len(self._letters) and self._number(at) in (USER, NOTE, SYSTEM):
+            at += 1
+        if at == len(self._letters) or self._number(at) != ASSISTANT:
+            return set()
+        answered = asked & server_ids(self.rules.body(self._seqs[at])["parts"])[1]
+        if answered and at > stop:
+            self._note(at, "repaired", "server_call", _PARTED)
+            for column in (self._letters, self._kinds, self._links, self._seqs, self._tokens):
+                column.insert(stop, column.pop(at))
+            self._created.insert(stop, self._created.pop(at))
+            moved = {place: place + 1 for place in range(stop, at)} | {at: stop}
+            self._own = {moved.get(place, place): own for place, own in self._own.items()}
+        return answered
 
     def _put_exchange(
         self, members: Sequence[tuple[int, Parts]], calls: Parts, answers: list[_Answer | None]

@@ -74,6 +74,20 @@ class Reader(NamedTuple):
             return "model"
         return None if account == self.route else "account"
 
+    def keeps_thoughts(self, body: Body) -> bool:
+        """Whether the model gets back what it thought next to its calls, which nobody signed.
+
+        DeepSeek and Kimi refuse a reply with calls that lacks it.
+        https://api-docs.deepseek.com/guides/thinking_mode (read 2026-11-27)
+        """
+        made_by = body.get("made_by") or {}
+        has_calls = any(part["type"] == "tool_call" for part in body["parts"])
+        return (
+            has_calls
+            and made_by.get("provider") == self.provider
+            and self.is_model(made_by["model"])
+        )
+
     def reads(self, body: Body) -> bool:
         """Whether the blocks of a compaction that a provider wrote can be sent.
 

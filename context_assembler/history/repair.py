@@ -5,7 +5,18 @@ from operator import is_
 from typing import Final
 
 from context_assembler.errors import with_article
-from context_assembler.events import ASSISTANT, TOOL_CALL, TOOL_RESULT, USER, Json, JsonObject
+from context_assembler.events import (
+    ASSISTANT,
+    HAS_CALLS,
+    KIND_MASK,
+    REFUSALS,
+    TOOL_CALL,
+    TOOL_RESULT,
+    USER,
+    Body,
+    Json,
+    JsonObject,
+)
 from context_assembler.providers.wire import NO_RESULT, parse_object, plain_json, text_part
 from context_assembler.report import Decision
 
@@ -104,13 +115,21 @@ def _belongs(part: JsonObject, role: str) -> bool:
     return role == "assistant" or kind not in ("tool_call", "thinking")
 
 
-def repaired_parts(kind: int, parts: Parts, log: Log, *, objection: str | None = None) -> Parts:
+def repaired_parts(
+    kind: int,
+    parts: Parts,
+    log: Log,
+    *,
+    objection: str | None = None,
+    keeps_thoughts: bool = False,
+) -> Parts:
     """Return the parts of an event that can be sent; the same object if nothing is to be done.
 
     Results in a message of another kind stay: they have to find their calls.
 
     Args:
         objection: Why what a provider signed cannot be sent; `None`: it can.
+        keeps_thoughts: Whether thoughts that nobody signed stay.
     """
     role = _ROLES.get(kind, "system")
     if not parts:
@@ -131,7 +150,8 @@ def repaired_parts(kind: int, parts: Parts, log: Log, *, objection: str | None =
     asked: list[Json] = []
     for part in own:
         if part["type"] == "thinking":
-            against = objection if part.get("block") is not None else "unsigned"
+            plain = None if keeps_thoughts else "unsigned"
+            against = objection if part.get("block") is not None else plain
             if against is not None:
                 log("cleared", f"reasoning.{against}", "")
                 continue
@@ -151,6 +171,29 @@ def repaired_parts(kind: int, parts: Parts, log: Log, *, objection: str | None =
         reason = "Nothing was left of the message without its reasoning."
         log("dropped", "reasoning.empty", reason)
     return parts if same_parts(sent, parts) else sent
+
+
+# ---- replies that a provider refused to give ----
+
+
+def is_refusal(kind: int, body: Body) -> bool:
+    """Whether an event is a reply that its provider refused to give, or broke off for its content.
+
+    One with calls is not: what they asked for may have been done.
+    """
+    stopped = (body.get("made_by") or {}).get("stop_reason")
+    return kind & (KIND_MASK | HAS_CALLS) == ASSISTANT and stopped in REFUSALS
+
+
+def parts_of_refusal(body: Body, log: Log, *, policy: str) -> Parts:
+    """Return what is sent of such a reply."""
+    about = f"The provider refused this reply ({body['made_by']['stop_reason']})"
+    if policy == "replace":
+        log("repaired", "refused", f"{about}; a line that says so stands in for it.")
+        return [text_part(f"[{about}.]")]
+    kept = policy == "keep" and body["parts"]
+    log("kept" if kept else "dropped", "refused", f"{about}.")
+    return kept or ()
 
 
 # ---- calls ----

@@ -163,6 +163,8 @@ class Family:
         for part in thoughts:
             block = part.get("block") or {}
             is_sealed = "encrypted_content" in block
+            if not block and "t" in self._settings.takes:
+                tokens += self.count_text(part.get("text", ""))
             if block and (is_sealed or block.get("type") != "reasoning"):  # else no model gets it
                 readable = self.count_text(part.get("text", ""))
                 # Next to encrypted reasoning a text is a summary only.
@@ -349,6 +351,7 @@ def _settings_of(limits: ModelLimits, counter: Any, protocol: str) -> _Settings:
         "v": features.get("vision") is not False,
         "p": features.get("pdf") is not False,
         "s": limits.provider == "openai",
+        "t": limits.supports("reasoning_back"),
         "r": is_google and ("effort" in limits.thinking.kinds) != bool(host),
     }
     frame, letters = frame_name(limits, protocol), "".join(k for k, taken in takes.items() if taken)
