@@ -59,6 +59,7 @@ class _Slot:
         self.process_id = 0
         self.identity: tuple[int, int] | None = None
         self.is_for_one_look = False
+        self.is_durable: bool | None = None
 
     def close(self) -> None:
         db, self.db = self.db, None
@@ -129,7 +130,9 @@ class SqliteFile:
             try:
                 db = self._ready(slot, creates=True)
                 # FULL, not WAL's usual NORMAL: what was acknowledged must survive a power cut.
-                db.execute(f"PRAGMA synchronous = {'FULL' if is_durable else 'NORMAL'}")
+                if slot.is_durable is not is_durable:
+                    db.execute(f"PRAGMA synchronous = {'FULL' if is_durable else 'NORMAL'}")
+                    slot.is_durable = is_durable
                 with self._transaction(db, busy_seconds=self._busy_seconds if is_durable else 0.0):
                     yield db
             except sqlite3.Error as error:
@@ -166,7 +169,7 @@ class SqliteFile:
             db = self._connect(":memory:")
             slot.is_for_one_look = self.path is not None  # there is no file yet
             self._migrate(db)
-        slot.db, slot.identity = db, _identity_of(self.path)
+        slot.db, slot.identity, slot.is_durable = db, _identity_of(self.path), None
         if slot.identity != self._identity:
             self.replaced += self._identity is not None
             self._identity = slot.identity

@@ -1,8 +1,8 @@
 """`SqliteStore` and `MemoryStore`: events as they are, and small columns that decisions are made on.
 
-Whatever depends on one event alone is computed when that event is appended, and kept next to it in
-blocks of 256 events: kind, time, token counts by family. A cold process reads those, finds the cut,
-and reads the bodies of what it keeps.
+Whatever depends on one event alone is computed when that event is appended, and kept next to it:
+kind, time, token counts by family; of older events in blocks of 256. A cold process reads those,
+finds the cut, and reads the bodies of what it keeps.
 """
 
 import os
@@ -12,7 +12,8 @@ from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
-from sqlite3 import Connection
+from sqlite3 import Connection, IntegrityError
+from struct import Struct
 from typing import Any, Final, NamedTuple, Self, TypeVar
 
 from context_assembler.errors import (
@@ -48,7 +49,9 @@ from context_assembler.sessions.files import Schema, SqliteFile
 _T = TypeVar("_T")
 
 # `events.key` is session << 32 | seq. `blocks.key` is session << 32 | family << 24 | block: family 0
-# has the columns that are the same for every family, the others have their token counts.
+# has the columns that are the same for every family, the others have their token counts. What is not
+# in a block yet stands in `events.columns`: mark, answers_seq and link, then family, tokens and
+# reasoning for each family that counted the event.
 SCHEMA: Final = Schema(
     store="sessions",
     migrations=(
@@ -59,7 +62,7 @@ SCHEMA: Final = Schema(
             record BLOB NOT NULL, created_at REAL);
         CREATE TABLE events (
             key INTEGER PRIMARY KEY, kind INTEGER NOT NULL, id TEXT NOT NULL, created_at REAL,
-            body BLOB NOT NULL);
+            columns BLOB NOT NULL, body BLOB NOT NULL);
         CREATE UNIQUE INDEX events_by_id ON events (key >> 32, id);
         CREATE TABLE families (number INTEGER PRIMARY KEY, key TEXT NOT NULL UNIQUE);
         CREATE TABLE blocks (key INTEGER PRIMARY KEY, data BLOB NOT NULL);
@@ -80,6 +83,8 @@ SCHEMA: Final = Schema(
 BLOCK: Final = 256
 _SHARED: Final = "BBdIH"  # types of the columns in a block: kind, mark, created, answers, link
 _COUNTS: Final = "II"  # tokens, reasoning
+_OWN: Final = Struct("<BIH")  # of one event
+_OWN_COUNTS: Final = Struct("<BII")
 _MOST_SEQ: Final = 0xFFFF_FFFF
 _MOST_ID_CHARS: Final = 512
 _MOST_HEADS: Final = 1_000
@@ -91,8 +96,9 @@ _HEAD: Final = (
     "SELECT incarnation, version, last_seq, created_at, record FROM sessions WHERE id = ?"
 )
 _BLOCKS: Final = (
-    "SELECT data FROM blocks WHERE key BETWEEN (@ << 32) + ?2 AND (@ << 32) + ?3 ORDER BY key"
+    "SELECT key & 0xFFFFFF, data FROM blocks WHERE key BETWEEN (@ << 32) + ?2 AND (@ << 32) + ?3"
 )
+_TAIL: Final = "SELECT key & 0xFFFFFFFF, kind, created_at, columns FROM events WHERE # LIMIT ?4"
 _EVENTS: Final = "SELECT key & 0xFFFFFFFF, id, created_at, kind, body FROM events WHERE # LIMIT ?4"
 _IDS: Final = "SELECT key & 0xFFFFFFFF, id, created_at FROM events WHERE #"
 _FACTORS: Final = (
@@ -179,9 +185,11 @@ class SqliteStore:
         """Return the columns after a sequence number; events not counted yet are counted now."""
         self._families[family.key] = family
         with self._file.reading(looks=False) as db:
-            kinds, marks, created, answers, links = _read(db, session_id, 0, after_seq)
-            tokens, reasoning = _read(db, session_id, self._number(db, family.key), after_seq)
+            number = self._number(db, family.key)
+            shared, counts = _stored(db, session_id, number, after_seq)
+        kinds, marks, created, answers, links = shared
         count = len(kinds)
+        tokens, reasoning = counts
         if len(tokens) < count:
             tokens, reasoning = self._count(session_id, family, after_seq)
         return StoredColumns(
@@ -318,12 +326,14 @@ class SqliteStore:
         with self._file.reading() as db:  # counted before the lock is taken
             self._number(db, DEFAULT_FAMILIES[0])
         numbers = self._numbers or {key: n for n, key in enumerate(DEFAULT_FAMILIES, 1)}
-        replaced, columns = self._file.replaced, {}
+        replaced = self._file.replaced
+        counted: dict[int, list[array[int]]] = {}
         for key, number in numbers.items():
             if (family := self._family(key)) is not None:
-                columns[number] = _counts(family, pairs)
+                counted[number] = _counts(family, pairs)
         with self._file.writing() as db:
-            columns = columns if replaced == self._file.replaced else {}
+            if replaced != self._file.replaced:
+                counted = {}
             found = _look_up(db, session_id)
             session, last_seq = found or (0, 0)
             if expected_seq is not None and expected_seq != last_seq:
@@ -336,12 +346,16 @@ class SqliteStore:
                 moments = (event.created_at for event in events if event.created_at is not None)
                 _put(db, Session(id=session_id, created_at=next(moments, None)), replaces=False)
                 session, _ = _find(db, session_id)
-            stored = _insert_events(db, session_id, session, last_seq, rows)
-            for number, more in {0: _shared(rows), **columns}.items():
-                _extend(db, session_id, number, last_seq, more)
+            stored = _insert_events(db, session_id, session, last_seq, rows, counted=counted)
+            first = last_seq - last_seq % BLOCK
+            if first + BLOCK <= stored[-1].seq:
+                for number in (*counted, 0):
+                    shared, counts = _stored(db, session_id, number, first)
+                    _keep_blocks(db, session, number, first, counts if number else shared)
             if call is not None:
                 _insert_call(db, session, replace(call, reply_seq=stored[-1].seq))
-            db.executemany("INSERT OR IGNORE INTO texts VALUES (?, ?)", (texts or {}).items())
+            if texts:
+                db.executemany("INSERT OR IGNORE INTO texts VALUES (?, ?)", texts.items())
             changed = "UPDATE sessions SET last_seq = ?, version = version + 1 WHERE key = ?"
             db.execute(changed, (last_seq + len(rows), session))
         return stored
@@ -476,16 +490,19 @@ class SqliteStore:
         """Count what the family has not counted yet, and keep the counts if the store can."""
         with self._file.reading() as db:
             key, _ = _find(db, session_id)
-            known = _read(db, session_id, self._number(db, family.key), 0)
-            counted = len(known[0])
-            kinds = _read(db, session_id, 0, counted)[0]
-        bodies = self.bodies(session_id, [(counted + 1, counted + len(kinds))])
+            number = self._number(db, family.key)
+            shared, known = _stored(db, session_id, number, 0)
+        counted = len(known[0])
+        kinds = shared[0][counted:]
+        bodies = self.bodies(session_id, [(counted + 1, len(shared[0]))])
         more = _counts(family, zip(kinds, bodies, strict=True))
+        columns = [old + new for old, new in zip(known, more, strict=True)]
         with suppress(StoreUnavailableError), self._file.writing(is_durable=False) as db:
             if (_look_up(db, session_id) or (0,))[0] == key:
                 db.execute("INSERT OR IGNORE INTO families (key) VALUES (?)", (family.key,))
-                _extend(db, session_id, self._number(db, family.key), counted, more)
-        return [(old + new)[max(after_seq, 0) :] for old, new in zip(known, more, strict=True)]
+                number = self._number(db, family.key)
+                _keep_blocks(db, key, number, 0, columns, is_partial=True)
+        return [column[max(after_seq, 0) :] for column in columns]
 
 
 class MemoryStore(SqliteStore):
@@ -555,30 +572,35 @@ def _row_of(event: SessionEvent, session_id: str, events: Sequence[SessionEvent]
 
 
 def _insert_events(
-    db: Connection, session_id: str, key: int, last_seq: int, rows: Sequence[_Row]
+    db: Connection,
+    session_id: str,
+    key: int,
+    last_seq: int,
+    rows: Sequence[_Row],
+    *,
+    counted: "Mapping[int, Sequence[array[int]]]",
 ) -> list[SessionEvent]:
-    """Insert the events with their numbers and ids, and return them."""
-
-    def is_taken(event_id: str) -> bool:
-        asked = "SELECT 1 FROM events WHERE key >> 32 = ? AND id = ?"
-        return event_id in taken or db.execute(asked, (key, event_id)).fetchone() is not None
-
-    taken: set[str] = set()
-    for event_id in (row.event.id for row in rows if row.event.id):
-        if is_taken(event_id):
-            raise DuplicateEventError(session_id, event_id=event_id)
-        taken.add(event_id)
-    stored: list[SessionEvent] = []
-    for seq, row in enumerate(rows, last_seq + 1):
+    """Insert the events with their numbers, ids and columns, and return them."""
+    given, stored = {row.event.id for row in rows}, list[SessionEvent]()
+    for at, row in enumerate(rows):
+        seq, body = last_seq + at + 1, row.body
         event_id = row.event.id or f"evt_{seq}"
-        while not row.event.id and is_taken(event_id):
+        columns = _OWN.pack(mark_of(row.kind, body), row.event.answers_seq, link_of(body))
+        for number, counts in counted.items():
+            columns += _OWN_COUNTS.pack(number, *(column[at] for column in counts))
+        while True:
+            try:
+                if row.event.id or event_id not in given:
+                    values = (key << 32 | seq, row.kind, event_id, row.created, columns, row.raw)
+                    db.execute("INSERT INTO events VALUES (?, ?, ?, ?, ?, ?)", values)
+                    break
+            except IntegrityError as error:
+                if row.event.id:
+                    raise DuplicateEventError(session_id, event_id=event_id) from error
             event_id += "'"
-        taken.add(event_id)
         stored.append(replace(row.event, id=event_id, seq=seq))
-        values = (key << 32 | seq, row.kind, event_id, row.created, row.raw)
-        db.execute("INSERT INTO events VALUES (?, ?, ?, ?, ?)", values)
         if row.kind & SIGNED:
-            made_by = row.body.get("made_by", {})
+            made_by = body.get("made_by", {})
             signer = [made_by.get(name) for name in ("provider", "model", "account", "prefix")]
             signed = (key, "signed", seq, dump_json(signer))
             db.execute("INSERT INTO derived VALUES (?, ?, ?, ?)", signed)
@@ -638,23 +660,58 @@ def _counts(family: TokenFamily, pairs: Iterable[tuple[int, Body]]) -> "list[arr
     return [tokens, reasoning]
 
 
-def _shared(rows: Sequence[_Row]) -> "list[array[Any]]":
-    return [
-        array("B", [row.kind for row in rows]),
-        array("B", [mark_of(row.kind, row.body) for row in rows]),
-        array("d", [row.created or 0.0 for row in rows]),
-        array("I", [row.event.answers_seq for row in rows]),
-        array("H", [link_of(row.body) for row in rows]),
-    ]
+def _stored(
+    db: Connection, session_id: str, number: int, after_seq: int
+) -> "tuple[list[array[Any]], list[array[int]]]":
+    """Return the shared columns and a family's after a sequence number; these can be fewer."""
+    after_seq = max(after_seq, 0)
+    shared, counts = _no_columns(0), _no_columns(number)
+    if after_seq:  # as a rule there are few events, and none of them is in a block
+        rows = db.execute(_sql(_TAIL), (session_id, after_seq + 1, _MOST_SEQ, BLOCK)).fetchall()
+        _add_tail(rows, number, shared, counts, after_seq)
+        if len(rows) < BLOCK and len(counts[0]) == len(shared[0]):
+            return shared, counts
+    shared = _read_blocks(db, session_id, 0, after_seq)
+    counts = _read_blocks(db, session_id, number, after_seq) if number else counts
+    span = (session_id, after_seq + len(shared[0]) + 1, _MOST_SEQ, -1)
+    _add_tail(db.execute(_sql(_TAIL), span), number, shared, counts, after_seq)
+    return shared, counts
 
 
-def _read(db: Connection, session_id: str, family: int, after_seq: int) -> "list[array[Any]]":
-    """Return the columns of a family, or the shared ones, after a sequence number."""
-    first, skipped = divmod(max(after_seq, 0), BLOCK)
-    columns = [array(code) for code in (_COUNTS if family else _SHARED)]
+def _no_columns(number: int) -> "list[array[Any]]":
+    return [array(code) for code in (_COUNTS if number else _SHARED)]
+
+
+def _add_tail(
+    rows: Iterable[tuple[int, int, float | None, bytes]],
+    number: int,
+    shared: "Sequence[array[Any]]",
+    counts: "Sequence[array[int]]",
+    after_seq: int,
+) -> None:
+    """Add events with columns of their own to those before them, as far as they follow."""
+    for seq, kind, created, columns in rows:
+        mark, answers, link = _OWN.unpack_from(columns)
+        row = (kind, mark, created or 0.0, answers, link)
+        for column, value in zip(shared, row, strict=True):
+            column.append(value)
+        for at in range(_OWN.size, len(columns), _OWN_COUNTS.size):
+            family, *tokens = _OWN_COUNTS.unpack_from(columns, at)
+            if family == number and seq == after_seq + len(counts[0]) + 1:
+                for column, value in zip(counts, tokens, strict=True):
+                    column.append(value)
+
+
+def _read_blocks(
+    db: Connection, session_id: str, number: int, after_seq: int
+) -> "list[array[Any]]":
+    """Return what blocks hold of a family, or of the shared columns, after a sequence number."""
+    first, skipped = divmod(after_seq, BLOCK)
+    columns, base = _no_columns(number), number << 24
     size = sum(column.itemsize for column in columns)
-    base = family << 24
-    for (data,) in db.execute(_sql(_BLOCKS), (session_id, base + first, base + 0xFF_FFFF)):
+    for block, data in db.execute(_sql(_BLOCKS), (session_id, base + first, base + 0xFF_FFFF)):
+        if (block - first) * BLOCK != len(columns[0]):
+            break  # some events in between are not counted
         count, at = len(data) // size, 0
         for column in columns:
             end = at + column.itemsize * count
@@ -663,17 +720,17 @@ def _read(db: Connection, session_id: str, family: int, after_seq: int) -> "list
     return [column[skipped:] for column in columns] if skipped else columns
 
 
-def _extend(
-    db: Connection, session_id: str, family: int, last_seq: int, more: "Sequence[array[Any]]"
+def _keep_blocks(
+    db: Connection,
+    key: int,
+    number: int,
+    after_seq: int,
+    columns: "Sequence[array[Any]]",
+    *,
+    is_partial: bool = False,
 ) -> None:
-    """Append to the columns of a family; nothing if it has not counted what is before."""
-    first = max(0, last_seq - 1) // BLOCK
-    columns = _read(db, session_id, family, first * BLOCK)
-    if len(columns[0]) != last_seq - first * BLOCK:
-        return
-    columns = [old + new for old, new in zip(columns, more, strict=True)]
-    base = _find(db, session_id)[0] << 32 | family << 24
-    for start in range(0, len(columns[0]), BLOCK):
-        data = b"".join(column[start : start + BLOCK].tobytes() for column in columns)
-        row = (base + first + start // BLOCK, data)
-        db.execute("INSERT OR REPLACE INTO blocks VALUES (?, ?)", row)
+    """Write columns in blocks; the last block is written if it is full, or may be partial."""
+    base, count = key << 32 | number << 24 | after_seq // BLOCK, len(columns[0])
+    for at in range(0, count if is_partial else count - count % BLOCK, BLOCK):
+        data = b"".join(column[at : at + BLOCK].tobytes() for column in columns)
+        db.execute("INSERT OR REPLACE INTO blocks VALUES (?, ?)", (base + at // BLOCK, data))
