@@ -13,6 +13,7 @@ from types import CodeType
 
 import pytest
 
+import context_assembler
 from context_assembler.cli import ERROR, main
 from context_assembler.testing import stand_in_for_providers
 
@@ -108,3 +109,16 @@ def test_every_file_that_the_docs_name_exists() -> None:
     named = {name for page in PAGES for name in pattern.findall(page.read_text(encoding="utf-8"))}
 
     assert {one for one in named if not (ROOT / one).exists()} == set()
+
+
+def test_every_public_name_and_method_says_what_it_is() -> None:
+    found = {name: getattr(context_assembler, name) for name in context_assembler.__all__}
+    methods = {
+        f"{name}.{method}": member
+        for name, owner in found.items()
+        if inspect.isclass(owner)
+        for method, member in vars(owner).items()
+        if inspect.isfunction(member) and not method.startswith("_")
+    }
+
+    assert [name for name, one in (found | methods).items() if not inspect.getdoc(one)] == []
