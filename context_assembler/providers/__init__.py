@@ -115,7 +115,7 @@ def check_payload(
         start: The first message that was not checked before; if it is not 0, only messages are.
     """
     rules: Any = import_module(f"{__name__}.rules_{PROVIDERS[name].NAME}")
-    found: list[Violation] = rules.check(payload, limits=limits, today=today, start=start)
+    found: list[Violation] = rules.check(payload, limits, today, start)
     return found
 
 

@@ -367,15 +367,7 @@ _FENCED: Final = (
     "before a reply. If a call without a reply was made in between, this payload rewrites its end."
 )
 # Values that `mark` keeps: each is replaced, never changed.
-_KEPT: Final = (
-    "_start",
-    "_run",
-    "_fenced",
-    "features",
-    "container",
-    "_known",
-    "_declared",
-)
+_KEPT: Final = ("_start", "_run", "_fenced", "features", "container", "_known", "_declared")
 
 
 # One turn: role, blocks; of a system turn also the blocks as text of the user, whether it may speak
@@ -1071,11 +1063,7 @@ def read_reply(reply: Any, request: Request | None = None) -> wire.Reply:
     unfinished = tuple(part["call_id"] for part in last if part["type"] == "tool_call")
     warnings += map(wire.say_unfinished, unfinished)
     return wire.Reply(
-        provider=NAME,
-        parts=parts,
-        unfinished_calls=unfinished,
-        warnings=tuple(warnings),
-        **made,
+        provider=NAME, parts=parts, unfinished_calls=unfinished, warnings=tuple(warnings), **made
     )
 
 

@@ -7,7 +7,7 @@ from typing import Final, NamedTuple
 
 from context_assembler.events import Json, JsonObject
 from context_assembler.models import ModelLimits
-from context_assembler.providers import anthropic, media
+from context_assembler.providers import anthropic, media, wire
 from context_assembler.providers.anthropic import THINKING_TYPES
 from context_assembler.providers.lent import peek
 from context_assembler.providers.schemas import ROOT_UNIONS, walk_schemas
@@ -15,43 +15,32 @@ from context_assembler.providers.wire import as_list, as_object, as_text
 from context_assembler.report import Violation
 
 _DOCS: Final = "https://platform.claude.com/docs/en"
-READ_ON: Final = "2026-11-27"
 
-SOURCES: Final[Mapping[str, str]] = {
-    "A0": f"{_DOCS}/api/messages/create",
-    "A1": f"{_DOCS}/agents-and-tools/tool-use/handle-tool-calls",
-    "A2": f"{_DOCS}/agents-and-tools/tool-use/handle-tool-calls",
-    "A3": "https://github.com/anthropics/claude-code/issues/13460",
-    "A4": f"{_DOCS}/agents-and-tools/tool-use/server-tools",
-    "A5": "https://github.com/langchain-ai/langchain/issues/37756",
-    "A6": f"{_DOCS}/agents-and-tools/tool-use/define-tools",
-    "A7": "https://github.com/anthropics/claude-code/issues/40075",
-    "A8": f"{_DOCS}/agents-and-tools/tool-use/strict-tool-use",
-    "A9": "https://github.com/anthropics/claude-code/issues/59812",
-    "A10": f"{_DOCS}/build-with-claude/prefill-claudes-response",
-    "A11": f"{_DOCS}/about-claude/models/whats-new-claude-4-6",
-    "A12": f"{_DOCS}/api/messages/create",
-    "A13": f"{_DOCS}/build-with-claude/mid-conversation-system-messages",
-    "A14": f"{_DOCS}/api/versioning (2026-10-21)",
-    "A15": f"{_DOCS}/build-with-claude/extended-thinking",
-    "A16": f"{_DOCS}/build-with-claude/thinking",
-    "A18": f"{_DOCS}/about-claude/models/whats-new-opus-5-5",
-    "A19": f"{_DOCS}/build-with-claude/prompt-caching",
-    "A20": f"{_DOCS}/agents-and-tools/tool-use/tool-search-tool",
-    "A21": f"{_DOCS}/build-with-claude/vision; https://github.com/BerriAI/litellm/issues/24900",
-    "A22": f"{_DOCS}/api/errors; https://github.com/anthropics/claude-code/issues/5174",
-    "A23": f"{_DOCS}/build-with-claude/context-windows",
-    "A24": f"{_DOCS}/build-with-claude/prompt-caching#pre-warming-the-cache",
-    "A25": f"{_DOCS}/build-with-claude/compaction",
-    "A26": f"{_DOCS}/build-with-claude/context-editing",
-    "A27": f"{_DOCS}/build-with-claude/effort",
-    "A28": "https://github.com/BerriAI/litellm/issues/3286",
-    "A29": f"{_DOCS}/build-with-claude/compaction",
-    "A30": f"{_DOCS}/build-with-claude/preserved-thinking",
-    "A31": f"{_DOCS}/cli-sdks-libraries/sdks/python#long-requests",
-    "A32": "https://github.com/anthropics/claude-code/issues/4668",
-    "A33": "https://github.com/Dokploy/mcp/issues/74",
-}
+SOURCES: Final = wire.sources_of(f"""
+A0 A12: {_DOCS}/api/messages/create | A1 A2: {_DOCS}/agents-and-tools/tool-use/handle-tool-calls |
+A3: https://github.com/anthropics/claude-code/issues/13460 |
+A4: {_DOCS}/agents-and-tools/tool-use/server-tools | A14: {_DOCS}/api/versioning (2026-10-21) |
+A5: https://github.com/langchain-ai/langchain/issues/37756 |
+A6: {_DOCS}/agents-and-tools/tool-use/define-tools | A16: {_DOCS}/build-with-claude/thinking |
+A7: https://github.com/anthropics/claude-code/issues/40075 |
+A8: {_DOCS}/agents-and-tools/tool-use/strict-tool-use | A27: {_DOCS}/build-with-claude/effort |
+A9: https://github.com/anthropics/claude-code/issues/59812 |
+A10: {_DOCS}/build-with-claude/prefill-claudes-response |
+A11: {_DOCS}/about-claude/models/whats-new-claude-4-6 |
+A13: {_DOCS}/build-with-claude/mid-conversation-system-messages |
+A15: {_DOCS}/build-with-claude/extended-thinking | A19: {_DOCS}/build-with-claude/prompt-caching |
+A18: {_DOCS}/about-claude/models/whats-new-opus-5-5 |
+A20: {_DOCS}/agents-and-tools/tool-use/tool-search-tool |
+A21: {_DOCS}/build-with-claude/vision; https://github.com/BerriAI/litellm/issues/24900 |
+A22: {_DOCS}/api/errors; https://github.com/anthropics/claude-code/issues/5174 |
+A23: {_DOCS}/build-with-claude/context-windows | A25 A29: {_DOCS}/build-with-claude/compaction |
+A24: {_DOCS}/build-with-claude/prompt-caching#pre-warming-the-cache |
+A26: {_DOCS}/build-with-claude/context-editing | A33: https://github.com/Dokploy/mcp/issues/74 |
+A28: https://github.com/BerriAI/litellm/issues/3286 |
+A30: {_DOCS}/build-with-claude/preserved-thinking |
+A31: {_DOCS}/cli-sdks-libraries/sdks/python#long-requests |
+A32: https://github.com/anthropics/claude-code/issues/4668
+""")
 """Rule → where it is written."""
 
 UNCHECKED: Final[Mapping[str, str]] = {
@@ -103,7 +92,7 @@ class _Sent:
         self.is_newest = (version >= _NO_SAMPLING) if version else not is_older
         asked = [*as_text(headers.get("anthropic-beta")).split(","), *as_list(given.get("betas"))]
         self.betas = {as_text(name).strip() for name in asked} - {""}
-        self.most = _number(self.body.get("max_tokens"))
+        self.most = wire.as_number(self.body.get("max_tokens"))
         self.config = as_object(self.body.get("output_config"))
         self.thinks = as_text(as_object(self.body.get("thinking")).get("type"))
         self.forces = as_object(self.body.get("tool_choice")).get("type") in ("any", "tool")
@@ -152,48 +141,19 @@ def _with_nested(blocks: Iterable[_Block]) -> Iterator[_Block]:
             yield from _with_nested(_placed(inner, f"{block.where}.source.content"))
 
 
-def _number(value: Json) -> float | None:
-    return value if isinstance(value, int | float) and not isinstance(value, bool) else None
-
-
-_Found = tuple[str, str, str]  # rule – with `?` if it merely harms –, where, message
-
-
 def check(
-    payload: JsonObject,
-    *,
-    limits: ModelLimits | None = None,
-    today: date | None = None,
-    start: int = 0,
+    payload: JsonObject, limits: ModelLimits | None, today: date | None, start: int
 ) -> list[Violation]:
-    """Return the rules that a payload, or any other JSON, breaks, in the order of the rules.
-
-    `refused` marks what the API answers with an error.
-
-    Args:
-        limits: The model's row; without it, rules that depend on the model are left out.
-        today: Decides about the API version of a payload that names none; `None`: the newest.
-        start: The first message that was not checked before; the messages alone are checked then.
-    """
+    """Return the rules that are broken, in their order; `today` decides about the API's version."""
     sent = _Sent(payload, limits, today, start)
     rules = _MESSAGE_RULES if start else (*_HEAD_RULES, *_MESSAGE_RULES)
-    return [
-        Violation(
-            rule=rule.rstrip("?"),
-            level="avoid" if rule.endswith("?") else "refused",
-            where=where,
-            message=message,
-            source=f"{SOURCES[rule.rstrip('?')]} (read {READ_ON})",
-        )
-        for find in rules
-        for rule, where, message in find(sent)
-    ]
+    return wire.violations((found for find in rules for found in find(sent)), SOURCES)
 
 
 # ---- parameters and tools ----
 
 
-def _settings(s: _Sent) -> Iterator[_Found]:
+def _settings(s: _Sent) -> Iterator[wire.Found]:
     body, most, limits = s.body, s.most, s.limits
     if not as_text(body.get("model")):
         yield "A0", "model", "a model id is required"
@@ -234,7 +194,7 @@ def _settings(s: _Sent) -> Iterator[_Found]:
             yield "A26", f"context_management.edits{edit.where}", "clear_thinking comes first"
 
 
-def _thinking(s: _Sent) -> Iterator[_Found]:
+def _thinking(s: _Sent) -> Iterator[wire.Found]:
     rule, effort = s.limits.thinking if s.limits is not None else None, s.config.get("effort")
     if s.thinks == "enabled":
         budget = s.body["thinking"].get("budget_tokens")
@@ -257,11 +217,11 @@ def _thinking(s: _Sent) -> Iterator[_Found]:
         yield "A15", "thinking.type", f"the model refuses {s.thinks!r}"
 
 
-def _sampling(s: _Sent) -> Iterator[_Found]:
+def _sampling(s: _Sent) -> Iterator[wire.Found]:
     given = {key: s.body.get(key) for key in ("temperature", "top_p", "top_k")}
     given = {key: value for key, value in given.items() if value is not None}
     rule = s.limits.parameters if s.limits is not None else None
-    heat = _number(given.get("temperature"))
+    heat = wire.as_number(given.get("temperature"))
     for name, value in given.items():
         is_default = name != "top_k" and value == 1
         if s.is_newest:
@@ -277,7 +237,7 @@ def _sampling(s: _Sent) -> Iterator[_Found]:
         yield "A14?", "top_p", "not taken together with temperature"
 
 
-def _tools(s: _Sent) -> Iterator[_Found]:
+def _tools(s: _Sent) -> Iterator[wire.Found]:
     names: set[str] = set()
     load = anthropic.StrictLoad()
     for where, _, tool in s.tools:
@@ -306,7 +266,7 @@ def _tools(s: _Sent) -> Iterator[_Found]:
         yield "A18", "tool_choice", "no forced tool choice with a thinking budget"
 
 
-def _definition(tool: JsonObject, where: str) -> Iterator[_Found]:
+def _definition(tool: JsonObject, where: str) -> Iterator[wire.Found]:
     if "name" in tool and not anthropic.NAME_RULE.pattern.fullmatch(as_text(tool["name"])):
         yield "A6", f"{where}.name", "must match [a-zA-Z0-9_-]{1,64}"
     where, schema = f"{where}.input_schema", as_object(tool.get("input_schema"))
@@ -332,7 +292,7 @@ def _definition(tool: JsonObject, where: str) -> Iterator[_Found]:
 # ---- messages ----
 
 
-def _message_shape(s: _Sent) -> Iterator[_Found]:
+def _message_shape(s: _Sent) -> Iterator[wire.Found]:
     for at, message in s.messages:
         role, content = message.get("role"), message.get("content")
         if role not in ("user", "assistant", "system"):
@@ -343,7 +303,7 @@ def _message_shape(s: _Sent) -> Iterator[_Found]:
             yield "A9", f"messages[{at}].content", "must not be empty, except in a last reply"
 
 
-def _order(s: _Sent) -> Iterator[_Found]:
+def _order(s: _Sent) -> Iterator[wire.Found]:
     for before, turn, after in zip([None, *s.turns], s.turns, [*s.turns[1:], None], strict=False):
         if turn.role == "system":
             last = before.blocks[-1] if before is not None and before.blocks else None
@@ -387,7 +347,7 @@ def _waits_for_server(turn: _Turn) -> bool:
     return bool(asked - {block.text("tool_use_id") for block in turn.blocks})
 
 
-def _calls(s: _Sent) -> Iterator[_Found]:
+def _calls(s: _Sent) -> Iterator[wire.Found]:
     """Calls are answered once, in the very next user message, results first."""
     seen: set[str] = set()
     server_calls: set[str] = set()
@@ -433,7 +393,7 @@ def _calls(s: _Sent) -> Iterator[_Found]:
         calls = own if turn.role == "assistant" or at == len(s.turns) - 1 else {}
 
 
-def _call(block: _Block, turn: _Turn) -> Iterator[_Found]:
+def _call(block: _Block, turn: _Turn) -> Iterator[wire.Found]:
     where, name = block.where, block.text("name")
     if turn.role != "assistant":
         yield "A0", where, "only the assistant calls tools"
@@ -446,7 +406,7 @@ def _call(block: _Block, turn: _Turn) -> Iterator[_Found]:
         yield "A0", f"{where}.input", "must be an object"
 
 
-def _contents(s: _Sent) -> Iterator[_Found]:
+def _contents(s: _Sent) -> Iterator[wire.Found]:
     for where, kind, body in (*s.system, *s.all_blocks):
         text = body.get("text")
         if kind == "text" and not (where.endswith(".content") and text == ""):
@@ -477,7 +437,7 @@ def _contents(s: _Sent) -> Iterator[_Found]:
         yield "A29", signed[0].where, "a signed compaction stands before everything else"
 
 
-def _loop(s: _Sent) -> Iterator[_Found]:
+def _loop(s: _Sent) -> Iterator[wire.Found]:
     """With a budget, the reply that opened the tool loop in flight begins with thinking."""
     opening: list[_Block] = []
     for turn in s.turns if s.thinks == "enabled" and not s.first else ():
@@ -491,7 +451,7 @@ def _loop(s: _Sent) -> Iterator[_Found]:
         yield "A15", said[0].where, "must begin with a thinking block"
 
 
-def _references(s: _Sent) -> Iterator[_Found]:
+def _references(s: _Sent) -> Iterator[wire.Found]:
     offered = {tool.text("name") for tool in s.tools}
     is_open = s.body.get("mcp_servers") or any(t.kind.startswith("mcp") for t in s.tools)
     for where, kind, body in s.blocks:
@@ -508,7 +468,7 @@ def _references(s: _Sent) -> Iterator[_Found]:
                     yield "A20", where, f"tool {name!r} is not declared"
 
 
-def _media(s: _Sent) -> Iterator[_Found]:
+def _media(s: _Sent) -> Iterator[wire.Found]:
     rules = anthropic.media_rules(s.limits)
     most_images, most_pages, total = rules.max_images or 0, rules.max_pdf_pages or 0, 0
     images = [block for block in s.all_blocks if block.kind == "image"]
@@ -568,7 +528,7 @@ def _count_chars(value: Json) -> int:
     return total
 
 
-def _cache_marks(s: _Sent) -> Iterator[_Found]:
+def _cache_marks(s: _Sent) -> Iterator[wire.Found]:
     every = (*s.tools, *s.system, *s.all_blocks)
     marked = [block for block in every if isinstance(block.body.get("cache_control"), Mapping)]
     automatic = s.body.get("cache_control")
@@ -594,7 +554,7 @@ def _ttl(mark: Json) -> str:
     return as_text(as_object(mark).get("ttl")) or "5m"
 
 
-def _betas(s: _Sent) -> Iterator[_Found]:
+def _betas(s: _Sent) -> Iterator[wire.Found]:
     edits = as_object(s.body.get("context_management")).get("edits")
     features = {f"edit {edit.kind}" for edit in _placed(edits, "")}
     features |= {f"tool {tool.kind}" for tool in s.tools}
@@ -612,7 +572,7 @@ def _betas(s: _Sent) -> Iterator[_Found]:
             yield "A30?", "extra_headers.anthropic-beta", f"the beta {beta} is not asked for"
 
 
-_Rules = tuple[Callable[[_Sent], Iterable[_Found]], ...]
+_Rules = tuple[Callable[[_Sent], Iterable[wire.Found]], ...]
 _HEAD_RULES: Final[_Rules] = (_settings, _thinking, _sampling, _tools)
 _MESSAGE_RULES: Final[_Rules] = (
     *(_message_shape, _order, _calls, _contents, _loop),

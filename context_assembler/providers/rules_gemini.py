@@ -7,11 +7,11 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from datetime import date
-from typing import Any, Final, NamedTuple, TypeAlias
+from typing import Any, Final, NamedTuple
 
 from context_assembler.events import Json, JsonObject
 from context_assembler.models import ModelLimits
-from context_assembler.providers import gemini, media
+from context_assembler.providers import gemini, media, wire
 from context_assembler.providers.gemini import KINDS, snake_fields
 from context_assembler.providers.lent import peek
 from context_assembler.providers.schemas import target_of, walk_schemas
@@ -21,27 +21,18 @@ from context_assembler.report import Violation
 _DOCS: Final = "https://ai.google.dev/gemini-api/docs"
 _API: Final = "https://ai.google.dev/api/generate-content"
 _SDK: Final = "docstrings of google.genai.types, google-genai 3.6"
-READ_ON: Final = "2026-11-27"
 
-SOURCES: Final[Mapping[str, str]] = {
-    "G0": f"{_API}, {_SDK}: Part, Content",
-    "G1": f"{_SDK}: Content.role; https://github.com/crewAIInc/crewAI/pull/6973",
-    "G2": "https://github.com/google-gemini/gemini-cli/issues/5443",
-    "G3": "https://github.com/google-gemini/gemini-cli/issues/26956",
-    "G4": f"{_DOCS}/thought-signatures",
-    "G5": f"{_DOCS}/thought-signatures",
-    "G6": f"{_SDK}: FunctionResponse",
-    "G7": f"{_SDK}: FunctionDeclaration; https://github.com/kaitranntt/ccs/issues/25",
-    "G8": f"{_SDK}: Schema, FunctionDeclaration.parameters_json_schema",
-    "G9": "https://github.com/BerriAI/litellm/issues/17304",
-    "G10": f"{_DOCS}/thinking, {_API}#GenerationConfig",
-    "G11": f"{_DOCS}/media-resolution",
-    "G12": f"{_DOCS}/files",
-    "G13": f"{_API}, {_SDK}: Content.parts",
-    "G14": f"{_DOCS}/structured-output",
-    "G15": f"{_DOCS}/function-calling; https://github.com/UKGovernmentBEIS/inspect_ai/issues/2462",
-    "G16": "https://github.com/ag2ai/ag2/pull/3145",
-}
+SOURCES: Final = wire.sources_of(f"""
+G0: {_API}, {_SDK}: Part, Content | G2: https://github.com/google-gemini/gemini-cli/issues/5443 |
+G1: {_SDK}: Content.role; https://github.com/crewAIInc/crewAI/pull/6973 | G12: {_DOCS}/files |
+G3: https://github.com/google-gemini/gemini-cli/issues/26956 | G4 G5: {_DOCS}/thought-signatures |
+G6: {_SDK}: FunctionResponse | G8: {_SDK}: Schema, FunctionDeclaration.parameters_json_schema |
+G7: {_SDK}: FunctionDeclaration; https://github.com/kaitranntt/ccs/issues/25 |
+G9: https://github.com/BerriAI/litellm/issues/17304 | G11: {_DOCS}/media-resolution |
+G10: {_DOCS}/thinking, {_API}#GenerationConfig | G13: {_API}, {_SDK}: Content.parts |
+G14: {_DOCS}/structured-output | G16: https://github.com/ag2ai/ag2/pull/3145 |
+G15: {_DOCS}/function-calling; https://github.com/UKGovernmentBEIS/inspect_ai/issues/2462
+""")
 """Rule → where it is written."""
 
 UNCHECKED: Final[Mapping[str, str]] = {
@@ -51,8 +42,6 @@ UNCHECKED: Final[Mapping[str, str]] = {
     "G12": "The size, type and pages of what is at an address.",
 }
 """Rule → what of it a look at a payload cannot find."""
-
-_Found: TypeAlias = tuple[str, str, str]  # rule – with `?` if it merely harms –, where, message
 
 _BASE64: Final = re.compile(r"[A-Za-z0-9+/_-]*={0,2}")
 _MAX_ADVISABLE_CHARS: Final = 20 * 1024 * 1024
@@ -162,10 +151,6 @@ class _Sent:
     first = 0
 
 
-def _number(value: Json) -> float | None:
-    return value if isinstance(value, int | float) and not isinstance(value, bool) else None
-
-
 def _parts(where: str, value: Json) -> list[_Part]:
     return [
         _Part(f"{where}[{at}]", {"text": part} if isinstance(part, str) else snake_fields(part))
@@ -174,40 +159,22 @@ def _parts(where: str, value: Json) -> list[_Part]:
 
 
 def check(
-    payload: JsonObject,
-    *,
-    limits: ModelLimits | None = None,
-    today: date | None = None,
-    start: int = 0,
+    payload: JsonObject, limits: ModelLimits | None, today: date | None, start: int
 ) -> list[Violation]:
-    """Return the rules that a payload, or any other JSON, breaks, in the order of the rules.
+    """Return the rules that are broken, in their order.
 
-    `refused` marks what the API answers with an error.
-
-    Args:
-        limits: The model's row; without it, rules that depend on the row are left out.
-        today: From the day on that a model retires another one answers for it, and rules of its
-            generation are left out.
-        start: The first content that was not checked before; the contents alone are checked then.
+    From the day on that a model retires another one answers for it, and rules of its generation are
+    left out.
     """
     sent = _Sent(payload, limits, today, start)
-    return [
-        Violation(
-            rule=rule.rstrip("?"),
-            level="avoid" if rule.endswith("?") else "refused",
-            where=where,
-            message=message,
-            source=f"{SOURCES[rule.rstrip('?')]} (read {READ_ON})",
-        )
-        for find in (_CONTENT_RULES if start else (*_CONTENT_RULES, *_HEAD_RULES))
-        for rule, where, message in find(sent)
-    ]
+    rules = _CONTENT_RULES if start else (*_CONTENT_RULES, *_HEAD_RULES)
+    return wire.violations((found for find in rules for found in find(sent)), SOURCES)
 
 
 # ---- contents ----
 
 
-def _shape(s: _Sent) -> Iterator[_Found]:
+def _shape(s: _Sent) -> Iterator[wire.Found]:
     if not s.contents:
         yield "G0", "contents", "at least one content is required"
     for content in s.contents:
@@ -230,7 +197,7 @@ def _shape(s: _Sent) -> Iterator[_Found]:
                 yield "G5", f"{where}.thought_signature", "must be base64, as it came"
 
 
-def _roles(s: _Sent) -> Iterator[_Found]:
+def _roles(s: _Sent) -> Iterator[wire.Found]:
     for where, role, _ in s.contents:
         if role == "function":
             yield "G1?", f"{where}.role", "responses of functions belong to the user"
@@ -242,7 +209,7 @@ def _roles(s: _Sent) -> Iterator[_Found]:
         yield "G1?", s.contents[-1].where, "the model should not speak last"
 
 
-def _pairs(s: _Sent) -> Iterator[_Found]:
+def _pairs(s: _Sent) -> Iterator[wire.Found]:
     for at, content in enumerate(s.contents):
         if content.role != "model" or not (calls := content.calls):
             continue
@@ -278,7 +245,7 @@ def _key(fields: JsonObject) -> tuple[str, str]:
     return as_text(fields.get("id")), as_text(fields.get("name"))
 
 
-def _order(s: _Sent) -> Iterator[_Found]:
+def _order(s: _Sent) -> Iterator[wire.Found]:
     before: _Content | None = None
     for content in s.contents:
         calls, responses = content.calls, content.responses
@@ -297,7 +264,7 @@ def _order(s: _Sent) -> Iterator[_Found]:
         before = content
 
 
-def _signatures(s: _Sent) -> Iterator[_Found]:
+def _signatures(s: _Sent) -> Iterator[wire.Found]:
     """In the turn in progress, the first call of each step carries its signature."""
     begin = 0
     for at, content in enumerate(s.contents):
@@ -311,7 +278,7 @@ def _signatures(s: _Sent) -> Iterator[_Found]:
                 yield "G4", f"{where}.thought_signature", message
 
 
-def _calls(s: _Sent) -> Iterator[_Found]:
+def _calls(s: _Sent) -> Iterator[wire.Found]:
     for part in (part for content in s.contents for part in content.parts):
         call, response = part.of("function_call"), part.of("function_response")
         if "function_call" in part.fields:
@@ -335,7 +302,7 @@ def _calls(s: _Sent) -> Iterator[_Found]:
                     yield "G6?", f"{where}.parts[{at}]", message
 
 
-def _media(s: _Sent) -> Iterator[_Found]:
+def _media(s: _Sent) -> Iterator[wire.Found]:
     inline_chars = images = 0
     parts = [part for content in s.contents for part in content.parts]
     for part in list(parts):
@@ -372,7 +339,7 @@ def _is_preview(s: _Sent) -> bool:
     return options.get("api_version") in ("v1beta", "v1alpha")
 
 
-def _inline(s: _Sent, inline: JsonObject, where: str) -> Iterator[_Found]:
+def _inline(s: _Sent, inline: JsonObject, where: str) -> Iterator[wire.Found]:
     kind, data = as_text(inline.get("mime_type")), inline.get("data")
     rules = gemini.media_rules(s.limits)
     if not kind:
@@ -403,7 +370,7 @@ def _inline(s: _Sent, inline: JsonObject, where: str) -> Iterator[_Found]:
 # ---- tools and parameters ----
 
 
-def _functions(s: _Sent) -> Iterator[_Found]:
+def _functions(s: _Sent) -> Iterator[wire.Found]:
     if not s.given_model:
         yield "G0?", "model", "a model id belongs here, unless the URL names it"
     names: set[str] = set()
@@ -436,7 +403,7 @@ def _functions(s: _Sent) -> Iterator[_Found]:
                     yield "G7?", f"{where}.parameters", f"{name!r:.80} {message}"
 
 
-def _schema(s: _Sent, schema: JsonObject, where: str) -> Iterator[_Found]:
+def _schema(s: _Sent, schema: JsonObject, where: str) -> Iterator[wire.Found]:
     known = _SCHEMA_FIELDS | _VERTEX_FIELDS if s.is_vertex else _SCHEMA_FIELDS
     for key in schema:
         if gemini.snake_key(key) not in known:
@@ -450,7 +417,7 @@ def _schema(s: _Sent, schema: JsonObject, where: str) -> Iterator[_Found]:
         yield "G8", where, "an enum holds text only"
 
 
-def _tool_choice(s: _Sent) -> Iterator[_Found]:
+def _tool_choice(s: _Sent) -> Iterator[wire.Found]:
     tool_config = snake_fields(s.config.get("tool_config"))
     choice = snake_fields(tool_config.get("function_calling_config"))
     if not choice:
@@ -473,7 +440,7 @@ def _tool_choice(s: _Sent) -> Iterator[_Found]:
             yield "G15", f"{where}.allowed_function_names", f"{name!r} is not declared"
 
 
-def _mixed_tools(s: _Sent) -> Iterator[_Found]:
+def _mixed_tools(s: _Sent) -> Iterator[wire.Found]:
     others = sorted({key for _, tool in s.tools for key in tool} - {"function_declarations"})
     tool_config = snake_fields(s.config.get("tool_config"))
     if not s.functions:
@@ -494,7 +461,7 @@ def _mixed_tools(s: _Sent) -> Iterator[_Found]:
         yield "G15?", s.place("automatic_function_calling"), message
 
 
-def _settings(s: _Sent) -> Iterator[_Found]:
+def _settings(s: _Sent) -> Iterator[wire.Found]:
     limits, config = s.limits, s.config
     if config.get("cached_content"):
         if _WITHOUT_CACHES.fullmatch(s.model):
@@ -503,7 +470,7 @@ def _settings(s: _Sent) -> Iterator[_Found]:
             if config.get(key):
                 yield "G9", s.place(key), "belongs into the cached content"
     thinking, where = snake_fields(config.get("thinking_config")), s.place("thinking_config")
-    level, budget = thinking.get("thinking_level"), _number(thinking.get("thinking_budget"))
+    level, budget = thinking.get("thinking_level"), wire.as_number(thinking.get("thinking_budget"))
     if level is not None and budget is not None:
         yield "G10", where, "a level and a budget exclude each other"
     if level is not None and s.is_unsigned:
@@ -517,7 +484,10 @@ def _settings(s: _Sent) -> Iterator[_Found]:
     if rule is not None and budget == 0 and rule.kinds and rule.disable == "no":
         number = "G10" if "budget" in rule.kinds else "G10?"
         yield number, f"{where}.thinking_budget", "the model always thinks"
-    heat, most = _number(config.get("temperature")), _number(config.get("max_output_tokens"))
+    heat, most = (
+        wire.as_number(config.get("temperature")),
+        wire.as_number(config.get("max_output_tokens")),
+    )
     if heat is not None and not 0 <= heat <= 2:
         yield "G10", s.place("temperature"), "must be between 0 and 2"
     is_ignored = limits is not None and limits.parameters.temperature == "ignored"

@@ -7,15 +7,14 @@ from typing import Any, ClassVar, Final, TypeAlias
 
 from context_assembler.events import Json, JsonObject
 from context_assembler.models import ModelLimits
-from context_assembler.providers import openai, schemas
+from context_assembler.providers import openai, schemas, wire
 from context_assembler.providers.lent import peek
-from context_assembler.providers.wire import as_list, as_object, as_text, broken_bound, objects_in
+from context_assembler.providers.wire import as_list, as_object, as_text, objects_in
 from context_assembler.report import Violation
 
 # Whether it is broken, rule, place, what is wrong; and whether the server is sure to refuse it.
 Row: TypeAlias = tuple[Any, str, str, str] | tuple[Any, str, str, str, Any]
 
-READ_ON: Final = "2026-11-27"
 DATE: Final = r"(-\d{4}-\d{2}-\d{2})?"
 # The ids of models that reason whatever effort is asked for.
 ALWAYS_REASON: Final = rf"(o[134]|gpt-5)(-(mini|nano|pro|preview))?{DATE}"
@@ -53,20 +52,9 @@ class Check:
 
     @classmethod
     def run(
-        cls,
-        payload: JsonObject,
-        *,
-        limits: ModelLimits | None = None,
-        today: date | None = None,
-        start: int = 0,
+        cls, payload: JsonObject, limits: ModelLimits | None, today: date | None, start: int
     ) -> list[Violation]:
-        """Return the rules that a payload, or any other JSON, breaks.
-
-        Args:
-            limits: The model's row; without it, rules that depend on the model are left out.
-            today: The day that models are shut down against; `None`: none is.
-            start: The first message that was not checked before; if not 0, only messages are.
-        """
+        """Return the rules that are broken; `today` is the day that models are shut down against."""
         checked = cls(payload, limits, today, start)
         if not start:
             checked.hold(checked.common_rows())
@@ -86,18 +74,14 @@ class Check:
         """Note the rows that are broken; their places are inside another one."""
         for is_broken, rule, place, message, *sure in rows:
             if is_broken:
-                where, source = (
-                    (inside + place).strip("."),
-                    f"{self.sources[rule]} (read {READ_ON})",
-                )
-                level: Any = "avoid" if sure and not sure[0] else "refused"
-                self.found.append(Violation(rule, level, where, message, source))
+                harms = "?" if sure and not sure[0] else ""
+                found = f"{rule}{harms}", f"{inside}{place}".strip("."), message
+                self.found += wire.violations([found], self.sources)
 
     def number(self, name: str) -> float:
         """Return a parameter that is a number; NaN, which compares to nothing, for others."""
-        value: Any = self.body.get(name)
-        is_number = isinstance(value, int | float) and not isinstance(value, bool)
-        return float(value) if is_number else float("nan")
+        value = wire.as_number(self.body.get(name))
+        return float("nan") if value is None else value
 
     def reasons(self, effort: Json) -> bool:
         """Whether the model reasons: by its id, or by its row and the effort asked for.
@@ -114,7 +98,7 @@ class Check:
     def common_rows(self) -> Iterable[Row]:
         """Yield what both protocols have: JSON, dates, metadata, caches, number of tools."""
         rules, body = self.rules, self.body
-        broken = broken_bound({**body, self.key: self.messages})
+        broken = wire.broken_bound({**body, self.key: self.messages})
         gone = self.limits.retires_on if self.limits is not None else None
         is_gone = self.is_own and gone and self.today and gone <= self.today
         yield broken, rules["shape"], "", f"cannot be sent as JSON: {broken}"

@@ -6,7 +6,7 @@ from typing import ClassVar, Final
 
 from context_assembler.events import Json, JsonObject
 from context_assembler.models import ModelLimits
-from context_assembler.providers import openai_chat
+from context_assembler.providers import openai_chat, wire
 from context_assembler.providers.openai import MAX_IMAGE_CHARS, tool_name
 from context_assembler.providers.openai_chat import ID_RULE, MAX_CALLS, NAME_RULE
 from context_assembler.providers.rules_openai import DATE, Check, Row
@@ -15,26 +15,16 @@ from context_assembler.providers.wire import as_list, as_object, as_text, object
 _SPEC: Final = "https://github.com/openai/openai-openapi, CreateChatCompletionRequest"
 _GUIDES: Final = "https://developers.openai.com/api/docs/guides"
 
-SOURCES: Final[Mapping[str, str]] = {
-    "C0": _SPEC,
-    "C4": f"{_SPEC}.max_tokens",
-    "C6": f"{_SPEC}.tools",
-    "C1": "https://github.com/agno-agi/agno/issues/4345",
-    "C7": f"{_SPEC}, FunctionObject",
-    "C2": "https://github.com/danny-avila/LibreChat/issues/14231",
-    "C3": f"{_GUIDES}/latest-model",
-    "C8": f"{_GUIDES}/function-calling",
-    "C5": f"{_SPEC}, developer message",
-    "C9": f"{_SPEC}.response_format, .stop, .metadata",
-    "C10": f"{_SPEC}, assistant message, content",
-    "C11": f"{_SPEC}, tool message, content",
-    "C12": f"{_GUIDES}/structured-outputs",
-    "C13": f"{_GUIDES}/reasoning",
-    "C14": f"{_GUIDES}/images-vision",
-    "C15": f"{_GUIDES}/prompt-caching",
-    "C16": "https://docs.mistral.ai/api (chat completions, order of roles)",
-    "C17": "https://developers.openai.com/api/docs/deprecations",
-}
+SOURCES: Final = wire.sources_of(f"""
+C0: {_SPEC} | C4: {_SPEC}.max_tokens | C6: {_SPEC}.tools | C7: {_SPEC}, FunctionObject |
+C1: https://github.com/agno-agi/agno/issues/4345 | C3: {_GUIDES}/latest-model |
+C2: https://github.com/danny-avila/LibreChat/issues/14231 | C8: {_GUIDES}/function-calling |
+C5: {_SPEC}, developer message | C9: {_SPEC}.response_format, .stop, .metadata |
+C10: {_SPEC}, assistant message, content | C11: {_SPEC}, tool message, content |
+C12: {_GUIDES}/structured-outputs | C13: {_GUIDES}/reasoning | C14: {_GUIDES}/images-vision |
+C15: {_GUIDES}/prompt-caching | C17: https://developers.openai.com/api/docs/deprecations |
+C16: https://docs.mistral.ai/api (chat completions, order of roles)
+""")
 """Rule → where it is written."""
 
 _ROLES: Final = ("developer", "system", "user", "assistant", "tool", "function")
@@ -50,18 +40,13 @@ _ALTERNATING_ID: Final = re.compile(r"(.*/)?(sonar|(open-|codestral|magistral|mi
 
 class _Chat(Check):
     sources, key, prefix = SOURCES, "messages", "(azure-)?(openai/)?"
-    rules: ClassVar[Mapping[str, str]] = {
-        "shape": "C0",
-        "retired": "C17",
-        "metadata": "C9",
-        "cache": "C15",
-        "sampling": "C3",
-        "name": "C7",
-        "schema": "C8",
-        "strict": "C8",
-        "tools": "C6",
-        "media": "C14",
-    }
+    rules: ClassVar[Mapping[str, str]] = dict(
+        pair.split("=")
+        for pair in (
+            "shape=C0 retired=C17 metadata=C9 cache=C15 sampling=C3 "
+            "name=C7 schema=C8 strict=C8 tools=C6 media=C14"
+        ).split()
+    )
 
     def check_head(self) -> None:
         """Check everything but the messages, and what depends on all of them."""

@@ -5,41 +5,26 @@ from collections.abc import Iterable, Mapping
 from typing import ClassVar, Final
 
 from context_assembler.events import Json, JsonObject
-from context_assembler.providers import openai
-from context_assembler.providers.openai_responses import (
-    ID_RULE,
-    MIN_OUTPUT_TOKENS,
-    NAME_RULE,
-    answered_id,
-    kind_of,
-)
+from context_assembler.providers import openai, wire
+from context_assembler.providers import openai_responses as items
+from context_assembler.providers.openai_responses import answered_id, kind_of
 from context_assembler.providers.rules_openai import ALWAYS_REASON, DATE, Check, Row
 from context_assembler.providers.wire import as_list, as_object, as_text, objects_in, parse_object
 
 _SPEC: Final = "https://github.com/openai/openai-openapi, CreateResponse"
 _GUIDES: Final = "https://developers.openai.com/api/docs/guides"
 
-SOURCES: Final[Mapping[str, str]] = {
-    "R0": f"{_SPEC}.input",
-    "R6": f"{_SPEC}.input, limits of lengths",
-    "R1": "https://github.com/openai/openai-support-agent-demo/issues/12",
-    "R2": "https://github.com/openai/openai-agents-python/issues/1611",
-    "R4": "https://github.com/vercel/ai/issues/12869",
-    "R5": f"{_SPEC}.previous_response_id",
-    "R7": f"{_SPEC}.tools, FunctionTool",
-    "R8": f"{_SPEC}.max_output_tokens",
-    "R9": f"{_SPEC}.context_management",
-    "R11": f"{_SPEC}.metadata, .text.format",
-    "R10": f"{_GUIDES}/latest-model",
-    "R13": f"{_GUIDES}/reasoning",
-    "R12": f"{_GUIDES}/images-vision, {_GUIDES}/file-inputs",
-    "R14": f"{_GUIDES}/deep-research",
-    "R15": f"{_GUIDES}/migrate-to-responses",
-    "R16": f"{_SPEC}.tool_choice",
-    "R17": f"{_GUIDES}/prompt-caching",
-    "R18": f"{_GUIDES}/structured-outputs, strict mode",
-    "R19": "https://developers.openai.com/api/docs/deprecations",
-}
+SOURCES: Final = wire.sources_of(f"""
+R0: {_SPEC}.input | R6: {_SPEC}.input, limits of lengths | R5: {_SPEC}.previous_response_id |
+R1: https://github.com/openai/openai-support-agent-demo/issues/12 | R8: {_SPEC}.max_output_tokens |
+R2: https://github.com/openai/openai-agents-python/issues/1611 | R7: {_SPEC}.tools, FunctionTool |
+R4: https://github.com/vercel/ai/issues/12869 | R9: {_SPEC}.context_management |
+R11: {_SPEC}.metadata, .text.format | R10: {_GUIDES}/latest-model | R13: {_GUIDES}/reasoning |
+R12: {_GUIDES}/images-vision, {_GUIDES}/file-inputs | R14: {_GUIDES}/deep-research |
+R15: {_GUIDES}/migrate-to-responses | R16: {_SPEC}.tool_choice | R17: {_GUIDES}/prompt-caching |
+R18: {_GUIDES}/structured-outputs, strict mode |
+R19: https://developers.openai.com/api/docs/deprecations
+""")
 """Rule → where it is written."""
 
 # Parameters of Chat Completions: "In the Responses API, this parameter has moved to 'text.format'."
@@ -83,18 +68,13 @@ def _is_of_model(item: JsonObject) -> bool:
 class _Responses(Check):
     sources, key, prefix = SOURCES, "input", "(azure/|openai/)?"
     always_reasons = rf"{ALWAYS_REASON}|gpt-5\.\d-(pro|chat-latest){DATE}"
-    rules: ClassVar[Mapping[str, str]] = {
-        "shape": "R0",
-        "retired": "R19",
-        "metadata": "R11",
-        "cache": "R17",
-        "sampling": "R10",
-        "name": "R7",
-        "schema": "R7",
-        "strict": "R18",
-        "tools": "R7",
-        "media": "R12",
-    }
+    rules: ClassVar[Mapping[str, str]] = dict(
+        pair.split("=")
+        for pair in (
+            "shape=R0 retired=R19 metadata=R11 cache=R17 sampling=R10 "
+            "name=R7 schema=R7 strict=R18 tools=R7 media=R12"
+        ).split()
+    )
 
     @property
     def has_state(self) -> bool:
@@ -123,7 +103,13 @@ class _Responses(Check):
             (is_nothing, "R0", "input", "text or items are required"),
             (is_chat_only, "R15", "model", "is not taken here, only by Chat Completions"),
             (both, "R5", "conversation", "excludes previous_response_id"),
-            (value < MIN_OUTPUT_TOKENS, "R8", name, f"must be at least {MIN_OUTPUT_TOKENS}", own),
+            (
+                value < items.MIN_OUTPUT_TOKENS,
+                "R8",
+                name,
+                f"must be at least {items.MIN_OUTPUT_TOKENS}",
+                own,
+            ),
             (value > most, "R8", name, f"the model's most is {most:,}"),
             (body.get("truncation") == "auto", "R8", "truncation", told, False),
             (no_json, "R11", "text.format", "the word 'json' must stand in an input message"),
@@ -148,7 +134,7 @@ class _Responses(Check):
         pieces = (piece for item in self.messages for _, piece in _pieces(item))
         yield from self.count_rows(len(placed), pieces, "input_image")
         functions = [(where, tool) for where, tool in placed if tool.get("type") == "function"]
-        yield from self.tool_rows(functions, NAME_RULE.pattern)
+        yield from self.tool_rows(functions, items.NAME_RULE.pattern)
         for where, tool in placed:
             kind, told = as_text(tool.get("type")), "name and parameters stand beside the type"
             is_bare = kind == "file_search" and not as_list(tool.get("vector_store_ids"))
@@ -308,7 +294,7 @@ class _Responses(Check):
         yield is_odd, "R2", "", "the model does not reason", False
 
     def _item_rows(self, item: JsonObject, kind: str) -> Iterable[Row]:
-        call_id, role, most = answered_id(item), as_text(item.get("role")), ID_RULE.max_chars
+        call_id, role, most = answered_id(item), as_text(item.get("role")), items.ID_RULE.max_chars
         yield not kind, "R0", "", "must be an object with a type or a role"
         message = f"has {len(call_id)} characters, at most {most} are taken"
         yield len(call_id) > most, "R6", ".call_id", message
@@ -327,8 +313,14 @@ class _Responses(Check):
             yield missing, "R0", "", message, False
             yield is_odd, "R0", ".content", "must be text or a list of pieces"
         elif kind in _BY_CLIENT:
-            is_odd = not NAME_RULE.pattern.fullmatch(as_text(item.get("name")))
-            yield is_odd, "R7", ".name", f"must match {NAME_RULE.pattern.pattern}", self.is_own
+            is_odd = not items.NAME_RULE.pattern.fullmatch(as_text(item.get("name")))
+            yield (
+                is_odd,
+                "R7",
+                ".name",
+                f"must match {items.NAME_RULE.pattern.pattern}",
+                self.is_own,
+            )
             key = "arguments" if kind == "function_call" else "input"
             is_text = isinstance(item.get(key), str)
             yield not is_text, "R7", f".{key}", "must be text", self.is_own

@@ -12,7 +12,7 @@ from context_assembler.context import Request
 from context_assembler.errors import ReplyError, UnsupportedRequestError
 from context_assembler.events import Json, JsonObject, Usage, compact_json, dump_json
 from context_assembler.ports import ToolPlan, ToolSpec, Turn
-from context_assembler.report import Decision, ReportEntry
+from context_assembler.report import Decision, ReportEntry, Violation
 from context_assembler.texts import SUMMARY_TAG, clean_text, fence
 
 OPENING: Final = "(The conversation starts with the assistant.)"
@@ -151,6 +151,33 @@ def summary_text(turn: Turn) -> str:
 def mark_failure(text: str) -> str:
     """Return what a failed tool said, marked as an error, for protocols without a flag."""
     return f"ERROR: {text or 'the tool failed without saying why'}"
+
+
+# ---- rules ----
+
+# Rule – with `?` if it merely harms –, where, message.
+Found: TypeAlias = tuple[str, str, str]
+
+
+def sources_of(text: str) -> dict[str, str]:
+    """Return rule → where it is written; entries end with `|`, one may be that of several rules."""
+    entries = (entry.strip().partition(": ") for entry in text.split("|"))
+    return {name: source for names, _, source in entries for name in names.split()}
+
+
+def violations(found: Iterable[Found], sources: Mapping[str, str]) -> list[Violation]:
+    """Return what a checker found, with the sources of the rules."""
+    made: list[Violation] = []
+    for rule, where, message in found:
+        level: Any = "avoid" if rule[-1] == "?" else "refused"
+        name = rule.rstrip("?")
+        made.append(Violation(name, level, where, message, f"{sources[name]} (read 2026-11-27)"))
+    return made
+
+
+def as_number(value: Json) -> float | None:
+    """Return a number; `None` for anything else."""
+    return value if isinstance(value, int | float) and not isinstance(value, bool) else None
 
 
 # ---- names and ids ----
