@@ -1,6 +1,6 @@
 """How fast, how small: the table of targets, from one run, in CPU time.
 
-    python -m benchmarks [--plan quick|default|full] [--part N] [--earlier PYTHON] [--again]
+    python -m benchmarks [--plan quick|default|full|tiny] [--part N] [--earlier PYTHON] [--again]
 
 Runs four parts, each under nine minutes; what a part has measured lies in `.bench-data` and is not
 measured again unless `--again` is given. `--part N` runs one, and prints what is known by then.
@@ -30,7 +30,6 @@ from benchmarks.worker import LARGE_TOKENS
 WORKER: Final = Path(__file__).with_name("worker.py")
 PEERS: Final = ROOT / ".venv-bench" / "bin" / "python"
 PEER_PACKAGES: Final = ("langchain-core", "llmbuffer")
-FLOOR_LENGTH: Final = 5_000
 _TIMEOUT_SECONDS: Final = 500
 
 
@@ -45,9 +44,12 @@ class Plan(NamedTuple):
     count: int = 200
     small: int = 50
     held: int = 5_000
+    floor: int = 5_000
 
 
+_TINY: Final = Plan(1, 40, (80,), (80,), (40,), count=2, small=40, held=80, floor=80)
 PLANS: Final = {
+    "tiny": _TINY,  # to see that it runs
     "quick": Plan(rounds=2, cold=(1_000,), steps=(200,), turns=(200,), count=10, held=1_000),
     "default": Plan(),
     "full": Plan(rounds=21, count=600),
@@ -57,9 +59,17 @@ PLANS: Final = {
 class Run:
     """One run: what is stored, what was measured."""
 
-    def __init__(self, plan: str, *, earlier: str | None = None, again: bool = False) -> None:
-        self.plan, self.name = PLANS[plan], plan
-        self.folder = SCRATCH / plan
+    def __init__(
+        self,
+        plan: str,
+        *,
+        earlier: str | None = None,
+        again: bool = False,
+        folder: Path = SCRATCH,
+        peers: bool = True,
+    ) -> None:
+        self.plan, self.asks_peers = PLANS[plan], peers
+        self.folder = folder / plan
         self.results = self.folder / "results.json"
         self.pythons = {"ours": sys.executable} | ({"earlier": earlier} if earlier else {})
         self.found: dict[str, Any] = {}
@@ -76,6 +86,8 @@ class Run:
     @cached_property
     def has_peers(self) -> bool:
         """Whether the peers are installed; they are, at the first run that can."""
+        if not self.asks_peers:
+            return False
         if not PEERS.exists():
             print(f"Installing {' and '.join(PEER_PACKAGES)} beside ours …", flush=True)
             subprocess.run([sys.executable, "-m", "venv", ROOT / ".venv-bench"], check=True)
@@ -115,7 +127,7 @@ class Run:
                 )
         held = {"length": plan.held, "budget": self._tokens(plan.held) // 4}
         for who in self.pythons:
-            yield "memory", who, {**held, "times": 3}
+            yield "memory", who, {**held, "times": min(3, plan.rounds)}
             yield "calls", who, dict(held)
 
     def _cold(self) -> Iterator[tuple[str, str, dict[str, Any]]]:
@@ -131,7 +143,7 @@ class Run:
             }
             for who in self.pythons:
                 yield "cold", who, dict(given)
-            if self.has_peers and length <= FLOOR_LENGTH:
+            if self.has_peers and length <= self.plan.floor:
                 yield "llmbuffer", "llmbuffer", {"length": length, "budget": budget}
 
     def _steps(self) -> Iterator[tuple[str, str, dict[str, Any]]]:
@@ -148,8 +160,8 @@ class Run:
     def _many(self) -> Iterator[tuple[str, str, dict[str, Any]]]:
         for who in self.pythons:
             given = {"length": self.plan.small, "floor": self._floor()}
-            yield "small", who, {**given, "times": 3}
-            yield "hundred", who, {**given, "count": max(3, self.plan.count // 10)}
+            yield "small", who, {**given, "times": min(3, self.plan.rounds)}
+            yield "hundred", who, {**given, "count": max(1, self.plan.count // 10)}
 
     def _measure(self, measure: str, who: str, given: Mapping[str, Any]) -> dict[str, Any]:
         """Run one measure in a process of its own; what is stored is stored before."""
@@ -204,7 +216,8 @@ class Run:
         return tokens
 
     def _floor(self) -> dict[str, Any]:
-        return {"base": str(self.folder), "tokens": self._tokens(FLOOR_LENGTH)}
+        length = self.plan.floor
+        return {"base": str(self.folder), "length": length, "tokens": self._tokens(length)}
 
 
 def _call(python: str, measure: str, given: Mapping[str, Any]) -> dict[str, Any]:

@@ -140,9 +140,9 @@ def _to_openai(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
     return out
 
 
-def floor_ms(base: str, tokens: int, rounds: int = 7) -> float:
-    """Return what `index_trim_load` takes at 5,000 messages here and now: the unit of all times."""
-    trim = index_trim_load(Path(base) / "5000.index.db", tokens // 4)
+def floor_ms(base: str, length: int, tokens: int, rounds: int = 7) -> float:
+    """Return what `index_trim_load` takes here and now: the unit of all times."""
+    trim = index_trim_load(Path(base) / f"{length}.index.db", tokens // 4)
     times = []
     for _ in range(rounds):
         started = cpu()
