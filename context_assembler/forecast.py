@@ -405,7 +405,9 @@ def _changed_head(outlook: Outlook, last: CallRow) -> tuple[Literal["section", "
         changed = (one.name for one in outlook.request.sections if one.content not in old)
         return "section", next(changed, "system")
     texts = (outlook.text_of(call.tools_hash) or "[]" for call in (last, row))
-    before, after = (json.loads(text) for text in texts)
+    before, after = map(json.loads, texts)
+    # Settled tools are stored as [declared, changes, after_seq]; see `SentTools.text`.
+    before, after = (one[0] if one and isinstance(one[0], list) else one for one in (before, after))
     for old, new in zip_longest(before, after):
         if old != new:
             return "tool", str((new or old).get("name", ""))
