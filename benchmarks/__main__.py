@@ -41,18 +41,18 @@ class Plan(NamedTuple):
     cold: tuple[int, ...] = (5_000, 100_000)
     steps: tuple[int, ...] = (1_000, 5_000, 20_000)
     turns: tuple[int, ...] = (200, 5_000)
-    count: int = 200
+    many: int = 200
     small: int = 50
     held: int = 5_000
     floor: int = 5_000
 
 
-_TINY: Final = Plan(1, 40, (80,), (80,), (40,), count=2, small=40, held=80, floor=80)
+_TINY: Final = Plan(1, 40, (80,), (80,), (40,), many=2, small=40, held=80, floor=80)
 PLANS: Final = {
     "tiny": _TINY,  # to see that it runs
-    "quick": Plan(rounds=2, cold=(1_000,), steps=(200,), turns=(200,), count=10, held=1_000),
+    "quick": Plan(rounds=2, cold=(1_000,), steps=(200,), turns=(200,), many=10, held=1_000),
     "default": Plan(),
-    "full": Plan(rounds=21, count=600),
+    "full": Plan(rounds=21, many=600),
 }
 
 
@@ -94,7 +94,7 @@ class Run:
         script = "import langchain_core, llmbuffer"
         if not subprocess.run([PEERS, "-c", script], check=False, stderr=-3).returncode:
             return True
-        installing = [PEERS, "-m", "pip", "install", "-q", *PEER_PACKAGES]
+        installing = [str(PEERS), "-m", "pip", "install", "-q", *PEER_PACKAGES]
         return not subprocess.run(installing, check=False).returncode
 
     def part(self, number: int) -> None:
@@ -148,12 +148,12 @@ class Run:
 
     def _steps(self) -> Iterator[tuple[str, str, dict[str, Any]]]:
         for length in self.plan.steps:
-            given = {"length": length, "count": self.plan.count, "floor": self._floor()}
+            given = {"length": length, "count": self.plan.many, "floor": self._floor()}
             given["budget"] = min(self._tokens(length) // 2, LARGE_TOKENS)
             for who in self.pythons:
                 yield "turns", who, dict(given)
         for length in self.plan.turns:  # all of it is sent
-            whole = {"length": length, "count": self.plan.count // 2, "floor": self._floor()}
+            whole = {"length": length, "count": self.plan.many // 2, "floor": self._floor()}
             for who in self.pythons:
                 yield "whole", who, {**whole, "budget": None}
 
@@ -161,7 +161,7 @@ class Run:
         for who in self.pythons:
             given = {"length": self.plan.small, "floor": self._floor()}
             yield "small", who, {**given, "times": min(3, self.plan.rounds)}
-            yield "hundred", who, {**given, "count": max(1, self.plan.count // 10)}
+            yield "hundred", who, {**given, "count": max(1, self.plan.many // 10)}
 
     def _measure(self, measure: str, who: str, given: Mapping[str, Any]) -> dict[str, Any]:
         """Run one measure in a process of its own; what is stored is stored before."""

@@ -132,7 +132,7 @@ def summarize(calls: Sequence[Mapping[str, Any]]) -> dict[str, float]:
     over = [call for call in sent if call["exceeded"]]
     pins = [call["pins"] for call in over if call["pins"] is not None]
     figures: dict[str, float] = {"calls": len(over), "refused": len(calls) - len(sent)}
-    for name, price in (("cost A", 1.25), ("cost O", 1.0)):
+    for name, price in (("cost_A", 1.25), ("cost_O", 1.0)):
         ours = sum(0.1 * c["cached"] + price * (c["tokens"] - c["cached"]) for c in sent)
         full = sum(0.1 * c["full_cached"] + price * (c["full"] - c["full_cached"]) for c in sent)
         figures[name] = ours / full
@@ -154,8 +154,7 @@ def main() -> None:
     parser.add_argument("--shares", type=float, nargs="+", default=SHARES)
     parser.add_argument("--seeds", type=int, help="sessions of each family; by default all")
     given = parser.parse_args()
-    names = ("calls", "refused", "fill", "worst", "cached", "cost A", "cost O")
-    names = (*names, "last10", "task", "pins")
+    names = "calls refused fill worst cached cost_A cost_O last10 task pins".split()
     print("| sessions | budget | " + " | ".join(names) + " |")
     print("| --- " * (len(names) + 2) + "|")
     rows: list[dict[str, float]] = []

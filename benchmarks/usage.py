@@ -22,7 +22,7 @@ from context_assembler import ModelLimits, ModelRegistry, TokenCounter, ToolChoi
 from context_assembler.context import Request
 from context_assembler.core import fixed_rows
 from context_assembler.errors import AssemblyError
-from context_assembler.events import JsonObject, body_of, compact_json, kind_of
+from context_assembler.events import Body, JsonObject, body_of, compact_json, kind_of
 from context_assembler.options import Parameters
 
 REGISTRY: Final = ModelRegistry()
@@ -110,7 +110,7 @@ def count_row(recorded: dict[str, Any], *, provider: str) -> Row | str:
 
 def _without_old_reasoning(
     events: Sequence[tuple[Any, JsonObject]], limits: ModelLimits, provider: str
-) -> list[tuple[Any, JsonObject]]:
+) -> list[tuple[Any, Body]]:
     """Leave out what the vendor does not read again: the reasoning of turns before the one at hand.
 
     To Gemini a text right behind results belongs to their turn. Vertex AI reads all there is while a
@@ -122,7 +122,7 @@ def _without_old_reasoning(
     last = asked[-1] if asked else 0
     if limits.host == "vertex_ai" and events and events[-1][0] == "tool_result":
         last = 0
-    turns: list[tuple[Any, JsonObject]] = []
+    turns: list[tuple[Any, Body]] = []
     for number, (kind, body) in enumerate(events):
         parts = [*body["parts"]]
         if provider == "gemini":  # these clients sent readable thoughts as text

@@ -5,6 +5,7 @@
 It uses only names that the release before has as well: `--earlier PYTHON` measures that one beside.
 """
 
+import importlib
 import json
 import shutil
 import sys
@@ -183,7 +184,7 @@ def first(folder: str, length: int, budget: int, **_: Any) -> Any:
 
 
 def cold(
-    *, folder: str, length: int, budget: int, index: str, quarter: int, rounds: int = 7, **_: Any
+    *, folder: str, length: int, budget: int, index: str, quarter: int, rounds: int, **_: Any
 ) -> Any:
     """Time assemblers that do not know the session, and `index_trim_load`, in turns."""
     import gc
@@ -194,7 +195,7 @@ def cold(
     trims = {name: index_trim_load(Path(index), tokens) for name, tokens in floors.items()}
     times: dict[str, list[float]] = {name: [] for name in ("ours", *trims)}
     kept = 0
-    for _ in range(rounds):
+    for _round in range(rounds):
         gc.collect()
         started = cpu()
         assembler = ours.ContextAssembler(sessions=f"sqlite:///{path}")
@@ -259,7 +260,7 @@ def small(folder: str, length: int, floor: dict[str, Any], rounds: int = 25, **_
         for n in range(10)
     ]
     before = floor_ms(**floor)
-    for _ in range(rounds):
+    for _round in range(rounds):
         started = cpu()
         assembler = ours.ContextAssembler(
             sessions=f"sqlite:///{Path(folder) / f'{length}.db'}", tools=tools
@@ -295,7 +296,7 @@ def memory(folder: str, length: int, budget: int, **_: Any) -> Any:
     bare = _resident()
     import context_assembler as ours
 
-    assert ours.ContextAssembler
+    assert callable(ours.ContextAssembler)
     imported = _resident()
     assembler: Any = ours.ContextAssembler(sessions=f"sqlite:///{Path(folder) / f'{length}.db'}")
     context = assembler.assemble_sync(SESSION, model=MODEL, max_context_tokens=budget)
@@ -351,11 +352,11 @@ def langchain_first(folder: str, length: int, budget: int, **_: Any) -> Any:
 
     messages = json.loads(Path(folder).joinpath(f"{length}.json").read_text("utf-8"))
     started = cpu()
-    from langchain_core.messages import convert_to_messages, trim_messages
+    langchain = importlib.import_module("langchain_core.messages")
 
     assert asyncio
-    trim_messages(
-        convert_to_messages(messages),
+    langchain.trim_messages(
+        langchain.convert_to_messages(messages),
         max_tokens=budget,
         token_counter="approximate",
         strategy="last",
@@ -368,11 +369,9 @@ def langchain_first(folder: str, length: int, budget: int, **_: Any) -> Any:
 
 def llmbuffer(folder: str, length: int, budget: int, count: int = 20, **_: Any) -> Any:
     """Time llmbuffer: a manager filled and compacted at once, and then its turns."""
-    from llmbuffer import PromptManager
-
     messages = json.loads(Path(folder).joinpath(f"{length}.json").read_text("utf-8"))
     started = cpu()
-    manager = PromptManager(
+    manager = importlib.import_module("llmbuffer").PromptManager(
         static_system_prompt=messages[0]["content"], transition_mode="none", max_tokens=10**9
     )
     for message in messages[1:]:
