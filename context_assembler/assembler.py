@@ -422,9 +422,9 @@ class ContextAssembler:
             self.store = self._mirror.memory
         self._mask: Any = None
         if "files" in config.safety.masks_secrets_in:
-            from context_assembler.history.secrets import mask
+            from context_assembler.history.secrets import mask_kinds
 
-            self._mask = mask
+            self._mask = mask_kinds
         settings, self._sections = config.prompt, tuple(prompt_sections)
         self.loader = self._open_loader(bootstrap)
         self.has_prompt = bool(

@@ -90,6 +90,13 @@ def mask(text: str) -> tuple[str, str]:
     A text without secrets comes back as it is, with an empty notice. One with secrets comes back
     clean: what shows nothing, and could hide them, is gone. Masking twice is as masking once.
     """
+    bare, kinds = mask_kinds(text)
+    what = "a secret was" if len(kinds) == 1 else f"{len(kinds)} secrets were"
+    return bare, f"{what} masked ({', '.join(dict.fromkeys(kinds))})" if kinds else ""
+
+
+def mask_kinds(text: str) -> tuple[str, list[str]]:
+    """Return the text as `mask` does, and the kind of each secret that was masked."""
     bare, kinds = _INVISIBLE.sub("", clean_text(text)), list[str]()
     for _ in range(_MOST_PASSES):
         secrets = find_secrets(bare)
@@ -98,10 +105,7 @@ def mask(text: str) -> tuple[str, str]:
         kinds += [secret[2] for secret in secrets]
         if not secrets:
             break
-    if not kinds:
-        return text, ""
-    what = "a secret was" if len(kinds) == 1 else f"{len(kinds)} secrets were"
-    return bare, f"{what} masked ({', '.join(dict.fromkeys(kinds))})"
+    return (bare, kinds) if kinds else (text, [])
 
 
 def find_secrets(text: str) -> list[_Secret]:
