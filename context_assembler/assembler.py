@@ -162,6 +162,9 @@ class _Question:
         freezes = self.parts.config.bootstrap.policy == "freeze" and not self.options.refresh
         if not freezes or last.options != self.choice:
             return False
+        mask = self.parts.mask  # what is a secret by now is not sent again
+        if mask is not None and mask(self.parts.store.text(last.system_hash) or "")[1]:
+            return False
         after, name = last.answers_seq, self.session.id
         kinds = self.parts.store.columns(name, self.family, after_seq=after).kinds
         return all(kind & KIND_MASK != COMPACTION for kind in kinds)
@@ -420,11 +423,11 @@ class ContextAssembler:
 
             self._mirror = Mirror(self.sessions)
             self.store = self._mirror.memory
-        self._mask: Any = None
+        self.mask: Any = None
         if "files" in config.safety.masks_secrets_in:
             from context_assembler.history.secrets import mask_kinds
 
-            self._mask = mask_kinds
+            self.mask = mask_kinds
         settings, self._sections = config.prompt, tuple(prompt_sections)
         self.loader = self._open_loader(bootstrap)
         self.has_prompt = bool(
@@ -517,7 +520,7 @@ class ContextAssembler:
             max_file_tokens=settings.max_file_tokens,
             max_total_tokens=settings.max_total_tokens,
             ttl_seconds=settings.ttl_seconds,
-            mask=self._mask,
+            mask=self.mask,
         )
 
     # ---- assembling ----
@@ -700,7 +703,7 @@ class ContextAssembler:
                 patterns=options.skill_filter,
                 active=options.active_skills or (),
                 activates_named=asked.settled.layers.get("skill_filter") == "request",
-                mask=self._mask,
+                mask=self.mask,
             )
             asked.listed, asked.shown = listed, shown
         return open_skill_tools(asked.shown.with_tools)
