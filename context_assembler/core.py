@@ -2,6 +2,7 @@
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from datetime import UTC, date, datetime
 from hashlib import blake2b
 from threading import Lock
@@ -18,6 +19,7 @@ from context_assembler.context import (
     input_budget,
 )
 from context_assembler.errors import (
+    AssemblyError,
     ContextOverflowError,
     EmptySessionError,
     UnsupportedRequestError,
@@ -1126,7 +1128,12 @@ class _Call:
 
     def _changes(self) -> list[ReportEntry]:
         """Return what repair, masks, caps and the provider did, with the ids of events."""
-        entries = (*self._log, *self._timeline.orphans(), *self._sent_entries)
+        with suppress(AssemblyError):
+            self.payload(self.provider)  # parameters are fitted to the model there
+        sent = self._sent_entries
+        fitted = (one for one in self._current_wire().entries if one.rule.startswith("parameter."))
+        fitted = (one for one in fitted if one not in sent)
+        entries = (*self._log, *self._timeline.orphans(), *sent, *fitted)
         ids = self._ids(int(entry.id) for entry in entries if entry.id.isdigit())
         return sum_up(entry._replace(id=ids.get(entry.id, entry.id)) for entry in entries)
 
