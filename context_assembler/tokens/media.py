@@ -152,6 +152,7 @@ _OTHER_PAGE_TOKENS: Final = 2_000
 _PICTURE_TOKENS: Final = 1_568  # of a page for Claude, whose text is known to be short
 _CHARS_PER_PAGE: Final = 50_000  # of base64
 _BYTES_PER_TOKEN: Final = 3  # of an unpacked PDF, of which text is a part
+_MOST_PAGES: Final = 100_000  # more is no statement about pages, and no column holds its tokens
 _PACKED_OBJECTS: Final = rb"/Type\s*/ObjStm\b[^\0]{0,400}?\bstream\r?\n"
 
 
@@ -166,7 +167,7 @@ def count_document(document: JsonObject, *, provider: str, image_rule: str = "")
     # What the PDF says wins; what claims to be one and cannot be read is guessed by its size.
     pages = sum(map(_pages_in, (content, *_unpacked(content)))) if is_pdf else 0
     guess = 1 + len(source["data"]) // _CHARS_PER_PAGE if is_inline else 10
-    pages = pages or document.get("page_count") or guess
+    pages = min(max(1, pages or document.get("page_count") or guess), _MOST_PAGES)
     each = 258 if image_rule == "gemini-258" else _PAGE_TOKENS.get(provider, _OTHER_PAGE_TOKENS)
     if provider == "anthropic" and is_pdf and b"/Filter" not in content:  # nothing is packed
         return min(pages * each, pages * _PICTURE_TOKENS + len(content) // _BYTES_PER_TOKEN)

@@ -235,16 +235,17 @@ def _matches_gemini(parsed: Rows) -> bool:
     if "contents" in as_object(parsed.document) and not request and not contents:
         return False
     return any(
-        isinstance(as_object(one).get("parts"), list | dict)
+        isinstance(parts := as_object(one).get("parts"), list | dict)
         and as_object(one).get("role") in ("user", "model", "function", None)
+        # Other libraries' messages have parts as well, and name their kind.
+        and not any("part_kind" in as_object(part) for part in parts)
         for one in contents
     ) or (isinstance(as_object(parsed.document).get("contents"), list) and bool(contents))
 
 
 def _matches_chat(parsed: Rows) -> bool:
-    return any(
-        as_object(message).get("role") in _CHAT_ROLES for message in _message_list(parsed)[0]
-    )
+    roles = [as_object(message).get("role") for message in _message_list(parsed)[0]]
+    return any(isinstance(role, str) and role in _CHAT_ROLES for role in roles)
 
 
 def _reader(provider: str) -> Callable[[Rows, str, Issues], ReadTranscript]:

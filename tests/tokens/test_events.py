@@ -424,6 +424,8 @@ PAGES = {
     "an endless pack": (pdf(packed(b" " * 9_000_000, b"/Type /Page >>")), 1),
     "by size": (pdf(b"%PDF-1.7" + b"\0" * 120_000), 4),
     "elsewhere": (Document(source=ELSEWHERE), 10),
+    "fewer than none": (Document(source=ELSEWHERE, page_count=-1), 1),
+    "too many to be true": (Document(source=ELSEWHERE, page_count=10**9), 100_000),
     "as stated": (Document(source=ELSEWHERE, page_count=7), 7),
 }
 
