@@ -2,7 +2,7 @@
 
 import pytest
 
-from context_assembler import TranscriptError
+from context_assembler.errors import TranscriptError
 from context_assembler.transcripts import read_transcript
 
 UNKNOWN = {
