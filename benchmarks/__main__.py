@@ -234,7 +234,7 @@ def _call(python: str, measure: str, given: Mapping[str, Any]) -> dict[str, Any]
             text=True,
             timeout=_TIMEOUT_SECONDS,
             env=environment,
-            cwd=ROOT,
+            cwd=given["folder"],  # which has no settings: a pyproject.toml would be read
         )
     except subprocess.TimeoutExpired:
         return {"error": f"took more than {_TIMEOUT_SECONDS} s"}
