@@ -111,6 +111,15 @@ def _pair_id(block: JsonObject) -> str:
     return as_text(block.get("tool_use_id")) if kind.endswith("_tool_result") else ""
 
 
+def _is_of_reply(block: JsonObject) -> bool:
+    """Whether a block is refused in a user's turn."""
+    return bool(_pair_id(block)) or block.get("type") in (
+        "thinking",
+        "redacted_thinking",
+        "compaction",
+    )
+
+
 def _without_blanks(block: Json) -> Json:
     """Return a block without blank text, which the API returns and then refuses; `None`: none left.
 
@@ -560,6 +569,8 @@ class Wire(wire.GrownWire):
             flaw = find_flaw(block)
             if flaw is None and _pair_id(block) and _pair_id(block) in lost:
                 flaw = "the call or the result that it belongs to cannot be sent"
+            if flaw is None and role != "assistant" and _is_of_reply(block):
+                flaw = "it can stand in a reply only"
         if flaw is not None or not _is_ours(part):
             return wire.settle_opaque(
                 part, role, changes, provider=NAME, flaw=flaw, settle=self._settle

@@ -25,6 +25,13 @@ MIN_OUTPUT_TOKENS: Final = 16  # https://github.com/openai/openai-openapi, max_o
 
 _PHASES: Final = ("commentary", "final_answer")
 _OF_MODEL: Final = ("output_text", "refusal", "text", "summary_text", "reasoning_text")
+# Calls and results that can be read are no blocks: as one, nothing answers or asked for them.
+_CALLS_WITHOUT_PARTNER: Final = (
+    "function_call",
+    "function_call_output",
+    "custom_tool_call",
+    "custom_tool_call_output",
+)
 _MARKS_OF_TEXT: Final = ("annotations", "logprobs")
 _ABOUT_CALL: Final = ("caller", "name", "namespace")  # what an output says of its call
 _CALL_IDS: Final = ("fc_", "ctc_", "tsc_", "sh_", "lsh_", "apc_", "cu_")
@@ -243,8 +250,10 @@ class Wire(openai.OpenAIWire):
             return "it has neither a type nor a role"
         if role == "assistant" and kind.startswith("input_"):
             return "it is not taken from the assistant"
-        if role != "assistant" and kind in _OF_MODEL:
+        if role != "assistant" and kind in (*_OF_MODEL, "reasoning"):
             return "only the model says that"
+        if kind in _CALLS_WITHOUT_PARTNER:
+            return "the other half of its call is missing"
         required = _REQUIRED.get(kind)
         if required and not any(as_text(block.get(key)) for key in required):
             return f"it has no {' or '.join(required)}"
