@@ -10,7 +10,7 @@ from context_assembler.events import Json, JsonObject, Usage, compact_json, is_p
 from context_assembler.models import ModelLimits
 from context_assembler.ports import ChangeForms, Payload, ToolSearch, ToolSpec, Turn, read_change
 from context_assembler.providers import wire
-from context_assembler.providers.lent import LentList
+from context_assembler.providers.lent import LentList, peek
 from context_assembler.providers.schemas import root_object_schema, walk_schemas
 from context_assembler.providers.wire import Change, as_list, as_object, as_text, plain_json
 from context_assembler.report import ReportEntry
@@ -98,8 +98,9 @@ def find_flaw(block: Json) -> str | None:
     if kind in CHANGE_TYPES and not any(map(tool.get, ("name", "definition", "tool_name"))):
         return "its tool has no name"
     for inner in as_list(fields["content"] if kind == "search_result" else source.get("content")):
-        if not isinstance(inner, str) and (flaw := find_flaw(inner)):  # text stands for a block
-            return f"in a block inside, {flaw}"
+        flaw = None if isinstance(inner, str) else find_flaw(inner)  # text stands for a block
+        if flaw or (_is_blank(inner) and not _is_blank(block)):
+            return f"in a block inside, {flaw or 'the text is blank'}"
     return None
 
 
@@ -111,40 +112,21 @@ def _pair_id(block: JsonObject) -> str:
     return as_text(block.get("tool_use_id")) if kind.endswith("_tool_result") else ""
 
 
-def _is_of_reply(block: JsonObject) -> bool:
-    """Whether a block is refused in a user's turn."""
-    return bool(_pair_id(block)) or block.get("type") in (
-        "thinking",
-        "redacted_thinking",
-        "compaction",
-    )
-
-
-def _without_blanks(block: Json) -> Json:
-    """Return a block without blank text, which the API returns and then refuses; `None`: none left.
+def _is_blank(block: Json) -> bool:
+    """Whether a block is blank text, which the API returns and then refuses.
 
     https://github.com/anthropics/claude-code/issues/59812 (read 2026-11-27); of a compaction: types
     of the anthropic package 2.14, BetaCompactionBlockParam: "Empty string content is not allowed"
     """
+    fields, kind = as_object(block), as_text(as_object(block).get("type"))
     if isinstance(block, str):
-        return block if block.strip() else None
-    kind = as_object(block).get("type")
-    if kind in ("text", "compaction"):
-        said = block.get("text" if kind == "text" else "content")
-        return None if isinstance(said, str) and not said.strip() else block
-    if kind not in ("document", "search_result"):
-        return block
-    source = as_object(block.get("source"))
-    holder = source if source.get("type") == "content" else block
-    if "content" not in holder:
-        return block
-    inner = holder["content"]
-    if isinstance(inner, list | tuple):
-        inner = [kept for kept in map(_without_blanks, as_list(inner)) if kept is not None]
-    if not inner or _without_blanks(inner) is None:
-        return None
-    inner = {**holder, "content": inner}
-    return inner if holder is block else {**block, "source": inner}
+        return not block.strip()
+    if kind in ("document", "search_result"):
+        holder = fields if kind == "search_result" else as_object(fields.get("source"))
+        given = holder.get("content", "none")
+        return all(map(_is_blank, [given] if isinstance(given, str) else as_list(given)))
+    said = fields.get({"text": "text", "compaction": "content"}.get(kind, ""))
+    return isinstance(said, str) and not said.strip()
 
 
 def verbatim(block: JsonObject) -> Block:
@@ -156,8 +138,8 @@ def verbatim(block: JsonObject) -> Block:
 
 
 _READABLE: Final = (
-    *("text", "stdout", "stderr", "title", "context", "url", "source", "name", "query"),
-    *("file_id", "tool_name", "error_code", "error_message"),
+    "text stdout stderr title context url source name query file_id tool_name error_code "
+    "error_message".split()
 )
 
 
@@ -285,11 +267,8 @@ def _as_media(block: JsonObject) -> JsonObject | None:
     """Return an image, or a document that is sent as bytes or by address, as a stored part."""
     source = as_object(block.get("source"))
     is_file = block.get("type") == "document" and source.get("type") in ("base64", "url", "file")
-    return (
-        {**block, "source": {"provider": NAME, **source}}
-        if (block.get("type") == "image" or is_file)
-        else None
-    )
+    is_shown = is_file or block.get("type") == "image"
+    return {**block, "source": {"provider": NAME, **source}} if is_shown else None
 
 
 # ---- tools ----
@@ -413,6 +392,7 @@ class Wire(wire.GrownWire):
         self._trims_end = limits.supports("prefill")
         self._run: tuple[Unit, ...] = ()  # what follows the last reply
         self._start = 0  # where that begins in `messages`
+        self._lost: set[str] = set()  # ids of server tools' calls that are sent as text
         self._fenced: frozenset[str] = frozenset()  # ids with an entry about their place
 
     def _head(self) -> Json:
@@ -532,16 +512,13 @@ class Wire(wire.GrownWire):
             own = [p["block"] for p in parts if _is_ours(p) and not find_flaw(p["block"])]
             # A compaction goes back as the assistant's, before everything that follows it.
             # https://platform.claude.com/docs/en/build-with-claude/compaction (2026-11-27)
-            blocks = [verbatim(block) for block in own if _without_blanks(block) is not None]
+            blocks = [verbatim(block) for block in own if not _is_blank(block)]
             said = blocks or _text_blocks(wire.summary_text(turn))
             unit: Unit = "assistant" if blocks else "user", said, (), False, ""
         else:
-            lost = {_pair_id(p["block"]) for p in parts if _is_ours(p) and find_flaw(p["block"])}
-
-            def settle(part: JsonObject, role: str, changes: list[Change]) -> list[JsonObject]:
-                return self._settle(part, role, changes, lost)
-
-            settled = wire.settle_parts(turn, settle, self.entries)
+            flawed = {_pair_id(p["block"]) for p in parts if _is_ours(p) and find_flaw(p["block"])}
+            self._lost = flawed - {""}
+            settled = wire.settle_parts(turn, self._settle, self.entries)
             if role == "system":
                 unit = self._system_unit(turn, settled)
             else:
@@ -553,43 +530,30 @@ class Wire(wire.GrownWire):
         elif unit[1] or unit[2]:
             self._add_to_run(unit)
 
-    def _settle(
-        self, part: JsonObject, role: str, changes: list[Change], lost: Iterable[str] = ()
-    ) -> list[JsonObject]:
-        """Return what is sent for a part of a message or a result."""
-        if part["type"] in ("image", "document"):
-            from context_assembler.providers.media import settle_media
+    def _media_rules(self) -> "MediaRules":
+        return media_rules(self.request.limits)
 
-            limits = self.request.limits
-            return settle_media(part, role, changes, rules=media_rules(limits), limits=limits)
-        if part["type"] != "opaque" or read_change(part) is not None:
-            return [part]
-        flaw, block = None, part["block"]
-        if _is_ours(part):
-            flaw = find_flaw(block)
-            if flaw is None and _pair_id(block) and _pair_id(block) in lost:
-                flaw = "the call or the result that it belongs to cannot be sent"
-            if flaw is None and role != "assistant" and _is_of_reply(block):
-                flaw = "it can stand in a reply only"
-        if flaw is not None or not _is_ours(part):
-            return wire.settle_opaque(
-                part, role, changes, provider=NAME, flaw=flaw, settle=self._settle
-            )
-        kind, kept = block["type"], _without_blanks(block)
+    def _flaw_of(self, block: JsonObject, role: str) -> str | None:
+        pair_id = _pair_id(block)
+        is_of_reply = bool(pair_id) or as_text(block.get("type")) in _UNCOUNTED
+        if (flaw := find_flaw(block)) is None and pair_id in self._lost:
+            flaw = "the call or the result that it belongs to cannot be sent"
+        if flaw is None and role != "assistant" and is_of_reply:
+            flaw = "it can stand in a reply only"
+        return flaw
+
+    def _adapt(self, part: JsonObject, changes: list[Change]) -> list[JsonObject]:
+        block = part["block"]
+        kind = block["type"]
         if kind in CHANGE_TYPES and (name := self._undeclared(block["tool"])):
             reason = "A change of tools is sent as text: the tool that it names is not declared."
             changes.append(Change("repaired", "content.undeclared", reason))
             return [wire.text_part(part.get("text") or f"[{kind.replace('_', ' ')}: {name}]")]
-        if kept == block:
+        if not _is_blank(block):
             return [part]
-        named = f"{'an' if kind[0] in 'aeiou' else 'a'} {kind} block"
-        if kept is None:
-            reason = f"{named.capitalize()} is left out: it is blank, which is refused."
-            changes.append(Change("dropped", "content.blank", reason))
-            return []
-        reason = f"Blank text in {named} is left out: it is refused."
-        changes.append(Change("repaired", "content.blank", reason))
-        return [{**part, "block": kept}]
+        reason = f"A {kind} block is left out: it is blank, which is refused."
+        changes.append(Change("dropped", "content.blank", reason))
+        return []
 
     def _undeclared(self, tool: JsonObject) -> str:
         """Return the tool that a change refers to, if it is not declared.
@@ -727,7 +691,7 @@ class Wire(wire.GrownWire):
         """Return the tools in their order; if some are deferred, a tool that searches comes first."""
         searches = tool_search(self.request.limits) is not None
         load, tools, holds_back = StrictLoad(), list[Block](), False
-        for tool in wire.declared_tools(self.request, NAME, self.entries):
+        for tool in self.declared_tools(self.entries):
             if tool.native_specs:
                 tools.append(verbatim(tool.native_specs[NAME]))
                 continue
@@ -897,8 +861,7 @@ class Wire(wire.GrownWire):
             reason = "The Messages API cannot be told which of the tools alone may be called."
             self.report("allowed_tools", reason, "parameter.allowed_tools")
         if choice.mode in ("any", "tool"):
-            offered = wire.declared_tools(request, NAME, [])
-            wire.check_forced(request, NAME, offered, has_tools=bool(self.tools))
+            self.check_forced(request, self.declared_tools([]))
             has_budget = given.thinking_budget and "budget" in limits.thinking.kinds
             if limits.features.get("forced_tools") is False or has_budget:
                 remedy = "Use tool_choice mode 'auto', or another model without a thinking budget."
@@ -1001,14 +964,14 @@ def _mark_cache(made: Payload, limits: ModelLimits) -> None:
     """
     messages, least = made["messages"], limits.cache.least_bytes
     head = made.get("tools", []), made.get("system", [])
-    head_bytes = _count_bytes(head, least)
+    head_bytes = count_bytes(head, least)
     if head_bytes >= least:
         marked = made.get("system") or made.get("tools", [])
         loaded = [at for at, one in enumerate(marked) if one.get("defer_loading") is not True]
         for at in loaded[-1:]:
             mark = {"type": "ephemeral"} | ({"ttl": "1h"} if "1h" in limits.cache.ttls else {})
             marked[at] = {**marked[at], "cache_control": mark}
-    elif head_bytes + _count_bytes(messages, least - head_bytes) < least:
+    elif head_bytes + count_bytes(messages, least - head_bytes) < least:
         return
     made["cache_control"] = {"type": "ephemeral"}
     reply = len(messages) - 1
@@ -1026,7 +989,7 @@ def _mark_cache(made: Payload, limits: ModelLimits) -> None:
             return
 
 
-def _count_bytes(value: Json, most: int) -> int:
+def count_bytes(value: Json, most: int) -> int:
     """Return the bytes of all text in the value, or any number of at least `most`."""
     total, waiting = 0, [value]
     while waiting and total < most:
@@ -1034,7 +997,7 @@ def _count_bytes(value: Json, most: int) -> int:
         if isinstance(current, str):
             total += len(current) if current.isascii() else len(current.encode())
         else:
-            waiting += as_object(current).values() or as_list(current)
+            waiting += as_object(current).values() or peek(current)
     return total
 
 
@@ -1073,9 +1036,7 @@ def read_reply(reply: Any, request: Request | None = None) -> wire.Reply:
     last = parts[-1:] if is_cut_off else ()
     unfinished = tuple(part["call_id"] for part in last if part["type"] == "tool_call")
     warnings += map(wire.say_unfinished, unfinished)
-    return wire.Reply(
-        provider=NAME, parts=parts, unfinished_calls=unfinished, warnings=tuple(warnings), **made
-    )
+    return wire.Reply(NAME, parts=parts, unfinished_calls=unfinished, warnings=(*warnings,), **made)
 
 
 def made_by(body: JsonObject) -> dict[str, Any]:
@@ -1172,9 +1133,8 @@ def _join_events(events: Iterable[Block]) -> Block | None:
             usage = {**as_object(message.get("usage")), **as_object(event.get("usage"))}
             message |= {**as_object(event.get("delta")), "usage": usage}
     for block in blocks.values():
-        if written := as_text(
-            block.pop("partial_json", "")
-        ):  # a call's stays text if it is cut off
+        # A call's stays text if it is cut off.
+        if written := as_text(block.pop("partial_json", "")):
             given = wire.parse_object(written)
             is_call = block.get("type") == "tool_use"
             block["input"] = written if given is None and is_call else given or {}
@@ -1183,7 +1143,7 @@ def _join_events(events: Iterable[Block]) -> Block | None:
 
 
 def read_messages(
-    source: Json, note: Callable[[str, str], None] = lambda _where, _what: None
+    source: Json, note: wire.Note = lambda _where, _what: None
 ) -> list[tuple[str, Block]]:
     """Return the events of a list of messages, or of a request: type and stored body.
 
@@ -1226,25 +1186,11 @@ def read_messages(
     return events
 
 
-def _read_content(content: Json, where: str, note: Callable[[str, str], None]) -> list[JsonObject]:
-    """Return a message's content as parts; text is one part, or none if it is empty."""
-    if isinstance(content, str):
-        return [wire.text_part(content)] if content else []
-    if content is not None and not isinstance(content, list | tuple):
-        note(where, f"is neither text nor a list of blocks ({content!r:.40}); left out")
-    parts: list[JsonObject] = []
-    for at, entry in enumerate(as_list(content)):
-        place = f"{where}[{at}]"
-        if isinstance(entry, str):
-            parts.append(wire.text_part(entry))
-        elif not isinstance(entry, Mapping):
-            note(place, f"is no content block ({entry!r:.40}); left out")
-        else:
-            parts.append(_read_given(dict(as_object(entry)), place, note))
-    return parts
+def _read_content(content: Json, where: str, note: wire.Note) -> list[JsonObject]:
+    return wire.read_content(content, where, note, lambda block, at: _read_given(block, at, note))
 
 
-def _read_given(block: Block, where: str, note: Callable[[str, str], None]) -> JsonObject:
+def _read_given(block: Block, where: str, note: wire.Note) -> JsonObject:
     """Return a block of a request as a part; one that we cannot read stays verbatim."""
     kind, source = as_text(block.get("type")), as_object(block.get("source"))
     if kind == "tool_result" and isinstance(block.get("tool_use_id"), str):
@@ -1255,11 +1201,8 @@ def _read_given(block: Block, where: str, note: Callable[[str, str], None]) -> J
             taken = (*wire.MEDIA, "text", "opaque")
             part["content"] = [p if p["type"] in taken else _opaque(block) for p in content]
         return part | ({"is_error": True} if block.get("is_error") is True else {}) | _own(extras)
-    if (
-        kind == "tool_use"
-        and isinstance(block.get("id"), str)
-        and isinstance(block.get("name"), str)
-    ):
+    is_named = isinstance(block.get("id"), str) and isinstance(block.get("name"), str)
+    if kind == "tool_use" and is_named:
         warnings: list[str] = []
         call = _read_block(block, {}, warnings)
         for warning in warnings:

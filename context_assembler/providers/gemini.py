@@ -5,7 +5,7 @@ real requests mix them. Both are read; payloads have the SDK's names.
 """
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any, Final
 
@@ -17,14 +17,7 @@ from context_assembler.ports import ChangeForms, Payload, ToolSearch, ToolSpec, 
 from context_assembler.providers import wire
 from context_assembler.providers.lent import LentList
 from context_assembler.providers.schemas import root_object_schema, target_of, walk_schemas
-from context_assembler.providers.wire import (
-    Change,
-    as_list,
-    as_object,
-    as_text,
-    plain_json,
-    text_part,
-)
+from context_assembler.providers.wire import Change, as_list, as_object, as_text, text_part
 from context_assembler.report import ReportEntry
 from context_assembler.texts import REMINDER_TAG, clean_text, fence
 
@@ -197,6 +190,7 @@ def media_rules(limits: ModelLimits | None) -> "MediaRules":
         max_pdf_pages=1_000,
         max_images=3_000 if is_vertex else 3_600,
         max_media_chars=_MAX_MEDIA_CHARS,
+        type_at=fetched_type,
     )
 
 
@@ -239,7 +233,7 @@ def _content_parts(part: JsonObject) -> list[dict[str, Json]]:
         told = about_document(part) if kind == "document" else ""
         return [*([{"text": told}] if told else []), _media_part(part["source"])]
     if kind == "opaque" and part["provider"] == NAME:
-        return [plain_json(snake_block(part["block"]))]
+        return [wire.plain_json(snake_block(part["block"]))]
     text = clean_text(text or "")
     if kind not in ("text", "opaque") or not text or text.isspace():
         return []
@@ -250,7 +244,7 @@ def _extras(part: JsonObject, nested: str = "") -> dict[str, Json]:
     """Return what a part has next to what we know of it, without that of its own object."""
     if "extras" not in part:
         return {}
-    extras = plain_json(snake_block(wire.own_extras(part, NAME))).items()
+    extras = wire.plain_json(snake_block(wire.own_extras(part, NAME))).items()
     return {key: held for key, held in extras if key != nested}
 
 
@@ -379,7 +373,7 @@ class Wire(wire.GrownWire):
         self.names = wire.WireNames(request, NAME_RULE, {})
         system = clean_text(request.system)
         self.system = system if system.strip() else ""
-        declared = wire.declared_tools(request, NAME, self.entries)
+        declared = self.declared_tools(self.entries)
         made = {
             tool.name: function
             for tool in declared
@@ -388,7 +382,7 @@ class Wire(wire.GrownWire):
         }
         self.functions = frozenset(made)
         self.tools: list[dict[str, Json]] = [
-            plain_json(tool.native_specs[NAME]) for tool in declared if tool.native_specs
+            wire.plain_json(tool.native_specs[NAME]) for tool in declared if tool.native_specs
         ]
         if made:
             self.tools.insert(0, {"function_declarations": [*made.values()]})
@@ -469,11 +463,8 @@ class Wire(wire.GrownWire):
         for at, part in enumerate(parts if self._signs else ()):
             if "function_call" in part:
                 if "thought_signature" not in part:
-                    return [
-                        *parts[:at],
-                        {**part, "thought_signature": PLACEHOLDER},
-                        *parts[at + 1 :],
-                    ]
+                    signed = {**part, "thought_signature": PLACEHOLDER}
+                    return [*parts[:at], signed, *parts[at + 1 :]]
                 break
         return parts
 
@@ -492,7 +483,7 @@ class Wire(wire.GrownWire):
                 made = [{"function_call": call, **_extras(part, "function_call")}]
             elif part["type"] == "thinking":
                 is_sent = part.get("block") is not None and part.get("provider") == NAME
-                made = [plain_json(snake_block(part["block"]))] if is_sent else []
+                made = [wire.plain_json(snake_block(part["block"]))] if is_sent else []
             else:
                 made = _content_parts(part)
             if made and is_own and (signature := part.get("signature")):
@@ -525,22 +516,17 @@ class Wire(wire.GrownWire):
         fields |= as_object(extras.pop("function_response", None))
         return {"function_response": fields, **extras}
 
-    def _settle(self, part: JsonObject, role: str, changes: list[Change]) -> list[JsonObject]:
-        """Return what is sent for a part of a message or a result."""
-        kind = part["type"]
-        if kind in ("image", "document"):
-            return self._settle_media(part, role, changes)
-        if kind != "opaque" or part["provider"] == "context-assembler":
-            return [part]
-        block = part["block"]
-        flaw = find_flaw(block) if part["provider"] == NAME else None
-        if part["provider"] != NAME or flaw is not None:
-            return wire.settle_opaque(
-                part, role, changes, provider=NAME, flaw=flaw, settle=self._settle
-            )
-        fields = snake_fields(block)
+    def _media_rules(self) -> "MediaRules":
+        return media_rules(self.request.limits)
+
+    def _flaw_of(self, block: JsonObject, _role: str) -> str | None:
+        return find_flaw(block)
+
+    def _adapt(self, part: JsonObject, changes: list[Change]) -> list[JsonObject]:
+        fields = snake_fields(part["block"])
         if not (KINDS | {"thought_signature"}) & fields.keys():
-            reason = f"What the reply says about itself ({', '.join(block)}) is not sent back."
+            named = ", ".join(part["block"])
+            reason = f"What the reply says about itself ({named}) is not sent back."
             changes.append(Change("dropped", "content.metadata", reason))
             return []
         if self.is_vertex and (foreign := sorted(fields.keys() & KINDS & NOT_ON_VERTEX)):
@@ -548,26 +534,6 @@ class Wire(wire.GrownWire):
             changes.append(Change("repaired", "content.type", reason))
             return [text_part(part.get("text", ""))]
         return [part]
-
-    def _settle_media(self, part: JsonObject, role: str, changes: list[Change]) -> list[JsonObject]:
-        from context_assembler.providers.media import left_out, settle_media
-
-        limits, settled = self.request.limits, list[JsonObject]()
-        for one in settle_media(part, role, changes, rules=media_rules(limits), limits=limits):
-            # What has no bytes, or is at an address that does not tell its type, is left out.
-            # Docstring of `google.genai.types.FileData.mime_type`, google-genai 3.6 (2026-11-27)
-            source, lacks = one.get("source", {}), None
-            if source.get("type") == "base64" and not _is_base64(source["data"]):
-                lacks = "media.empty", "it holds no bytes in base64"
-            elif source.get("type") == "url" and not fetched_type(source):
-                lacks = "media.type", "its media type is not known"
-            if lacks is not None and _is_attachment(one):
-                what = "An image" if one["type"] == "image" else "A document"
-                changes.append(Change("dropped", lacks[0], f"{what} is left out: {lacks[1]}."))
-                settled.append(text_part(left_out(one, lacks[1])))
-            else:
-                settled.append(one)
-        return settled
 
     def _trim(self, turn: Turn, parts: Sequence[JsonObject]) -> list[JsonObject]:
         """Return the parts without fields that the SDK does not know, or refuses on one host.
@@ -577,12 +543,8 @@ class Wire(wire.GrownWire):
         """
         lost: dict[str, None] = {}
         known = MARKS - (NOT_ON_VERTEX if self.is_vertex else frozenset())
-        nested = {
-            "function_call": frozenset[str](),
-            "function_response": frozenset(
-                {"scheduling", *(() if self.is_vertex else ("will_continue",))}
-            ),
-        }
+        response = {"scheduling"} | (set[str]() if self.is_vertex else {"will_continue"})
+        nested = {"function_call": set[str](), "function_response": response}
 
         def keep(fields: JsonObject, names: Iterable[str], of: str = "") -> dict[str, Json]:
             rest = _rest(fields, names)
@@ -662,9 +624,8 @@ class Wire(wire.GrownWire):
         need the flag, which Vertex AI does not know.
         """
         choice, functions = request.parameters.tool_choice, self.functions
-        needs_flag = (
-            bool(functions) and len(self.tools) > 1 and self.is_newer and not self.is_vertex
-        )
+        needs_flag = len(self.tools) > 1 and self.is_newer and not self.is_vertex
+        needs_flag = needs_flag and bool(functions)
         made: dict[str, Json] = {}
         if choice is not None:
             if choice.allows_parallel is not None:
@@ -801,27 +762,17 @@ def read_reply(reply: Any, request: Request | None = None) -> wire.Reply:
                 parts.append(part)
     stop_reason = as_text(whole.get("finish_reason")) or None
     about = [*_ABOUT_THE_TEXT, *(["continuation_token"] if _goes_on(whole) else [])]
-    unfinished = tuple(
-        part["call_id"]
-        for at, part in enumerate(parts)
-        if part["type"] == "tool_call"
-        and (
-            (at == len(parts) - 1 and stop_reason == "MAX_TOKENS")
-            or as_object(wire.own_extras(part, NAME).get("function_call")).get("will_continue")
-            is True
-        )
-    )
+    cut_off = [part for part in parts[-1:] if stop_reason == "MAX_TOKENS"]
+    for part in parts[:-1] if cut_off else parts:
+        asked = as_object(wire.own_extras(part, NAME).get("function_call"))
+        cut_off += [part] if asked.get("will_continue") is True else []
+    unfinished = tuple(part["call_id"] for part in cut_off if part["type"] == "tool_call")
     parts += [_metadata(key, whole[key]) for key in about if whole.get(key)]
-    return wire.Reply(
-        provider=NAME,
-        model=as_text(whole.get("model_version")),
-        parts=[part for part in parts if part != text_part("")],
-        unfinished_calls=unfinished,
-        response_id=as_text(whole.get("response_id")) or None,
-        stop_reason=stop_reason,
-        usage=_read_usage(whole.get("usage_metadata")),
-        warnings=(*warnings, *map(wire.say_unfinished, unfinished)),
-    )
+    parts = [part for part in parts if part != text_part("")]
+    told = (*warnings, *map(wire.say_unfinished, unfinished))
+    model, usage = as_text(whole.get("model_version")), _read_usage(whole.get("usage_metadata"))
+    made = unfinished, as_text(whole.get("response_id")) or None, stop_reason, usage
+    return wire.Reply(NAME, model, parts, *made, warnings=told)
 
 
 def _chunks_of(reply: Any, warnings: list[str]) -> list[dict[str, Json]]:
@@ -1009,7 +960,7 @@ def read_media(block: JsonObject) -> JsonObject | None:
 
 
 def read_messages(
-    contents: Json, note: Callable[[str, str], None] = lambda _where, _what: None
+    contents: Json, note: wire.Note = lambda _where, _what: None
 ) -> list[tuple[str, dict[str, Json]]]:
     """Return the events of a list of contents, or of a request: type and stored body.
 
@@ -1038,7 +989,7 @@ def read_messages(
 class ContentReader:
     """Reads contents in order: a response without an id answers the oldest open call of its name."""
 
-    def __init__(self, note: Callable[[str, str], None]) -> None:
+    def __init__(self, note: wire.Note) -> None:
         self._note = note
         self._open: list[JsonObject] = []
         self._made_up = 0

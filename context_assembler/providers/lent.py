@@ -40,26 +40,10 @@ class LentList(list[Any]):
 
 
 # Whatever hands out an element or puts one in; `json` and `pickle` iterate.
-_USES: Final = [
-    "__add__",
-    "__delitem__",
-    "__getitem__",
-    "__iadd__",
-    "__iter__",
-    "__mul__",
-    "__reversed__",
-    "__rmul__",
-    "__setitem__",
-    "append",
-    "clear",
-    "copy",
-    "extend",
-    "insert",
-    "pop",
-    "remove",
-    "reverse",
-    "sort",
-]
+_USES: Final = (
+    "__add__ __delitem__ __getitem__ __iadd__ __iter__ __mul__ __reversed__ __rmul__ __setitem__ "
+    "append clear copy extend insert pop remove reverse sort".split()
+)
 
 
 def _taking(name: str) -> Callable[..., Any]:

@@ -305,6 +305,7 @@ class MediaRules(NamedTuple):
         fit_image_chars: The same for its base64.
         crowd_images: With more images than that, none may have a side over `crowd_side_px`.
         max_media_chars: Of all base64 in one request.
+        type_at: Returns the media type at an address, of an API that must be told; empty: unknown.
     """
 
     api: str
@@ -329,6 +330,7 @@ class MediaRules(NamedTuple):
     crowd_images: int | None = None
     crowd_side_px: int | None = None
     max_media_chars: int | None = None
+    type_at: Callable[[JsonObject], str] | None = None
 
 
 _EMPTY: Final = ("media.empty", "it is empty")
@@ -399,6 +401,8 @@ def _objection(part: JsonObject, rules: MediaRules, limits: ModelLimits) -> Obje
         scheme, mark, _ = url.partition("://")
         if url and not (mark and scheme.lower() in rules.schemes):
             return "media.source", f"{rules.api} fetches nothing from such an address"
+        if url and rules.type_at and not rules.type_at(source):
+            return "media.type", "its media type is not known"
         return None if url else _EMPTY
     encoded, media_type = source["data"], media_type_of(source)
     if not encoded:
@@ -407,6 +411,8 @@ def _objection(part: JsonObject, rules: MediaRules, limits: ModelLimits) -> Obje
         return "media.type", only
     if media_type in (*_TELLING_TYPES, PDF) and begins_as(encoded) != media_type:
         return "media.type", f"its bytes are no {'PDF' if media_type == PDF else media_type}"
+    if rules.type_at and not _BASE64.fullmatch(encoded):
+        return "media.empty", "it holds no bytes in base64"
     size = measure_base64(encoded) if is_image and rules.max_side_px else None
     if size is not None and max(size) > (rules.max_side_px or 0):
         return "media.size", f"its {max(size):,} pixels are more than {rules.max_side_px:,}"

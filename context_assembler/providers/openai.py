@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from context_assembler.providers.media import MediaRules
 
 Item: TypeAlias = dict[str, Json]  # an item, a message, or a piece of content
-Note: TypeAlias = Callable[[str, str], None]  # takes a place and half a sentence
 
 MAX_TOOLS: Final = 128  # https://github.com/openai/openai-openapi, tools (read 2026-11-27)
 MAX_CACHE_KEY_CHARS: Final = 64
@@ -92,6 +91,14 @@ class OpenAIWire(wire.GrownWire):
     key: ClassVar[str]  # of the messages in the payload
     text_type: ClassVar[str]  # of a piece of text that the user says
     media: ClassVar[Mapping[str, Any]] = {}
+    # What the protocols do otherwise. A message without content is not appended; of flaws, a block's
+    # is half a sentence (`None`: it has none), a tool's a whole one; a choice may be empty.
+    _add_reply: Callable[[Turn], None]
+    _add_results: Callable[[Turn], None]
+    _say: Callable[[str, str | list[Item]], None]
+    _parameters: Callable[[Request], Item]
+    _choice_of: Callable[[str], Item]
+    _choice_among: Callable[[str, tuple[str, ...]], Item]
 
     def __init__(
         self, request: Request, rules: tuple[wire.NameRule, wire.NameRule], role: str
@@ -125,24 +132,6 @@ class OpenAIWire(wire.GrownWire):
         else:
             self._add_instructions(turn)
 
-    def _add_reply(self, turn: Turn) -> None:
-        raise NotImplementedError
-
-    def _add_results(self, turn: Turn) -> None:
-        raise NotImplementedError
-
-    def _say(self, role: str, content: str | list[Item]) -> None:
-        """Append a message: text as a string, pieces as a list; none without content."""
-        raise NotImplementedError
-
-    def _flaw_of(self, block: JsonObject, role: str) -> str | None:
-        """Return why a block of this API would be refused, half a sentence; `None`: it would not."""
-        raise NotImplementedError
-
-    def _flaw_of_tool(self, tool: ToolSpec) -> str:
-        """Return why a tool of this API's own is refused, a sentence; empty: it is not."""
-        raise NotImplementedError
-
     def _add_summary(self, turn: Turn) -> None:
         self._say("user", wire.summary_text(turn))
 
@@ -169,22 +158,8 @@ class OpenAIWire(wire.GrownWire):
         """Whether an opaque part is an item of its own, not a piece of content."""
         return False
 
-    def _settle(self, part: JsonObject, role: str, changes: list[wire.Change]) -> list[JsonObject]:
-        if part["type"] in wire.MEDIA:
-            from context_assembler.providers.media import settle_media
-
-            limits = self.request.limits
-            rules = media_rules(limits, api=self.api, **self.media)
-            return settle_media(part, role, changes, rules=rules, limits=limits)
-        if part["type"] != "opaque" or part["provider"] == "context-assembler":
-            return [part]
-        is_own = part["provider"] == self.name
-        flaw = self._flaw_of(part["block"], role) if is_own else ""
-        if flaw is None:
-            return [part]
-        return wire.settle_opaque(
-            part, role, changes, provider=self.name, flaw=flaw, settle=self._settle
-        )
+    def _media_rules(self) -> "MediaRules":
+        return media_rules(self.request.limits, api=self.api, **self.media)
 
     def _pieces(self, part: JsonObject) -> list[Item]:
         """Return the pieces of content that a part becomes; blank text vanishes.
@@ -232,7 +207,7 @@ class OpenAIWire(wire.GrownWire):
     def _offer(self, *, most: int) -> list[ToolSpec]:
         """Return the tools that are offered; how many other servers take is not known."""
         request, entries = self.request, self.entries
-        tools = wire.declared_tools(request, self.name, entries, flaw_of=self._flaw_of_tool)
+        tools = self.declared_tools(entries)
         if self.is_own:
             tools = wire.first_tools(request, tools, entries, most=most, api=self.api)
         return [self._settle_strict(tool) for tool in tools]
@@ -260,16 +235,6 @@ class OpenAIWire(wire.GrownWire):
         text = clean_text(self.request.system)
         return [{"role": self.role, "content": text}] if text.strip() else []
 
-    def _parameters(self, request: Request) -> Item:
-        raise NotImplementedError
-
-    def _choice_of(self, name: str) -> Item:
-        raise NotImplementedError
-
-    def _choice_among(self, mode: str, names: tuple[str, ...]) -> Item:
-        """Return the choice among some of the tools; empty if none of them is offered."""
-        raise NotImplementedError
-
     def _opens(self) -> bool:
         """Whether the first message needs one of the user before it."""
         return bool(self.messages[0].get("role") == "assistant")
@@ -290,10 +255,10 @@ class OpenAIWire(wire.GrownWire):
         if self.is_own and (self._images > MAX_IMAGES or self._media_chars > _SENT_FILE_CHARS):
             from context_assembler.providers.media import make_way, media_of
 
-            limits, kind = request.limits, self.text_type
+            kind = self.text_type
             messages, reasons = make_way(
                 messages,
-                media_rules(limits, api=self.api, **self.media),
+                self._media_rules(),
                 lambda piece: media_of(piece, self.name),
                 lambda line: {"type": kind, "text": line},
             )
@@ -335,8 +300,7 @@ class OpenAIWire(wire.GrownWire):
         if choice is None:
             return {"tool_choice": among} if among else {}
         if mode in ("any", "tool"):
-            has_tools = bool(self.rendered_tools)
-            wire.check_forced(request, self.name, self.tools, has_tools=has_tools)
+            self.check_forced(request, self.tools)
         if not self.rendered_tools:
             return {}
         usual = among or ("required" if mode == "any" else mode)
@@ -359,36 +323,22 @@ def read_usage(usage: Json, *, asked: str, answered: str) -> Usage | None:
     fields = as_object(usage)
     of_asked = as_object(fields.get(f"{asked}_tokens_details"))
     of_answered = as_object(fields.get(f"{answered}_tokens_details"))
-    counts = (
-        fields.get(f"{asked}_tokens"),
-        fields.get(f"{answered}_tokens"),
-        of_asked.get("cached_tokens"),
-        of_asked.get("cache_write_tokens"),
-        of_answered.get("reasoning_tokens"),
-    )
+    counts = [fields.get(f"{asked}_tokens"), fields.get(f"{answered}_tokens")]
+    counts += [of_asked.get("cached_tokens"), of_asked.get("cache_write_tokens")]
+    counts += [of_answered.get("reasoning_tokens")]
     names = ("input", "output", "cache_read", "cache_write", "reasoning")
     counted = {f"{name}_tokens": wire.count_of(n) for name, n in zip(names, counts, strict=True)}
     return Usage(**counted) if fields else None
 
 
-def read_content(content: Json, where: str, note: Note, *, provider: str) -> list[JsonObject]:
-    """Return what a message or an output holds as stored parts; text is one, or none if empty."""
-    if isinstance(content, str):
-        return [wire.text_part(content)] if content else []
-    if content is not None and not isinstance(content, list | tuple):
-        note(where, f"is neither text nor a list of parts ({content!r:.40}); left out")
-    parts: list[JsonObject] = []
-    for at, piece in enumerate(as_list(content)):
-        if isinstance(piece, str):
-            parts.append(wire.text_part(piece))
-        elif fields := as_object(piece):
-            parts.append(_read_piece(fields, f"{where}[{at}]", note, provider))
-        else:
-            note(f"{where}[{at}]", f"is no content part ({piece!r:.40}); left out")
-    return parts
+def read_content(content: Json, where: str, note: wire.Note, *, provider: str) -> list[JsonObject]:
+    """Return what a message or an output holds as stored parts."""
+    return wire.read_content(
+        content, where, note, lambda piece, at: _read_piece(piece, at, note, provider)
+    )
 
 
-def _read_piece(piece: JsonObject, where: str, note: Note, provider: str) -> JsonObject:
+def _read_piece(piece: JsonObject, where: str, note: wire.Note, provider: str) -> JsonObject:
     kind = as_text(piece.get("type"))
     part: Item | None = None
     if kind in ("text", "input_text") and isinstance(piece.get("text"), str):

@@ -10,7 +10,7 @@ from context_assembler.events import Json, JsonObject
 from context_assembler.models import ModelLimits
 from context_assembler.ports import ChangeForms, Payload, ToolSearch, ToolSpec, Turn
 from context_assembler.providers import openai, wire
-from context_assembler.providers.openai import Item, Note
+from context_assembler.providers.openai import Item
 from context_assembler.providers.wire import as_list, as_object, as_text, objects_in
 from context_assembler.texts import clean_text
 
@@ -397,16 +397,10 @@ def read_reply(reply: Any, request: Request | None = None) -> wire.Reply:
         target = as_object(calls[-1].get("function"))  # of its arguments more was to come
         if wire.parse_object(as_text(target.get("arguments"))) is None:
             unfinished = (parts[-1]["call_id"],)
-    return wire.Reply(
-        provider=NAME,
-        model=as_text(body.get("model")),
-        parts=parts,
-        unfinished_calls=unfinished,
-        response_id=as_text(body.get("id")) or None,
-        stop_reason=finish or None,
-        usage=openai.read_usage(body.get("usage"), asked="prompt", answered="completion"),
-        warnings=(*warnings, *map(wire.say_unfinished, unfinished)),
-    )
+    usage = openai.read_usage(body.get("usage"), asked="prompt", answered="completion")
+    about = unfinished, as_text(body.get("id")) or None, finish or None, usage
+    told = (*warnings, *map(wire.say_unfinished, unfinished))
+    return wire.Reply(NAME, as_text(body.get("model")), parts, *about, warnings=told)
 
 
 def _join_chunks(events: Sequence[Item]) -> Item | None:
@@ -458,7 +452,7 @@ def _grow(whole: Item, piece: JsonObject) -> None:
             whole[key] = said
 
 
-def _read_reply(message: JsonObject, names: Mapping[str, str], note: Note) -> list[JsonObject]:
+def _read_reply(message: JsonObject, names: Mapping[str, str], note: wire.Note) -> list[JsonObject]:
     """Return an assistant message's parts; other servers put readable reasoning into fields."""
     thought = as_text(message.get("reasoning_content")) or as_text(message.get("reasoning"))
     details = as_list(message.get("reasoning_details"))
@@ -496,7 +490,7 @@ def _read_reply(message: JsonObject, names: Mapping[str, str], note: Note) -> li
 
 
 def _read_call(
-    call: JsonObject, where: str, names: Mapping[str, str], note: Note
+    call: JsonObject, where: str, names: Mapping[str, str], note: wire.Note
 ) -> list[JsonObject]:
     held = as_object(call.get("custom"))
     target = as_object(call.get("function")) or held or call
@@ -520,7 +514,7 @@ def _read_call(
 
 
 def read_messages(
-    messages: Json, note: Note = lambda _where, _what: None
+    messages: Json, note: wire.Note = lambda _where, _what: None
 ) -> list[tuple[str, Item]]:
     """Return the events of a list of messages, or of a request: type and stored body.
 

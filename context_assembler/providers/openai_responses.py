@@ -11,7 +11,7 @@ from context_assembler.events import Json, JsonObject, compact_json
 from context_assembler.models import ModelLimits
 from context_assembler.ports import ChangeForms, Payload, ToolSearch, ToolSpec, Turn, read_change
 from context_assembler.providers import openai, wire
-from context_assembler.providers.openai import Item, Note
+from context_assembler.providers.openai import Item
 from context_assembler.providers.wire import as_list, as_object, as_text, objects_in, plain_json
 from context_assembler.texts import clean_text
 
@@ -23,15 +23,11 @@ NAME_RULE: Final = wire.NameRule(re.compile(r"[a-zA-Z0-9_-]{1,128}"), 128)
 ID_RULE: Final = wire.NameRule(re.compile(r"[!-~]{1,64}"), 64)
 MIN_OUTPUT_TOKENS: Final = 16  # https://github.com/openai/openai-openapi, max_output_tokens
 
+_CALLS: Final = ("function_call", "custom_tool_call")
 _PHASES: Final = ("commentary", "final_answer")
 _OF_MODEL: Final = ("output_text", "refusal", "text", "summary_text", "reasoning_text")
 # Calls and results that can be read are no blocks: as one, nothing answers or asked for them.
-_CALLS_WITHOUT_PARTNER: Final = (
-    "function_call",
-    "function_call_output",
-    "custom_tool_call",
-    "custom_tool_call_output",
-)
+_CALLS_WITHOUT_PARTNER: Final = (*_CALLS, *(f"{kind}_output" for kind in _CALLS))
 _MARKS_OF_TEXT: Final = ("annotations", "logprobs")
 _ABOUT_CALL: Final = ("caller", "name", "namespace")  # what an output says of its call
 _CALL_IDS: Final = ("fc_", "ctc_", "tsc_", "sh_", "lsh_", "apc_", "cu_")
@@ -286,24 +282,15 @@ class Wire(openai.OpenAIWire):
         parts: Sequence[JsonObject] = turn["parts"]
         calls = [part for part in parts if part["type"] == "tool_call"]
         ids = self._ids.of_calls([call["call_id"] for call in calls]) if calls else []
-        is_plain = all(
-            "extras" not in part and part["type"] in ("text", "tool_call") for part in parts
-        )
-        if is_plain:
-            items = [
-                {"type": "message", "role": "assistant", "content": text}
-                for part in parts
-                if "text" in part and (text := clean_text(part["text"])) and not text.isspace()
-            ]
+        items: list[Item] = []
+        if all("extras" not in part and part["type"] in ("text", "tool_call") for part in parts):
+            texts = (clean_text(part["text"]) for part in parts if "text" in part)
+            said = (text for text in texts if text and not text.isspace())
+            items += ({"type": "message", "role": "assistant", "content": t} for t in said)
             for call, call_id in zip(calls, ids, strict=True):
-                items.append(
-                    {
-                        "type": "function_call",
-                        "call_id": call_id,
-                        "name": self.names[call["name"]],
-                        "arguments": wire.arguments_text(call),
-                    }
-                )
+                item = {"type": "function_call", "call_id": call_id}
+                given = wire.arguments_text(call)
+                items.append({**item, "name": self.names[call["name"]], "arguments": given})
             self.messages += items
             self._units += parts
             return
@@ -317,13 +304,33 @@ class Wire(openai.OpenAIWire):
         keeps = is_whole or not self._reasons or did_not_reason
         for call, call_id in zip(calls, ids, strict=True):
             own = wire.own_extras(call, NAME)
-            is_open = any(
-                as_object(e).get("async") is True for e in call.get("extras", {}).values()
-            )
+            extras = map(as_object, call.get("extras", {}).values())
+            is_open = any(one.get("async") is True for one in extras)
             form = _Form(_kind(own, keeps=keeps), as_object(own.get("caller")) or None, is_open)
             if form != _Form():
                 self._forms[call_id] = form
-        items = self._reply_items(parts, ids, reasoning if is_whole else [], keeps=keeps)
+        waiting, thoughts = iter(ids), iter(reasoning if is_whole else ())
+        for part in parts:
+            kind = part["type"]
+            if kind == "text":
+                self._add_text(items, part, is_whole=is_whole, keeps=keeps)
+            elif kind == "thinking" and (thought := next(thoughts, None)) is not None:
+                items.append(thought)
+            elif kind == "tool_call":
+                items.append(self._call(part, next(waiting), is_whole=is_whole, keeps=keeps))
+            elif kind == "opaque":
+                items += self._own_item(part, keeps=keeps)
+        while items and items[-1].get("type") == "reasoning":
+            items.pop()
+        if not is_whole:
+            # Outputs follow the reply, and DeepSeek refuses a message between a call and its output.
+            # https://github.com/pydantic/pydantic-ai, recorded for
+            # test_deepseek_responses_rejects_interleaved_function_calls (read 2026-11-29)
+            kinds = [one.get("type") for one in items]
+            first = min(kinds.index(kind) if kind in kinds else len(kinds) for kind in _CALLS)
+            rest = items[first:]
+            bare = [one for one in rest if one.get("type") == "message" and "id" not in one]
+            items = [*items[:first], *bare, *(one for one in rest if one not in bare)]
         self._append(items, [part for part in parts if part["type"] != "thinking"])
         if any(part["type"] == "tool_result" for part in parts):
             self._add_results(turn)
@@ -346,44 +353,6 @@ class Wire(openai.OpenAIWire):
         item.pop("status", None)
         item["summary"] = as_list(item.get("summary"))
         return item
-
-    def _reply_items(
-        self,
-        parts: Sequence[JsonObject],
-        ids: Sequence[str],
-        reasoning: Sequence[Item | None],
-        *,
-        keeps: bool,
-    ) -> list[Item]:
-        """Return a reply's items.
-
-        Args:
-            reasoning: The items of its thoughts, in order; empty: it goes without, and without ids.
-            keeps: Whether the server's own items go back as they came.
-        """
-        items: list[Item] = []
-        is_whole, waiting, thoughts = bool(reasoning), iter(ids), iter(reasoning)
-        for part in parts:
-            kind = part["type"]
-            if kind == "text":
-                self._add_text(items, part, is_whole=is_whole, keeps=keeps)
-            elif kind == "thinking" and (item := next(thoughts, None)) is not None:
-                items.append(item)
-            elif kind == "tool_call":
-                items.append(self._call(part, next(waiting), is_whole=is_whole, keeps=keeps))
-            elif kind == "opaque":
-                items += self._own_item(part, keeps=keeps)
-        while items and items[-1].get("type") == "reasoning":
-            items.pop()
-        if is_whole:
-            return items
-        # Outputs follow the reply, and DeepSeek refuses a message between a call and its output.
-        # https://github.com/pydantic/pydantic-ai, recorded for
-        # test_deepseek_responses_rejects_interleaved_function_calls (read 2026-11-29)
-        calls = ("function_call", "custom_tool_call")
-        first = next((at for at, one in enumerate(items) if one.get("type") in calls), len(items))
-        said = [one for one in items[first:] if one.get("type") == "message" and "id" not in one]
-        return [*items[:first], *said, *(one for one in items[first:] if one not in said)]
 
     def _add_text(
         self, items: list[Item], part: JsonObject, *, is_whole: bool, keeps: bool
@@ -723,19 +692,8 @@ def _kind(own: JsonObject, *, keeps: bool) -> str:
 # ---- what other models can read of an item ----
 
 _TOLD: Final = (
-    *(
-        "server_label",
-        "name",
-        "query",
-        "queries",
-        "code",
-        "input",
-        "arguments",
-        "action",
-        "actions",
-    ),
-    *("operation", "revised_prompt", "output", "outputs", "results", "error", "reasoning", "text"),
-    "reason",
+    "server_label name query queries code input arguments action actions operation revised_prompt "
+    "output outputs results error reasoning text reason".split()
 )
 
 
@@ -781,9 +739,7 @@ _GROWING: Final[Mapping[str, tuple[str, str]]] = {  # by event: the piece and th
 _OF_DEVELOPER: Final = ("additional_tools", "configuration_update")
 _OF_CLIENT: Final = (
     *_OF_DEVELOPER,
-    "item_reference",
-    "mcp_approval_response",
-    "compaction_trigger",
+    *"item_reference mcp_approval_response compaction_trigger".split(),
 )
 _IN_WORDS: Final = ("function_call_output", "custom_tool_call_output")
 
@@ -848,16 +804,9 @@ def read_reply(reply: Any, request: Request | None = None) -> wire.Reply:
     for reason, n in Counter(as_text(c.get("reason")) or "unknown" for c in changes).items():
         warnings.append(f"{n} reasoning item(s) of the request were not used: {reason}.")
     reason = as_text(as_object(body.get("incomplete_details")).get("reason"))
-    return wire.Reply(
-        provider=NAME,
-        model=as_text(body.get("model")),
-        parts=parts,
-        unfinished_calls=unfinished,
-        response_id=as_text(body.get("id")) or None,
-        stop_reason=reason or status or None,
-        usage=openai.read_usage(body.get("usage"), asked="input", answered="output"),
-        warnings=tuple(warnings),
-    )
+    usage = openai.read_usage(body.get("usage"), asked="input", answered="output")
+    about = unfinished, as_text(body.get("id")) or None, reason or status or None, usage
+    return wire.Reply(NAME, as_text(body.get("model")), parts, *about, warnings=(*warnings,))
 
 
 def _without(keys: Iterable[str], value: Json) -> Json:
@@ -901,9 +850,7 @@ def _join_events(events: Sequence[Item]) -> Item | None:
     output = [
         item
         for _, item in sorted(items.items())
-        if item.get("status") != "incomplete"
-        or item.get("type") in ("function_call", "custom_tool_call")
-        or item.get("content")
+        if item.get("status") != "incomplete" or item.get("type") in _CALLS or item.get("content")
     ]
     return None if response is None else {**response, "status": "incomplete", "output": output}
 
@@ -981,7 +928,9 @@ def _read_message(item: JsonObject) -> list[JsonObject]:
     return parts
 
 
-def read_messages(items: Json, note: Note = lambda _where, _what: None) -> list[tuple[str, Item]]:
+def read_messages(
+    items: Json, note: wire.Note = lambda _where, _what: None
+) -> list[tuple[str, Item]]:
     """Return the events of a list of items, of a request or a response: type and stored body.
 
     What a model made in a row is one reply. `instructions` of a request come first.
@@ -1023,7 +972,9 @@ def read_messages(items: Json, note: Note = lambda _where, _what: None) -> list[
     return events
 
 
-def _read_input(item: JsonObject, kind: str, where: str, note: Note) -> Iterator[tuple[str, Item]]:
+def _read_input(
+    item: JsonObject, kind: str, where: str, note: wire.Note
+) -> Iterator[tuple[str, Item]]:
     """Yield the event of an item that no model made."""
     role, kept = as_text(item.get("role")), dict(item)
     if kind == "compaction_trigger":

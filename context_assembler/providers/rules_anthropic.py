@@ -513,19 +513,9 @@ def _media(s: _Sent) -> Iterator[wire.Found]:
         if total > most_pages:  # together
             is_one = (pages or 0) > most_pages
             yield rule if is_one else "A22?", f"{where}.data", f"at most {most_pages} pages"
-    if not s.first and _count_chars(s.body) > anthropic.MAX_REQUEST_CHARS:
+    most = anthropic.MAX_REQUEST_CHARS
+    if not s.first and anthropic.count_bytes(s.body, most + 1) > most:
         yield "A22", "messages", "a request has at most 32 MB"
-
-
-def _count_chars(value: Json) -> int:
-    total, waiting = 0, [value]
-    while waiting:
-        held = waiting.pop()
-        if isinstance(held, str):
-            total += len(held)
-        else:
-            waiting += as_object(held).values() or peek(held)
-    return total
 
 
 def _cache_marks(s: _Sent) -> Iterator[wire.Found]:

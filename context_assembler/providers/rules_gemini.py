@@ -484,10 +484,8 @@ def _settings(s: _Sent) -> Iterator[wire.Found]:
     if rule is not None and budget == 0 and rule.kinds and rule.disable == "no":
         number = "G10" if "budget" in rule.kinds else "G10?"
         yield number, f"{where}.thinking_budget", "the model always thinks"
-    heat, most = (
-        wire.as_number(config.get("temperature")),
-        wire.as_number(config.get("max_output_tokens")),
-    )
+    heat = wire.as_number(config.get("temperature"))
+    most = wire.as_number(config.get("max_output_tokens"))
     if heat is not None and not 0 <= heat <= 2:
         yield "G10", s.place("temperature"), "must be between 0 and 2"
     is_ignored = limits is not None and limits.parameters.temperature == "ignored"

@@ -1,7 +1,7 @@
 """What the checkers of OpenAI's two protocols share: a payload as the server sees it, and rules."""
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from datetime import date
 from typing import Any, ClassVar, Final, TypeAlias
 
@@ -32,6 +32,8 @@ class Check:
     always_reasons: ClassVar[str] = ALWAYS_REASON
     rules: ClassVar[Mapping[str, str]]  # the protocol's numbers of the rules that both have
     key: ClassVar[str]  # of the messages
+    check_head: Callable[[], None]  # everything but the messages, and what depends on all of them
+    check_messages: Callable[[], None]  # the new messages, with the calls that they answer
 
     def __init__(
         self, payload: JsonObject, limits: ModelLimits | None, today: date | None, start: int
@@ -61,14 +63,6 @@ class Check:
             checked.check_head()
         checked.check_messages()
         return checked.found
-
-    def check_head(self) -> None:
-        """Check everything but the messages, and what depends on all of them."""
-        raise NotImplementedError
-
-    def check_messages(self) -> None:
-        """Check the new messages, with the calls that they answer."""
-        raise NotImplementedError
 
     def hold(self, rows: Iterable[Row], inside: str = "") -> None:
         """Note the rows that are broken; their places are inside another one."""

@@ -163,12 +163,8 @@ class _Responses(Check):
             yield not is_known, "R16", where, f"tool {name!r} is not offered"
 
     def _reasoning_rows(self) -> Iterable[Row]:
-        asked, limits, own, model = (
-            as_object(self.body.get("reasoning")),
-            self.limits,
-            self.is_own,
-            self.model,
-        )
+        asked, model = as_object(self.body.get("reasoning")), self.model
+        limits, own = self.limits, self.is_own
         effort, where = as_text(asked.get("effort")), "reasoning.effort"
         levels = limits.thinking.levels if limits is not None else ()
         never = own and (_NEVER_REASONS.fullmatch(model) if limits is None else not self.can_reason)
@@ -305,22 +301,16 @@ class _Responses(Check):
             content, roles = item.get("content"), ("user", "assistant", "system", "developer")
             has_pieces = role == "assistant" and as_list(content)
             missing = [key for key in ("id", "status") if has_pieces and not item.get(key)]
-            message = (
-                f"pieces of a reply stand beside id and status; {' and '.join(missing)} is missing"
-            )
+            message = "pieces of a reply stand beside id and status; "
+            message += f"{' and '.join(missing)} is missing"
             is_odd = not isinstance(content, str | list | tuple)
             yield role not in roles, "R0", ".role", f"unknown role {role!r}"
             yield missing, "R0", "", message, False
             yield is_odd, "R0", ".content", "must be text or a list of pieces"
         elif kind in _BY_CLIENT:
             is_odd = not items.NAME_RULE.pattern.fullmatch(as_text(item.get("name")))
-            yield (
-                is_odd,
-                "R7",
-                ".name",
-                f"must match {items.NAME_RULE.pattern.pattern}",
-                self.is_own,
-            )
+            message = f"must match {items.NAME_RULE.pattern.pattern}"
+            yield is_odd, "R7", ".name", message, self.is_own
             key = "arguments" if kind == "function_call" else "input"
             is_text = isinstance(item.get(key), str)
             yield not is_text, "R7", f".{key}", "must be text", self.is_own
@@ -329,9 +319,8 @@ class _Responses(Check):
         elif kind in _OUTPUTS:
             is_odd = not isinstance(item.get("output"), str | list | tuple)
             yield is_odd, "R0", ".output", "must be text or a list of pieces"
-        is_lost = (
-            kind == "item_reference" and self.body.get("store") is False and not self.has_state
-        )
+        is_lost = kind == "item_reference" and not self.has_state
+        is_lost = is_lost and self.body.get("store") is False
         yield is_lost, "R4", "", "refers to an item that is not stored", False
         is_bare = kind == "compaction" and not as_text(item.get("encrypted_content"))
         yield is_bare, "R9", "", "encrypted_content is required"

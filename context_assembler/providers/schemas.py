@@ -151,9 +151,8 @@ class _Canonical:
         return self._inner(value, where, depth) if key in ONE_SCHEMA else _sorted(value)
 
     def _inner(self, value: Json, where: str, depth: int) -> Json:
-        return (
-            value if isinstance(value, bool) else self.schema(value, where=where, depth=depth + 1)
-        )
+        is_flag = isinstance(value, bool)
+        return value if is_flag else self.schema(value, where=where, depth=depth + 1)
 
     def _type(self, value: Json, where: str) -> Json:
         if isinstance(value, list):
@@ -191,9 +190,8 @@ class _Canonical:
         pattern = schema.get("pattern")
         if pattern is not None and not compiles(pattern):
             words = as_text(schema.get("description"))
-            schema["description"] = (
-                f"{words}\nIt matches the pattern {schema.pop('pattern')}".strip()
-            )
+            told = f"{words}\nIt matches the pattern {schema.pop('pattern')}"
+            schema["description"] = told.strip()
             self._repairs[f"the pattern {pattern[:80]!r} is in its description"] = None
         for name in [*as_object(schema.get("patternProperties"))]:
             if not compiles(name):

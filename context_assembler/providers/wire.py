@@ -311,6 +311,11 @@ class GrownWire:
     """
 
     name: ClassVar[str]  # the provider
+    tools: list[Any]
+    _head: Callable[[], Json]  # what is hashed before all turns
+    _media_rules: Callable[[], Any]  # what the model takes of images and documents
+    # Why a block of the provider's own would be refused, half a sentence; `None`: it would not.
+    _flaw_of: Callable[[JsonObject, str], str | None]
 
     def __init__(self, request: Request, rule: NameRule) -> None:
         self.request = request
@@ -322,13 +327,57 @@ class GrownWire:
         self._state: Any = None
         self._kept: tuple[int, Any, int] = (0, None, 0)
 
-    def _head(self) -> Json:
-        """Return what is hashed before all turns, as JSON."""
-        raise NotImplementedError
-
     def _settle(self, part: JsonObject, role: str, changes: "list[Change]") -> list[JsonObject]:
         """Return what is sent for a part of a message, or of a result."""
-        raise NotImplementedError
+        if part["type"] in MEDIA:
+            from context_assembler.providers.media import settle_media
+
+            limits = self.request.limits
+            return settle_media(part, role, changes, rules=self._media_rules(), limits=limits)
+        if part["type"] != "opaque" or part["provider"] == "context-assembler":
+            return [part]
+        is_own = part["provider"] == self.name
+        flaw = self._flaw_of(part["block"], role) if is_own else ""
+        if flaw is not None:
+            return self._put_in_words(part, role, changes, flaw)
+        return self._adapt(part, changes)
+
+    def _put_in_words(
+        self, part: JsonObject, role: str, changes: "list[Change]", flaw: str
+    ) -> list[JsonObject]:
+        """Return what is sent for a block that the provider cannot take: its text, or a line.
+
+        Args:
+            flaw: Why the provider refuses a block of its own, in half a sentence.
+        """
+        owner, kind, text = part["provider"], part["block"].get("type"), part.get("text", "")
+        block = f"of {owner}" + (f" ({kind:.40})" if isinstance(kind, str) else "")
+        from context_assembler.providers.media import media_in
+
+        kept = [*media_in(part["block"], owner)]
+        is_label = kept and re.fullmatch(r"\s*\[[\w./+-]*\]\s*", text)  # names the block, no more
+        if text.strip() and not is_label:
+            kept.insert(0, text_part(text))
+        if owner == self.name:
+            rule = "content.malformed"
+            reason = f"A block {block} is {'told in words' if kept else 'left out'}: {flaw}."
+            line = reason
+        else:
+            rule, did = (
+                "content.foreign",
+                "its text" if kept == [text_part(text)] else "what is in it",
+            )
+            told = f"sent as {did}" if kept else "left out: it has no text"
+            reason, line = f"A block {block} is {told}.", f"block {block} left out: it has no text"
+        changes.append(Change("repaired" if kept else "dropped", rule, reason))
+        if not kept and role != "assistant":
+            return [text_part(f"[{line}]")]
+        settled = ([p] if p["type"] == "text" else self._settle(p, role, changes) for p in kept)
+        return [one for parts in settled for one in parts]
+
+    def _adapt(self, part: JsonObject, _changes: "list[Change]") -> list[JsonObject]:
+        """Return what is sent for a sound block of the provider's own."""
+        return [part]
 
     def settled(self, role: str, parts: Sequence[JsonObject]) -> Sequence[JsonObject]:
         """Return the parts as the provider can take them, for whoever counts them."""
@@ -345,6 +394,49 @@ class GrownWire:
         entry = ReportEntry("note", name, decision, reason=reason, rule=rule)
         if entry not in self.entries:
             self.entries.append(entry)
+
+    def declared_tools(self, entries: list[ReportEntry]) -> list[ToolSpec]:
+        """Return the tools that stand before the history for this provider, in order.
+
+        Args:
+            entries: Gets one for each tool that is left out.
+        """
+        plan: ToolPlan | None = self.request.tool_plan
+        tools: Sequence[ToolSpec] = self.request.tools
+        if plan is not None:
+            tools = plan.declared if plan.provider == self.name else plan.offered
+        kept: list[ToolSpec] = []
+        for tool in tools:
+            reason = ""
+            if tool.native_specs:
+                owners = ", ".join(sorted(tool.native_specs))
+                known = self.name in tool.native_specs
+                reason = self._flaw_of_tool(tool) if known else f"It exists for {owners} alone."
+            if reason:
+                entries.append(tool_entry(tool, "tool.native", reason))
+            else:
+                kept.append(tool)
+        return kept
+
+    def _flaw_of_tool(self, _tool: ToolSpec) -> str:
+        """Return why a tool of the provider's own is refused, as a sentence; empty: it is not."""
+        return ""
+
+    def check_forced(self, request: Request, offered: Iterable[ToolSpec]) -> None:
+        """Refuse a forced call that the provider could not make.
+
+        Raises:
+            UnsupportedRequestError: The tool that must be called is not offered, or none is.
+        """
+        choice = request.parameters.tool_choice
+        name = choice.name if choice is not None else None
+        if self.tools and (name is None or name in {tool.name for tool in offered}):
+            return
+        problem, remedy = "a call is forced, but no tool is offered", "Add a tool."
+        if name is not None and name not in {tool.name for tool in offered}:
+            problem = f"tool_choice names {name!r}, which is not offered"
+            remedy = "Name one of the tools, or use mode 'auto'."
+        raise self.refusal(problem, remedy)
 
     def mark(self) -> object:
         """Return what `reset` goes back to."""
@@ -412,37 +504,6 @@ def tool_entry(
     return ReportEntry("tool", tool.name, decision, reason=reason, rule=rule)
 
 
-def declared_tools(
-    request: Request,
-    provider: str,
-    entries: list[ReportEntry],
-    *,
-    flaw_of: Callable[[ToolSpec], str] = lambda _: "",
-) -> list[ToolSpec]:
-    """Return the tools that stand before the history for this provider, in order.
-
-    Args:
-        entries: Gets one for each tool that is left out.
-        flaw_of: Says why the provider refuses a tool of its own, as a sentence; empty: it does not.
-    """
-    plan: ToolPlan | None = request.tool_plan
-    tools: Sequence[ToolSpec] = request.tools
-    if plan is not None:
-        tools = plan.declared if plan.provider == provider else plan.offered
-    kept: list[ToolSpec] = []
-    for tool in tools:
-        reason = ""
-        if tool.native_specs:
-            owners = ", ".join(sorted(tool.native_specs))
-            known = provider in tool.native_specs
-            reason = flaw_of(tool) if known else f"It exists for {owners} alone."
-        if reason:
-            entries.append(tool_entry(tool, "tool.native", reason))
-        else:
-            kept.append(tool)
-    return kept
-
-
 def first_tools(
     request: Request, tools: list[ToolSpec], entries: list[ReportEntry], *, most: int, api: str
 ) -> list[ToolSpec]:
@@ -464,26 +525,6 @@ def allowed_names(request: Request, provider: str) -> tuple[str, ...] | None:
     planned = plan.allowed if plan is not None else None
     given = [set(names) for names in (chosen, planned) if names is not None]
     return tuple(sorted(set[str].intersection(*given))) if given else None
-
-
-def check_forced(
-    request: Request, provider: str, offered: Iterable[ToolSpec], *, has_tools: bool
-) -> None:
-    """Refuse a forced call that the provider could not make.
-
-    Raises:
-        UnsupportedRequestError: The tool that must be called is not offered, or none is.
-    """
-    choice = request.parameters.tool_choice
-    name = choice.name if choice is not None else None
-    if has_tools and (name is None or name in {tool.name for tool in offered}):
-        return
-    problem, remedy = "a call is forced, but no tool is offered", "Add a tool."
-    if name is not None and name not in {tool.name for tool in offered}:
-        problem = f"tool_choice names {name!r}, which is not offered"
-        remedy = "Name one of the tools, or use mode 'auto'."
-    model = request.limits.id
-    raise UnsupportedRequestError(problem, provider=provider, model=model, remedy=remedy)
 
 
 # ---- parts that a provider cannot take as they are ----
@@ -558,48 +599,6 @@ def turn_entries(turn: Turn, changes: Iterable[Change]) -> list[ReportEntry]:
     return entries
 
 
-def settle_opaque(
-    part: JsonObject,
-    role: str,
-    changes: list[Change],
-    *,
-    provider: str,
-    flaw: str | None,
-    settle: Settle | None = None,
-) -> list[JsonObject]:
-    """Return what is sent for a block that the provider cannot take: its text, or a line.
-
-    Args:
-        flaw: Why the provider refuses a block of its own, in half a sentence.
-        settle: Settles the pictures and documents in the block; without it they are left out.
-    """
-    owner, kind, text = part["provider"], part["block"].get("type"), part.get("text", "")
-    block = f"of {owner}" + (f" ({kind:.40})" if isinstance(kind, str) else "")
-    kept: list[JsonObject] = []
-    if settle is not None:
-        from context_assembler.providers.media import media_in
-
-        kept += media_in(part["block"], owner)
-    is_label = kept and re.fullmatch(r"\s*\[[\w./+-]*\]\s*", text)  # names the block, no more
-    if text.strip() and not is_label:
-        kept.insert(0, text_part(text))
-    if owner == provider:
-        rule = "content.malformed"
-        reason = f"A block {block} is {'told in words' if kept else 'left out'}: {flaw}."
-        line = reason
-    else:
-        rule, did = "content.foreign", "its text" if kept == [text_part(text)] else "what is in it"
-        told = f"sent as {did}" if kept else "left out: it has no text"
-        reason, line = f"A block {block} is {told}.", f"block {block} left out: it has no text"
-    changes.append(Change("repaired" if kept else "dropped", rule, reason))
-    if not kept and role != "assistant":
-        return [text_part(f"[{line}]")]
-    settled = (
-        [p] if settle is None or p["type"] == "text" else settle(p, role, changes) for p in kept
-    )
-    return [one for parts in settled for one in parts]
-
-
 # ---- replies ----
 
 
@@ -658,6 +657,32 @@ def read_stream(reply: Any, warnings: list[str]) -> list[dict[str, Json]]:
     """Return the events or chunks of a stream as dicts; none if one of them is no object."""
     pieces = [read_object(piece, warnings) for piece in reply]
     return [piece for piece in pieces if piece] if all(pieces) else []
+
+
+Note: TypeAlias = Callable[[str, str], None]  # takes a place and half a sentence
+
+
+def read_content(
+    content: Json, where: str, note: Note, read: Callable[[dict[str, Json], str], JsonObject]
+) -> list[JsonObject]:
+    """Return what a message or a result holds as stored parts; text is one, or none if empty.
+
+    Args:
+        read: Returns an object in the list, given with its place, as a part.
+    """
+    if isinstance(content, str):
+        return [text_part(content)] if content else []
+    if content is not None and not isinstance(content, list | tuple):
+        note(where, f"is neither text nor a list of parts ({content!r:.40}); left out")
+    parts: list[JsonObject] = []
+    for at, entry in enumerate(as_list(content)):
+        if isinstance(entry, str):
+            parts.append(text_part(entry))
+        elif isinstance(entry, Mapping):
+            parts.append(read(dict(as_object(entry)), f"{where}[{at}]"))
+        else:
+            note(f"{where}[{at}]", f"is no content part ({entry!r:.40}); left out")
+    return parts
 
 
 def count_of(value: Json) -> int:
