@@ -1,7 +1,7 @@
 # Needs Python 3.11 or newer with pip and venv; choose one with `make PYTHON=python3.12 …`.
 
 PYTHON ?= python3
-# Where the recorded corpus lies, and the adapters of other libraries to measure beside.
+# Where the recorded corpus lies, and the sessions that `python -m benchmarks.replay` plays.
 CONTEXT_ASSEMBLER_CORPUS ?= ../shared/data
 CONTEXT_ASSEMBLER_BENCH ?= ../shared/bench
 # What `make bench` measures: `--plan full` for more rounds, `--plan quick` for a look, `--part N`.
@@ -54,7 +54,7 @@ docs: setup ## Write docs/reference/ from the code
 
 bench: export CONTEXT_ASSEMBLER_CORPUS := $(CONTEXT_ASSEMBLER_CORPUS)
 bench: export CONTEXT_ASSEMBLER_BENCH := $(CONTEXT_ASSEMBLER_BENCH)
-bench: setup ## Measure, beside other libraries where CONTEXT_ASSEMBLER_BENCH holds their adapters
+bench: setup ## Print the table of targets, measured beside other libraries
 	$(BIN)/python -m benchmarks $(BENCH_OPTIONS)
 
 clean: ## Remove .venv and everything that the checks leave behind
