@@ -827,7 +827,7 @@ class ContextAssembler:
         if self._mirror is not None:
             stored = await self._mirror.append(session_id, events, **row)
         else:
-            stored = await self.store.away(self.store.append_now, session_id, events, **row)
+            stored = await self.store.append(session_id, events, **row)
         return stored
 
     # ---- questions about a session ----

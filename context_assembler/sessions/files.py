@@ -5,6 +5,7 @@ import sqlite3
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from itertools import count
 from pathlib import Path
 from threading import Lock, RLock, local
 from typing import Final, NamedTuple
@@ -14,6 +15,7 @@ from context_assembler.errors import StoreError, StoreUnavailableError
 
 _RETRY_SECONDS: Final = 0.002
 _CACHE_KIBIBYTES: Final = 4_000
+_CHECKPOINT: Final = 100  # moments after which a log is written back, before SQLite does it
 _PRIMARY_CODE: Final = 0xFF  # an extended result code carries the primary one in its low byte
 _FORK_SECONDS: Final = 30.0
 
@@ -85,12 +87,15 @@ class SqliteFile:
 
     Attributes:
         replaced: How often another file took the path's place while this one was in use.
+        is_logged: Whether what is written goes to a log first (WAL), as far as is known.
     """
 
     def __init__(self, path: Path | None, schema: Schema, *, busy_seconds: float) -> None:
         self.path = path
         self.schema = schema
         self.replaced = 0
+        self.is_logged = False
+        self._moments, self._synced = count(1), 0
         self._busy_seconds = busy_seconds
         self._identity: tuple[int, int] | None = None
         self._local = local()
@@ -137,6 +142,34 @@ class SqliteFile:
                     yield db
             except sqlite3.Error as error:
                 raise self._explained(error) from error
+
+    def moment(self) -> int:
+        """Return a number that is larger than any before."""
+        return next(self._moments)
+
+    def sync(self, moment: int) -> None:
+        """Wait until the disk has what was written before a moment, in a file that is logged.
+
+        Whoever writes without waiting for the disk, and then calls this, loses nothing: writing itself
+        takes no longer than others may have to wait.
+        """
+        if self._synced >= moment:
+            return
+        now = self.moment()
+        try:
+            log = os.open(f"{self.path}-wal", os.O_RDWR)
+            try:
+                os.fsync(log)
+            finally:
+                os.close(log)
+        except FileNotFoundError:
+            pass  # what was in the log is in the file itself, for which SQLite has waited
+        except OSError as error:
+            raise self._unavailable(str(error), "Check the disk.") from error
+        self._synced = now
+        if now % _CHECKPOINT == 0:  # here nobody waits for it
+            with self.reading() as db:
+                db.execute("PRAGMA wal_checkpoint")
 
     def close(self) -> None:
         """Close the connections of all threads; what is in memory stays."""
@@ -222,9 +255,9 @@ class SqliteFile:
             db.execute(f"PRAGMA cache_size = -{_CACHE_KIBIBYTES}")
             if version < len(self.schema.migrations):
                 self._migrate(db)
-            if creates:
-                with suppress(sqlite3.OperationalError):  # somebody is reading: another time
-                    db.execute("PRAGMA journal_mode = WAL")
+            with suppress(sqlite3.OperationalError):  # somebody is reading: another time
+                asked = f"PRAGMA journal_mode{' = WAL' if creates else ''}"
+                self.is_logged = db.execute(asked).fetchone() == ("wal",)
         except BaseException:
             db.close()
             raise

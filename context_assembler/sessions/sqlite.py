@@ -75,7 +75,7 @@ SCHEMA: Final = Schema(
             body BLOB NOT NULL);
         CREATE INDEX calls_by_session ON calls (session, reply_seq);
         CREATE INDEX calls_by_learned ON calls (learned) WHERE learned IS NOT NULL;
-        CREATE TABLE texts (hash TEXT PRIMARY KEY, text TEXT NOT NULL)
+        CREATE TABLE texts (hash TEXT PRIMARY KEY, text BLOB NOT NULL)
         """,
     ),
     tables=("sessions", "events", "blocks"),
@@ -89,6 +89,7 @@ _MOST_SEQ: Final = 0xFFFF_FFFF
 _MOST_ID_CHARS: Final = 512
 _MOST_HEADS: Final = 1_000
 _PAGE: Final = 200  # events that `load` reads at once
+_FEW_BYTES: Final = 16_000  # of events that are counted and written faster than a thread is asked
 
 # In these statements @ is the key of the session whose id is the first parameter, and # stands for a
 # span of its events.
@@ -240,12 +241,8 @@ class SqliteStore:
         ]
 
     def factors(self, session_id: str, model: str) -> list[tuple[int, float]]:
-        """Return (answers_seq, factor) of the model's recorded calls, oldest first.
-
-        Empty if every factor is 1.
-        """
-        found = self._query(session_id, _FACTORS, model)
-        return found if any(factor != 1.0 for _, factor in found) else []
+        """Return (answers_seq, factor) of the model's recorded calls, oldest first."""
+        return self._query(session_id, _FACTORS, model)
 
     def calls(self, session_id: str, *, after_seq: int = 0) -> list[CallRow]:
         """Return the recorded calls whose reply has a larger number, oldest first."""
@@ -269,7 +266,7 @@ class SqliteStore:
         """Return a system prompt or tool list that a call row names by its hash."""
         with self._file.reading(looks=False) as db:
             row = db.execute("SELECT text FROM texts WHERE hash = ?", (digest,)).fetchone()
-        return None if row is None else row[0]
+        return None if row is None else row[0].decode("utf-8", "surrogatepass")
 
     def derived(self, session_id: str, purpose: str, *, after_seq: int = 0) -> dict[int, Json]:
         """Return what was computed once per event for a purpose, by sequence number."""
@@ -318,10 +315,22 @@ class SqliteStore:
             InvalidParameterError: Not every store can keep the session's id, or an event's.
             EventFormatError: An event holds something that JSON cannot express.
         """
+        rows = [_row_of(event, session_id, events) for event in events]
+        return self._append(session_id, rows, expected_seq=expected_seq, call=call, texts=texts)
+
+    def _append(
+        self,
+        session_id: str,
+        rows: "Sequence[_Row]",
+        *,
+        expected_seq: int | None,
+        call: CallRow | None,
+        texts: Mapping[str, str] | None,
+        is_durable: bool = True,
+    ) -> list[SessionEvent]:
         from context_assembler.tokens import DEFAULT_FAMILIES
 
         _check_id("session_id", session_id)
-        rows = [_row_of(event, session_id, events) for event in events]
         pairs = [(row.kind, row.body) for row in rows]
         with self._file.reading() as db:  # counted before the lock is taken
             self._number(db, DEFAULT_FAMILIES[0])
@@ -331,7 +340,7 @@ class SqliteStore:
         for key, number in numbers.items():
             if (family := self._family(key)) is not None:
                 counted[number] = _counts(family, pairs)
-        with self._file.writing() as db:
+        with self._file.writing(is_durable=is_durable) as db:
             if replaced != self._file.replaced:
                 counted = {}
             found = _look_up(db, session_id)
@@ -340,10 +349,10 @@ class SqliteStore:
                 raise ConcurrentAppendError(
                     session_id, expected_seq=expected_seq, actual_seq=last_seq
                 )
-            if not events:
+            if not rows:
                 return []
             if found is None:
-                moments = (event.created_at for event in events if event.created_at is not None)
+                moments = (row.event.created_at for row in rows if row.event.created_at is not None)
                 _put(db, Session(id=session_id, created_at=next(moments, None)), replaces=False)
                 session, _ = _find(db, session_id)
             stored = _insert_events(db, session_id, session, last_seq, rows, counted=counted)
@@ -355,7 +364,11 @@ class SqliteStore:
             if call is not None:
                 _insert_call(db, session, replace(call, reply_seq=stored[-1].seq))
             if texts:
-                db.executemany("INSERT OR IGNORE INTO texts VALUES (?, ?)", texts.items())
+                # As bytes: SQLite takes no lone surrogates.
+                rows_of_texts = [
+                    (key, text.encode("utf-8", "surrogatepass")) for key, text in texts.items()
+                ]
+                db.executemany("INSERT OR IGNORE INTO texts VALUES (?, ?)", rows_of_texts)
             changed = "UPDATE sessions SET last_seq = ?, version = version + 1 WHERE key = ?"
             db.execute(changed, (last_seq + len(rows), session))
         return stored
@@ -382,10 +395,26 @@ class SqliteStore:
         await self.away(self.create_now, session)
 
     async def append(
-        self, session_id: str, events: Sequence[SessionEvent], *, expected_seq: int | None = None
+        self,
+        session_id: str,
+        events: Sequence[SessionEvent],
+        *,
+        expected_seq: int | None = None,
+        call: CallRow | None = None,
+        texts: Mapping[str, str] | None = None,
     ) -> list[SessionEvent]:
         """Append, and return the events with `id` and `seq` filled in; see `append_now`."""
-        return await self.away(self.append_now, session_id, events, expected_seq=expected_seq)
+        rows = [_row_of(event, session_id, events) for event in events]
+        given: dict[str, Any] = {"expected_seq": expected_seq, "call": call, "texts": texts}
+        if self._file.is_logged and sum(len(row.raw) for row in rows) < _FEW_BYTES:
+            try:
+                stored = self._append(session_id, rows, is_durable=False, **given)
+            except StoreUnavailableError:
+                pass  # somebody else writes: the thread can wait for them
+            else:
+                await self.away(self._file.sync, self._file.moment())
+                return stored
+        return await self.away(self._append, session_id, rows, **given)
 
     async def load(self, session_id: str, *, after_seq: int = 0) -> AsyncIterator[SessionEvent]:
         """Yield the events with a larger sequence number, oldest first.
