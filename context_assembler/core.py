@@ -217,7 +217,8 @@ class Core:
             if any(part["type"] != "text" for part in body["parts"]):
                 break
             texts.append("\n".join(part["text"] for part in body["parts"]))
-        began = next(filter(None, columns.created[len(texts) :]), None)
+        is_settled = lead < len(columns.kinds)  # no further instruction can join the opening
+        began = next(filter(None, columns.created[len(texts) :] if is_settled else ()), None)
         moment = None if began is None else datetime.fromtimestamp(began, UTC)
         return Opening(tuple(text for text in texts if text.strip()), moment)
 
@@ -412,9 +413,7 @@ class _Live:
         self.shelf = _Shelf(self.store, self.session_id)
         self._tools_after_seq = 0
         self._factor = inputs.factor
-        self._factors: list[tuple[int, float]] = self.store.factors(
-            self.session_id, inputs.limits.id
-        )
+        self._factors = self._recorded_factors(inputs)
         self._room = self.budget_tokens = 0
         self._request: Request | None = None
         self.fixed: tuple[LedgerRow, ...] = ()
@@ -624,7 +623,7 @@ class _Live:
         """Take the corrections that hold; counts of what was sent stay."""
         if inputs.factor == self._factor == 1.0 and not self._factors:
             return
-        factors = self.store.factors(self.session_id, inputs.limits.id)
+        factors = self._recorded_factors(inputs)
         fresh = factors[len(self._factors) :]
         grows = factors[: len(self._factors)] == self._factors and all(
             factor == self._factor for _, factor in fresh
@@ -634,12 +633,21 @@ class _Live:
         keeps = grows and (inputs.factor == self._factor or is_sent) and not is_neutral
         self._factors, self._factor = factors, inputs.factor
         if not keeps and self.last_seq:
+            self._request = None  # what surrounds the history is corrected as the first call was
             self._restart()
+
+    def _recorded_factors(self, inputs: Inputs) -> list[tuple[int, float]]:
+        """Return what recorded calls were corrected by; empty if nothing ever was, nor is now."""
+        factors = self.store.factors(self.session_id, inputs.limits.id)
+        is_neutral = inputs.factor == 1.0 and all(factor == 1.0 for _, factor in factors)
+        return [] if is_neutral else factors
 
     def _read(self, head: SessionHead) -> None:
         """Take in the events up to the last one, all of them again if one reaches back."""
         last_seq = head.last_seq
         while self.last_seq < last_seq:
+            if self.last_seq and len(self.timeline.lead) == self.last_seq:
+                self._restart()  # nothing but instructions so far: what follows may be one more
             seen, family = self.last_seq, self.family
             columns = self.core.columns(head, family, after_seq=seen)
             surplus = seen + len(columns.kinds) - last_seq

@@ -373,10 +373,7 @@ class ColumnStore(Protocol):
         ...
 
     def factors(self, session_id: str, model: str) -> list[tuple[int, float]]:
-        """Return (answers_seq, factor) of the model's recorded calls, oldest first.
-
-        Cheap, and empty if every factor is 1.
-        """
+        """Return (answers_seq, factor) of the model's recorded calls, oldest first; cheap."""
         ...
 
     def calls(self, session_id: str, *, after_seq: int = 0) -> list[CallRow]:
