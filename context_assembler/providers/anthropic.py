@@ -617,11 +617,8 @@ class Wire(wire.GrownWire):
                 else:
                     blocks += _text_blocks(text)
             elif kind == "tool_call" and ids is not None:
-                call: Block = {
-                    "type": "tool_use",
-                    "id": next(ids),
-                    "name": self.names[part["name"]],
-                }
+                call: Block = {"type": "tool_use", "id": next(ids)}
+                call["name"] = self.names[part["name"]]
                 call["input"] = wire.clean_json(part.get("arguments") or {})
                 blocks.append({**call, **_own_fields(part)} if "extras" in part else call)
             elif kind == "tool_call":
@@ -805,10 +802,8 @@ class Wire(wire.GrownWire):
         made: Block = {"max_tokens": given.max_tokens}
         level, budget = given.thinking_level, given.thinking_budget
         if budget and "budget" in rule.kinds and not _opens_with_thinking(messages):
-            reason = (
-                "The tool calls in flight began without thinking, so the model goes on without."
-            )
-            self.report("thinking_budget", reason, "parameter.thinking_budget")
+            why = "The tool calls in flight began without thinking, so the model goes on without."
+            self.report("thinking_budget", why, "parameter.thinking_budget")
             budget = None
         # https://platform.claude.com/docs/en/build-with-claude/adaptive-thinking, /effort
         # (read 2026-11-27)
@@ -834,10 +829,8 @@ class Wire(wire.GrownWire):
         heat = given.temperature
         if heat is not None and heat > MAX_TEMPERATURE:
             # Others go up to 2. https://platform.claude.com/docs/en/api/messages/create (2026-11-27)
-            reason = (
-                f"The Messages API takes {MAX_TEMPERATURE:g} at most; {heat:g} is sent as that."
-            )
-            self.report("temperature", reason, "parameter.temperature", "repaired")
+            why = f"The Messages API takes {MAX_TEMPERATURE:g} at most; {heat:g} is sent as that."
+            self.report("temperature", why, "parameter.temperature", "repaired")
             heat = MAX_TEMPERATURE
         sampling = {"temperature": heat, "top_p": given.top_p, "top_k": given.top_k}
         if sampling := wire.without_nulls(sampling):

@@ -72,10 +72,8 @@ class Wire(openai.OpenAIWire):
         self.tools = self._offer(most=openai.MAX_TOOLS)
         self.rendered_tools = list(map(self._tool, self.tools))
         if self._effort() != openai.effort_of(request):
-            reason = (
-                "Chat Completions takes this model's tools only without reasoning: it is 'none'."
-            )
-            self.report("thinking_level", reason, "parameter.thinking_level", "repaired")
+            why = "Chat Completions takes this model's tools only without reasoning: it is 'none'."
+            self.report("thinking_level", why, "parameter.thinking_level", "repaired")
         choice = request.parameters.tool_choice
         if choice is not None and choice.allowed is not None and not self.is_own:
             reason = "The server cannot be told which of the tools alone may be called."
@@ -247,15 +245,12 @@ class Wire(openai.OpenAIWire):
     def _parameters(self, request: Request) -> Item:
         parameters, stop = request.parameters, request.parameters.stop_sequences
         if self._must_not_reason() and "none" not in request.limits.thinking.levels:
-            raise self.refusal(
-                "it takes function tools in the Responses API only",
-                "Use the Responses API for this model, leave the tools out, "
-                "or choose a model that can answer without reasoning.",
-            )
+            remedy = "Use the Responses API for this model, leave the tools out, "
+            remedy += "or choose a model that can answer without reasoning."
+            raise self.refusal("it takes function tools in the Responses API only", remedy)
         # `max_tokens` does not count reasoning: https://github.com/openai/openai-openapi
-        made: Item = {
-            "max_completion_tokens" if self.is_own else "max_tokens": parameters.max_tokens
-        }
+        key = "max_completion_tokens" if self.is_own else "max_tokens"
+        made: Item = {key: parameters.max_tokens}
         if (effort := self._effort()) is not None:
             made["reasoning_effort"] = effort
         made |= self._sampling(request)
@@ -343,9 +338,7 @@ def _text_in_result(part: JsonObject) -> str:
 _CHUNK: Final = "chat.completion.chunk"
 _WHOLE: Final = ("id", "type", "role", "name")  # some servers say these again in every chunk
 _EVENTS: Final[Mapping[str, str]] = {
-    "user": "user",
-    "assistant": "assistant",
-    "system": "system",
+    **{role: role for role in ("user", "assistant", "system")},
     "developer": "system",
     **dict.fromkeys(("tool", "function"), "tool_result"),
 }

@@ -81,9 +81,8 @@ _ANSWERED_BY_ID: Final = "local_shell_call_output"  # its `id` is that of the ca
 
 def _output_kind(kind: str) -> str:
     """Return the type of the item that answers a call of that kind."""
-    return (
-        "tool_search_output" if kind == "tool_search_call" else f"{kind or 'function_call'}_output"
-    )
+    usual = f"{kind or 'function_call'}_output"
+    return "tool_search_output" if kind == "tool_search_call" else usual
 
 
 def _text_output(kind: str, text: str, *, is_error: bool) -> Item:
@@ -904,12 +903,8 @@ def is_left_to_client(item: JsonObject) -> bool:
 
 def _whole(item: JsonObject) -> JsonObject:
     told = describe(item)
-    return {
-        "type": "opaque",
-        "provider": NAME,
-        "block": dict(item),
-        **({"text": told} if told else {}),
-    }
+    own = {"type": "opaque", "provider": NAME, "block": dict(item)}
+    return own | ({"text": told} if told else {})
 
 
 def _read_message(item: JsonObject) -> list[JsonObject]:

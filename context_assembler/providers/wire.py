@@ -363,10 +363,8 @@ class GrownWire:
             reason = f"A block {block} is {'told in words' if kept else 'left out'}: {flaw}."
             line = reason
         else:
-            rule, did = (
-                "content.foreign",
-                "its text" if kept == [text_part(text)] else "what is in it",
-            )
+            is_text = kept == [text_part(text)]
+            rule, did = "content.foreign", "its text" if is_text else "what is in it"
             told = f"sent as {did}" if kept else "left out: it has no text"
             reason, line = f"A block {block} is {told}.", f"block {block} left out: it has no text"
         changes.append(Change("repaired" if kept else "dropped", rule, reason))
