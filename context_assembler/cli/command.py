@@ -6,9 +6,9 @@ import json
 import os
 import re
 import sys
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
-from typing import Annotated, Any, Final, NamedTuple, TextIO, get_args, get_origin
+from typing import Annotated, Any, Final, NamedTuple, TextIO, TypeAlias, get_args, get_origin
 
 import typer
 from rich.console import Console, RenderableType
@@ -24,18 +24,22 @@ _UNSHOWABLE: Final = re.compile(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff]"
 )
 _UNSAFE_IN_JSON: Final = re.compile("[\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
-_HELPS: Final[Mapping[str, str]] = {
+_HELPS: Final = {
     "as_json": "Print JSON for programs.",
     "sessions": "The session store, such as sqlite:agent.db.",
     "memory": "The memory store, such as sqlite:memory.db; by default that of the settings.",
     "model": "The model's id, as the provider or a gateway writes it.",
     "namespace": "The project that a memory belongs to.",
-    "embedder": "none, bundled, minilm, openai:MODEL.",
+    "kind": "memories, code …; the kind of memory.",
+    "session": "The session's id.",
     "provider": "anthropic, openai_chat, openai_responses or gemini; the model's own by default.",
+    "format": "claude_code, openai_responses, gemini, anthropic or openai_chat.",
 }
+_FLAG: Final = inspect.Parameter.KEYWORD_ONLY
 _FLAGS: Final = {"as_json": "--json", "truncation_strategy": "--strategy"}
 _METAVARS: Final = {int: "N", float: "NUMBER", Path: "PATH"}
 STANDARD: Final = Path("-")
+Words: TypeAlias = str | None  # what is not given is `None`
 
 
 class Raw(str):
@@ -45,10 +49,13 @@ class Raw(str):
 
 
 class Answer(NamedTuple):
-    """What a command found: JSON for programs, lines and tables for people, and an exit code."""
+    """What a command found: JSON for programs, lines and tables for people, and an exit code.
+
+    By default people see the JSON's fields.
+    """
 
     value: Json
-    shown: Iterable[RenderableType] = ()
+    shown: Iterable[RenderableType] | None = None
     code: int = 0
 
 
@@ -56,33 +63,39 @@ class Answer(NamedTuple):
 
 
 def command(
-    app: typer.Typer, name: str, helps: Mapping[str, str] = _HELPS
+    app: typer.Typer, name: str, shared: Mapping[str, tuple[Any, str]] | None = None
 ) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """Make a function that returns an `Answer` a command.
+    """Make a function that returns an `Answer` a command; it may be a coroutine.
 
     Positional parameters become arguments, keyword-only ones flags, and each has its help from the
-    `Args` of the docstring, or from `helps`. The function may be a coroutine.
+    `Args` of the docstring.
+
+    Args:
+        shared: Types and helps of parameters that several commands have; the function gets their
+            values as a dict, its first argument.
     """
 
     def register(run: Callable[..., Any]) -> Callable[..., Any]:
         text, _, listed = (inspect.getdoc(run) or "").partition("\n\nArgs:\n")
         own = re.findall(r"^    (\w+): (.+(?:\n {6,}.+)*)", listed, re.MULTILINE)
-        known = {**helps, **{key: " ".join(told.split()) for key, told in own}}
-        given = list(inspect.signature(run, eval_str=True).parameters.values())
-        flag = inspect.Parameter("as_json", inspect.Parameter.KEYWORD_ONLY, annotation=bool)
-        given.append(flag.replace(default=False))
+        helps = {**_HELPS, **{key: " ".join(told.split()) for key, told in own}}
+        helps |= {key: told for key, (_, told) in (shared or {}).items()}
+        given = [*inspect.signature(run, eval_str=True).parameters.values()][1 if shared else 0 :]
+        flags = {**{key: kind for key, (kind, _) in (shared or {}).items()}, "as_json": bool}
+        given += [
+            inspect.Parameter(key, _FLAG, annotation=kind, default=False if kind is bool else None)
+            for key, kind in flags.items()
+        ]
 
         def call(**options: Any) -> None:
-            as_json, answer = options.pop("as_json"), run(**options)
-            answer = asyncio.run(answer) if inspect.isawaitable(answer) else answer
-            if as_json:
-                sys.stdout.write(json_text(answer.value))
-            else:
-                show(answer.shown)
+            as_json, first = options.pop("as_json"), {key: options.pop(key) for key in shared or ()}
+            answer = run(*([first] if shared else []), **options)
+            answer = asyncio.run(answer) if inspect.iscoroutine(answer) else answer
+            show([Raw(json_text(answer.value))] if as_json else _shown(answer))
             raise typer.Exit(answer.code)
 
         declared = [
-            one.replace(annotation=_declared(one, known.get(one.name, ""))) for one in given
+            one.replace(annotation=_declared(one, helps.get(one.name, ""))) for one in given
         ]
         call.__signature__ = inspect.Signature(declared)  # type: ignore[attr-defined]  # for Typer
         call.__annotations__, call.__doc__ = {}, text
@@ -95,14 +108,11 @@ def command(
 def _declared(parameter: inspect.Parameter, text: str) -> Any:
     """Return the annotation that makes Typer read a parameter."""
     name, kind = parameter.name, parameter.annotation
-    kinds = [one for one in get_args(kind) or (kind,) if one is not type(None)]
-    [inner] = get_args(kinds[0]) if get_origin(kinds[0]) is list else kinds
-    inner = str if get_origin(kind) is list else inner
-    metavar = None if inner is bool else _METAVARS.get(inner, "TEXT")
-    if parameter.kind is inspect.Parameter.POSITIONAL_OR_KEYWORD:
+    if parameter.kind is not _FLAG:
         return Annotated[kind, typer.Argument(metavar=name.upper(), help=text, show_default=False)]
-    flag = _FLAGS.get(name) or "--" + name.removeprefix("is_").removesuffix("_id")
-    flag = flag.replace("_", "-")
+    kinds = [kind] if get_origin(kind) is list else get_args(kind) or (kind,)
+    metavar = None if bool in kinds else _METAVARS.get(kinds[0], "TEXT")
+    flag = (_FLAGS.get(name) or f"--{name}").replace("_", "-")
     names = [flag, "-m"] if name == "model" else [flag]
     if kind == bool | None:
         names = [f"{flag}/--no-{flag[2:]}"]
@@ -113,16 +123,22 @@ def _declared(parameter: inspect.Parameter, text: str) -> Any:
 # ---- answering ----
 
 
-def console(stream: TextIO | None = None) -> Console:
+def console(stream: TextIO) -> Console:
     """Return a console: coloured on a terminal, plain elsewhere."""
-    stream = stream or sys.stdout
     width = 100 if not stream.isatty() and "COLUMNS" not in os.environ else None
     return Console(file=stream, width=width, highlight=False, markup=False, emoji=False)
 
 
+def _shown(answer: Answer) -> Iterable[RenderableType]:
+    value = answer.value
+    if answer.shown is not None:
+        return answer.shown
+    return [fields_of(value) if isinstance(value, dict) else table_of(value, *(value or [{}])[0])]
+
+
 def show(shown: Iterable[RenderableType]) -> None:
     """Write lines and tables to stdout."""
-    people = console()
+    people = console(sys.stdout)
     for one in shown:
         if isinstance(one, str):
             sys.stdout.write(one if isinstance(one, Raw) else f"{printable(one)}\n")
@@ -153,51 +169,43 @@ def one_line(text: str, *, max_chars: int = 2_000) -> str:
     return flat if len(flat) <= max_chars else f"{flat[: max_chars - 1].rstrip()}…"
 
 
-def counted(count: int, one: str, many: str = "") -> str:
-    """Return how many there are, such as `1 question`."""
-    return f"{count:,} {one if count == 1 else many or f'{one}s'}"
-
-
 def heading(text: str) -> Text:
     """Return a heading with an empty line before it."""
-    return Text(f"\n{text}", style="bold")
+    return Text(f"\n{printable(text)}", style="bold")
 
 
 def readable(value: Any) -> str:
     """Return a value of a setting or a figure as people write it; empty fields are left out."""
-    if isinstance(value, bool):
-        return "yes" if value else "no"
-    if isinstance(value, int):
-        return f"{value:,}"
-    if hasattr(value, "_asdict"):
-        value = value._asdict()
+    if value is None or isinstance(value, bool):
+        return {None: "", True: "yes", False: "no"}[value]
+    if isinstance(value, int | float):
+        return f"{value:,}" if isinstance(value, int) else f"{value:,.4g}"
     if isinstance(value, Mapping):
-        given = {name: held for name, held in value.items() if held not in (None, [], (), "")}
+        given = {name: held for name, held in value.items() if held not in (None, [], "")}
         return ", ".join(f"{name}: {readable(held)}" for name, held in given.items())
-    if isinstance(value, Sequence) and not isinstance(value, str):
-        return ", ".join(map(readable, value)) or "none"
-    return str(value)
+    return ", ".join(map(readable, value)) if isinstance(value, list | tuple) else str(value)
 
 
-def table_of(*columns: str, right: Sequence[str] = (), rows: Iterable[Sequence[Any]] = ()) -> Table:
-    """Return a table; text in its cells is made safe. A column without a name has no heading."""
-    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), show_header=any(columns))
-    for column in columns:
-        table.add_column(
-            column,
-            justify="right" if column in right else "left",
-            overflow="fold",
-            no_wrap=column in right,
-        )
-    for row in rows:
-        table.add_row(*(one_line(cell) if isinstance(cell, str) else cell for cell in row))
+def table_of(rows: Iterable[Mapping[str, Any]], *columns: str) -> Table:
+    """Return some fields of objects as a table; numbers stand to the right."""
+    listed = list(rows)
+    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
+    for name in columns:
+        is_number = any(isinstance(row.get(name), int | float) for row in listed)
+        justify: Any = "right" if is_number else "left"
+        table.add_column(name.replace("_", " "), justify=justify, overflow="fold")
+    for row in listed:
+        values = [row.get(name) for name in columns]
+        cells = [v if isinstance(v, Text) else one_line(readable(v)) for v in values]
+        table.add_row(*cells)
     return table
 
 
 def fields_of(fields: Mapping[str, Any]) -> Table:
-    """Return names and values as a table without heading."""
-    rows = ((name.replace("_", " "), readable(value)) for name, value in fields.items())
-    return table_of("", "", rows=rows)
+    """Return names and values as a table; what has no value is left out."""
+    held = {name: value for name, value in fields.items() if value is not None}
+    rows = ({"field": name.replace("_", " "), "value": one} for name, one in held.items())
+    return table_of(({**row, "value": readable(row["value"])} for row in rows), "field", "value")
 
 
 # ---- reading ----
@@ -205,12 +213,7 @@ def fields_of(fields: Mapping[str, Any]) -> Table:
 
 def read_content(path: Path) -> bytes:
     """Return the bytes of a file, or of stdin if the path is `-`."""
-    if path != STANDARD:
-        return path.read_bytes()
-    stdin: TextIO | None = sys.stdin
-    if stdin is None:
-        raise ConfigurationError("Stdin is closed.", remedy="Name a file, or send one on stdin.")
-    return stdin.buffer.read()
+    return path.read_bytes() if path != STANDARD else sys.stdin.buffer.read()
 
 
 def read_text(path: Path) -> str:
@@ -229,3 +232,10 @@ def parse_json(text: str, name: object, remedy: str = "Correct it, or name anoth
         return json.loads(text)
     except (ValueError, RecursionError) as error:
         raise ConfigurationError(f"{name} is not JSON: {error}.", remedy=remedy) from error
+
+
+def check_folder(folder: Path | None, holds: str) -> None:
+    """Refuse a path that was given and is not a folder."""
+    if folder is not None and not folder.is_dir():
+        remedy = f"Name the folder that holds {holds}."
+        raise ConfigurationError(f"{folder} is not a folder.", remedy=remedy)

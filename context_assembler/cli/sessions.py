@@ -1,27 +1,23 @@
-"""`import`, `export` and `sessions`: stores, and transcripts from and to other programs."""
+"""`import`, `export`, `sessions` and `count`: stores, and transcripts of other programs."""
 
 from collections.abc import AsyncGenerator, Iterator, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 import typer
+from rich.console import RenderableType
 
-from context_assembler.cli.command import (
-    STANDARD,
-    Answer,
-    Raw,
-    command,
-    counted,
-    one_line,
-    read_content,
-    table_of,
-)
-from context_assembler.errors import ConfigurationError, UnknownSessionError, nearest
-from context_assembler.events import Covers, Session, SessionEvent, to_json
+from context_assembler import errors, transcripts
+from context_assembler.cli import command as cli
+from context_assembler.cli.command import Answer, Words
+from context_assembler.events import Json, Session, SessionEvent, to_json
+from context_assembler.models import get_model_limits
+from context_assembler.options import LAYERS, AssemblerConfig
 from context_assembler.sessions import open_store
-from context_assembler.transcripts import ReadTranscript, read_sessions, write_transcript
+from context_assembler.tokens import TokenCounter
+from context_assembler.transcripts import ReadTranscript
 
 app: Final = typer.Typer(add_completion=False)
 _MOST_ISSUES: Final = 10
@@ -36,53 +32,39 @@ async def opened_store(url: str | None, *, creates: bool = False) -> AsyncGenera
     """
     if not url:
         remedy = "Pass --sessions sqlite:agent.db, or set CONTEXT_ASSEMBLER_SESSIONS."
-        raise ConfigurationError("No session store is given.", remedy=remedy)
+        raise errors.ConfigurationError("No session store is given.", remedy=remedy)
     if not creates:
         check_exists(url, f"import FILE --sessions {url}")
-    store = open_store(url)
-    try:
+    async with open_store(url) as store:
         yield store
-    finally:
-        await store.close()
 
 
 def check_exists(url: str, fill: str) -> None:
     """Refuse a SQLite URL whose file does not exist: the store would be empty."""
     scheme, _, place = url.partition(":")
     path = Path(place.removeprefix("//")).expanduser()
-    if scheme.lower() != "sqlite" or place in ("", ":memory:") or path.exists():
-        return
-    if path.parent.is_dir():  # else the store itself reports the missing folder
-        near = nearest(path.name, [one.name for one in path.parent.iterdir() if one.is_file()])
-        meant = [url.replace(place, str(Path(place).with_name(name))) for name in near]
-        fix = f"Did you mean {meant[0]!r}?" if meant else f"Fill it first: context-assembler {fill}"
-        raise ConfigurationError(f"There is no file {place}.", remedy=fix)
+    is_file = scheme.lower() == "sqlite" and place != ":memory:"
+    if is_file and path.parent.is_dir() and not path.exists():
+        near = errors.nearest(
+            path.name, [one.name for one in path.parent.iterdir() if one.is_file()]
+        )
+        fix = f"Did you mean {near[0]!r}?" if near else f"Fill it first: context-assembler {fill}"
+        raise errors.ConfigurationError(f"There is no file {place}.", remedy=fix)
 
 
-async def load_events(url: str | None, session_id: str) -> list[SessionEvent]:
-    """Return every event of a stored session, oldest first."""
+async def _load(url: str | None, session_id: str) -> list[SessionEvent]:
     async with opened_store(url) as store:
         return [event async for event in store.load(session_id)]
 
 
-class _Imported(NamedTuple):
-    """One session found in a file, its name there, its id, and how many events were new."""
-
-    session: str
-    name: str
-    file: Path
-    read: ReadTranscript
-    new_events: int = 0
-
-
-@command(app, "import")
+@cli.command(app, "import")
 async def import_(
     file: list[Path],
     *,
-    sessions: str | None = None,
-    session: str | None = None,
-    agent: str | None = None,
-    format: str | None = None,
+    sessions: Words = None,
+    session: Words = None,
+    agent: Words = None,
+    format: Words = None,
     append: bool = False,
 ) -> Answer:
     """Read transcripts into a session store.
@@ -94,86 +76,64 @@ async def import_(
         file: '-' reads stdin.
         session: The new session's id; by default the file's name.
         agent: Whose session it is.
-        format: claude_code, openai_responses, gemini, anthropic or openai_chat; recognised.
         append: Append what is new to a session that exists.
     """
     found = [one for path in file for one in _read(path, format)]
-    if session is not None:
-        if len(found) != 1:
-            problem = f"--session names one session, but {len(found)} were found."
-            raise ConfigurationError(problem, remedy="Leave --session out: each gets its own name.")
-        found = [found[0]._replace(session=session)]
-    names = [one.session for one in found]
-    if twice := sorted({name for name in names if names.count(name) > 1}):
-        problem = f"Two files would become session {twice[0]!r}."
-        raise ConfigurationError(problem, remedy="Import them one by one, with --session.")
+    ids = [session] if session else [name for name, *_ in found]
+    if len({*ids}) != len(found):
+        problem = f"{len(found)} sessions were found, and not as many names for them."
+        raise errors.ConfigurationError(problem, remedy="Import the files one by one.")
     async with opened_store(sessions, creates=True) as store:
-        stored = [await _stored(store, one.session) for one in found]
-        for one, before in zip(found, stored, strict=True):
+        stored = [await _stored(store, name) for name in ids]
+        for name, before in zip(ids, stored, strict=True):
             if before is not None and not append:
-                problem = f"There is a session {one.session!r} already."
                 remedy = "Name another one with --session, or pass --append."
-                raise ConfigurationError(problem, remedy=remedy)
-        pairs = zip(found, stored, strict=True)
-        done = [await _store(store, one, before, agent) for one, before in pairs]
-    value = [
-        {
-            "session": one.session,
-            "name": one.name,
-            "file": str(one.file),
-            "events": len(one.read.events),
-            "new_events": one.new_events,
-            "tools": len(one.read.tools),
-            "issues": [issue._asdict() for issue in one.read.issues],
-        }
-        for one in done
-    ]
-    return Answer(value, (line for one in done for line in _show_imported(one)))
+                raise errors.ConfigurationError(
+                    f"There is a session {name!r} already.", remedy=remedy
+                )
+        done: list[dict[str, Json]] = []
+        for own, before, (_, name, path, read) in zip(ids, stored, found, strict=True):
+            new = _later(own, before or [], read.events)
+            if new:
+                await store.append(own, new, expected_seq=len(before or ()))
+            if before is None:
+                about = {"imported_from": path.name, "name": name}
+                at = min((e.created_at for e in read.events if e.created_at), default=None)
+                await store.create(Session(id=own, agent_id=agent, metadata=about, created_at=at))
+            row: dict[str, Json] = {
+                "session": own,
+                "name": name,
+                "file": str(path),
+                "events": len(read.events),
+            }
+            row |= {"new_events": len(new), "tools": len(read.tools)}
+            row["issues"] = to_json(read.issues)
+            done.append(row)
+    return Answer(done, _show_imported(done))
 
 
-def _show_imported(one: _Imported) -> Iterator[str]:
-    yield f"{one.session}: {counted(one.new_events, 'event')} from {one.file}"
-    if one.read.tools:
-        yield f"  {counted(len(one.read.tools), 'tool')} in the file: pass --tools {one.file}"
-    if issues := one.read.issues:
-        yield f"  {len(issues)} not mapped:"
-    for issue in issues[:_MOST_ISSUES]:
-        where = "" if issue.line is None else f"line {issue.line}: "
-        yield one_line(f"{where}{issue.what}: {issue.reason}", max_chars=200)
-    if len(issues) > _MOST_ISSUES:
-        yield f"  {len(issues) - _MOST_ISSUES} more; --json lists them all"
+def _show_imported(done: list[dict[str, Json]]) -> Iterator[RenderableType]:
+    yield cli.table_of(done, "session", "new_events", "tools", "file")
+    for row in done:
+        for issue in row["issues"][:_MOST_ISSUES]:
+            yield f"Not mapped in {row['file']}: {cli.readable(issue)}"[:240]
+        if (more := len(row["issues"]) - _MOST_ISSUES) > 0:
+            yield f"{more} more in {row['file']}; --json lists them all"
 
 
-def _read(file: Path, format: str | None) -> list[_Imported]:
-    is_stdin = file == STANDARD
-    read = read_sessions(read_content(file) if is_stdin else file, format=format)
+def _read(file: Path, format: str | None) -> Iterator[tuple[str, str, Path, ReadTranscript]]:
+    is_stdin = file == cli.STANDARD
+    read = transcripts.read_sessions(cli.read_content(file) if is_stdin else file, format=format)
     stem = "session" if is_stdin else file.stem
-    return [
-        _Imported(stem if len(read) == 1 else f"{stem}-{number}", name, file, transcript)
-        for number, (name, transcript) in enumerate(read, start=1)
-    ]
+    for number, (name, transcript) in enumerate(read, start=1):
+        yield stem if len(read) == 1 else f"{stem}-{number}", name, file, transcript
 
 
 async def _stored(store: Any, session_id: str) -> list[SessionEvent] | None:
     try:
         return [event async for event in store.load(session_id)]
-    except UnknownSessionError:
+    except errors.UnknownSessionError:
         return None
-
-
-async def _store(
-    store: Any, one: _Imported, before: list[SessionEvent] | None, agent: str | None
-) -> _Imported:
-    events = one.read.events
-    new = list(events) if before is None else _later(one.session, before, events)
-    if new:
-        await store.append(one.session, new, expected_seq=len(before or ()))
-    if before is None:
-        created = next((e.created_at for e in events if e.created_at is not None), None)
-        metadata = {"imported_from": one.file.name, "name": one.name}
-        session = Session(id=one.session, agent_id=agent, metadata=metadata, created_at=created)
-        await store.create(session)
-    return one._replace(new_events=len(new))
 
 
 def _later(
@@ -183,25 +143,24 @@ def _later(
 
     Two events are the same if they have one id or, if the transcript has no ids, one content.
     """
-    ids = [event.id for event in stored]
-    start = len(stored)
+    ids, start = [event.id for event in stored], len(stored)
     if given and given[0].id in ids:
         start = ids.index(given[0].id)
     elif given and not given[0].id:
         start = max(0, len(stored) - len(given))
-    had, shifted = stored[start:], [_shifted(event, start) for event in given]
-    same = all(
-        a.id == b.id if b.id else (a.parts, a.origin) == (b.parts, b.origin)
-        for a, b in zip(had, shifted, strict=False)
-    )
-    if had and same and len(had) <= len(given):
-        return shifted[len(had) :]
+    had = stored[start:]
+    if had and len(had) <= len(given) and all(map(_is_same, had, given)):
+        return [_shifted(event, start) for event in given[len(had) :]]
     if set(ids) & {event.id for event in given if event.id}:
-        raise ConfigurationError(
+        raise errors.ConfigurationError(
             f"Session {session_id!r} has some of these events, and others between or after them.",
             remedy="Import the transcript as a session of its own, with --session.",
         )
     return [_shifted(event, len(stored)) for event in given]
+
+
+def _is_same(stored: SessionEvent, given: SessionEvent) -> bool:
+    return stored.id == given.id if given.id else stored.parts == given.parts
 
 
 def _shifted(event: SessionEvent, by: int) -> SessionEvent:
@@ -209,26 +168,22 @@ def _shifted(event: SessionEvent, by: int) -> SessionEvent:
     if (covers := event.covers) is None:
         return event
     first, last = covers.first_seq + by, covers.last_seq + by
-    moved = Covers(first_seq=first, last_seq=last, excluded_ids=covers.excluded_ids)
-    return replace(event, covers=moved)
+    return replace(event, covers=replace(covers, first_seq=first, last_seq=last))
 
 
-@command(app, "export")
-async def export(
-    session: str, *, sessions: str | None = None, format: str = "openai_chat"
-) -> Answer:
+@cli.command(app, "export")
+async def export(session: str, *, sessions: Words = None, format: str = "openai_chat") -> Answer:
     """Write a session as a transcript to stdout; with --json as the 'text' of an object.
 
     Args:
         session: The session's id.
-        format: claude_code, openai_responses, gemini, anthropic or openai_chat.
     """
-    text = write_transcript(await load_events(sessions, session), format=format)
-    return Answer({"session": session, "format": format, "text": text}, [Raw(text)])
+    text = transcripts.write_transcript(await _load(sessions, session), format=format)
+    return Answer({"session": session, "format": format, "text": text}, [cli.Raw(text)])
 
 
-@command(app, "sessions")
-async def list_sessions(*, sessions: str | None = None) -> Answer:
+@cli.command(app, "sessions")
+async def list_sessions(*, sessions: Words = None) -> Answer:
     """List the sessions of a store."""
     async with opened_store(sessions) as store:
         heads = list(await store.list_sessions())
@@ -237,11 +192,54 @@ async def list_sessions(*, sessions: str | None = None) -> Answer:
         {name: to_json(getattr(head.session, name)) for name in names} | {"events": head.last_seq}
         for head in heads
     ]
-    if not heads:
-        return Answer(value, [f"{sessions} holds no session."])
-    cells = [
-        (one["id"], one["agent_id"] or "", f"{one['events']:,}", (one["created_at"] or "")[:19])
-        for one in value
-    ]
-    columns = ("session", "agent", "events", "created")
-    return Answer(value, [table_of(*columns, right=("events",), rows=cells)])
+    return Answer(value)
+
+
+@cli.command(app, "count")
+async def count(
+    file: Path | None = None, *, model: Words = None, session: Words = None, sessions: Words = None
+) -> Answer:
+    """Count the tokens of a text or a conversation.
+
+    A transcript is counted as the conversation it holds, tools included.
+
+    Args:
+        file: A text or a transcript; '-' reads stdin.
+        model: Whose tokens; by default the settings' own model.
+        session: Count a stored session instead.
+    """
+    if (file is None) == (session is None):
+        remedy = "Name one FILE ('-' for stdin) or a --session."
+        raise errors.ConfigurationError("It is not clear what to count.", remedy=remedy)
+    name = model or AssemblerConfig().defaults.model
+    if name is None:
+        raise errors.MissingModelError(layers=LAYERS)
+    counter, read = TokenCounter(name), None
+    if session is not None:
+        read = ReadTranscript(tuple(await _load(sessions, session)))
+    content = "" if file is None else cli.read_text(file)
+    with suppress(errors.TranscriptError):  # then it is a text
+        read = read or transcripts.read_transcript(content)
+    rows = {"text": counter.count_text(content)} if read is None else _count(counter, read)
+    listed = [{"name": part, "tokens": tokens} for part, tokens in rows.items()]
+    value = {
+        "tokens": sum(rows.values()),
+        "model": name,
+        "counter": counter.name,
+        "is_exact": counter.is_exact,
+        "window_tokens": get_model_limits(name).window_tokens,
+        "messages": read and len(read.events),
+        "rows": listed,
+    }
+    how = "counted exactly" if counter.is_exact else "estimated"
+    sentence = f"{value['tokens']:,} tokens, {how} with {counter.name}."
+    return Answer(value, [sentence, cli.table_of(listed, "name", "tokens")])
+
+
+def _count(counter: TokenCounter, read: ReadTranscript) -> dict[str, int]:
+    rows: dict[str, int] = {}
+    for event in read.events:
+        rows[event.type] = rows.get(event.type, 0) + counter.count_message(event)
+    if tools := read.tools:
+        rows["tools"] = sum(map(counter.count_tool, tools)) + counter.count_tools_overhead(tools)
+    return {**rows, "request": counter.request_tokens}

@@ -1,22 +1,26 @@
-"""`demo` and `init`: what a newcomer runs first."""
+"""`demo`, `init` and `lint`: what a newcomer runs first."""
 
 import json
+import re
 from collections.abc import Iterator, Sequence
+from datetime import UTC, datetime
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Final
+from typing import Any, Final
 
 import typer
 from rich.console import RenderableType
-from rich.text import Text
 
 from context_assembler.assembler import ContextAssembler
-from context_assembler.cli.command import Answer, command, console, heading, one_line
-from context_assembler.cli.screen import entries_table, outline, show_ledger, show_violations
+from context_assembler.cli import LINT_FOUND, requests
+from context_assembler.cli import command as cli
 from context_assembler.context import AssembledContext
 from context_assembler.events import Json, JsonObject, assistant_event, user_event
+from context_assembler.history.secrets import mask_kinds
 from context_assembler.models import bundled_path
 from context_assembler.options import SETTINGS, AssemblerConfig
+from context_assembler.prompt import BootstrapLoader, lint_files
+from context_assembler.tokens import TokenCounter
 from context_assembler.transcripts import ReadTranscript, read_transcript
 
 app: Final = typer.Typer(add_completion=False)
@@ -26,8 +30,8 @@ _ANSWER: Final = "The rounding tests: each compares an invoice with what was cap
 _REPLY: Final = "Great, that goes into the pull request. I am merging now."
 
 
-@command(app, "demo")
-async def demo(*, model: list[str] | None = None, max_context_tokens: int = 24_000) -> Answer:
+@cli.command(app, "demo")
+async def demo(*, model: list[str] | None = None, max_context_tokens: int = 24_000) -> cli.Answer:
     """Assemble a bundled session and show what fills its window.
 
     Needs no set-up and sends nothing. The session is in a temporary SQLite file.
@@ -45,20 +49,17 @@ async def demo(*, model: list[str] | None = None, max_context_tokens: int = 24_0
             tools=list(sample.tools),
             config=AssemblerConfig(folder=folder),
         ) as assembler:
-            store = assembler.sessions
-            await store.append(_SESSION, sample.events)
-            for name in (*models, models[0]):
-                if len(contexts) == len(models):
+            await assembler.sessions.append(_SESSION, sample.events)
+            for number, name in enumerate([*models, models[0]]):
+                if number == len(models):
                     later = [assistant_event(_ANSWER), user_event(_REPLY)]
-                    await store.append(_SESSION, later)
-                context = await assembler.assemble(
-                    _SESSION, model=name, max_context_tokens=max_context_tokens
-                )
-                context.report.to_json()  # computed while the store is open
-                contexts.append(context)
+                    await assembler.sessions.append(_SESSION, later)
+                options: Any = {"model": name, "max_context_tokens": max_context_tokens}
+                contexts.append(await assembler.assemble(_SESSION, **options))
+                contexts[-1].report.to_json()  # computed while the store is open
     *contexts, last = contexts
     is_whole, share = _compare(contexts[0].to_request(), last.to_request())
-    requests = [
+    value = [
         {
             "model": context.metadata.model_id,
             "payload": context.to_request(),
@@ -68,66 +69,48 @@ async def demo(*, model: list[str] | None = None, max_context_tokens: int = 24_0
         for context in contexts
     ]
     step = {"begins_with_whole_first": is_whole, "share": share}
-    story = _story(sample, contexts, max_context_tokens, is_whole=is_whole, share=share)
-    return Answer({"requests": requests, "step": step}, story)
+    return cli.Answer({"requests": value, "step": step}, _story(sample, contexts, share))
 
 
 def _story(
-    sample: ReadTranscript,
-    contexts: Sequence[AssembledContext],
-    bound: int,
-    *,
-    is_whole: bool,
-    share: float,
+    sample: ReadTranscript, contexts: Sequence[AssembledContext], share: float
 ) -> Iterator[RenderableType]:
-    width = console().width
     calls = sum(len(event.tool_calls) for event in sample.events)
     task = next(event.text for event in sample.events if event.type == "user")
-    yield Text("A coding agent has worked on one task for a long time.", style="bold")
-    yield f"{len(sample.events)} events, {calls} tool calls, {len(sample.tools)} tools."
-    yield f"The task: {one_line(task, max_chars=width - 11)}"
+    yield f"A coding agent: {len(sample.events)} events, {calls} calls, {len(sample.tools)} tools."
+    yield f"The task: {cli.one_line(task, max_chars=88)}"
     yield "Its next request must be valid, fit, keep what matters, and only grow from then on."
-    for number, context in enumerate(contexts, start=1):
-        name, report = context.metadata.model_id, context.report
-        yield heading(f"{number}. One request for {name}, at most {bound:,} tokens")
-        yield Text(outline(context.to_request(), width_chars=width), style="dim")
-        yield from show_ledger(report.ledger)
-        yield "Decisions about the history, and why:"
+    for context in contexts:
+        report = context.report
+        budget = f"{report.ledger.budget_tokens:,} tokens"
+        yield cli.heading(f"One request for {context.metadata.model_id}, within {budget}")
+        yield from requests.show_ledger(report.ledger)
         entries = [e for e in report.entries if e.kind == "message" or e.decision != "kept"]
-        yield entries_table(entries)
-        violations = context.check()
-        yield f"Checked against {context.provider}'s rules: {len(violations)} broken."
-        yield from show_violations(violations)
-    yield heading(f"{len(contexts) + 1}. One step later with {contexts[0].metadata.model_id}")
-    yield f"The model answers: {_ANSWER}"
-    yield f"The user replies: {_REPLY}"
-    beginning = "all" if is_whole else "a part"
-    yield f"The second payload begins with {beginning} of the first, byte for byte:"
-    yield f"{share:.1%} of it can be read from the provider's prompt cache."
+        yield requests.entries_table(entries)
+        yield from requests.show_checks(context)
+    yield cli.heading(f"One step later with {contexts[0].metadata.model_id}")
+    yield f"The model answers: {_ANSWER}\nThe user replies: {_REPLY}"
+    yield f"{share:.1%} of the payload is the last one, byte for byte: the prompt cache has it."
     yield "\nWith your own: context-assembler import FILE --sessions sqlite:agent.db, then explain."
 
 
 def _compare(first: JsonObject, second: JsonObject) -> tuple[bool, float]:
     """Return whether the second payload begins with the whole first one, and the shared share."""
-    one, other = list(_blocks(first)), list(_blocks(second))
-    pairs = zip(one, other, strict=False)
-    same = next((n for n, (a, b) in enumerate(pairs) if a != b), min(len(one), len(other)))
-    return same == len(one), sum(map(len, other[:same])) / max(1, sum(map(len, other)))
+    one, other = _prompt_of(first), _prompt_of(second)
+    pairs = enumerate(zip(one, other, strict=False))
+    shared = next((n for n, (a, b) in pairs if a != b), min(len(one), len(other)))
+    return shared == len(one), shared / max(1, len(other))
 
 
-def _blocks(payload: JsonObject) -> Iterator[str]:
-    for name in ("config", "tools", "system", "instructions", "messages", "input", "contents"):
-        value = payload.get(name)
-        for entry in value if isinstance(value, list) else [value]:
-            inner = entry.get("content", entry.get("parts")) if isinstance(entry, dict) else None
-            for block in inner if isinstance(inner, list) else [entry]:
-                fields = block.items() if isinstance(block, dict) else ()
-                kept = {key: held for key, held in fields if key != "cache_control"}
-                yield json.dumps(kept or block)
+def _prompt_of(payload: JsonObject) -> str:
+    """Return the prompt as JSON, without the brackets that close it and without cache marks."""
+    names = ("config", "tools", "system", "instructions", "messages", "input", "contents")
+    text = json.dumps([payload[name] for name in names if name in payload])
+    return re.sub(r'(, )?"cache_control": {[^}]*}', "", text).rstrip("]}")
 
 
-@command(app, "init")
-def init(folder: Path = Path(), *, force: bool = False, samples: bool = False) -> Answer:
+@cli.command(app, "init")
+def init(folder: Path = Path(), *, force: bool = False, samples: bool = False) -> cli.Answer:
     """Write sample instruction files and a commented settings file.
 
     What exists stays as it is, unless --force is given.
@@ -137,30 +120,19 @@ def init(folder: Path = Path(), *, force: bool = False, samples: bool = False) -
         force: Replace files that exist.
         samples: Write the sample sessions of the docs as well.
     """
-    bundled = {"bootstrap": "*.md", **({"samples": "*.json"} if samples else {})}
-    files = {
-        folder / name / file.name: file.read_bytes()
-        for name, pattern in bundled.items()
-        for file in sorted(Path(bundled_path(name)).glob(pattern))
-    }
+    names = [Path("bootstrap"), *([Path("samples")] if samples else [])]
+    found = [file for name in names for file in sorted(Path(bundled_path(str(name))).iterdir())]
+    files = {folder / file.parent.name / file.name: file.read_bytes() for file in found}
     files[folder / "context-assembler.toml"] = settings_file().encode()
-    done = [
-        {"path": str(path), "outcome": _write(path, content, force=force)}
-        for path, content in files.items()
-    ]
-    shown = [f"{one['outcome']:10}  {one['path']}" for one in done]
-    if any(one["outcome"] == "left alone" for one in done):
-        shown.append("Files that exist were left alone; --force replaces them.")
-    return Answer(done, shown)
+    done = [{"path": str(p), "outcome": _write(p, c, force=force)} for p, c in files.items()]
+    return cli.Answer(done)
 
 
 def _write(path: Path, content: bytes, *, force: bool) -> str:
-    existed = path.exists() or path.is_symlink()
+    existed = path.exists()
     if existed and not force:
         return "left alone"
     path.parent.mkdir(parents=True, exist_ok=True)
-    if path.is_symlink():
-        path.unlink()  # replace the link, not its target
     path.write_bytes(content)
     return "replaced" if existed else "written"
 
@@ -186,6 +158,55 @@ def settings_file() -> str:
 def _toml(value: Json) -> str:
     if isinstance(value, tuple):
         return json.dumps([str(one) for one in value])
-    if isinstance(value, bool | int | float | dict):
-        return json.dumps(value)
-    return json.dumps("" if value is None else str(value))
+    is_plain = isinstance(value, bool | int | float | dict)
+    return json.dumps(value if is_plain else "" if value is None else str(value))
+
+
+@cli.command(app, "lint")
+def lint(
+    folder: Path, *, agent: str | None = None, model: str = "gpt-5.5", strict: bool = False
+) -> cli.Answer:
+    """Check a folder of instruction files as the loader would read it, by the settings.
+
+    Per file: encoding, size, tokens, imports, what the caps cut, links, copies, secrets, and lines
+    that look injected. Also: instruction files that are not read, and what other clients would cut.
+    Exit code: 14 if there is an error, or with --strict a warning.
+
+    Args:
+        folder: Where the files are.
+        agent: Whose variants are read.
+        model: Whose tokens are counted.
+        strict: Warnings count as errors.
+    """
+    cli.check_folder(folder, "AGENT.md")
+    settings, today = AssemblerConfig().bootstrap, datetime.now(tz=UTC).date().isoformat()
+    names = ("agent_names", "searches_upward", "max_file_tokens", "max_total_tokens")
+    loader = BootstrapLoader(folder, **{name: getattr(settings, name) for name in names})
+    variables = {"agent": agent or "", "session": "lint", "model": model, "date": today}
+    found = lint_files(
+        loader,
+        agent,
+        count_text=TokenCounter(model).count_text,
+        variables={**variables, "skills": [], "tools": []},
+        required=settings.required,
+        mask=mask_kinds,
+    )
+    fails = found.count("error") or (strict and found.count("warning"))
+    return cli.Answer(found.to_json(), _show_lint(found), LINT_FOUND if fails else 0)
+
+
+def _show_lint(found: Any) -> Iterator[RenderableType]:
+    for one in found.files:
+        file = one.file
+        size = f"{file.encoding}, {file.size_bytes:,} bytes, {one.tokens:,} tokens"
+        cut = f", {one.kept_tokens:,} after the caps" if one.kept_tokens < one.tokens else ""
+        yield cli.heading(f"{file.path} ({file.section}: {size}{cut})")
+        yield from (f"  imports {path}" for path in file.imports)
+        for finding in one.findings:
+            place = f"line {finding.line}: " if finding.line else ""
+            yield f"  {finding.level} {place}{cli.one_line(finding.message, max_chars=300)}"
+    yield ""
+    for file in found.unread:
+        yield f"  {file.level} {file.path} is not read: {file.reason}"
+    yield from (f"  {client} would cut {cut}" for client, cut in found.forecasts)
+    yield f"{found.count('error')} errors, {found.count('warning')} warnings."
