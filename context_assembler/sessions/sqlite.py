@@ -295,19 +295,14 @@ class SqliteStore:
             _put(db, session, replaces=replaces)
 
     def append_now(
-        self,
-        session_id: str,
-        events: Sequence[SessionEvent],
-        *,
-        expected_seq: int | None = None,
-        call: CallRow | None = None,
-        texts: Mapping[str, str] | None = None,
+        self, session_id: str, events: Sequence[SessionEvent], **row: Any
     ) -> list[SessionEvent]:
         """Append in one transaction, with columns for every family that the file knows.
 
         Args:
-            call: The row of the call that the last of the events answers.
-            texts: By hash, system prompts and tool lists that the row names.
+            row: `expected_seq`, the last number that the caller has seen; `call`, the row of the call
+                that the last of the events answers; `texts`, system prompts and tool lists that the
+                row names, by hash.
 
         Raises:
             ConcurrentAppendError: `expected_seq` is given and is not the last sequence number.
@@ -315,17 +310,16 @@ class SqliteStore:
             InvalidParameterError: Not every store can keep the session's id, or an event's.
             EventFormatError: An event holds something that JSON cannot express.
         """
-        rows = [_row_of(event, session_id, events) for event in events]
-        return self._append(session_id, rows, expected_seq=expected_seq, call=call, texts=texts)
+        return self._append(session_id, _rows_of(events, session_id), **row)
 
     def _append(
         self,
         session_id: str,
         rows: "Sequence[_Row]",
         *,
-        expected_seq: int | None,
-        call: CallRow | None,
-        texts: Mapping[str, str] | None,
+        expected_seq: int | None = None,
+        call: CallRow | None = None,
+        texts: Mapping[str, str] | None = None,
         is_durable: bool = True,
     ) -> list[SessionEvent]:
         from context_assembler.tokens import DEFAULT_FAMILIES
@@ -395,26 +389,19 @@ class SqliteStore:
         await self.away(self.create_now, session)
 
     async def append(
-        self,
-        session_id: str,
-        events: Sequence[SessionEvent],
-        *,
-        expected_seq: int | None = None,
-        call: CallRow | None = None,
-        texts: Mapping[str, str] | None = None,
+        self, session_id: str, events: Sequence[SessionEvent], **row: Any
     ) -> list[SessionEvent]:
         """Append, and return the events with `id` and `seq` filled in; see `append_now`."""
-        rows = [_row_of(event, session_id, events) for event in events]
-        given: dict[str, Any] = {"expected_seq": expected_seq, "call": call, "texts": texts}
-        if self._file.is_logged and sum(len(row.raw) for row in rows) < _FEW_BYTES:
+        rows = _rows_of(events, session_id)
+        if self._file.is_logged and sum(len(one.raw) for one in rows) < _FEW_BYTES:
             try:
-                stored = self._append(session_id, rows, is_durable=False, **given)
+                stored = self._append(session_id, rows, is_durable=False, **row)
             except StoreUnavailableError:
                 pass  # somebody else writes: the thread can wait for them
             else:
                 await self.away(self._file.sync, self._file.moment())
                 return stored
-        return await self.away(self._append, session_id, rows, **given)
+        return await self.away(self._append, session_id, rows, **row)
 
     async def load(self, session_id: str, *, after_seq: int = 0) -> AsyncIterator[SessionEvent]:
         """Yield the events with a larger sequence number, oldest first.
@@ -589,15 +576,19 @@ def _put(db: Connection, session: Session, *, replaces: bool) -> None:
     )
 
 
-def _row_of(event: SessionEvent, session_id: str, events: Sequence[SessionEvent]) -> _Row:
-    if event.id:
-        _check_id("event id", event.id)
-    body = body_of(event)
-    name = f" {event.id!r}" if event.id else ""
-    among = f" (number {events.index(event) + 1} of {len(events)})" if len(events) > 1 else ""
-    raw = dump_json(body, where=f"The {event.type} event{name}{among} for session {session_id!r}")
-    kind = kind_of(event.type, body, is_pinned=event.is_pinned)
-    return _Row(event, kind, _time_of(event.created_at), body, raw)
+def _rows_of(events: Sequence[SessionEvent], session_id: str) -> list[_Row]:
+    rows: list[_Row] = []
+    for at, event in enumerate(events, 1):
+        if event.id:
+            _check_id("event id", event.id)
+        body, name = body_of(event), f" {event.id!r}" if event.id else ""
+        among = f" (number {at} of {len(events)})" if len(events) > 1 else ""
+        raw = dump_json(
+            body, where=f"The {event.type} event{name}{among} for session {session_id!r}"
+        )
+        kind = kind_of(event.type, body, is_pinned=event.is_pinned)
+        rows.append(_Row(event, kind, _time_of(event.created_at), body, raw))
+    return rows
 
 
 def _insert_events(

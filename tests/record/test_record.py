@@ -518,13 +518,16 @@ async def test_a_compaction_that_is_recorded_twice_is_stored_once(
 
 async def talk(assembler: ContextAssembler, turns: int, *, ratio: float) -> list[float]:
     """Hold a conversation that is charged more than is counted; return the factors in force."""
+    uncorrected = ContextAssembler(
+        assembler.sessions, config=AssemblerConfig(calibrates_tokens=False)
+    )
     factors = []
     for number in range(turns):
         await assembler.add_user(
             "trip", f"Question {number}: " + "where to go next, and why? " * 90
         )
         context = await assembler.assemble("trip", model=OPUS)
-        raw = context.metadata.ledger.used_tokens / context.metadata.ledger.factor
+        raw = (await uncorrected.assemble("trip", model=OPUS)).metadata.ledger.used_tokens
         factors.append(context.metadata.ledger.factor)
         reply = answer(text("Lima."), id=f"msg_{number}", input_tokens=round(raw * ratio))
         await assembler.record("trip", reply, context)
