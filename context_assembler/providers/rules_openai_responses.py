@@ -301,16 +301,16 @@ class _Responses(Check):
             content, roles = item.get("content"), ("user", "assistant", "system", "developer")
             has_pieces = role == "assistant" and as_list(content)
             missing = [key for key in ("id", "status") if has_pieces and not item.get(key)]
-            message = "pieces of a reply stand beside id and status; "
-            message += f"{' and '.join(missing)} is missing"
+            lost = " and ".join(missing)
+            message = f"pieces of a reply stand beside id and status; {lost} is missing"
             is_odd = not isinstance(content, str | list | tuple)
             yield role not in roles, "R0", ".role", f"unknown role {role!r}"
             yield missing, "R0", "", message, False
             yield is_odd, "R0", ".content", "must be text or a list of pieces"
         elif kind in _BY_CLIENT:
             is_odd = not items.NAME_RULE.pattern.fullmatch(as_text(item.get("name")))
-            message = f"must match {items.NAME_RULE.pattern.pattern}"
-            yield is_odd, "R7", ".name", message, self.is_own
+            odd = f"must match {items.NAME_RULE.pattern.pattern}"
+            yield is_odd, "R7", ".name", odd, self.is_own
             key = "arguments" if kind == "function_call" else "input"
             is_text = isinstance(item.get(key), str)
             yield not is_text, "R7", f".{key}", "must be text", self.is_own
