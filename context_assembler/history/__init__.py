@@ -10,7 +10,7 @@ from context_assembler.history.lines import SYNTHETIC, Rules, Timeline, scaled, 
 from context_assembler.history.notes import Clock, fresh_notes
 from context_assembler.history.reasoning import Reader, Signatures, route_of, sum_up
 from context_assembler.history.repair import unsigned
-from context_assembler.history.secrets import mask, masked_parts, may_mask
+from context_assembler.history.secrets import find_secrets, mask, masked_parts, may_mask
 from context_assembler.history.transformer import MessageTransformer, Transformed
 from context_assembler.history.turns import turns_of
 
@@ -24,6 +24,7 @@ __all__ = [
     "Signatures",
     "Timeline",
     "Transformed",
+    "find_secrets",
     "fresh_notes",
     "mask",
     "masked_parts",

@@ -489,9 +489,10 @@ class Timeline:
         kind, seq, log = self._kinds[at], self._seqs[at], partial(self._note, at)
         rules, body = self.rules, self.rules.body(seq)
         parts: Parts = body["parts"]
-        if kind & UNUSUAL and is_refusal(kind, body):
+        is_refused = kind & UNUSUAL and is_refusal(kind, body)
+        if is_refused:
             parts = parts_of_refusal(body, log, policy=rules.on_refusal)
-        if parts and kind & (UNUSUAL | SIGNED):
+        if parts or not is_refused:
             objection = rules.objection(seq) if kind & SIGNED else None
             keeps = rules.keeps_thoughts is not None and rules.keeps_thoughts(body)
             number = self._number(at)
@@ -504,16 +505,17 @@ class Timeline:
     def _take_reply(self, at: int, *, is_closing: bool) -> int:
         """Take a reply with the calls that joined it and the results behind it."""
         logged, end, stop = len(self.log), len(self._letters), at + 1
-        members, results = [(at, self._parts_of(at)[0])], list[_Answer]()
+        members, results = list[tuple[int, Parts]](), list[_Answer]()
+        self._take_parts(at, members, results)
         before = self._reply_before(at)
         if self._number(at) == TOOL_CALL and before < at - 1 and self._is_joined(before, at, True):
             self.is_late |= self.handed > 0
         while stop < end:
             number = self._number(stop)
             if number == TOOL_RESULT:
-                results += [(stop, part) for part in self._parts_of(stop)[1]]
+                self._take_parts(stop, [], results)
             elif number == TOOL_CALL and self._is_joined(at, stop, bool(results)):
-                members.append((stop, self._parts_of(stop)[0]))
+                self._take_parts(stop, members, results)
             else:
                 break
             stop += 1
@@ -534,6 +536,13 @@ class Timeline:
             self._drop_question()
         self._put_exchange(members, calls, answers)
         return stop
+
+    def _take_parts(
+        self, at: int, members: list[tuple[int, Parts]], results: list[_Answer]
+    ) -> None:
+        said, found = self._parts_of(at)
+        members.append((at, said))
+        results += [(at, result) for result in found]
 
     def _is_dropped(self, reply: int) -> bool:
         """Whether a reply was refused, and is left out with its question once more is said."""

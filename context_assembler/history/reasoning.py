@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Final, NamedTuple
 
-from context_assembler.events import Body, Json
+from context_assembler.events import Body, Json, JsonObject
 from context_assembler.history.repair import clean
 from context_assembler.models import ModelLimits, other_protocols
 from context_assembler.report import ReportEntry
@@ -80,8 +80,9 @@ class Reader(NamedTuple):
         DeepSeek and Kimi refuse a reply with calls that lacks it.
         https://api-docs.deepseek.com/guides/thinking_mode (read 2026-11-27)
         """
-        made_by = body.get("made_by") or {}
-        has_calls = any(part["type"] == "tool_call" for part in body["parts"])
+        made_by: JsonObject = body.get("made_by") or {}
+        parts: Sequence[JsonObject] = body["parts"]
+        has_calls = any(part["type"] == "tool_call" for part in parts)
         return (
             has_calls
             and made_by.get("provider") == self.provider

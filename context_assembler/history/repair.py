@@ -181,7 +181,8 @@ def is_refusal(kind: int, body: Body) -> bool:
 
     One with calls is not: what they asked for may have been done.
     """
-    stopped = (body.get("made_by") or {}).get("stop_reason")
+    made_by: JsonObject = body.get("made_by") or {}
+    stopped: str | None = made_by.get("stop_reason")
     return kind & (KIND_MASK | HAS_CALLS) == ASSISTANT and stopped in REFUSALS
 
 
@@ -209,12 +210,17 @@ def settle_call(call: JsonObject, result: JsonObject, log: Log) -> tuple[JsonObj
     if not raw or call.get("arguments") or parse_object(raw) is not None:
         return call, result
     about = f"The arguments of the call {call['call_id']!r}"
+    bare = {key: held for key, held in call.items() if key not in ("arguments", "arguments_json")}
+    wrapped = parse_object(f'{{"inner": {raw}}}') or {}
+    inner = wrapped.get("inner") if len(wrapped) == 1 else None
+    if isinstance(inner, str) and (arguments := parse_object(inner)) is not None:
+        log("repaired", "arguments", f"{about} were JSON within JSON.")
+        return {**bare, "arguments": arguments}, result
     log("repaired", "arguments", f"{about} are no JSON object; its result tells what they were.")
     told = text_part(
         "[The arguments of this call are no JSON object, perhaps because they were cut off, so it is"
         f" shown without any. As they were written: {raw}]"
     )
-    bare = {key: held for key, held in call.items() if key not in ("arguments", "arguments_json")}
     return bare, {**result, "content": [told, *result.get("content", ())]}
 
 

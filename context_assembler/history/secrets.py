@@ -5,6 +5,7 @@
 """
 
 import re
+from base64 import b64decode, b64encode
 from collections.abc import Collection, Iterator, Sequence
 from functools import cache
 from typing import Final
@@ -21,7 +22,7 @@ from context_assembler.events import (
     is_list,
     is_object,
 )
-from context_assembler.texts import clean_text
+from context_assembler.texts import clean_text, decode_text
 
 _LINE: Final = "[masked: "
 _MOST_PASSES: Final = 4  # a secret may have hidden where the next one begins
@@ -169,15 +170,20 @@ def masked_parts(
     if not places or not may_mask(kind, places):
         return parts, ""
     notices: list[str] = []
-    keeps_blocks = kind & KIND_MASK in (ASSISTANT, COMPACTION)  # a provider's own go back whole
+    is_reply = kind & KIND_MASK == ASSISTANT
+    keeps_blocks = is_reply or kind & KIND_MASK == COMPACTION  # a provider's own go back whole
     made = [
-        part
-        if keeps_blocks and kind & KIND_MASK == ASSISTANT and part["type"] != "opaque"
-        else _masked(part, notices, keeps_blocks=keeps_blocks)
+        part if is_reply and _is_said(part) else _masked(part, notices, keeps_blocks=keeps_blocks)
         for part in parts
     ]
     said = "; ".join(dict.fromkeys(notices))
     return (made, f"{said[:1].upper()}{said[1:]}.") if notices else (parts, "")
+
+
+def _is_said(part: JsonObject) -> bool:
+    """Whether the model said it, and not a tool that its provider ran."""
+    said = ("message", "refusal", "text", None)
+    return part["type"] != "opaque" or part["block"].get("type") in said
 
 
 def _masked(value: Json, notices: list[str], *, keeps_blocks: bool) -> Json:
@@ -197,9 +203,26 @@ def _masked(value: Json, notices: list[str], *, keeps_blocks: bool) -> Json:
         if key not in _WHOLE and not (keeps_blocks and key == "block")
         if (new := _masked(held, notices, keeps_blocks=keeps_blocks)) is not held
     }
+    media_type = value.get("media_type") or value.get("mime_type")
+    if isinstance(media_type, str) and _TEXT_TYPE.match(media_type):
+        changed |= _masked_bytes(value.get("data"), notices)
     if not changed:
         return value
     return {key: changed.get(key, held) for key, held in value.items() if key != "signature"}
+
+
+_TEXT_TYPE: Final = re.compile(r"text/|application/[\w.-]*(?:json|xml|yaml|javascript)")
+
+
+def _masked_bytes(data: Json, notices: list[str]) -> dict[str, str]:
+    """Return the text that base64 stands for without its secrets; empty if there are none."""
+    try:
+        text = decode_text(b64decode(data, validate=True))[0]
+    except (ValueError, TypeError):
+        return {}
+    made, notice = mask(text)
+    notices += [notice] if notice else []
+    return {"data": b64encode(made.encode()).decode()} if notice else {}
 
 
 # ---- settings: names that are given a value without quotes ----

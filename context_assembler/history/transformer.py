@@ -36,6 +36,7 @@ class MessageTransformer:
         reads: Whether the blocks of a compaction that a provider wrote can be read, by its stored
             body; by default by nobody.
         keeps_signed: Whether reasoning that a provider signed stays.
+        accepts_prefill: Whether the history may end on the assistant; else a minimal turn follows.
     """
 
     def __init__(
@@ -44,9 +45,11 @@ class MessageTransformer:
         takes_leading_system: bool = True,
         reads: Callable[[Body], bool] | None = None,
         keeps_signed: bool = True,
+        accepts_prefill: bool = True,
     ) -> None:
         self._takes_lead, self._reads = takes_leading_system, reads or _reads_nothing
         self._objection = None if keeps_signed else "unsupported"
+        self._accepts_prefill = accepts_prefill
 
     def transform(self, events: Iterable[SessionEvent]) -> Transformed:
         """Return the events as turns; those without a number count in the order given."""
@@ -83,7 +86,7 @@ class MessageTransformer:
             seqs_by_id=seqs_by_id,
             objection=dict.fromkeys(bodies, self._objection).get,
             reads=self._reads,
-            accepts_prefill=True,
+            accepts_prefill=self._accepts_prefill,
             takes_lead=self._takes_lead,
         )
         timeline = Timeline(rules)

@@ -68,6 +68,8 @@ def turns_of(
             calls += ids
             if seq and number == TOOL_RESULT:
                 turn["kind"] = "said"
+            if kind & PINNED:
+                turn["is_pinned"] = True
             continue
         if turn is not None:
             yield _paired(turn, calls) if joins == TOOL_RESULT else turn
