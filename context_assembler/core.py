@@ -27,12 +27,10 @@ from context_assembler.errors import (
 from context_assembler.events import (
     ASSISTANT,
     COMPACTION,
-    HAS_MEDIA,
     KIND_MASK,
     SIGNED,
     SYSTEM,
     TOOL_RESULT,
-    UNUSUAL,
     USER,
     Body,
     CallRow,
@@ -473,6 +471,7 @@ class _Live:
         self.turns: list[Turn] = []
         self.cut_id = self.rendered = self.checked = 0
         self.left: list[ReportEntry] = []  # of reasoning
+        self.text_turns = 0
         self._mark: tuple[Any, int, int] | None = None
         self.stale_seq = 0  # the last reply whose reasoning is bound to another prefix
         self.stale_tokens = 0
@@ -805,7 +804,7 @@ class _Live:
                 assert self._request is not None
                 self.wire = PROVIDERS[self.provider].Wire(self._request)
                 self.turns, self.rendered, self.stale_tokens, self.checked = [], 0, 0, 0
-                self.left = []
+                self.left, self.text_turns = [], 0
                 kept = [(0, settled)] if cut is None else cut.kept
                 lines = [n for first, end in kept for n in range(first, min(end, settled))]
             else:
@@ -1037,10 +1036,21 @@ class _Call:
         tools = self.request.tools
         if any(tool.native_specs or tool.is_deferred for tool in tools):
             return ()
-        if self._columns()[0].translate(_IS_MORE_THAN_TEXT).find(1) >= 0:
+        live = self._live
+        at = live.text_turns if live.turns is self._turns else 0  # they are text as far as that
+        while at < self._count and _is_text(self._turns[at]):
+            at += 1
+        if live.turns is self._turns:
+            live.text_turns = at
+        if at < self._count or not all(map(_is_text, self._tail)):
             return ()
         family, shape = self._live.family, "tools" if tools else "text"
         return f"{family.name} {family.key}", shape, self._uncorrected()
+
+    def _spans(self) -> list[tuple[int, int]]:
+        """Return which of the lines that stay are sent."""
+        kept = [(0, self._settled)] if self._cut is None else self._cut.kept
+        return [(first, min(end, self._settled)) for first, end in kept if first < self._settled]
 
     def _uncorrected(self) -> int:
         """Return all tokens of the request as counted here, which usage is compared with."""
@@ -1051,9 +1061,7 @@ class _Call:
         for row in self._fixed:
             fixed += row.tokens
             tokens += row.tokens if row.name in _UNCORRECTED else unscaled(row.tokens, factor(0))
-        kept = [(0, self._settled)] if self._cut is None else self._cut.kept
-        spans = [(first, min(end, self._settled)) for first, end in kept if first < self._settled]
-        sent, raw = self._live.corrected(timeline, spans)
+        sent, raw = self._live.corrected(timeline, self._spans())
         return tokens + round((used - fixed) * raw / sent if sent else used - fixed)
 
     # ---- what is said about it ----
@@ -1213,7 +1221,6 @@ class _Call:
 
 
 _KINDS: Final = {"user": USER, "assistant": ASSISTANT, "tool": TOOL_RESULT, "system": SYSTEM}
-_IS_MORE_THAN_TEXT: Final = bytes(bool(k & (HAS_MEDIA | SIGNED | UNUSUAL)) for k in range(256))
 
 
 def _digest(text: str) -> str:
@@ -1330,6 +1337,14 @@ def _overflow(
 
 def _is_signed(turn: Turn) -> bool:
     return any(map(_is_thinking, turn["parts"]))
+
+
+def _is_text(turn: Turn) -> bool:
+    shown = (inner for part in turn["parts"] for inner in part.get("content", ()))
+    return not any(
+        part["type"] in ("image", "document", "opaque") or part.get("block") is not None
+        for part in (*turn["parts"], *shown)
+    )
 
 
 def _is_thinking(part: JsonObject) -> bool:
