@@ -28,7 +28,8 @@ def long_session(length: int) -> list[Message]:
     sessions = _recorded(recorded) if recorded and recorded.is_file() else list(_generated(40))
     built: list[Message] = []
     for tag, session in enumerate(cycle(sessions)):
-        built += [_renamed(one, tag) for one in session if one["role"] != "system" or not built]
+        renamed = _renamed(session, tag)
+        built += [one for one in renamed if one["role"] != "system" or not built]
         if len(built) > length:
             break
     del built[length:]
@@ -66,15 +67,17 @@ def _generated(count: int) -> Iterator[list[Message]]:
         yield session
 
 
-def _renamed(message: Message, tag: int) -> Message:
-    """Return the message with call ids that no other session uses."""
-    renamed = dict(message)
-    if message.get("tool_calls"):
-        calls = message["tool_calls"]
-        renamed["tool_calls"] = [{**call, "id": f"{call['id']}_{tag}"} for call in calls]
-    if "tool_call_id" in message:
-        renamed["tool_call_id"] = f"{message['tool_call_id']}_{tag}"
-    return renamed
+def _renamed(session: list[Message], tag: int) -> Iterator[Message]:
+    """Yield the messages with call ids that are unique: recordings use some of theirs again."""
+    names: dict[str, str] = {}
+    for place, message in enumerate(session):
+        renamed = dict(message)
+        if calls := message.get("tool_calls"):
+            names = {call["id"]: f"call_{tag}_{place}_{n}" for n, call in enumerate(calls)}
+            renamed["tool_calls"] = [{**call, "id": names[call["id"]]} for call in calls]
+        if "tool_call_id" in message:
+            renamed["tool_call_id"] = names[message["tool_call_id"]]
+        yield renamed
 
 
 def _is_models_turn(messages: list[Message]) -> bool:
