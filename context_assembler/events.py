@@ -539,6 +539,17 @@ def link_of(body: JsonObject) -> int:
     return link
 
 
+THOUGHT_SIGNATURES: Final = ("thought_signature", "thoughtSignature")
+
+
+def is_signed_block(part: JsonObject) -> bool:
+    """Whether an opaque part is a block that Gemini signed.
+
+    https://ai.google.dev/gemini-api/docs/thought-signatures (read 2026-11-27)
+    """
+    return part["provider"] == "gemini" and any(key in part["block"] for key in THOUGHT_SIGNATURES)
+
+
 def flags_of(parts: Iterable[JsonObject]) -> int:
     """Return the flags that stand for facts about parts."""
     flags = count = 0
@@ -565,7 +576,7 @@ def flags_of(parts: Iterable[JsonObject]) -> int:
         elif kind == "thinking":
             flags |= SIGNED if part.get("block") is not None else UNUSUAL
         else:
-            flags |= UNUSUAL
+            flags |= UNUSUAL | (SIGNED if is_signed_block(part) else 0)
     return flags if count else flags | UNUSUAL
 
 

@@ -65,7 +65,8 @@ class Reader(NamedTuple):
         """Return why signed parts of a reply cannot be sent; `None`: nothing is known against it."""
         if self.provider not in _TAKES_REASONING:
             others = other_protocols(self.limits)
-            return "protocol" if provider in others and self.is_model(model) else "unsupported"
+            is_own = provider in others and self.is_model(model) and account == self.route
+            return "protocol" if is_own else "unsupported"
         if not provider:
             return "origin"
         if provider != self.provider:
@@ -129,7 +130,7 @@ class Signatures:
             if objection is None and is_bound and prefix is None:
                 objection = "prefix_unknown"
             self._objections[seq] = objection
-            if objection is not None and self._is_chain and provider == "anthropic":
+            if objection is not None and self._is_chain and provider in (None, "anthropic"):
                 self._missing = max(self._missing, seq)
         return self._missing > before and any(
             objection is None

@@ -10,12 +10,14 @@ from context_assembler.events import (
     HAS_CALLS,
     KIND_MASK,
     REFUSALS,
+    THOUGHT_SIGNATURES,
     TOOL_CALL,
     TOOL_RESULT,
     USER,
     Body,
     Json,
     JsonObject,
+    is_signed_block,
 )
 from context_assembler.providers.wire import NO_RESULT, parse_object, plain_json, text_part
 from context_assembler.report import Decision
@@ -52,17 +54,9 @@ def clean(value: Json) -> Json:
     return value if made == value else made
 
 
-_SIGNATURES: Final = ("thought_signature", "thoughtSignature")
-
-
 def bears_signature(part: JsonObject) -> bool:
-    """Whether a part that says something by itself is signed as well, as Gemini's are.
-
-    https://ai.google.dev/gemini-api/docs/thought-signatures (read 2026-11-27)
-    """
-    if part["type"] == "opaque":
-        return part["provider"] == "gemini" and any(key in part["block"] for key in _SIGNATURES)
-    return bool(part.get("signature"))
+    """Whether a part that says something by itself is signed as well, as Gemini's are."""
+    return is_signed_block(part) if part["type"] == "opaque" else bool(part.get("signature"))
 
 
 def without_signature(part: JsonObject) -> JsonObject:
@@ -70,7 +64,7 @@ def without_signature(part: JsonObject) -> JsonObject:
     made = {key: held for key, held in part.items() if key != "signature"}
     if part["type"] == "opaque":
         block = part["block"].items()
-        made["block"] = {key: held for key, held in block if key not in _SIGNATURES}
+        made["block"] = {key: held for key, held in block if key not in THOUGHT_SIGNATURES}
     return made
 
 
