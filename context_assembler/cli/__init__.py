@@ -54,6 +54,7 @@ class Commands(TyperGroup):
 def load_command(name: str) -> Any:
     """Import a command's module and return the command."""
     found: Any = get_command(import_module(f"{__name__}.{COMMANDS[name]}").app)
+    found.name = name  # a group has none of its own
     return found if name in _DEFAULTS else found.commands[name]
 
 

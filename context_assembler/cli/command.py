@@ -191,7 +191,7 @@ def table_of(rows: Iterable[Mapping[str, Any]], *columns: str) -> Table:
     listed = list(rows)
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
     for name in columns:
-        is_number = any(isinstance(row.get(name), int | float) for row in listed)
+        is_number = all(isinstance(row.get(name), int | float | None) for row in listed)
         justify: Any = "right" if is_number else "left"
         table.add_column(name.replace("_", " "), justify=justify, overflow="fold")
     for row in listed:

@@ -18,7 +18,7 @@ from context_assembler.errors import AssemblyError, ConfigurationError, UnknownM
 from context_assembler.events import Json, to_json
 from context_assembler.options import AssemblerConfig
 
-app: Final = typer.Typer(add_completion=False)
+app: Final = typer.Typer(help="Keep memories, find them, and measure recall.")
 _SHOWN: Final = (
     "markdown token_count sources_used source_status source_notes budget_exceeded truncated_items"
 ).split()
@@ -109,12 +109,7 @@ async def search(
 
 
 def _show_search(value: dict[str, Any]) -> Iterator[Any]:
-    if value["markdown"]:
-        yield value["markdown"]
-    elif value["budget_exceeded"]:
-        cli.print_note("What was found does not fit: give more room with --max-tokens.")
-    else:
-        cli.print_note("Nothing relevant was found.")
+    yield value["markdown"]
     if explanations := value.get("explanations"):
         yield cli.table_of(explanations, "score", "outcome", "memory_id", "reason")
 

@@ -16,7 +16,7 @@ from context_assembler.events import Json, to_json
 from context_assembler.models import DEFAULT_REGISTRY, ModelLimits
 from context_assembler.options import AssemblerConfig
 
-app: Final = typer.Typer(add_completion=False)
+app: Final = typer.Typer(help="List models, their limits, prices and dates.")
 _COLUMNS: Final = ("id", "provider", "status", "window_tokens", "output_tokens")
 
 

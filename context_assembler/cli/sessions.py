@@ -192,7 +192,7 @@ async def list_sessions(*, sessions: Words = None) -> Answer:
         {name: to_json(getattr(head.session, name)) for name in names} | {"events": head.last_seq}
         for head in heads
     ]
-    return Answer(value)
+    return Answer(value, [cli.table_of(value, "id", "agent_id", "events", "created_at")])
 
 
 @cli.command(app, "count")

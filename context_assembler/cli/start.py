@@ -129,10 +129,11 @@ def init(folder: Path = Path(), *, force: bool = False, samples: bool = False) -
 
 
 def _write(path: Path, content: bytes, *, force: bool) -> str:
-    existed = path.exists()
+    existed = path.exists() or path.is_symlink()
     if existed and not force:
         return "left alone"
     path.parent.mkdir(parents=True, exist_ok=True)
+    path.unlink(missing_ok=True)  # a link is replaced, not its target
     path.write_bytes(content)
     return "replaced" if existed else "written"
 

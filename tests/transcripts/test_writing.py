@@ -1,9 +1,5 @@
 """Writing: what is exported is read again as it was, and is what its provider takes."""
 
-import json
-from datetime import UTC, datetime
-from typing import Any
-
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -20,15 +16,12 @@ from context_assembler import (
     tool_result_event,
     user_event,
 )
-from context_assembler.providers import check_payload
 from context_assembler.transcripts import FORMATS, read_transcript, write_transcript
 
 every_format = pytest.mark.parametrize("name", FORMATS)
 texts = st.text(st.characters(exclude_categories=["Cs", "Cc"]), min_size=1, max_size=20)
 values = st.one_of(st.none(), st.booleans(), st.integers(-99, 99), texts, st.lists(texts))
-PIXEL = (
-    "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
-)
+PIXEL = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
 image = Image(source=Base64Source(media_type="image/png", data=PIXEL))
 said = st.lists(st.one_of(st.builds(Text, texts), st.just(image)), min_size=1, max_size=3)
 
@@ -55,7 +48,9 @@ def exchanges(draw: st.DrawFn) -> list[SessionEvent]:
     return [*events, *results]
 
 
-sessions = st.lists(exchanges(), min_size=1, max_size=3).map(lambda turns: sum(turns, []))
+sessions = st.lists(exchanges(), min_size=1, max_size=3).map(
+    lambda turns: [event for turn in turns for event in turn]
+)
 
 
 @every_format

@@ -1,0 +1,136 @@
+"""`assemble`, `explain`, `check`, `lint-payload`: what a session's next call would be."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from context_assembler.providers import check_payload
+from tests.cli.conftest import CLAUDE, GPT, SAMPLES, STORE, Run
+
+WORK = ("work", *STORE)
+TOOLS = ("--tools", str(SAMPLES / "coding_agent.json"))
+
+
+def test_stdout_is_the_payload_and_nothing_else(stored: Run) -> None:
+    first = stored("assemble", *WORK, *CLAUDE, *TOOLS, "--max-context-tokens", "24000")
+    again = stored("assemble", *WORK, *CLAUDE, *TOOLS, "--max-context-tokens", "24000", "--json")
+
+    assert first.out == again.out
+    assert first.json["model"] == "claude-opus-5-5"
+    assert not check_payload("anthropic", first.json)
+    assert len(first.json["tools"]) == 5
+
+
+def test_assembling_stores_no_event(stored: Run) -> None:
+    stored("assemble", *WORK, *CLAUDE, "--max-context-tokens", "24000")
+
+    assert stored("sessions", *STORE, "--json").json[0]["events"] == 165
+
+
+def test_options_reach_the_payload(stored: Run) -> None:
+    Path("AGENT.md").write_text("You are Bolt.", "utf-8")
+    options = ["--provider", "openai_chat", "--bootstrap", ".", "--max-tokens", "500", *TOOLS]
+    options += ["--tool-choice", '{"name": "search"}', "--disabled-tools", "run"]
+
+    payload = stored("assemble", *WORK, "-m", "gpt-4.1", *options).json
+
+    assert payload["max_completion_tokens"] == 500
+    assert payload["tool_choice"]["function"]["name"] == "search"
+    assert "run" not in {tool["function"]["name"] for tool in payload["tools"]}
+    assert "You are Bolt." in payload["messages"][0]["content"]
+
+
+def test_settings_come_from_the_folder_that_is_named(stored: Run) -> None:
+    Path("conf").mkdir()
+    Path("conf/context-assembler.toml").write_text('[defaults]\nmodel = "gpt-4.1"\n', "utf-8")
+
+    assert stored("assemble", *WORK, "--config", "conf").json["model"] == "gpt-4.1"
+
+
+def test_warnings_go_to_stderr(stored: Run) -> None:
+    told = stored("assemble", *WORK, "-m", "gpt-4o", "--max-context-tokens", "24000")
+
+    assert "Note: " in told.err
+    assert json.loads(told.out)
+
+
+def test_people_see_the_window_what_was_cut_and_why(stored: Run) -> None:
+    shown = stored("explain", *WORK, *CLAUDE, *TOOLS, "--max-context-tokens", "24000").out
+
+    for text in ("Session work for claude-opus-5-5", "▒ history", "of 24,000 tokens used"):
+        assert text in shown
+    for text in ("The history does not fit", "max_context_tokens", "request", "0 broken"):
+        assert text in shown
+
+
+def test_every_piece_has_a_line_if_asked_for(stored: Run) -> None:
+    brief = stored("explain", *WORK, *GPT).out
+    whole = stored("explain", *WORK, *GPT, "--every").out
+
+    assert len(whole.splitlines()) > len(brief.splitlines()) + 90
+
+
+def test_programs_get_the_report(stored: Run) -> None:
+    report = stored("explain", *WORK, *GPT, "--strategy", "simple", "--json").json
+
+    assert {"entries", "ledger", "parameters", "warnings", "timings_ms"} <= report.keys()
+    strategy = {"name": "truncation_strategy", "value": "simple", "layer": "request"}
+    assert strategy in report["parameters"]
+
+
+def test_check_tells_by_its_exit_code(stored: Run) -> None:
+    Path("context-assembler.toml").write_text("[compaction]\nmax_tool_calls = 500\n", "utf-8")
+
+    needed = stored("check", *WORK, *CLAUDE, "--max-context-tokens", "24000", "--json")
+    fine = stored("check", *WORK, *CLAUDE)
+
+    assert (needed.code, needed.json["needed"], needed.json["feasible"]) == (10, True, True)
+    assert needed.json["current_tokens"] > needed.json["threshold"] > needed.json["floor_tokens"]
+    assert fine.code == 0
+    assert "needed" in fine.out
+
+
+def test_a_payload_is_checked_by_its_provider_s_rules(run: Run) -> None:
+    good = {"model": "gpt-4.1", "messages": [{"role": "user", "content": "Hi."}]}
+    bad = {"model": "gpt-4.1", "messages": [{"role": "tool", "content": "?", "tool_call_id": "1"}]}
+
+    fine = run("lint-payload", "-", "--provider", "openai_chat", stdin=json.dumps(good).encode())
+    told = run(
+        "lint-payload", "-", "--json", "--provider", "openai_chat", stdin=json.dumps(bad).encode()
+    )
+    shown = run("lint-payload", "-", "--provider", "openai_chat", stdin=json.dumps(bad).encode())
+
+    assert (fine.code, told.code, shown.code) == (0, 12, 12)
+    assert "0 broken" in fine.out
+    assert told.json[0].keys() == {"rule", "level", "where", "message", "source"}
+    assert "refused" in shown.out
+
+
+BAD = {
+    "no model": ("assemble work", "Pass --model ID"),
+    "a strategy": ("assemble work -m gpt-5.5 --strategy simpel", "Did you mean 'simple'?"),
+    "a value": ("assemble work -m claude-opus-5-5 --temperature 0.5", "temperature"),
+    "a choice": ("assemble work -m gpt-5.5 --tool-choice {oops", "--tool-choice is not JSON"),
+    "a provider": ("explain work -m gpt-5.5 --provider azure", "Known: anthropic"),
+    "no folder": ("check work -m gpt-5.5 --bootstrap gone", "Name the folder that holds AGENT.md"),
+    "no list": ("check work -m gpt-5.5 --tools text.json", 'a list called "tools"'),
+    "no JSON": ("lint-payload agent.db", "is not JSON"),
+    "no payload": ("lint-payload text.json", "A payload is a JSON object"),
+    "whose rules": ("lint-payload empty.json", "Pass --provider, one of"),
+    "no session": ("assemble wrok -m gpt-5.5", "Did you mean 'work'?"),
+    "too small": ("assemble work -m gpt-5.5 --max-context-tokens 20", "tokens are needed"),
+}
+
+
+@pytest.mark.parametrize(("words", "says"), BAD.values(), ids=BAD.keys())
+def test_bad_calls_say_what_to_do(stored: Run, words: str, says: str) -> None:
+    Path("text.json").write_text('"text"', "utf-8")
+    Path("empty.json").write_text("{}", "utf-8")
+    given = words.split()
+
+    refused = stored(*given, *(() if given[0] == "lint-payload" else STORE))
+
+    assert refused.code == 2
+    assert says in refused.err
+    assert "Traceback" not in refused.err
