@@ -133,7 +133,7 @@ class InvalidParameterError(ConfigurationError):
 
 
 class MissingModelError(ConfigurationError):
-    """No layer of defaults names a model; `agent_id` is an agent's that is the name of one."""
+    """No layer of defaults names a model; `agent_id`: set if the agent has a model's name."""
 
     def __init__(self, *, layers: Sequence[str], agent_id: str | None = None) -> None:
         remedy = "Pass model='…', or set it in the session's, the agent's or the system defaults."
