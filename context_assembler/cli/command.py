@@ -193,7 +193,8 @@ def table_of(rows: Iterable[Mapping[str, Any]], *columns: str) -> Table:
     for name in columns:
         is_number = all(isinstance(row.get(name), int | float | None) for row in listed)
         justify: Any = "right" if is_number else "left"
-        table.add_column(name.replace("_", " "), justify=justify, overflow="fold")
+        whole = is_number or name == "id"
+        table.add_column(name.replace("_", " "), justify=justify, overflow="fold", no_wrap=whole)
     for row in listed:
         values = [row.get(name) for name in columns]
         cells = [v if isinstance(v, Text) else one_line(readable(v)) for v in values]

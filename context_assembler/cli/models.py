@@ -17,7 +17,7 @@ from context_assembler.models import DEFAULT_REGISTRY, ModelLimits
 from context_assembler.options import AssemblerConfig
 
 app: Final = typer.Typer(help="List models, their limits, prices and dates.")
-_COLUMNS: Final = ("id", "provider", "status", "window_tokens", "output_tokens")
+_COLUMNS: Final = ("id", "provider", "status", "window", "reply", "input", "output", "retires_on")
 
 
 def _today() -> date:
@@ -43,8 +43,11 @@ def list_models(*, provider: str | None = None, feature: list[str] | None = None
     found = [row for row in found if all(map(row.supports, feature or ()))]
     value = [_as_json(row) for row in found]
     prices = [(models.price_at(row, today=_today()) or models.Price())._asdict() for row in found]
-    rows = [{**price, **row} for price, row in zip(prices, value, strict=True)]
-    return Answer(value, [table_of(rows, *_COLUMNS, "input", "output", "retires_on")])
+    rows = [
+        {**price, **row, "window": row["window_tokens"], "reply": row["output_tokens"]}
+        for price, row in zip(prices, value, strict=True)
+    ]
+    return Answer(value, [table_of(rows, *_COLUMNS)])
 
 
 @command(app, "show")

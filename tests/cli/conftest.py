@@ -34,6 +34,7 @@ Run: TypeAlias = Callable[..., Ran]
 def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Run:
     """Return a function that runs a command and returns its exit code and output."""
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COLUMNS", "90")
 
     def call(*words: str, stdin: bytes = b"") -> Ran:
         monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(stdin)))
