@@ -106,8 +106,11 @@ class _Question:
         key = None if offered is None else offered.key
         known = (sent, holds, self.files, key, self.shown, self.opening.system, self.today)
         if not self.ground or self.ground[0] != known:
-            ways = self._settle_tools(offered)
-            self.ways = [self._way(True, *way) for way in ways if holds]
+            ways, self.ways = self._settle_tools(offered), []
+            if holds:  # tools that are declared anew are a rewrite point: edits can go with them
+                first = ways[:-1] or ways
+                self.ways = [self._way(True, *way) for way in first if _adds_to_tools(way[0])]
+                ways = ways[-1:]
             try:
                 self.ways += [self._way(False, *way) for way in ways]
             except errors.TemplateError:  # what was sent before can still be sent
@@ -156,8 +159,7 @@ class _Question:
     def _may_hold(self, last: CallRow) -> bool:
         """Whether the system prompt of the last call may be sent again, whatever the files say.
 
-        A compaction since is a rewrite point. A caller who asks for another agent or other skills
-        gets them.
+        A caller who asks for another agent or other skills gets them.
         """
         freezes = self.parts.config.bootstrap.policy == "freeze" and not self.options.refresh
         if not freezes or last.options != self.choice:
@@ -617,12 +619,19 @@ class ContextAssembler:
 
     def _first_that_goes_on(self, ways: Sequence[Inputs]) -> AssembledContext:
         """Return the context of the first way that adds to what the last call sent, or of the last."""
-        for way in ways[:-1]:
-            last = self.store.last_call(way.head.session.id)
-            with suppress(errors.ContextOverflowError):
-                context = self.core.assemble(way)
-                if last is not None and context.metadata.cut_id == last.cut:
-                    return context
+        first, store = ways[0], self.store
+        last = store.last_call(first.head.session.id) if len(ways) > 1 else None
+        if last is not None:
+            family, after_seq = self.core.family(first.limits), last.answers_seq
+            columns = store.columns(first.head.session.id, family, after_seq=after_seq)
+            is_compacted = any(kind & KIND_MASK == COMPACTION for kind in columns.kinds)
+            system = store.text(last.system_hash)
+            for way in () if is_compacted else ways[:-1]:
+                if way.system == system:
+                    with suppress(errors.ContextOverflowError):
+                        context = self.core.assemble(way)
+                        if context.metadata.cut_id == last.cut:
+                            return context
         return self.core.assemble(ways[-1])
 
     async def _assemble_exactly(self, ways: list[Inputs], started: float) -> AssembledContext:
@@ -995,6 +1004,13 @@ def _keep(kept: dict[str, _T], key: str, value: _T) -> None:
     if len(kept) > _MOST_KEPT:
         kept.clear()
     kept[key] = value
+
+
+def _adds_to_tools(tools: "SettledTools | None") -> bool:
+    """Whether the tools that stand before the history are those of the last call."""
+    if tools is None or not tools.is_anew:
+        return True
+    return tools.before is not None and tools.before.declared == tools.plan.declared
 
 
 def _memory_section(text: str) -> PromptSection:

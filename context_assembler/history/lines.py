@@ -245,6 +245,8 @@ class Timeline:
         for place in range(at, len(kinds) + at) if NOTE in kinds.translate(_NUMBERS) else ():
             if self._number(place) == NOTE and _NOTE | marks[place - at] == _TOOLS:
                 self.tool_notes.append(self._seqs[place])
+                if self._seqs[place] <= self.rules.tools_after_seq:
+                    self._letters[place] = _ODD | _TOOLS
         self._correct(at)
         self._take(is_closing=False)
 
@@ -451,7 +453,7 @@ class Timeline:
         number, logged = self._number(at), len(self.log)
         if number in (ASSISTANT, TOOL_CALL):
             return self._take_reply(at, is_closing=is_closing)
-        if self._letters[at] & 0x7F == _TOOLS and self._seqs[at] <= self.rules.tools_after_seq:
+        if self._letters[at] == _ODD | _TOOLS:
             return at + 1  # what it tells of is declared by now
         parts, results = self._parts_of(at)
         is_due, waits = self._clock_due(at) if number == USER and parts else (False, False)
