@@ -104,7 +104,9 @@ def event_json(event):
 
 def digest(payload):
     """Return a hash of a payload, its key order included."""
-    return hashlib.sha256(json.dumps(payload, ensure_ascii=False).encode("utf-8", "replace")).hexdigest()
+    return hashlib.sha256(
+        json.dumps(payload, ensure_ascii=False).encode("utf-8", "replace")
+    ).hexdigest()
 
 
 async def answer(assembler, counts, **options):
@@ -126,9 +128,7 @@ async def answer(assembler, counts, **options):
         "used_tokens": ledger.used_tokens,
         "fixed_tokens": ledger.fixed_tokens,
         "messages": [[m.id, m.kind, m.role] for m in context.messages],
-        "decisions": [
-            [e.id, e.decision, e.tokens_before, e.tokens_after, e.rule] for e in messages
-        ]
+        "decisions": [[e.id, e.decision, e.tokens_before, e.tokens_after, e.rule] for e in messages]
         if counts
         else [
             [e.id, e.decision, e.tokens_before, e.tokens_after, e.rule]
@@ -146,7 +146,10 @@ async def answers_for(transcript):
     await store.create(Session(id="s"))
     stored = await store.append("s", transcript.events)
     assembler = ContextAssembler(sessions=store, tools=list(transcript.tools))
-    found = {"events": [event_json(e) for e in stored], "tools": [plain(t) for t in transcript.tools]}
+    found = {
+        "events": [event_json(e) for e in stored],
+        "tools": [plain(t) for t in transcript.tools],
+    }
     found["answers"] = {}
     for provider, model in MODELS.items():
         whole = await answer(assembler, True, model=model)

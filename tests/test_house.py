@@ -1,4 +1,4 @@
-"""The package stays within its budget of source lines, folder by folder."""
+"""No folder of the package grows; `make house` prints the budgets that they shrink to."""
 
 import subprocess
 import sys
@@ -7,12 +7,12 @@ from pathlib import Path
 ROOT = Path(__file__).parents[1]
 
 
-def test_every_folder_is_within_its_budget() -> None:
+def test_no_folder_grows() -> None:
     script = ROOT / "scripts" / "house.py"
     budgets = ROOT / "scripts" / "budgets.json"
 
     measured = subprocess.run(
-        [sys.executable, str(script), "--budgets", str(budgets), "--stage", "rebuilt"],
+        [sys.executable, str(script), "--budgets", str(budgets), "--stage", "reached"],
         cwd=ROOT,
         capture_output=True,
         text=True,

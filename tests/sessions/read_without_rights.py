@@ -10,7 +10,7 @@ from context_assembler.sessions import MemoryStore, SqliteStore
 
 # What is imported when it is first used may not be readable later.
 MemoryStore().append_now("trip", [user_event("hi")])
-assert concurrent.futures.thread.ThreadPoolExecutor
+assert concurrent.futures.thread.ThreadPoolExecutor is not None
 if os.getuid() == 0:
     os.setuid(65534)
 
