@@ -12,9 +12,8 @@ from functools import cache, lru_cache
 from itertools import islice
 from typing import Any, Final, NamedTuple, TypeAlias
 
-from context_assembler.errors import MissingExtraError
 from context_assembler.memory.kinds import CodeMetadata
-from context_assembler.memory.records import MemoryRecord, normal_text
+from context_assembler.memory.records import MemoryRecord, load_package, normal_text
 from context_assembler.memory.score import Candidate
 from context_assembler.memory.words import word_lists
 
@@ -40,46 +39,30 @@ _MIXERS: Final = (0xBF58_476D_1CE4_E5B9, 0x94D0_49BB_1331_11EB)
 AreAlike: TypeAlias = Callable[[int, int], bool]
 
 
-def load_numpy(what: str = "Comparing many memories") -> Any:
-    """Return numpy.
-
-    Raises:
-        MissingExtraError: It is not installed.
-    """
-    try:
-        import numpy as np
-    except ImportError as error:
-        raise MissingExtraError(what, extra="memory") from error
-    return np
-
-
 def compare(texts: Sequence[str], *, least: float) -> AreAlike:
     """Return what says of two places whether their texts are at least so alike.
 
     Raises:
         MissingExtraError: rapidfuzz is not installed.
     """
-    try:
-        from rapidfuzz.distance import Indel
-    except ImportError as error:
-        raise MissingExtraError("Comparing texts", extra="memory") from error
+    indel = load_package("rapidfuzz.distance", "Comparing texts").Indel
     ends = [text if len(text) <= 2 * _CHARS else text[:_CHARS] + text[-_CHARS:] for text in texts]
-    sizes = [len(text) for text in texts]
+    sizes, bound = (
+        [len(text) for text in texts],
+        least - 1e-3,
+    )  # it rounds its bound: with some room
 
     def are_alike(left: int, right: int) -> bool:
         # No text can have more in common with another than all of the shorter one.
         if 2 * min(sizes[left], sizes[right]) < least * (sizes[left] + sizes[right]):
             return False
-        # It rounds its bound: what lies right on it is asked for with some room.
-        found = Indel.normalized_similarity(ends[left], ends[right], score_cutoff=least - 1e-3)
+        found: float = indel.normalized_similarity(ends[left], ends[right], score_cutoff=bound)
         return found >= least
 
     return are_alike
 
 
-def find_twins(
-    texts: Sequence[str], *, least: float, may_be_twins: Callable[[int, int], bool]
-) -> dict[int, int]:
+def find_twins(texts: Sequence[str], *, least: float, may_be_twins: AreAlike) -> dict[int, int]:
     """Return by the place of a text that of the first one that says nearly the same.
 
     A text that has a twin before it is no other one's: likeness is no chain, and a crowd that says
@@ -130,7 +113,7 @@ def _pairs_worth_it(texts: Sequence[str], *, least: float) -> Iterator[tuple[int
     for at, text in enumerate(texts):  # equal ones: the shortest have no signature
         if (first := first_by_text.setdefault(text, at)) != at:
             yield first, at
-    np = load_numpy()
+    np = load_package("numpy", "Comparing many memories")
     signatures = _signatures_of(np, texts)
     lefts, rights = _pairs_in_bands(np, signatures)
     sizes = np.array([len(text) for text in texts])

@@ -5,10 +5,11 @@ import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
+from functools import partial
 from pathlib import Path
 from typing import Any, Final, Self, TypeAlias, TypedDict, Unpack
 
-from context_assembler.errors import AssemblyError, ConfigurationError, InvalidParameterError
+from context_assembler import errors
 from context_assembler.memory import format as shaping
 from context_assembler.memory import recall as asking
 from context_assembler.memory.alike import compare, find_twins, say_the_same
@@ -25,6 +26,7 @@ from context_assembler.memory.records import (
     identified,
     masked,
     normal_text,
+    refuse,
     says_something,
     utc_at,
 )
@@ -34,17 +36,17 @@ from context_assembler.memory.stores import MemoryStore, open_memory
 from context_assembler.memory.words import Signals, read_signals
 from context_assembler.ports import RecalledNote, TokenCounter
 from context_assembler.texts import CountText, clean_text
+from context_assembler.tokens.bpe import count_bpe
 
-DEFAULT_LIMIT: Final = 20
-DEFAULT_MAX_TOKENS: Final = 2_000
+_LIMIT: Final = 20
+_BUDGET: Final = 2_000
 MAX_LIMIT: Final = 10_000
 _LESSONS: Final = 1_000
+_BLANK: Final = ("must say something", "Pass a word or more.")
 _LOOKED_AT: Final = 20  # of what a store finds by the words of a record that may be there already
 
-SourceArgument: TypeAlias = str | Path | MemorySource
-SourcesArgument: TypeAlias = (
-    SourceArgument | Iterable[SourceArgument] | Mapping[str, SourceArgument]
-)
+OneSource: TypeAlias = str | Path | MemorySource
+SomeSources: TypeAlias = OneSource | Iterable[OneSource] | Mapping[str, OneSource]
 Memorable: TypeAlias = MemoryRecord | str | Iterable[MemoryRecord | str]
 
 
@@ -91,7 +93,7 @@ class MemoryAssembler:
 
     def __init__(
         self,
-        sources: SourcesArgument,
+        sources: SomeSources,
         *,
         preset: str = "general",
         settings: RecallSettings | None = None,
@@ -103,31 +105,27 @@ class MemoryAssembler:
         sleep: asking.Sleep = asyncio.sleep,
     ) -> None:
         if preset not in RECALL_PRESETS:
-            rule = f"must be one of {', '.join(RECALL_PRESETS)}"
-            raise InvalidParameterError("preset", preset, rule=rule, remedy="Use one of these.")
+            raise errors.UnknownOptionError(preset, kind="preset", known=RECALL_PRESETS)
         self.settings = settings or RECALL_PRESETS[preset]
         self.sources: dict[str, MemorySource] = {}
         self._own: list[MemoryStore] = []
-        for name, source in _named(sources):
-            if isinstance(source, str | Path):
-                self._own.append(open_memory(source))
-            found = self._own[-1] if isinstance(source, str | Path) else source
-            free, number = name or found.name, 2
+        for name, given in _named(sources):
+            source = open_memory(given) if isinstance(given, str | Path) else given
+            self._own += [source] if isinstance(source, MemoryStore) and source is not given else []
+            free, number = name or source.name, 2
             while free in self.sources:
-                free, number = f"{name or found.name}-{number}", number + 1
-            self.sources[free] = found
+                free, number = f"{name or source.name}-{number}", number + 1
+            self.sources[free] = source
         self._embed = embed
-        self._count = _count_o200k if counter is None else counter.count_text
+        self._count = (
+            partial(count_bpe, encoding="o200k_base") if counter is None else counter.count_text
+        )
         self._clean = masked if masks_secrets else clean_text
         self._merges_alike = merges_alike
         self._clock, self._sleep = clock, sleep
 
     async def assemble_context(
-        self,
-        query: str = "",
-        *,
-        max_tokens: int = DEFAULT_MAX_TOKENS,
-        **options: Unpack[RecallOptions],
+        self, query: str = "", *, max_tokens: int = _BUDGET, **options: Unpack[RecallOptions]
     ) -> FormattedContext:
         """Return what fits the query as Markdown of at most `max_tokens`.
 
@@ -146,7 +144,7 @@ class MemoryAssembler:
         query: str,
         *,
         context_types: Sequence[str] | str | None = None,
-        limit: int = DEFAULT_LIMIT,
+        limit: int = _LIMIT,
         filters: MemoryFilters = NO_FILTERS,
         settings: RecallSettings | None = None,
         count_text: CountText | None = None,
@@ -157,7 +155,9 @@ class MemoryAssembler:
         if given is None:
             given = filters.kinds or [*KINDS]
         filters = replace(filters, kinds=[*dict.fromkeys(map(check_kind, given))])
-        recall = self._recall(read_signals(query, now=self._now()), limit, settings, count_text)
+        recall = self._recall(read_signals(query, now=self._now()), limit)
+        settled, count = settings or self.settings, count_text or self._count
+        recall = recall._replace(settings=settled, count_text=count)
         sources, embed, depth = self.sources, self._embed, recall.settings.depth
         deadline = asking.Deadline(recall.settings, self._sleep)
         try:
@@ -205,7 +205,7 @@ class MemoryAssembler:
             context = await self.assemble_context(query, max_tokens=room, **options)
             return shaping.recalled_note(context, count=count, told=told)
         except Exception as error:  # a call is worth more than what it would recall
-            problem = str(error) if isinstance(error, AssemblyError) else repr(error)
+            problem = str(error) if isinstance(error, errors.AssemblyError) else repr(error)
             return RecalledNote(text="", warnings=(f"Nothing could be recalled: {problem}",))
 
     async def get_premortem_context(
@@ -213,7 +213,7 @@ class MemoryAssembler:
         domain: str,
         strategy: str | None = None,
         *,
-        max_tokens: int = DEFAULT_MAX_TOKENS,
+        max_tokens: int = _BUDGET,
         filters: MemoryFilters = NO_FILTERS,
     ) -> PremortemContext:
         """Return what earlier attempts in a domain teach, before the next one is made.
@@ -229,7 +229,7 @@ class MemoryAssembler:
         """
         check_count("max_tokens", max_tokens)
         if not domain.strip():
-            raise _blank("domain", domain)
+            refuse("domain", domain, *_BLANK)
         recall = self._recall(read_signals(domain), _LESSONS)
         deadline = asking.Deadline(recall.settings, self._sleep)
         try:
@@ -239,17 +239,11 @@ class MemoryAssembler:
         records = [shaping.show(record, self._clean) for record in lessons.records]
         lessons = lessons._replace(records=records)
         title = self._clean(domain if strategy is None else f"{domain}, {strategy}")
-        about = (domain, strategy, title)
-        return await shaping.think(
-            lambda: fit_premortem(lessons, about, max_tokens, self._count), records
-        )
+        given = (lessons, (domain, strategy, title), max_tokens, self._count)
+        return await shaping.think(lambda: fit_premortem(*given), records)
 
     async def assemble_stack(
-        self,
-        stack: TaskStack,
-        *,
-        max_tokens: int = DEFAULT_MAX_TOKENS,
-        **options: Unpack[RecallOptions],
+        self, stack: TaskStack, *, max_tokens: int = _BUDGET, **options: Unpack[RecallOptions]
     ) -> FormattedContext:
         """Return where the agent stands, and what fits its current goal, in one budget.
 
@@ -265,15 +259,15 @@ class MemoryAssembler:
         goal = "" if stack.current is None else stack.current.goal
         room = task.room(max_tokens, self._count)
         recalled = await self.assemble_context(goal, max_tokens=room, **options)
-        return task.above(recalled, max_tokens=max_tokens, count=self._count)
+        return task.above(recalled, max_tokens, self._count)
 
     def update_context(
         self,
         context: FormattedContext,
         event: MemoryRecord | str,
         *,
-        limit: int = DEFAULT_LIMIT,
-        max_tokens: int = DEFAULT_MAX_TOKENS,
+        limit: int = _LIMIT,
+        max_tokens: int = _BUDGET,
     ) -> FormattedContext:
         """Return the context with something that just happened; no source is asked again.
 
@@ -292,10 +286,9 @@ class MemoryAssembler:
         if isinstance(event, str):
             event = MemoryRecord(text=event, kind="events", created_at=self._now())
         task, room = self._divided(context, max_tokens)
-        found = shaping.updated(
-            self._recall(context.signals, limit), context, identified(event), room
-        )
-        return task.above(found, max_tokens=max_tokens, count=self._count) if task else found
+        recall = self._recall(context.signals, limit)
+        found = shaping.updated(recall, context, identified(event), room)
+        return task.above(found, max_tokens, self._count) if task else found
 
     async def compress(
         self,
@@ -321,7 +314,7 @@ class MemoryAssembler:
         recall = self._recall(context.signals, MAX_LIMIT)
         packing = shaping.Packing(recall, context.source_status, room)
         smaller = await packing.compress(context, summarizer)
-        return task.above(smaller, max_tokens=target_tokens, count=self._count) if task else smaller
+        return task.above(smaller, target_tokens, self._count) if task else smaller
 
     async def remember(self, records: Memorable) -> list[Remembered]:
         """Keep records, or texts, in the first source that keeps any; return what became of each.
@@ -339,14 +332,14 @@ class MemoryAssembler:
         listed = [MemoryRecord(text=one) if isinstance(one, str) else one for one in given]
         for at, record in enumerate(listed):
             if not says_something(record):
-                raise _blank(f"the text of [{at}]", record.text)
+                refuse(f"the text of [{at}]", record.text, *_BLANK)
         least = self._merges_alike
         twins = {} if least is None else await self._find_alike(store, listed, least=least)
         kept = {at: record for at, record in enumerate(listed) if at not in twins}
         if self._embed is not None:
             bare = [at for at, record in kept.items() if record.vector is None]
             texts = [self._clean(kept[at].text) for at in bare]
-            vectors = await asking.embed_texts(self._embed, texts) if texts else []
+            vectors = await asking.embed_texts(self._embed, texts, "record") if texts else []
             for at, vector in zip(bare, vectors, strict=True):
                 kept[at] = replace(kept[at], vector=vector)
         outcomes = dict(zip(kept, await store.remember([*kept.values()]), strict=True))
@@ -381,20 +374,14 @@ class MemoryAssembler:
     def _now(self) -> datetime:
         return utc_at(self._clock())
 
-    def _recall(
-        self,
-        signals: Signals | None,
-        limit: int,
-        settings: RecallSettings | None = None,
-        count_text: CountText | None = None,
-    ) -> Recall:
-        signals, settled = signals or read_signals(""), settings or self.settings
-        return Recall(signals, settled, self._now(), limit, count_text or self._count, self._clean)
+    def _recall(self, signals: Signals | None, limit: int) -> Recall:
+        signals = signals or read_signals("")
+        return Recall(signals, self.settings, self._now(), limit, self._count, self._clean)
 
     def _stores(self) -> list[Any]:
         stores = [source for source in self.sources.values() if hasattr(source, "remember")]
         if not stores:
-            raise ConfigurationError(
+            raise errors.ConfigurationError(
                 "None of the sources keeps memories: they can only be searched.",
                 remedy="Add a store, such as 'sqlite:memory.db'.",
             )
@@ -424,15 +411,10 @@ class MemoryAssembler:
             hits = await store.search(own, limit=_LOOKED_AT, filters=filters)
             others = [normal_text(hit.record.text) for hit in hits]
             are_alike = compare([*others, own], least=least)
-            twins = [
-                (hit.order, hit.record.id)
-                for number, (hit, other) in enumerate(zip(hits, others, strict=True))
-                if _identity(hit.record) == _identity(record)
-                and say_the_same(own, other)
-                and are_alike(number, len(others))
-            ]
-            if twins:
-                found[at] = min(twins)[1]
+            for number, hit in sorted(enumerate(hits), key=lambda one: -one[1].order):
+                is_one = _identity(hit.record) == _identity(record)
+                if is_one and say_the_same(own, others[number]) and are_alike(number, len(others)):
+                    found[at] = hit.record.id  # at last, that of the oldest
         rest = [at for at in places if at not in found]
 
         def may_be_twins(left: int, right: int) -> bool:
@@ -447,20 +429,9 @@ def _identity(record: MemoryRecord) -> tuple[object, ...]:
     return (record.namespace, record.kind, *told)
 
 
-def _named(given: SourcesArgument) -> list[tuple[str, SourceArgument]]:
-    if isinstance(given, Mapping):
+def _named(given: Any) -> list[tuple[str, OneSource]]:
+    if hasattr(given, "items"):
         return [*given.items()]
-    if isinstance(given, Iterable) and not isinstance(given, str | Path):
+    if hasattr(given, "__iter__") and not isinstance(given, str):
         return [("", source) for source in given]
     return [("", given)]
-
-
-def _blank(name: str, given: str) -> InvalidParameterError:
-    rule, remedy = "must say something", "Pass a word or more."
-    return InvalidParameterError(name, given, rule=rule, remedy=remedy)
-
-
-def _count_o200k(text: str) -> int:
-    from context_assembler.tokens.bpe import count_bpe
-
-    return count_bpe(text, encoding="o200k_base")

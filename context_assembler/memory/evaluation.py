@@ -6,9 +6,10 @@ from types import MappingProxyType
 from typing import Any, Final, NamedTuple
 
 from context_assembler.errors import MemoryFormatError, brief
-from context_assembler.memory.assembler import MAX_LIMIT, MemoryAssembler
-from context_assembler.memory.format import FormattedContext, check_count
-from context_assembler.memory.records import NO_FILTERS, MemoryFilters
+from context_assembler.events import is_list, is_object
+from context_assembler.memory.assembler import MAX_LIMIT, MemoryAssembler, RecallOptions
+from context_assembler.memory.format import FormattedContext
+from context_assembler.memory.records import MemoryFilters
 
 DEFAULT_BUDGETS_TOKENS: Final = (500, 1_000, 2_000, 4_000)
 _DEPTHS: Final = (1, 5, 10, 20)
@@ -91,20 +92,17 @@ async def evaluate_recall(
 
     Raises:
         InvalidContextTypeError: There is no such kind.
-        InvalidParameterError: A budget is no number of tokens.
+        InvalidParameterError: A budget is no positive number.
     """
-    budgets = sorted({*budgets_tokens})
-    for budget in budgets:
-        check_count("budgets_tokens", budget)
-    answers: list[_Answered] = []
+    budgets, answers = sorted({*budgets_tokens}), list[_Answered]()
     for question in questions:
-        name = question.namespace
-        ranked = await assembler.rank(
-            question.question,
-            context_types=context_types,
-            limit=MAX_LIMIT,
-            filters=NO_FILTERS if name is None else MemoryFilters(namespaces=(name,)),
-        )
+        names = () if question.namespace is None else (question.namespace,)
+        given: RecallOptions = {
+            "context_types": context_types,
+            "limit": MAX_LIMIT,
+            "filters": MemoryFilters(namespaces=names),
+        }
+        ranked = await assembler.rank(question.question, **given)
         contexts = dict(zip(budgets, await ranked.within(*budgets), strict=True))
         found = {b: _part(question, _shown(c, stands_for)) for b, c in contexts.items()}
         explained = contexts[budgets[-1]].explanations if budgets else ()
@@ -154,10 +152,10 @@ def read_questions(lines: Iterable[str], *, name: str = "The questions") -> list
             read: Any = loads(line) if line.strip() else None
         except (ValueError, RecursionError) as error:
             read = str(error)
-        if isinstance(read, dict):
+        if is_object(read):
             named = {key: read[key] for key in ("id", "category", "namespace") if read.get(key)}
             asked, evidence = read.get("question"), read.get("evidence")
-            texts = [asked, *(evidence if isinstance(evidence, list) else [None]), *named.values()]
+            texts = [asked, *(evidence if is_list(evidence) else [None]), *named.values()]
             if evidence and asked and all(isinstance(text, str) for text in texts):
                 given = {"id": str(number), **named}
                 questions.append(Question(asked, tuple(dict.fromkeys(evidence)), **given))

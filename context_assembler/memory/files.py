@@ -1,18 +1,19 @@
 """Memories from and to files of JSON Lines, and what a store no longer needs."""
 
 import asyncio
-from collections.abc import Sequence
+from contextlib import nullcontext
 from datetime import datetime, timedelta
 from pathlib import Path
-from typing import BinaryIO, Final, Protocol
+from typing import BinaryIO, Final
 
-from context_assembler.errors import InvalidParameterError
+from context_assembler.memory.assembler import MemoryAssembler
 from context_assembler.memory.records import (
     NO_FILTERS,
     MemoryFilters,
     MemoryRecord,
     Remembered,
     read_memories,
+    refuse,
     says_something,
     write_memories,
 )
@@ -20,14 +21,6 @@ from context_assembler.memory.stack import unusable_file, written_whole
 from context_assembler.memory.stores import MemoryStore
 
 LEAST_WORTH: Final = 0.05
-_RECORDS_PER_BATCH: Final = 2_000
-
-
-class Remembering(Protocol):
-    """Whatever keeps records: a store, or a `MemoryAssembler`."""
-
-    async def remember(self, records: Sequence[MemoryRecord], /) -> list[Remembered]:
-        """Keep all of the records, or none, and return what became of each, in order."""
 
 
 async def export_memories(
@@ -45,13 +38,18 @@ async def export_memories(
         ConfigurationError: The file cannot be written.
         StoreError: The store cannot be read.
     """
-    if not isinstance(file, str | Path):
-        return await _export(store, file, filters)
-    with written_whole(file) as opened:
-        return await _export(store, opened, filters)
+    written = 0
+    with written_whole(file) if isinstance(file, str | Path) else nullcontext(file) as opened:
+        async for record in store.export(filters=filters):
+            if says_something(record):
+                opened.writelines(write_memories([record]))
+                written += 1
+    return written
 
 
-async def import_memories(store: Remembering, file: str | Path | BinaryIO) -> list[Remembered]:
+async def import_memories(
+    store: MemoryStore | MemoryAssembler, file: str | Path | BinaryIO
+) -> list[Remembered]:
     """Keep the records of a file of JSON Lines, and return what became of each, in order.
 
     All lines are read before the store is asked to keep them at once: every one is kept, or none.
@@ -77,19 +75,6 @@ def _read(file: str | Path | BinaryIO) -> list[MemoryRecord]:
     except OSError as error:
         raise unusable_file(source, "read", error) from error
     return [*read_memories(lines, name=str(source))]
-
-
-async def _export(store: MemoryStore, file: BinaryIO, filters: MemoryFilters) -> int:
-    written, waiting = 0, list[MemoryRecord]()
-    async for record in store.export(filters=filters):
-        if says_something(record):
-            waiting.append(record)
-            written += 1
-        if len(waiting) == _RECORDS_PER_BATCH:
-            await asyncio.to_thread(file.writelines, write_memories(waiting))
-            waiting = []
-    await asyncio.to_thread(file.writelines, write_memories(waiting))
-    return written
 
 
 # ---- fading ----
@@ -121,9 +106,7 @@ async def find_faded(
         StoreError: The store cannot be read.
     """
     if half_life_days <= 0:
-        raise InvalidParameterError(
-            "half_life_days", half_life_days, rule="must be positive", remedy="Pass days, as 30."
-        )
+        refuse("half_life_days", half_life_days, "must be positive", "Pass days, as 30.")
     return [
         record
         async for record in store.export(filters=filters)

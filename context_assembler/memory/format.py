@@ -10,13 +10,21 @@ from collections import Counter
 from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from datetime import datetime
+from functools import cache
 from typing import Any, Final, Literal, NamedTuple, TypeAlias, TypeVar
 
-from context_assembler.errors import InvalidParameterError
 from context_assembler.memory.alike import dedupe
-from context_assembler.memory.kinds import KINDS, MemoryKind
-from context_assembler.memory.records import MemoryRecord, reference_of
-from context_assembler.memory.score import Candidate, Recall, SourceState, rank_candidates, share_of
+from context_assembler.memory.kinds import KINDS, MemoryKind, is_texts, plain
+from context_assembler.memory.records import MemoryRecord, reference_of, refuse
+from context_assembler.memory.score import (
+    Candidate,
+    Clean,
+    Recall,
+    SourceState,
+    States,
+    rank_candidates,
+    share_of,
+)
 from context_assembler.memory.words import MONTHS, Signals
 from context_assembler.ports import RecalledNote
 from context_assembler.report import ReportEntry
@@ -26,9 +34,6 @@ RECALL_TAG: Final = "recalled-memory"
 MISSING_SHARE: Final = 0.1  # of the budget, for naming the sources that could not answer
 _CHARS_PER_TOKEN: Final = 16  # no token of a text has more characters than that, on the average
 _NO_ROOM: Final = "there was no room left in the budget"
-_NOTHING_RELEVANT: Final = "Nothing relevant was found in memory."
-_NOTHING_IN_PART: Final = "Nothing relevant was found in what of memory answered."
-_NOTHING_ANSWERED: Final = "Memory could not be searched."
 _NOTHING_HAD_ROOM: Final = "What was found in memory had no room."
 _ANSWERED: Final = ("ok", "empty", "below_floor")
 _MOST_NAMES: Final = 3
@@ -68,11 +73,6 @@ class RecalledMemory(NamedTuple):
     is_truncated: bool = False
     is_beginning: bool = False
 
-    @property
-    def kind(self) -> MemoryKind:
-        """The record's kind."""
-        return self.record.kind
-
 
 class RecallExplanation(NamedTuple):
     """Why one candidate is in the context, or not."""
@@ -104,7 +104,7 @@ class FormattedContext:
     markdown: str
     items: tuple[RecalledMemory, ...] = ()
     token_count: int = 0
-    source_status: Mapping[str, SourceState] = field(default_factory=dict[str, SourceState])
+    source_status: States = field(default_factory=dict[str, Any])
     source_notes: Mapping[str, str] = field(default_factory=dict[str, str])
     budget_exceeded: bool = False
     explanations: tuple[RecallExplanation, ...] = ()
@@ -182,9 +182,7 @@ def _day_of(moment: datetime | None, *, now: datetime, is_relative: bool) -> str
 # ---- sources that could not answer ----
 
 
-def missing_sources(
-    states: Mapping[str, SourceState], *, fits: Callable[[str], bool] = lambda _: True
-) -> str:
+def missing_sources(states: States, *, fits: Callable[[str], bool] = lambda _: True) -> str:
     """Return a sentence that names each source that could not answer; empty if there is none.
 
     A source is named once, whatever it was asked for. If the names would be too long, the sentence
@@ -203,28 +201,24 @@ def missing_sources(
         missing = {name: state for name, state in asked.items() if state}
         every, part = " or ".join(dict.fromkeys(missing.values())), ""
         if len(missing) == 1 or (not source and len(missing) < len(asked)):
-            names += [f"{_short(name)} ({state})" for name, state in missing.items()]
+            names += [f"{plain(name, _NAME_CHARS)} ({state})" for name, state in missing.items()]
         elif missing:
             is_part = len(missing) < len(asked)
             part = f" for {len(missing)} of {len(asked)} kinds" if is_part else ""
-            names.append(f"{_short(source or 'memory')} ({every}{part})")
+            names.append(f"{plain(source or 'memory', _NAME_CHARS)} ({every}{part})")
     more = f" and {len(names) - _MOST_NAMES} more" if len(names) > _MOST_NAMES else ""
     number = f"{len(names)} source{'s' * (len(names) != 1)}"
     ways = (f"{', '.join(names[:_MOST_NAMES])}{more}", number) if names else ()
     return next(filter(fits, (f"Not available: {one}." for one in ways)), "")
 
 
-def _short(name: str) -> str:
-    flat = escape_tag(RECALL_TAG, " ".join(clean_text(name).split()))
-    return flat if len(flat) <= _NAME_CHARS else f"{flat[: _NAME_CHARS - 1]}…"
-
-
-def nothing_found(states: Mapping[str, SourceState]) -> str:
+def nothing_found(states: States) -> str:
     """Return the sentence for an empty result: only if all sources answered, nothing is relevant."""
     answered = [state in _ANSWERED for state in states.values()]
     if all(answered):
-        return _NOTHING_RELEVANT
-    return _NOTHING_IN_PART if any(answered) else _NOTHING_ANSWERED
+        return "Nothing relevant was found in memory."
+    in_part = "Nothing relevant was found in what of memory answered."
+    return in_part if any(answered) else "Memory could not be searched."
 
 
 # ---- texts that are too long ----
@@ -280,34 +274,31 @@ class Packing:
         states: What came of the sources; those that could not answer are named at the end.
     """
 
-    def __init__(self, recall: Recall, states: Mapping[str, SourceState], max_tokens: int) -> None:
+    def __init__(self, recall: Recall, states: States, max_tokens: int) -> None:
         self._recall, self._states, self._max_tokens = recall, states, max_tokens
-        self._settings, self._count = recall.settings, recall.count
+        self._settings, self._count = recall.settings, cache(recall.count_text)
         most = max_tokens * MISSING_SHARE
-        self._missing = missing_sources(states, fits=lambda text: recall.count(text) <= most)
+        self._missing = missing_sources(states, fits=lambda text: recall.count_text(text) <= most)
         self._spent = 0
         self._taken: dict[int, RecalledMemory] = {}
         self._reasons: dict[int, str] = {}
         self._headers: set[str] = set()
         self._harmless: dict[str, str] = {}
-        self._tokens_by_header: dict[str, int] = {}
-        self._whole: dict[int, int] = {}  # by rank, the tokens of a whole entry
-        self._cut: dict[int, tuple[str, int]] = {}
+        self._fit = cache(self._fitted)
 
     def pack(self, ranked: Sequence[Candidate]) -> tuple[list[RecalledMemory], _LeftOut, str, int]:
         """Return what is shown, best first, what is not and why, the Markdown and its tokens."""
         self._spent = self._count(f"{self._write(())}\n") if ranked else 0
-        rooms = self._rooms({candidate.record.kind for candidate in ranked})
-        free = dict(rooms)
+        self._ranked, self._shares = ranked, self._rooms({one.record.kind for one in ranked})
+        free = dict(self._shares)
         waiting: list[int] = []
         for rank, candidate in enumerate(ranked):
             kind = candidate.record.kind
-            used = self._take(rank, candidate, room=free[kind], share=rooms[kind])
+            used = self._take(rank, free[kind])
             free[kind] -= used
             waiting += [] if used else [rank]
         for rank in waiting:
-            share = rooms[ranked[rank].record.kind]
-            self._take(rank, ranked[rank], room=self._max_tokens, share=share)
+            self._take(rank, self._max_tokens)
         ranks = sorted(self._taken)
         while True:
             items = [self._taken[rank] for rank in ranks]
@@ -337,8 +328,9 @@ class Packing:
             for name, (weight, part) in shares.items()
         }
 
-    def _take(self, rank: int, candidate: Candidate, *, room: int, share: int) -> int:
-        """Take the candidate, shortened if it must be, and return what it takes; 0 for no room."""
+    def _take(self, rank: int, room: int) -> int:
+        """Take a candidate, shortened if it must be, and return what it takes; 0 for no room."""
+        candidate = self._ranked[rank]
         record = candidate.record
         is_over = len(self._taken) >= self._recall.limit
         if is_over or not record.text.strip():
@@ -347,12 +339,8 @@ class Packing:
             return 0
         room = min(room, self._max_tokens - self._spent)
         headers = [head for head in self._headers_of(record) if head not in self._headers]
-        for header in headers:
-            if header not in self._tokens_by_header:
-                self._tokens_by_header[header] = self._count(f"{header}\n\n")
-        above = sum(self._tokens_by_header[header] for header in headers)
-        cap = int(share * self._settings.largest_share)
-        text, tokens = self._within(cap, rank, candidate) if above < room else ("", 0)
+        above = sum(self._count(f"{header}\n\n") for header in headers)
+        text, tokens = self._fit(rank) if above < room else ("", 0)
         if not text or above + tokens > room:
             self._reasons[rank] = _NO_ROOM
             return 0
@@ -364,17 +352,17 @@ class Packing:
         self._taken[rank] = RecalledMemory(record, *told, candidate.found_in, cut, beginning)
         return above + tokens
 
-    def _within(self, cap: int, rank: int, candidate: Candidate) -> tuple[str, int]:
-        """Return the text, cut to the cap if it takes more, and its tokens; empty for neither."""
-        record, most = candidate.record, max(cap, self._settings.whole_tokens)
+    def _fitted(self, rank: int) -> tuple[str, int]:
+        """Return the text, cut if it takes too much, and its tokens; empty for neither."""
+        candidate = self._ranked[rank]
+        record = candidate.record
+        cap = int(self._shares[record.kind] * self._settings.largest_share)
+        most = max(cap, self._settings.whole_tokens)
         if not candidate.is_beginning and len(record.text) <= most * _CHARS_PER_TOKEN:
-            if rank not in self._whole:
-                self._whole[rank] = self._tokens_of(record, record.text)
-            if self._whole[rank] <= most:
-                return record.text, self._whole[rank]
-        if rank not in self._cut:
-            self._cut[rank] = self._shortened(record, record.text, cap)
-        return self._cut[rank]
+            tokens = self._tokens_of(record, record.text)
+            if tokens <= most:
+                return record.text, tokens
+        return self._shortened(record, record.text, cap)
 
     def _shortened(self, record: MemoryRecord, text: str, most: int) -> tuple[str, int]:
         def fits(shorter: str) -> bool:
@@ -432,13 +420,11 @@ class Packing:
             closing = _NOTHING_HAD_ROOM if had_more else nothing_found(self._states)
         return "\n".join((*lines, " ".join(filter(None, (closing, self._missing)))))
 
-    async def compress(
-        self, context: FormattedContext, condense: Condense | None
-    ) -> FormattedContext:
+    async def compress(self, context: FormattedContext, say: Condense | None) -> FormattedContext:
         """Return the context with the lowest scores cut to a third first, then left out, until it fits.
 
         Args:
-            condense: Shortens a text; without it, and if it returns too much, the text is cut.
+            say: Shortens a text; without it, and if it returns too much, the text is cut.
         """
         kept = sorted(context.items, key=lambda shown: (-shown.score, shown.record.id))
         cut: set[tuple[str, str]] = set()
@@ -453,7 +439,7 @@ class Packing:
                 continue
             shown = kept[at]
             most = max(shown.tokens // 3, 1)
-            text = "" if condense is None else (await condense(shown.text, most)).strip()
+            text = "" if say is None else (await say(shown.text, most)).strip()
             tokens = self._tokens_of(shown.record, text) if text else 0
             if not text or tokens > most:
                 text, tokens = self._shortened(shown.record, shown.text, most)
@@ -490,9 +476,7 @@ def _time_order(shown: RecalledMemory) -> tuple[str, float]:
 # ---- from candidates to a context ----
 
 
-def show(
-    record: MemoryRecord, clean: Callable[[str], str], most_chars: int = _SHOWN_CHARS
-) -> MemoryRecord:
+def show(record: MemoryRecord, clean: Clean, most_chars: int = _SHOWN_CHARS) -> MemoryRecord:
     """Return the record with everything that is shown of it clean, and without secrets.
 
     Args:
@@ -503,16 +487,16 @@ def show(
         return clean(text[: most + _SLACK_CHARS])[:most]
 
     text, author = shown(record.text, most_chars), record.author and shown(record.author)
-    metadata: Any = record.metadata
+    metadata: Any = record.metadata or KINDS[record.kind].metadata()
     changed: dict[str, Any] = {}
-    for one in fields(metadata) if metadata is not None else ():
+    for one in fields(metadata):
         value = getattr(metadata, one.name)
-        if isinstance(value, str | tuple):
+        if isinstance(value, str) or is_texts(value):
             told = shown(value) if isinstance(value, str) else tuple(map(shown, value))
             changed |= {one.name: told} if told != value else {}
     if text == record.text and author == record.author and not changed:
         return record
-    metadata = replace(metadata, **changed) if changed else metadata
+    metadata = replace(metadata, **changed) if changed else record.metadata
     return replace(record, text=text, author=author, metadata=metadata)
 
 
@@ -535,7 +519,7 @@ class RankedMemories(NamedTuple):
     recall: Recall
     candidates: Sequence[Candidate]
     below: Sequence[Candidate]
-    states: Mapping[str, SourceState]
+    states: States
     notes: Mapping[str, str]
 
     async def within(self, *budgets_tokens: int) -> list[FormattedContext]:
@@ -561,18 +545,15 @@ class RankedMemories(NamedTuple):
         items, left_out, markdown, tokens = packing.pack(candidates)
         low = [(candidate, "it is below the floor of relevance") for candidate in self.below]
         cut = {(one.source, one.record.id): one.is_truncated for one in items}
-        found: list[tuple[Candidate, RecallOutcome, str]] = []
-        for candidate in candidates:
-            is_cut = cut.get((candidate.source, candidate.record.id))
-            if is_cut is not None:
-                found.append((candidate, "shortened" if is_cut else "kept", candidate.reason))
         rest = (*duplicates, *left_out, *low)
-        found = sorted(
-            (*((c, "left_out", r) for c, r in rest), *found), key=lambda one: one[0].rank
-        )
+        told: list[tuple[Candidate, RecallOutcome, str]] = [(c, "left_out", why) for c, why in rest]
+        for one in candidates:
+            is_cut = cut.get((one.source, one.record.id))
+            if is_cut is not None:
+                told.append((one, "shortened" if is_cut else "kept", one.reason))
         explained = (
             RecallExplanation(c.record.id, c.record.kind, c.source, outcome, why, c.score, c.scores)
-            for c, outcome, why in found
+            for c, outcome, why in sorted(told, key=lambda one: one[0].rank)
         )
         return FormattedContext(
             markdown=markdown,
@@ -603,7 +584,7 @@ def updated(
     shared = sum(term.rstrip("*") in said for term in terms) / len(terms) if terms else 1.0
     scores = {"relevance": shared, "recency": 1.0, "importance": record.importance}
     event = Candidate(record, _JUST_NOW, -1, 0.0, scores, (_JUST_NOW,), "it just happened")
-    ranked = [*had, *rank_candidates([event], recall, has_query=bool(terms))]
+    ranked = [*had, *rank_candidates([event], recall)]
     states, notes = context.source_status, context.source_notes
     shown = _show_once(recall, ranked, max_tokens)
     found = RankedMemories(recall, ranked, (), states, notes).shape(*shown, max_tokens)
@@ -620,7 +601,7 @@ def check_count(name: str, given: int, *, most: int | None = None) -> None:
     """
     if given < 1 or (most is not None and given > most):
         rule = "must be at least 1" + (f" and at most {most}" if most else "")
-        raise InvalidParameterError(name, given, rule=rule, remedy="Pass a number such as 20.")
+        refuse(name, given, rule, "Pass a number such as 20.")
 
 
 async def think(work: Callable[[], T], records: Iterable[MemoryRecord]) -> T:
@@ -705,7 +686,8 @@ def _warnings(context: FormattedContext) -> Iterator[str]:
     """Yield a warning for each reason for which sources gave no answer, or not all of it."""
     names_by_reason: dict[tuple[str, str], list[str]] = {}
     states: dict[str, SourceState] = dict.fromkeys(context.source_notes, "ok")
-    for name, state in (states | {**context.source_status}).items():
+    states.update(context.source_status)
+    for name, state in states.items():
         reason = context.source_notes.get(name, "")
         if reason or state in _STATES:
             said = _STATES.get(state, "Memory")
@@ -725,48 +707,33 @@ def _without_told(content: str, told: Iterable[str]) -> str:
     A note stays in its session, so what it says need not be said again. All that a session keeps of
     a note is its text: the entries of its lists, under their headings.
     """
-    known = {entry for note in told for entry in _entries(note.split("\n"))}
-    lines = content.split("\n")
-    entries = _entries(lines)
+    known = {entry for note in told for entry in _entries(note)}
+    entries = _entries(content)
     rest = [entry for entry in entries if entry not in known]
-    if len(rest) == len(entries):
-        return content
-    if not rest:
-        return ""
-    first = next(at for at, line in enumerate(lines) if line.startswith(_SECTION))
-    closing, end = lines[-2:]
+    if not rest or len(rest) == len(entries):
+        return content if rest or not entries else ""
+    lines, before = [content[: content.index(f"\n{_SECTION}")]], ("", "")
+    for heading, above, text in rest:
+        if heading != before[0]:
+            lines += [*([""] if before[0] else []), heading, ""]
+        lines += [above] if above and (heading, above) != before else []
+        lines.append(text)
+        before = heading, above
+    *_, closing, end = content.split("\n")
     missing = closing.partition(". ")[2]
     counted = f"{len(rest)} of {len(entries)}; the others were told before. {missing}".rstrip()
-    return "\n".join([*lines[:first], *_written(rest), counted, end])
+    return "\n".join((*lines, "", counted, end))
 
 
-def _entries(lines: Sequence[str]) -> list[tuple[str, str, str]]:
+def _entries(note: str) -> list[tuple[str, str, str]]:
     """Return the entries of a note, each with its heading and the line above it there."""
     entries: list[tuple[str, str, str]] = []
-    heading, above, held = "", "", list[str]()
-    for line in (*lines, _SECTION):
-        if held and (line.startswith("  ") or not line):
-            held.append(line)
-            continue
-        if held:
-            entries.append((heading, above, "\n".join(held).rstrip()))
-            held = []
-        if line.startswith(_SECTION):
-            heading, above = line, ""
-        elif line.startswith("- "):
-            held = [line]
-        elif line:
-            above = line
+    heading = above = ""
+    for block in re.split(r"\n(?=\S)", note):  # what is indented belongs to the line above
+        if block.startswith(_SECTION):
+            heading, above = block.strip(), ""
+        elif block.startswith("- "):
+            entries.append((heading, above, block.rstrip()))
+        else:
+            above = block.strip()
     return entries
-
-
-def _written(entries: Iterable[tuple[str, str, str]]) -> Iterator[str]:
-    before = ("", "")
-    for heading, above, text in entries:
-        if heading != before[0]:
-            yield from ([""] * bool(before[0]) + [heading, ""])
-        if above and (heading, above) != before:
-            yield above
-        yield text
-        before = heading, above
-    yield ""

@@ -10,10 +10,10 @@ from dataclasses import dataclass, fields
 from datetime import datetime
 from functools import cache
 from types import UnionType
-from typing import Any, Final, Literal, NamedTuple, Protocol, TypeAlias, TypeVar, get_args
+from typing import Any, Final, Literal, NamedTuple, Protocol, TypeAlias, TypeGuard, TypeVar
 
 from context_assembler.errors import InvalidContextTypeError, brief
-from context_assembler.events import Json
+from context_assembler.events import Json, is_list
 from context_assembler.texts import clean_text
 
 MemoryKind: TypeAlias = str  # one of `KINDS`
@@ -28,6 +28,7 @@ class Metadata(Protocol):
 
     def entry(self, text: str, author: str | None, when: str, /) -> str:
         """Return the record as an entry of a Markdown list."""
+        ...
 
 
 class KindSpec(NamedTuple):
@@ -107,26 +108,31 @@ def write_metadata(metadata: Any) -> dict[str, Json]:
     return {key: _json(value) for key, value in found.items() if value is not None and value != ()}
 
 
+def is_texts(value: object) -> TypeGuard[tuple[str, ...]]:
+    """Whether a field holds several texts, for type checkers as well."""
+    return isinstance(value, tuple)
+
+
 def _json(value: Any) -> Json:
-    if isinstance(value, tuple):
+    if is_texts(value):
         return [*value]
     return value.isoformat() if isinstance(value, datetime) else value
 
 
 def _read(name: str, wanted: Any, value: Json) -> Any:
     if typing.get_origin(wanted) is tuple:
-        if isinstance(value, list | tuple) and all(isinstance(one, str) for one in value):
+        if is_list(value) and all(isinstance(one, str) for one in value):
             return tuple(value)
     elif value is None:
         return None
     else:
         is_union = typing.get_origin(wanted) in (typing.Union, UnionType)
-        types = get_args(wanted) if is_union else (wanted,)
+        types = typing.get_args(wanted) if is_union else (wanted,)
         if datetime in types and isinstance(value, str):
             return datetime.fromisoformat(value)
         if float in types:
             types = (float, int)
-        choices = [choice for one in types for choice in get_args(one)]
+        choices = [choice for one in types for choice in typing.get_args(one)]
         is_right = value in choices if choices else isinstance(value, types)
         if is_right and (not isinstance(value, bool) or bool in types):
             return value
@@ -142,10 +148,10 @@ def _entry(text: str, about: str = "") -> str:
     return "\n".join((f"- {first}", *(f"  {line}".rstrip() for line in rest)))
 
 
-def _plain(text: str | None) -> str:
+def plain(text: str | None, most: int = _SHOWN_CHARS) -> str:
     """Return a field on one line, without anything that could close what stands around it."""
     flat = " ".join(clean_text(text or "").replace("`", "'").replace("<", "&lt;").split())
-    return flat if len(flat) <= _SHOWN_CHARS else f"{flat[: _SHOWN_CHARS - 1]}…"
+    return flat if len(flat) <= most else f"{flat[: most - 1]}…"
 
 
 def _joined(*pieces: str, between: str = ", ") -> str:
@@ -154,11 +160,11 @@ def _joined(*pieces: str, between: str = ", ") -> str:
 
 def _said(text: str, author: str | None, when: str) -> str:
     is_told = author is None or text.startswith(f"{author}:")
-    return _entry(text if is_told else f"{_plain(author)}: {text}", when)
+    return _entry(text if is_told else f"{plain(author)}: {text}", when)
 
 
 def _named(name: str | None, text: str) -> str:
-    return f"{_plain(name)}: {text}" if name and name not in text else text
+    return f"{plain(name)}: {text}" if name and name not in text else text
 
 
 def _place(path: str | None, start: int | None, end: int | None = None) -> str:
@@ -166,11 +172,11 @@ def _place(path: str | None, start: int | None, end: int | None = None) -> str:
         return ""
     lines = "" if start is None else f":{start}"
     lines += "" if start is None or end is None or end == start else f"-{end}"
-    return f"`{_plain(path)}{lines}`"
+    return f"`{plain(path)}{lines}`"
 
 
 def _paths(paths: Iterable[str]) -> str:
-    listed = [f"`{_plain(path)}`" for path in paths]
+    listed = [f"`{plain(path)}`" for path in paths]
     shown, more = ", ".join(listed[:_SHOWN_PATHS]), len(listed) - _SHOWN_PATHS
     return f"{shown} and {more} more" if more > 0 else shown
 
@@ -211,7 +217,7 @@ class CodeMetadata:
         marks = "`" * (max(map(len, re.findall("`{3,}", text)), default=2) + 1)
         opening = marks + re.sub(r"[^\w+#-]", "", self.language or "")
         block = "\n".join(f"  {line}".rstrip() for line in (opening, *text.split("\n"), marks))
-        symbol = f"`{_plain(self.symbol)}`" if self.symbol else ""
+        symbol = f"`{plain(self.symbol)}`" if self.symbol else ""
         place = _place(self.path, self.start_line, self.end_line)
         return f"{_entry(_joined(place, symbol, between=' ') or 'code', when)}\n{block}"
 
@@ -248,7 +254,7 @@ class ExperienceMetadata:
             ("cause", self.root_cause),
             ("lesson", self.lesson),
         )
-        lines = [f"  - {name}: {_plain(said)}" for name, said in told if said and said not in text]
+        lines = [f"  - {name}: {plain(said)}" for name, said in told if said and said not in text]
         return "\n".join((_entry(_joined(text, outcome, between=" "), when), *lines))
 
 
@@ -263,7 +269,7 @@ class ValueMetadata:
     confidence: float | None = None
 
     def entry(self, text: str, _author: str | None, _when: str) -> str:
-        because = f"because {_plain(self.reason)}" if self.reason else ""
+        because = f"because {plain(self.reason)}" if self.reason else ""
         return _entry(_named(self.name, text), _joined(_sure(self.confidence), because))
 
 
@@ -279,11 +285,11 @@ class CommitMetadata:
     deletions: int | None = None
 
     def entry(self, text: str, author: str | None, when: str) -> str:
-        sha = f"`{_plain(self.sha)[:_SHORT_HASH_CHARS]}` " if self.sha else ""
+        sha = f"`{plain(self.sha)[:_SHORT_HASH_CHARS]}` " if self.sha else ""
         added = "" if self.insertions is None else f"+{self.insertions}"
         removed = "" if self.deletions is None else f"-{self.deletions}"
         size = _joined(added, removed, between="/")
-        return _entry(f"{sha}{text}", _joined(_plain(author), when, size, _paths(self.paths)))
+        return _entry(f"{sha}{text}", _joined(plain(author), when, size, _paths(self.paths)))
 
 
 @kind("events", "Events", is_turn_like=True, is_by_day=True)
@@ -296,7 +302,7 @@ class EventMetadata:
     is_error: bool | None = None
 
     def entry(self, text: str, author: str | None, when: str) -> str:
-        mark = _joined("error" if self.is_error else "", _plain(self.tool_name), between=" in ")
+        mark = _joined("error" if self.is_error else "", plain(self.tool_name), between=" in ")
         return _said(f"[{mark}] {text}" if mark else text, author, when)
 
 
@@ -312,7 +318,7 @@ class ChunkMetadata:
 
     def entry(self, text: str, _author: str | None, _when: str) -> str:
         place = _place(self.source, self.start_line, self.end_line)
-        return _entry(_joined(_joined(place, _plain(self.heading)), text, between=": "))
+        return _entry(_joined(_joined(place, plain(self.heading)), text, between=": "))
 
 
 @kind("entities", "Entities", identity=("name", "entity_type"))
@@ -324,8 +330,8 @@ class EntityMetadata:
     aliases: tuple[str, ...] = ()
 
     def entry(self, text: str, _author: str | None, _when: str) -> str:
-        aliases = ", ".join(map(_plain, self.aliases[:_SHOWN_PATHS]))
-        about = _joined(_plain(self.entity_type), f"also {aliases}" if aliases else "")
+        aliases = ", ".join(map(plain, self.aliases[:_SHOWN_PATHS]))
+        about = _joined(plain(self.entity_type), f"also {aliases}" if aliases else "")
         return _entry(_named(self.name, text), about)
 
 
@@ -340,7 +346,7 @@ class RelationMetadata:
 
     def entry(self, text: str, _author: str | None, _when: str) -> str:
         relation = self.relation
-        return _entry(text, "" if relation is None or relation in text else _plain(relation))
+        return _entry(text, "" if relation is None or relation in text else plain(relation))
 
 
 @kind("patterns", "Patterns")
@@ -368,7 +374,7 @@ class SessionMetadata:
     paths: tuple[str, ...] = ()
 
     def entry(self, text: str, _author: str | None, when: str) -> str:
-        about = _joined(when, _plain(self.outcome), _paths(self.paths))
+        about = _joined(when, plain(self.outcome), _paths(self.paths))
         return _entry(_named(self.title, text), about)
 
 
@@ -383,7 +389,7 @@ class ChangedFunctionMetadata:
     signature: str | None = None
 
     def entry(self, text: str, _author: str | None, when: str) -> str:
-        name = _plain(self.signature or self.name)
+        name = plain(self.signature or self.name)
         place = _place(self.path, self.start_line)
         above = _joined(place, f"`{name}`" if name else "", self.change or "", between=" ")
         return _entry(_joined(above, text, between=": "), when)

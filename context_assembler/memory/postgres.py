@@ -7,16 +7,16 @@ say. Vectors are compared by pgvector, exactly.
 import math
 import os
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Generator, Iterable, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from threading import local
 from typing import Any, Final
-from urllib.parse import urlsplit
 
-from context_assembler.errors import AssemblyError, MemoryUnavailableError, MissingExtraError
+from context_assembler.errors import AssemblyError, MemoryUnavailableError
+from context_assembler.memory import stores
 from context_assembler.memory.kinds import KINDS, MemoryKind
-from context_assembler.memory.records import MemoryFilters, Vector
-from context_assembler.memory.stores import CONTEXT_WEIGHT, Entry, Row, SqlTable, conditions_of
+from context_assembler.memory.records import MemoryFilters, Vector, load_package
+from context_assembler.memory.stores import Entry, Row, Scores, SqlTable
 from context_assembler.memory.words import query_stems, record_stems
 
 _READERS: Final = 4
@@ -24,10 +24,7 @@ _PATIENCE: Final = ("lock_timeout", "10s")  # to wait for whoever writes
 _LOCK: Final = 0x6D656D6F  # ours among the locks of a database
 _VERSION: Final = "1"
 # What a word of each label counts: D stands next to the record, A is its own.
-_WEIGHTS: Final = f"'{{{CONTEXT_WEIGHT}, 0, 0, 1}}'::real[]"
-_FLOOR_ROWS: Final = 1_000  # a word in so many records is never too common to be searched for
-_COMMON_SHARE: Final = 0.02  # a word in more of them only if rarer ones find too few
-_MOST_TERMS: Final = 32
+_WEIGHTS: Final = f"'{{{stores.CONTEXT_WEIGHT}, 0, 0, 1}}'::real[]"
 _MOST_STEM_CHARS: Final = 400  # a word may have 2,046 bytes
 _MOST_TIMES: Final = 8  # that a word counts: from there on the rank hardly grows
 _MOST_BYTES: Final = 900_000  # of the 1 MB that a tsvector may have
@@ -43,11 +40,11 @@ _TABLES: Final = (
     f"INSERT INTO memory_state VALUES ('version', '{_VERSION}'), ('next_key', '1')",
 )
 _INDEXES: Final = (
-    "memory_words ON memory_records USING gin (words)",
-    "memory_lines ON memory_records (line, key) WHERE line IS NOT NULL",
-    "memory_digests ON memory_records (digest) WHERE digest IS NOT NULL",
-    "memory_times ON memory_records (created_at)",
-    "memory_sessions ON memory_records (session_id) WHERE session_id IS NOT NULL",
+    "CREATE INDEX memory_words ON memory_records USING gin (words)",
+    "CREATE INDEX memory_lines ON memory_records (line, key) WHERE line IS NOT NULL",
+    "CREATE INDEX memory_digests ON memory_records (digest) WHERE digest IS NOT NULL",
+    "CREATE INDEX memory_times ON memory_records (created_at)",
+    "CREATE INDEX memory_sessions ON memory_records (session_id) WHERE session_id IS NOT NULL",
 )
 _COUNTS: Final = """
     SELECT term.word, (SELECT count(*) FROM (
@@ -65,10 +62,7 @@ class PostgresDatabase:
     """A database with the tables of a memory store: a connection for each thread."""
 
     readers = _READERS
-    pairs = (
-        "(SELECT (value->>0)::bigint AS line, (value->>1)::bigint AS key "
-        "FROM json_array_elements(?::json))"
-    )
+    pairs = "(SELECT (p->>0)::bigint AS line, (p->>1)::bigint AS key FROM json_array_elements(?) p)"
 
     def __init__(self, url: str) -> None:
         self._url = url
@@ -76,32 +70,13 @@ class PostgresDatabase:
         self._open: list[Any] = []
         self._process_id = os.getpid()
 
-    @contextmanager
-    def reading(self) -> Iterator[None]:
+    def reading(self) -> AbstractContextManager[None]:
         """Let every look inside see one moment."""
-        if self._is_inside:
-            yield
-            return
-        with self._inside("ISOLATION LEVEL REPEATABLE READ"):
-            if not self._has_tables():  # reading creates nothing
-                for statement in _TABLES:
-                    self.run(statement.format("TEMPORARY", "ON COMMIT DROP"))
-            yield
+        return self._inside(writes=False)
 
-    @contextmanager
-    def writing(self) -> Iterator[None]:
+    def writing(self) -> AbstractContextManager[None]:
         """Keep all that is done inside, or nothing; nobody else writes meanwhile."""
-        if self._is_inside:
-            yield
-            return
-        with self._inside(""):
-            self.run(f"SELECT pg_advisory_xact_lock({_LOCK})")
-            if not self._has_tables():
-                for statement in _TABLES:
-                    self.run(statement.format("", ""))
-                for index in _INDEXES:
-                    self.run(f"CREATE INDEX {index}")
-            yield
+        return self._inside(writes=True)
 
     def run(self, sql: str, *values: Any) -> list[Any]:
         """Return the rows that a statement finds."""
@@ -122,13 +97,9 @@ class PostgresDatabase:
 
     def index(self, entries: Sequence[Entry]) -> None:
         """Write the words that the rows are found by."""
-        own, beside = (
-            record_stems(texts) for texts in ([e.own for e in entries], [e.beside for e in entries])
-        )
-        words = [
-            (_tsvector(mine, others), entry.key)
-            for entry, mine, others in zip(entries, own, beside, strict=True)
-        ]
+        own = record_stems([entry.own for entry in entries])
+        beside = record_stems([entry.beside for entry in entries])
+        words = zip(map(_tsvector, own, beside), [entry.key for entry in entries], strict=True)
         self.run_many("UPDATE memory_records SET words = ?::tsvector WHERE key = ?", words)
 
     def put_vectors(self, rows: Sequence[Row], gone: Sequence[int]) -> None:
@@ -151,16 +122,14 @@ class PostgresDatabase:
         """Forget all vectors."""
         self.run("DROP TABLE IF EXISTS memory_vectors")
 
-    def by_words(self, query: str, filters: MemoryFilters, limit: int) -> list[tuple[int, float]]:
+    def by_words(self, query: str, filters: MemoryFilters, limit: int) -> Scores:
         """Return keys and scores above 0 of the rows that fit by words, best first."""
         words = [*map(_quoted, query_stems(query))]
         [(rows,)] = self.run("SELECT coalesce(max(key), 0) FROM memory_records")
-        most = max(_FLOOR_ROWS, int(rows * _COMMON_SHARE))
+        most = max(stores.FLOOR_ROWS, int(rows * stores.COMMON_SHARE))
         found = dict(self.run(_COUNTS, most + 1, words)) if words else {}
-        rare = sorted((count, word) for word, count in found.items() if 0 < count <= most)
-        chosen = {word: count for count, word in rare[:_MOST_TERMS]}
-        common = [word for word, count in found.items() if count > most]
-        if common and sum(chosen.values()) < _FLOOR_ROWS:
+        chosen, common = stores.rare_words(found, most)
+        if common:
             word, count = min(self.run(_COUNTS, rows, common), key=lambda one: (one[1], one[0]))
             chosen[word] = count
         if not chosen:
@@ -170,7 +139,7 @@ class PostgresDatabase:
             rest = max(rows, count) - count
             values += [math.log(1 + (rest + 0.5) / (count + 0.5)), word]
         rank = " + ".join([f"? * ts_rank({_WEIGHTS}, r.words, ?::tsquery)"] * len(chosen))
-        condition, parameters = conditions_of(filters, self)
+        condition, parameters = stores.conditions_of(filters, self)
         sql = (
             f"SELECT r.key, {rank} AS score FROM memory_records r WHERE r.words @@ ?::tsquery "
             f"AND {condition or 'true'} ORDER BY score DESC, r.key LIMIT ?"
@@ -179,7 +148,7 @@ class PostgresDatabase:
 
     def by_vector(self, vector: Vector, filters: MemoryFilters, limit: int) -> list[int]:
         """Return the keys of the rows whose vectors lie nearest, best first."""
-        condition, parameters = conditions_of(filters, self)
+        condition, parameters = stores.conditions_of(filters, self)
         sql = (
             "SELECT v.key FROM memory_vectors v JOIN memory_records r USING (key) "
             f"WHERE {condition or 'true'} ORDER BY v.direction <=> ?::halfvec, v.key LIMIT ?"
@@ -193,11 +162,9 @@ class PostgresDatabase:
 
     def size_bytes(self) -> int:
         """Return how much room all of it takes."""
-        tables = "('memory_records'), ('memory_vectors'), ('memory_state')"
-        [(size,)] = self.run(
-            "SELECT coalesce(sum(pg_total_relation_size(to_regclass(name))), 0)::bigint "
-            f"FROM (VALUES {tables}) AS tables (name)"
-        )
+        sizes = "SELECT sum(pg_total_relation_size(to_regclass(name)))::bigint"
+        tables = ["memory_records", "memory_vectors", "memory_state"]
+        [(size,)] = self.run(f"{sizes} FROM unnest(?::text[]) AS tables (name)", tables)
         return int(size)
 
     def optimize(self) -> None:
@@ -211,35 +178,17 @@ class PostgresDatabase:
         for connection in connections:
             connection.close()
 
-    @property
-    def _is_inside(self) -> bool:
-        return getattr(self._here, "is_inside", False)
-
-    def _has_tables(self) -> bool:
-        [(tables,)] = self.run("SELECT to_regclass('memory_records') IS NOT NULL")
-        if not tables:
-            return False
-        found = dict(self.run("SELECT name, value FROM memory_state"))
-        if found.get("version") != _VERSION:
-            raise self._unavailable(
-                f"its tables are of version {found.get('version')}, not {_VERSION}",
-                "Upgrade the package, or give the URL of another database.",
-            )
-        return True
-
     @contextmanager
-    def _inside(self, isolation: str) -> Iterator[None]:
+    def _inside(self, *, writes: bool) -> Generator[None]:
+        if getattr(self._here, "is_inside", False):
+            yield
+            return
+        psycopg = load_package("psycopg", "A memory store on PostgreSQL", "postgres")
         try:
-            import psycopg
-        except ImportError as error:
-            raise MissingExtraError("A memory store on PostgreSQL", extra="postgres") from error
-        try:
-            connection = self._connection(psycopg)
-            with connection.transaction():
-                if isolation:
-                    connection.execute(f"SET TRANSACTION {isolation}")
+            with self._connected(psycopg).transaction():
                 self._here.is_inside = True
                 try:
+                    self._begin(writes=writes)
                     yield
                 finally:
                     self._here.is_inside = False
@@ -255,29 +204,36 @@ class PostgresDatabase:
                 remedy = "Install pgvector 0.7 or newer, or keep records without vectors."
             raise self._unavailable(f"PostgreSQL says: {said}", remedy) from error
 
-    def _connection(self, psycopg: Any) -> Any:
+    def _begin(self, *, writes: bool) -> None:
+        lock = f"SELECT pg_advisory_xact_lock({_LOCK})"
+        self.run(lock if writes else "SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
+        [(has_tables,)] = self.run("SELECT to_regclass('memory_records') IS NOT NULL")
+        if not has_tables:  # reading creates nothing
+            kind = ("", "") if writes else ("TEMPORARY", "ON COMMIT DROP")
+            for statement in (*_TABLES, *(_INDEXES if writes else ())):
+                self.run(statement.format(*kind))
+        [(version,)] = self.run("SELECT value FROM memory_state WHERE name = 'version'")
+        if version != _VERSION:
+            remedy = "Upgrade the package, or give the URL of another database."
+            raise self._unavailable(f"its tables are of version {version}", remedy)
+
+    def _connected(self, psycopg: Any) -> Any:
         if self._process_id != os.getpid():  # the sockets are the parent's
             self._process_id, self._here, self._open = os.getpid(), local(), []
-        connection = getattr(self._here, "connection", None)
-        if connection is not None and not connection.closed:
-            try:
-                connection.execute("SELECT 1")
-            except psycopg.OperationalError:  # the server was started anew
-                connection.close()
-        if connection is None or connection.closed:
-            connection = psycopg.connect(self._url, autocommit=True)
+        connection: Any = getattr(self._here, "connection", None)
+        try:
+            connection.execute("SELECT 1")
+        except (AttributeError, psycopg.OperationalError):  # closed, or the server was started anew
+            connection = self._here.connection = psycopg.connect(self._url, autocommit=True)
+            self._open.append(connection)
             # Compiling a query takes longer than any of ours does; and what is searched is mostly in
             # memory, where an index is worth it for a small table, too.
             for name, value in (("jit", "off"), ("random_page_cost", "1.1"), _PATIENCE):
                 connection.execute("SELECT set_config(%s, %s, false)", (name, value))
-            self._here.connection = connection
-            self._open.append(connection)
         return connection
 
     def _unavailable(self, reason: str, remedy: str) -> AssemblyError:
-        parts = urlsplit(self._url)
-        where = f"postgresql://{parts.netloc.rpartition('@')[2]}{parts.path}"
-        return MemoryUnavailableError(where, reason=reason, remedy=remedy)
+        return MemoryUnavailableError(self._url, reason=reason, remedy=remedy)
 
 
 def _tsvector(own: Sequence[str], beside: Sequence[str]) -> str:

@@ -10,7 +10,7 @@ from context_assembler.memory import kinds
 from context_assembler.memory.format import MISSING_SHARE, RECALL_TAG, missing_sources
 from context_assembler.memory.recall import Deadline, ask_sources
 from context_assembler.memory.records import MemoryFilters, MemoryRecord
-from context_assembler.memory.score import Recall, SourceState
+from context_assembler.memory.score import Recall, SourceState, States
 from context_assembler.memory.words import read_signals
 from context_assembler.texts import CountText, clean_text, escape_tag, fence
 
@@ -19,8 +19,6 @@ _WORST_FIRST: Final[tuple[SourceState, ...]] = ("failed", "timed_out", "skipped"
 _SURPRISING: Final = 0.5
 _SHOWN_CHARS: Final = 400
 _TOLD_CHARS: Final = 250  # of an attempt, if a lesson follows
-_NOTHING_KNOWN: Final = "Nothing is known of earlier attempts."
-_NOTHING_IN_PART: Final = "Nothing is known of earlier attempts in what of memory answered."
 _ENDS: Final = (*".!?:;…。।", "\uff01", "\uff1f", "\uff1a", "\uff1b")
 _PRINCIPLES: Final = (kinds.ValueMetadata, kinds.PatternMetadata, kinds.LearningMetadata)
 
@@ -45,7 +43,7 @@ class PremortemContext(NamedTuple):
     lines: tuple[PremortemLine, ...]
     left_out: tuple[PremortemLine, ...]
     token_count: int
-    source_status: Mapping[str, SourceState]
+    source_status: States
     source_notes: Mapping[str, str]
 
     @property
@@ -66,7 +64,7 @@ class Lessons(NamedTuple):
     """What sources taught, and what came of each."""
 
     records: Sequence[MemoryRecord]
-    states: Mapping[str, SourceState]
+    states: States
     notes: Mapping[str, str]
 
 
@@ -90,7 +88,7 @@ async def gather_lessons(
         )
         found = [one for group in answers for one in group if one.state != "skipped"]
         records += [hit.record for one in found for hit in one.hits]
-        states[name] = min((one.state for one in found), key=_WORST_FIRST.index)
+        states[name] = next(one for one in _WORST_FIRST if one in {a.state for a in found})
         if told := dict.fromkeys(one.reason for one in found if one.reason):
             notes[name] = "; ".join(told)
     return Lessons(records, states, notes)
@@ -114,7 +112,8 @@ def fit_premortem(
     lines = [*_lines_of([r for r in distinct if _is_of_domain(r, domain, strategy)])]
     title = escape_tag(RECALL_TAG, " ".join(title.split()))
     missing = missing_sources(lessons.states)
-    nothing = _NOTHING_IN_PART if missing else _NOTHING_KNOWN
+    where = " in what of memory answered" if missing else ""
+    nothing = f"Nothing is known of earlier attempts{where}."
     if count(missing) > max_tokens * MISSING_SHARE:
         missing = ""
     room = max_tokens - count(f"# Before you begin: {title}\n\n{missing}")
@@ -153,10 +152,8 @@ def _is_of_domain(record: MemoryRecord, domain: str, strategy: str | None) -> bo
     """Whether the record is about the domain, and about the strategy if both name one."""
     own = (getattr(record.metadata, "domain", None) or "").casefold()
     named = getattr(record.metadata, "strategy", None)
-    is_other = (
-        strategy is not None and named is not None and named.casefold() != strategy.casefold()
-    )
-    return own == domain.casefold() and not is_other
+    names = {one.casefold() for one in (strategy, named) if one is not None}
+    return own == domain.casefold() and len(names) < 2
 
 
 def _lines_of(records: Sequence[MemoryRecord]) -> Iterator[PremortemLine]:
@@ -194,13 +191,11 @@ def _lines_of(records: Sequence[MemoryRecord]) -> Iterator[PremortemLine]:
     for record, known in weightiest:
         if known.lesson and known.succeeded is not False:
             yield _line("Lessons", known.lesson, [record])
-    principles = [
-        (r, r.metadata.confidence) for r in records if isinstance(r.metadata, _PRINCIPLES)
-    ]
-    principles.sort(key=lambda pair: (-(0.5 if pair[1] is None else pair[1]), pair[0].id))
-    for record, confidence in principles:
-        sure = "" if confidence is None else f" ({confidence:.0%} sure)"
-        yield _line("Principles", f"{record.text}{sure}", [record])
+    sure = [(r, r.metadata.confidence) for r in records if isinstance(r.metadata, _PRINCIPLES)]
+    sure.sort(key=lambda pair: (-(0.5 if pair[1] is None else pair[1]), pair[0].id))
+    for record, confidence in sure:
+        how_sure = "" if confidence is None else f" ({confidence:.0%} sure)"
+        yield _line("Principles", f"{record.text}{how_sure}", [record])
 
 
 def _grouped(tried: Iterable[_Tried], field: str) -> list[tuple[str, list[_Tried]]]:

@@ -8,23 +8,23 @@ import os
 import time
 from base64 import b64decode, b64encode
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
 from hashlib import blake2b
 from threading import RLock
 from typing import Any, Final
 from uuid import UUID, uuid5
 
-from context_assembler.errors import MemoryUnavailableError, MissingExtraError
+from context_assembler.errors import MemoryUnavailableError
 from context_assembler.memory.kinds import KINDS, MemoryKind
 from context_assembler.memory.records import (
     NO_FILTERS,
     MemoryFilters,
-    MemoryOrder,
     MemoryStats,
     Vector,
+    load_package,
 )
-from context_assembler.memory.stores import Row, entry_of, to_moment, to_stamp
+from context_assembler.memory.stores import Row, Scores, entry_of, to_moment, to_stamp
 from context_assembler.memory.words import query_stems, record_stems
 
 _DENSE: Final = "dense"
@@ -32,9 +32,9 @@ _SPARSE: Final = "words"
 _SATURATION: Final = 1.2  # BM25's k1; the server knows how rare a word is (its IDF modifier)
 _IDS: Final = UUID("6f8d7a1e-5b0c-4c52-9a57-1f7a5f1d2c3b")  # a change loses every record
 _PAGE: Final = 1_000
-_KEYWORDS: Final = ("kind", "namespace", "session_id", "parent_id", "author")
+_KEYWORDS: Final = ("kind", "namespace", "session_id", "parent_id", "author", "id")
 _INTEGERS: Final = ("key", "line", "digest", "created_at", "last_access_at")
-_ORDERS: Final[Mapping[MemoryOrder | None, tuple[str, bool]]] = {
+_ORDERS: Final[Mapping[str | None, tuple[str, bool]]] = {
     "newest": ("created_at", True),
     "oldest": ("created_at", False),
     "most_important": ("importance", True),
@@ -61,19 +61,16 @@ class QdrantTable:
         self._last_key = 0
 
     @contextmanager
-    def reading(self) -> Iterator[None]:
+    def reading(self) -> Generator[None]:
         """Let nobody else of this process look meanwhile, and say what went wrong."""
-        try:
-            import qdrant_client
-            from qdrant_client.http.exceptions import ApiException
-        except ImportError as error:
-            raise MissingExtraError("Keeping memories in Qdrant", extra="qdrant") from error
+        qdrant = load_package("qdrant_client", "Keeping memories in Qdrant", "qdrant")
+        refused = load_package("qdrant_client.http.exceptions", "").ApiException
         with self._lock:
             try:
                 if self._client is None:
-                    self._client = qdrant_client.QdrantClient(**self._place())
+                    self._client = qdrant.QdrantClient(**self._place())
                 yield
-            except (ApiException, OSError, RuntimeError) as error:
+            except (refused, OSError, RuntimeError) as error:
                 raise MemoryUnavailableError(
                     f"{self._location}#{self._name}",
                     reason=" ".join(str(error).split())[:200],
@@ -87,30 +84,29 @@ class QdrantTable:
         """Return name and dimension of the vectors that are kept."""
         with self.reading():
             known = self._collection()
-            metadata = (known and known.metadata) or {}
+        metadata: Any = (known and known.metadata) or {}
         return (metadata["model"], metadata["dimension"]) if metadata.get("model") else None
 
     def use_model(self, model: str, dimension: int) -> None:
         """Make room for vectors of that model."""
         models = self._created()
         dense = models.DenseVectorConfig(size=dimension, distance=models.Distance.COSINE)
-        config = models.DenseVectorNameConfig(dense=dense)
-        self._client.create_vector_name(self._name, _DENSE, config)
-        metadata = {"model": model, "dimension": dimension}
-        self._client.update_collection(self._name, metadata=metadata)
+        space = models.DenseVectorNameConfig(dense=dense)
+        self._client.create_vector_name(self._name, _DENSE, space)
+        told = {"model": model, "dimension": dimension}
+        self._client.update_collection(self._name, metadata=told)
 
     def rows(self, column: str, values: Sequence[Any]) -> list[Row]:
         """Return the rows with one of the values in that column."""
-        return self._scroll(_filter(NO_FILTERS, {column: values})) if values else []
+        return self._scroll(_filter(NO_FILTERS, {column: values}, {})) if values else []
 
     def next_key(self) -> int:
         """Return a key that was never used."""
         return max(self._last_key + 1, time.time_ns() // 1_000)
 
-    def put(self, rows: Sequence[Row], before: Mapping[int, Row]) -> None:
-        """Keep the rows; one of a known id takes the place of that in `before`."""
-        _ = before
-        models, points = self._created(), []
+    def put(self, rows: Sequence[Row], _before: object) -> None:
+        """Keep the rows; one of a known id takes the place of that before it."""
+        models, points = self._created(), list[Any]()
         for row, own in zip(rows, record_stems([entry_of(row).own for row in rows]), strict=True):
             counts = Counter(map(_index, own))
             weights = {at: n * (_SATURATION + 1) / (n + _SATURATION) for at, n in counts.items()}
@@ -138,7 +134,7 @@ class QdrantTable:
                 payload = {"access_count": count, "last_access_at": used}
                 self._client.set_payload(self._name, payload, [_point_id(row.id)], wait=True)
 
-    def by_words(self, query: str, filters: MemoryFilters, limit: int) -> list[tuple[int, float]]:
+    def by_words(self, query: str, filters: MemoryFilters, limit: int) -> Scores:
         """Return keys and scores above 0 of the rows that fit by words, best first."""
         from qdrant_client.models import SparseVector
 
@@ -152,18 +148,14 @@ class QdrantTable:
         return [key for key, _ in self._query(numbers, _DENSE, filters, limit)]
 
     def listed(
-        self,
-        filters: MemoryFilters,
-        order: MemoryOrder | None,
-        limit: int | None,
-        after_key: int = 0,
+        self, filters: MemoryFilters, order: str | None, limit: int | None, after: int = 0
     ) -> list[Row]:
         """Return the first rows of an order; of none: the next in the order of storing."""
         from qdrant_client.models import Direction, OrderBy
 
         column, is_down = _ORDERS[order]
-        has_bound = order == "last_accessed" or after_key
-        wanted = _filter(filters, over={column: after_key} if has_bound else {})
+        has_bound = order == "last_accessed" or after
+        wanted = _filter(filters, {}, {column: after} if has_bound else {})
         by = OrderBy(key=column, direction=Direction.DESC if is_down else Direction.ASC)
         rows = self._scroll(wanted, order_by=by, limit=limit)
         rows.sort(key=lambda row: (getattr(row, column), row.created_at, row.key), reverse=is_down)
@@ -187,13 +179,11 @@ class QdrantTable:
     def stats(self) -> MemoryStats:
         """Return what the collection holds."""
         rows = self.listed(NO_FILTERS, "oldest", None)
-        by_kind = dict(sorted(Counter(row.kind for row in rows).items()))
-        by_namespace = dict(sorted(Counter(row.namespace for row in rows).items()))
+        by_kind, by_namespace = Counter(r.kind for r in rows), Counter(r.namespace for r in rows)
         placed = [row.codes for row in rows if row.codes]
-        times = [to_moment(row.created_at) for row in rows]
         size = sum(len(row.text.encode()) for row in rows) + 5 * sum(map(len, placed))
+        oldest, newest = (to_moment(rows[at].created_at) if rows else None for at in (0, -1))
         model, dimension = self.model() or (None, None)
-        oldest, newest = (times[0], times[-1]) if times else (None, None)
         told = (len(placed), model, dimension, oldest, newest, size)
         return MemoryStats(len(rows), by_kind, by_namespace, *told)
 
@@ -234,9 +224,8 @@ class QdrantTable:
 
         if not self._client.collection_exists(self._name):
             words = {_SPARSE: models.SparseVectorParams(modifier=models.Modifier.IDF)}
-            self._client.create_collection(
-                self._name, vectors_config={}, sparse_vectors_config=words
-            )
+            configs = {"vectors_config": {}, "sparse_vectors_config": words}
+            self._client.create_collection(self._name, **configs)
             kinds = models.PayloadSchemaType
             indexed = {**dict.fromkeys(_KEYWORDS, kinds.KEYWORD), "importance": kinds.FLOAT}
             indexed |= dict.fromkeys(_INTEGERS, kinds.INTEGER)
@@ -245,13 +234,12 @@ class QdrantTable:
                 self._client.create_payload_index(self._name, column, kind)
         return models
 
-    def _query(
-        self, query: Any, using: str, filters: MemoryFilters, limit: int
-    ) -> list[tuple[int, float]]:
+    def _query(self, by: Any, using: str, filters: MemoryFilters, limit: int) -> Scores:
         if self._collection() is None:
             return []
-        options = {"limit": limit, "with_payload": ["key"], "query_filter": _filter(filters)}
-        found = self._client.query_points(self._name, query=query, using=using, **options).points
+        given = {"query": by, "using": using, "query_filter": _filter(filters, {}, {})}
+        wanted = {**given, "limit": limit, "with_payload": ["key"]}
+        found = self._client.query_points(self._name, **wanted).points
         pairs = [(int(point.payload["key"]), float(point.score)) for point in found]
         return sorted(pairs, key=lambda pair: (-pair[1], pair[0]))
 
@@ -274,40 +262,26 @@ def _row_of(payload: dict[str, Any]) -> Row:
     return Row._make(known.get(name) for name in Row._fields)
 
 
-def _filter(
-    filters: MemoryFilters,
-    more: Mapping[str, Sequence[Any]] | None = None,
-    over: Mapping[str, int] | None = None,
-) -> Any:
+def _filter(filters: MemoryFilters, more: Mapping[str, Any], over: Mapping[str, int]) -> Any:
     """Return the filters as Qdrant has them, with columns that hold one of, or more than, values."""
     from qdrant_client import models
 
     def any_of(columns: Mapping[str, Sequence[Any]]) -> list[Any]:
-        return [
-            models.HasIdCondition(has_id=[*map(_point_id, values)])
-            if column == "id"
-            else models.FieldCondition(key=column, match=models.MatchAny(any=[*values]))
-            for column, values in columns.items()
-            if values
-        ]
+        held = {name: models.MatchAny(any=[*values]) for name, values in columns.items() if values}
+        return [models.FieldCondition(key=name, match=match) for name, match in held.items()]
 
     given = (filters.kinds, filters.namespaces, filters.session_ids, filters.parent_ids)
-    wanted = dict(zip(_KEYWORDS, (*given, filters.authors), strict=True))
-    unwanted = {"id": filters.excluded_ids, "session_id": filters.excluded_session_ids}
-    bounds: list[tuple[str, dict[str, Any]]] = [
-        ("created_at", {"gte": filters.since and to_stamp(filters.since)}),
-        ("created_at", {"lt": filters.until and to_stamp(filters.until)}),
-        ("importance", {"gte": filters.least_importance}),
-        *((column, {"gt": value}) for column, value in (over or {}).items()),
-    ]
-    ranges = [(key, models.Range(**b)) for key, b in bounds if None not in b.values()]
-    return models.Filter(
-        must=[
-            *any_of({**wanted, **(more or {})}),
-            *(models.FieldCondition(key=key, range=one) for key, one in ranges),
-        ],
-        must_not=any_of(unwanted),
+    wanted = {**dict(zip(_KEYWORDS, (*given, filters.authors), strict=False)), **more}
+    since, until = (to_stamp(one) if one else None for one in (filters.since, filters.until))
+    bounds = (
+        ("created_at", models.Range(gte=since, lt=until)),
+        ("importance", models.Range(gte=filters.least_importance)),
+        *((name, models.Range(gt=value)) for name, value in over.items()),
     )
+    within = [models.FieldCondition(key=name, range=one) for name, one in bounds]
+    unwanted = {"id": filters.excluded_ids, "session_id": filters.excluded_session_ids}
+    must = [*any_of(wanted), *(one for one in within if one.range != models.Range())]
+    return models.Filter(must=must, must_not=any_of(unwanted))
 
 
 def _point_id(memory_id: str) -> str:

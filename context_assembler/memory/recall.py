@@ -1,9 +1,10 @@
 """Asking every source at once, and waiting for none longer than it may."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Collection, Coroutine, Iterable, Mapping, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Mapping, Sequence
+from contextlib import asynccontextmanager, suppress
 from dataclasses import replace
+from textwrap import shorten
 from typing import Any, Final, NamedTuple, TypeAlias, TypeVar
 from weakref import WeakKeyDictionary
 
@@ -17,6 +18,7 @@ from context_assembler.memory.records import (
     MemoryRecord,
     MemorySource,
     Vector,
+    Vectors,
     identified,
 )
 from context_assembler.memory.score import (
@@ -60,7 +62,7 @@ class Deadline:
         self.all_over = asyncio.ensure_future(sleep(settings.seconds_in_all))
 
     @asynccontextmanager
-    async def turn(self) -> Any:
+    async def turn(self) -> AsyncGenerator[Any]:
         """Let the time of one source begin; what is given is done when that time is over."""
         late = asyncio.ensure_future(self._sleep(self._seconds))
         try:
@@ -99,7 +101,7 @@ _TURNS: WeakKeyDictionary[Any, dict[int, asyncio.Semaphore]] = WeakKeyDictionary
 
 
 @asynccontextmanager
-async def _turn_with(source: MemorySource, deadline: Deadline) -> Any:
+async def _turn_with(source: MemorySource, deadline: Deadline) -> AsyncGenerator[None]:
     """Let it be one's turn with the source inside; once time is over nobody waits any more.
 
     If all went on at once, each would wait behind every step of all others: many short recalls would
@@ -119,11 +121,9 @@ async def _turn_with(source: MemorySource, deadline: Deadline) -> Any:
 
 def problem_of(error: BaseException) -> str:
     """Return an error in one line: its name, and the beginning of what it says, in whole words."""
-    said = " ".join(str(error).split())
-    told = f"{type(error).__name__}: {said}" if said else type(error).__name__
-    if len(told) <= _PROBLEM_CHARS:
-        return told
-    return f"{told[:_PROBLEM_CHARS].rpartition(' ')[0].rstrip(' ,;:.')}…"
+    said = f": {error}" if str(error).strip() else ""
+    told = f"{type(error).__name__}{said}"
+    return shorten(told, _PROBLEM_CHARS, placeholder="…")
 
 
 # ---- asking for records ----
@@ -163,9 +163,7 @@ async def ask_sources(
         own = _answer_name(name, kind, sources)
         return _Ask(own, source, kind, recall.signals, options, vector, order, [], {}, {})
 
-    groups = [
-        [ask(name, source, kind) for kind in filters.kinds] for name, source in sources.items()
-    ]
+    groups = [[ask(name, source, k) for k in filters.kinds] for name, source in sources.items()]
     answers = await asyncio.gather(*(_ask_source(group, filters, deadline) for group in groups))
     return [answer for group in answers for answer in group]
 
@@ -178,14 +176,11 @@ async def _ask_source(
     asks: Sequence[_Ask], filters: MemoryFilters, deadline: Deadline
 ) -> list[SourceAnswer]:
     """Return what one source answers; of the kinds that it has none of, one is asked for all."""
-    source, kinds = asks[0].source, {ask.kind for ask in asks}
+    source, there = asks[0].source, {ask.kind for ask in asks}
     async with _turn_with(source, deadline), deadline.turn() as late:
-        there = kinds
         if len(asks) >= _LEAST_KINDS and hasattr(source, "present_kinds"):
-            try:
+            with suppress(Exception):  # a search says why
                 there = await deadline.wait_for(source.present_kinds(filters=filters), late)
-            except Exception:  # a search says why
-                there = kinds
         # By words alone there is nothing to be found of them; vectors may be of another model.
         speaker = next((ask.kind for ask in asks if ask.kind not in there), None)
         if asks[0].signals.terms and asks[0].vector is None:
@@ -260,15 +255,12 @@ async def _search(ask: _Ask, text: str) -> list[MemoryHit]:
     return usable_hits(await ask.source.search(text, **ask.options), ask.options["limit"])
 
 
-def usable_hits(found: Iterable[MemoryHit], limit: int) -> list[MemoryHit]:
+def usable_hits(found: Sequence[MemoryHit], limit: int) -> list[MemoryHit]:
     """Return at most so many of the hits, each record with an id."""
-    return [
-        hit if hit.record.id else hit._replace(record=identified(hit.record))
-        for hit in [*found][:limit]
-    ]
+    return [hit._replace(record=identified(hit.record)) for hit in [*found][:limit]]
 
 
-async def _with_related(ask: _Ask, names: Collection[str]) -> list[MemoryHit]:
+async def _with_related(ask: _Ask, names: frozenset[str]) -> list[MemoryHit]:
     """Return the hits with what only has words of like meaning, as found by words that weigh nothing.
 
     That a vector found it too makes no difference: those of small models are vague. Sources without
@@ -298,9 +290,7 @@ async def _with_related(ask: _Ask, names: Collection[str]) -> list[MemoryHit]:
 # ---- meaning ----
 
 
-async def embed_texts(
-    embed: Embed, texts: Sequence[str], *, purpose: EmbedPurpose = "record"
-) -> list[Vector | None]:
+async def embed_texts(embed: Embed, texts: Sequence[str], purpose: EmbedPurpose) -> Vectors:
     """Return a vector for each text, in order; `None` for one that says nothing.
 
     Raises:
@@ -329,7 +319,7 @@ async def embed_query(
     if embed is None or not signals.query.strip():
         return None, {}
     try:
-        [vector] = await deadline.wait_for(embed_texts(embed, [signals.query], purpose="query"))
+        [vector] = await deadline.wait_for(embed_texts(embed, [signals.query], "query"))
     except Exception as error:  # whatever a model does, words can still be searched
         reason = error.problem if isinstance(error, errors.AssemblyError) else problem_of(error)
         return None, {"embedding": f"searched by words alone: {reason}"}
@@ -351,7 +341,7 @@ async def read_again(
         placed = (hit.record.text for hit in answer.hits if hit.similarity is not None)
         texts += [text for text in placed if len(text) > _LONG_CHARS][:_READ_AGAIN]
     try:
-        found = await deadline.wait_for(embed.compare_passages(vector, texts)) if texts else []
+        found: Any = texts and await deadline.wait_for(embed.compare_passages(vector, texts))
         likeness = {text: near for text, near in zip(texts, found, strict=True) if near is not None}
     except Exception:  # whatever a model does, there are the records' own vectors
         return answers
@@ -384,7 +374,7 @@ async def walk_from(
     wanted, walks = replace(filters, kinds=("relations",)), list[Coroutine[Any, Any, Any]]()
     for name, source in sources.items():
         own = {_answer_name(name, kind, sources) for kind in KINDS}
-        known = {candidate.record.id for candidate in ranked if candidate.source in own}
+        known = frozenset(one.record.id for one in ranked if one.source in own)
         origins = {start.record.id: start for start in starts if start.source in own}
         walks.append(deadline.wait_for(_walk(source, known, origins, wanted, depth)))
     found = await asyncio.gather(*walks, return_exceptions=True)
@@ -393,7 +383,7 @@ async def walk_from(
 
 async def _walk(
     source: Any,
-    known: Collection[str],
+    known: frozenset[str],
     origins: dict[str, Candidate],
     filters: MemoryFilters,
     depth: int,

@@ -9,26 +9,14 @@ from dataclasses import dataclass, field, fields, replace
 from datetime import UTC, datetime
 from functools import lru_cache
 from hashlib import blake2b
-from typing import Any, Final, Literal, NamedTuple, Protocol, TypeAlias, runtime_checkable
+from importlib import import_module
+from typing import Any, Final, Literal, NamedTuple, NoReturn, Protocol, TypeAlias, runtime_checkable
 
-from context_assembler.errors import (
-    AssemblyError,
-    InvalidParameterError,
-    MemoryFormatError,
-    VectorModelError,
-    brief,
-)
-from context_assembler.events import Json, JsonObject, dump_json, load_json
+from context_assembler import errors
+from context_assembler.events import Json, JsonObject, dump_json, is_object, load_json
 from context_assembler.history.secrets import mask
-from context_assembler.memory.kinds import (
-    KINDS,
-    MemoryKind,
-    Metadata,
-    check_kind,
-    field_types,
-    read_metadata,
-    write_metadata,
-)
+from context_assembler.memory import kinds
+from context_assembler.memory.kinds import KINDS, MemoryKind, Metadata, check_kind
 from context_assembler.texts import clean_text
 
 MEMORY_FORMAT_VERSION: Final = 1
@@ -52,11 +40,24 @@ def check_moment(name: str, moment: datetime | None) -> None:
         InvalidParameterError: It has none.
     """
     if moment is not None and moment.tzinfo is None:
-        _refuse(name, moment, "must have a time zone", "Use datetime.now(UTC) or .astimezone().")
+        refuse(name, moment, "must have a time zone", "Use datetime.now(UTC) or .astimezone().")
 
 
-def _refuse(name: str, value: object, rule: str, remedy: str) -> None:
-    raise InvalidParameterError(name, value, rule=rule, remedy=remedy)
+def refuse(name: str, value: object, rule: str, remedy: str) -> NoReturn:
+    """Raise the error of a value that cannot be what it is."""
+    raise errors.InvalidParameterError(name, value, rule=rule, remedy=remedy)
+
+
+def load_package(name: str, what: str, extra: str = "memory") -> Any:
+    """Return a package that only a part of all this needs.
+
+    Raises:
+        MissingExtraError: It is not installed.
+    """
+    try:
+        return import_module(name)
+    except ImportError as error:
+        raise errors.MissingExtraError(what, extra=extra) from error
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,7 +75,7 @@ class Vector:
         if not self.model or not any(self.codes):
             rule = "must have a direction, and its model a name"
             remedy = "Pass what the model returned: finite numbers, not all of them zero."
-            _refuse("vector", (self.model, self.codes[:4]), rule, remedy)
+            refuse("vector", (self.model, self.codes[:4]), rule, remedy)
 
     @classmethod
     def pack(cls, model: str, numbers: Sequence[float]) -> "Vector":
@@ -102,7 +103,7 @@ class Vector:
         """
         if (self.model, self.dimension) != (model, dimension):
             given = f"{self.model!r} with {self.dimension} dimensions"
-            raise VectorModelError(given, kept=f"{model!r} with {dimension}")
+            raise errors.VectorModelError(given, kept=f"{model!r} with {dimension}")
 
     def cosine(self, other: "Vector") -> float:
         """Return how alike two directions are, from -1 to 1.
@@ -114,6 +115,9 @@ class Vector:
         mine, others = memoryview(self.codes).cast("b"), memoryview(other.codes).cast("b")
         product = sum(a * b for a, b in zip(mine, others, strict=True))
         return product / math.sqrt(sum(a * a for a in mine) * sum(b * b for b in others))
+
+
+Vectors: TypeAlias = list[Vector | None]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -153,9 +157,9 @@ class MemoryRecord:
         wanted = KINDS[check_kind(self.kind)].metadata
         if self.metadata is not None and not isinstance(self.metadata, wanted):
             rule = f"must be {wanted.__name__} for {self.kind!r}"
-            _refuse("metadata", self.metadata, rule, f"Pass {wanted.__name__}(…).")
+            refuse("metadata", self.metadata, rule, f"Pass {wanted.__name__}(…).")
         if not 0 <= self.importance <= 1:
-            _refuse("importance", self.importance, "must be from 0 to 1", "Scale it to 0 … 1.")
+            refuse("importance", self.importance, "must be from 0 to 1", "Scale it to 0 … 1.")
         check_moment("created_at", self.created_at)
         check_moment("last_access_at", self.last_access_at)
 
@@ -185,7 +189,7 @@ class MemoryFilters:
     def __post_init__(self) -> None:
         for one in fields(self):
             if isinstance(getattr(self, one.name), str):
-                _refuse(one.name, getattr(self, one.name), "must be several texts", "Pass a tuple.")
+                refuse(one.name, getattr(self, one.name), "must be several texts", "Pass a tuple.")
         for name in self.kinds:
             check_kind(name)
         check_moment("since", self.since)
@@ -283,6 +287,7 @@ class MemorySource(Protocol):
         Args:
             vector: Where the query lies in the space of the model that the source keeps vectors of.
         """
+        ...
 
 
 class Embed(Protocol):
@@ -295,15 +300,14 @@ class Embed(Protocol):
     model: str
     dimension: int | None
 
-    async def embed(
-        self, texts: Sequence[str], *, purpose: EmbedPurpose = "record"
-    ) -> list[Vector | None]:
+    async def embed(self, texts: Sequence[str], *, purpose: EmbedPurpose = "record") -> Vectors:
         """Return a vector for each text, in order; `None` for one that says nothing.
 
         Raises:
             EmbeddingError: The model cannot be used.
             MissingExtraError: A package that it needs is not installed.
         """
+        ...
 
     async def close(self) -> None:
         """Close connections."""
@@ -326,12 +330,10 @@ def encode_memory(record: MemoryRecord) -> dict[str, Json]:
     """Return the record as JSON; fields that hold their default are left out."""
     encoded: dict[str, Json] = {"version": MEMORY_FORMAT_VERSION}
     encoded |= {"kind": record.kind, "text": record.text}
-    encoded |= {name: value for name in _TEXTS if (value := getattr(record, name))}
+    encoded |= {name: one for name in (*_TEXTS, "access_count") if (one := getattr(record, name))}
     encoded |= {name: time.isoformat() for name in _TIMES if (time := getattr(record, name))}
     if record.importance != USUAL_IMPORTANCE:
         encoded["importance"] = record.importance
-    if record.access_count:
-        encoded["access_count"] = record.access_count
     if record.vector is not None:
         codes = b64encode(record.vector.codes).decode()
         encoded["vector"] = {"model": record.vector.model, "codes": codes}
@@ -341,51 +343,46 @@ def encode_memory(record: MemoryRecord) -> dict[str, Json]:
 def encode_details(record: MemoryRecord) -> dict[str, Json]:
     """Return what is known besides the plain fields: `metadata` with what is unknown, and extras."""
     details = dict(record.extras)
-    known = {} if record.metadata is None else write_metadata(record.metadata)
+    known = {} if record.metadata is None else kinds.write_metadata(record.metadata)
     if metadata := {**known, **details.pop("metadata", {})}:
         details["metadata"] = metadata
     return details
 
 
-def decode_details(
-    kind: MemoryKind, details: JsonObject
-) -> tuple[Metadata | None, dict[str, Json]]:
+def decode_details(kind: MemoryKind, given: JsonObject) -> tuple[Metadata | None, dict[str, Json]]:
     """Return metadata and extras of what `encode_details` returned.
 
     Raises:
         TypeError, ValueError: A field of the metadata is of the wrong type.
     """
-    extras = dict(details)
-    encoded = extras.pop("metadata", None) or {}
-    if not isinstance(encoded, dict):
+    extras = dict(given)
+    encoded: Json = extras.pop("metadata", None) or {}
+    if not is_object(encoded):
         raise TypeError("metadata: it is no object")
-    own = field_types(kind)
+    own = kinds.field_types(kind)
     if unknown := {name: value for name, value in encoded.items() if name not in own}:
         extras["metadata"] = unknown
     known = {name: value for name, value in encoded.items() if name in own}
-    return read_metadata(kind, known), extras
+    return kinds.read_metadata(kind, known), extras
 
 
-def decode_memory(
-    encoded: Json, *, where: str = "The memory", line: int | None = None
-) -> MemoryRecord:
+def decode_memory(given: Json, *, where: str = "A memory", line: int | None = None) -> MemoryRecord:
     """Return the record that `encode_memory` was given; unknown fields go to `extras`.
 
     Raises:
         MemoryFormatError: It is of a newer version, or no memory; `where` and `line` name it.
     """
     try:
-        return _decode(encoded)
-    except (AssemblyError, LookupError, TypeError, ValueError) as error:
-        version = encoded.get("version") if isinstance(encoded, dict) else None
+        return _decode(given)
+    except (errors.AssemblyError, LookupError, TypeError, ValueError) as error:
+        version = given.get("version") if is_object(given) else None
         remedy = _CORRECT if version in {MEMORY_FORMAT_VERSION, None} else _UPGRADE
-        told = error.problem if isinstance(error, AssemblyError) else str(error)
-        reason = told.rstrip(".")
-        raise MemoryFormatError(where=where, line=line, reason=reason, remedy=remedy) from error
+        why = str(getattr(error, "problem", error)).rstrip(".")
+        raise errors.MemoryFormatError(where=where, line=line, reason=why, remedy=remedy) from error
 
 
 def _decode(encoded: Json) -> MemoryRecord:
-    if not isinstance(encoded, dict):
+    if not is_object(encoded):
         raise TypeError("it is no object")
     version = encoded.get("version", MEMORY_FORMAT_VERSION)
     if version != MEMORY_FORMAT_VERSION:
@@ -395,7 +392,7 @@ def _decode(encoded: Json) -> MemoryRecord:
     for name, wanted in _TYPES.items():
         value = encoded.get(name)
         if (value is not None or name == "text") and not isinstance(value, wanted):
-            raise TypeError(f"{name}: {brief(value)} is of another type")
+            raise TypeError(f"{name}: {errors.brief(value)} is of another type")
         if value is not None:
             made[name] = datetime.fromisoformat(value) if name in _TIMES else value
     if vector := made.get("vector"):
@@ -425,10 +422,10 @@ def read_memories(lines: Iterable[bytes], *, name: str = "The memories") -> Iter
         try:
             encoded = load_json(line)
         except ValueError as error:
-            raise MemoryFormatError(reason=f"not JSON ({error})", **told) from error
+            raise errors.MemoryFormatError(reason=f"not JSON ({error})", **told) from error
         record = decode_memory(encoded, where=name, line=number)
         if not says_something(record):
-            raise MemoryFormatError(reason="text: it is empty", **told)
+            raise errors.MemoryFormatError(reason="text: it is empty", **told)
         yield record
 
 

@@ -14,20 +14,22 @@ from math import erfc, inf, isfinite, log, sqrt
 from sys import float_info
 from typing import Any, Final, Literal, NamedTuple, TypeAlias
 
-from context_assembler.errors import InvalidParameterError
-from context_assembler.memory.kinds import KINDS, EventMetadata, MemoryKind, check_kind
-from context_assembler.memory.records import MemoryHit, MemoryRecord
+from context_assembler.memory.kinds import KINDS, EventMetadata, MemoryKind, check_kind, is_texts
+from context_assembler.memory.records import MemoryHit, MemoryRecord, refuse
 from context_assembler.memory.words import (
     Signals,
     count_words,
     find_dates,
     index_text,
+    phrases,
     stems,
     without_stop_words,
 )
 from context_assembler.texts import CountText
 
+Clean: TypeAlias = Callable[[str], str]  # what is done to a text before it is shown
 SourceState: TypeAlias = Literal["ok", "empty", "below_floor", "timed_out", "failed", "skipped"]
+States: TypeAlias = Mapping[str, SourceState]
 RecallStrategy: TypeAlias = Literal["balanced", "recent", "important"]
 
 WORDS_WEIGHT: Final = 0.6
@@ -105,8 +107,8 @@ class Recall(NamedTuple):
     settings: "RecallSettings"
     now: datetime
     limit: int  # the most records to show
-    count: CountText
-    clean: Callable[[str], str]  # what is done to a text before it is shown
+    count_text: CountText
+    clean: Clean
 
 
 class RecallWeights(NamedTuple):
@@ -166,7 +168,7 @@ class RecallSettings:
     def __post_init__(self) -> None:
         if not callable(self.strategy) and self.strategy not in STRATEGY_WEIGHTS:
             rule = f"must be one of {', '.join(STRATEGY_WEIGHTS)}, or a function"
-            _refuse("strategy", self.strategy, rule, "Use one of these.")
+            refuse("strategy", self.strategy, rule, "Use one of these.")
         for name, share in self.shares.items():
             share_of(check_kind(name), share)
 
@@ -181,7 +183,7 @@ def share_of(kind: MemoryKind, share: float | str) -> tuple[float, float]:
     number = float(given.rstrip("%")) if re.fullmatch(r"\d+(\.\d+)?%?", given) else -1.0
     if number < 0 or is_part != isinstance(share, str):
         rule = "must be a weight of 0 or more, or a percentage"
-        _refuse(f"shares[{kind!r}]", share, rule, "Pass a share such as 2 or '40%'.")
+        refuse(f"shares[{kind!r}]", share, rule, "Pass a share such as 2 or '40%'.")
     return (0.0, number / 100) if is_part else (number, 0.0)
 
 
@@ -205,31 +207,21 @@ RECALL_PRESETS: Final[Mapping[str, RecallSettings]] = {
 """Settings for kinds of agents; `dataclasses.replace` changes one of theirs."""
 
 
-def _refuse(name: str, value: object, rule: str, remedy: str) -> None:
-    raise InvalidParameterError(name, value, rule=rule, remedy=remedy)
-
-
 # ---- words ----
 
 
-class _Bag(NamedTuple):
-    """The stems of a text with how often each is there, and how many words it has."""
-
-    counts: Mapping[str, int]
-    size: int
+_BAGS: Final[dict[str, Counter[str]]] = {}
 
 
-_BAGS: Final[dict[str, _Bag]] = {}
-
-
-def _bags_of(texts: Sequence[str]) -> list[_Bag]:
+def _bags_of(texts: Sequence[str]) -> list[Counter[str]]:
+    """Return the stems of each text with how often each is there."""
     missing = [text for text in dict.fromkeys(texts) if text not in _BAGS]
     if len(_BAGS) + len(missing) > _KEPT_TEXTS:
         _BAGS.clear()
         missing = [*dict.fromkeys(texts)]
     bags = _BAGS
     for text, found in zip(missing, stems([index_text(text) for text in missing]), strict=True):
-        bags[text] = _Bag(Counter(found), len(found))
+        bags[text] = Counter(found)
     return [bags[text] for text in texts]
 
 
@@ -238,7 +230,7 @@ def _said(record: MemoryRecord) -> str:
     metadata: Any = record.metadata
     for one in fields(metadata) if metadata is not None else ():
         value = getattr(metadata, one.name)
-        told = value if isinstance(value, tuple) else (value,)
+        told: tuple[Any, ...] = value if is_texts(value) else (value,)
         pieces += [piece[:READ_CHARS] for piece in told if isinstance(piece, str)]
     return " ".join(pieces)
 
@@ -273,23 +265,21 @@ def match_words(
     if long := [key for key, record in records.items() if len(record.text) > READ_CHARS]:
         roots = ["".join(stems_by_term[term][:1]) for term in signals.terms[:32]]
         far = _bags_of([_far_behind(records[key].text, roots) for key in long])
-        for key, bag in zip(long, far, strict=True):
-            counts = Counter(bag.counts) + Counter(bags[key].counts)
-            bags[key] = _Bag(counts, bag.size + bags[key].size)
+        bags |= {key: bags[key] + bag for key, bag in zip(long, far, strict=True)}
     terms = [term for term in signals.terms if term not in names] or signals.terms
     uses = _uses_of(terms, stems_by_term, signals, bags.values())
-    usual_size = sum(bag.size for bag in bags.values()) / len(bags) or 1.0
-    shared = {key: bag.counts.keys() & uses.keys() for key, bag in bags.items()}
+    usual_size = sum(bag.total() for bag in bags.values()) / len(bags) or 1.0
+    shared = {key: bag.keys() & uses.keys() for key, bag in bags.items()}
     counts = Counter(form for forms in shared.values() for form in forms)
     rarity = {n: log(1 + (len(bags) - count + 0.5) / (count + 0.5)) for n, count in counts.items()}
     scores: dict[str, float] = {}
     for key, found in shared.items():
         if found:
             bag = bags[key]
-            length = _SATURATION * (1 - _LENGTH_SHARE + _LENGTH_SHARE * bag.size / usual_size)
+            length = _SATURATION * (1 - _LENGTH_SHARE + _LENGTH_SHARE * bag.total() / usual_size)
             best = [0.0] * len(terms)
             for form in found:
-                count = bag.counts[form]
+                count = bag[form]
                 worth = rarity[form] * (count * (_SATURATION + 1) / (count + length))
                 for at, likeness in uses[form]:
                     best[at] = max(best[at], likeness * worth)
@@ -301,7 +291,7 @@ def _uses_of(
     terms: Sequence[str],
     stems_by_term: Mapping[str, Sequence[str]],
     signals: Signals,
-    bags: Collection[_Bag],
+    bags: Iterable[Iterable[str]],
 ) -> dict[str, list[tuple[int, float]]]:
     """Return by stem which words of the query it says, and how well."""
     wanted: list[dict[str, float]] = []
@@ -309,7 +299,7 @@ def _uses_of(
         forms: Iterable[str] = stems_by_term[term]
         if term.endswith("*"):
             begun = tuple(forms)
-            forms = {form for bag in bags for form in bag.counts if form.startswith(begun)}
+            forms = {form for bag in bags for form in bag if form.startswith(begun)}
         wanted.append(dict.fromkeys(forms, 1.0))
     taken = {form for forms in wanted for form in forms}
     near = [(at, w, n) for at, t in enumerate(terms) for w, n in signals.related.get(t, {}).items()]
@@ -327,11 +317,6 @@ def _uses_of(
 # ---- who says it, and when ----
 
 _SPEAKER: Final = re.compile(r"([^\W\d_][\w.'’-]{0,30}(?: [\w.'’-]{1,30}){0,2}):\s")
-_TELLS_TIME: Final = re.compile(
-    r"\b(yesterday|today|tonight|tomorrow|ago|(last|next|this|past) \w+|\w+days?|(19|20)\d\d"
-    r"|january|february|march|april|june|july|august|september|october|november|december)\b",
-    re.IGNORECASE,
-)
 
 
 def _speaker_words(record: MemoryRecord) -> set[str]:
@@ -367,7 +352,7 @@ def _lift_of(record: MemoryRecord, signals: Signals, speakers: Collection[str]) 
         moments = [(made.year, made.month, made.day)] if made else []
         if any(date.matches(*one) for date in signals.dates for one in (*moments, *named)):
             factor *= 1.3
-    if signals.wants_time and _TELLS_TIME.search(record.text[:READ_CHARS]):
+    if signals.wants_time and phrases("tells_time").search(record.text[:READ_CHARS]):
         factor *= 1.15
     event = record.metadata
     if isinstance(event, EventMetadata) and (
@@ -401,9 +386,8 @@ def score_answer(answer: SourceAnswer, recall: Recall) -> tuple[list[Candidate],
             records.setdefault(record.id, record)
     speakers = mentioned_speakers(signals, records.values())
     words = _words_of(answer, records, signals, speakers)
-    meaning = _surprises(
-        {h.record.id: h.similarity for h in answer.hits if h.similarity is not None}
-    )
+    near = {hit.record.id: hit.similarity for hit in answer.hits if hit.similarity is not None}
+    meaning = _surprises(near)
     own = _own_worth(answer.hits, words, meaning)
     around: dict[str, float] = {}
     for hit in answer.hits:
@@ -467,14 +451,13 @@ def _own_worth(
     hits: Iterable[MemoryHit], words: Mapping[str, float], meaning: Mapping[str, float]
 ) -> dict[str, float]:
     """Return what each record is worth by itself: both sides, or the one that there is."""
-    ids = [hit.record.id for hit in hits]
-    if not words and not meaning:
-        return dict.fromkeys(ids, 1.0)
-    found = dict.fromkeys((*ids, *words))
-    if not (words and meaning):
-        only = words or meaning
-        return {key: only.get(key, 0.0) for key in found}
-    return {key: fuse(words.get(key, 0.0), meaning.get(key, 0.0)) for key in found}
+    found = dict.fromkeys((*(hit.record.id for hit in hits), *words), 1.0)
+    return {key: _both(key, words, meaning) for key in found} if words or meaning else found
+
+
+def _both(key: str, words: Mapping[str, float], meaning: Mapping[str, float]) -> float:
+    word, near = words.get(key, 0.0), meaning.get(key, 0.0)
+    return fuse(word, near) if words and meaning else word or near
 
 
 def _place_of(record: MemoryRecord) -> tuple[bool, str] | None:
@@ -529,19 +512,17 @@ def _is_relevant(hits: Sequence[MemoryHit], signals: Signals, *, floor: float) -
         return True
     if all(hit.bm25 is None for hit in hits):
         return False
-    beginnings: list[list[str]] = []
+    roots: list[list[str]] = []
     for term in signals.terms:
         near = (w for w, n in signals.related.get(term, {}).items() if n >= _SYNONYM)
-        beginnings.append(
-            [w.rstrip("*").removesuffix("s")[: max(4, len(w) - 3)] for w in (term, *near)]
-        )
+        roots.append([w.rstrip("*").removesuffix("s")[: max(4, len(w) - 3)] for w in (term, *near)])
     # Words that say nothing are searched for if there are no others, and then count by being many.
     part = floor if without_stop_words(signals.terms) else 1.0
     wanted = min(part * count_words(signals.terms), _ENOUGH_WORDS)
     for hit in hits[:_SEEN_HITS]:
         text, known = hit.record.text[:_FAR_CHARS], f"{hit.record.metadata or ''}"[:_FAR_CHARS]
         said = f"{text} {hit.record.author or ''} {known}".lower()
-        shared = sum(any(beginning in said for beginning in given) for given in beginnings)
+        shared = sum(any(root in said for root in given) for given in roots)
         if shared >= wanted or hit.bm25 is None:
             return True
     return False
@@ -562,22 +543,14 @@ def weigh_sources(answers: Sequence[SourceAnswer], signals: Signals) -> dict[str
     hits = {f"{a.source}\0{at}": hit for a in answers for at, hit in enumerate(a.hits)}
     records = {key: hit.record for key, hit in hits.items()}
     speakers = mentioned_speakers(signals, records.values())
-    words = _parts_of_best(match_words(records, signals, names=speakers))
-    meanings = _parts_of_best({key: hit.similarity or 0.0 for key, hit in hits.items()})
+    words = _spread(match_words(records, signals, names=speakers))
+    meanings = _spread({k: near for k, hit in hits.items() if (near := hit.similarity or 0.0) > 0})
     fits = {answer.source: 0.0 for answer in answers if answer.hits}
     for key in hits:
         source = key.rpartition("\0")[0]
-        word, meaning = words.get(key, 0.0), meanings.get(key, 0.0)
-        fit = fuse(word, meaning) if words and meanings else word or meaning
-        fits[source] = max(fits[source], fit)
+        fits[source] = max(fits[source], _both(key, words, meanings))
     best = max(fits.values(), default=0.0)
     return {source: fit / best if fit else 1.0 for source, fit in fits.items()}
-
-
-def _parts_of_best(values: Mapping[str, float]) -> dict[str, float]:
-    """Return what is above zero as a part of the best."""
-    best = max(values.values(), default=0.0)
-    return {key: value / best for key, value in values.items() if value > 0}
 
 
 def rank_answers(
@@ -596,35 +569,30 @@ def rank_answers(
         below += [*kept, *low] if is_far else low
         is_below = answer.state == "ok" and (is_far or not kept)
         states[answer.source] = "below_floor" if is_below else answer.state
-    has_query = bool(recall.signals.query.strip())
-    return rank_candidates(found, recall, has_query=has_query), below, states
+    return rank_candidates(found, recall), below, states
 
 
-def rank_candidates(
-    candidates: Iterable[Candidate], recall: Recall, *, has_query: bool
-) -> list[Candidate]:
+def rank_candidates(candidates: Iterable[Candidate], recall: Recall) -> list[Candidate]:
     """Return the candidates with their scores, the best first: relevance, recency and importance.
 
     Raises:
         InvalidParameterError: The caller's own function returned no finite number.
     """
-    score = _scoring(recall, has_query=has_query)
+    score = _scoring(recall)
     scored = [candidate._replace(score=score(candidate)) for candidate in candidates]
     return sorted(scored, key=lambda candidate: candidate.rank)
 
 
-def _scoring(recall: Recall, *, has_query: bool) -> Callable[[Candidate], float]:
-    settings, strategy = recall.settings, recall.settings.strategy
+def _scoring(recall: Recall) -> Callable[[Candidate], float]:
+    strategy, weights = recall.settings.strategy, recall.settings.weights
     if callable(strategy):
         return lambda candidate: _finite(float(strategy(candidate)))
-    weights = settings.weights
-    if has_query:
+    if recall.signals.query.strip():
         given = weights or STRATEGY_WEIGHTS[strategy]
         recency = min(given.recency / sum(given), _MAX_QUERY_RECENCY)
         rest = given.relevance + given.importance
-        relevance, importance = (
-            (given.relevance / rest, given.importance / rest) if rest else (1.0, 0.0)
-        )
+        relevance = given.relevance / rest if rest else 1.0
+        importance = given.importance / rest if rest else 0.0
         weights = RecallWeights(relevance * (1 - recency), recency, importance * (1 - recency))
     # Rounded, so that the last bit of a sum does not decide.
     if weights is not None:
@@ -648,6 +616,6 @@ def _scoring(recall: Recall, *, has_query: bool) -> Callable[[Candidate], float]
 
 def _finite(score: float) -> float:
     if not isfinite(score):
-        rule = "must return a finite number"
-        _refuse("strategy", score, rule, "Return candidate.scores['relevance'], for example.")
+        remedy = "Return candidate.scores['relevance'], for example."
+        refuse("strategy", score, "must return a finite number", remedy)
     return score

@@ -3,7 +3,7 @@
 Words are found by a full-text index that keeps no texts, vectors by comparing all of them in memory.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import replace
 from functools import lru_cache
@@ -15,10 +15,10 @@ from threading import local
 from typing import Any, Final
 
 from context_assembler.errors import ConfigurationError, MemoryUnavailableError
-from context_assembler.memory.alike import load_numpy
+from context_assembler.memory import stores
 from context_assembler.memory.kinds import KINDS, MemoryKind
-from context_assembler.memory.records import NO_FILTERS, MemoryFilters, Vector
-from context_assembler.memory.stores import CONTEXT_WEIGHT, Entry, Row, SqlTable, conditions_of
+from context_assembler.memory.records import NO_FILTERS, MemoryFilters, Vector, load_package
+from context_assembler.memory.stores import Entry, Row, Scores, SqlTable
 from context_assembler.memory.words import TOKENIZER, query_terms
 from context_assembler.sessions.files import Schema, SqliteFile
 
@@ -28,16 +28,11 @@ from context_assembler.sessions.files import Schema, SqliteFile
 # Source: fts5ApiColumnSize in https://github.com/sqlite/sqlite/blob/master/ext/fts5/fts5_main.c
 # (read 2026-11-28)
 _FILLER: Final = " ".join(["f0"] * 12)
-_RANK: Final = f"bm25(memory_words, 1.0, {CONTEXT_WEIGHT}, 0.0)"
+_RANK: Final = f"bm25(memory_words, 1.0, {stores.CONTEXT_WEIGHT}, 0.0)"
 _JOINED: Final = "CROSS JOIN memory_records r ON r.key = memory_words.rowid"
 _SAYS_NOTHING: Final = 1e-6  # as bm25() weighs a word that more than half of the records have
-_FLOOR_ROWS: Final = 1_000  # a word in so many records is never too common to be searched for
 _SMALL_ROWS: Final = 20_000  # up to here no word is too common among the few that a filter leaves
-# A word in more of the records is searched for only if rarer ones find too few. Ranking takes time
-# for every record that has any of the words; those that are everywhere add little to the order.
 _BUSY_SECONDS: Final = 10.0  # to wait for another process that writes
-_COMMON_SHARE: Final = 0.02
-_MOST_TERMS: Final = 32
 _FILTERED_SHARE: Final = 0.3  # of the records; above it, to filter by the index costs more
 _MOST_COUNTS: Final = 50_000
 _COUNTED_AT_ONCE: Final = 64
@@ -122,9 +117,7 @@ class SqliteDatabase:
         return self._inside(self._file.writing, "")
 
     @contextmanager
-    def _inside(
-        self, opening: Callable[[], AbstractContextManager[Connection]], begin: str
-    ) -> Iterator[None]:
+    def _inside(self, opening: Callable[[], Any], begin: str) -> Generator[None]:
         if getattr(self._here, "db", None) is not None:
             yield
             return
@@ -178,7 +171,7 @@ class SqliteDatabase:
     def use_model(self, dimension: int) -> None:
         """There is room for vectors in the rows."""
 
-    def by_words(self, query: str, filters: MemoryFilters, limit: int) -> list[tuple[int, float]]:
+    def by_words(self, query: str, filters: MemoryFilters, limit: int) -> Scores:
         """Return keys and scores above 0 of the rows that fit by words, best first."""
         terms, counts = query_terms(query), self._counts
         counts.refresh(self._db)
@@ -186,14 +179,12 @@ class SqliteDatabase:
         # is common in the store may be rare among those few.
         found = counts.of(self._db, _tags_of(filters), int(counts.rows * _FILTERED_SHARE) + 1)
         tags = [match for match, count in found.items() if count <= counts.rows * _FILTERED_SHARE]
-        least = counts.rows if tags and counts.rows <= _SMALL_ROWS else _FLOOR_ROWS
-        most = max(least, int(counts.rows * _COMMON_SHARE))
+        least = counts.rows if tags and counts.rows <= _SMALL_ROWS else stores.FLOOR_ROWS
+        most = max(least, int(counts.rows * stores.COMMON_SHARE))
         found = counts.of(self._db, [_quoted(term) for term in terms], most + 1)
-        rare = sorted((count, match) for match, count in found.items() if 0 < count <= most)
-        chosen = [match for _, match in rare[:_MOST_TERMS]]
-        common = [match for match, count in found.items() if count > most]
-        everywhere: list[str] = []
-        if common and sum(count for count, _ in rare[:_MOST_TERMS]) < _FLOOR_ROWS:
+        rare, common = stores.rare_words(found, most)
+        chosen, everywhere = [*rare], list[str]()
+        if common:
             # The newest speak for all: to count what is common takes longer than to search it.
             after = max(counts.rows - _SMALL_ROWS, 0)
             newest = counts.of(self._db, common, counts.rows - after, after)
@@ -210,7 +201,7 @@ class SqliteDatabase:
 
         ranked = self._ranked(any_of(chosen), filters, limit) if chosen else []
         if everywhere and len(ranked) < limit:  # a word that is everywhere ranks nothing
-            condition, values = conditions_of(filters, self)
+            condition, values = stores.conditions_of(filters, self)
             where = f"WHERE memory_words MATCH ? AND {condition or 'true'}"
             sql = f"SELECT memory_words.rowid FROM memory_words {_JOINED} {where} ORDER BY 1 DESC LIMIT ?"
             known = dict(ranked)
@@ -223,7 +214,7 @@ class SqliteDatabase:
         [(epoch,)] = self.run("SELECT value FROM memory_state WHERE name = 'vector_epoch'")
         self._scan.refresh(self._db, epoch, vector.dimension)
         others = replace(filters, kinds=(), namespaces=())
-        condition, values = conditions_of(others, self)
+        condition, values = stores.conditions_of(others, self)
         best = self._scan.nearest(vector, filters, 8 * limit if condition else limit)
         if not condition:
             return best
@@ -243,8 +234,8 @@ class SqliteDatabase:
             # Of the filters only namespaces count, if they leave few records: what takes long to
             # find out is left to the search.
             tags = _tags_of(replace(NO_FILTERS, namespaces=filters.namespaces))
-            known = counts.of(self._db, tags, _FLOOR_ROWS).items()
-            few = [f"{tag} AND " for tag, count in known if count < _FLOOR_ROWS]
+            known = counts.of(self._db, tags, stores.FLOOR_ROWS).items()
+            few = [f"{tag} AND " for tag, count in known if count < stores.FLOOR_ROWS]
             matches = {f"{''.join(few)}tags : {_quoted(_kind_tag(kind))}": kind for kind in KINDS}
             found = counts.of(self._db, [*matches], 1)
             return frozenset(matches[match] for match, count in found.items() if count)
@@ -270,8 +261,8 @@ class SqliteDatabase:
         db: Connection = self._here.db
         return db
 
-    def _ranked(self, match: str, filters: MemoryFilters, limit: int) -> list[tuple[int, float]]:
-        condition, values = conditions_of(filters, self)
+    def _ranked(self, match: str, filters: MemoryFilters, limit: int) -> Scores:
+        condition, values = stores.conditions_of(filters, self)
         # Only the best are read whole: to sort rows with their texts would copy all that match. By
         # the index's own rank all that match would be sorted, to the last: twice the time.
         best = f"SELECT memory_words.rowid, {_RANK} AS score FROM memory_words"
@@ -318,7 +309,7 @@ def _tags_of(filters: MemoryFilters) -> list[str]:
     """Return the conditions that the index can test, each short enough to be asked for."""
     groups = (map(_namespace_tag, filters.namespaces), map(_kind_tag, filters.kinds))
     listed = [[_quoted(tag) for tag in group] for group in groups]
-    return [f"tags : ({' OR '.join(tags)})" for tags in listed if 0 < len(tags) <= _MOST_TERMS]
+    return [f"tags : ({' OR '.join(one)})" for one in listed if 0 < len(one) <= stores.MOST_TERMS]
 
 
 def _quoted(term: str) -> str:
@@ -345,15 +336,13 @@ class _TermCounts:
             (rows,) = db.execute("SELECT max(key) FROM memory_records").fetchone()
             self.rows = rows or 0
 
-    def of(
-        self, db: Connection, matches: Sequence[str], most: int, after_key: int = 0
-    ) -> dict[str, int]:
-        """Return how many records behind that key each matches, or `most` if there are more."""
-        unknown = [one for one in matches if (one, most, after_key) not in self._counts]
+    def of(self, db: Connection, words: Sequence[str], most: int, after: int = 0) -> dict[str, int]:
+        """Return how many records behind that key each words, or `most` if there are more."""
+        unknown = [one for one in words if (one, most, after) not in self._counts]
         if len(self._counts) + len(unknown) > _MOST_COUNTS:
             self._counts.clear()
-            unknown = [*matches]
-        behind = [after_key] * bool(after_key)  # a bound that excludes nothing takes time as well
+            unknown = [*words]
+        behind = [after] * bool(after)  # a bound that excludes nothing takes time as well
         place = f"MATCH ?{' AND rowid > ?' * len(behind)}"
         some_of = f"SELECT 1 FROM memory_words WHERE memory_words {place} LIMIT ?"
         count = f"(SELECT count(*) FROM ({some_of}))"
@@ -362,8 +351,8 @@ class _TermCounts:
             values = [value for match in some for value in (match, *behind, most)]
             found = db.execute(f"SELECT {', '.join([count] * len(some))}", values).fetchone()
             for match, number in zip(some, found, strict=True):
-                self._counts[match, most, after_key] = number
-        return {match: self._counts[match, most, after_key] for match in matches}
+                self._counts[match, most, after] = number
+        return {match: self._counts[match, most, after] for match in words}
 
 
 class _VectorScan:
@@ -376,14 +365,17 @@ class _VectorScan:
     def __init__(self) -> None:
         self._state: tuple[object, ...] = ()
         self._last_key = 0
-        self._parts: list[tuple[Any, ...]] = []  # keys, codes, lengths, kinds, namespaces
+        self._columns: tuple[Any, ...] = ()  # keys, codes, lengths, kinds, namespaces
         self._numbers: dict[str, int] = {}
 
     def refresh(self, db: Connection, epoch: str, dimension: int) -> None:
         """Read the vectors that are not known yet; all of them if some were changed."""
-        np = load_numpy("Comparing vectors")
+        np = load_package("numpy", "Comparing vectors")
         if (db, epoch, dimension) != self._state:
-            self._state, self._last_key, self._parts = (db, epoch, dimension), 0, []
+            self._state, self._last_key = (db, epoch, dimension), 0
+            none = np.zeros(0)
+            self._columns = none, np.zeros((0, dimension), dtype=np.int8), none, none, none
+        parts = [self._columns]
         select = (
             "SELECT key, codes, kind, namespace FROM memory_records INDEXED BY memory_vectors "
             "WHERE codes IS NOT NULL AND key > ? ORDER BY key LIMIT ?"
@@ -394,37 +386,27 @@ class _VectorScan:
             codes = np.frombuffer(b"".join(row[1] for row in rows), dtype=np.int8)
             codes = codes.reshape(-1, dimension)
             floats = codes.astype(np.float32)
-            labels = [
-                np.array([self._numbers.setdefault(row[at], len(self._numbers)) for row in rows])
-                for at in (2, 3)
-            ]
+            ids = self._numbers
+            labels = [np.array([ids.setdefault(r[at], len(ids)) for r in rows]) for at in (2, 3)]
             keys, lengths = np.array([row[0] for row in rows]), (floats * floats).sum(axis=1)
-            self._parts.append((keys, codes, np.sqrt(lengths), *labels))
-            while len(self._parts) > 1 and 2 * len(self._parts[-1][0]) >= len(self._parts[-2][0]):
-                pair = zip(self._parts.pop(-2), self._parts.pop(), strict=True)
-                self._parts.append(tuple(map(np.concatenate, pair)))
+            parts.append((keys, codes, np.sqrt(lengths), *labels))
+        if len(parts) > 1:
+            self._columns = tuple(map(np.concatenate, zip(*parts, strict=True)))
 
     def nearest(self, vector: Vector, filters: MemoryFilters, count: int | None) -> list[int]:
         """Return so many keys with the largest cosines, the older record first if they agree."""
-        np = load_numpy("Comparing vectors")
+        np = load_package("numpy", "Comparing vectors")
         wanted = np.frombuffer(vector.codes, dtype=np.int8).astype(np.float32)
-        found: list[tuple[Any, Any]] = []
-        for columns in self._parts:
-            keys, codes, lengths, *labels = columns
-            fits = np.ones(len(keys), dtype=bool)
-            for own, names in zip(labels, (filters.kinds, filters.namespaces), strict=True):
-                if names:
-                    fits &= np.isin(own, [self._numbers.get(name, -1) for name in names])
-            if filters.kinds or filters.namespaces:
-                keys, codes, lengths = keys[fits], codes[fits], lengths[fits]
-            blocks = [
-                codes[start : start + _ROWS_AT_ONCE].astype(np.float32) @ wanted
-                for start in range(0, len(keys), _ROWS_AT_ONCE)
-            ]
-            found.append((keys, np.concatenate(blocks) / lengths if blocks else lengths))
-        if not found:
-            return []
-        keys, cosines = (np.concatenate(side) for side in zip(*found, strict=True))
+        keys, codes, lengths, *labels = self._columns
+        fits = np.ones(len(keys), dtype=bool)
+        for own, names in zip(labels, (filters.kinds, filters.namespaces), strict=True):
+            if names:
+                fits &= np.isin(own, [self._numbers.get(name, -1) for name in names])
+        if filters.kinds or filters.namespaces:
+            keys, codes, lengths = keys[fits], codes[fits], lengths[fits]
+        starts = range(0, len(keys), _ROWS_AT_ONCE)
+        blocks = [codes[at : at + _ROWS_AT_ONCE].astype(np.float32) @ wanted for at in starts]
+        cosines = np.concatenate(blocks) / lengths if blocks else lengths
         if count is not None and count < len(keys):
             least = np.partition(cosines, len(keys) - count)[len(keys) - count]
             keys, cosines = keys[cosines >= least], cosines[cosines >= least]

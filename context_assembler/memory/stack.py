@@ -1,19 +1,16 @@
 """Where an agent stands: goals within goals, and what came of those that are done."""
 
 import json
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import BinaryIO, Final, Literal, NamedTuple, TypeAlias
 
-from context_assembler.errors import (
-    ConfigurationError,
-    InvalidParameterError,
-    MemoryFormatError,
-    remedy_for_file,
-)
+from context_assembler.errors import ConfigurationError, MemoryFormatError, remedy_for_file
 from context_assembler.memory.format import RECALL_TAG, FormattedContext, cut_text
+from context_assembler.memory.records import refuse
+from context_assembler.memory.score import Clean
 from context_assembler.texts import CountText, escape_tag
 
 STACK_FORMAT_VERSION: Final = 1
@@ -76,7 +73,7 @@ class TaskStack(NamedTuple):
         if not goal.strip() or len(self.path) >= MAX_DEPTH:
             rule = f"must say something, and not lie deeper than {MAX_DEPTH}"
             remedy = "Name what is to be reached; pop goals that are done."
-            raise InvalidParameterError("goal", goal, rule=rule, remedy=remedy)
+            refuse("goal", goal, rule, remedy)
         parent = None if self.current is None else self.current.number
         return TaskStack((*self.frames, TaskFrame(len(self.frames), goal, parent)))
 
@@ -88,9 +85,7 @@ class TaskStack(NamedTuple):
         """
         current = self.current
         if current is None:
-            raise InvalidParameterError(
-                "result", result, rule="needs an open goal", remedy="Push a goal first."
-            )
+            refuse("result", result, "needs an open goal", "Push a goal first.")
         closed = current._replace(state="failed" if failed else "done", result=result)
         at = current.number
         return TaskStack((*self.frames[:at], closed, *self.frames[at + 1 :]))
@@ -133,7 +128,7 @@ def save_stack(stack: TaskStack, path: str | Path) -> None:
 
 
 @contextmanager
-def written_whole(path: str | Path) -> Iterator[BinaryIO]:
+def written_whole(path: str | Path) -> Generator[BinaryIO]:
     """Open a file that at every moment holds what it held before, or all that is written inside.
 
     Raises:
@@ -187,26 +182,22 @@ class TaskPath(NamedTuple):
         """Return how many tokens are left below it, at least 1."""
         return max(max_tokens - count(f"{self.markdown.rstrip()}\n\n"), 1)
 
-    def above(
-        self, recalled: FormattedContext, *, max_tokens: int, count: CountText
-    ) -> FormattedContext:
+    def above(self, below: FormattedContext, max_tokens: int, count: CountText) -> FormattedContext:
         """Return the task above what was recalled; alone if both do not fit."""
         alone = self.markdown.rstrip()
-        joined = "\n\n".join(filter(None, (alone, recalled.markdown)))
+        joined = "\n\n".join(filter(None, (alone, below.markdown)))
         tokens = count(joined)
-        ran_out = recalled.budget_exceeded or not self.is_whole
-        recalled = replace(recalled, task_path=alone, budget_exceeded=ran_out)
+        ran_out = below.budget_exceeded or not self.is_whole
+        below = replace(below, task_path=alone, budget_exceeded=ran_out)
         if tokens <= max_tokens:
-            return replace(recalled, markdown=joined, token_count=tokens)
+            return replace(below, markdown=joined, token_count=tokens)
         reason = "there was no room beside the task"
-        rows = (e._replace(outcome="left_out", reason=reason) for e in recalled.explanations)
-        shown = recalled.showing((), alone, count(alone) if alone else 0)
+        rows = (e._replace(outcome="left_out", reason=reason) for e in below.explanations)
+        shown = below.showing((), alone, count(alone) if alone else 0)
         return replace(shown, budget_exceeded=True, explanations=tuple(rows))
 
 
-def write_task_path(
-    stack: TaskStack, *, max_tokens: int, count: CountText, clean: Callable[[str], str]
-) -> TaskPath:
+def write_task_path(stack: TaskStack, max_tokens: int, count: CountText, clean: Clean) -> TaskPath:
     """Return the first goal, the way to the current one, and what was finished next to it.
 
     Each has its share of `max_tokens`; together they take less than a third. The nearest goals and
@@ -251,7 +242,7 @@ def _cut(line: str, free: int, count: CountText) -> str:
     return cut_text(line, fits=lambda text: count(f"{text}\n") <= free)
 
 
-def _line_of(frame: TaskFrame, clean: Callable[[str], str]) -> str:
+def _line_of(frame: TaskFrame, clean: Clean) -> str:
     state = "" if frame.state == "open" else f" – {frame.state}"
     result = f": {frame.result}" if frame.result else ""
     text = " ".join(clean(f"{frame.goal}{state}{result}").split())

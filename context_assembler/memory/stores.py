@@ -4,6 +4,7 @@ An engine is a table of rows that waits; the store lends it threads, so that no 
 """
 
 import asyncio
+import math
 import os
 import time
 import warnings
@@ -18,9 +19,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Self, TypeAlias, TypeVar
 
 from context_assembler import errors
-from context_assembler.events import Json, dump_json, load_json
+from context_assembler.events import Json, dump_json, is_list, is_object, load_json
 from context_assembler.history.secrets import mask
-from context_assembler.memory.alike import load_numpy
 from context_assembler.memory.kinds import KINDS, TURN_LIKE, MemoryKind
 from context_assembler.memory.records import (
     MEMORY_FORMAT_VERSION,
@@ -35,6 +35,7 @@ from context_assembler.memory.records import (
     Vector,
     decode_details,
     encode_details,
+    load_package,
     normal_text,
     utc_at,
 )
@@ -43,11 +44,7 @@ from context_assembler.memory.words import index_text
 from context_assembler.texts import clean_text
 
 if TYPE_CHECKING:
-    from context_assembler.memory.postgres import PostgresDatabase
-    from context_assembler.memory.qdrant import QdrantTable
-    from context_assembler.memory.sqlite import SqliteDatabase
-
-    Database: TypeAlias = SqliteDatabase | PostgresDatabase
+    from context_assembler.memory import postgres, qdrant, sqlite
 
 CONTEXT_WEIGHT: Final = 0.3  # of a word next to the record's own
 _CONTEXT_CHARS: Final = 2_000  # of a neighbour's text; a change needs a rebuilt index
@@ -58,6 +55,7 @@ _CLEANED: Final = "Characters that no text may hold (NUL, lone surrogates) were 
 _MOVED: Final = "It took the place of a memory of the namespace {!r}, which had this id."
 _REPAIR: Final = "Forget this memory, restore it from a backup, or upgrade the package."
 T = TypeVar("T")
+Scores: TypeAlias = list[tuple[int, float]]  # keys with what their rows are worth, best first
 
 
 class Row(NamedTuple):
@@ -104,11 +102,8 @@ class Entry(NamedTuple):
     beside: str
 
 
-class _Prepared(NamedTuple):
-    row: Row
-    has_id: bool
-    has_time: bool
-    notices: tuple[str, ...]
+# A row, whether id and time were given, and what was changed.
+_New: TypeAlias = tuple[Row, bool, bool, tuple[str, ...]]
 
 
 class MemoryStore:
@@ -128,7 +123,7 @@ class MemoryStore:
 
     def __init__(
         self,
-        table: "SqlTable | QdrantTable",
+        table: "SqlTable | qdrant.QdrantTable",
         *,
         name: str = "memory",
         masks_secrets: bool = True,
@@ -232,7 +227,7 @@ class MemoryStore:
         while True:
             look = partial(self._table.listed, filters, None, _RECORDS_PER_PAGE, last)
             rows = await self._run(look)
-            for record in await self._read(partial(list, rows)):
+            for record in await self._read(rows.copy):
                 yield record
             if not rows:
                 return
@@ -290,7 +285,7 @@ class MemoryStore:
                 table.put(rows, before)
         return outcomes
 
-    def _prepared(self, record: MemoryRecord) -> _Prepared:
+    def _prepared(self, record: MemoryRecord) -> _New:
         """Return the record as it is kept: clean, without secrets, with a time and an id."""
         notices: dict[str, None] = {}
 
@@ -301,9 +296,9 @@ class MemoryStore:
                 text, found = mask(text) if self._masks_secrets else (text, "")
                 notices.update({f"{found[:1].upper()}{found[1:]}.": None} if found else {})
                 return text
-            if isinstance(value, Mapping):
+            if is_object(value):
                 return {clean_text(str(key)): clean(inner) for key, inner in value.items()}
-            return [*map(clean, value)] if isinstance(value, list | tuple) else value
+            return [*map(clean, value)] if is_list(value) else value
 
         spec, moment = KINDS[record.kind], record.created_at or self._now()
         text, author = clean(record.text), record.author and clean(record.author)
@@ -331,59 +326,48 @@ class MemoryStore:
             *(text, record.importance, record.access_count, line, digest, dumped),
             *(to_stamp(moment), used, codes, MEMORY_FORMAT_VERSION),
         )
-        return _Prepared(row, bool(given_id), record.created_at is not None, tuple(notices))
+        return row, bool(given_id), record.created_at is not None, tuple(notices)
 
-    def _settle(
-        self, given: Sequence[_Prepared]
-    ) -> tuple[list[Row], dict[int, Row], list[Remembered]]:
+    def _settle(self, given: Sequence[_New]) -> tuple[list[Row], dict[int, Row], list[Remembered]]:
         """Return the rows to be kept, by key those whose place some take, and what became of each.
 
         Later ones see what became of those before.
         """
         table = self._table
-        known = {row.id: row for row in table.rows("id", [one.row.id for one in given])}
-        digests = {one.row.digest for one in given if one.row.digest is not None and not one.has_id}
-        said: dict[int | None, list[str]] = {}
-        for row in sorted(table.rows("digest", [*digests])):
-            known[row.id] = row
-            said.setdefault(row.digest, []).append(row.id)
+        known = {row.id: row for row in table.rows("id", [row.id for row, *_ in given])}
+        digests = {row.digest for row, has_id, *_ in given if row.digest is not None and not has_id}
+        alike = sorted(table.rows("digest", [*digests]), reverse=True)
+        known |= {row.id: row for row in alike}
+        said = {(row.digest, normal_text(row.text)): row.id for row in alike}  # the first one's
         stored = {row.key: row for row in known.values()}
         key, changed, outcomes = table.next_key(), dict[str, Row](), list[Remembered]()
-        for one in given:
-            row, has_id, has_time, notices = one
-            old = known.get(row.id)
+        for row, has_id, has_time, notices in given:
+            old, words = known.get(row.id), (row.digest, normal_text(row.text))
+            # A short hash alone does not prove anything, and a row may have been replaced.
+            twin = known.get(said.get(words, "")) if row.digest is not None and not has_id else None
+            if twin is not None and (twin.digest, normal_text(twin.text)) == words:
+                if row.importance > twin.importance:
+                    known[twin.id] = changed[twin.id] = twin._replace(importance=row.importance)
+                outcomes.append(Remembered(twin.id, "duplicate", notices))
+                continue
             if has_id and old is not None:
                 times = [at for at in (old.last_access_at, row.last_access_at) if at is not None]
-                row = row._replace(
+                made = row._replace(
                     key=old.key,
                     created_at=row.created_at if has_time else old.created_at,
                     access_count=max(old.access_count, row.access_count),
                     last_access_at=max(times, default=None),
                 )
-                if old.namespace != row.namespace:
-                    notices = (*notices, _MOVED.format(old.namespace))
-                outcomes.append(Remembered(row.id, "replaced", notices))
+                moved = [] if old.namespace == row.namespace else [_MOVED.format(old.namespace)]
+                outcomes.append(Remembered(row.id, "replaced", (*notices, *moved)))
             else:
-                if not has_id:
-                    # A short hash alone does not prove anything, and a row may have been replaced.
-                    told, alike = (row.digest, normal_text(row.text)), said.get(row.digest, ())
-                    twins = (known[name] for name in alike if row.digest is not None)
-                    twin = next((t for t in twins if (t.digest, normal_text(t.text)) == told), None)
-                    if twin is not None:
-                        if row.importance > twin.importance:
-                            raised = twin._replace(importance=row.importance)
-                            known[twin.id] = changed[twin.id] = raised
-                        outcomes.append(Remembered(twin.id, "duplicate", notices))
-                        continue
-                    free, number = row.id, 2
-                    while free in known or (number > 2 and table.rows("id", [free])):
-                        free, number = f"{row.id}-{number}", number + 1
-                    row = row._replace(id=free)
-                row, key = row._replace(key=key), key + 1
-                outcomes.append(Remembered(row.id, "added", notices))
-            known[row.id] = changed[row.id] = row
-            if row.digest is not None and row.id not in said.setdefault(row.digest, []):
-                said[row.digest].append(row.id)
+                free, number = row.id, 2
+                while free in known or (number > 2 and table.rows("id", [free])):
+                    free, number = f"{row.id}-{number}", number + 1
+                made, key = row._replace(id=free, key=key), key + 1
+                outcomes.append(Remembered(free, "added", notices))
+            known[made.id] = changed[made.id] = made
+            said[words] = said.get(words, made.id) if has_id else made.id
         before = {row.key: stored[row.key] for row in changed.values() if row.key in stored}
         return [*changed.values()], before, outcomes
 
@@ -428,16 +412,14 @@ class MemoryStore:
         return [memory_id for memory_id in wanted if memory_id in rows]
 
     def _prune(self, retention: Retention) -> list[str]:
-        most, days = retention.max_records, retention.max_age_days
-        oldest = None if days is None else to_stamp(self._now() - timedelta(days=days))
-        rows = self._table.listed(retention.filters, "newest", None)
-        surplus: list[str] = []
-        for rank, row in enumerate(rows):
-            is_over = most is not None and rank >= most
-            is_old = oldest is not None and row.created_at < oldest
-            least = retention.kept_importance
-            if (is_over or is_old) and (least is None or row.importance < least):
-                surplus.append(row.id)
+        bounds = (retention.max_records, retention.max_age_days, retention.kept_importance)
+        most, days, least = (math.inf if bound is None else bound for bound in bounds)
+        oldest = to_stamp(self._now()) - days * 86_400_000_000
+        surplus = [
+            row.id
+            for rank, row in enumerate(self._table.listed(retention.filters, "newest", None))
+            if (rank >= most or row.created_at < oldest) and row.importance < least
+        ]
         return self._forget(reversed(surplus))
 
 
@@ -498,8 +480,8 @@ def entry_of(row: Row, beside: Iterable[str | None] = ()) -> Entry:
 def _leaves(value: Json) -> Iterator[str]:
     if isinstance(value, str):
         yield value
-    elif isinstance(value, dict | list):
-        for inner in value.values() if isinstance(value, dict) else value:
+    elif is_object(value) or is_list(value):
+        for inner in value.values() if is_object(value) else value:
             yield from _leaves(inner)
 
 
@@ -508,7 +490,7 @@ def _cosines(vector: Vector, rows: Sequence[Row]) -> dict[int, float]:
     placed = {row.key: row.codes for row in rows if row.codes is not None}
     if not placed:
         return {}
-    np = load_numpy("Comparing vectors")
+    np = load_package("numpy", "Comparing vectors")
     codes = np.frombuffer(b"".join(placed.values()), dtype=np.int8)
     found = codes.reshape(len(placed), -1).astype(float)
     wanted = np.frombuffer(vector.codes, dtype=np.int8).astype(float)
@@ -518,6 +500,21 @@ def _cosines(vector: Vector, rows: Sequence[Row]) -> dict[int, float]:
 
 # ---- rows in a SQL database ----
 
+FLOOR_ROWS: Final = 1_000  # a word in so many rows is never too common to be searched for
+COMMON_SHARE: Final = 0.02
+MOST_TERMS: Final = 32
+_TESTS: Final = {
+    "kinds": "r.kind {}",
+    "namespaces": "r.namespace {}",
+    "session_ids": "r.session_id {}",
+    "parent_ids": "r.parent_id {}",
+    "authors": "r.author {}",
+    "excluded_ids": "NOT r.id {}",
+    "excluded_session_ids": "NOT coalesce(r.session_id, '') {}",
+    "since": "r.created_at >= ?",
+    "until": "r.created_at < ?",
+    "least_importance": "r.importance >= ?",
+}
 _COLUMNS: Final = ", ".join(f"r.{name}" for name in Row._fields)
 _ORDERS: Final[Mapping[MemoryOrder | None, str]] = {
     "newest": "r.created_at DESC, r.key DESC",
@@ -541,38 +538,37 @@ _PUT: Final = (
 )
 
 
-def conditions_of(filters: MemoryFilters, database: "Database") -> tuple[str, list[Any]]:
+def rare_words(counts: Mapping[str, int], most: int) -> tuple[dict[str, int], list[str]]:
+    """Return the words that are searched for, with how many rows have each, and the common ones.
+
+    A word in more than `most` of the rows is searched for only if the rarer ones find too few:
+    ranking takes time for every row that has any of the words, and what is everywhere adds little.
+    """
+    rare = sorted((count, word) for word, count in counts.items() if 0 < count <= most)
+    chosen = {word: count for count, word in rare[:MOST_TERMS]}
+    is_enough = sum(chosen.values()) >= FLOOR_ROWS
+    return chosen, [word for word, count in counts.items() if count > most and not is_enough]
+
+
+def conditions_of(
+    filters: MemoryFilters, database: "sqlite.SqliteDatabase | postgres.PostgresDatabase"
+) -> tuple[str, list[Any]]:
     """Return what comes behind `WHERE` for rows `r`, and its parameters; empty for no filters."""
-    parts: list[str] = []
-    values: list[Any] = []
-    for names, test in (
-        (filters.kinds, "r.kind {}"),
-        (filters.namespaces, "r.namespace {}"),
-        (filters.session_ids, "r.session_id {}"),
-        (filters.parent_ids, "r.parent_id {}"),
-        (filters.authors, "r.author {}"),
-        (filters.excluded_ids, "NOT r.id {}"),
-        (filters.excluded_session_ids, "NOT coalesce(r.session_id, '') {}"),
-    ):
-        if names:
-            is_one_of, parameter = database.given([*map(clean_text, names)])
+    parts, values = list[str](), list[Any]()
+    for name, test in _TESTS.items():
+        value: Any = getattr(filters, name)
+        if value not in (None, (), []):
+            names = [*map(clean_text, value)] if "{}" in test else []
+            is_one_of, value = database.given(names) if names else ("", value)
             parts.append(test.format(is_one_of))
-            values.append(parameter)
-    for bound, test in (
-        (filters.since and to_stamp(filters.since), "r.created_at >= ?"),
-        (filters.until and to_stamp(filters.until), "r.created_at < ?"),
-        (filters.least_importance, "r.importance >= ?"),
-    ):
-        if bound is not None:
-            parts.append(test)
-            values.append(bound)
+            values.append(to_stamp(value) if isinstance(value, datetime) else value)
     return " AND ".join(parts), values
 
 
 class SqlTable:
     """The rows of a memory store in the tables `memory_records` and `memory_state` of a database."""
 
-    def __init__(self, database: "Database") -> None:
+    def __init__(self, database: "sqlite.SqliteDatabase | postgres.PostgresDatabase") -> None:
         self._db = database
         self.readers = database.readers
         self.reading, self.writing = database.reading, database.writing
@@ -636,26 +632,20 @@ class SqlTable:
             self._db.run_many(f"{sql}{last} WHERE id = ?", [(stamp, stamp, one) for one in ids])
 
     def listed(
-        self,
-        filters: MemoryFilters,
-        order: MemoryOrder | None,
-        limit: int | None,
-        after_key: int = 0,
+        self, filters: MemoryFilters, order: MemoryOrder | None, limit: int | None, after: int = 0
     ) -> list[Row]:
         """Return the first rows of an order; of none: the next in the order of storing."""
         condition, values = conditions_of(filters, self._db)
         used = "r.last_access_at IS NOT NULL" if order == "last_accessed" else ""
         where = " AND ".join(filter(None, (condition, used, "r.key > ?")))
         last = "" if limit is None else f" LIMIT {int(limit)}"
-        return self._rows(f"WHERE {where} ORDER BY {_ORDERS[order]}{last}", *values, after_key)
+        return self._rows(f"WHERE {where} ORDER BY {_ORDERS[order]}{last}", *values, after)
 
     def beside(self, ids: Sequence[str], before: int, after: int) -> dict[str, list[Row]]:
         """Return by id the rows around each in its line, in order, without the row itself."""
         is_one_of, parameter = self._db.given([*map(clean_text, ids)])
         with self._db.reading():
-            own = self._db.run(
-                f"SELECT r.id FROM memory_records r WHERE r.id {is_one_of}", parameter
-            )
+            own = self._db.run(f"SELECT id FROM memory_records r WHERE r.id {is_one_of}", parameter)
             found: dict[str, list[Row]] = {memory_id: [] for (memory_id,) in own}
             for side, count in zip(_SIDES, (before, after), strict=True):
                 near = _NEIGHBOUR.format("n.key", side, int(count))
@@ -737,6 +727,5 @@ def open_memory(store: str | Path, **options: Any) -> MemoryStore:
         listed = " or ".join(f"'{name}:…'" for name in MEMORY_STORES)
         remedy = errors.mean_file(told, known=MEMORY_STORES) or f"Write {listed}, or pass a Path."
         raise errors.ConfigurationError(f"No memory store opens {told!r}.", remedy=remedy)
-    return MemoryStore(
-        import_module(f"context_assembler.memory.{module}").open_table(url), **options
-    )
+    engine = import_module(f"context_assembler.memory.{module}")
+    return MemoryStore(engine.open_table(url), **options)

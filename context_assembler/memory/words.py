@@ -17,7 +17,6 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any, Final, Literal, NamedTuple, TypeAlias
 
-from context_assembler.errors import EmbeddingError
 from context_assembler.texts import clean_text
 
 MODEL_FOLDER: Final = Path(__file__).parent / "model"
@@ -27,10 +26,8 @@ _MAX_IDENTIFIER_CHARS: Final = 80  # anything longer is encoded bytes, not an id
 _MOST_KNOWN: Final = 100_000
 # Thai, Lao, Burmese, Khmer, kana, Chinese characters, Hangul: a change needs a rebuilt index.
 _SPACELESS: Final = re.compile(
-    "["
-    "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u1100-\u11ff\u3005-\u3007\u3040-\u30ff\u3130-\u318f"
-    "\u31f0-\u31ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\uf900-\ufaff\U00020000-\U0003ffff"
-    "]+"
+    "[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u1100-\u11ff\u3005-\u3007\u3040-\u30ff\u3130-\u318f"
+    "\u31f0-\u31ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\uf900-\ufaff\U00020000-\U0003ffff]+"
 )
 _HUMP: Final = re.compile("(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
 _HAS_HUMP: Final = re.compile("[a-z0-9][A-Z]|[A-Z]{2}[a-z]")
@@ -140,7 +137,7 @@ def _cut(pieces: Sequence[str]) -> dict[str, tuple[str, ...]]:
         connection.execute("CREATE VIRTUAL TABLE places USING fts5vocab (words, instance)")
         connection.executemany("INSERT INTO words (rowid, text) VALUES (?, ?)", enumerate(pieces))
         for at, stem in connection.execute("SELECT doc, term FROM places ORDER BY doc, offset"):
-            found[pieces[at]] += (stem,)
+            found[pieces[int(at)]] += (stem,)
     return found
 
 
@@ -152,10 +149,8 @@ def word_lists() -> Mapping[str, Mapping[str, str]]:
     """Return the lists of `words.toml`, by section and name."""
     import tomllib
 
-    found: dict[str, Any] = tomllib.loads(
-        Path(__file__).with_name("words.toml").read_text(encoding="utf-8")
-    )
-    return found
+    text = Path(__file__).with_name("words.toml").read_text(encoding="utf-8")
+    return tomllib.loads(text)
 
 
 class _Languages(NamedTuple):
@@ -187,7 +182,7 @@ def without_stop_words(words: Iterable[str]) -> list[str]:
     silent = known.english | known.pairs
     if likely:
         silent = silent.union(*(known.telling[name] for name in likely))
-        silent |= frozenset.intersection(*(known.listed[name] for name in likely))
+        silent |= known.listed[likely[0]].intersection(*(known.listed[name] for name in likely))
     return [word for word in given if word not in silent]
 
 
@@ -240,20 +235,13 @@ def vocabulary() -> list[str]:
 
 
 @cache
-def _related_table() -> tuple[Mapping[str, int], Sequence[int], bytes]:
-    """Return the row of each word, where each row starts, and the rows: a count, then triples."""
-    content, words = (MODEL_FOLDER / "related_words.bin").read_bytes(), vocabulary()
-    starts, at = list[int](), 0
-    while at < len(content):
-        starts.append(at)
+def _related_table() -> tuple[Mapping[str, int], bytes]:
+    """Return where the row of each word starts, and the rows: a count, then triples of bytes."""
+    content, starts, at = (MODEL_FOLDER / "related_words.bin").read_bytes(), dict[str, int](), 0
+    for word in vocabulary():
+        starts[word] = at
         at += 1 + 3 * content[at]
-    if len(starts) != len(words) or at != len(content):
-        raise EmbeddingError(
-            "related_words.bin",
-            reason="it is not of this vocabulary",
-            remedy="Install the package again: its files are incomplete.",
-        )
-    return {word: row for row, word in enumerate(words)}, starts, content
+    return starts, content
 
 
 def related_words(terms: Iterable[str]) -> dict[str, Mapping[str, float]]:
@@ -261,11 +249,11 @@ def related_words(terms: Iterable[str]) -> dict[str, Mapping[str, float]]:
 
     How close they are is a cosine, from 0 to 1.
     """
-    rows, starts, content = _related_table()
+    starts, content = _related_table()
     found: dict[str, Mapping[str, float]] = {}
     for term in terms:
-        start = starts[rows[term]] if term in rows else -1
-        if start >= 0 and content[start]:
+        start = starts.get(term)
+        if start is not None and content[start]:
             pairs = content[start + 1 : start + 1 + 3 * content[start]]
             found[term] = {
                 vocabulary()[pairs[at] + 256 * pairs[at + 1]]: pairs[at + 2] * (1 / 255)
@@ -291,9 +279,7 @@ class DateMention(NamedTuple):
 
 
 MONTHS: Final = tuple(month_name)[1:]
-_NUMBERS: Final = {
-    name[:size].lower(): at for at, name in enumerate(MONTHS, 1) for size in (3, len(name))
-}
+_NUMBERS: Final = {n[:size].lower(): at for at, n in enumerate(MONTHS, 1) for size in (3, len(n))}
 _NAME: Final = "(?P<month>" + "|".join(sorted(_NUMBERS, key=len, reverse=True)) + r")\b\.?"
 _DAY: Final = r"(?P<day>[0-3]?\d)(?:st|nd|rd|th)?\b"
 _YEAR: Final = r"(?P<year>(?:19|20)\d\d)\b"
@@ -357,9 +343,7 @@ class Signals:
     query: str
     search_text: str = ""
     terms: tuple[str, ...] = ()
-    related: Mapping[str, Mapping[str, float]] = field(
-        default_factory=dict[str, Mapping[str, float]]
-    )
+    related: Mapping[str, Mapping[str, float]] = field(default_factory=dict[str, Any])
     entities: tuple[str, ...] = ()
     intent: Intent = "action"
     event_types: tuple[str, ...] = ()
@@ -370,35 +354,13 @@ class Signals:
 _NAMES: Final = re.compile(
     r"`([^`\n]{1,80})`|\"([^\"\n]{1,80})\"|((?:[A-Z][\w'’]*)(?:[ -][A-Z][\w'’]*){0,3})"
 )
-_QUESTION: Final = re.compile(
-    r"^\s*(who|whom|whose|what|when|where|which|how|why|is|are|was|were|do|does|did|has|have|had|can"
-    r"|could|would|will|should)\b",
-    re.IGNORECASE,
-)
-_INTENTS: Final[Mapping[Intent, re.Pattern[str]]] = {
-    "fix": re.compile(
-        r"\b(fix|bug|broken|error|fails?|failed|failing|failure|crash(es|ed)?|exception|traceback"
-        r"|debug|repair|regression)\b",
-        re.IGNORECASE,
-    ),
-    "explain": re.compile(
-        r"\b(explain|why|understand|describe|how does|how do|walk me through)\b", re.IGNORECASE
-    ),
-}
-_EVENT_WORDS: Final = {
-    "error": "error exception traceback crash failed failure fails bug",
-    "tool_call": "ran run command executed tool called",
-    "test": "test tests pytest suite coverage",
-    "commit": "commit committed merge merged branch",
-    "decision": "decided decision agreed chose",
-}
-# "How many" and "what kind of" say what is wanted, not what is talked about.
-_ASKED_FOR: Final = re.compile(
-    r"\b(?:how (?:many|much|long|often|far|old)|(?:what|which) (?:kind|type|sort)s?(?: of)?)\b",
-    re.IGNORECASE,
-)
-_AUXILIARY: Final = re.compile(r"\b(did|didn't|has|have|had|was|were)\b", re.IGNORECASE)
-_TIME: Final = re.compile(r"\b(when|what (day|date|time|year|month)|how long ago)\b", re.IGNORECASE)
+
+
+@cache
+def phrases(name: str) -> re.Pattern[str]:
+    """Return what finds the phrases of that name."""
+    listed = " ".join(word_lists()["phrases"][name].split()).replace(" | ", "|")
+    return re.compile(rf"\b(?:{listed})\b", re.IGNORECASE)
 
 
 def read_signals(query: str, *, now: datetime | None = None) -> Signals:
@@ -410,15 +372,19 @@ def read_signals(query: str, *, now: datetime | None = None) -> Signals:
         now: What `yesterday` in the query is counted from.
     """
     text = both_ends(clean_text(query), 4_000)
-    asked = _ASKED_FOR.sub(" ", text)
+    asked = phrases("asked_for").sub(" ", text)
     terms = tuple(query_terms(asked))
     if not terms:
         asked, terms = text, tuple(query_terms(text))
     # "Did she run?" is answered by "she ran"; other questions have the form of their answers.
-    forms = other_forms_of(terms) if _AUXILIARY.search(text) else {}
+    forms = other_forms_of(terms) if phrases("past").search(text) else {}
     close = related_words(terms)
-    is_asking = "?" in text or _QUESTION.match(text)
-    wants = (intent for intent, pattern in _INTENTS.items() if pattern.search(text))
+    is_asking = "?" in text or phrases("begins_question").match(text.lstrip())
+    intent: Intent = "question" if is_asking else "action"
+    if phrases("fix").search(text):
+        intent = "fix"
+    elif phrases("explain").search(text):
+        intent = "explain"
     words = {*re.findall("[a-z]+", text.lower())}
     return Signals(
         query=text,
@@ -430,10 +396,12 @@ def read_signals(query: str, *, now: datetime | None = None) -> Signals:
             if term in close or term in forms
         },
         entities=_entities(text),
-        intent=next(wants, "question" if is_asking else "action"),
-        event_types=tuple(n for n, cues in _EVENT_WORDS.items() if words & {*cues.split()}),
+        intent=intent,
+        event_types=tuple(
+            n for n, cues in word_lists()["events"].items() if words & {*cues.split()}
+        ),
         dates=find_dates(text, now=now),
-        wants_time=_TIME.search(text) is not None,
+        wants_time=phrases("asks_time").search(text) is not None,
     )
 
 

@@ -34,4 +34,7 @@ async def test_a_kind_of_ones_own_is_kept_recalled_and_written(recipes: Any) -> 
 
         found = await assembler.assemble_context("eggs")
 
-    assert "## Recipes\n\n- None just now Boil the eggs (6 min, high, 2, ('breakfast',))" in found.markdown
+    assert (
+        "## Recipes\n\n- None just now Boil the eggs (6 min, high, 2, ('breakfast',))"
+        in found.markdown
+    )
