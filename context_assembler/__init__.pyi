@@ -28,7 +28,7 @@ from context_assembler.events import (
     tool_result_event,
     user_event,
 )
-from context_assembler.forecast import CacheForecast, CutPolicy, Simulation
+from context_assembler.forecast import CutPolicy, Simulation
 from context_assembler.history import MessageTransformer
 from context_assembler.memory import MemoryAssembler
 from context_assembler.models import (
@@ -41,7 +41,7 @@ from context_assembler.models import (
 from context_assembler.options import AssembleOptions, AssemblerConfig, DefaultsResolver
 from context_assembler.ports import PromptSection, Skill, ToolChoice, ToolSpec
 from context_assembler.prompt import BootstrapLoader, FolderSkills, SystemPromptBuilder
-from context_assembler.report import Report, ReportEntry, Violation
+from context_assembler.report import CacheForecast, Report, ReportEntry, Violation
 from context_assembler.sessions import InMemoryStore, SqliteStore, open_store
 from context_assembler.tokens import TokenCounter
 from context_assembler.tools import McpTools, ToolCollector, tool

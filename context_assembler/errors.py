@@ -12,7 +12,7 @@ _SPOKEN_AS_YOU: Final = ("us", "uni", "uu", "eu")
 
 def nearest(word: str, known: Collection[str], *, count: int = 3) -> list[str]:
     """Return the known names most like `word`, best first."""
-    from difflib import get_close_matches  # noqa: PLC0415 - most names are known
+    from difflib import get_close_matches
 
     lowered = {name.lower(): name for name in known}
     return [lowered[hit] for hit in get_close_matches(word.lower(), lowered, n=count, cutoff=0.55)]
@@ -22,7 +22,7 @@ def is_misspelt(word: str, known: Collection[str]) -> bool:
     """Whether the word is none of the known names, and nearly one of them but for capitals."""
     if word in known:
         return False
-    from difflib import get_close_matches  # noqa: PLC0415 - see above
+    from difflib import get_close_matches
 
     lowered = [name.lower() for name in known]
     return bool(get_close_matches(word.lower(), lowered, n=1, cutoff=0.8))
@@ -46,7 +46,7 @@ def brief(value: object) -> str:
     """Return what a value looks like, as far as anybody reads."""
     try:
         text = repr(value)
-    except Exception:  # noqa: BLE001 - what was given is shown, never asked to be sound
+    except Exception:
         return with_article(type(value).__name__)
     return text if len(text) <= _MOST_SHOWN_CHARS else f"{text[:_MOST_SHOWN_CHARS]}…"
 

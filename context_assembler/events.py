@@ -495,7 +495,7 @@ REFUSALS: Final = frozenset(
 
 def kind_of(event_type: str, body: JsonObject, *, is_pinned: bool = False) -> int:
     """Return an event's kind and flags for the columns."""
-    kind = NOTE if body.get("note") else EVENT_TYPES.index(event_type)  # type: ignore[arg-type]
+    kind = NOTE if body.get("note") else EVENT_TYPES.index(event_type)
     flags = flags_of(body["parts"])
     if event_type != "assistant":  # a part in the wrong place
         own = ("tool_result",) if kind == TOOL_RESULT else ("text", "image", "document", "opaque")
@@ -520,10 +520,10 @@ def mark_of(kind: int, body: JsonObject) -> int:
     """
     number = kind & KIND_MASK
     if number == NOTE:
-        name = body.get("note", "")
+        name: str = body.get("note", "")
         return NOTE_NAMES.index(name) if name in NOTE_NAMES else 0
     wanted = "tool_result" if number == TOOL_RESULT else "tool_call"
-    return min(255, sum(part["type"] == wanted for part in body["parts"]))
+    return min(255, sum(1 for part in body["parts"] if part["type"] == wanted))
 
 
 def link_of(body: JsonObject) -> int:
@@ -649,7 +649,8 @@ def as_parts(content: object) -> tuple[Part, ...]:
     if isinstance(content, str):
         return (Text(content),)
     if isinstance(content, PART_TYPES):
-        return (content,)
+        given: Any = content
+        return (given,)
     if not isinstance(content, Sequence) or isinstance(content, bytes | bytearray):
         raise ContentError(content)
     for part in content:
@@ -686,7 +687,7 @@ def _plain(value: Any) -> Json:
     if is_dataclass(value) and not isinstance(value, type):
         return asdict(value)
     if hasattr(value, "keys"):
-        return {str(key): value[key] for key in value.keys()}
+        return {str(key): value[key] for key in list(value.keys())}
     if hasattr(value, "tolist"):
         return value.tolist()
     from pydantic_core import to_jsonable_python

@@ -107,7 +107,8 @@ class Family:
         number = kind & events.KIND_MASK
         if not kind & (events.HAS_MEDIA | events.UNUSUAL) or number == events.COMPACTION:
             return parts
-        return self._wire.settled(_ROLES.get(number, "system"), parts)
+        made: Sequence[JsonObject] = self._wire.settled(_ROLES.get(number, "system"), parts)
+        return made
 
     def count_text(self, text: str) -> int:
         """Return the tokens of the text; any string is accepted."""
