@@ -28,7 +28,7 @@ from context_assembler.events import (
     tool_result_event,
     user_event,
 )
-from context_assembler.forecast import CutPolicy, Simulation
+from context_assembler.forecast import CutPolicy
 from context_assembler.history import MessageTransformer
 from context_assembler.memory import MemoryAssembler
 from context_assembler.models import (
@@ -82,7 +82,6 @@ __all__ = [
     "ReportEntry",
     "Session",
     "SessionEvent",
-    "Simulation",
     "Skill",
     "SqliteStore",
     "SystemPromptBuilder",

@@ -69,10 +69,8 @@ class _Question:
         cut = {name: getattr(options, name) for name in _CUT_OPTIONS}
         cut |= {"strategy": options.truncation_strategy}
         self.truncation = declared.TruncationSettings(**{**vars(parts.config.truncation), **cut})
-        self.provider, self.family = (
-            models.protocol_for(self.limits),
-            parts.core.family(self.limits),
-        )
+        self.provider = models.protocol_for(self.limits)
+        self.family = parts.core.family(self.limits)
         self.budget = input_budget(
             self.limits,
             max_tokens=self.parameters.max_tokens,
@@ -140,7 +138,7 @@ class _Question:
         shape = "tools" if self.ways[0].tools else "text"
         counter = f"{self.family.name} {self.family.key}"
         key = learned_key(self.provider, self.limits.id, shape, counter)
-        learned = self.last.details.get("learned", {}) if self.last is not None else {}
+        learned: Json = self.last.details.get("learned", {}) if self.last is not None else {}
         if learned.get("key") != key:
             learned = self.parts.store.learned(key) or {"factor": 1.0}
         factor: float = learned["factor"]
@@ -165,11 +163,7 @@ class _Question:
         if not freezes or last.options != self.choice:
             return False
         mask = self.parts.mask  # what is a secret by now is not sent again
-        if mask is not None and mask(self.parts.store.text(last.system_hash) or "")[1]:
-            return False
-        after, name = last.answers_seq, self.session.id
-        kinds = self.parts.store.columns(name, self.family, after_seq=after).kinds
-        return all(kind & KIND_MASK != COMPACTION for kind in kinds)
+        return mask is None or not mask(self.parts.store.text(last.system_hash) or "")[1]
 
     def _settle_tools(self, offered: "OfferedTools | None") -> list[tuple[Any, Any]]:
         """Return the ways to send the tools, the best one first, with what was collected."""
@@ -233,14 +227,9 @@ class _Question:
             today=self.today,
             digest=self.choice,
         )
-        last, options = self.last, self.options
-        if (
-            parts.has_prompt
-            or self.opening.system
-            or self.shown is not None
-            or options.additional_system_prompt
-            or (last is not None and "prompt" in last.details)
-        ):
+        asked = parts.has_prompt or self.opening.system or self.options.additional_system_prompt
+        was_sent = self.last is not None and "prompt" in self.last.details
+        if asked or was_sent or self.shown is not None:
             way = self._with_prompt(way, tools, names, holds=holds)
         if tools is not None and collected is not None:
             way = self._with_tools(way, tools, collected)
@@ -299,6 +288,7 @@ class _Question:
         sent = fit(built)
         record = prompt.prompt_record(built, sent, files, budget_tokens=self.budget)
         unreported, rewrite, is_held = files, list[ReportEntry](), False
+        held, held_files = sent, files
         if last is not None and (text := parts.store.text(last.system_hash)) is not None:
             before = prompt.SentPrompt(text, last.details.get("prompt", {}))
             if holds and not before.has_outgrown(built, sent, self.budget):
@@ -506,11 +496,8 @@ class ContextAssembler:
 
     def _open_loader(self, given: Any) -> "prompt.BootstrapLoader | None":
         settings = self.config.bootstrap
-        is_unset = (
-            settings.folder is declared.BootstrapSettings.folder
-        )  # any other is a path of its own
-        if given is None and is_unset:
-            return None
+        if given is None and settings.folder is declared.BootstrapSettings.folder:
+            return None  # the default itself: an equal path that somebody set is another object
         from context_assembler import prompt
 
         if isinstance(given, prompt.BootstrapLoader):
@@ -586,7 +573,8 @@ class ContextAssembler:
         """Return how far the session is, and what the options mean."""
         head = self.store.look(session_id)
         if head is None:
-            self.store.calls(session_id)  # raises, with the nearest names
+            self.store.calls(session_id)
+            raise AssertionError("asking has raised, with the nearest names")
         is_plain = all(map(_is_plain, options.values()))
         key = repr((session_id, agent_id, options)) if is_plain else ""
         known = self._questions.get(key)
@@ -644,15 +632,17 @@ class ContextAssembler:
                 remedy="Pass clients=[anthropic.Anthropic()] or the like, or leave out exact=True.",
             )
         remote = self._remote = self._remote or RemoteCounter(self._clients)
-        for _ in range(MAX_ROUNDS):
-            context = self._first_that_goes_on(ways)
-            ledger, counted = context.metadata.ledger, None
+        context, counted, warning = self._first_that_goes_on(ways), None, ""
+        for number in range(MAX_ROUNDS):
+            if number:
+                context, counted = self._first_that_goes_on(ways), None
+            ledger = context.metadata.ledger
             budget, used = ledger.budget_tokens, ledger.used_tokens
             try:
                 payload = context.to_request(remote.protocol_for(context.provider))
                 counted = await remote.count(payload, provider=context.provider)
             except errors.RemoteCountError as error:
-                warning: str = str(error)
+                warning = str(error)
                 break
             share, warning = correction(counted, used_tokens=used, budget_tokens=budget), ""
             if share is None:
@@ -724,7 +714,7 @@ class ContextAssembler:
         if self._given_memory is None:
             return RecalledNote(text="", warnings=(_NO_MEMORY,))
         given = options.recall_namespaces
-        note: RecalledNote = await self.memory.recall_note(
+        return await self.memory.recall_note(
             options.query,
             session_id=asked.session.id,
             max_tokens=min(options.recall_tokens or 0, asked.budget // 4),
@@ -733,7 +723,6 @@ class ContextAssembler:
             limit=settings.limit,
             context_types=settings.context_types or None,
         )
-        return note
 
     # ---- recording ----
 
@@ -832,11 +821,8 @@ class ContextAssembler:
     async def _append(
         self, session_id: str, events: list[SessionEvent], **row: Any
     ) -> list[SessionEvent]:
-        stored: list[SessionEvent]
-        if self._mirror is not None:
-            stored = await self._mirror.append(session_id, events, **row)
-        else:
-            stored = await self.store.append(session_id, events, **row)
+        into = self.store if self._mirror is None else self._mirror
+        stored: list[SessionEvent] = await into.append(session_id, events, **row)
         return stored
 
     # ---- questions about a session ----

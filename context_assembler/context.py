@@ -7,7 +7,7 @@ from functools import cached_property
 from itertools import accumulate, pairwise
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol, TypeAlias
 
-from context_assembler.errors import PayloadWarning
+from context_assembler.errors import PayloadWarning, brief_repr
 from context_assembler.events import CallRow, SessionEvent
 from context_assembler.ports import Payload, PromptSection, ToolSpec, Turn
 from context_assembler.report import Violation
@@ -107,6 +107,9 @@ class Ledger(NamedTuple):
     factor: float = 1.0
     anchored_tokens: int | None = None
     counted_tokens: int | None = None
+
+    def __repr__(self) -> str:
+        return brief_repr(self)
 
     def tokens_of(self, *kinds: LedgerKind) -> int:
         """Return the tokens of all rows of these kinds."""

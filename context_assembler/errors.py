@@ -4,9 +4,11 @@ import errno
 import re
 from collections.abc import Collection, Mapping, Sequence
 from json import dumps
-from typing import Final, Literal
+from reprlib import Repr
+from typing import Any, Final, Literal
 
 _MOST_SHOWN_CHARS: Final = 200
+_MOST_REPR_CHARS: Final = 300
 _SPOKEN_AS_YOU: Final = ("us", "uni", "uu", "eu")
 
 
@@ -49,6 +51,17 @@ def brief(value: object) -> str:
     except Exception:
         return with_article(type(value).__name__)
     return text if len(text) <= _MOST_SHOWN_CHARS else f"{text[:_MOST_SHOWN_CHARS]}…"
+
+
+def brief_repr(value: Any) -> str:
+    """Return a `repr` of fields that hold something, as far as anybody reads."""
+    short = Repr()
+    short.maxstring = short.maxother = 80
+    names = getattr(value, "_fields", None) or value.__dataclass_fields__
+    fields = ((name, getattr(value, name)) for name in names)
+    shown = [f"{n}={short.repr(held)}" for n, held in fields if held not in (None, "", (), {})]
+    text = f"{type(value).__name__}({', '.join(shown)})"
+    return text if len(text) < _MOST_REPR_CHARS else f"{text[: _MOST_REPR_CHARS - 3]}…)"
 
 
 class AssemblyError(Exception):

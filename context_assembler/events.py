@@ -14,7 +14,7 @@ from datetime import UTC, date, datetime
 from functools import cache
 from typing import Any, Final, Literal, TypeAlias, TypeGuard
 
-from context_assembler.errors import ContentError, EventFormatError
+from context_assembler.errors import ContentError, EventFormatError, brief_repr
 
 Json: TypeAlias = Any  # a value that json.loads can return
 JsonObject: TypeAlias = Mapping[str, Json]
@@ -63,11 +63,18 @@ _ORIGINS: Final[Mapping[str, Origin]] = {
 }
 
 
+class Value:
+    """A value of which people see the fields that hold something."""
+
+    __slots__ = ()
+    __repr__ = brief_repr
+
+
 # ---- parts ----
 
 
-@dataclass(frozen=True, slots=True)
-class Text:
+@dataclass(frozen=True, slots=True, repr=False)
+class Text(Value):
     """Plain text.
 
     `extras` holds, by provider, fields that this provider sent next to the text (`phase`, citations
@@ -80,24 +87,24 @@ class Text:
     signature: str | None = field(default=None, kw_only=True)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Base64Source:
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class Base64Source(Value):
     """Bytes carried inside the message, as base64 text without a `data:` prefix."""
 
     media_type: str
     data: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class UrlSource:
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class UrlSource(Value):
     """Bytes that the provider fetches itself."""
 
     url: str
     media_type: str | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FileIdSource:
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class FileIdSource(Value):
     """Bytes uploaded to one provider earlier; meaningless to any other."""
 
     provider: str
@@ -107,8 +114,8 @@ class FileIdSource:
 MediaSource: TypeAlias = Base64Source | UrlSource | FileIdSource
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Image:
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class Image(Value):
     """A picture; `width_px` and `height_px` are `None` if nobody measured it.
 
     A `data:` URL becomes the bytes that it carries when the part is stored.
@@ -120,8 +127,8 @@ class Image:
     height_px: int | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Document:
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class Document(Value):
     """A document such as a PDF; plain-text documents carry their text in `text` as well."""
 
     source: MediaSource
@@ -131,8 +138,8 @@ class Document:
     extras: JsonObject | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Thinking:
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class Thinking(Value):
     """A model's reasoning.
 
     `block` is the provider's own block, verbatim, if it is signed or encrypted; such a part goes
@@ -151,8 +158,8 @@ class Thinking:
         return self.block is not None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ToolCall:
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class ToolCall(Value):
     """A call that the model asks for.
 
     `arguments_json` is the model's own JSON text, if it arrived as text. Text that is not a JSON
@@ -167,8 +174,8 @@ class ToolCall:
     signature: str | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Opaque:
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class Opaque(Value):
     """A provider's block that we do not interpret: verbatim there, `text` elsewhere."""
 
     provider: str
@@ -179,8 +186,8 @@ class Opaque:
 ResultPart: TypeAlias = Text | Image | Document | Opaque
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ToolResult:
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class ToolResult(Value):
     """What a call returned."""
 
     call_id: str
@@ -235,8 +242,8 @@ class Usage:
     reasoning_tokens: int = 0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Provenance:
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class Provenance(Value):
     """Where a reply came from: what its signed parts are bound to.
 
     `prefix` is the prefix hash of everything that was sent before the reply (`None`: unknown, as in
@@ -263,8 +270,8 @@ class Covers:
     excluded_ids: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SessionEvent:
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class SessionEvent(Value):
     """One record of a session, append-only.
 
     A store gives `seq` (1, 2, 3 … within the session; 0 means not stored yet) and, if it is empty,
@@ -309,8 +316,8 @@ class SessionEvent:
         return "\n".join(part.text for part in self.parts if isinstance(part, Text | ToolResult))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Session:
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class Session(Value):
     """A session's own record: whose it is, and the settings it brings."""
 
     id: str
@@ -335,8 +342,8 @@ class SessionHead:
     incarnation: str = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CallRow:
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class CallRow(Value):
     """What one recorded call sent; `record` stores it, the next call compares.
 
     Attributes:

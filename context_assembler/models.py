@@ -156,6 +156,9 @@ class ModelLimits(NamedTuple):
     is_assumed: bool = False
     protocol: str | None = None
 
+    def __repr__(self) -> str:
+        return errors.brief_repr(self)
+
     @property
     def wire_id(self) -> str:
         """The id that a payload names the model by."""

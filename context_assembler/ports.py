@@ -28,6 +28,7 @@ from context_assembler.events import (
     Session,
     SessionEvent,
     SessionHead,
+    Value,
     to_json,
 )
 
@@ -38,8 +39,8 @@ Placement: TypeAlias = Literal["system", "note"]
 # ---- values ----
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ToolSpec:
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class ToolSpec(Value):
     """One tool as a model sees it.
 
     Attributes:
@@ -180,8 +181,8 @@ def read_change(part: JsonObject) -> ToolChange | None:
     return ToolChange(added, tuple(block.get("removed", ())))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PromptSection:
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class PromptSection(Value):
     """One named piece of the system prompt.
 
     Higher `priority` comes first. A required section is never shortened or dropped. Placement
@@ -198,8 +199,8 @@ class PromptSection:
     path: str = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Skill:
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class Skill(Value):
     """A skill: what the prompt lists of it, and its instructions, read when it is active.
 
     Attributes:
@@ -457,8 +458,8 @@ class Recall(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RecalledNote:
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class RecalledNote(Value):
     """What memory found for a query: fenced text for one note (empty: nothing relevant)."""
 
     text: str

@@ -152,7 +152,7 @@ class Answer(NamedTuple):
 
 
 def read_answer(
-    session_id: str, reply: Any, context: AssembledContext, *, now: datetime, summary: str | None
+    session_id: str, reply: Any, context: object, *, now: datetime, summary: str | None
 ) -> Answer:
     """Read what a reply adds to the session that its context was made from.
 

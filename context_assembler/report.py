@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, TypeAlias
 
+from context_assembler.errors import brief_repr
 from context_assembler.events import Json
 
 if TYPE_CHECKING:
@@ -51,6 +52,9 @@ class ReportEntry(NamedTuple):
     reason: str = ""
     rule: str = ""
 
+    def __repr__(self) -> str:
+        return brief_repr(self)
+
 
 class Violation(NamedTuple):
     """A provider's rule that a payload breaks.
@@ -67,6 +71,9 @@ class Violation(NamedTuple):
     where: str
     message: str
     source: str
+
+    def __repr__(self) -> str:
+        return brief_repr(self)
 
     def __str__(self) -> str:
         return f"{self.rule} at {self.where}: {self.message}"

@@ -6,6 +6,7 @@ from importlib import import_module
 from typing import Any, Final
 
 from context_assembler.events import JsonObject
+from context_assembler.providers.wire import as_list, as_object
 
 _PARAMETERS: Final[Mapping[str, str]] = {
     "anthropic": "anthropic.types.message_create_params:MessageCreateParamsNonStreaming",
@@ -33,7 +34,7 @@ def find_type_errors(
     """
     if provider == "gemini":
         return _find_gemini_errors(payload)
-    headers = payload.get("extra_headers") or {}
+    headers: JsonObject = payload.get("extra_headers") or {}
     is_beta = bool(payload.get("betas") or headers.get("anthropic-beta"))
     outside = ("extra_headers", "extra_body", "betas")
     body = {key: value for key, value in payload.items() if key not in outside}
@@ -56,13 +57,13 @@ def find_type_errors(
 
 def _without_vendors(value: Any) -> Any:
     if isinstance(value, dict):
-        return {key: _without_vendors(inner) for key, inner in value.items()}
+        return {key: _without_vendors(inner) for key, inner in as_object(value).items()}
     if not isinstance(value, list):
         return value
     return [
         _without_vendors(inner)
-        for inner in value
-        if not (isinstance(inner, dict) and str(inner.get("type")).startswith(_OTHER_VENDORS))
+        for inner in as_list(value)
+        if not str(as_object(inner).get("type")).startswith(_OTHER_VENDORS)
     ]
 
 
@@ -73,7 +74,7 @@ def _find_gemini_errors(payload: JsonObject) -> list[str]:
         for index, content in enumerate(payload.get("contents") or ())
         for error in _errors_of(partial(types.Content.model_validate, content))
     ]
-    config = payload.get("config") or {}
+    config: JsonObject = payload.get("config") or {}
     found = _errors_of(lambda: types.GenerateContentConfig.model_validate(config))
     errors += [f"config.{error}" for error in found]
     strange = sorted(payload.keys() - {"model", "contents", "config"})
@@ -96,7 +97,8 @@ def _exhaust(value: Any) -> None:
         for inner in value.values():
             _exhaust(inner)
     elif not isinstance(value, str | bytes | bytearray | BaseModel) and hasattr(value, "__iter__"):
-        for inner in value:
+        inside: Iterable[Any] = value
+        for inner in iter(inside):
             _exhaust(inner)
 
 

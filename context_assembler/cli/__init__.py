@@ -5,6 +5,7 @@ import sys
 import traceback
 from collections.abc import Sequence
 from importlib import import_module
+from io import TextIOWrapper
 from typing import Annotated, Any, Final, NoReturn
 
 import typer
@@ -78,7 +79,7 @@ def _about(version: _Version = False, debug: _Debug = False) -> None:
 def main(args: Sequence[str] | None = None) -> NoReturn:
     """Run the command line, and exit with one of `EXIT_CODES`."""
     for stream in (sys.stdout, sys.stderr):
-        if hasattr(stream, "reconfigure"):
+        if isinstance(stream, TextIOWrapper):
             stream.reconfigure(encoding="utf-8", errors="backslashreplace")
     given = list(sys.argv[1:] if args is None else args)
     words = [word for word in given if word != "--debug"] or ["--help"]

@@ -17,6 +17,7 @@ from rich.text import Text
 
 from context_assembler.errors import ConfigurationError
 from context_assembler.events import Json
+from context_assembler.providers.wire import as_list, as_object
 
 # Control characters could steer the reader's terminal, bidirectional ones reorder what it shows,
 # lone surrogates cannot be written as UTF-8 at all.
@@ -130,10 +131,10 @@ def console(stream: TextIO) -> Console:
 
 
 def _shown(answer: Answer) -> Iterable[RenderableType]:
-    value = answer.value
     if answer.shown is not None:
         return answer.shown
-    return [fields_of(value) if isinstance(value, dict) else table_of(value, *(value or [{}])[0])]
+    rows = as_list(answer.value)
+    return [table_of(rows, *rows[0]) if rows else fields_of(as_object(answer.value))]
 
 
 def show(shown: Iterable[RenderableType]) -> None:
@@ -180,10 +181,11 @@ def readable(value: Any) -> str:
         return {None: "", True: "yes", False: "no"}[value]
     if isinstance(value, int | float):
         return f"{value:,}" if isinstance(value, int) else f"{value:,.4g}"
-    if isinstance(value, Mapping):
-        given = {name: held for name, held in value.items() if held not in (None, [], "")}
-        return ", ".join(f"{name}: {readable(held)}" for name, held in given.items())
-    return ", ".join(map(readable, value)) if isinstance(value, list | tuple) else str(value)
+    if isinstance(value, list | tuple):
+        return ", ".join(map(readable, as_list(value)))
+    given = {name: one for name, one in as_object(value).items() if one not in (None, [], "")}
+    texts = [f"{name}: {readable(held)}" for name, held in given.items()]
+    return ", ".join(texts) if isinstance(value, Mapping) else str(value)
 
 
 def table_of(rows: Iterable[Mapping[str, Any]], *columns: str) -> Table:

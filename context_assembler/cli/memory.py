@@ -2,7 +2,7 @@
 
 import io
 import sys
-from collections.abc import AsyncGenerator, Iterator
+from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime
 from pathlib import Path
@@ -103,15 +103,11 @@ async def search(
         cli.print_note(f"{name}: {reason}")
     value: dict[str, Json] = {name: to_json(getattr(context, name)) for name in _SHOWN}
     value["items"] = to_json(context.items)
-    if explain:
-        value["explanations"] = to_json(context.explanations)
-    return Answer(value, _show_search(value))
-
-
-def _show_search(value: dict[str, Any]) -> Iterator[Any]:
-    yield value["markdown"]
-    if explanations := value.get("explanations"):
-        yield cli.table_of(explanations, "score", "outcome", "memory_id", "reason")
+    rows: list[dict[str, Any]] = to_json(context.explanations if explain else ())
+    value |= {"explanations": rows} if explain else {}
+    columns = ("score", "outcome", "memory_id", "reason")
+    tables = [cli.table_of(rows, *columns)] if explain else []
+    return Answer(value, [context.markdown, *tables])
 
 
 @cli.command(app, "stats")
@@ -203,12 +199,4 @@ async def evaluate(file: Path, *, memory: Words = None, budget: list[int] | None
     budgets: dict[str, Any] = {"budgets_tokens": tuple(dict.fromkeys(budget))} if budget else {}
     async with _assembler(memory, preset=AssemblerConfig().memory.preset) as assembler:
         result = await memories.evaluate_recall(assembler, questions, **budgets)
-    grades = {name: _grade(one) for name, one in result.by_category.items()}
-    value = {"overall": _grade(result.overall), "by_category": grades}
-    missed = [question.id for question in result.missed]
-    return Answer({**value, "missed": missed})
-
-
-def _grade(grade: memories.Grade) -> dict[str, Json]:
-    names = {"whole": "whole_evidence", "recalled": "evidence_recalled"}
-    return {names.get(key, key): held for key, held in to_json(grade).items()}
+    return Answer({**to_json(result), "missed": [question.id for question in result.missed]})

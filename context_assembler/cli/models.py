@@ -82,11 +82,12 @@ def check(model: list[str] | None = None) -> Answer:
         model: Models in use.
     """
     registry, config = DEFAULT_REGISTRY, AssemblerConfig()
-    problems = registry.problems()
-    unknown, notes = dict[str, list[str]](), dict[str, list[str]]()
-    named = [options.model for options in (config.defaults, *config.agents.values())]
-    used = model or [name for name in named if name]
-    for name in dict.fromkeys((*used, *([] if model else registry.ids()))):
+    problems, unknown = registry.problems(), dict[str, list[str]]()
+    used, others = dict[str, list[str]](), dict[str, list[str]]()
+    layers = (config.defaults, *config.agents.values())
+    named: list[str] = model or [one.model for one in layers if one.model]
+    everything: list[str] = named if model else [*named, *registry.ids()]
+    for name in dict.fromkeys(everything):
         try:
             limits = registry.get(name)
         except UnknownModelError as error:
@@ -95,15 +96,11 @@ def check(model: list[str] | None = None) -> Answer:
             continue  # it is among the problems
         else:
             found = models.lifecycle_notes(limits, _today())
-            if found and (name in used or limits.status != "retired"):
-                notes[name] = found
-    value: dict[str, Json] = {
-        "rows": len(registry.ids()),
-        "problems": list(map(str, problems)),
-        "warnings": {name: one for name, one in notes.items() if name in used} | unknown,
-        "other_warnings": {name: one for name, one in notes.items() if name not in used},
-    }
-    fails = problems or (unknown and len(unknown) == len(value["warnings"]))
+            if found and (name in named or limits.status != "retired"):
+                (used if name in named else others)[name] = found
+    value: dict[str, Json] = {"rows": len(registry.ids()), "problems": list(map(str, problems))}
+    value |= {"warnings": {**used, **unknown}, "other_warnings": others}
+    fails = problems or (unknown and not used)
     code = ERROR if fails else MODEL_NEEDS_ATTENTION if value["warnings"] else 0
     return Answer(value, _show_check(value), code)
 

@@ -22,6 +22,7 @@ from context_assembler.events import Json, to_json
 from context_assembler.models import get_model_limits, protocol_for
 from context_assembler.options import CALL_OPTIONS, AssemblerConfig, Option
 from context_assembler.providers import PROVIDERS, check_payload
+from context_assembler.providers.wire import as_list, as_object
 from context_assembler.report import ReportEntry, Violation
 
 app: Final = typer.Typer(add_completion=False)
@@ -72,8 +73,9 @@ async def opened_assembler(given: Given) -> AsyncGenerator[ContextAssembler, Non
     """Build the assembler that a request names, and close its stores again."""
     cli.check_folder(given["bootstrap"], "AGENT.md")
     cli.check_folder(given["config"], "the settings")
-    tools = cli.parse_json(cli.read_text(given["tools"]), given["tools"]) if given["tools"] else []
-    tools = tools.get("tools") if isinstance(tools, dict) else tools
+    text = cli.read_text(given["tools"]) if given["tools"] else "[]"
+    told = cli.parse_json(text, given["tools"])
+    tools = as_object(told).get("tools", told)
     if not isinstance(tools, list):
         remedy = 'Write a JSON list of tool specs, or an object with a list called "tools".'
         raise ConfigurationError(f"{given['tools']} holds no list of tools.", remedy=remedy)
@@ -82,7 +84,7 @@ async def opened_assembler(given: Given) -> AsyncGenerator[ContextAssembler, Non
         ContextAssembler(
             sessions=store,
             bootstrap=given["bootstrap"],
-            tools=tools,
+            tools=as_list(tools),
             memory=given["memory"],
             config=AssemblerConfig(**({"folder": given["config"]} if given["config"] else {})),
         ) as assembler,
@@ -182,8 +184,9 @@ def lint_payload(file: Path, *, provider: cli.Words = None, model: cli.Words = N
         file: JSON; '-' reads stdin.
         model: By default the payload's own model.
     """
-    payload = cli.parse_json(cli.read_text(file), file)
-    if not isinstance(payload, dict):
+    given = cli.parse_json(cli.read_text(file), file)
+    payload = as_object(given)
+    if not isinstance(given, dict):
         remedy = "A payload is a JSON object of keyword arguments."
         raise ConfigurationError(f"{file} is not a payload.", remedy=remedy)
     _check_provider(provider)

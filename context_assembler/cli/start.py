@@ -20,6 +20,7 @@ from context_assembler.history.secrets import mask_kinds
 from context_assembler.models import bundled_path
 from context_assembler.options import SETTINGS, AssemblerConfig
 from context_assembler.prompt import BootstrapLoader, lint_files
+from context_assembler.providers.wire import as_list
 from context_assembler.tokens import TokenCounter
 from context_assembler.transcripts import ReadTranscript, read_transcript
 
@@ -158,7 +159,7 @@ def settings_file() -> str:
 
 def _toml(value: Json) -> str:
     if isinstance(value, tuple):
-        return json.dumps([str(one) for one in value])
+        return json.dumps([str(one) for one in as_list(value)])
     is_plain = isinstance(value, bool | int | float | dict)
     return json.dumps(value if is_plain else "" if value is None else str(value))
 

@@ -13,7 +13,7 @@ from datetime import datetime
 from typing import Final, NamedTuple
 
 from context_assembler.context import Ledger
-from context_assembler.errors import InvalidParameterError
+from context_assembler.errors import InvalidParameterError, brief_repr
 from context_assembler.events import KIND_MASK, NOTE, Covers, Json, SessionEvent, Text, ToolResult
 from context_assembler.models import ModelLimits
 from context_assembler.options import CompactionSettings
@@ -65,6 +65,9 @@ class CompactionCheck(NamedTuple):
     feasible: bool
     floor_tokens: int
     details: Mapping[str, Json]
+
+    def __repr__(self) -> str:
+        return brief_repr(self)
 
 
 def history_facts(

@@ -443,8 +443,11 @@ class Timeline:
         return tokens if self.rules.factor is None else scaled(tokens, self.rules.factor(seq))
 
     def _note(self, place: int, decision: Decision, rule: str, reason: str) -> None:
-        entry = ReportEntry("message", str(self._seqs[place]), decision, 0, 0, reason, rule)
-        self.log.append(entry if "." in rule else entry._replace(rule=f"repair.{rule}"))
+        rule = rule if "." in rule else f"repair.{rule}"
+        self.log.append(self._entry(place, decision, rule, reason))
+
+    def _entry(self, place: int, decision: Any, rule: str, reason: str) -> ReportEntry:
+        return ReportEntry("message", str(self._seqs[place]), decision, 0, 0, reason, rule)
 
     # ---- events that are not as most are ----
 
@@ -689,18 +692,16 @@ class Timeline:
         if line.parts is not None:
             self.parts[at] = line.parts
         self.is_late |= at < self.handed
-        self._note(place, "repaired", "moved_result", _MOVED)
 
-    def orphans(self) -> list[ReportEntry]:
-        """Return an entry for each result that no call asked for, or that came twice."""
+    def loose(self) -> list[ReportEntry]:
+        """Return an entry for each result that went to a call further up, or to none."""
         reason = "The result was left out: its call {!r} does not exist, or has one."
         left = sorted((place, one["call_id"]) for of in self._orphans.values() for place, one in of)
-        rule = "repair.orphan_result"
+        moved = [(place, "repaired", _MOVED, "moved") for place, _ in sorted(self._moved)]
+        lost = [(place, "dropped", reason.format(name), "orphan") for place, name in left]
         return [
-            ReportEntry(
-                "message", str(self._seqs[place]), "dropped", 0, 0, reason.format(name), rule
-            )
-            for place, name in left
+            self._entry(place, decision, f"repair.{rule}_result", said)
+            for place, decision, said, rule in (*moved, *lost)
         ]
 
     # ---- the end of the history, as one call sends it ----

@@ -26,6 +26,7 @@ from context_assembler.texts import clean_text, decode_text
 
 _LINE: Final = "[masked: "
 _MOST_PASSES: Final = 4  # a secret may have hidden where the next one begins
+_GLUED: Final = re.compile(r"[\w-]+")  # what goes on without a break belongs to the secret
 _SETTING: Final = "Secret in a setting"
 _LOGIN: Final = "Basic Auth Credentials"
 # Escape sequences of terminals (ECMA-48), and characters that show nothing: a secret hides in both.
@@ -102,7 +103,8 @@ def mask_kinds(text: str) -> tuple[str, list[str]]:
     for _ in range(_MOST_PASSES):
         secrets = find_secrets(bare)
         for start, end, kind in reversed(secrets):
-            bare = f"{bare[:start]}{_LINE}{kind}]{bare[end:]}"
+            tail = _GLUED.match(bare, end)
+            bare = f"{bare[:start]}{_LINE}{kind}]{bare[tail.end() if tail else end :]}"
         kinds += [secret[2] for secret in secrets]
         if not secrets:
             break

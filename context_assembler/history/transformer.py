@@ -98,7 +98,7 @@ class MessageTransformer:
                 event = given[seq - 1]
                 turn["seq"], turn["id"] = event.seq or seq, event.id
         texts = (given[seq - 1].text for seq in timeline.lead)
-        entries = (*timeline.log, *timeline.orphans())
+        entries = (*timeline.log, *timeline.loose())
         named = (entry._replace(id=given[int(entry.id) - 1].id) for entry in entries)
         return Transformed(turns, tuple(filter(str.strip, texts)), tuple(sum_up(named)))
 

@@ -8,10 +8,18 @@ import math
 import os
 import time
 import warnings
-from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import (
+    AsyncIterator,
+    Callable,
+    Collection,
+    Iterable,
+    Iterator,
+    Mapping,
+    Sequence,
+)
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
-from functools import partial
+from functools import lru_cache, partial
 from hashlib import blake2b, sha256
 from importlib import import_module
 from json import dumps
@@ -342,9 +350,10 @@ class MemoryStore:
         stored = {row.key: row for row in known.values()}
         key, changed, outcomes = table.next_key(), dict[str, Row](), list[Remembered]()
         for row, has_id, has_time, notices in given:
-            old, words = known.get(row.id), (row.digest, normal_text(row.text))
+            same = "" if row.digest is None else normal_text(row.text)
+            old, words = known.get(row.id), (row.digest, same)
             # A short hash alone does not prove anything, and a row may have been replaced.
-            twin = known.get(said.get(words, "")) if row.digest is not None and not has_id else None
+            twin = known.get(said.get(words, "")) if same and not has_id else None
             if twin is not None and (twin.digest, normal_text(twin.text)) == words:
                 if row.importance > twin.importance:
                     known[twin.id] = changed[twin.id] = twin._replace(importance=row.importance)
@@ -471,10 +480,14 @@ def _record_of(row: Row, model: tuple[str, int] | None) -> MemoryRecord:
 def entry_of(row: Row, beside: Iterable[str | None] = ()) -> Entry:
     """Return what a row is found by: its text, its details, its author, its neighbours' texts."""
     details = () if row.details is None else _leaves(load_json(row.details.encode()))
-    own = " ".join(map(index_text, (row.text, *details, *([row.author] if row.author else []))))
+    text = index_text(row.text) if len(row.text) > _CONTEXT_CHARS else _index_once(row.text)
+    own = " ".join((text, *map(index_text, (*details, *([row.author] if row.author else [])))))
     around = (text for text in beside if text is not None and row.kind in TURN_LIKE)
-    context = " ".join(index_text(text[:_CONTEXT_CHARS]) for text in around)
+    context = " ".join(_index_once(text[:_CONTEXT_CHARS]) for text in around)
     return Entry(row.key, row.kind, row.namespace, own, context)
+
+
+_index_once: Final = lru_cache(4_096)(index_text)  # a turn stands in three entries
 
 
 def _leaves(value: Json) -> Iterator[str]:
@@ -609,8 +622,8 @@ class SqlTable:
         self._db.unindex(self._entries(stale))
         self._db.run_many(_PUT, rows)
         last = str(max(row.key for row in rows) + 1)
-        sql = "UPDATE memory_state SET value = ? WHERE name = 'next_key' AND ? > ?"
-        self._db.run(sql, last, int(last), self.next_key())
+        sql = "UPDATE memory_state SET value = ? WHERE name = 'next_key' AND CAST(value AS bigint) < ?"
+        self._db.run(sql, last, int(last))
         self._db.index(self._entries({*stale, *(row.key for row in rows)}))
         self._db.put_vectors([row for row in rows if row.codes], [*before])
 
@@ -687,10 +700,10 @@ class SqlTable:
         found = self._db.run(_BESIDE.format(self._db.pairs), dumps(pairs)) if pairs else ()
         return {key for sides in found for key in sides if key is not None}
 
-    def _entries(self, keys: Iterable[int]) -> list[Entry]:
+    def _entries(self, keys: Collection[int]) -> list[Entry]:
         """Return what the rows are found by, as they and their neighbours are at this moment."""
         is_one_of, parameter = self._db.given([*keys])
-        found = self._db.run(_ENTRIES.format(is_one_of), parameter)
+        found = self._db.run(_ENTRIES.format(is_one_of), parameter) if keys else ()
         return [entry_of(Row._make(row[:-2]), row[-2:]) for row in found]
 
 

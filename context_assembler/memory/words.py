@@ -31,6 +31,7 @@ _SPACELESS: Final = re.compile(
 )
 _HUMP: Final = re.compile("(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
 _HAS_HUMP: Final = re.compile("[a-z0-9][A-Z]|[A-Z]{2}[a-z]")
+_MAY_HUMP: Final = re.compile("[A-Z](?<=[A-Za-z0-9][A-Z])")  # quick to find out
 _CAMEL: Final = re.compile("(?<![A-Za-z0-9])[A-Za-z0-9][a-z0-9]*[A-Z][A-Za-z0-9]*")
 _WORD: Final = re.compile(r"[^\W_]+")
 
@@ -85,6 +86,8 @@ def _query_pairs(run: re.Match[str]) -> str:
 
 def _parts_of_identifiers(text: str) -> list[str]:
     """Return the parts of every identifier in camel case, in order."""
+    if _MAY_HUMP.search(text) is None:
+        return []
     return [
         part
         for word in _CAMEL.findall(text)

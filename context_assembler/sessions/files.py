@@ -3,7 +3,7 @@
 import os
 import sqlite3
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from itertools import count
 from pathlib import Path
@@ -104,7 +104,7 @@ class SqliteFile:
         finalize(self, _close_all, self._slots)
 
     @contextmanager
-    def reading(self, *, looks: bool = True) -> Iterator[sqlite3.Connection]:
+    def reading(self, *, looks: bool = True) -> Generator[sqlite3.Connection, None, None]:
         """Lend the thread's connection; an empty database if the file has no tables yet.
 
         Args:
@@ -123,7 +123,7 @@ class SqliteFile:
                     slot.close()
 
     @contextmanager
-    def writing(self, *, is_durable: bool = True) -> Iterator[sqlite3.Connection]:
+    def writing(self, *, is_durable: bool = True) -> Generator[sqlite3.Connection, None, None]:
         """Lend the connection in a transaction: all that is done inside is kept, or nothing.
 
         Args:
@@ -308,7 +308,9 @@ class SqliteFile:
             db.execute("INSERT OR REPLACE INTO context_assembler_versions VALUES (?, ?)", row)
 
     @contextmanager
-    def _transaction(self, db: sqlite3.Connection, *, busy_seconds: float) -> Iterator[None]:
+    def _transaction(
+        self, db: sqlite3.Connection, *, busy_seconds: float
+    ) -> Generator[None, None, None]:
         last_moment = time.monotonic() + busy_seconds
         # SQLite's own waiting is as rare as every 100 ms: others who write all the time starve it.
         db.execute("PRAGMA busy_timeout = 0")

@@ -4,7 +4,7 @@ from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from inspect import iscoroutine
-from typing import Any, Final
+from typing import Any, Final, cast
 
 from context_assembler.errors import ConcurrentAppendError, ConfigurationError
 from context_assembler.events import CallRow, SessionEvent, SessionHead, to_json
@@ -72,8 +72,9 @@ class Mirror:
         if call is not None:
             kept = {**events[-1].metadata, _CALL: to_json(call)}
             events = [*events[:-1], replace(events[-1], metadata=kept)]
-        stored = await self.store.append(session_id, events, expected_seq=expected_seq)
-        if not isinstance(stored, list) or len(stored) != len(events):
+        given: object = await self.store.append(session_id, events, expected_seq=expected_seq)
+        stored = cast("list[SessionEvent]", given)
+        if not isinstance(given, list) or len(stored) != len(events):
             raise self._wrong("append", stored, "Return a list of the events with id and seq")
         await self.refresh(session_id, texts)
         return stored

@@ -188,20 +188,12 @@ class SqliteStore:
         with self._file.reading(looks=False) as db:
             number = self._number(db, family.key)
             shared, counts = _stored(db, session_id, number, after_seq)
-        kinds, marks, created, answers, links = shared
-        count = len(kinds)
-        tokens, reasoning = counts
-        if len(tokens) < count:
-            tokens, reasoning = self._count(session_id, family, after_seq)
-        return StoredColumns(
-            kinds=bytearray(kinds),
-            marks=bytearray(marks),
-            created=created,
-            answers=answers,
-            links=links,
-            tokens=tokens[:count],  # somebody may have appended meanwhile
-            reasoning=reasoning[:count],
-        )
+        kinds, marks, *others = shared
+        if len(counts[0]) < len(kinds):
+            counts = self._count(session_id, family, after_seq)
+        counts = [column[: len(kinds)] for column in counts]  # somebody may have appended meanwhile
+        columns: list[Any] = [bytearray(kinds), bytearray(marks), *others, *counts]
+        return StoredColumns(**dict(zip(StoredColumns.__slots__, columns, strict=True)))
 
     def bodies(self, session_id: str, spans: Sequence[tuple[int, int]]) -> list[Body]:
         """Return the bodies of ranges of sequence numbers, in order.
@@ -357,12 +349,9 @@ class SqliteStore:
                     _keep_blocks(db, session, number, first, counts if number else shared)
             if call is not None:
                 _insert_call(db, session, replace(call, reply_seq=stored[-1].seq))
-            if texts:
-                # As bytes: SQLite takes no lone surrogates.
-                rows_of_texts = [
-                    (key, text.encode("utf-8", "surrogatepass")) for key, text in texts.items()
-                ]
-                db.executemany("INSERT OR IGNORE INTO texts VALUES (?, ?)", rows_of_texts)
+            for digest, text in (texts or {}).items():  # as bytes: SQLite takes no lone surrogates
+                raw = text.encode("utf-8", "surrogatepass")
+                db.execute("INSERT OR IGNORE INTO texts VALUES (?, ?)", (digest, raw))
             changed = "UPDATE sessions SET last_seq = ?, version = version + 1 WHERE key = ?"
             db.execute(changed, (last_seq + len(rows), session))
         return stored
@@ -531,9 +520,9 @@ class MemoryStore(SqliteStore):
 
 def call_from_json(value: Mapping[str, Json]) -> CallRow:
     """Return the call row that `to_json` was given."""
-    usage, at = value.get("usage"), value.get("created_at")
-    made = {"usage": usage and Usage(**usage), "created_at": at and datetime.fromisoformat(at)}
-    return CallRow(**{**value, **made})
+    usage, at, made = value.get("usage"), value.get("created_at"), dict[str, Any](value)
+    made |= {"usage": usage and Usage(**usage), "created_at": at and datetime.fromisoformat(at)}
+    return CallRow(**made)
 
 
 # ---- sessions and events ----

@@ -6,6 +6,7 @@ import re
 from collections.abc import AsyncIterator, Awaitable
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from typing import Any, Final
 
 from context_assembler import errors, events
@@ -153,9 +154,9 @@ async def check_session_store(store: SessionStore) -> None:
     Raises:
         AssertionError: The store does something else; the message says what it must do.
     """
-    asked = {"head": store.head(_TRIP), "load": _all(store.load(_TRIP))}
-    for name, given in {**asked, "delete": store.delete(_TRIP)}.items():
-        raises = await _raises(errors.UnknownSessionError, given)
+    asked: dict[str, Any] = {"head": store.head, "delete": store.delete}
+    for name, ask in {**asked, "load": partial(_load, store)}.items():
+        raises = await _raises(errors.UnknownSessionError, ask(_TRIP))
         _need(raises, f"{name}() of a session that is not there must raise UnknownSessionError")
     kept = [*await store.append(_TRIP, _EVENTS[:2]), *await store.append(_TRIP, _EVENTS[2:])]
     await store.append(_OTHER, [events.user_event("of another session")])
@@ -197,6 +198,10 @@ async def check_session_store(store: SessionStore) -> None:
     _need(is_other, "a session deleted and made again must have another version")
     for session_id in (_TRIP, _OTHER):
         await store.delete(session_id)
+
+
+async def _load(store: SessionStore, session_id: str) -> list[SessionEvent]:
+    return await _all(store.load(session_id))
 
 
 async def _all(events: AsyncIterator[SessionEvent]) -> list[SessionEvent]:

@@ -20,6 +20,7 @@ from context_assembler.models import ModelLimits, get_model_limits
 from context_assembler.ports import TokenCounter
 from context_assembler.providers import check_payload
 from context_assembler.providers.gemini import PLACEHOLDER
+from context_assembler.providers.wire import as_list, as_object
 from context_assembler.testing.wires import WIRES, Answer, RefusedError, ScriptedReply, Wire
 from context_assembler.tokens import family_for
 
@@ -128,10 +129,14 @@ class ProviderServer:
         self.requests.append(seen._replace(usage=made.usage, left_out=made.left_out))
         return wire.reply(made)
 
-    def count(self, wire: Wire, body: JsonObject) -> int:
-        """Return the tokens of a prompt."""
-        self.counted.append(body)
-        return self._measure(wire, body, _limits_of(body))[1]
+    def count(self, wire: Wire, body: JsonObject, known: Sequence[str]) -> int:
+        """Return the tokens of a prompt; a field that is not known is refused."""
+        for field in sorted(body.keys() - known):
+            raise RefusedError(f"{field}: Extra inputs are not permitted")
+        whole = as_object(body.get("generateContentRequest"))
+        asked = {**whole, "model": body["model"]} if whole else body
+        self.counted.append(asked)
+        return self._measure(wire, asked, _limits_of(asked))[1]
 
     def _measure(
         self, wire: Wire, body: JsonObject, limits: ModelLimits
@@ -161,7 +166,7 @@ class ProviderServer:
         calls = [f" {c.name} {compact_json(dict(c.arguments))}" for c in reply.tool_calls]
         read, written = self._use_cache(wire, segments, body, limits)
         thinking = reply.thinking or ""
-        display = (body.get("thinking") or {}).get("display")
+        display = as_object(body.get("thinking")).get("display")
         shows = limits.thinking.kinds == ("budget",) or display == "summarized"
         shown = thinking if shows and wire.provider == "anthropic" else ""
         usage = Usage(
@@ -179,8 +184,7 @@ class ProviderServer:
         if self._script is None:
             last = next((s for s in reversed(segments) if s.key.startswith(("user", "tool"))), None)
             heard = last and _text_of(json.loads(last.key.partition("\n")[2]))
-            said = f"You said: {heard}" if heard else "You said nothing."
-            return ScriptedReply(said, stop_reason="end_turn")
+            return ScriptedReply(f"You said: {heard or 'nothing'}", stop_reason="end_turn")
         with self._lock:
             if not self._script:
                 raise RefusedError("The script of this test has no line left.")
@@ -289,7 +293,7 @@ class _Endpoint(BaseHTTPRequestHandler):
             if gemini:
                 body |= {"model": gemini[1], "stream": gemini[2] == "streamGenerate"}
             if counts:
-                self._send(200, {name: self._count(wire, body, known)})
+                self._send(200, {name: self.provider.count(wire, body, known)})
                 return
             headers = {name.lower(): value for name, value in self.headers.items()}
             reply = self.provider.answer(wire, body, headers)
@@ -300,21 +304,14 @@ class _Endpoint(BaseHTTPRequestHandler):
     def log_message(self, format: str, *args: Any) -> None:
         """Write nothing: a test's output is its own."""
 
-    def _count(self, wire: Wire, body: JsonObject, known: Sequence[str]) -> int:
-        for field in sorted(body.keys() - known):
-            raise RefusedError(f"{field}: Extra inputs are not permitted")
-        whole = body.get("generateContentRequest")
-        asked = {**whole, "model": body["model"]} if isinstance(whole, dict) else body
-        return self.provider.count(wire, asked)
-
     def _read_body(self, place: str) -> dict[str, Json]:
         if place not in WIRES:
             raise RefusedError(f"Nothing answers at {place}.", 404, "not_found_error")
         try:
-            body = json.loads(self.rfile.read(int(self.headers.get("content-length") or 0)))
-        except (ValueError, RecursionError):
-            body = None
-        if not isinstance(body, dict):
+            body = as_object(json.loads(self.rfile.read(int(self.headers["content-length"]))))
+        except (ValueError, TypeError, RecursionError):
+            body = {}
+        if not body:
             raise RefusedError("The request body is not a JSON object.")
         return body
 
@@ -330,11 +327,11 @@ class _Endpoint(BaseHTTPRequestHandler):
 
 
 def _limits_of(body: JsonObject) -> ModelLimits:
-    model = str(body.get("model") or "")
     try:
-        return get_model_limits(model)
+        return get_model_limits(str(body.get("model") or ""))
     except UnknownModelError as error:
-        raise RefusedError(f"model: {model}", 404, "not_found_error", "model_not_found") from error
+        message = f"model: {body.get('model')}"
+        raise RefusedError(message, 404, "not_found_error", "model_not_found") from error
 
 
 # ---- the prompt as a row of segments ----
@@ -376,20 +373,20 @@ def _segments(wire: Wire, body: JsonObject, count_text: Callable[[str], int]) ->
 def _without(value: Json, names: Sequence[str]) -> Json:
     """Return the value without cache marks, these fields and nulls; the order of keys counts."""
     if isinstance(value, dict):
-        kept = {k: v for k, v in value.items() if k not in (*_MARKS, *names) and v is not None}
-        return {key: _without(inner, names) for key, inner in kept.items()}
-    return [_without(inner, names) for inner in value] if isinstance(value, list) else value
+        kept = {k: v for k, v in as_object(value).items() if k not in (*_MARKS, *names)}
+        return {key: _without(inner, names) for key, inner in kept.items() if inner is not None}
+    return [_without(one, names) for one in as_list(value)] if isinstance(value, list) else value
 
 
 def _text_of(value: Json) -> str:
     """Return what the model reads of a block, or of a value inside one."""
     if isinstance(value, list):
-        return " ".join(filter(None, map(_text_of, value)))
+        return " ".join(filter(None, map(_text_of, as_list(value))))
     if not isinstance(value, dict):
         return "" if value is None else str(value)
     texts = [
         compact_json(held) if key in _AS_JSON and not isinstance(held, str) else _text_of(held)
-        for key, held in value.items()
+        for key, held in as_object(value).items()
         if key not in _SILENT
     ]
     return " ".join(filter(None, texts))

@@ -151,10 +151,10 @@ class _Anthropic(Wire):
         yield _event("message_start", message={**reply, "content": [], "stop_reason": None})
         for index, block in enumerate(reply["content"]):
             kind = block["type"]
-            name, start, text = kind, dict[str, Any]({kind: ""}), block.get(kind, "")
-            if kind == "tool_use":
-                name, start, text = "input_json", {"input": {}}, json.dumps(block["input"])
-            field = "partial_json" if kind == "tool_use" else kind
+            is_call = kind == "tool_use"
+            name, field = ("input_json", "partial_json") if is_call else (kind, kind)
+            text: str = json.dumps(block["input"]) if is_call else block[kind]
+            start: dict[str, Any] = {"input": dict[str, Any]()} if is_call else {kind: ""}
             deltas = [{"type": f"{name}_delta", field: half} for half in _halves(text)]
             if kind == "thinking":
                 start["signature"] = ""
@@ -210,7 +210,7 @@ class _Chat(_OpenAI):
             made = {"id": call.call_id, "type": "function", "function": function}
             message.setdefault("tool_calls", []).append(made)
         reasons = {"tool_use": "tool_calls", "max_tokens": "length", "refusal": "content_filter"}
-        choice = {"index": 0, "message": message, "logprobs": None}
+        choice: dict[str, Any] = {"index": 0, "message": message, "logprobs": None}
         choice["finish_reason"] = reasons.get(answer.reply.stop_reason or "", "stop")
         head = {"id": f"chatcmpl-{answer.number:04d}", "object": "chat.completion", "created": 0}
         wants_usage = as_object(body.get("stream_options")).get("include_usage")
@@ -230,7 +230,7 @@ class _Chat(_OpenAI):
             deltas += [{"tool_calls": [opening]}, {"tool_calls": [rest]}]
         chunks: list[dict[str, Any]] = [
             {"choices": [{"index": 0, "delta": delta, "finish_reason": reason}]}
-            for delta, reason in [*((delta, None) for delta in deltas), ({}, end)]
+            for delta, reason in [*((delta, None) for delta in deltas), (dict[str, Any](), end)]
         ]
         if reply["usage"]:
             chunks.append({"choices": [], "usage": reply["usage"]})
@@ -268,7 +268,7 @@ class _Responses(_OpenAI):
             for number, reason in ((int(path.split(".")[1]), why) for path, why in answer.left_out)
         ]
         head = {"id": f"resp_{answer.number:04d}", "object": "response", "created_at": 0}
-        tools = {"parallel_tool_calls": True, "tool_choice": "auto", "tools": []}
+        tools: dict[str, Any] = {"parallel_tool_calls": True, "tool_choice": "auto", "tools": []}
         state: dict[str, Any] = {"status": "incomplete" if is_cut else "completed", "error": None}
         state["incomplete_details"] = {"reason": "max_output_tokens"} if is_cut else None
         return {
@@ -305,7 +305,7 @@ class _Responses(_OpenAI):
             yield _event(f"response.{kind}", sequence_number=number, **fields)
 
     def _events(self, reply: JsonObject) -> Iterator[tuple[str, JsonObject]]:
-        opening = {**reply, "status": "in_progress", "output": [], "usage": None}
+        opening: dict[str, Any] = {**reply, "status": "in_progress", "output": [], "usage": None}
         yield "created", {"response": opening}
         for index, item in enumerate(reply["output"]):
             place, at = {"output_index": index}, {"output_index": index, "item_id": item["id"]}

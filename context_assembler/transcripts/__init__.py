@@ -14,13 +14,13 @@ from context_assembler.errors import TranscriptError, UnknownOptionError
 from context_assembler.events import Body, Json, JsonObject, SessionEvent, event_of, kind_of
 from context_assembler.ports import ToolSpec
 from context_assembler.providers import PROVIDERS
+from context_assembler.providers.wire import as_list, as_object, objects_in
 from context_assembler.transcripts import claude_code, gemini_cli, writing
 from context_assembler.transcripts.source import (
     Issues,
     ReadTranscript,
     Rows,
     TranscriptIssue,
-    as_object,
     parse_source,
     split_sessions,
     unreadable,
@@ -142,7 +142,7 @@ def _detect(parsed: Rows, name: str) -> str:
         raise TranscriptError(source=name, reason="it holds several sessions", remedy=remedy)
     listed = f"Known formats: {', '.join(FORMATS)}."
     if any(
-        as_object(value).get("type") in _CODEX
+        str(as_object(value).get("type")) in _CODEX
         and isinstance(as_object(value).get("payload"), Mapping)
         for value in parsed.values
     ):
@@ -177,7 +177,7 @@ def _message_list(parsed: Rows, key: str = "messages") -> tuple[list[Json], Json
         return [row.value for row in parsed.rows], {}
     value = parsed.rows[0].value
     if isinstance(value, list):
-        return value, {}
+        return [*as_list(value)], {}
     fields = as_object(value)
     for name in (key, "traj") if key == "messages" else (key,):
         if isinstance(fields.get(name), list):
@@ -192,16 +192,13 @@ def _matches_anthropic(parsed: Rows) -> bool:
         m.get("role") not in ("user", "assistant", "system") or "tool_calls" in m for m in objects
     ):
         return False
-    tools = request.get("tools")
-    has_tools = isinstance(tools, list) and any("input_schema" in as_object(t) for t in tools)
+    has_tools = any("input_schema" in tool for tool in objects_in(request.get("tools")))
     is_for_claude = "max_tokens" in request and str(request.get("model")).startswith("claude")
     if "system" in request or has_tools or is_for_claude:
         return True
     for message in objects:
-        content = message.get("content")
-        for block in content if isinstance(content, list) else ():
-            fields = as_object(block)
-            if fields.get("type") in _ANTHROPIC_BLOCKS or (
+        for fields in objects_in(message.get("content")):
+            if str(fields.get("type")) in _ANTHROPIC_BLOCKS or (
                 isinstance(fields.get("type"), str) and "signature" in fields
             ):
                 return True
@@ -226,19 +223,20 @@ def _is_item(item: JsonObject) -> bool:
         return True
     if kind == "message" and isinstance(content, str):
         return True
-    pieces = [as_object(piece) for piece in (content if isinstance(content, list) else ())]
-    return any(piece.get("type") in _RESPONSES_CONTENT for piece in pieces)
+    return any(str(piece.get("type")) in _RESPONSES_CONTENT for piece in objects_in(content))
 
 
 def _matches_gemini(parsed: Rows) -> bool:
     contents, request = _message_list(parsed, "contents")
+    if gemini_cli.matches(parsed):
+        return True
     if "contents" in as_object(parsed.document) and not request and not contents:
         return False
     return any(
-        isinstance(parts := as_object(one).get("parts"), list | dict)
+        isinstance(as_object(one).get("parts"), list | dict)
         and as_object(one).get("role") in ("user", "model", "function", None)
         # Other libraries' messages have parts as well, and name their kind.
-        and not any("part_kind" in as_object(part) for part in parts)
+        and not any("part_kind" in part for part in objects_in(as_object(one)["parts"]))
         for one in contents
     ) or (isinstance(as_object(parsed.document).get("contents"), list) and bool(contents))
 
@@ -260,13 +258,12 @@ def _reader(provider: str) -> Callable[[Rows, str, Issues], ReadTranscript]:
             line = lines[int(number)] if lines and number.isdigit() else None
             issues.note(where, what, line)
 
-        document = parsed.document
-        if isinstance(document, dict) and not any(
-            key in document for key in ("messages", "traj", "contents", "input", "output")
-        ):
+        document: Json = parsed.document
+        fields = as_object(document)
+        if fields and not fields.keys() & {"messages", "traj", "contents", "input", "output"}:
             document = [document]
-        if isinstance(document, dict) and "traj" in document:  # as tau-bench has it
-            document = {**document, "messages": document["traj"]}
+        elif "traj" in fields:  # as tau-bench has it
+            document = {**fields, "messages": fields["traj"]}
         read_events: list[tuple[str, Body]] = module.read_messages(document, note)
         request = as_object(document)
         tools, metadata = _tools_of(request, note), _rest_of(request)
@@ -311,11 +308,11 @@ def _time(value: Json) -> datetime | None:
 def _tools_of(request: JsonObject, note: Callable[[str, str], None]) -> tuple[ToolSpec, ...]:
     specs = request.get("tools") or request.get("functions")
     specs = specs or as_object(request.get("config")).get("tools")
-    if not isinstance(specs, list):
+    if not as_list(specs):
         return ()
     from context_assembler.tools import ListedTools
 
-    listed = ListedTools(specs, name="transcript", kind="transcript")
+    listed = ListedTools([*as_list(specs)], name="transcript", kind="transcript")
     tools = tuple(listed.list_now())
     for problem in listed.problems:
         note("tools", f"{problem.problem}; left out")
@@ -359,7 +356,7 @@ FORMATS: Final[Mapping[str, _Format]] = {
         _matches_responses, _reader("openai_responses"), _writer("openai_responses")
     ),
     "gemini": _Format(
-        lambda parsed: gemini_cli.matches(parsed) or _matches_gemini(parsed),
+        _matches_gemini,
         _read_gemini,
         _writer("gemini"),
     ),

@@ -15,7 +15,8 @@ from typing import Final, NamedTuple
 from context_assembler.errors import TranscriptError
 from context_assembler.events import Body, Json, JsonObject, SessionEvent, body_of, to_json
 from context_assembler.providers import anthropic
-from context_assembler.transcripts.source import Issues, Rows, as_object
+from context_assembler.providers.wire import as_list, as_object, objects_in
+from context_assembler.transcripts.source import Issues, Rows
 from context_assembler.transcripts.writing import dump_json_text, wire_for
 
 METADATA: Final = "claude_code"
@@ -109,8 +110,7 @@ class _Row(NamedTuple):
 
     def ids_in(self, block_type: str, field: str) -> set[str]:
         """Return the ids that blocks of one type carry in a field."""
-        content = self.message.get("content")
-        blocks = [as_object(one) for one in content] if isinstance(content, list) else []
+        blocks = objects_in(self.message.get("content"))
         found = (block.get(field) for block in blocks if block.get("type") == block_type)
         return {call_id for call_id in found if isinstance(call_id, str)}
 
@@ -354,8 +354,8 @@ def _plain(value: Json) -> str:
     if isinstance(value, str):
         return value
     if isinstance(value, list):
-        return "\n".join(text for entry in value if (text := _plain(entry)))
-    return anthropic.describe_block(value) if isinstance(value, dict) else ""
+        return "\n".join(text for entry in as_list(value) if (text := _plain(entry)))
+    return anthropic.describe_block(as_object(value)) if isinstance(value, dict) else ""
 
 
 def _titled(title: Json, text: str) -> str:
@@ -409,7 +409,8 @@ def _rows_of(event: SessionEvent, place: int) -> Iterator[dict[str, Json]]:
     if event.type == "compaction":
         if not event.text.strip():
             return  # sealed: what it covers is what others can read
-        boundary = {"content": "Conversation compacted", "compactMetadata": {}}
+        about: JsonObject = {}
+        boundary = {"content": "Conversation compacted", "compactMetadata": about}
         yield {"type": "system", "subtype": "compact_boundary", **boundary}
         yield {**_user_row(event.text), "isCompactSummary": True}
     elif event.type == "system":

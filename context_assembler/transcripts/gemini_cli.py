@@ -8,7 +8,8 @@ from typing import Any
 
 from context_assembler.events import Body, Json, JsonObject
 from context_assembler.providers import gemini
-from context_assembler.transcripts.source import Issues, Rows, as_object
+from context_assembler.providers.wire import as_list, as_object
+from context_assembler.transcripts.source import Issues, Rows
 
 
 def matches(parsed: Rows) -> bool:
@@ -22,7 +23,7 @@ def matches(parsed: Rows) -> bool:
         and isinstance(messages, list)
         and all(
             isinstance(as_object(m).get("type"), str) and "role" not in as_object(m)
-            for m in messages
+            for m in as_list(messages)
         )
     )
 

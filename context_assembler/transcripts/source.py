@@ -6,9 +6,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
-from context_assembler.errors import TranscriptError, with_article
+from context_assembler.errors import TranscriptError, brief_repr, with_article
 from context_assembler.events import Json, JsonObject, SessionEvent
 from context_assembler.ports import ToolSpec
+from context_assembler.providers.wire import as_list, as_object
 
 _NAMES: Final = ("id", "session_id", "simulation_id", "task_id")
 _HISTORIES: Final = ("messages", "traj", "contents")
@@ -32,6 +33,9 @@ class ReadTranscript(NamedTuple):
     issues: tuple[TranscriptIssue, ...] = ()
     tools: tuple[ToolSpec, ...] = ()
     metadata: JsonObject | None = None
+
+    def __repr__(self) -> str:
+        return brief_repr(self)
 
 
 class Issues:
@@ -72,19 +76,13 @@ class Rows(NamedTuple):
     @property
     def values(self) -> list[Json]:
         """The values; of a lone list, its entries."""
-        if not self.has_lines and isinstance(self.rows[0].value, list):
-            return self.rows[0].value
-        return [row.value for row in self.rows]
+        listed = as_list(self.document)
+        return [*listed] if listed else [row.value for row in self.rows]
 
     @property
     def document(self) -> Json:
         """The whole value if it is one document, else the list of the lines' values."""
         return [row.value for row in self.rows] if self.has_lines else self.rows[0].value
-
-
-def as_object(value: Json) -> JsonObject:
-    """Return the object, or an empty one in place of anything else."""
-    return value if isinstance(value, Mapping) else {}
 
 
 def unreadable(name: str, reason: str, *, line: int | None = None) -> TranscriptError:
@@ -182,13 +180,14 @@ def _bounded(value: Json, issues: Issues, name: str, depth: int) -> Json:
     if depth >= _MAX_DEPTH:
         issues.note("", f"what is nested deeper than {_MAX_DEPTH} levels is kept as text")
         return repr(value)
+    inside: Any = value
     if isinstance(value, Mapping):
-        for key in value:
+        for key in inside:
             if not isinstance(key, str):
                 raise unreadable(name, f"its key {key!r:.40} is no text")
-        return {key: _bounded(held, issues, name, depth + 1) for key, held in value.items()}
+        return {key: _bounded(held, issues, name, depth + 1) for key, held in inside.items()}
     if isinstance(value, Iterable):
-        return [_bounded(held, issues, name, depth + 1) for held in value]
+        return [_bounded(held, issues, name, depth + 1) for held in inside]
     raise unreadable(name, f"{with_article(type(value).__name__)} is not JSON")
 
 
@@ -198,10 +197,10 @@ def split_sessions(parsed: Rows) -> list[tuple[str, JsonObject]]:
         return _named(parsed.values)
     value = parsed.rows[0].value
     if isinstance(value, list):
-        return _named(value)
+        return _named(as_list(value))
     for key in _LISTS:
-        if isinstance(held := as_object(value).get(key), list):
-            return _named(held)
+        if isinstance(as_object(value).get(key), list):
+            return _named(value[key])
     return _named([value]) if _session_in(value) is not value else []
 
 

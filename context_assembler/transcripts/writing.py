@@ -11,6 +11,7 @@ from context_assembler.models import ModelLimits, ThinkingRule
 from context_assembler.options import Parameters
 from context_assembler.ports import ToolSpec
 from context_assembler.providers import PROVIDERS
+from context_assembler.providers.wire import as_object
 
 _VENDORS = {"anthropic": "anthropic", "gemini": "google"}
 _FEATURES = ("tools", "vision", "pdf", "mid_conversation_system", "prefill", "audio")
@@ -43,7 +44,10 @@ def wire_for(provider: str, events: Iterable[SessionEvent]) -> Any:
         thinking=ThinkingRule(kinds=("effort",) if provider == "openai_responses" else ()),
         protocol=provider,
     )
-    tools, parameters = tuple(ToolSpec(name=name) for name in sorted(names)), Parameters(max_tokens=1)
+    tools, parameters = (
+        tuple(ToolSpec(name=name) for name in sorted(names)),
+        Parameters(max_tokens=1),
+    )
     request = Request(limits=limits, parameters=parameters, tools=tools, cache="off")
     return PROVIDERS[provider].Wire(request)
 
@@ -58,15 +62,16 @@ def write_messages(events: Iterable[SessionEvent], provider: str) -> str:
     event_by_seq = {event.seq or number: event for number, event in enumerate(given, 1)}
     transformer = MessageTransformer(
         takes_leading_system=provider in _HEADS,
-        reads=lambda body: (body.get("made_by") or {}).get("provider") == provider,
+        reads=lambda body: as_object(body.get("made_by")).get("provider") == provider,
     )
     made = transformer.transform(given)
-    turns = made.turns[:-1] if made.turns and made.turns[-1]["kind"] == "synthetic" else made.turns
+    last = made.turns[-1].get("kind") if made.turns else None
+    turns = made.turns[:-1] if last == "synthetic" else made.turns
     wire = wire_for(provider, given)
     for turn in turns:
         before = len(wire.messages)
         wire.add(turn)
-        event = event_by_seq.get(turn["seq"])
+        event = event_by_seq.get(turn.get("seq", 0))
         kept = event.metadata.get(provider) if event else None
         if isinstance(kept, dict) and len(wire.messages) == before + 1:
             wire.messages[-1] = {**kept, **wire.messages[-1]}

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from context_assembler import (
+    AssembledContext,
     AssemblerConfig,
     AssemblyCache,
     ConcurrentAppendError,
@@ -719,24 +720,57 @@ async def test_reasoning_behind_another_prefix_is_left_out_with_an_entry() -> No
 # ---- tools that come and go ----
 
 
-async def test_tools_that_come_later_are_announced_after_the_history() -> None:
+MAP = {"name": "map", "description": "A map.", "input_schema": {"type": "object"}}
+
+
+async def changed(folder: Path | None = None) -> tuple[ContextAssembler, AssembledContext]:
+    """Return a session in which a tool was added after the call that is returned."""
     tools: list[Any] = [look]
 
     class Listing:
         def list_tools(self) -> list[Any]:
             return list(tools)
 
-    assembler = await begun(tools=Listing())
+    assembler = await begun(tools=Listing(), bootstrap=folder)
     before = await assembler.assemble("trip", model=OPUS)
     await assembler.record("trip", reply("Lima."), before)
     await assembler.add_user("trip", "And then?")
-    tools.append({"name": "map", "description": "A map.", "input_schema": {"type": "object"}})
+    tools.append(MAP)
+    return assembler, before
+
+
+async def test_tools_that_come_later_are_announced_after_the_history() -> None:
+    assembler, before = await changed()
 
     context = await assembler.assemble("trip", model=OPUS)
 
     payload, first = context.to_request(), before.to_request()
     assert payload["messages"][: len(first["messages"])] == first["messages"]
+    assert "tool_addition" in str(payload["messages"][-1])
     assert sorted(tool.name for tool in context.tools) == ["look", "map"]
+
+
+async def test_tools_are_declared_again_if_what_stands_before_them_changed(tmp_path: Path) -> None:
+    (tmp_path / "AGENT.md").write_text("Be kind.")
+    assembler, _ = await changed(tmp_path)
+    (tmp_path / "AGENT.md").write_text("Be brief.")
+
+    payload = (await assembler.assemble("trip", model=OPUS)).to_request()
+
+    assert [tool["name"] for tool in payload["tools"]] == ["look", "map"]
+    assert "tool_addition" not in str(payload["messages"])
+
+
+async def test_another_model_is_not_sent_what_announced_tools_to_the_first() -> None:
+    assembler, _ = await changed()
+    context = await assembler.assemble("trip", model=OPUS)
+    await assembler.record("trip", reply("Rome.", id="msg_2"), context)
+    await assembler.add_user("trip", "And after that?")
+
+    payload = (await assembler.assemble("trip", model="gpt-5.5")).to_request()
+
+    assert [tool["name"] for tool in payload["tools"]] == ["look", "map"]
+    assert "map" not in str(payload["input"])
 
 
 # ---- the end ----

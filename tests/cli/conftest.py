@@ -41,7 +41,8 @@ def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureF
         with pytest.raises(SystemExit) as end:
             main(words)
         assert isinstance(end.value.code, int)
-        return Ran(end.value.code, *capsys.readouterr())
+        captured = capsys.readouterr()
+        return Ran(end.value.code, captured.out, captured.err)
 
     return call
 

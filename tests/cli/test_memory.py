@@ -26,13 +26,7 @@ def test_what_was_kept_is_found(kept: Run) -> None:
     assert [one["record"]["text"] for one in told["items"]] == ["Ada likes green tea."]
     assert {"markdown", "token_count", "sources_used", "source_status"} <= told.keys()
     assert told["explanations"][0]["outcome"] == "kept"
-
-
-def test_nothing_relevant_is_said(kept: Run) -> None:
-    nothing = kept("memory", "search", "zzz", *URL)
-
-    assert nothing.code == 0
-    assert "Nothing relevant was found" in nothing.out
+    assert "Nothing relevant was found" in kept("memory", "search", "zzz", *URL).out
 
 
 def test_without_a_command_the_store_says_what_it_holds(kept: Run) -> None:
@@ -81,24 +75,5 @@ def test_recall_is_graded(kept: Run) -> None:
     graded = kept("memory", "eval", "questions.jsonl", *URL, "--budget", "200", "--json").json
 
     assert graded["overall"]["questions"] == 1
-    assert graded["overall"]["whole_evidence"] == {"200": 1.0}
+    assert graded["overall"]["whole"] == {"200": 1.0}
     assert graded["missed"] == []
-
-
-BAD = {
-    "no store": ("memory search tea", "CONTEXT_ASSEMBLER_MEMORY"),
-    "a mistyped store": ("memory search tea --memory sqlite:memroy.db", "memory.db"),
-    "a kind": ("memory add x --kind fact --memory sqlite:memory.db", "facts, code"),
-    "no memory": ("memory forget mem_x --memory sqlite:memory.db", "mem_x"),
-    "no half-life": ("memory fade --memory sqlite:memory.db", "--half-life-days"),
-    "no questions": ("memory eval gone.jsonl --memory sqlite:memory.db", "gone.jsonl"),
-}
-
-
-@pytest.mark.parametrize(("words", "says"), BAD.values(), ids=BAD.keys())
-def test_bad_calls_say_what_to_do(kept: Run, words: str, says: str) -> None:
-    refused = kept(*words.split())
-
-    assert refused.code == 2
-    assert says.replace("facts, code", "memories, code") in refused.err
-    assert "Traceback" not in refused.err

@@ -33,11 +33,6 @@ def test_one_model_is_shown_with_the_file_that_each_field_comes_from(run: Run) -
     assert "source_names" in told
 
 
-def test_what_is_unknown_names_the_nearest(run: Run) -> None:
-    assert "Did you mean 'gpt-4.1'" in run("models", "show", "gpt-41").err
-    assert "Did you mean 'vision'?" in run("models", "list", "--feature", "visoin").err
-
-
 def test_models_in_use_are_checked(run: Run) -> None:
     retiring = run("models", "check", "gpt-4.1", "--json")
     unknown = run("models", "check", "nonsense", "--json")

@@ -17,6 +17,7 @@ def test_the_overview_names_every_command_and_exit_code(run: Run) -> None:
 
     assert all(name in shown for name in COMMANDS)
     assert all(f"{code} " in shown for code in EXIT_CODES)
+    assert run("--version").out.count(".") == 2
 
 
 @pytest.mark.parametrize("name", COMMANDS)
@@ -28,10 +29,6 @@ def test_every_option_of_every_command_is_explained(run: Run, name: str) -> None
         assert all(option.help for option in one.params if option.name != "help")
         assert hasattr(one, "commands") or "as_json" in {option.name for option in one.params}
     assert "--help" in run(name, "--help").out
-
-
-def test_the_version_is_printed(run: Run) -> None:
-    assert run("--version").out.count(".") == 2
 
 
 def test_debug_shows_the_traceback(run: Run) -> None:

@@ -3,8 +3,6 @@
 import json
 from pathlib import Path
 
-import pytest
-
 from context_assembler.providers import check_payload
 from tests.cli.conftest import CLAUDE, GPT, SAMPLES, STORE, Run
 
@@ -20,11 +18,6 @@ def test_stdout_is_the_payload_and_nothing_else(stored: Run) -> None:
     assert first.json["model"] == "claude-opus-5-5"
     assert not check_payload("anthropic", first.json)
     assert len(first.json["tools"]) == 5
-
-
-def test_assembling_stores_no_event(stored: Run) -> None:
-    stored("assemble", *WORK, *CLAUDE, "--max-context-tokens", "24000")
-
     assert stored("sessions", *STORE, "--json").json[0]["events"] == 165
 
 
@@ -64,13 +57,6 @@ def test_people_see_the_window_what_was_cut_and_why(stored: Run) -> None:
         assert text in shown
 
 
-def test_every_piece_has_a_line_if_asked_for(stored: Run) -> None:
-    brief = stored("explain", *WORK, *GPT).out
-    whole = stored("explain", *WORK, *GPT, "--every").out
-
-    assert len(whole.splitlines()) > len(brief.splitlines()) + 90
-
-
 def test_programs_get_the_report(stored: Run) -> None:
     report = stored("explain", *WORK, *GPT, "--strategy", "simple", "--json").json
 
@@ -105,32 +91,3 @@ def test_a_payload_is_checked_by_its_provider_s_rules(run: Run) -> None:
     assert "0 broken" in fine.out
     assert told.json[0].keys() == {"rule", "level", "where", "message", "source"}
     assert "refused" in shown.out
-
-
-BAD = {
-    "no model": ("assemble work", "Pass --model ID"),
-    "a strategy": ("assemble work -m gpt-5.5 --strategy simpel", "Did you mean 'simple'?"),
-    "a value": ("assemble work -m claude-opus-5-5 --temperature 0.5", "temperature"),
-    "a choice": ("assemble work -m gpt-5.5 --tool-choice {oops", "--tool-choice is not JSON"),
-    "a provider": ("explain work -m gpt-5.5 --provider azure", "Known: anthropic"),
-    "no folder": ("check work -m gpt-5.5 --bootstrap gone", "Name the folder that holds AGENT.md"),
-    "no list": ("check work -m gpt-5.5 --tools text.json", 'a list called "tools"'),
-    "no JSON": ("lint-payload agent.db", "is not JSON"),
-    "no payload": ("lint-payload text.json", "A payload is a JSON object"),
-    "whose rules": ("lint-payload empty.json", "Pass --provider, one of"),
-    "no session": ("assemble wrok -m gpt-5.5", "Did you mean 'work'?"),
-    "too small": ("assemble work -m gpt-5.5 --max-context-tokens 20", "tokens are needed"),
-}
-
-
-@pytest.mark.parametrize(("words", "says"), BAD.values(), ids=BAD.keys())
-def test_bad_calls_say_what_to_do(stored: Run, words: str, says: str) -> None:
-    Path("text.json").write_text('"text"', "utf-8")
-    Path("empty.json").write_text("{}", "utf-8")
-    given = words.split()
-
-    refused = stored(*given, *(() if given[0] == "lint-payload" else STORE))
-
-    assert refused.code == 2
-    assert says in refused.err
-    assert "Traceback" not in refused.err

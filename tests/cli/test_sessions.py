@@ -3,8 +3,6 @@
 import json
 from pathlib import Path
 
-import pytest
-
 from tests.cli.conftest import GPT, SAMPLES, STORE, Run
 
 URL = " ".join(STORE)
@@ -70,44 +68,6 @@ def test_several_sessions_of_one_file_are_numbered(run: Run) -> None:
     assert [(one["session"], one["name"]) for one in imported] == [("chat-1", "a"), ("chat-2", "b")]
 
 
-BAD = {
-    "no store": ("import chat.json", "CONTEXT_ASSEMBLER_SESSIONS"),
-    "no such file": (f"import gone.json {URL}", "Check the path"),
-    "not a transcript": (f"import text.txt {URL}", "JSON Lines transcript"),
-    "a session that exists": (f"import chat.json {URL}", "pass --append"),
-    "one name twice": (f"import chat.json ./chat.json {URL}", "one by one"),
-    "an unknown format": (f"export chat {URL} --format xml", "Known: anthropic"),
-    "an unknown session": (f"export chta {URL}", "Did you mean 'chat'?"),
-    "a mistyped store": ("sessions --sessions sqlite:agnet.db", "Did you mean 'agent.db'?"),
-    "a missing folder": ("sessions --sessions sqlite:gone/agent.db", "folder"),
-    "nothing to count": ("count -m gpt-5.5", "Name one FILE"),
-    "no model": ("count chat.json", "Pass --model ID"),
-    "an unknown model": ("count chat.json -m gtp-5.5", "Did you mean 'gpt-5.5'"),
-    "no such command": ("imprt", "--help"),
-    "no such option": ("sessions --all", "--help"),
-}
-
-
-@pytest.mark.parametrize(("words", "says"), BAD.values(), ids=BAD.keys())
-def test_bad_calls_say_what_to_do(run: Run, words: str, says: str) -> None:
-    Path("text.txt").write_text("Just a text.", "utf-8")
-    run("import", written(CHAT), *STORE)
-
-    refused = run(*words.split())
-
-    assert refused.code == 2
-    assert refused.err.startswith("Error: ")
-    assert says in refused.err
-    assert "Traceback" not in refused.err
-
-
-def test_a_store_of_the_environment_is_used(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("CONTEXT_ASSEMBLER_SESSIONS", "sqlite:agent.db")
-    run("import", written(CHAT))
-
-    assert run("sessions", "--json").json[0]["events"] == 2
-
-
 def test_a_text_a_transcript_and_a_session_are_counted(run: Run) -> None:
     run("import", written(CHAT), *STORE)
 
@@ -118,10 +78,4 @@ def test_a_text_a_transcript_and_a_session_are_counted(run: Run) -> None:
     assert (text["tokens"], text["is_exact"], text["messages"]) == (5, True, None)
     assert transcript == session
     assert [row["name"] for row in session["rows"]] == ["user", "assistant", "request"]
-
-
-def test_tools_in_a_transcript_are_counted(run: Run) -> None:
-    counted = run("count", str(SAMPLES / "service_desk.json"), *GPT)
-
-    assert "tools" in counted.out
-    assert "counted exactly with o200k_base" in counted.out
+    assert "tools" in run("count", str(SAMPLES / "service_desk.json"), *GPT).out

@@ -60,8 +60,10 @@ sound_logs: SearchStrategy[list[SessionEvent]] = st.lists(
 """Sessions that need no repair: from the user, paired, nothing blank."""
 
 
-def _blocks(kind: str, key: str) -> SearchStrategy[Opaque]:
-    return ids.map(lambda name: block("anthropic", type=kind, name="x", **{key: name}))
+def _blocks(kind: str, key: str, **fields: Any) -> SearchStrategy[Opaque]:
+    return ids.map(
+        lambda name: block("anthropic", type=kind, **{key: f"srvtoolu_{name}"}, **fields)
+    )
 
 
 _parts: SearchStrategy[tuple[Any, ...]] = st.lists(
@@ -71,8 +73,8 @@ _parts: SearchStrategy[tuple[Any, ...]] = st.lists(
         st.builds(_call, ids, any_texts),
         st.builds(result, ids, any_texts),
         st.builds(Thinking, text=any_texts),
-        _blocks("server_tool_use", "id"),
-        _blocks("web_search_tool_result", "tool_use_id"),
+        _blocks("server_tool_use", "id", name="web_search", input={}),
+        _blocks("web_search_tool_result", "tool_use_id", content=[]),
     ),
     max_size=3,
 ).map(tuple)

@@ -1,0 +1,231 @@
+"""A step that goes on from the last one is the step of a new process, and only adds to it."""
+
+import copy
+import json
+import threading
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from context_assembler import (
+    AssemblyError,
+    ContextAssembler,
+    ContextOverflowError,
+    InMemoryStore,
+    SessionEvent,
+)
+from tests.core.sessions import OPUS, PROVIDERS, QUIET, add, opened, stored, turns
+from tests.history.logs import broken_logs, sound_logs
+from tests.history.talk import talk
+
+every_provider = pytest.mark.parametrize("provider", PROVIDERS)
+
+
+def outcome(assembler: ContextAssembler, **asked: Any) -> Any:
+    """Return all that may not depend on what came before, or how the step was refused."""
+    try:
+        context = assembler.assemble_sync("s", **asked)
+    except AssemblyError as error:
+        return repr(error)
+    payload = context.to_request()
+    assert context.check() == []
+    report, ledger = context.report, context.metadata.ledger
+    return json.dumps(payload), report.warnings, ledger, context.metadata.cut_id
+
+
+def appended(events: Sequence[SessionEvent], steps: Sequence[int]) -> Any:
+    """Yield a store as it grows by batches of these sizes."""
+    store, end = InMemoryStore(), 0
+    for number in range(len(events)):
+        size = steps[number % len(steps)]
+        batch = [replace(event, id="", seq=0) for event in events[end : end + size]]
+        if batch:
+            store.append_now("s", batch)
+            yield store
+        end += size
+
+
+sizes = st.lists(st.integers(1, 5), min_size=1, max_size=4)
+
+
+@every_provider
+@given(events=broken_logs, steps=sizes, room=st.none() | st.integers(60, 400))
+@settings(max_examples=12)
+def test_any_step_is_that_of_a_new_process(
+    provider: str, events: list[SessionEvent], steps: list[int], room: int | None
+) -> None:
+    asked = {"model": PROVIDERS[provider], "max_tokens": 50, "on_overflow": "shorten"}
+    asked |= {"max_context_tokens": room + 50} if room else {}
+    old: ContextAssembler | None = None
+    for store in appended(events, steps):
+        old = old or opened(store)
+        assert outcome(old, **asked) == outcome(opened(store), **asked)
+
+
+@every_provider
+@given(events=sound_logs, steps=sizes, room=st.none() | st.integers(250, 600))
+@settings(max_examples=8)
+def test_while_the_cut_stays_a_payload_is_the_one_before_and_more(
+    provider: str, events: list[SessionEvent], steps: list[int], room: int | None
+) -> None:
+    asked: dict[str, Any] = {"model": PROVIDERS[provider], "cache": "off", "max_tokens": 50}
+    asked |= {"max_context_tokens": room + 50, "on_overflow": "shorten"} if room else {}
+    before, cut, old = list[str](), 0, None
+    for store in appended(events, steps):
+        old = old or opened(store, **QUIET)
+        if is_waiting(store):
+            continue
+        try:
+            context = old.assemble_sync("s", **asked)
+        except ContextOverflowError:
+            return
+        sent = [json.dumps(one) for one in list_in(context.to_request())]
+        if context.metadata.cut_id == cut:
+            assert sent[: len(before)] == before
+        before, cut = sent[:-1], context.metadata.cut_id
+
+
+def is_waiting(store: InMemoryStore) -> bool:
+    """Whether a call has no result yet."""
+    kinds = [part["type"] for body in store.bodies("s", [(1, 99)]) for part in body["parts"]]
+    return kinds.count("tool_call") > kinds.count("tool_result")
+
+
+def list_in(payload: Mapping[str, Any]) -> list[Any]:
+    found: list[Any] = next(
+        payload[key] for key in ("messages", "input", "contents") if key in payload
+    )
+    return found
+
+
+# What reaches back: events, and what is appended when they were sent.
+WAITING = ["U a", "A[c1] b", "U meanwhile", "A[c2]", "T[c2] two"]
+REACHING: dict[str, tuple[list[str], list[str | SessionEvent], list[str]]] = {
+    "a result comes for a call that was given up": (
+        WAITING,
+        ["T[c1] one", "U c"],
+        ["U a", "A[c1] b", "T[c1] one", "U meanwhile", "A[c2]", "T[c2] two", "U c"],
+    ),
+    "a compaction covers what was sent": (
+        ["U a", "A b", "U c"],
+        ["M1-2 so far"],
+        ["M so far", "U c"],
+    ),
+    "a reply answers an earlier moment": (
+        ["U a", "U b"],
+        [replace(talk("A late")[0], answers_seq=1), "U c"],
+        ["U a", "A late", "U b", "U c"],
+    ),
+}
+
+
+@pytest.mark.parametrize(("before", "late", "rows"), REACHING.values(), ids=REACHING.keys())
+def test_what_reaches_back_is_noticed(
+    before: list[str], late: list[str | SessionEvent], rows: list[str]
+) -> None:
+    store = stored(*before)
+    assembler = opened(store, **QUIET)
+    first = assembler.assemble_sync("s", model=OPUS)
+    sent = first.to_request()
+
+    add(store, *late)
+
+    assert turns(assembler.assemble_sync("s", model=OPUS)) == rows
+    assert first.to_request() == sent
+
+
+# ---- a payload belongs to its caller ----
+
+
+def ruin(value: Any) -> None:
+    """Change everything in a payload that can be changed."""
+    if isinstance(value, dict):
+        for held in value.values():  # pyright: ignore[reportUnknownVariableType]  # any JSON
+            ruin(held)
+        value.clear()
+    elif isinstance(value, list):
+        for held in value:  # pyright: ignore[reportUnknownVariableType]  # any JSON
+            ruin(held)
+        value.clear()
+
+
+@every_provider
+def test_whatever_a_caller_does_to_a_payload_stays_in_it(provider: str) -> None:
+    store = stored("S Be kind.", "U a", "A[c1] b", "T[c1] one", "U c")
+    assembler = opened(store)
+    first = assembler.assemble_sync("s", model=PROVIDERS[provider])
+    whole = copy.deepcopy(first.to_request())
+
+    ruin(first.to_request())
+    ruin(first.messages)
+
+    assert first.to_request() == whole
+    add(store, "A d", "U e")
+    later = assembler.assemble_sync("s", model=PROVIDERS[provider])
+    assert (
+        later.to_request()
+        == opened(store).assemble_sync("s", model=PROVIDERS[provider]).to_request()
+    )
+    assert first.to_request() == whole
+    assert [one["parts"] for one in later.messages[: len(first.messages)]] == [
+        one["parts"] for one in first.messages
+    ]
+    assert store.bodies("s", [(1, 1)])[0]["parts"] == [{"type": "text", "text": "Be kind."}]
+
+
+def test_a_context_says_the_same_however_its_session_grows() -> None:
+    store = stored("U a", "A b", "U c")
+    assembler = opened(store)
+    context = assembler.assemble_sync("s", model=OPUS)
+    others = {name: context.to_request(name) for name in PROVIDERS}
+
+    for number in range(5):
+        add(store, "A more", f"U {number}")
+        assembler.assemble_sync("s", model=OPUS)
+
+    assert {name: context.to_request(name) for name in PROVIDERS} == others
+    assert context.check("gemini") == []
+    assert context.metadata.ledger.used_tokens == context.report.ledger.used_tokens
+    assert [entry.id for entry in context.report.entries] == ["evt_1", "evt_2", "evt_3"]
+    assert turns(context) == ["U a", "A b", "U c"]
+    assert context.sent().row.answers_seq == 3
+
+
+def test_threads_may_ask_one_assembler_at_once() -> None:
+    store = stored("U go", *("A[c1]", "T[c1] one") * 30)
+    assembler, seen, failed = opened(store), list[str](), list[BaseException]()
+
+    def work(number: int) -> None:
+        try:
+            for _ in range(10):
+                add(store, f"U {number}")
+                context = assembler.assemble_sync("s", model=OPUS)
+                seen.append(json.dumps(context.to_request()))
+                assert context.check() == []
+        except BaseException as error:
+            failed.append(error)
+
+    threads = [threading.Thread(target=work, args=(number,)) for number in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+    assert failed == []
+    assert len(seen) == 40
+    last = assembler.assemble_sync("s", model=OPUS).to_request()
+    assert last == opened(store).assemble_sync("s", model=OPUS).to_request()
+
+
+def test_a_session_that_was_let_go_of_is_read_anew() -> None:
+    store = stored("U a")
+    assembler = opened(store)
+    before = assembler.assemble_sync("s", model=OPUS).to_request()
+
+    assembler.invalidate_cache("s")
+
+    assert assembler.assemble_sync("s", model=OPUS).to_request() == before

@@ -1,0 +1,212 @@
+"""Reading: formats are recognised, sessions found, and what cannot be read is named."""
+
+import json
+from collections.abc import Iterator
+from copy import deepcopy
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from context_assembler import Thinking, ToolCall
+from context_assembler.errors import TranscriptError, UnknownOptionError
+from context_assembler.events import Provenance, Usage
+from context_assembler.testing import event_log
+from context_assembler.transcripts import (
+    FORMATS,
+    detect_format,
+    read_sessions,
+    read_transcript,
+    write_transcript,
+)
+
+TALK = [{"role": "user", "content": "hi"}, {"role": "assistant", "content": "yes"}]
+SIGNED = {"type": "thinking", "thinking": "", "signature": "c2ln"}
+SPEC: dict[str, Any] = {"name": "f", "input_schema": {}}
+CLAUDE: dict[str, Any] = {"model": "claude-opus-5-5", "max_tokens": 1}
+PIECE, RECORDED = {"type": "input_text", "text": "a"}, {"id": "a", "request": {"messages": TALK}}
+LINES = "\n".join(map(json.dumps, TALK))
+CODEX = {"type": "response_item", "payload": {"type": "message", "role": "user", "content": "a"}}
+
+SHAPES: dict[str, tuple[Any, str]] = {
+    "plain text could be anybody's": (TALK, "openai_chat"),
+    "no message": ([], "openai_chat"),
+    "system next to messages": ({"system": "a", "messages": TALK}, "anthropic"),
+    "tools with an input schema": ({"tools": [SPEC], "messages": TALK}, "anthropic"),
+    "a request for Claude": ({**CLAUDE, "messages": TALK}, "anthropic"),
+    "signed thinking": ([{"role": "assistant", "content": [SIGNED]}], "anthropic"),
+    "calls as OpenAI has them": ([{"role": "assistant", "tool_calls": []}], "openai_chat"),
+    "audio": ([{"role": "user", "content": [{"type": "input_audio"}]}], "openai_chat"),
+    "input": ({"input": "hi"}, "openai_responses"),
+    "a reply of Responses": ({"object": "response", "output": []}, "openai_responses"),
+    "an item": ([{"type": "function_call", "call_id": "c", "name": "f"}], "openai_responses"),
+    "pieces of an item": ([{"role": "user", "content": [PIECE]}], "openai_responses"),
+    "contents": ({"contents": [{"parts": [{"text": "hi"}]}]}, "gemini"),
+    "a content": ([{"role": "model", "parts": [{"text": "hi"}]}], "gemini"),
+    "a session of Gemini CLI": ({"sessionId": "s", "messages": [{"type": "user"}]}, "gemini"),
+    "a row of Claude Code": ({"type": "user", "uuid": "a"}, "claude_code"),
+    "lines": (LINES, "openai_chat"),
+}
+
+
+@pytest.mark.parametrize(("source", "name"), SHAPES.values(), ids=SHAPES.keys())
+def test_a_format_is_recognised_by_what_only_it_has(source: Any, name: str) -> None:
+    assert detect_format(source) == name
+
+
+COLLECTIONS: dict[str, tuple[Any, list[str]]] = {
+    "tau-bench": ([{"task_id": 1, "trial": n, "traj": TALK} for n in range(2)], ["1-0", "1-1"]),
+    "tau2": ({"simulations": [{"id": "a", "messages": TALK}], "info": {}}, ["a"]),
+    "requests in a list": ([{"messages": TALK}, {"messages": TALK}], ["0", "1"]),
+    "one name twice": ([{"id": "x", "messages": TALK}] * 2, ["x", "x-2"]),
+    "recordings in lines": ("\n".join(map(json.dumps, [RECORDED, RECORDED])), ["a", "a-2"]),
+    "one recording": (RECORDED, ["a"]),
+    "one list": (TALK, ["transcript"]),
+    "one request": ({"messages": TALK}, ["transcript"]),
+    "messages in lines": (LINES, ["transcript"]),
+}
+
+
+@pytest.mark.parametrize(("source", "names"), COLLECTIONS.values(), ids=COLLECTIONS.keys())
+def test_every_session_is_read_with_a_name(source: Any, names: list[str]) -> None:
+    sessions = read_sessions(source)
+
+    assert [name for name, _ in sessions] == names
+    assert all(len(read.events) == 2 for _, read in sessions)
+
+
+def test_what_is_around_the_messages_is_kept() -> None:
+    tools = [{"type": "function", "function": {"name": "f", "parameters": {"type": "object"}}}]
+
+    [(_, read)] = read_sessions([{"task_id": 1, "traj": TALK, "reward": 0.5, "tools": tools}])
+
+    assert read.metadata == {"task_id": 1, "reward": 0.5}
+    assert [tool.name for tool in read.tools] == ["f"]
+
+
+REFUSED: dict[str, tuple[Any, str]] = {
+    "an unknown format": ({"a": 1}, "claude_code, openai_responses, gemini, anthropic"),
+    "several sessions": ([{"traj": TALK}, {"traj": TALK}], "read_sessions"),
+    "rows of Codex": ("\n".join([json.dumps(CODEX)] * 2), "Codex CLI.*response_item"),
+    "nothing": (" ", "it is empty"),
+    "a text": ("nowhere", "not JSON"),
+    "a lone value": ("3", "it holds 3 alone"),
+    "the name of a file": ("logs/session.jsonl", "names a file"),
+    "no transcript": (None, "None is no transcript"),
+    "no message that can be read": ([{"role": "tool"}, {"type": "message"}], "of its messages"),
+}
+
+
+@pytest.mark.parametrize(("source", "says"), REFUSED.values(), ids=REFUSED.keys())
+def test_what_holds_no_session_is_refused_in_words(source: Any, says: str) -> None:
+    form = "anthropic" if says == "of its messages" else None
+
+    with pytest.raises(TranscriptError, match=says):
+        read_transcript(source, format=form)
+
+
+def test_a_format_and_a_file_can_be_named(tmp_path: Path) -> None:
+    (tmp_path / "talk.json").write_bytes("\ufeff".encode() + json.dumps(TALK).encode())
+
+    assert read_sessions(tmp_path / "talk.json")[0][0] == "talk.json"
+    assert len(read_transcript(TALK, format="anthropic").events) == 2
+    with pytest.raises(UnknownOptionError, match="Did you mean 'anthropic'"):
+        read_transcript(TALK, format="antropic")
+    with pytest.raises(TranscriptError, match="cannot be read"):
+        read_transcript(tmp_path / "missing.json")
+    with pytest.raises(TranscriptError, match=r"transcript\[1\]"):
+        read_sessions([{"messages": TALK}, {"messages": [{"role": "moon"}]}])
+
+
+NESTED = json.loads('{"a":' * 300 + "1" + "}" * 300)
+ODD: dict[str, tuple[Any, int | None, str]] = {
+    "a broken line": (f'{LINES}\n{{"role": "us', 3, "is not JSON"),
+    "an unknown role in a line": (f'{LINES}\n{{"role": "moon"}}', 3, "'moon'"),
+    "a number that JSON does not have": (
+        '[{"role": "user", "content": "a", "n": NaN}]',
+        None,
+        "null",
+    ),
+    "a long number": (
+        json.dumps(TALK)[:-1] + f', {{"role": "user", "n": {"9" * 5000}}}]',
+        None,
+        "text",
+    ),
+    "bytes that are no text": (LINES.encode() + b"\n\xff", None, "that are not UTF-8"),
+    "deep nesting": ([{"role": "user", "content": "a", "x": NESTED}], None, "200 levels"),
+}
+
+
+@pytest.mark.parametrize(("source", "line", "says"), ODD.values(), ids=ODD.keys())
+def test_what_cannot_be_read_is_reported_and_the_rest_is_read(
+    source: Any, line: int | None, says: str
+) -> None:
+    read = read_transcript(source)
+
+    assert read.events
+    assert any(issue.line == line and says in issue.reason for issue in read.issues), read.issues
+
+
+def test_a_session_of_gemini_cli_is_read() -> None:
+    response = {"functionResponse": {"name": "look", "response": {"output": "hello"}}}
+    calls = [
+        {"id": "c1", "name": "look", "args": {"path": "a"}, "result": [response, {"text": "more"}]},
+        {"id": "c2", "name": "look", "status": "cancelled"},
+        {"id": "c3", "name": "look", "status": "error", "result": [response]},
+    ]
+    reply = {
+        "type": "gemini",
+        "content": "",
+        "thoughts": [{"subject": "Plan", "description": "I look."}],
+        "model": "gemini-2.5-flash",
+        "tokens": {"input": 100, "output": 5, "cached": 90, "thoughts": 7},
+        "toolCalls": calls,
+    }
+    asked = {"id": "1", "timestamp": "2026-01-10T04:08:26+02:00", "type": "user", "content": "go"}
+    messages = [asked, {"type": "info", "content": "Update."}, reply]
+
+    read = read_transcript(json.dumps({"sessionId": "s1", "messages": messages}))
+
+    asking, answer, first, third = read.events
+    usage = Usage(input_tokens=100, output_tokens=12, cache_read_tokens=90, reasoning_tokens=7)
+    assert (asking.id, str(asking.created_at)) == ("1", "2026-01-10 02:08:26+00:00")
+    assert answer.parts[0] == Thinking(text="Plan\nI look.", provider="gemini")
+    assert answer.parts[1] == ToolCall(call_id="c1", name="look", arguments={"path": "a"})
+    assert answer.made_by == Provenance(provider="gemini", model="gemini-2.5-flash", usage=usage)
+    assert (first.text, getattr(third.parts[0], "is_error", False)) == ("hello\nmore", True)
+    assert (read.metadata, read.issues[0].what) == (
+        {"sessionId": "s1"},
+        "messages of type info (1×)",
+    )
+
+
+SESSION = event_log("S Be brief.", "U Look.", 'A[c1:look {"q": "a"}] So.', "T[c1] found")
+
+
+def places(value: Any, place: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
+    """Yield where in a value there is another one."""
+    held: Any = value
+    keys = range(len(held)) if isinstance(value, list) else held
+    for key in keys if isinstance(value, list | dict) else ():
+        yield (*place, key)
+        yield from places(value[key], (*place, key))
+
+
+@pytest.mark.parametrize("kind", [{"a": 1}, ["a"], 7, None], ids=str)
+@pytest.mark.parametrize("name", FORMATS)
+def test_a_value_of_another_kind_is_read_or_refused_in_words(name: str, kind: Any) -> None:
+    text = write_transcript(SESSION, format=name)
+    rows = name == "claude_code"
+    whole = list(map(json.loads, text.splitlines())) if rows else json.loads(text)
+
+    for *path, last in places(whole):
+        changed = holder = deepcopy(whole)
+        for key in path:
+            holder = holder[key]
+        holder[last] = kind
+        for form in (name, None):
+            try:
+                read = read_sessions(changed, format=form)
+            except TranscriptError:
+                continue
+            assert all(one.events for _, one in read), (path, last)
