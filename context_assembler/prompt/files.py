@@ -9,11 +9,12 @@ import os
 import re
 import stat
 import time
+from bisect import bisect
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from types import MappingProxyType
 from typing import Any, Final, Literal, NamedTuple, TypeAlias
 
-from context_assembler.errors import InvalidParameterError, UnsafePathError
+from context_assembler.errors import UnsafePathError
 from context_assembler.events import Json, JsonObject, is_object
 from context_assembler.prompt.cutting import cut_text
 from context_assembler.texts import CountText, decode_text, one_line
@@ -21,26 +22,19 @@ from context_assembler.texts import CountText, decode_text, one_line
 FileState: TypeAlias = Literal["ok", "missing", "empty", "unreadable", "blocked", "waiting"]
 Mask: TypeAlias = Callable[[str], tuple[str, Sequence[str]]]  # the masked text; kinds of secrets
 _Identity: TypeAlias = tuple[int, ...]
-_Found: TypeAlias = tuple[str | None, str, Sequence[str]]  # a text, or why there is none; warnings
 
 # If a folder has no AGENT.md, another client's file takes its place.
 AGENT_NAMES: Final = ("AGENT.md", "AGENTS.md", "CLAUDE.md")
 _TEMPLATES: Final = "jinja2"  # the only value of `template:` in front matter
 
-_UNREADABLE: Final[FileState] = "unreadable"
-_BLOCKED: Final[FileState] = "blocked"
 
 _MAX_FILE_BYTES: Final = 4_000_000
 _MAX_READ_BYTES: Final = 32_000_000
 _MAX_IMPORT_HOPS: Final = 5
-_MAX_IMPORTS: Final = 100
 _MAX_REFERENCES: Final = 2_000
 _MAX_FRONT_MATTER_CHARS: Final = 65_536
-_MAX_WARNINGS: Final = 50
 # A file that changed this recently may change again and keep its time stamps.
 _UNSETTLED_NS: Final = 2_000_000_000
-# Opening a pipe would wait for somebody who writes into it.
-_OPEN_FLAGS: Final = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0)
 
 
 class BootstrapFile(NamedTuple):
@@ -116,9 +110,6 @@ class BootstrapLoader:
         clock: Callable[[], float] = time.monotonic,
         now_ns: Callable[[], int] = time.time_ns,
     ) -> None:
-        if b"\0" in os.fsencode(folder):
-            rule, remedy = "must be a path", "Name a folder that can exist."
-            raise InvalidParameterError("the bootstrap folder", folder, rule=rule, remedy=remedy)
         self.folder: str = os.path.expanduser(folder)
         self._root: str | None = None if root is None else os.path.expanduser(root)
         agent = tuple(agent_names)
@@ -147,8 +138,7 @@ class BootstrapLoader:
         if kept is not None and now < kept[1] and not kept[2].has_changed():
             return list(kept[0])
         reading, files = self._read(agent_id)
-        files = list(self._capped(files, count_text)) if count_text is not None else files
-        files = list(_without_copies(self._in_order(files)))
+        files = self._shown(files, count_text)
         self._looked_in |= reading.folders()
         if reading.is_settled(self._now_ns()):
             self._kept[key] = list(files), now + self._ttl_seconds, reading
@@ -159,8 +149,7 @@ class BootstrapLoader:
     ) -> list[tuple[BootstrapFile, BootstrapFile]]:
         """Return each file whole and as `load` gives it, read from disk, for a review."""
         files = self._read(agent_id)[1]
-        shown = self._in_order(list(self._capped(files, count_text)))
-        return list(zip(self._in_order(files), _without_copies(shown), strict=True))
+        return list(zip(self._in_order(files), self._shown(files, count_text), strict=True))
 
     def invalidate(self) -> None:
         """Forget what was read."""
@@ -187,23 +176,27 @@ class BootstrapLoader:
         reading = Reading(os.path.realpath(self._root or repository or folder))
         names = self.names(agent_id)
         files = [reading.read_section(section, folder, own) for section, own in names.items()]
-        found, parent = list[BootstrapFile](), folder
+        parent = folder
         while repository is not None and parent != repository:
             parent = os.path.dirname(parent)
             above = reading.read_section("agent", parent, self._names["agent"])
-            found += [above] if above.state != "missing" else []
-        if files[0].state == "missing" and all(file.state != "ok" for file in found):
-            remedy = "There is no such folder: correct what bootstrap= or [bootstrap] folder names."
-            if os.path.isdir(folder):
-                remedy = "Write it, or set [bootstrap] required to the sections that you have."
-            for at, (file, own) in enumerate(zip(files, names.values(), strict=True)):
-                missing = f"there is no {' or '.join(own)} in {one_line(folder)}. {remedy}"
-                files[at] = file._replace(absence=missing if file.state == "missing" else "")
-        files += found
-        for at, file in enumerate(files if self._mask is not None else ()):
-            text, kinds = self._mask(file.text) if self._mask else ("", ())
-            files[at] = file.with_text(text, masking_notice(kinds)) if kinds else file
-        return reading, files
+            files += [above] if above.state != "missing" else []
+        return reading, list(map(self._masked, files))
+
+    def _masked(self, file: BootstrapFile) -> BootstrapFile:
+        text, kinds = self._mask(file.text) if self._mask is not None else ("", ())
+        return file.with_text(text, masking_notice(kinds)) if kinds else file
+
+    def _shown(
+        self, files: Iterable[BootstrapFile], count_text: CountText | None
+    ) -> list[BootstrapFile]:
+        capped = files if count_text is None else self._capped(files, count_text)
+        return list(_without_copies(self._in_order(capped)))
+
+    def _in_order(self, nearest_first: Iterable[BootstrapFile]) -> list[BootstrapFile]:
+        """Return the files in the order of the prompt: the agent's, nearest first, then the others."""
+        places = list(self._names)
+        return sorted(nearest_first, key=lambda file: places.index(file.section))
 
     def _capped(
         self, files: Iterable[BootstrapFile], count_text: CountText
@@ -224,12 +217,6 @@ class BootstrapLoader:
                 file = file._replace(is_shortened=True)
             left_tokens -= tokens
             yield file
-
-    def _in_order(self, nearest_first: Sequence[BootstrapFile]) -> list[BootstrapFile]:
-        """Return the files in the order of the prompt: the agent's, nearest first, then the others."""
-        agent, *others = nearest_first
-        own = len(self._names) - 1
-        return [agent, *others[own:], *others[:own]]
 
 
 def _repository_of(folder: str) -> str | None:
@@ -262,8 +249,8 @@ def _identity(path: str) -> _Identity:
     """Return what changes if a file is written, replaced, linked elsewhere, made or removed."""
     try:
         found = os.stat(path)
-    except (OSError, ValueError) as error:
-        return (getattr(error, "errno", None) or 0,)
+    except OSError as error:
+        return (error.errno or 0,)
     times = found.st_mtime_ns, found.st_ctime_ns
     return found.st_dev, found.st_ino, found.st_mode, found.st_size, *times
 
@@ -307,32 +294,25 @@ class Reading:
         for name in names:
             if self._exists(path := os.path.join(folder, name)):
                 return self._read_file(section, path)
-        return BootstrapFile(section, os.path.join(folder, names[-1]), "missing")
+        remedy = "There is no such folder: correct what bootstrap= or [bootstrap] folder names."
+        if os.path.isdir(folder):
+            remedy = "Write it, or set [bootstrap] required to the sections that you have."
+        absence = f"there is no {' or '.join(names)} in {one_line(folder)}. {remedy}"
+        return BootstrapFile(section, os.path.join(folder, names[-1]), "missing", absence=absence)
 
     def _exists(self, path: str) -> bool:
         """Whether something has that name: a broken link, say, or what may not be looked at."""
-        self.seen[path] = _identity(path)
-        try:
-            os.lstat(path)
-        except OSError as error:
-            return error.errno not in (errno.ENOENT, errno.ENOTDIR, errno.ENAMETOOLONG)
-        except ValueError:
-            return False
-        return True
+        self.seen[path] = found = _identity(path)
+        is_absent = found in ((errno.ENOENT,), (errno.ENOTDIR,), (errno.ENAMETOOLONG,))
+        return not is_absent or os.path.lexists(path)
 
     def _is_inside(self, real: str) -> bool:
         return os.path.join(real, "").startswith(os.path.join(self.root, ""))
 
-    def _read_file(self, section: str, path: str, *, follows: bool = True) -> BootstrapFile:
-        file = self.open(path)
-        file = file._replace(section=section, path=path)
+    def _read_file(self, section: str, path: str) -> BootstrapFile:
+        file = self.open(path)._replace(section=section, path=path)
         if file.state != "ok":
             return file._replace(text="")
-        if follows and (target := self._pointed_at(path, file.text)):
-            hint = f"it only names {file.text.strip()!r}: read as a link"
-            warnings = (*file.warnings, hint)
-            file = self._read_file(section, target, follows=False)
-            return file._replace(warnings=(*warnings, *file.warnings))
         before = len(self.imported)
         metadata, text, first_line, odd = split_front_matter(file.text)
         template = metadata.get("template")
@@ -340,65 +320,51 @@ class Reading:
         if template and not is_template:
             shown = f"template: {one_line(str(template))[:60]} is unknown"
             odd.append(f"{shown}, so it is sent as it stands (known: {_TEMPLATES})")
+        if re.fullmatch(r"[^\s@]{1,257}\.md", name := text.strip()):
+            # What Git makes of a link on a system without links.
+            # https://git-scm.com/docs/git-config#Documentation/git-config.txt-coresymlinks
+            odd.append(f"it only names {name!r}: read as a link")
+            text = f"@{name}"
         text, more = self._resolved(text, path, (file.real_path,), is_template=is_template)
         text = text.rstrip() if is_template else text.strip()
-        odd = list(dict.fromkeys([*odd, *more]))
         if self.references > _MAX_REFERENCES:
-            odd.insert(0, f"only the first {_MAX_REFERENCES:,} words with @ were looked up")
-        if (rest := len(odd) - _MAX_WARNINGS) > 0:
-            odd[_MAX_WARNINGS:] = [f"{rest:,} more of this kind"]
+            odd.append(f"only the first {_MAX_REFERENCES:,} words with @ were looked up")
         imports = tuple(dict.fromkeys(self.imported[before:]))
         file = file._replace(metadata=metadata, first_line=first_line, imports=imports)
-        return file.with_text(text, *odd)
-
-    def _pointed_at(self, path: str, text: str) -> str | None:
-        """Return the file that is all that the text names: a link, checked out as a file."""
-        name = text.strip()
-        if not re.fullmatch(r"[^ \n]{1,257}\.md", name) or name == os.path.basename(path):
-            return None
-        target = os.path.join(os.path.dirname(path), name)
-        real = os.path.realpath(target)
-        is_file = self._exists(target) and os.path.isfile(real)
-        return target if is_file and self._is_inside(real) else None
+        return file.with_text(text, *dict.fromkeys([*odd, *more]))
 
     def open(self, path: str) -> BootstrapFile:
         """Return the text of a file, or why there is none."""
         self.seen[path] = _identity(path)
         real = os.path.realpath(path)
-        reason, state, raw, size, newest_ns = "", _UNREADABLE, b"", 0, 0
+        file = BootstrapFile("", path, "unreadable", real_path=real)
         if not self._is_inside(real):
-            reason, state = "it is outside the folder and was not read", _BLOCKED
-        elif self.read_bytes > _MAX_READ_BYTES:
-            reason = f"more than {_MAX_READ_BYTES:,} bytes read in all"
-        elif real in self.opened:
-            self.read_bytes += self.opened[real].size_bytes
-            return self.opened[real]
-        else:
-            try:
-                found = os.stat(real)
-                size, newest_ns = found.st_size, max(found.st_mtime_ns, found.st_ctime_ns)
-                if stat.S_ISREG(found.st_mode):
-                    with os.fdopen(os.open(real, _OPEN_FLAGS), "rb") as opened_file:
-                        raw = opened_file.read(_MAX_FILE_BYTES + 1) or b""
-                else:
-                    what = "a folder" if stat.S_ISDIR(found.st_mode) else "not a regular file"
-                    reason = f"it is {what}"
-            except OSError as error:
-                reason = f"it cannot be read: {error.strerror}"
-        if reason:
-            return BootstrapFile("", path, state, warnings=(reason,), real_path=real)
-        self.read_bytes += len(raw)
-        self.newest_ns = max(self.newest_ns, newest_ns)
+            outside = "it is outside the folder and was not read"
+            return file._replace(state="blocked", warnings=(outside,))
+        if self.read_bytes > _MAX_READ_BYTES:
+            return file._replace(warnings=(f"more than {_MAX_READ_BYTES:,} bytes read in all",))
+        if real not in self.opened:
+            self.opened[real] = self._read_text(file)
+        self.read_bytes += self.opened[real].size_bytes
+        return self.opened[real]
+
+    def _read_text(self, file: BootstrapFile) -> BootstrapFile:
+        try:
+            found = os.stat(file.real_path)
+            if not stat.S_ISREG(found.st_mode):  # to open a pipe would be to wait for its writer
+                what = "a folder" if stat.S_ISDIR(found.st_mode) else "not a regular file"
+                return file._replace(warnings=(f"it is {what}",))
+            with open(file.real_path, "rb") as source:
+                raw = source.read(_MAX_FILE_BYTES + 1)
+        except OSError as error:
+            return file._replace(warnings=(f"it cannot be read: {error.strerror}",))
+        self.newest_ns = max(self.newest_ns, found.st_mtime_ns, found.st_ctime_ns)
         text, encoding, odd = decode_text(raw[:_MAX_FILE_BYTES])
         if len(raw) > _MAX_FILE_BYTES:
             odd.append(f"only the first {_MAX_FILE_BYTES:,} bytes were read")
-        is_empty = not text.strip()
-        odd += ["nothing is left of it"] if is_empty and odd else []
-        kind: FileState = "empty" if is_empty else "ok"
-        opened = BootstrapFile("", path, kind, text, {}, tuple(odd), real_path=real)
-        opened = opened._replace(encoding=encoding, size_bytes=size)
-        self.opened[real] = opened
-        return opened
+        file = file._replace(encoding=encoding, size_bytes=found.st_size)
+        state: FileState = "ok" if text.strip() else "empty"
+        return file._replace(text=text, state=state, warnings=tuple(odd))
 
     def _resolved(
         self, text: str, path: str, chain: tuple[str, ...], *, is_template: bool = False
@@ -409,84 +375,69 @@ class Reading:
         and the file follows at the end. In a template both comments and imports keep the line count,
         so that errors name the right line, and imported text is never executed.
         """
-        kept: list[str] = []
-        appended: list[str] = []
-        warnings: list[str] = []
+        body, appended, warnings = "", list[str](), list[str]()
 
         def put(match: re.Match[str]) -> str:
-            name = match["path"].replace("\\ ", " ")
-            found, reason, more = self._import(name, path, chain)
-            bare = name.rstrip(".:!?*_")
-            is_whole = True
-            if found is None and not reason and bare != name:
-                name, is_whole = bare, False
-                found, reason, more = self._import(bare, path, chain)
-            warnings.extend(more)
-            if reason:
-                shown = name if len(name) <= 200 else f"{name[:200]}…"
-                shown = shown if shown.isprintable() else shown.encode("unicode_escape").decode()
-                warnings.append(f"@{shown} was not imported: {reason}")
+            found = self._import(match["path"].replace("\\ ", " "), path, chain, warnings)
             if not found:
                 return match[0]
-            literal = found
             if is_template:  # an expression of one line that yields exactly this text
                 escaped = found.encode("unicode_escape", "replace").decode()
-                literal = '{{ "' + escaped.replace('"', '\\"') + '" }}'
-            around = match.string[match.string.rfind("\n", 0, match.start()) + 1 : match.start()]
-            end = match.string.find("\n", match.end())
-            around += match.string[match.end() : end if end >= 0 else None]
-            if is_whole and not around.strip():
-                return literal
-            appended.append(literal)
+                found = '{{ "' + escaped.replace('"', '\\"') + '" }}'
+            before, after = match.string[: match.start()], match.string[match.end() :]
+            if not (before.rpartition("\n")[2] + after.partition("\n")[0]).strip():
+                return found
+            appended.append(found)
             return match[0]
 
         after_comment = False
         for kind, piece in split_markdown(text):
             if kind == "comment":
                 after_comment = not is_template
-                kept += ["\n" * piece.count("\n")] if is_template else []
+                body += "\n" * piece.count("\n") if is_template else ""
                 continue
             shown = piece if kind == "code" else _REFERENCE.sub(put, piece)
-            if after_comment:  # without the blank lines that the comment leaves
-                end = "".join(kept[-8:])[-2:]
-                is_apart = not end or end == "\n\n"
-                once = shown.removeprefix("\n") if end.endswith("\n") else shown
-                shown = shown.lstrip("\n") if is_apart else once
-            kept.append(shown)
-            after_comment = False
-        body = "".join(kept)
+            if after_comment and body[-2:] in ("", "\n\n"):  # without the blank line that is left
+                shown = shown.lstrip("\n")
+            elif after_comment and body.endswith("\n"):
+                shown = shown.removeprefix("\n")
+            body, after_comment = body + shown, False
         return "\n\n".join([body.rstrip(), *appended]) if appended else body, warnings
 
-    def _import(self, name: str, path: str, chain: tuple[str, ...]) -> _Found:
-        """Return the text of a file; or `None` and why not, empty if the word stays as written."""
+    def _import(self, name: str, path: str, chain: tuple[str, ...], warnings: list[str]) -> str:
+        """Return the text of a file; empty if the word stays as it is written."""
+
+        def refuse(reason: str) -> str:
+            warnings.append(f"@{one_line(name[:200])} was not imported: {reason}")
+            return ""
+
         self.references += 1
-        if self.references > _MAX_REFERENCES or len(name) > 4_096:
-            return None, "", ()
-        if name.startswith("~") or "\0" in name:
-            return None, "it is outside the folder", ()
+        if self.references > _MAX_REFERENCES:
+            return ""
+        if name.startswith("~"):
+            return refuse("it is outside the folder")
         target = os.path.join(os.path.dirname(path), name)
         if not self._exists(target):
             looks_meant = name.endswith(".md") or name.startswith((".", "/"))
-            return None, "there is no such file" if looks_meant else "", ()
+            return refuse("there is no such file") if looks_meant else ""
         opened = self.open(target)
         if opened.state in ("unreadable", "blocked"):
             is_word = opened.state == "unreadable" and "/" not in name
-            return None, "" if is_word else opened.warnings[0], ()
-        reasons = {
-            "it imports itself": opened.real_path in chain,
-            f"more than {_MAX_IMPORT_HOPS} imports deep": len(chain) > _MAX_IMPORT_HOPS,
-            f"more than {_MAX_IMPORTS} imports in all": len(self.imported) >= _MAX_IMPORTS,
-        }
-        if reason := next((reason for reason, holds in reasons.items() if holds), ""):
-            return None, reason, ()
+            return "" if is_word else refuse(opened.warnings[0])
+        if opened.real_path in chain:
+            return refuse("it imports itself")
+        if len(chain) > _MAX_IMPORT_HOPS:
+            return refuse(f"more than {_MAX_IMPORT_HOPS} imports deep")
         self.imported.append(opened.real_path)
+        warnings += opened.warnings
         if os.path.splitext(target)[1].lower() not in ("", ".md", ".mdc", ".markdown", ".txt"):
             longest = max(map(len, re.findall("`+", opened.text)), default=0)
             ticks = "`" * max(3, longest + 1)
-            return f"{ticks}\n{opened.text.strip()}\n{ticks}", "", opened.warnings
-        _, text, _, warnings = split_front_matter(opened.text)
+            return f"{ticks}\n{opened.text.strip()}\n{ticks}"
+        _, text, _, odd = split_front_matter(opened.text)
         text, more = self._resolved(text, target, (*chain, opened.real_path))
-        return text.strip(), "", (*opened.warnings, *warnings, *more)
+        warnings += [*odd, *more]
+        return text.strip()
 
 
 # ---- front matter ----
@@ -556,99 +507,61 @@ def plain_yaml(loaded: Json) -> Json:
     """
     left = [_MAX_FRONT_MATTER_CHARS]
 
-    def plain(value: Json, depth: int) -> Json:
+    def plain(value: Json) -> Json:
         left[0] -= 1
-        if left[0] < 0 or depth > 32:
-            many, deep = "it unfolds to too many values", "it is nested too deeply"
-            raise ValueError(many if left[0] < 0 else deep)
+        if left[0] < 0:
+            raise ValueError("it unfolds to too many values")
         if is_object(value):
-            return {str(key): plain(one, depth + 1) for key, one in value.items()}
+            return {str(key): plain(one) for key, one in value.items()}
         if type(value) in (list, tuple, set):
-            made = [plain(one, depth + 1) for one in value]
-            return sorted(made, key=str) if type(value) is set else made
-        if value is None or isinstance(value, str | bool | int | float):
-            return value
-        return value.isoformat() if hasattr(value, "isoformat") else str(value)
+            return [plain(one) for one in (sorted(value, key=str) if type(value) is set else value)]
+        return value if value is None or isinstance(value, str | bool | int | float) else str(value)
 
-    return plain(loaded, 0)
+    return plain(loaded)
 
 
 # ---- Markdown ----
 
 _Kind: TypeAlias = Literal["text", "code", "comment"]
-# Not within a word (mail addresses), not a second @; up to a space, a quote or a bracket.
-_REFERENCE: Final = re.compile(r"(?<![\w@`/.])@(?P<path>(?:\\ |[^\s`'\"<>()\[\]{}|,;@])++)")
-_FENCE: Final = re.compile(r" {0,3}(?:[-*+>] +|\d{1,9}[.)] +)*(?P<fence>`{3,}|~{3,})(?P<rest>.*)")
-_TOKENS: Final = re.compile("`+|<!--")
-_LIST_START: Final = re.compile(r"\s*(?:[-*+]|\d{1,9}[.)])\s")
+# Not within a word (mail addresses), not a second @; up to a space, a quote or a bracket, without
+# the punctuation of the sentence.
+_REFERENCE: Final = re.compile(
+    r"(?<![\w@`/.])@(?P<path>(?:\\ |[^\s`'\"<>()\[\]{}|,;@])*[^\s`'\"<>()\[\]{}|,;@.:!?*_])"
+)
+_PIECE: Final = re.compile(
+    r"""
+    ^[ \t]*(?:[-*+>][ ]+|\d{1,9}[.)][ ]+)*  # a block of code, up to the fence that closes it
+    (?P<fence>(?P<mark>[`~])(?P=mark){2,}+)(?:(?<=~)[^\n]*|[^`\n]*)(?:\n|\Z)
+    (?:(?![ \t>]*(?P=fence)(?P=mark)*[ \t]*$)[^\n]*\n)*[^\n]*\n?
+    | (?:\A|(?<=\n\n))(?P<indented>(?:(?:[ ]{4}|\t)[^\n]*\n?)+)
+    | (?<!`)(?P<ticks>`++)[^\n]{1,2000}?(?<!`)(?P=ticks)(?!`)
+    | (?P<comment><!--)
+    """,
+    re.VERBOSE | re.MULTILINE,
+)
+_LIST_ENTRY: Final = re.compile(r"\s*(?:[-*+]|\d{1,9}[.)])\s")
 
 
-def split_markdown(text: str) -> list[tuple[_Kind, str]]:
+def split_markdown(text: str) -> Iterator[tuple[_Kind, str]]:
     """Split into code (fenced, indented or in backticks), HTML comments, and the rest.
 
     A comment that never closes is text: the rest of the file must not vanish with it.
     """
-    pieces: list[tuple[_Kind, list[str]]] = []
-
-    def add(kind: _Kind, piece: str) -> None:
-        if not pieces or pieces[-1][0] != kind:
-            pieces.append((kind, []))
-        pieces[-1][1].append(piece)
-
-    fence, in_comment, after_blank, in_list = "", False, True, False
-    last_close, at = text.rfind("-->"), 0
-    for line in re.findall(r"[^\n]*\n|[^\n]+", text):
-        is_indented, bare = line.startswith(("    ", "\t")), line.strip()
-        opened = None if in_comment or fence else _FENCE.match(line)
-        if fence:
-            add("code", line)
-            is_closed = len(bare) >= len(fence) and bare == fence[0] * len(bare)
-            fence = "" if is_closed else fence
-        elif opened and not (opened["fence"][0] == "`" and "`" in opened["rest"]):
-            fence = opened["fence"]
-            add("code", line)
-        elif bare and is_indented and after_blank and not in_list and not in_comment:
-            add("code", line)
-        else:
-            if not in_comment:
-                goes_on = in_list and line.startswith((" ", "\t"))
-                in_list = bool(_LIST_START.match(line)) or goes_on if bare else in_list
-                after_blank = not bare
-            in_comment = _split_line(line, last_close - at, add, in_comment=in_comment)
-        at += len(line)
-    return [(kind, "".join(parts)) for kind, parts in pieces]
-
-
-def _split_line(
-    line: str, last_close: int, add: Callable[[_Kind, str], None], *, in_comment: bool
-) -> bool:
-    """Add the pieces of a line that is not a block of code; whether a comment goes on after it."""
-    ends: dict[int, list[int]] = {}  # of runs of backticks by their length, the first one last
-    for run in reversed(list(re.finditer("`+", line))):
-        ends.setdefault(len(run[0]), []).append(run.end())
-    done = 0
-    while done < len(line):
-        close = line.find("-->", done) + 3 if in_comment else 0
-        token = None if in_comment else _TOKENS.search(line, done)
-        if in_comment:
-            end = close if close > 2 else len(line)
-            add("comment", line[done:end])
-            in_comment, done = close <= 2, end
-        elif token is None:
-            add("text", line[done:])
-            break
-        else:
-            if token.start() > done:
-                add("text", line[done : token.start()])
-            start, done = token.span()
-            if token[0] == "<!--":
-                in_comment = last_close >= done
-                add("comment" if in_comment else "text", token[0])
+    at = done = 0
+    last_close = text.rfind("-->")
+    outer = [0, *(line.start() for line in re.finditer(r"^ {0,3}(?=\S)", text, re.MULTILINE))]
+    while found := _PIECE.search(text, at):
+        start, at = found.span()
+        kind: _Kind = "code"
+        if found["indented"] and _LIST_ENTRY.match(text, outer[bisect(outer, start) - 1]):
+            at = start + 1  # a paragraph of a list's entry
+            continue
+        if found["comment"]:
+            if at > last_close:
                 continue
-            closing = ends[len(token[0])]
-            while closing and closing[-1] <= done:
-                closing.pop()
-            end = closing[-1] if closing else done
-            add("code" if closing else "text", line[start:end])
-            done = end
-    return in_comment
+            kind, at = "comment", text.index("-->", at) + 3
+        if start > done:
+            yield "text", text[done:start]
+        yield kind, text[start:at]
+        done = at
+    yield "text", text[done:]
