@@ -5,7 +5,7 @@ the order of `properties` is the author's, since models write arguments in that 
 """
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import Final, NamedTuple
 
 from context_assembler.errors import InvalidToolError, brief
@@ -34,8 +34,16 @@ _OTHER_TYPES: Final = dict(
         "int:integer long:integer bool:boolean none:null any: type_unspecified:"
     )
 )
-_MAX_DEPTH: Final = 64
-_MAX_UNFOLDED: Final = 2_000
+# What keywords must hold for a schema to pass: https://json-schema.org/draft/2020-12/meta/validation
+_HOLDS: Final[Mapping[str, tuple[type, ...]]] = {
+    **dict.fromkeys(_words("minLength maxLength minItems maxItems minProperties"), (int, float)),
+    **dict.fromkeys(_words("maxProperties minContains maxContains"), (int, float)),
+    **dict.fromkeys(_words("minimum maximum multipleOf"), (int, float)),
+    **dict.fromkeys(_words("exclusiveMinimum exclusiveMaximum"), (int, float, bool)),
+    **dict.fromkeys(_words("uniqueItems deprecated readOnly writeOnly"), (bool,)),
+    **dict.fromkeys(_words("description title pattern format $id $schema $ref $comment"), (str,)),
+    **dict.fromkeys(_words("enum examples required anyOf oneOf allOf prefixItems"), (list,)),
+}
 
 
 class CanonicalSchema(NamedTuple):
@@ -75,131 +83,106 @@ def canonical_schema(schema: Json, *, tool: str) -> CanonicalSchema:
     """
     repairs: dict[str, None] = {}
     try:
-        plain = plain_json({} if schema is None else schema)
-        if plain != schema and schema is not None:
-            repairs["characters that no request can carry were replaced"] = None
-        sound = _Canonical(repairs).schema(plain, where="", depth=0)
-        _check_root_types(sound, repairs)
-        union = next((key for key in ROOT_UNIONS if key in sound), None)
-        if union or "$ref" in sound:
-            repairs[f"the {union or 'reference'} at its root is written as one object"] = None
-        flat = root_object_schema(sound)
-        _check_references(flat)
+        flat = _sound_object(schema, repairs)
     except (UnusableSchemaError, RecursionError) as error:
         reason = str(error) if isinstance(error, UnusableSchemaError) else "it is nested too deeply"
         raise InvalidToolError(tool, reason=f"in its schema, {reason}") from None
     return CanonicalSchema(dict(sorted(flat.items())), tuple(repairs))
 
 
-def _check_root_types(schema: JsonObject, repairs: dict[str, None]) -> None:
-    kind = schema.get("type")
-    if isinstance(kind, list) and "object" in kind:
-        repairs["the root's type was a list"] = None
-    elif kind is None and schema and "$ref" not in schema:
-        repairs["the root had no type"] = None
-    elif kind not in (None, "object"):
+def _sound_object(schema: Json, repairs: dict[str, None]) -> dict[str, Json]:
+    """Return the schema with an object at its root; `repairs` gets a sentence for each repair."""
+    plain = plain_json({} if schema is None else schema)
+    if plain != schema and schema is not None:
+        repairs["characters that no request can carry were replaced"] = None
+    sound = _canonical(plain, "", repairs)
+    kind = sound.get("type")
+    if "object" not in (kind if isinstance(kind, list) else [kind or "object"]):
         raise UnusableSchemaError(f"the root's type is {kind!r}, not 'object'")
-
-
-def _check_references(schema: JsonObject) -> None:
-    for one in walk_schemas(schema):
+    if sound and (kind != "object" or any(key in sound for key in (*ROOT_UNIONS, "$ref"))):
+        repairs["its root is written as one object"] = None
+    flat = root_object_schema(sound)
+    for one in walk_schemas(flat):
         reference = as_text(one.get("$ref"))
-        if reference.startswith("#/") and target_of(schema, reference) is None:
+        if reference.startswith("#/") and target_of(flat, reference) is None:
             raise UnusableSchemaError(f"{reference!r} points to nothing")
+    return flat
 
 
-class _Canonical:
-    """One walk over a schema; `repairs` keeps each sentence once."""
+def _canonical(given: Json, where: str, repairs: dict[str, None]) -> dict[str, Json]:
+    """Return a schema and all inside it canonical."""
+    if not isinstance(given, Mapping):
+        raise UnusableSchemaError(f"{where or 'the root'} is {brief(given)}, not a schema")
 
-    def __init__(self, repairs: dict[str, None]) -> None:
-        self._repairs = repairs
+    def inner(value: Json, place: str) -> Json:
+        return value if isinstance(value, bool) else _canonical(value, place, repairs)
 
-    def schema(self, given: Json, *, where: str, depth: int) -> dict[str, Json]:
-        if not isinstance(given, Mapping):
-            raise UnusableSchemaError(f"{where or 'the root'} is {brief(given)}, not a schema")
-        if depth > _MAX_DEPTH:
-            raise UnusableSchemaError(f"it is nested more than {_MAX_DEPTH} levels deep")
-        made: dict[str, Json] = {}
-        for key, value in as_object(given).items():
-            if value is None and key not in ("default", "const"):
-                continue
-            place = f"{where}.{key}" if where else key
-            held = self._keyword(key, value, place, depth)
-            is_sound = _SOUND.get(key)
-            if held is not None and is_sound is not None and not is_sound(held):
-                self._repairs[f"{key!r} was left out: it cannot be {brief(held)[:40]}"] = None
-            elif held is not None or key in ("default", "const"):
-                made[key] = held
-        self._modernise(made)
-        return {key: made[key] for key in sorted(made)}
-
-    def _keyword(self, key: str, value: Json, where: str, depth: int) -> Json:
-        if key == "type":
-            return self._type(value, where)
-        if key == "required" and isinstance(value, list):
-            return sorted({name for name in as_list(value) if isinstance(name, str)})
-        if key in BY_NAME:
+    made: dict[str, Json] = {}
+    for key, value in sorted(as_object(given).items()):
+        place, kinds = f"{where}.{key}".strip("."), _HOLDS.get(key, ())
+        if value is None and key not in ("default", "const"):
+            continue
+        is_flag = isinstance(value, bool) and bool not in kinds
+        if kinds and (is_flag or not isinstance(value, kinds) or (key in LISTS and not value)):
+            repairs[f"{key!r} was left out: it cannot be {brief(value)[:40]}"] = None
+        elif key == "type":
+            types = dict.fromkeys(_type(one, place, repairs) for one in as_list(value) or [value])
+            if "" not in types:
+                made[key] = list(types) if isinstance(value, list) else next(iter(types))
+        elif key == "required":
+            made[key] = sorted({name for name in as_list(value) if isinstance(name, str)})
+        elif key in BY_NAME:
             if not isinstance(value, Mapping):
-                raise UnusableSchemaError(f"{where} is {brief(value)}, not an object")
-            places = as_object(value).items()
-            named = {n: self._inner(one, f"{where}.{n}", depth) for n, one in places}
-            return named if key == "properties" else dict(sorted(named.items()))
-        if key in LISTS or (key == "items" and isinstance(value, list)):
-            return [
-                self._inner(one, f"{where}[{at}]", depth) for at, one in enumerate(as_list(value))
-            ]
-        return self._inner(value, where, depth) if key in ONE_SCHEMA else _sorted(value)
+                raise UnusableSchemaError(f"{place} is {brief(value)}, not an object")
+            named = {n: inner(one, f"{place}.{n}") for n, one in as_object(value).items()}
+            made[key] = named if key == "properties" else dict(sorted(named.items()))
+        elif key in LISTS or (key == "items" and isinstance(value, list)):
+            made[key] = [inner(one, f"{place}[{at}]") for at, one in enumerate(as_list(value))]
+        else:
+            made[key] = inner(value, place) if key in ONE_SCHEMA else _sorted(value)
+    _modernise(made, repairs)
+    return dict(sorted(made.items()))
 
-    def _inner(self, value: Json, where: str, depth: int) -> Json:
-        is_flag = isinstance(value, bool)
-        return value if is_flag else self.schema(value, where=where, depth=depth + 1)
 
-    def _type(self, value: Json, where: str) -> Json:
-        if isinstance(value, list):
-            names = [self._type(one, where) for one in as_list(value)]
-            return None if None in names or not names else list(dict.fromkeys(names))
-        if isinstance(value, str) and value in _TYPES:
-            return value
-        lowered = as_text(value).lower()
-        meant = lowered if lowered in _TYPES else _OTHER_TYPES.get(lowered)
-        if meant is None:
-            raise UnusableSchemaError(f"{where} is {brief(value)}, which is no type of JSON Schema")
+def _type(value: Json, where: str, repairs: dict[str, None]) -> str:
+    """Return the type that a name means; empty: any. Gemini's are in capitals."""
+    lowered = as_text(value).lower()
+    meant = lowered if lowered in _TYPES else _OTHER_TYPES.get(lowered)
+    if meant is None:
+        raise UnusableSchemaError(f"{where} is {brief(value)}, which is no type of JSON Schema")
+    if meant != value:
         did = f"was read as {meant!r}" if meant else "was left out: anything goes"
-        self._repairs[f"type {value!r} {did}"] = None
-        return meant or None
+        repairs[f"type {value!r} {did}"] = None
+    return meant
 
-    def _modernise(self, schema: dict[str, Json]) -> None:
-        """Write what older drafts have otherwise, and what servers refuse, as they take it.
 
-        Source:
-            https://github.com/Dokploy/mcp/issues/74: Anthropic on `exclusiveMinimum: true`
-            https://github.com/spacelift-io/spacectl/issues/402: OpenAI on an array without items
-            https://github.com/BerriAI/litellm/pull/40485: OpenAI compiles patterns as Python does
-            (read 2026-11-29)
-        """
-        for flag, bound in (("exclusiveMinimum", "minimum"), ("exclusiveMaximum", "maximum")):
-            if isinstance(schema.get(flag), bool):
-                if schema.pop(flag) and bound in schema:
-                    schema[flag] = schema.pop(bound)
-                self._repairs[f"{flag!r} was written as a number, not as a flag"] = None
-        if isinstance(schema.get("items"), list):
-            schema.setdefault("prefixItems", schema.pop("items"))
-            if "additionalItems" in schema:
-                schema["items"] = schema.pop("additionalItems")
-            self._repairs["items by position were written as 'prefixItems'"] = None
-        pattern = schema.get("pattern")
-        if pattern is not None and not compiles(pattern):
-            words = as_text(schema.get("description"))
-            told = f"{words}\nIt matches the pattern {schema.pop('pattern')}"
-            schema["description"] = told.strip()
-            self._repairs[f"the pattern {pattern[:80]!r} is in its description"] = None
-        for name in [*as_object(schema.get("patternProperties"))]:
-            if not compiles(name):
-                del schema["patternProperties"][name]
-                self._repairs[f"the pattern {name[:80]!r} of names was left out"] = None
-        kind = schema.get("type")
-        if kind == "array" or (isinstance(kind, list) and "array" in kind):
-            schema.setdefault("items", {})
+def _modernise(schema: dict[str, Json], repairs: dict[str, None]) -> None:
+    """Write what older drafts have otherwise, and what servers refuse, as they take it.
+
+    Source:
+        https://github.com/Dokploy/mcp/issues/74: Anthropic on `exclusiveMinimum: true`
+        https://github.com/spacelift-io/spacectl/issues/402: OpenAI on an array without items
+        https://github.com/BerriAI/litellm/pull/40485: OpenAI compiles patterns as Python does
+        (read 2026-11-29)
+    """
+    for flag, bound in (("exclusiveMinimum", "minimum"), ("exclusiveMaximum", "maximum")):
+        if isinstance(schema.get(flag), bool):
+            if schema.pop(flag) and bound in schema:
+                schema[flag] = schema.pop(bound)
+            repairs[f"{flag!r} was written as a number, not as a flag"] = None
+    if isinstance(schema.get("items"), list):
+        schema.setdefault("prefixItems", schema.pop("items"))
+        if "additionalItems" in schema:
+            schema["items"] = schema.pop("additionalItems")
+        repairs["items by position were written as 'prefixItems'"] = None
+    if not compiles(pattern := schema.get("pattern", "")):
+        del schema["pattern"]
+        told = f"{as_text(schema.get('description'))}\nIt matches the pattern {pattern}"
+        schema["description"] = told.strip()
+        repairs[f"the pattern {pattern[:80]!r} is in its description"] = None
+    kind = schema.get("type")
+    if kind == "array" or (isinstance(kind, list) and "array" in kind):
+        schema.setdefault("items", {})
 
 
 def _sorted(value: Json) -> Json:
@@ -217,44 +200,6 @@ def compiles(pattern: str) -> bool:
         return False
 
 
-def _is_number(value: Json) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool)
-
-
-def _are_names(value: Json) -> bool:
-    return isinstance(value, list) and all(isinstance(one, str) for one in as_list(value))
-
-
-def _each(keys: str, suits: Callable[[Json], bool]) -> dict[str, Callable[[Json], bool]]:
-    return dict.fromkeys(keys.split(), suits)
-
-
-# What keywords must hold for a schema to pass: https://json-schema.org/draft/2020-12/meta/validation
-_SOUND: Final[Mapping[str, Callable[[Json], bool]]] = {
-    **_each(
-        "minLength maxLength minItems maxItems minProperties maxProperties minContains maxContains",
-        lambda value: _is_number(value) and value >= 0 and value == int(value),
-    ),
-    **_each("minimum maximum", _is_number),
-    **_each(
-        "exclusiveMinimum exclusiveMaximum",
-        lambda value: _is_number(value) or isinstance(value, bool),
-    ),
-    **_each("uniqueItems deprecated readOnly writeOnly", lambda value: isinstance(value, bool)),
-    **_each(
-        "description title pattern format $id $schema $ref $comment contentEncoding",
-        lambda value: isinstance(value, str),
-    ),
-    **_each("anyOf oneOf allOf prefixItems", lambda value: bool(as_list(value))),
-    **_each("enum examples", lambda value: isinstance(value, list)),
-    "required": _are_names,
-    "multipleOf": lambda value: _is_number(value) and value > 0,
-    "dependentRequired": lambda value: (
-        isinstance(value, dict) and all(map(_are_names, as_object(value).values()))
-    ),
-}
-
-
 # ---- one object at the root ----
 
 
@@ -265,9 +210,6 @@ def root_object_schema(schema: JsonObject) -> dict[str, Json]:
     any branch is allowed, and what all branches of a choice require is required. What a reference
     leads to is joined with what stands next to it, which wins.
 
-    Raises:
-        UnusableSchemaError: References and unions unfold to too much.
-
     Source:
         https://github.com/anthropics/claude-code/issues/40075 (read 2026-11-27)
     """
@@ -276,58 +218,41 @@ def root_object_schema(schema: JsonObject) -> dict[str, Json]:
         root["type"] = "object"
         root["properties"] = as_object(root.get("properties"))
         return root
-    flat = _flatten(root, root, frozenset(), [0])
-    defs = {"$defs", "definitions"} & flat.keys()
-    without = {key: held for key, held in flat.items() if key not in defs}
+    flat = _flatten(root, root, frozenset())
+    without = {key: held for key, held in flat.items() if key not in ("$defs", "definitions")}
     return flat if any("$ref" in one for one in walk_schemas(without)) else without
 
 
-def _flatten(
-    schema: JsonObject, root: JsonObject, followed: frozenset[str], unfolded: list[int]
-) -> dict[str, Json]:
-    unfolded[0] += 1
-    if unfolded[0] > _MAX_UNFOLDED or len(followed) > _MAX_DEPTH:
-        raise UnusableSchemaError("its references and unions unfold to too much")
-    plain = dict(schema)
-    reference = as_text(plain.pop("$ref", None))
+def _flatten(schema: JsonObject, root: JsonObject, followed: frozenset[str]) -> dict[str, Json]:
+    flat = {key: held for key, held in schema.items() if key not in (*ROOT_UNIONS, "$ref")}
+    own, required = as_object(flat.get("properties")), {*as_list(flat.get("required"))}
+    unions = [(key, objects_in(schema[key])) for key in ROOT_UNIONS if key in schema]
+    reference = as_text(schema.get("$ref"))
     if reference and reference not in followed:
         followed |= {reference}
-        target = _flatten(target_of(root, reference) or {}, root, followed, unfolded)
-        joined = {**target, **plain}
-        for key in BY_NAME & target.keys() & plain.keys():
-            joined[key] = {**as_object(target[key]), **as_object(plain[key])}
-        if required := {*as_list(target.get("required")), *as_list(plain.get("required"))}:
-            joined["required"] = sorted(required)
-        plain = joined
-    unions = {key: plain.pop(key) for key in ROOT_UNIONS if key in plain}
-    plain["type"] = "object"
-    own = plain["properties"] = as_object(plain.get("properties"))
-    for key, given in unions.items():
-        branches = [_flatten(branch, root, followed, unfolded) for branch in objects_in(given)]
+        target = as_object(target_of(root, reference))
+        flat = {**_flatten(target, root, followed), **flat}
+        unions.insert(0, ("allOf", [target]))
+    for key, given in unions:
+        branches = [_flatten(branch, root, followed) for branch in given]
         joint = "allOf" if key == "allOf" else "anyOf"
         variants: dict[str, list[Json]] = {}
         for branch in branches:
             for name, one in branch["properties"].items():
                 seen = variants.setdefault(name, [])
-                told = one[joint] if list(as_object(one)) == [joint] else [one]
-                seen += [variant for variant in told if variant not in seen]
-        laid = {
-            name: {joint: all_} if len(all_) > 1 else all_[0] for name, all_ in variants.items()
-        }
-        own = plain["properties"] = {**laid, **own}
+                seen += [] if one in seen else [one]
+        laid = {n: held[0] if len(held) == 1 else {joint: held} for n, held in variants.items()}
+        own = {**laid, **own}
         demands = [set(as_list(branch.get("required"))) for branch in branches] or [set[Json]()]
         merge = set[Json].union if key == "allOf" else set[Json].intersection
-        if required := {*as_list(plain.get("required")), *merge(*demands)}:
-            plain["required"] = sorted(required)
-    return plain
+        required |= merge(*demands)
+    flat |= {"type": "object", "properties": own}
+    return flat | ({"required": sorted(required)} if required else {})
 
 
 def target_of(root: JsonObject, reference: str) -> JsonObject | None:
-    """Return what a pointer or an anchor within the schema leads to; `None`: nothing."""
-    if reference != "#" and not reference.startswith("#/"):
-        named = (one for one in walk_schemas(root) if f"#{one.get('$anchor')}" == reference)
-        return next(named, None)
-    found: Json = root
+    """Return what a pointer within the schema leads to; `None`: nothing."""
+    found: Json = root if reference.startswith("#") else None
     for step in reference.split("/")[1:]:
         name = step.replace("~1", "/").replace("~0", "~")
         fields, listed = as_object(found), as_list(found)
@@ -400,22 +325,17 @@ def _is_object(schema: JsonObject) -> bool:
 def _too_much(schemas: list[JsonObject]) -> str | None:
     """Return which of the published limits a schema exceeds."""
     properties = sum(len(as_object(one.get("properties"))) for one in schemas)
-    enums = [[v for v in as_list(one.get("enum")) if isinstance(v, str)] for one in schemas]
-    values = sum(len(as_list(one.get("enum"))) for one in schemas)
-    names = [
-        n for one in schemas for key in ("properties", "$defs") for n in as_object(one.get(key))
-    ]
-    chars = sum(map(len, names)) + sum(len(value) for listed in enums for value in listed)
-    chars += sum(len(as_text(one.get("const"))) for one in schemas)
-    if properties > 5_000:
-        return f"it has {properties:,} properties, more than 5,000"
-    if values > 1_000:
-        return f"it lists {values:,} values, more than 1,000"
-    if chars > 120_000:
-        return "its names and values have more than 120,000 characters"
-    if any(len(listed) > 250 and sum(map(len, listed)) > 15_000 for listed in enums):
-        return "values of one property have more than 15,000 characters"
-    return "its objects are nested more than 10 levels deep" if _levels(schemas[0]) > 10 else None
+    enums = [as_list(one.get("enum")) for one in schemas]
+    chars = max((len("".join(filter(as_text, listed))) for listed in enums), default=0)
+    for number, most, what in (
+        (properties, 5_000, "properties"),
+        (sum(map(len, enums)), 1_000, "values to choose from"),
+        (chars, 15_000, "characters in the values of one property"),
+        (_levels(schemas[0]), 10, "levels of objects in each other"),
+    ):
+        if number > most:
+            return f"it has {number:,} {what}, more than {most:,}"
+    return None
 
 
 def _levels(schema: Json) -> int:
