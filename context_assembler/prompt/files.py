@@ -514,7 +514,8 @@ def plain_yaml(loaded: Json) -> Json:
         if is_object(value):
             return {str(key): plain(one) for key, one in value.items()}
         if type(value) in (list, tuple, set):
-            return [plain(one) for one in (sorted(value, key=str) if type(value) is set else value)]
+            made = [plain(one) for one in value]
+            return sorted(made, key=str) if type(value) is set else made
         return value if value is None or isinstance(value, str | bool | int | float) else str(value)
 
     return plain(loaded)

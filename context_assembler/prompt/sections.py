@@ -38,13 +38,6 @@ _HISTORY_SHARE: Final = 0.2  # what of the budget belongs to the history
 _SHORTEST_SECTION_TOKENS: Final = 100
 # From here on a window counts as another one, with room for more of a prompt that was cut.
 _MUCH_LARGER: Final = 1.25
-_NOTHING_LEFT: Final = {
-    "ok": "what its template is rendered with leaves nothing of it",
-    "empty": "nothing is left of it except comments and white space",
-    "unreadable": "it cannot be read",
-    "blocked": "it was refused",
-    "waiting": "it is not sent before the next rewrite point",
-}
 
 
 class BuiltPrompt(NamedTuple):
@@ -145,35 +138,36 @@ class SystemPromptBuilder:
         """
         own = (*self._sections, *sections)
         _refuse_unsound(own)
-        given = list(self._of_files(files))
         texts = {"session": "\n\n".join(session_system), "skills": skills_text}
         texts |= {"tools": tools_summary, "additional": additional or "", "datetime": datetime_text}
-        given += [self._standard(name, text) for name, text in texts.items()]
+        given = [*self._of_files(files), *(self._standard(*one) for one in texts.items())]
         given = [(group, section) for group, section in given if section.content.strip()]
-        taken, entries = {group for group, _ in given}, list[ReportEntry]()
+        taken = {group for group, _ in given}
+        entries, shown = list[ReportEntry](), list[_Candidate]()
         for section in own:
-            if section.name in taken or not section.content.strip():
+            if not section.content.strip():
+                entries.append(_entry(section, "dropped", "it is empty", "empty"))
+            elif section.name in taken:
                 reason = "a file, the session or the call gives that section"
-                rule = "overridden" if section.content.strip() else "empty"
-                reason = reason if rule == "overridden" else "it is empty"
-                entries.append(_entry(section, "dropped", reason, rule))
+                entries.append(_entry(section, "dropped", reason, "overridden"))
             else:
                 given.append((section.name, self._settled(section)))
         names = self.sections_of(agent_id)
-        allowed = None if names is None else names.union(_NEVER_INHERITED)
-        reason = f"the agent {agent_id!r} does not inherit it"
-        dropped = [one for group, one in given if allowed is not None and group not in allowed]
-        entries = [_entry(one, "dropped", reason, "inherits") for one in dropped] + entries
-        shown = [_sealed(group, one) for group, one in given if not allowed or group in allowed]
-        for group, most in self._max_tokens.items() if count_text is not None else ():
-            _cap(shown, group, most, count_text or len)
+        for group, section in given:
+            if names is None or group in names or group in _NEVER_INHERITED:
+                shown.append(_sealed(group, section))
+            else:
+                reason = f"the agent {agent_id!r} does not inherit it"
+                entries.append(_entry(section, "dropped", reason, "inherits"))
+        if count_text is not None:
+            for group, most in self._max_tokens.items():
+                _cap(shown, group, most, count_text)
         shown.sort(key=lambda one: -one.section.priority)
         system = [one for one in shown if _is_in_system(one.section)]
         notes = [one for one in shown if not _is_in_system(one.section)]
-        left = [replace(one.section, placement="note") for one in notes if one.section.content]
         return BuiltPrompt(
             sections=tuple(one.section for one in system if one.section.content),
-            notes=tuple(left),
+            notes=tuple(replace(n.section, placement="note") for n in notes if n.section.content),
             entries=(*(one.entry for one in (*system, *notes)), *entries),
             separator=self.separator,
         )
@@ -198,15 +192,16 @@ class SystemPromptBuilder:
             if allowed is None or file.section in allowed:
                 nearest.setdefault(file.section, file)
         # A blocked file with an encoding is a copy of one that is sent.
-        lost = [file for name, file in nearest.items() if name not in sent]
-        lost = [file for file in lost if file.state != "blocked" or not file.encoding]
+        lost = [
+            file
+            for name, file in nearest.items()
+            if name not in sent and not (file.state == "blocked" and file.encoding)
+        ]
         wanted = [file for file in lost if file.section in self._required]
         names: dict[str, list[str]] = {}
         for file in wanted or (lost[:1] if sent.isdisjoint(nearest) else ()):
-            nothing = _NOTHING_LEFT.get(file.state, "")
-            why = f"nothing of {file.path} is sent: {nothing}. Correct the file."
-            if file.state == "missing":
-                why = file.absence or f"there is no file {file.path}. Write it."
+            nothing = f"nothing of {file.path} is sent, because it is {file.state}."
+            why = file.absence or f"{nothing} Correct the file."
             names.setdefault(why, []).append(repr(file.section))
         for why, missing in names.items():
             yield f"The system prompt lacks {' and '.join(missing)}: {why}"

@@ -19,9 +19,8 @@ from context_assembler.events import Json
 from context_assembler.prompt.files import BootstrapFile
 
 _MAX_WORK: Final = 1_000_000  # characters, entries and loop turns: ten times a large file
-_MAX_NUMBER: Final = 10_000  # as an argument of a filter or of a text's method
+_MAX_NUMBER: Final = 10_000  # as an argument of a filter, of a text's method or of `%`
 _WIDE_FIELD: Final = re.compile(r"[%:.][^%{}a-zA-Z]*\d{5,}")
-_GIVEN_WIDTH: Final = re.compile(r"%[^%a-zA-Z]*\*|\{[^{}]*\{")
 # Each makes much of little, or bytes, whose own methods are not counted.
 _UNSAFE_METHODS: Final = frozenset({"translate", "expandtabs", "encode", "to_bytes"})
 
@@ -88,7 +87,7 @@ class _Sandbox(ImmutableSandboxedEnvironment):
     def __init__(self) -> None:
         super().__init__(undefined=StrictUndefined, autoescape=False, finalize=_made)
         self.filters = {name: _limited(act) for name, act in self.filters.items()}
-        self.filters["_counted"] = _count_turns
+        self.filters["_counted"] = _counted
         del self.globals["lipsum"]  # random text: every prompt would be another one
 
     def is_safe_attribute(self, obj: Any, attr: str, value: Any) -> bool:
@@ -99,12 +98,12 @@ class _Sandbox(ImmutableSandboxedEnvironment):
         owner = getattr(act, "__self__", None)
         _spend(20)
         if isinstance(owner, str):
-            _check((owner, *args, *kwargs.values()), formats="format" in act.__name__)
+            _check((owner, *args, *kwargs.values()))
         return _made(super().call(context, obj, *args, **kwargs))
 
     def call_binop(self, context: Context, operator: str, left: Any, right: Any) -> Any:
         if operator == "%" and isinstance(left, str):
-            _check([left, *right] if type(right) is tuple else [left, right], formats=True)
+            _check([left, *right] if type(right) is tuple else [left, right])
         elif operator == "**" and isinstance(left, int) and isinstance(right, int):
             _spend(left.bit_length() * abs(right))
         elif operator == "*":
@@ -127,11 +126,7 @@ def _filtered(node: nodes.Node, name: str, *arguments: nodes.Expr) -> nodes.Filt
 
 
 @pass_context  # so that it is not tried at compile time
-def _count_turns(_context: Context, entries: Iterable[Any], cost: int) -> Iterator[Any]:
-    return _spending(entries, cost)
-
-
-def _spending(entries: Iterable[Any], cost: int) -> Iterator[Any]:
+def _counted(_context: Context | None, entries: Iterable[Any], cost: int) -> Iterator[Any]:
     for entry in entries:
         _spend(cost)
         yield entry
@@ -141,25 +136,24 @@ def _limited(act: Callable[..., Any]) -> Callable[..., Any]:
     @wraps(act)  # carries over the mark of filters that want the context
     def limited(*args: Any, **kwargs: Any) -> Any:
         # Entries that another filter yields are counted before they are used.
-        held = [list(_spending(a, 1)) if hasattr(a, "__next__") else a for a in args]
-        _check((*held, *kwargs.values()), formats=act.__name__ == "do_format")
+        held = [list(_counted(None, a, 1)) if hasattr(a, "__next__") else a for a in args]
+        _check((*held, *kwargs.values()))
         return _made(act(*held, **kwargs))
 
     return limited
 
 
-def _check(values: Sequence[Any], *, formats: bool = False) -> None:
+def _check(values: Sequence[Any]) -> None:
     """Refuse arguments that make much of little: large numbers, wide fields, text by text."""
     for held in values:
         if isinstance(held, list | tuple | dict):
             _made(held)
     texts = [one for one in values if isinstance(one, str)]
-    shows = formats and not any(map(_GIVEN_WIDTH.search, texts[:1]))  # numbers, whatever their size
-    numbers = [abs(one) for one in values[1:] if isinstance(one, int) and not shows]
+    numbers = [abs(one) for one in values[1:] if isinstance(one, int)]
     if max(numbers, default=0) > _MAX_NUMBER or any(map(_WIDE_FIELD.search, texts[:1])):
         _spend(_MAX_WORK + 1)
     longest = max([*map(len, texts[1:]), *numbers], default=0)
-    _spend(longest * max(map(_size, values), default=0))
+    _spend(longest * max(1 if isinstance(one, int) else _size(one) for one in values))
 
 
 def _size(value: Any) -> int:

@@ -210,7 +210,7 @@ def test_a_missing_section_is_a_warning_with_its_reason() -> None:
     first = list(SystemPromptBuilder(required=[]).find_missed([blank, gone], []))
 
     assert missed[0] == "The system prompt lacks 'agent': there is no AGENT.md. Write it."
-    assert "nothing is left of it except comments" in missed[1]
+    assert missed[1].endswith("nothing of /SOUL.md is sent, because it is empty. Correct the file.")
     assert none == []
     assert len(first) == 1
 
