@@ -1,25 +1,14 @@
-"""Where tools come from: functions, literal specs in any provider's shape, objects that list tools.
-
-A function's schema comes from its signature, its words from its docstring. Plain types and docstrings
-are read here; pydantic and griffe, which take long to load, read the rest.
-"""
+"""Where tools come from: literal specs in any provider's shape, functions, objects that list tools."""
 
 import inspect
-import json
 import re
-import typing
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
-from functools import cache, partial
-from math import isfinite
-from types import NoneType, SimpleNamespace, UnionType
-from typing import Any, Final, NamedTuple, TypedDict, TypeVar, Unpack
+from typing import Any, Final, NamedTuple, TypeAlias
 
 from context_assembler.errors import ConfigurationError, InvalidToolError, brief, with_article
 from context_assembler.events import Json, JsonObject, is_list, is_object
 from context_assembler.ports import Skill, ToolSource, ToolSpec
-
-F = TypeVar("F", bound=Callable[..., Any])
 
 
 class ReadTools(NamedTuple):
@@ -210,7 +199,7 @@ def tell_problem(error: BaseException) -> str:
 
 # ---- one entry ----
 
-_Read: typing.TypeAlias = tuple[list[ToolSpec], list[str]]
+_Read: TypeAlias = tuple[list[ToolSpec], list[str]]
 
 
 def read_tools(entries: Iterable[Any]) -> ReadTools:
@@ -227,7 +216,7 @@ def read_tools(entries: Iterable[Any]) -> ReadTools:
             problems.setdefault(str(error), error)
         except Exception as error:  # what an entry does when it is looked at is its own
             reason = f"it cannot be read: {tell_problem(error)}"
-            problem = InvalidToolError(_name_of(entry), reason=reason)
+            problem = InvalidToolError(name_of(entry), reason=reason)
             problems.setdefault(str(problem), problem)
     return ReadTools(tuple(specs), tuple(problems.values()), tuple(notes))
 
@@ -242,13 +231,15 @@ def _read_entry(entry: Any) -> _Read:
         return read_shape(dump(mode="json", by_alias=True, exclude_none=True))
     if not callable(entry):
         reason = f"{with_article(type(entry).__name__)} is neither a spec nor a function"
-        raise InvalidToolError(_name_of(entry), reason=reason)
+        raise InvalidToolError(name_of(entry), reason=reason)
+    from context_assembler.tools.functions import spec_from_function
+
     spec = spec_from_function(entry)
     missing = "has no docstring: the model gets its name and arguments, but not what it does."
     return [spec], [] if spec.description else [f"{spec.name} {missing}"]
 
 
-def _name_of(entry: Any) -> str:
+def name_of(entry: Any) -> str:
     names = (attribute(entry, name) for name in ("__name__", "name"))
     return next((name for name in names if isinstance(name, str)), "(unnamed)")
 
@@ -375,321 +366,3 @@ def _native(provider: str, spec: JsonObject, named: Json) -> _Read:
     names = (named.get(key) for key in keys if is_object(named))
     name = next((one for one in names if isinstance(one, str) and one), "None")
     return [ToolSpec(name=name, native_specs={provider: spec})], []
-
-
-# ---- functions ----
-
-_SETTINGS: Final = "__context_tool__"
-_TYPES: Final[Mapping[Any, str]] = {str: "string", int: "integer", float: "number", bool: "boolean"}
-
-
-class ToolOptions(TypedDict, total=False):
-    """What `tool` can say of a function."""
-
-    name: str
-    description: str
-    permission: str
-    safe: bool
-    strict: bool
-    deferred: bool
-
-
-@typing.overload
-def tool(function: F, /) -> F: ...
-@typing.overload
-def tool(**options: Unpack[ToolOptions]) -> Callable[[F], F]: ...
-def tool(function: F | None = None, /, **options: Unpack[ToolOptions]) -> F | Callable[[F], F]:
-    """Say of a function what its signature cannot; the function itself stays as it is.
-
-    Args:
-        function: With `@tool` alone.
-        options: `name` and `description` for the model; `permission`, a dotted name that
-            permission globs match; `safe`, whether it may run in sandbox mode; `strict`, whether
-            the provider should enforce the schema; `deferred`, whether the model finds it by
-            searching, if its provider can search.
-
-    Raises:
-        TypeError: There is no such option.
-    """
-    if unknown := options.keys() - ToolOptions.__annotations__.keys():
-        raise TypeError(f"tool() has no option {', '.join(sorted(unknown))}")
-
-    def mark(marked: F) -> F:
-        try:
-            setattr(marked, _SETTINGS, options)
-        except AttributeError:  # a method of an object, a function written in C
-            reason = "nothing can be kept on it; wrap it in a function of your own"
-            raise InvalidToolError(_name_of(marked), reason=reason) from None
-        return marked
-
-    return mark if function is None else mark(function)
-
-
-def spec_from_function(function: Callable[..., Any]) -> ToolSpec:
-    """Return the tool that a function, a method, a callable object or a pydantic model is.
-
-    Raises:
-        InvalidToolError: It takes `*args` or `**kwargs`, is not bound to its object, or has a type
-            that no JSON Schema describes.
-    """
-    options: Any = getattr(function, _SETTINGS, {})
-    target = function
-    while isinstance(target, partial):
-        target = target.func
-    name = options.get("name") or str(getattr(target, "__name__", type(target).__name__))
-    if name == "<lambda>":
-        raise InvalidToolError(name, reason="a lambda has no name; use @tool(name=…) on a function")
-    words, documented = read_docstring(_docstring_of(target))
-    is_model = isinstance(function, type)
-    return ToolSpec(
-        name=name,
-        description=options.get("description", words),
-        input_schema=_schema_of_model(function, name)
-        if is_model
-        else _schema_of_signature(function, target, name, documented),
-        source="functions",
-        permission=options.get("permission"),
-        is_safe=options.get("safe"),
-        is_strict=options.get("strict"),
-        is_deferred=options.get("deferred"),
-    )
-
-
-_ARGUMENT: Final = re.compile(r"    (?P<name>\w+)(?: \([^()]*\))?: (?P<words>\S.*)")
-_MARKED: Final = re.compile(
-    r"^(?::\w|[-=~]{2,}|(?:Args|Arguments|Parameters|Params):|[ \t])", re.MULTILINE
-)
-
-
-def _docstring_of(target: Any) -> str:
-    if isinstance(target, type):  # the docstrings of pydantic's own classes are not about a model
-        own = (one for one in target.__mro__ if vars(one).get("__doc__"))
-        first = next((one for one in own), object)
-        is_own = not first.__module__.startswith(("pydantic.", "builtins"))
-        return inspect.cleandoc(first.__doc__ or "") if is_own else ""
-    if inspect.isroutine(target):
-        return inspect.getdoc(target) or ""
-    kind = typing.cast("Any", type(target))
-    own_words = kind.__call__.__doc__
-    return inspect.cleandoc(own_words) if own_words else inspect.getdoc(kind) or ""
-
-
-def read_docstring(text: str) -> tuple[str, dict[str, str]]:
-    """Return what a docstring says of the whole, and of each parameter (Google, NumPy or Sphinx)."""
-    text = text.strip()
-    words, has_arguments, rest = text.partition("\n\nArgs:\n")
-    if _MARKED.search(words):
-        return _read_with_griffe(text)
-    parameters: dict[str, str] = {}
-    for line in rest.split("\n") if has_arguments else ():
-        if found := _ARGUMENT.fullmatch(line):
-            parameters[found["name"]] = found["words"]
-        elif line.startswith("        ") and line.strip() and parameters:
-            parameters[next(reversed(parameters))] += f" {line}"
-        else:
-            return _read_with_griffe(text)
-    return words.rstrip(), {name: " ".join(one.split()) for name, one in parameters.items()}
-
-
-def _read_with_griffe(text: str) -> tuple[str, dict[str, str]]:
-    import griffe
-
-    quiet: Any = {style: {"warnings": False} for style in ("google", "numpy", "sphinx")}
-    # The style is known by lines that sections begin with, looked for after a line break.
-    docstring = griffe.Docstring(f"\n{text}", lineno=1)
-    default = griffe.Parser.google
-    words: list[str] = []
-    parameters: dict[str, str] = {}
-    for section in griffe.parse_auto(docstring, default=default, per_style_options=quiet):
-        kind, value = section.kind.value, section.value
-        if kind in {"parameters", "other parameters"}:
-            parameters |= {one.name: " ".join(one.description.split()) for one in value}
-        elif kind == "text":
-            words.append(str(value).strip())
-        elif kind == "admonition":
-            words.append(f"{section.title}: {value.description}".strip())
-        else:
-            lines = [line for line in map(_line_of, value) if line]
-            words.append("\n".join([f"{section.title or kind.capitalize()}:", *lines]))
-    return "\n\n".join(filter(None, words)), parameters
-
-
-def _line_of(entry: Any) -> str:
-    if not hasattr(entry, "description"):  # a piece of an example: its kind, and its text
-        return str(entry[1])
-    labels = getattr(entry, "name", ""), str(getattr(entry, "annotation", None) or "")
-    label = " ".join(filter(None, labels))
-    return f"{label}: {entry.description}" if label else str(entry.description)
-
-
-_Parameters: typing.TypeAlias = list[tuple[inspect.Parameter, Any, str | None]]
-
-
-def _schema_of_signature(
-    function: Callable[..., Any], target: Any, name: str, documented: Mapping[str, str]
-) -> JsonObject:
-    try:
-        parameters = list(inspect.signature(function).parameters.values())
-        hints = _hints_of(target if inspect.isroutine(target) else type(target).__call__)
-    except (TypeError, ValueError, NameError) as error:
-        raise InvalidToolError(name, reason=f"its signature cannot be read: {error}") from error
-    found: _Parameters = []
-    for one in parameters:
-        if one.kind in (one.VAR_POSITIONAL, one.VAR_KEYWORD):
-            stars = "*" if one.kind is one.VAR_POSITIONAL else "**"
-            reason = f"it takes {stars}{one.name}, which no schema names; write the parameters out"
-            raise InvalidToolError(name, reason=reason)
-        if not found and one.name == "self" and "self" not in hints:
-            reason = "it is a method without its object; pass obj.method"
-            raise InvalidToolError(name, reason=reason)
-        hint = hints.get(one.name, Any)
-        found.append((one, hint, _words_in(hint) or documented.get(one.name)))
-    return _plain_parameters(found) or _pydantic_parameters(found, name)
-
-
-def _hints_of(target: Any) -> dict[str, Any]:
-    try:
-        return typing.get_type_hints(target, include_extras=True)
-    except NameError:  # what it returns may have a name that is there for type checkers alone
-        own = {name: hint for name, hint in target.__annotations__.items() if name != "return"}
-        known = getattr(inspect.unwrap(target), "__globals__", {})
-        stand_in: Any = SimpleNamespace(__annotations__=own)
-        return typing.get_type_hints(stand_in, known, include_extras=True)
-
-
-def _words_in(hint: Any) -> str | None:
-    """Return the text of `Annotated[…, "text"]`, `Annotated[…, Doc("text")]` or its `Field`."""
-    for extra in getattr(hint, "__metadata__", ()):
-        told = getattr(extra, "description", None) or getattr(extra, "documentation", None)
-        for words in (extra, told):
-            if isinstance(words, str):
-                return words
-    return None
-
-
-def _plain_parameters(found: _Parameters) -> dict[str, Json] | None:
-    """Return the schema if all types and defaults are plain, as pydantic would; else `None`."""
-    properties: dict[str, Json] = {}
-    for one, hint, words in found:
-        schema = _plain_schema(hint)
-        if schema is None or not (one.default is one.empty or _is_plain(one.default)):
-            return None
-        more = {"default": one.default, "description": words}
-        absent = {"default": one.default is one.empty, "description": not words}
-        properties[one.name] = schema | {k: v for k, v in more.items() if not absent[k]}
-    required = [one.name for one, _, _ in found if one.default is one.empty]
-    made = {"type": "object", "properties": properties, "additionalProperties": False}
-    return made | ({"required": required} if required else {})
-
-
-def _plain_schema(hint: Any) -> dict[str, Json] | None:
-    origin, args = typing.get_origin(hint), typing.get_args(hint)
-    if origin is None:
-        if hint is Any or hint in (list, dict):
-            empty: dict[Any, dict[str, Json]] = {
-                list: {"type": "array", "items": {}},
-                dict: {"type": "object", "additionalProperties": True},
-            }
-            return empty.get(hint, {})
-        kind = "null" if hint in (None, NoneType) else _TYPES.get(hint)
-        return {"type": kind} if kind else None
-    if origin is typing.Annotated:
-        return _plain_schema(args[0]) if all(isinstance(one, str) for one in args[1:]) else None
-    if origin is typing.Literal:
-        fixed = {"const": args[0]} if len(args) == 1 else {"enum": list(args)}
-        return {"type": "string", **fixed} if all(isinstance(one, str) for one in args) else None
-    if origin in (typing.Union, UnionType):
-        branches = [_plain_schema(one) for one in args]
-        return {"anyOf": branches} if all(one and "anyOf" not in one for one in branches) else None
-    inner = (
-        _plain_schema(args[-1]) if origin is list or (origin is dict and args[0] is str) else None
-    )
-    if inner is None or origin is list:
-        return None if inner is None else {"type": "array", "items": inner}
-    return {"type": "object", "additionalProperties": inner or True}
-
-
-def _is_plain(value: Json) -> bool:
-    if is_list(value):
-        return all(map(_is_plain, value))
-    return (
-        value is None
-        or type(value) in (str, bool, int)
-        or (type(value) is float and isfinite(value))
-    )
-
-
-def _pydantic_parameters(found: _Parameters, name: str) -> JsonObject:
-    """Return the schema that pydantic makes of parameters; a default may be its `Field(…)`."""
-
-    def make() -> JsonObject:
-        from pydantic import ConfigDict, Field, create_model
-        from pydantic.fields import FieldInfo
-
-        fields: dict[str, Any] = {}
-        for at, (one, given, described) in enumerate(found):
-            hint, words, default = given, described, one.default
-            # An alias, because a model reserves some names for itself.
-            shared: dict[str, Any] = {"alias": one.name}
-            if isinstance(default, FieldInfo):
-                hint, words = typing.Annotated[hint, default], default.description or words
-                factory, default = default.default_factory, default.default
-                shared |= {"default_factory": factory} if factory is not None else {}
-            if "default_factory" not in shared:
-                shared["default"] = ... if default is one.empty else default
-            fields[f"argument_{at}"] = (hint, Field(description=words, **shared))
-        # Nothing is validated with it, and pydantic's other engine knows fewer patterns.
-        config = ConfigDict(extra="forbid", regex_engine="python-re")
-        model = create_model("Arguments", __config__=config, **fields)
-        schema: JsonObject = model.model_json_schema(schema_generator=_quiet_generator())
-        return schema
-
-    return _described(make, name)
-
-
-def _schema_of_model(model: Any, name: str) -> JsonObject:
-    make = getattr(model, "model_json_schema", None)
-    if make is None:
-        raise InvalidToolError(name, reason="a class is a tool only if it is a pydantic model")
-    schema = _described(lambda: make(schema_generator=_quiet_generator()), name)
-    return {key: value for key, value in schema.items() if key != "description"}
-
-
-def _described(make: Callable[[], JsonObject], name: str) -> JsonObject:
-    try:
-        schema = make()
-    except Exception as error:  # types say themselves what they are, in foreign code
-        said = tell_problem(error)
-        if type(error).__module__.startswith("pydantic"):
-            said = str(error).split("\n", 1)[0].split(". Set `arbitrary_types_allowed")[0]
-        reason = f"no schema describes its arguments: {said.rstrip('.')}"
-        raise InvalidToolError(name, reason=reason) from error
-    plain = {key: value for key, value in schema.items() if key != "title"}
-    for key, one in plain.get("$defs", {}).items():
-        plain["$defs"][key] = {inner: held for inner, held in one.items() if inner != "title"}
-    return plain
-
-
-@cache
-def _quiet_generator() -> Any:
-    from pydantic.json_schema import GenerateJsonSchema
-    from pydantic_core import PydanticSerializationError
-
-    class Quiet(GenerateJsonSchema):
-        """Leaves out titles and, without a warning, defaults that are not JSON."""
-
-        def field_title_should_be_set(self, schema: Any) -> bool:
-            return schema is None
-
-        def encode_default(self, dft: Any) -> Any:
-            encoded = super().encode_default(dft)
-            try:
-                json.dumps(encoded, allow_nan=False)
-            except ValueError as error:
-                raise PydanticSerializationError(str(error)) from error
-            return encoded
-
-        def emit_warning(self, kind: Any, detail: str) -> None:
-            """Say nothing: a default that is not JSON is the function's own business."""
-
-    return Quiet
