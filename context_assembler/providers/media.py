@@ -78,16 +78,12 @@ def plain_base64(encoded: str) -> str:
 
 
 def read_data_url(url: str) -> tuple[str, str] | None:
-    """Return media type and base64 text of a `data:` URL; `None` for anything else."""
+    """Return media type and base64 text of a `data:` URL in base64; `None` for anything else."""
     head = _DATA_URL.match(url[:1_000])
     if head is None:
         return None
     media_type, rest = head[1].strip().lower() or "text/plain", url[head.end() :]  # RFC 2397
-    if not head[2].lower().endswith(";base64"):
-        from urllib.parse import unquote_to_bytes
-
-        return media_type, base64.b64encode(unquote_to_bytes(rest)).decode()
-    return media_type, plain_base64(rest)
+    return (media_type, plain_base64(rest)) if head[2].lower().endswith(";base64") else None
 
 
 def data_url(media_type: str, encoded: str) -> str:
@@ -168,16 +164,8 @@ def _read_size(header: bytes) -> Size | None:
 @lru_cache(maxsize=16)
 def pdf_facts(encoded: str) -> tuple[int | None, bool]:
     """Return the page count of a PDF in base64 (`None`: unknown), and whether it is encrypted."""
-    import zlib
-
     pdf = decode_base64(encoded)
-    texts = [pdf]
-    for packed in re.finditer(rb"/Type\s*/ObjStm\b[^\0]{0,500}?stream\r?\n", pdf):
-        try:
-            texts.append(zlib.decompressobj().decompress(pdf[packed.end() :], 32 * 1024 * 1024))
-        except zlib.error:
-            continue
-    pages = sum(len(re.findall(rb"/Type\s*/Page(?![A-Za-z])", text)) for text in texts)
+    pages = len(re.findall(rb"/Type\s*/Page(?![A-Za-z])", pdf))
     return pages or None, re.search(rb"/Encrypt\s*(?:\d+\s+\d+\s+R|<<)", pdf) is not None
 
 
@@ -340,13 +328,6 @@ def settle_media(
     part: JsonObject, role: str, changes: list[Change], *, rules: MediaRules, limits: ModelLimits
 ) -> list[JsonObject]:
     """Return what is sent for an image or a document: itself, a scaled image, or a line of text."""
-    if (other := _retyped(part)) is not None:
-        was, now = ("an image", "a document")[:: 1 if part["type"] == "image" else -1]
-        told = about_document(part) if part["type"] == "document" else ""
-        reason = f"What came as {was} is sent as {now}: it is one."
-        changes.append(Change("repaired", "media.retyped", reason))
-        rest = settle_media(other, role, changes, rules=rules, limits=limits)
-        return [text_part(told), *rest] if told else rest
     objection: Objection | None = ("media.role", "not taken from an assistant")
     fitted: Any = None
     if role != "assistant" or rules.takes_from_assistant:
@@ -364,18 +345,6 @@ def settle_media(
     kind = with_article(part["type"], begins_sentence=True)
     changes.append(Change("dropped", rule, f"{kind} is left out: {told}."))
     return [text_part(left_out(part, why))]
-
-
-def _retyped(part: JsonObject) -> JsonObject | None:
-    """Return a picture that came as a document as an image, and the reverse; `None` for others."""
-    source, is_document = part["source"], part["type"] == "document"
-    media_type = bare_type(source.get("media_type") or "")
-    if source["type"] == "base64":
-        media_type = media_type_of(source)
-        source = {**source, "media_type": media_type}
-    if is_document and media_type.startswith("image/") and part.get("text") is None:
-        return {"type": "image", "source": source}
-    return {"type": "document", "source": source} if media_type == PDF and not is_document else None
 
 
 def _objection(part: JsonObject, rules: MediaRules, limits: ModelLimits) -> Objection | None:
@@ -454,23 +423,21 @@ def find_surplus(media: Sequence[JsonObject], rules: MediaRules) -> dict[int, Ob
     Args:
         media: Stored parts that are sent as bytes or by address, oldest first.
     """
-    surplus: dict[int, Objection] = {}
     images = [at for at, part in enumerate(media) if part["type"] == "image"]
-    number = count_oldest([1] * len(images), rules.max_images)
     reason = f"at most {rules.max_images} images are taken, the oldest make way"
-    surplus |= dict.fromkeys(images[:number], ("media.count", reason))
+    number = count_oldest([1] * len(images), rules.max_images)
+    surplus: dict[int, Objection] = dict.fromkeys(images[:number], ("media.count", reason))
     number = count_oldest([len(p["source"].get("data", "")) for p in media], rules.max_media_chars)
     reason = "a request takes no more bytes, the oldest make way"
     surplus |= dict.fromkeys(range(number), ("media.bytes", reason))
-    images, most, side_px = images[number:], rules.crowd_images, rules.crowd_side_px
+    most, side_px = rules.crowd_images, rules.crowd_side_px
     images = [at for at in images if at not in surplus]
     if most is None or side_px is None or len(images) <= most:
         return surplus
-    sizes = [measure_base64(media[at]["source"].get("data", "")) for at in images]
-    large = [at for at, size in enumerate(sizes) if size and max(size) > side_px]
-    number = min(max(large, default=-1) + 1, count_oldest([1] * len(images), most))
-    reason = f"of more than {most} images none may have a side over {side_px} pixels, "
-    return surplus | dict.fromkeys(images[:number], ("media.crowd", f"{reason}the oldest make way"))
+    sizes = {at: measure_base64(media[at]["source"].get("data", "")) for at in images}
+    large = [at for at, size in sizes.items() if size and max(size) > side_px]
+    reason = f"of more than {most} images none may have a side over {side_px} pixels"
+    return surplus | dict.fromkeys(large, ("media.crowd", reason))
 
 
 def make_way(
@@ -513,8 +480,6 @@ def make_way(
 
 # ---- scaling ----
 
-_MAX_PIXELS: Final = 89_478_485  # Pillow's own threshold for what may be a decompression bomb
-_MAX_READ_CHARS: Final = 256 * 1024 * 1024
 _MAX_PNG_BYTES: Final = 2 * 1024 * 1024  # a larger PNG is a photograph: other formats take a tenth
 _READ_FORMATS: Final = ("PNG", "JPEG", "GIF", "WEBP", "BMP", "TIFF", "AVIF")
 _LOSSLESS: Final = ("PNG", "GIF", "BMP", "TIFF")
@@ -526,124 +491,69 @@ def fit_image(image: JsonObject, rules: MediaRules) -> tuple[JsonObject, str, st
     It depends on the image and the rules alone, never on what else is sent: what was sent once stays
     the same. Images at addresses are not looked into.
     """
-    source, types = image["source"], rules.image_types
-    most_px = rules.fit_side_px or rules.max_side_px
-    most_chars = rules.fit_image_chars or rules.max_image_chars
+    source = image["source"]
     if source["type"] != "base64":
         return None
     media_type, encoded = media_type_of(source), source["data"]
+    most_px = rules.fit_side_px or rules.max_side_px
+    most_chars = rules.fit_image_chars or rules.max_image_chars or max(len(encoded), 1_000_000)
+    size = measure_base64(encoded) if most_px is not None else None
+    fits = len(encoded) <= most_chars and max(size or (0,)) <= (most_px or 0)
     may_move = media_type == "image/gif" and not rules.takes_animations
-    if media_type in types and not may_move and len(encoded) <= (most_chars or len(encoded)):
-        size = measure_base64(encoded) if most_px is not None else None
-        if size is None or most_px is None or max(size) <= most_px:
-            return None
+    if fits and media_type in rules.image_types and not may_move:
+        return None
     from importlib.util import find_spec
 
     if find_spec("PIL") is None:
         return WITHOUT_PILLOW
-    most_bytes = None if most_chars is None else most_chars // 4 * 3
-    fitted = _fit(encoded, types, most_px, most_bytes, rules.takes_animations)
-    if fitted is None or isinstance(fitted, str):
-        return fitted
-    scaled_type, data, (width, height), is_smaller, told = fitted
-    scaled = {"type": "base64", "media_type": scaled_type, "data": data}
-    part = {**image, "source": scaled, "width_px": width, "height_px": height}
-    return part, "image.scaled" if is_smaller else "image.recoded", told
+    fits = fits and media_type in rules.image_types
+    made = _redraw(encoded, most_px, most_chars, fits=fits)
+    if made is None or isinstance(made, str):
+        return made
+    picture, told, is_smaller = made
+    return {**image, **picture}, "image.scaled" if is_smaller else "image.recoded", told
 
 
 @lru_cache(maxsize=16)
-def _fit(encoded: str, *bounds: Any) -> Any:
-    if len(encoded) > _MAX_READ_CHARS:
-        return f"its {len(encoded):,} characters of base64 are too many to unpack"
-    try:
-        content = base64.b64decode(encoded, validate=True)
-    except (binascii.Error, ValueError):
-        return "its text is no base64"
-    try:
-        return _scale(content, *bounds)
-    except Exception:
-        return "its bytes cannot be read as a picture"
+def _redraw(encoded: str, most_px: int | None, most_chars: int, *, fits: bool) -> Any:
+    """Return a picture within bounds, turned upright, of a moving one the first frame; else why not.
 
-
-def _scale(
-    content: bytes, types: Any, most_px: int | None, most_bytes: int | None, takes_animations: bool
-) -> Any:
-    """Return the picture within the bounds: turned upright, of a moving one the first frame."""
+    Args:
+        fits: Whether it is sent as it is if it does not move.
+    """
     from io import BytesIO
 
     from PIL import Image, ImageOps
 
-    def sized(size: Size, content: bytes) -> str:
-        return f"{size[0]:,} × {size[1]:,} pixels and {len(content):,} bytes"
-
-    with Image.open(BytesIO(content), formats=_READ_FORMATS) as opened:
-        stated, file_format = opened.size, str(opened.format)
-        if stated[0] * stated[1] > _MAX_PIXELS:
-            return f"its {stated[0] * stated[1]:,} pixels are too many to unpack"
-        moves = bool(getattr(opened, "is_animated", False))
-        is_small = most_px is None or max(stated) <= most_px
-        is_short = most_bytes is None or len(content) <= most_bytes
-        is_taken = f"image/{file_format}".lower() in types and (takes_animations or not moves)
-        if is_taken and is_small and is_short:
-            return None
-        if most_px is not None:
-            opened.draft(opened.mode, _fit_size(stated, most_px))
-        picture: Any = ImageOps.exif_transpose(opened)
-        picture.load()
-    if (picture.width > picture.height) != (stated[0] > stated[1]):
-        stated = stated[1], stated[0]
-    if picture.mode.startswith("I;16"):  # sixteen bits of grey: the upper eight
-        upper = picture.tobytes()[picture.mode != "I;16B" :: 2]
-        picture = Image.frombytes("L", picture.size, upper)
-    elif picture.has_transparency_data:
-        clear = picture.convert("RGBA")
-        shows = clear.getchannel("A").getextrema() != (255, 255)
-        picture = clear if shows else clear.convert("RGB")
-    else:
-        picture = picture.convert("L" if picture.mode in ("1", "L", "I", "F") else "RGB")
-    side_px = first = min(max(picture.size), most_px or max(picture.size))
-    while side_px >= 64 or side_px == first:
-        size = _fit_size(picture.size, side_px)
-        smaller = picture
-        if size != picture.size:
-            smaller = picture.resize(size, Image.Resampling.LANCZOS, reducing_gap=3.0)
-        for media_type, encoded in _encodings(smaller, file_format, types):
-            if most_bytes is None or len(encoded) <= most_bytes:
-                word = media_type[6:].upper().replace("WEBP", "WebP")
-                told = f"An image of {sized(stated, content)} is sent as {word} of "
-                told += sized(size, encoded) + (", its first frame alone." if moves else ".")
-                data = base64.b64encode(encoded).decode("ascii")
-                return media_type, data, size, size != stated, told
+    try:
+        with Image.open(BytesIO(decode_base64(encoded)), formats=_READ_FORMATS) as opened:
+            given, moves = opened.size, bool(getattr(opened, "is_animated", False))
+            if fits and not moves:
+                return None
+            is_lossless = opened.format in _LOSSLESS
+            picture: Any = ImageOps.exif_transpose(opened)
+            has_alpha = picture.has_transparency_data
+            picture = picture.convert("RGBA" if has_alpha else "RGB")
+    except Exception:
+        return "its bytes cannot be read as a picture"
+    picture.info.clear()  # no place, no camera, no profile: nothing but the picture
+    lossy = "WEBP" if has_alpha else "JPEG"
+    side_px = min(max(picture.size), most_px or max(picture.size))
+    while side_px:
+        picture.thumbnail((side_px, side_px), Image.Resampling.LANCZOS, reducing_gap=3.0)
+        for form, quality in (("PNG", 0), (lossy, 90), (lossy, 75)):
+            stream = BytesIO()
+            if form != "PNG" or is_lossless or has_alpha:
+                picture.save(stream, form, quality=quality)
+            content = stream.getvalue()
+            is_photograph = form == "PNG" and len(content) > _MAX_PNG_BYTES
+            if content and not is_photograph and len(content) <= most_chars // 4 * 3:
+                width, height = picture.size
+                told = f"An image of {given[0]:,} × {given[1]:,} pixels and {len(encoded):,} "
+                told += f"characters of base64 is sent as {form} of {width:,} × {height:,} pixels."
+                data = base64.b64encode(content).decode("ascii")
+                source = {"type": "base64", "media_type": f"image/{form.lower()}", "data": data}
+                made = {"source": source, "width_px": width, "height_px": height}
+                return made, told, sorted(picture.size) != sorted(given)
         side_px = int(side_px * 0.7)
     return "it cannot be made small enough"
-
-
-def _fit_size(size: Size, most_px: int) -> Size:
-    longest = max(size)
-    if longest <= most_px:
-        return size
-    width, height = (max(1, round(side * most_px / longest)) for side in size)
-    return width, height
-
-
-def _encodings(
-    picture: Any, file_format: str, types: tuple[str, ...]
-) -> Iterator[tuple[str, bytes]]:
-    """Yield the picture in one format after the other, the best for its kind first."""
-    from io import BytesIO
-
-    def encode(name: str, **settings: int) -> bytes:
-        stream, bare = BytesIO(), picture.copy()
-        bare.info.clear()  # no place, no camera, no profile: nothing but the picture
-        bare.save(stream, name, **settings)
-        return stream.getvalue()
-
-    has_alpha, takes_png = picture.mode == "RGBA", "image/png" in types
-    lossy = "WEBP" if has_alpha else "JPEG"
-    is_lossy = f"image/{lossy.lower()}" in types
-    if takes_png and (file_format in _LOSSLESS or has_alpha or not is_lossy):
-        exact = encode("PNG")
-        if len(exact) <= _MAX_PNG_BYTES or not is_lossy:
-            yield "image/png", exact
-    for quality in (90, 75) if is_lossy else ():
-        yield f"image/{lossy.lower()}", encode(lossy, quality=quality)

@@ -186,11 +186,6 @@ FOREIGN: dict[str, tuple[Any, Any, tuple[str, str]]] = {
         "[image left out: openai_chat file f1; Chat Completions takes no image by file id]",
         ("shortened", "media.source"),
     ),
-    "a picture that came as a document": (
-        {"type": "document", "title": "x", "source": PICTURE["source"]},
-        [{"type": "text", "text": "x:"}, IMAGE_PART],
-        ("repaired", "media.retyped"),
-    ),
     "bytes that are not what they say": (
         {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": "AAAA"}},
         "[image left out: image/png; its bytes are no image/png]",
