@@ -1149,7 +1149,9 @@ class _Call:
         sent = self._sent_entries
         fitted = (one for one in self._current_wire().entries if one.rule.startswith("parameter."))
         fitted = (one for one in fitted if one not in sent)
-        entries = (*self._log, *self._timeline.loose(), *sent, *fitted)
+        # In the order of their events, in whichever steps these came.
+        repairs = sorted((*self._log, *self._timeline.loose()), key=lambda one: int(one.id))
+        entries = (*repairs, *sent, *fitted)
         ids = self._ids(int(entry.id) for entry in entries if entry.id.isdigit())
         return sum_up(entry._replace(id=ids.get(entry.id, entry.id)) for entry in entries)
 

@@ -10,7 +10,7 @@ from array import array
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from itertools import compress
-from operator import is_, mul
+from operator import is_, itemgetter, mul
 from typing import Any, Final, NamedTuple
 
 from context_assembler.events import (
@@ -93,7 +93,6 @@ _EXCHANGES: Final = b"|".join(
 _REGULAR: Final = re.compile(rb"(?:[\x01-\x04\x40-\x4f]|" + _EXCHANGES + rb")*", re.DOTALL)
 
 _MOVED: Final = "Tool results stood apart from their calls; they were moved right behind them."
-_GROUPED: Final = "The results of one set of calls were put together, in the order of the calls."
 _SERVER: Final = "A call that a provider runs itself had no result, or a result had no call."
 _BEGAN: Final = "The history began with the assistant; a minimal user turn was put in front."
 _PARTED: Final = "What stood between a provider's own call and its result was moved behind both."
@@ -637,15 +636,12 @@ class Timeline:
     def _put_exchange(
         self, members: Sequence[tuple[int, Parts]], calls: Parts, answers: list[_Answer | None]
     ) -> None:
-        """Put a reply and one result for each of its calls, in their order."""
+        """Put a reply and one result for each of its calls, as stored; turns put them in order."""
         log, number, rules = partial(self._note, members[0][0]), ASSISTANT, self.rules
-        places = [answer[0] for answer in answers if answer is not None]
-        if places != sorted(places):
-            log("repaired", "grouped_results", _GROUPED)
         settled: list[JsonObject] = []
-        lines: list[Line] = []
+        lines: list[tuple[int, str, Line]] = []  # with the place of the event, and the call
         for call, found in zip(calls, answers, strict=True):
-            name, answer = call["call_id"], found
+            name, answer, place = call["call_id"], found, found[0] if found else len(self._letters)
             if answer is None and self._orphans.get(name):
                 answer = self._orphans[name].pop(0)
                 log("repaired", "moved_result", _MOVED)
@@ -659,7 +655,7 @@ class Timeline:
             if rules.quotes is not None and len(calls) > 1:
                 more = self._scaled(line.seq, rules.quotes(result))
                 line = line._replace(tokens=line.tokens + more)
-            lines.append(line)
+            lines.append((place, name, line))
         sent_calls, is_same = iter(settled), all(map(is_, calls, settled))
         for place, own in members:
             parts = own
@@ -671,9 +667,9 @@ class Timeline:
                 flags = self._kinds[place] & ~KIND_MASK
                 self._put(self._line(place, flags | number, parts))
                 number = TOOL_CALL
-        for call, line in zip(calls, lines, strict=True):
+        for _, name, line in sorted(lines, key=itemgetter(0)):
             if not line.seq:
-                self._missing.setdefault(call["call_id"], []).append(len(self.kinds))
+                self._missing.setdefault(name, []).append(len(self.kinds))
             self._put(line)
 
     def _take_loose(self, place: int, result: JsonObject) -> None:

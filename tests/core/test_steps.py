@@ -34,7 +34,7 @@ def outcome(assembler: ContextAssembler, **asked: Any) -> Any:
     payload = context.to_request()
     assert context.check() == []
     report, ledger = context.report, context.metadata.ledger
-    return json.dumps(payload), report.warnings, ledger, context.metadata.cut_id
+    return json.dumps(payload), report.entries, report.warnings, ledger, context.metadata.cut_id
 
 
 def appended(events: Sequence[SessionEvent], steps: Sequence[int]) -> Any:
@@ -136,6 +136,18 @@ def test_what_reaches_back_is_noticed(
 
     assert turns(assembler.assemble_sync("s", model=OPUS)) == rows
     assert first.to_request() == sent
+
+
+def test_results_in_any_order_are_reported_as_by_a_new_process() -> None:
+    store = stored("U a", "A[c1 c2] b", "T[c2] two", "T[c1] one")
+    old = opened(store, **QUIET)
+    old.assemble_sync("s", model=OPUS)
+
+    add(store, "T[c1] again")
+
+    entries = old.assemble_sync("s", model=OPUS).report.entries
+    assert entries == opened(store, **QUIET).assemble_sync("s", model=OPUS).report.entries
+    assert [entry.id for entry in entries] == ["evt_5", "evt_1", "evt_2", "evt_3", "evt_4"]
 
 
 # ---- a payload belongs to its caller ----
