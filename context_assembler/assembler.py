@@ -8,7 +8,7 @@ from datetime import date, datetime
 from functools import cached_property
 from pathlib import Path
 from threading import Lock
-from typing import TYPE_CHECKING, Any, Final, Self, TypeVar, Unpack
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, Self, TypeVar, Unpack
 
 from context_assembler import errors, models
 from context_assembler import options as declared
@@ -41,36 +41,76 @@ if TYPE_CHECKING:
     from context_assembler.forecast import CutPolicy, Simulation
     from context_assembler.memory import FormattedContext, MemoryAssembler
     from context_assembler.report import Report
-    from context_assembler.tools.changes import SentTools, SettledTools
+    from context_assembler.tools.changes import SettledTools
     from context_assembler.tools.collect import CollectedTools, OfferedTools, ToolCollector
 
 _T = TypeVar("_T")
 _LONG_HISTORY: Final = 200  # new events that take longer than other tasks of the loop should wait
-_MOST_KEPT: Final = 512
+_MOST_DRAFTS: Final = 16  # of one session: agents and options in turn
 _NOTHING: Final = RecalledNote(text="")
 _NO_MEMORY: Final = "query was given, but no memory is configured to recall from."
 _CUT_OPTIONS: Final = ("window_turns", "cache_stable", "on_overflow")
 
 
-class _Question:
-    """What a call asks for, and what was gathered for it, as long as nothing of it changes."""
+class _Known:
+    """What this process knows of a session, until its record changes or it is begun again."""
+
+    def __init__(self, head: SessionHead) -> None:
+        self.session, self.incarnation = head.session, head.incarnation
+        self.opening: Opening | None = None  # once no further instruction can join it
+        self.assembled_seq = 0
+        self.last_call: CallRow | None = None
+        self.call_seq = -1  # the session's last event when `last_call` was its newest call
+        self.sent_tools: tuple[str, Any] = ("", None)
+        self.drafts: dict[str, _Draft] = {}
+
+    def is_of(self, head: SessionHead) -> bool:
+        """Whether all of it still holds."""
+        return self.incarnation == head.incarnation and self.session == head.session
+
+    def follow(self, stored: Sequence[SessionEvent], call: CallRow | None) -> None:
+        """Take in what was appended here, if nobody else has appended anything before it."""
+        if stored and stored[0].seq == self.call_seq + 1:
+            self.call_seq = stored[-1].seq
+            if call is not None:
+                self.last_call = replace(call, reply_seq=self.call_seq)
+
+
+class _Gathered(NamedTuple):
+    """What a call can be made from.
+
+    `candidates` are the best inputs first; all but the last one are good only if they add to what
+    the last call sent.
+    """
+
+    candidates: Sequence[Inputs]
+    key: CacheKey
+    last_call: CallRow | None
+
+
+class _Draft:
+    """One session, agent and set of options, with what was gathered as long as it stays the same."""
 
     def __init__(
-        self, parts: "ContextAssembler", session: Session, agent_id: str | None, given: Any
+        self, facade: "ContextAssembler", known: _Known, agent_id: str | None, given: Any
     ) -> None:
-        self.parts, self.session, self.agent_id = parts, session, agent_id or session.agent_id
-        defaults = {**session.metadata.get("defaults", {}), **session.defaults}
-        agent = parts.config.agents.get(self.agent_id or "")
-        settled = parts.resolver.resolve(given, session=defaults, agent=agent)
+        self.facade, self.known, session = facade, known, known.session
+        self.agent_id = agent_id or session.agent_id
+        config = facade.config
+        settled = facade.resolver.resolve(
+            given,
+            session={**session.metadata.get("defaults", {}), **session.defaults},
+            agent=config.agents.get(self.agent_id or ""),
+        )
         model, policy = settled.options.model, settled.options.unknown_model
-        self.limits = parts.registry.get(model, unknown=policy)
+        self.limits = facade.registry.get(model, unknown=policy)
         self.parameters, self.settled = declared.validate_for_model(settled, self.limits)
         self.options = options = self.settled.options
         cut = {name: getattr(options, name) for name in _CUT_OPTIONS}
         cut |= {"strategy": options.truncation_strategy}
-        self.truncation = declared.TruncationSettings(**{**vars(parts.config.truncation), **cut})
+        self.truncation = declared.TruncationSettings(**{**vars(config.truncation), **cut})
         self.provider = models.protocol_for(self.limits)
-        self.family = parts.core.family(self.limits)
+        self.family = facade.core.family(self.limits)
         self.budget = input_budget(
             self.limits,
             max_tokens=self.parameters.max_tokens,
@@ -80,111 +120,121 @@ class _Question:
         # What the caller chose for the system prompt: another choice is another prompt.
         chosen = (options.skip_skills, options.skill_filter, options.active_skills)
         self.choice = repr((self.agent_id, *chosen))
-        self.head, self.key = SessionHead(session=session, last_seq=-1), CacheKey("")
+        self.waits = bool(options.exact or options.additional_tools or options.query)
         self.today: date | None = None
         self.listed: Any = None
         self.shown: Any = None
+        self.offered: OfferedTools | None = None
         self.ground: tuple[Any, ...] = ()
-        self.ways: list[Inputs] = []
+        self.candidates: list[Inputs] = []
+        self.key = CacheKey("")
 
     def gather(
         self, head: SessionHead, offered: "OfferedTools | None", note: RecalledNote
-    ) -> tuple[list[Inputs], CacheKey]:
-        """Return the ways to make the call, the best one first, and its key in the cache."""
-        parts, store = self.parts, self.parts.store
-        self.head, self.today = head, parts.now().date()
+    ) -> _Gathered:
+        """Take in what was listed and recalled for one call, and read files."""
+        facade, known = self.facade, self.known
+        self.head, self.today = head, facade.now().date()
         self.files: list[prompt.BootstrapFile] = []
-        if parts.loader is not None:
-            self.files = parts.loader.load(self.agent_id, count_text=self.family.count_text)
-        self.opening = self._opening()
-        last: CallRow | None = store.last_call(head.session.id)
+        if facade.loader is not None:
+            self.files = facade.loader.load(self.agent_id, count_text=self.family.count_text)
+        self.opening = known.opening or facade.core.opening(head, self.limits)
+        known.opening = self.opening if self.opening.began_at is not None else None
+        if known.call_seq != head.last_seq:
+            known.last_call = facade.store.last_call(head.session.id)
+            known.call_seq = head.last_seq
+        last = known.last_call
         self.last = last if last is not None and last.model == self.limits.id else None
         holds = self.last is not None and self._may_hold(self.last)
         sent = self.last and (self.last.system_hash, self.last.tools_hash, self.last.provider)
-        key = None if offered is None else offered.key
-        known = (sent, holds, self.files, key, self.shown, self.opening.system, self.today)
-        if not self.ground or self.ground[0] != known:
-            ways, self.ways = self._settle_tools(offered), []
-            if holds:  # tools that are declared anew are a rewrite point: edits can go with them
-                first = ways[:-1] or ways
-                self.ways = [self._way(True, *way) for way in first if _adds_to_tools(way[0])]
-                ways = ways[-1:]
-            try:
-                self.ways += [self._way(False, *way) for way in ways]
-            except errors.TemplateError:  # what was sent before can still be sent
-                if not self.ways:
-                    raise
-        factor = self._factor() if parts.config.calibrates_tokens else 1.0
-        if self.ground != (known, factor, note):
-            self.ground = (known, factor, note)
-            parts.fingerprints += 1
-            self.key = CacheKey(head.session.id, "", self.agent_id, str(parts.fingerprints))
-        self.key = self.key._replace(version=head.version)
+        if offered is None or self.offered is None or offered.key != self.offered.key:
+            self.offered = offered
+        gathered = (sent, holds, self.files, self.shown, self.opening.system, self.today)
+        is_same = self.ground[:-2] == (*gathered, self.offered)
+        if not is_same:
+            self.candidates = self._draft(holds=holds)
+        factor = self._factor() if facade.config.calibrates_tokens else 1.0
+        ground = (*gathered, self.offered, factor, note)
+        if not is_same or self.ground != ground:
+            self.ground = ground
+            facade.fingerprints += 1
+            self.key = CacheKey(head.session.id, "", self.agent_id, str(facade.fingerprints))
         recalled = (_memory_section(note.text),) if note.text else ()
-        made = [
-            way._replace(
+        candidates = [
+            inputs._replace(
                 head=head,
                 factor=factor,
-                notes=(*recalled, *way.notes),
-                entries=(*way.entries, *note.entries),
-                warnings=(*way.warnings, *note.warnings),
+                notes=(*recalled, *inputs.notes),
+                entries=(*inputs.entries, *note.entries),
+                warnings=(*inputs.warnings, *note.warnings),
             )
-            for way in self.ways
+            for inputs in self.candidates
         ]
-        return made, self.key
+        return _Gathered(candidates, self.key._replace(version=head.version), self.last)
 
     def _factor(self) -> float:
         """Return what reported usage corrects counts by: as the session's last call left it."""
-        shape = "tools" if self.ways[0].tools else "text"
+        shape = "tools" if self.candidates[0].tools else "text"
         counter = f"{self.family.name} {self.family.key}"
         key = learned_key(self.provider, self.limits.id, shape, counter)
         learned: Json = self.last.details.get("learned", {}) if self.last is not None else {}
         if learned.get("key") != key:
-            learned = self.parts.store.learned(key) or {"factor": 1.0}
+            learned = self.facade.store.learned(key) or {"factor": 1.0}
         factor: float = learned["factor"]
         return factor
-
-    def _opening(self) -> Opening:
-        """Return the session's own system prompt; it is settled once the session has a time."""
-        openings, head = self.parts.openings, self.head
-        incarnation, opening = openings.get(head.session.id, ("", None))
-        if opening is None or incarnation != head.incarnation:
-            opening = self.parts.core.opening(head, self.limits)
-            if opening.began_at is not None:
-                _keep(openings, head.session.id, (head.incarnation, opening))
-        return opening
 
     def _may_hold(self, last: CallRow) -> bool:
         """Whether the system prompt of the last call may be sent again, whatever the files say.
 
         A caller who asks for another agent or other skills gets them.
         """
-        freezes = self.parts.config.bootstrap.policy == "freeze" and not self.options.refresh
+        freezes = self.facade.config.bootstrap.policy == "freeze" and not self.options.refresh
         if not freezes or last.options != self.choice:
             return False
-        mask = self.parts.mask  # what is a secret by now is not sent again
-        return mask is None or not mask(self.parts.store.text(last.system_hash) or "")[1]
+        mask = self.facade.mask  # what is a secret by now is not sent again
+        return mask is None or not mask(self.facade.store.text(last.system_hash) or "")[1]
 
-    def _settle_tools(self, offered: "OfferedTools | None") -> list[tuple[Any, Any]]:
+    def _draft(self, *, holds: bool) -> list[Inputs]:
+        """Return inputs that add to what the last call sent, and then those that begin anew."""
+        ways, collected = self._settle_tools()
+        first, made = ways[0], list[Inputs]()
+        # Tools that are declared again are a rewrite point: edits of files can go with them.
+        adds = (
+            first is None
+            or not first.is_anew
+            or (first.before is not None and first.before.declared == first.plan.declared)
+        )
+        if (holds and adds) or len(ways) > 1:
+            made.append(self._inputs(first, collected, holds=holds))
+        try:
+            made.append(self._inputs(ways[-1], collected, holds=False))
+        except errors.TemplateError:
+            if not made:  # what was sent before can still be sent
+                raise
+        return made
+
+    def _settle_tools(self) -> "tuple[Sequence[SettledTools | None], CollectedTools | None]":
         """Return the ways to send the tools, the best one first, with what was collected."""
-        store, rule, before = self.parts.store, self.parts.config.tools, None
-        text = ""
+        facade, rule, text = self.facade, self.facade.config.tools, ""
         if self.last is not None and self.last.provider == self.provider:
-            text = store.text(self.last.tools_hash) or ""
-        if offered is None and text in ("", "[]"):
-            return [(None, None)]
+            text = facade.store.text(self.last.tools_hash) or ""
+        if self.offered is None and text in ("", "[]"):
+            return (None,), None
         from context_assembler.tools.changes import SentTools, settle_tools
 
-        before = self.parts.sent_tools.get(text) or SentTools.read(text)
-        offered = offered or self.parts.tools.ask_now(self.options)
-        provider, appends = PROVIDERS[self.provider], rule.changes == "append"
+        known, before = self.known.sent_tools
+        if known != text:
+            before = SentTools.read(text)
+        offered = self.offered or facade.tools.ask_now(self.options)
+        provider = PROVIDERS[self.provider]
+        forms = provider.change_forms(self.limits) if rule.changes == "append" else ChangeForms()
 
         def settle(tools: Sequence[ToolSpec]) -> "tuple[SettledTools, ...]":
             return settle_tools(
                 tools,
                 before=before,
                 provider=self.provider,
-                forms=provider.change_forms(self.limits) if appends else ChangeForms(),
+                forms=forms,
                 search=provider.tool_search(self.limits),
                 defers_above=rule.defers_above,
                 choice=self.options.tool_choice,
@@ -195,23 +245,23 @@ class _Question:
 
         learnt = before.known.values() if before is not None else ()
         collected = offered.merge(learnt, begins_anew=lambda tools: settle(tools)[0].is_anew)
-        return [(one, collected) for one in settle(collected.tools)]
+        return settle(collected.tools), collected
 
     def _tool_names(self, pattern: str) -> set[str]:
         """Return the names of tools that the history calls, or that a search has shown."""
         import re
 
-        bodies = self.parts.store.bodies(self.session.id, [(1, self.head.last_seq)])
+        bodies = self.facade.store.bodies(self.known.session.id, [(1, self.head.last_seq)])
         return {name for body in bodies for name in re.findall(pattern, compact_json(body))}
 
-    def _way(
-        self, holds: bool, tools: "SettledTools | None", collected: "CollectedTools | None"
+    def _inputs(
+        self, tools: "SettledTools | None", collected: "CollectedTools | None", *, holds: bool
     ) -> Inputs:
         """Return what the call is made from, with its system prompt and tools settled."""
-        parts, config = self.parts, self.parts.config
-        names = collected.tools if collected is not None else ()
-        settled = declared.validate_tool_choice(self.settled, names, provider=self.provider)
-        way = Inputs(
+        facade, config = self.facade, self.facade.config
+        specs = collected.tools if collected is not None else ()
+        settled = declared.validate_tool_choice(self.settled, specs, provider=self.provider)
+        inputs = Inputs(
             head=self.head,
             settled=settled,
             parameters=self.parameters._replace(tool_choice=settled.options.tool_choice),
@@ -220,98 +270,102 @@ class _Question:
             truncation=self.truncation,
             masks=config.safety.masks_secrets_in,
             on_refusal=config.safety.on_refusal,
-            warnings=tuple(models.lifecycle_warnings(self.limits, parts.now().date())),
+            warnings=tuple(models.lifecycle_warnings(self.limits, facade.now().date())),
             account=config.account,
             checks_payloads=config.checks_payloads,
             compaction=config.compaction,
             today=self.today,
             digest=self.choice,
         )
-        asked = parts.has_prompt or self.opening.system or self.options.additional_system_prompt
+        has_text = facade.has_prompt or self.opening.system or self.options.additional_system_prompt
         was_sent = self.last is not None and "prompt" in self.last.details
-        if asked or was_sent or self.shown is not None:
-            way = self._with_prompt(way, tools, names, holds=holds)
+        if has_text or was_sent or self.shown is not None:
+            inputs = self._with_prompt(inputs, tools, specs, holds=holds)
         if tools is not None and collected is not None:
-            way = self._with_tools(way, tools, collected)
-        return way
+            inputs = self._with_tools(inputs, tools, collected)
+        return inputs
 
     def _with_tools(
-        self, way: Inputs, tools: "SettledTools", collected: "CollectedTools"
+        self, inputs: Inputs, tools: "SettledTools", collected: "CollectedTools"
     ) -> Inputs:
         from context_assembler.tools import changes
 
-        last, text, tokens, was_reported = self.last, tools.sent.text(), 0, False
-        if last is not None:
-            tokens, was_reported = last.estimated_tokens, bool(last.details.get("withdrawn"))
-        note = changes.withdrawn_note(tools, system_text=way.system, was_reported=was_reported)
-        rewrite = changes.tools_rewrite_entry(tools, tokens=tokens)
+        last, text = self.last, tools.sent.text()
+        was_reported = last is not None and bool(last.details.get("withdrawn"))
+        note = changes.withdrawn_note(tools, system_text=inputs.system, was_reported=was_reported)
+        rewrite = changes.tools_rewrite_entry(tools, tokens=last.estimated_tokens if last else 0)
         count_tool = self.family.count_tool
         entries = changes.tool_entries(tools, collected.entries, count_tool=count_tool)
-        _keep(self.parts.sent_tools, text, tools.sent)
-        is_withdrawn = note is not None and ":" in note.content
-        return way._replace(
+        self.known.sent_tools = text, tools.sent
+        return inputs._replace(
             tools=tools.plan.declared,
             tool_plan=tools.plan,
             tools_text=text,
             change=tools.change or None,
-            notes=(*way.notes, *([note] if note else [])),
+            notes=(*inputs.notes, *([note] if note else [])),
             entries=(
-                *way.entries,
+                *inputs.entries,
                 *overlay(collected.entries, entries),
                 *([rewrite] if rewrite else []),
             ),
-            warnings=(*way.warnings, *collected.warnings),
-            details={**way.details, "withdrawn": is_withdrawn},
+            warnings=(*inputs.warnings, *collected.warnings),
+            details={**inputs.details, "withdrawn": note is not None and ":" in note.content},
         )
 
     def _with_prompt(
-        self, way: Inputs, tools: "SettledTools | None", names: Sequence[ToolSpec], *, holds: bool
+        self,
+        inputs: Inputs,
+        tools: "SettledTools | None",
+        specs: Sequence[ToolSpec],
+        *,
+        holds: bool,
     ) -> Inputs:
         from context_assembler import prompt
 
-        parts, family, last, shown = self.parts, self.family, self.last, self.shown
-        built, files = self._build(names, holds=holds)
+        facade, family, last, shown = self.facade, self.family, self.last, self.shown
+        built, files = self._build(specs, holds=holds)
         loaded = tools.loaded if tools is not None else ()
-        choice = way.parameters.tool_choice
-        other = family.count_tools_overhead(loaded, has_system=True, choice=choice)
-        fixed = other + sum(map(family.count_tool, loaded))
+        choice = inputs.parameters.tool_choice
+        overhead = family.count_tools_overhead(loaded, has_system=True, choice=choice)
 
-        def fit(asked: "prompt.BuiltPrompt") -> "prompt.BuiltPrompt":
+        def fit(wanted: "prompt.BuiltPrompt") -> "prompt.BuiltPrompt":
             return prompt.fit_prompt(
-                asked,
+                wanted,
                 count_system=family.count_system,
                 count_text=family.count_text,
                 budget_tokens=self.budget,
-                other_fixed_tokens=fixed,
+                other_fixed_tokens=overhead + sum(map(family.count_tool, loaded)),
             )
 
-        sent = fit(built)
+        sent, unreported, rewrite, is_held = fit(built), files, list[ReportEntry](), False
         record = prompt.prompt_record(built, sent, files, budget_tokens=self.budget)
-        unreported, rewrite, is_held = files, list[ReportEntry](), False
-        held, held_files = sent, files
-        if last is not None and (text := parts.store.text(last.system_hash)) is not None:
+        text = facade.store.text(last.system_hash) if last is not None else None
+        if last is not None and text is not None:
             before = prompt.SentPrompt(text, last.details.get("prompt", {}))
             if holds and not before.has_outgrown(built, sent, self.budget):
                 held, held_files = before.hold(built, files, sent)
                 is_held = fit(held).sections == held.sections or len(held.text) <= len(sent.text)
-            if is_held:
-                record, sent, files = last.details["prompt"], held, held_files
-            elif differing := before.differences(sent):
+                if is_held:
+                    record, sent, files = last.details["prompt"], held, held_files
+            if not is_held and (differing := before.differences(sent)):
                 reason = (
                     f"The system prompt is another one than in the last call ({differing}): a new "
                     "epoch begins, and what was sent before is written to the prompt cache again."
                 )
-                entry = ReportEntry("note", "system", "kept", 0, 0, reason, "rewrite.system")
-                rewrite.append(entry)
+                rule = "rewrite.system"
+                rewrite = [ReportEntry("note", "system", "kept", reason=reason, rule=rule)]
             unreported = before.unreported(files)
         if shown is not None:
             said = "".join(one.content for one in sent.sections if one.name == "skills")
             shown = prompt.follow_section(
                 shown, said, count_text=family.count_text, is_frozen=is_held
             )
-        active = [one for one in shown.skills if one.name in shown.active] if shown else []
-        missed = parts.builder.find_missed(files, sent.sections, agent_id=self.agent_id)
-        return way._replace(
+            active = [one for one in shown.skills if one.name in shown.active]
+            inputs = inputs._replace(
+                active_skills=tuple(one.name for one in active),
+                skill_allowed_tools={one.name: one.allowed_tools for one in active},
+            )
+        return inputs._replace(
             sections=sent.sections,
             system=sent.text,
             notes=built.notes,
@@ -322,46 +376,45 @@ class _Question:
                 *rewrite,
             ),
             warnings=(
-                *(f"{file.path}: {text}" for file in unreported for text in file.warnings),
-                *way.warnings,
-                *missed,
+                *(f"{file.path}: {said}" for file in unreported for said in file.warnings),
+                *inputs.warnings,
+                *facade.builder.find_missed(files, sent.sections, agent_id=self.agent_id),
                 *(shown.warnings if shown else ()),
             ),
             details={"prompt": record},
-            active_skills=tuple(one.name for one in active),
-            skill_allowed_tools={one.name: one.allowed_tools for one in active},
         )
 
     def _build(
-        self, tools: Sequence[ToolSpec], *, holds: bool
+        self, specs: Sequence[ToolSpec], *, holds: bool
     ) -> tuple["prompt.BuiltPrompt", list["prompt.BootstrapFile"]]:
         """Return the system prompt that files and settings ask for, and the files as rendered."""
         from context_assembler import prompt
 
-        parts, shown, files, day = self.parts, self.shown, self.files, ""
-        clock, began = parts.config.clock, self.opening.began_at
+        facade, shown, files, day = self.facade, self.shown, self.files, ""
+        clock, began = facade.config.clock, self.opening.began_at
         if any(file.is_template for file in files):
             variables = {
                 "agent": self.agent_id or "",
-                "session": self.session.id,
+                "session": self.known.session.id,
                 "model": self.limits.id,
                 "date": str(self.today),
                 "skills": [skill.name for skill in shown.skills] if shown else [],
-                "tools": [tool.name for tool in tools],
+                "tools": [tool.name for tool in specs],
             }
-            allowed = parts.builder.sections_of(self.agent_id)
+            allowed = facade.builder.sections_of(self.agent_id)
             files = prompt.render_files(files, variables, sections=allowed, lets_faults_wait=holds)
         if began is not None and clock.date_in_system:
             from zoneinfo import ZoneInfo
 
-            began = began.astimezone(ZoneInfo(clock.time_zone))
-            day = f"The conversation begins on {began.date()}."
-        summarizes = parts.config.prompt.summarizes_tools
-        built = parts.builder.build(
+            day = (
+                f"The conversation begins on {began.astimezone(ZoneInfo(clock.time_zone)).date()}."
+            )
+        summarizes = facade.config.prompt.summarizes_tools
+        built = facade.builder.build(
             files=files,
             session_system=self.opening.system,
             skills_text=shown.text if shown else "",
-            tools_summary=prompt.summarize_tools(tools) if summarizes else "",
+            tools_summary=prompt.summarize_tools(specs) if summarizes else "",
             additional=self.options.additional_system_prompt,
             datetime_text=day,
             agent_id=self.agent_id,
@@ -388,6 +441,9 @@ class ContextAssembler:
         registry: What is known about models.
         clients: SDK clients that `exact=True` asks for the count of a payload, and nothing more.
         now: The clock behind the time stamps of recorded events.
+
+    Raises:
+        TypeError: `memory` is none of these.
     """
 
     def __init__(
@@ -406,7 +462,6 @@ class ContextAssembler:
     ) -> None:
         self.config = config = config or AssemblerConfig()
         self.registry, self.now, self._clients = registry, now, clients
-        self._remote: Any = None
         self.sessions = self.store = open_store(sessions)
         self._owns_store = isinstance(sessions, str | Path)
         self._mirror: Any = None
@@ -420,26 +475,26 @@ class ContextAssembler:
             from context_assembler.history.secrets import mask_kinds
 
             self.mask = mask_kinds
-        settings, self._sections = config.prompt, tuple(prompt_sections)
-        self.loader = self._open_loader(bootstrap)
+        self._sections, self.loader = tuple(prompt_sections), self._open_loader(bootstrap)
         self.has_prompt = bool(
             self.loader
             or self._sections
-            or settings.summarizes_tools
+            or config.prompt.summarizes_tools
             or config.clock.date_in_system
         )
-        self._given_tools, self._has_tools, self._skills = tools, False, None
-        if tools:
-            self._has_tools = bool(self.tools)  # what cannot be a tool is refused at once
         if self.has_prompt:
-            assert self.builder
+            assert self.builder  # what cannot be a section, or a tool, is refused at once
+        self._given_tools, self._has_tools = tools, False
+        if tools:
+            self._has_tools = bool(self.tools)
+        self._skills: Any = None
         if skills := config.skill_folders if skills is None else skills:
             from context_assembler import prompt
 
             limit = config.tools.timeout_seconds
             self._skills = prompt.SkillLister(skills, timeout_seconds=limit, now=now)
         self._given_memory = config.memory.store if memory is None else memory
-        self._memory: Any = None
+        _check_memory(self._given_memory)
         cut = vars(config.truncation)
         defaults = {"truncation_strategy": cut["strategy"], "unknown_model": config.unknown_model}
         defaults |= {"cache": "auto", **{name: cut[name] for name in _CUT_OPTIONS}}
@@ -456,10 +511,7 @@ class ContextAssembler:
             max_entries=config.cache.max_entries, ttl_seconds=config.cache.ttl_seconds
         )
         self._lock = Lock()
-        self._questions: dict[str, _Question] = {}
-        self.openings: dict[str, tuple[str, Opening | None]] = {}
-        self.sent_tools: dict[str, SentTools] = {}
-        self._seen: dict[str, int] = {}
+        self._known: dict[str, _Known] = {}
         self.fingerprints = 0
         self._watch: Any = None
 
@@ -484,7 +536,6 @@ class ContextAssembler:
         from context_assembler.tools.collect import ToolCollector
 
         settings = self.config.tools
-        self._has_tools = True
         return ToolCollector(
             self._given_tools,
             include=settings.include,
@@ -534,22 +585,15 @@ class ContextAssembler:
         started = time.perf_counter()
         if self._mirror is not None:
             await self._mirror.refresh(session_id)
-        head, asked = self._ask(session_id, agent_id, options)
-        if known := self._unchanged(head, asked):
-            return known.timed(assembly_ms=_ms_since(started), cache_hit=True)
-        ways, key = await self._gather(head, asked)
-        if asked.options.exact:
-            return await self._assemble_exactly(ways, started)
-        if head.last_seq - self._seen.get(session_id, 0) < _LONG_HISTORY:
-            return self._assemble(ways, key, started)
+        head, draft = self._look(session_id, agent_id, options)
+        if draft.options.exact:
+            return await self._assemble_exactly(session_id, draft, options, started)
+        gathered = await self._gather(head, draft)
+        if head.last_seq - draft.known.assembled_seq < _LONG_HISTORY:
+            return self._assemble(draft, gathered, started)
         from asyncio import to_thread
 
-        return await to_thread(self._assemble, ways, key, started)
-
-    async def _gather(self, head: SessionHead, asked: _Question) -> tuple[list[Inputs], CacheKey]:
-        listed = self._list_now(asked) if self._is_sync(asked) else await self._list(asked)
-        with self._lock:
-            return asked.gather(head, *listed)
+        return await to_thread(self._assemble, draft, gathered, started)
 
     def assemble_sync(
         self, session_id: str, agent_id: str | None = None, **options: Unpack[GivenOptions]
@@ -557,92 +601,77 @@ class ContextAssembler:
         """Return what `assemble` returns; a loop starts only if something has to be awaited."""
         started = time.perf_counter()
         if self._mirror is None:
-            head, asked = self._ask(session_id, agent_id, options)
-            if known := self._unchanged(head, asked):
-                return known.timed(assembly_ms=_ms_since(started), cache_hit=True)
-            if self._is_sync(asked) and not asked.options.exact:
-                listed = self._list_now(asked)
-                with self._lock:
-                    ways, key = asked.gather(head, *listed)
-                return self._assemble(ways, key, started)
+            head, draft = self._look(session_id, agent_id, options)
+            if not self._waits(draft):
+                return self._assemble(draft, self._gather_now(head, draft), started)
         return _run(self.assemble(session_id, agent_id, **options))
 
-    def _ask(
+    def _look(
         self, session_id: str, agent_id: str | None, options: Mapping[str, Any]
-    ) -> tuple[SessionHead, _Question]:
-        """Return how far the session is, and what the options mean."""
+    ) -> tuple[SessionHead, _Draft]:
+        """Return how far the session is, and the draft of these options."""
         head = self.store.look(session_id)
         if head is None:
             self.store.calls(session_id)
             raise AssertionError("asking has raised, with the nearest names")
-        is_plain = all(map(_is_plain, options.values()))
-        key = repr((session_id, agent_id, options)) if is_plain else ""
-        known = self._questions.get(key)
-        if known is not None and known.session == head.session:
-            given = known.options
-            if self.registry.get(given.model, unknown=given.unknown_model) is known.limits:
-                return head, known
-        asked = _Question(self, head.session, agent_id, options)
-        if is_plain:
-            _keep(self._questions, key, asked)
-        return head, asked
+        known = self._known.get(session_id)
+        if known is None or not known.is_of(head):
+            known = _Known(head)
+            _keep(self._known, session_id, known, most=self.config.cache.max_sessions)
+        key = "" if "additional_tools" in options else repr((agent_id, options))
+        draft = known.drafts.get(key)
+        if draft is None or draft.limits is not self.registry.get(
+            draft.options.model, unknown=draft.options.unknown_model
+        ):
+            draft = _Draft(self, known, agent_id, options)
+            if key:
+                _keep(known.drafts, key, draft, most=_MOST_DRAFTS)
+        return head, draft
 
-    def _unchanged(self, head: SessionHead, asked: _Question) -> AssembledContext | None:
-        """Return the context that was made before, if nothing that it depends on can have changed."""
-        options, is_same = asked.options, (head, self.now().date()) == (asked.head, asked.today)
-        has_constant_tools = not self._has_tools or self.tools.is_constant
-        is_constant = self.loader is None and self._skills is None and has_constant_tools
-        if is_same and is_constant and not (options.query or options.additional_tools):
-            return None if options.use_cache is False else self.cache.get(asked.key)
-        return None
+    def _assemble(self, draft: _Draft, gathered: _Gathered, started: float) -> AssembledContext:
+        """Return the context that was made before if nothing changed, or make it."""
+        key, uses_cache = gathered.key, draft.options.use_cache is not False
+        if uses_cache and (found := self.cache.get(key)) is not None:
+            return found.timed(assembly_ms=_ms_since(started), cache_hit=True)
+        context = self._first_that_adds(gathered)
+        context.metadata.assembly_ms = _ms_since(started)
+        self.cache.set(key, context)
+        draft.known.assembled_seq = context.metadata.last_seq
+        return context
 
-    def _assemble(self, ways: Sequence[Inputs], key: CacheKey, started: float) -> AssembledContext:
-        context = None if ways[0].settled.options.use_cache is False else self.cache.get(key)
-        is_hit = context is not None
-        if context is None:
-            context = self._first_that_goes_on(ways)
-            self.cache.set(key, context)
-            _keep(self._seen, key.session_id, context.metadata.last_seq)
-        return context.timed(assembly_ms=_ms_since(started), cache_hit=is_hit)
-
-    def _first_that_goes_on(self, ways: Sequence[Inputs]) -> AssembledContext:
-        """Return the context of the first way that adds to what the last call sent, or of the last."""
-        first, store = ways[0], self.store
-        last = store.last_call(first.head.session.id) if len(ways) > 1 else None
-        if last is not None:
-            family, after_seq = self.core.family(first.limits), last.answers_seq
-            columns = store.columns(first.head.session.id, family, after_seq=after_seq)
+    def _first_that_adds(self, gathered: _Gathered) -> AssembledContext:
+        """Return the first context that adds to what the last call sent, or the last one."""
+        *adding, anew = gathered.candidates
+        if adding and (last := gathered.last_call) is not None:
+            session_id, family = anew.head.session.id, self.core.family(anew.limits)
+            columns = self.store.columns(session_id, family, after_seq=last.answers_seq)
             is_compacted = any(kind & KIND_MASK == COMPACTION for kind in columns.kinds)
-            system = store.text(last.system_hash)
-            for way in () if is_compacted else ways[:-1]:
-                if way.system == system:
+            system = self.store.text(last.system_hash)
+            for inputs in adding:
+                if inputs.system == system and not is_compacted:
                     with suppress(errors.ContextOverflowError):
-                        context = self.core.assemble(way)
+                        context = self.core.assemble(inputs)
                         if context.metadata.cut_id == last.cut:
                             return context
-        return self.core.assemble(ways[-1])
+        return self.core.assemble(anew)
 
-    async def _assemble_exactly(self, ways: list[Inputs], started: float) -> AssembledContext:
+    async def _assemble_exactly(
+        self, session_id: str, draft: _Draft, given: Mapping[str, Any], started: float
+    ) -> AssembledContext:
         """Return a context that fits by the provider's own count of its payload."""
-        from context_assembler.tokens.remote import MAX_ROUNDS, RemoteCounter, correction
+        from context_assembler.tokens.remote import MAX_ROUNDS, correction
 
-        if self._clients is None:
-            raise errors.ConfigurationError(
-                "Counting exactly needs a client of the provider's SDK.",
-                remedy="Pass clients=[anthropic.Anthropic()] or the like, or leave out exact=True.",
-            )
-        remote = self._remote = self._remote or RemoteCounter(self._clients)
-        context, counted, warning = self._first_that_goes_on(ways), None, ""
-        for number in range(MAX_ROUNDS):
-            if number:
-                context, counted = self._first_that_goes_on(ways), None
+        remote, counted, warning = self._remote, None, ""
+        options: dict[str, Any] = {**given, "exact": False}
+        context = await self.assemble(session_id, draft.agent_id, **options)
+        for rounds_left in reversed(range(MAX_ROUNDS)):
             ledger = context.metadata.ledger
             budget, used = ledger.budget_tokens, ledger.used_tokens
             try:
                 payload = context.to_request(remote.protocol_for(context.provider))
                 counted = await remote.count(payload, provider=context.provider)
             except errors.RemoteCountError as error:
-                warning = str(error)
+                counted, warning = None, str(error)
                 break
             share, warning = correction(counted, used_tokens=used, budget_tokens=budget), ""
             if share is None:
@@ -651,64 +680,84 @@ class ContextAssembler:
                 f"By the provider's own count the payload has {counted:,} tokens, more than its "
                 f"budget of {budget:,}: lower max_context_tokens, or reserve more for the reply."
             )
-            ways = [_with_budget(way, int(budget / share)) for way in ways]
-        context = context.timed(assembly_ms=_ms_since(started), cache_hit=False)
-        return context.counted(counted, warning=warning)
+            if rounds_left:
+                most = int(budget / share) + (draft.options.reserve_tokens or 0)
+                options["max_context_tokens"] = most
+                context = await self.assemble(session_id, draft.agent_id, **options)
+        return context.timed(assembly_ms=_ms_since(started), cache_hit=False).counted(
+            counted, warning=warning
+        )
+
+    @cached_property
+    def _remote(self) -> Any:
+        from context_assembler.tokens.remote import RemoteCounter
+
+        if self._clients is None:
+            raise errors.ConfigurationError(
+                "Counting exactly needs a client of the provider's SDK.",
+                remedy="Pass clients=[anthropic.Anthropic()] or the like, or leave out exact=True.",
+            )
+        return RemoteCounter(self._clients)
 
     # ---- what is listed ----
 
-    def _is_sync(self, asked: _Question) -> bool:
-        is_listed = self._skills is None or self._skills.is_sync
-        is_listed = is_listed and (not self._has_tools or self.tools.is_sync)
-        return is_listed and not (asked.options.additional_tools or asked.options.query)
+    def _waits(self, draft: _Draft) -> bool:
+        """Whether something has to be awaited for the call."""
+        are_sync = self._skills is None or self._skills.is_sync
+        are_sync = are_sync and (not self._has_tools or self.tools.is_sync)
+        return draft.waits or not are_sync
 
-    def _list_now(self, asked: _Question) -> tuple["OfferedTools | None", RecalledNote]:
-        listed = self._skills.list_now() if self._skills is not None else None
-        skills = self._show(asked, listed)
-        if not self._has_tools and not skills and not asked.options.disabled_tools:
-            return None, _NOTHING
-        return self.tools.ask_now(asked.options, skills=skills), _NOTHING
+    def _gather_now(self, head: SessionHead, draft: _Draft) -> _Gathered:
+        skills = self._show(draft, self._skills.list_now() if self._skills is not None else None)
+        offered = draft.offered
+        if skills or (self._has_tools and not (offered and self.tools.is_constant)):
+            offered = self.tools.ask_now(draft.options, skills=skills)
+        with self._lock:
+            return draft.gather(head, offered, _NOTHING)
 
-    async def _list(self, asked: _Question) -> tuple["OfferedTools | None", RecalledNote]:
+    async def _gather(self, head: SessionHead, draft: _Draft) -> _Gathered:
+        if not self._waits(draft):
+            return self._gather_now(head, draft)
         from asyncio import gather
 
         async def offer() -> "OfferedTools | None":
             listed = await self._skills.list() if self._skills is not None else None
-            skills, extra = self._show(asked, listed), asked.options.additional_tools or ()
-            if not self._has_tools and not (skills or extra or asked.options.disabled_tools):
+            skills, extra = self._show(draft, listed), draft.options.additional_tools or ()
+            if not (self._has_tools or skills or extra):
                 return None
-            return await self.tools.ask(asked.options, additional=extra, skills=skills)
+            return await self.tools.ask(draft.options, additional=extra, skills=skills)
 
-        offered, note = await gather(offer(), self._recall_note(asked))
-        return offered, note
+        offered, note = await gather(offer(), self._recall_note(draft))
+        with self._lock:
+            return draft.gather(head, offered, note)
 
-    def _show(self, asked: _Question, listed: Any) -> Sequence[Any]:
+    def _show(self, draft: _Draft, listed: Any) -> Sequence[Any]:
         """Keep what the prompt has of skills; return the sources of the active ones' tools."""
         if listed is None:
             return ()
         from context_assembler import prompt
         from context_assembler.tools.sources import open_skill_tools
 
-        options, settings = asked.options, self.config.prompt
-        if asked.listed != listed:
+        options, settings = draft.options, self.config.prompt
+        if draft.listed != listed:
             reason = "skip_skills is set" if options.skip_skills else None
-            if not settings.has_section("skills", agent_id=asked.agent_id):
-                reason = f"the agent {asked.agent_id!r} does not inherit them"
+            if not settings.has_section("skills", agent_id=draft.agent_id):
+                reason = f"the agent {draft.agent_id!r} does not inherit them"
             shown = prompt.show_skills(
                 listed,
-                count_text=asked.family.count_text,
+                count_text=draft.family.count_text,
                 max_tokens=settings.skills_tokens,
                 skip_reason=reason,
                 patterns=options.skill_filter,
                 active=options.active_skills or (),
-                activates_named=asked.settled.layers.get("skill_filter") == "request",
+                activates_named=draft.settled.layers.get("skill_filter") == "request",
                 mask=self.mask,
             )
-            asked.listed, asked.shown = listed, shown
-        return open_skill_tools(asked.shown.with_tools)
+            draft.listed, draft.shown = listed, shown
+        return open_skill_tools(draft.shown.with_tools)
 
-    async def _recall_note(self, asked: _Question) -> RecalledNote:
-        options, settings = asked.options, self.config.memory
+    async def _recall_note(self, draft: _Draft) -> RecalledNote:
+        options, settings = draft.options, self.config.memory
         if not options.query or not options.query.strip():
             return _NOTHING
         if self._given_memory is None:
@@ -716,10 +765,10 @@ class ContextAssembler:
         given = options.recall_namespaces
         return await self.memory.recall_note(
             options.query,
-            session_id=asked.session.id,
-            max_tokens=min(options.recall_tokens or 0, asked.budget // 4),
+            session_id=draft.known.session.id,
+            max_tokens=min(options.recall_tokens or 0, draft.budget // 4),
             namespaces=(settings.namespaces or None) if given is None else given,
-            count_text=asked.family.count_text,
+            count_text=draft.family.count_text,
             limit=settings.limit,
             context_types=settings.context_types or None,
         )
@@ -789,7 +838,8 @@ class ContextAssembler:
     ) -> SessionEvent:
         """Store what a tool returned; a value that is neither text nor parts is stored as JSON.
 
-        A result may come before its call; until then it is kept and not sent, with a report entry.
+        A result may come before its call; until then it is kept and not sent, with a report entry
+        and a warning.
 
         Raises:
             ContentError: JSON cannot express the value.
@@ -823,6 +873,9 @@ class ContextAssembler:
     ) -> list[SessionEvent]:
         into = self.store if self._mirror is None else self._mirror
         stored: list[SessionEvent] = await into.append(session_id, events, **row)
+        if (known := self._known.get(session_id)) is not None:
+            with self._lock:
+                known.follow(stored, row.get("call"))
         return stored
 
     # ---- questions about a session ----
@@ -859,9 +912,9 @@ class ContextAssembler:
 
         from context_assembler.forecast import CutPolicy, simulate
 
-        head = await self._head(session_id)
-        ways, _ = await self._gather(*self._ask(session_id, agent_id, options))
-        replay = await to_thread(self.core.replay, ways[0]._replace(head=head))
+        await self._head(session_id)
+        gathered = await self._gather(*self._look(session_id, agent_id, options))
+        replay = await to_thread(self.core.replay, gathered.candidates[0])
         return await to_thread(simulate, replay, policies or [CutPolicy()])
 
     def invalidate_cache(self, session_id: str | None = None) -> int:
@@ -880,78 +933,50 @@ class ContextAssembler:
 
     # ---- memory ----
 
-    @property
+    @cached_property
     def memory(self) -> "MemoryAssembler":
-        """What recalls; a `ConfigurationError` if there is none."""
-        if self._memory is None:
-            if self._given_memory is None:
-                raise errors.ConfigurationError(
-                    "No memory is configured.",
-                    remedy="Pass ContextAssembler(memory='sqlite:memory.db'), or set [memory] store.",
-                )
-            from context_assembler.memory import RECALL_PRESETS, MemoryAssembler, open_embedder
+        """What recalls, and keeps records; a `ConfigurationError` if there is none."""
+        given, settings = self._given_memory, self.config.memory
+        if given is None:
+            raise errors.ConfigurationError(
+                "No memory is configured.",
+                remedy="Pass ContextAssembler(memory='sqlite:memory.db'), or set [memory] store.",
+            )
+        from context_assembler.memory import RECALL_PRESETS, MemoryAssembler, open_embedder
 
-            self._memory, settings = self._given_memory, self.config.memory
-            if not isinstance(self._memory, MemoryAssembler):
-                names = ("strategy", "near_duplicate", "seconds_per_source", "seconds_in_all")
-                own = {name: held for name in names if (held := getattr(settings, name))}
-                if settings.preset not in RECALL_PRESETS:
-                    raise errors.UnknownOptionError(
-                        settings.preset, kind="preset", known=RECALL_PRESETS
-                    )
-                self._memory = MemoryAssembler(
-                    self._given_memory,
-                    settings=replace(RECALL_PRESETS[settings.preset], **own),
-                    embed=open_embedder(settings.embedder) if settings.embedder else None,
-                    merges_alike=settings.merges_alike,
-                    clock=lambda: self.now().timestamp(),
-                )
-        return self._memory
-
-    async def recall(self, query: str = "", **options: Any) -> "FormattedContext":
-        """Return what fits a query, as `MemoryAssembler.assemble_context`, within the settings."""
-        return await self.memory.assemble_context(query, **self._bounded(options))
-
-    async def get_premortem_context(
-        self, domain: str, strategy: str | None = None, **options: Any
-    ) -> Any:
-        """Return what earlier attempts teach, as `MemoryAssembler.get_premortem_context` does."""
-        given = self._bounded(options, "max_tokens", "filters")
-        return await self.memory.get_premortem_context(domain, strategy, **given)
-
-    async def assemble_stack(self, stack: Any, **options: Any) -> "FormattedContext":
-        """Return where the agent stands, as `MemoryAssembler.assemble_stack` does."""
-        return await self.memory.assemble_stack(stack, **self._bounded(options))
-
-    def update_context(self, context: Any, event: Any, **options: Any) -> "FormattedContext":
-        """Return a recalled context with what just happened, as `MemoryAssembler.update_context`."""
-        given = self._bounded(options, "limit", "max_tokens")
-        return self.memory.update_context(context, event, **given)
-
-    async def compress(self, context: Any, **options: Any) -> "FormattedContext":
-        """Return a recalled context made smaller, as `MemoryAssembler.compress` does."""
-        return await self.memory.compress(context, **options)
+        if isinstance(given, MemoryAssembler):
+            return given
+        names = ("strategy", "near_duplicate", "seconds_per_source", "seconds_in_all")
+        own = {name: held for name in names if (held := getattr(settings, name))}
+        preset = RECALL_PRESETS.get(settings.preset)
+        return MemoryAssembler(
+            given,
+            preset=settings.preset,
+            settings=preset and replace(preset, **own),
+            embed=open_embedder(settings.embedder) if settings.embedder else None,
+            merges_alike=settings.merges_alike,
+            clock=lambda: self.now().timestamp(),
+        )
 
     async def remember(self, records: Any) -> list[Any]:
         """Keep records, or texts, in memory, as `MemoryAssembler.remember` does."""
         return await self.memory.remember(records)
 
-    async def forget(self, memory_ids: str | Iterable[str]) -> list[str]:
-        """Remove records from memory, as `MemoryAssembler.forget` does."""
-        return await self.memory.forget(memory_ids)
+    async def recall(self, query: str = "", **options: Any) -> "FormattedContext":
+        """Return what fits a query, as `MemoryAssembler.assemble_context`, within the settings.
 
-    def _bounded(self, options: Mapping[str, Any], *names: str) -> dict[str, Any]:
-        """Return options with those of the settings that the call leaves open."""
+        What else memory can do is done by `memory` itself, which takes no bounds from settings.
+        """
         from context_assembler.memory import MemoryFilters
 
         settings = self.config.memory
-        bounds = {
+        bounds: dict[str, Any] = {
             "max_tokens": settings.max_tokens,
             "limit": settings.limit,
             "context_types": settings.context_types or None,
             "filters": MemoryFilters(namespaces=settings.namespaces),
         }
-        return {name: bounds[name] for name in names or bounds} | dict(options)
+        return await self.memory.assemble_context(query, **{**bounds, **options})
 
     # ---- the end ----
 
@@ -970,12 +995,13 @@ class ContextAssembler:
         """Stop watching; close the stores that were opened here, and connections to MCP servers."""
         from contextlib import AsyncExitStack
 
+        memory = vars(self).get("memory")
         async with AsyncExitStack() as closing:  # each is closed, whatever becomes of the others
             if self._owns_store:
                 closing.push_async_callback(self.sessions.close)
-            if self._memory is not None and self._memory is not self._given_memory:
-                closing.push_async_callback(self._memory.close)
-            if self._has_tools:
+            if memory is not None and memory is not self._given_memory:
+                closing.push_async_callback(memory.close)
+            if "tools" in vars(self):
                 closing.push_async_callback(self.tools.close)
             if self._watch is not None:
                 closing.callback(self._watch.close)
@@ -986,37 +1012,28 @@ def create_context_assembler(**dependencies: Any) -> ContextAssembler:
     return ContextAssembler(**dependencies)
 
 
-def _keep(kept: dict[str, _T], key: str, value: _T) -> None:
-    if len(kept) > _MOST_KEPT:
-        kept.clear()
+def _keep(kept: dict[str, _T], key: str, value: _T, *, most: int) -> None:
+    """Keep a value; the one that was kept first makes room."""
+    if len(kept) >= most:
+        kept.pop(next(iter(kept)), None)
     kept[key] = value
 
 
-def _adds_to_tools(tools: "SettledTools | None") -> bool:
-    """Whether the tools that stand before the history are those of the last call."""
-    if tools is None or not tools.is_anew:
-        return True
-    return tools.before is not None and tools.before.declared == tools.plan.declared
+def _check_memory(given: object) -> None:
+    marks = ("search", "recall_note", "__iter__", "__fspath__")
+    if given is not None and not any(hasattr(given, name) for name in marks):
+        raise TypeError(
+            "memory= takes a store, its URL or path, several of these, or a MemoryAssembler, "
+            f"not {type(given).__name__}."
+        )
 
 
 def _memory_section(text: str) -> PromptSection:
     return PromptSection(name="memory", content=text, placement="note", origin="memory")
 
 
-def _is_plain(value: object) -> bool:
-    return value is None or isinstance(value, bool | int | float | str)
-
-
 def _ms_since(started: float) -> float:
     return (time.perf_counter() - started) * 1e3
-
-
-def _with_budget(way: Inputs, budget: int) -> Inputs:
-    """Return the same call with less room."""
-    options = way.settled.options
-    most = budget + (options.reserve_tokens or 0)
-    options = options.without("max_context_tokens", max_context_tokens=most)
-    return way._replace(settled=way.settled._replace(options=options))
 
 
 def _run(work: Coroutine[Any, Any, _T]) -> _T:
