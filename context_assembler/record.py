@@ -209,7 +209,7 @@ def _compacted_window(reply: Any, provider: str) -> tuple[Opaque, ...]:
     OpenAI's compaction on demand answers with the user's messages and one compaction after them,
     which go back together. Source: types of openai 3.57, CompactedResponse (read 2026-11-27)
     """
-    body = read_object(reply, []) if provider == "openai_responses" else None
+    body = read_object(reply) if provider == "openai_responses" else None
     if body is None or body.get("object") != "response.compaction":
         return ()
     return tuple(Opaque(provider=provider, block=block) for block in body["output"])

@@ -1003,7 +1003,7 @@ _RESULT_FIELDS: Final = ("type", "tool_use_id", "content", "is_error", "cache_co
 
 def matches_reply(reply: Any) -> bool:
     """Whether the reply is a message of this API: an SDK object, its dict, or a stream's events."""
-    body = _body_of(reply, [])
+    body = _body_of(reply)
     is_message = body is not None and body.get("type") == "message"
     return is_message and isinstance(as_object(body).get("content"), list)
 
@@ -1015,7 +1015,7 @@ def read_reply(reply: Any, request: Request | None = None) -> wire.Reply:
         ReplyError: The reply is no message of this API.
     """
     warnings: list[str] = []
-    body = _body_of(reply, warnings)
+    body = _body_of(reply)
     if body is None:
         raise ReplyError(reply, reason="it is neither a dict nor an SDK object")
     content: list[Json] | None = body.get("content")
@@ -1093,10 +1093,10 @@ def _read_block(block: JsonObject, names: Mapping[str, str], warnings: list[str]
     return _opaque(block)
 
 
-def _body_of(reply: Any, warnings: list[str]) -> Block | None:
+def _body_of(reply: Any) -> Block | None:
     if isinstance(reply, list | tuple):
-        return _join_events(wire.read_stream(reply, warnings))
-    return wire.read_object(reply, warnings)
+        return _join_events(wire.read_stream(reply))
+    return wire.read_object(reply)
 
 
 def _join_events(events: Iterable[Block]) -> Block | None:

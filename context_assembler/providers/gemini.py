@@ -720,7 +720,7 @@ _OWN_STORAGE: Final = re.compile(r"gs://|https?://generativelanguage\.googleapis
 
 def matches_reply(reply: Any) -> bool:
     """Whether the reply is a `GenerateContentResponse`, its dict, or the chunks of a stream."""
-    chunks = _chunks_of(reply, [])
+    chunks = _chunks_of(reply)
     return bool(chunks) and all(map(_is_chunk, chunks))
 
 
@@ -734,7 +734,7 @@ def read_reply(reply: Any, request: Request | None = None) -> wire.Reply:
         ReplyError: The reply is none of this API's.
     """
     warnings: list[str] = []
-    chunks = _chunks_of(reply, warnings)
+    chunks = _chunks_of(reply)
     if not chunks:
         raise ReplyError(reply, reason="it is neither a dict nor an SDK object")
     if not all(map(_is_chunk, chunks)):
@@ -775,10 +775,10 @@ def read_reply(reply: Any, request: Request | None = None) -> wire.Reply:
     return wire.Reply(NAME, model, parts, *made, warnings=told)
 
 
-def _chunks_of(reply: Any, warnings: list[str]) -> list[dict[str, Json]]:
+def _chunks_of(reply: Any) -> list[dict[str, Json]]:
     """Return the reply as dicts by the SDK's names; one, but for a stream. None if it is neither."""
     pieces = as_list(reply) if isinstance(reply, list | tuple) else [reply]
-    found = [wire.read_object(_plain(piece), warnings) for piece in pieces]
+    found = [wire.read_object(_plain(piece)) for piece in pieces]
     return [snake_fields(chunk) for chunk in found] if all(found) else []
 
 

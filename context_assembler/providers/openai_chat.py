@@ -369,9 +369,9 @@ def read_reply(reply: Any, request: Request | None = None) -> wire.Reply:
     """
     warnings: list[str] = []
     if pieces := as_list(reply):
-        body = _join_chunks(wire.read_stream(pieces, warnings))
+        body = _join_chunks(wire.read_stream(pieces))
     else:
-        body = wire.read_object(reply, warnings)
+        body = wire.read_object(reply)
     if body is None:
         raise ReplyError(reply, reason="it is neither a dict nor an SDK object")
     choices = as_list(body.get("choices"))

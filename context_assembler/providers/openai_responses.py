@@ -765,9 +765,9 @@ def read_reply(reply: Any, request: Request | None = None) -> wire.Reply:
     """
     warnings: list[str] = []
     if events := as_list(reply):
-        body = _join_events(wire.read_stream(events, warnings))
+        body = _join_events(wire.read_stream(events))
     else:
-        body = wire.read_object(reply, warnings)
+        body = wire.read_object(reply)
         if body is not None and body.get("type") in _FINAL_EVENTS:
             body = as_object(body.get("response"))
     if body is None:

@@ -35,22 +35,10 @@ def plain_json(value: Json) -> Json:
     return [plain_json(held) for held in inside] if isinstance(value, list | tuple) else value
 
 
-_SCALARS: Final = frozenset({str, int, float, bool, type(None)})
-
-
 def clean_json(value: Json) -> Json:
     """Return the value if its text is clean, else a clean copy."""
-    if value.__class__ is dict:  # most are flat
-        for key, held in value.items():
-            said = f"{key}{held}" if held.__class__ is str else key
-            is_scalar = held.__class__ in _SCALARS
-            if not is_scalar or not said.isascii() or "\0" in said:
-                break
-        else:
-            return value
-    raw = dump_json(value) if value else b""
     try:
-        return value if "\\u0000" not in raw.decode() else plain_json(value)
+        return plain_json(value) if "\\u0000" in dump_json(value).decode() else value
     except UnicodeDecodeError:
         return plain_json(value)
 
@@ -246,55 +234,44 @@ class CallIds:
         self._rule = rule
         self._takes = rule.pattern.fullmatch
         self._used: set[str] = set()
-        self._latest: dict[str, str] = {}
-        self._attempts: dict[str, int] = {}
+        self._sent: dict[str, list[str]] = {}  # by id, what each of its uses became
+        self._order: list[str] = []
         self._open: dict[str, list[str]] = {}
-        self._log: list[tuple[Any, ...]] | None = None
 
     def of_calls(self, call_ids: Sequence[str]) -> list[str]:
         """Return the ids of one reply's calls; results of earlier replies are not awaited further."""
         self._open = {}
         sent_ids: list[str] = []
         for call_id in call_ids:
-            sent, attempts = call_id, self._attempts.get(call_id)
-            if call_id in self._latest or sent in self._used or not self._takes(sent):
-                attempt = int(call_id in self._latest) if attempts is None else attempts
+            earlier = self._sent.setdefault(call_id, [])
+            sent, attempt = call_id, len(earlier)
+            if earlier or sent in self._used or not self._takes(sent):
                 while (sent := self._rule.change(call_id, attempt)) in self._used:
                     attempt += 1
-                self._attempts[call_id] = attempt + 1
-            if self._log is not None:
-                self._log.append((call_id, self._latest.get(call_id), attempts))
             self._used.add(sent)
-            self._latest[call_id] = sent
+            self._order.append(call_id)
+            earlier.append(sent)
             self._open.setdefault(call_id, []).append(sent)
             sent_ids.append(sent)
         return sent_ids
 
     def of_result(self, call_id: str) -> str:
         """Return the id of the call that a result answers."""
-        waiting = self._open.get(call_id)
-        if waiting:
+        if waiting := self._open.get(call_id):
             return waiting.pop(0) if len(waiting) > 1 else waiting[0]
-        usual = call_id if self._takes(call_id) else self._rule.change(call_id)
-        return self._latest.get(call_id, usual)
+        if earlier := self._sent.get(call_id):
+            return earlier[-1]
+        return call_id if self._takes(call_id) else self._rule.change(call_id)
 
     def mark(self) -> object:
         """Return what `reset` goes back to."""
-        if self._log is None:
-            self._log = []
-        return len(self._log), {key: [*ids] for key, ids in self._open.items()}
+        return len(self._order), {key: [*ids] for key, ids in self._open.items()}
 
     def reset(self, mark: Any) -> None:
         """Forget the calls after the mark."""
-        log = self._log or []
-        while len(log) > mark[0]:
-            call_id, *before = log.pop()
-            self._used.discard(self._latest[call_id])
-            changed: tuple[dict[str, Any], ...] = (self._latest, self._attempts)
-            for known, held in zip(changed, before, strict=True):
-                known.pop(call_id, None)
-                known.update({call_id: held} if held is not None else {})
-        self._open = mark[1]
+        count, self._open = mark
+        while len(self._order) > count:
+            self._used.discard(self._sent[self._order.pop()].pop())
 
 
 # ---- messages that grow ----
@@ -323,9 +300,9 @@ class GrownWire:
         self.entries: list[ReportEntry] = []
         self._ids = CallIds(rule)
         self._units: list[Json] = []
-        self._restart = self._base = self._folded = self._marked = 0
-        self._state: Any = None
-        self._kept: tuple[int, Any, int] = (0, None, 0)
+        self._restart = 0
+        self._hash: tuple[int, int, Any] = (-1, 0, None)  # of the units from one up to another
+        self._is_hashed = False
 
     def _settle(self, part: JsonObject, role: str, changes: "list[Change]") -> list[JsonObject]:
         """Return what is sent for a part of a message, or of a result."""
@@ -358,18 +335,13 @@ class GrownWire:
         is_label = kept and re.fullmatch(r"\s*\[[\w./+-]*\]\s*", text)  # names the block, no more
         if text.strip() and not is_label:
             kept.insert(0, text_part(text))
-        if owner == self.name:
-            rule = "content.malformed"
-            reason = f"A block {block} is {'told in words' if kept else 'left out'}: {flaw}."
-            line = reason
-        else:
-            is_text = kept == [text_part(text)]
-            rule, did = "content.foreign", "its text" if is_text else "what is in it"
-            told = f"sent as {did}" if kept else "left out: it has no text"
-            reason, line = f"A block {block} is {told}.", f"block {block} left out: it has no text"
-        changes.append(Change("repaired" if kept else "dropped", rule, reason))
+        why = flaw or "another provider made it"
+        rule = "content.malformed" if owner == self.name else "content.foreign"
+        did: Decision = "repaired" if kept else "dropped"
+        told = "sent as text, with the media in it" if kept else "left out"
+        changes.append(Change(did, rule, f"A block {block} is {told}: {why}."))
         if not kept and role != "assistant":
-            return [text_part(f"[{line}]")]
+            return [text_part(f"[block {block} left out: {flaw or 'it has no text'}]")]
         settled = ([p] if p["type"] == "text" else self._settle(p, role, changes) for p in kept)
         return [one for parts in settled for one in parts]
 
@@ -428,50 +400,41 @@ class GrownWire:
         """
         choice = request.parameters.tool_choice
         name = choice.name if choice is not None else None
-        if self.tools and (name is None or name in {tool.name for tool in offered}):
-            return
-        problem, remedy = "a call is forced, but no tool is offered", "Add a tool."
         if name is not None and name not in {tool.name for tool in offered}:
             problem = f"tool_choice names {name!r}, which is not offered"
-            remedy = "Name one of the tools, or use mode 'auto'."
-        raise self.refusal(problem, remedy)
+            raise self.refusal(problem, "Name one of the tools, or use mode 'auto'.")
+        if not self.tools:
+            raise self.refusal("a call is forced, but no tool is offered", "Add a tool.")
 
     def mark(self) -> object:
         """Return what `reset` goes back to."""
-        messages, self._marked = self.messages, len(self._units)
-        counts = len(messages), len(self.entries), self._marked, self._restart
-        return counts, messages[-1:], self._ids.mark()
+        if self._is_hashed:
+            self.prefix()
+        counts = len(self.messages), len(self.entries), len(self._units)
+        return counts, self._restart, self._hash, self.messages[-1:], self._ids.mark()
 
     def reset(self, mark: Any) -> None:
         """Forget the turns that were added after the mark."""
-        (messages, entries, units, self._restart), last, ids = mark
+        (messages, entries, units), self._restart, self._hash, last, ids = mark
         self.messages[max(messages - 1, 0) :] = last
         del self.entries[entries:], self._units[units:]
         self._ids.reset(ids)
-        self._marked = units
-        if self._folded > units:
-            kept = self._kept if self._kept[0] <= units else (0, None, 0)
-            self._folded, state, self._base = kept
-            self._state = state and state.copy()
 
     def prefix(self) -> str:
         """Return the hash of system prompt, tools and all added turns.
 
-        Cache marks and reasoning are not part of it.
+        Cache marks and reasoning are not part of it. Once it was asked for, `mark` keeps it as well.
         """
-        last = len(self._units)
-        for end in (self._marked, last) if self._restart <= self._marked else (last,):
-            start = self._folded
-            if self._state is None or self._base != self._restart:
-                self._base = self._restart
-                self._state = blake2b(_encode(self._head()).encode(), digest_size=16)
-                start = self._restart
-            if end > start:
-                self._state.update((_encode(self._units[start:end])[1:-1] + ",").encode())
-            self._folded = max(end, start)
-            if self._folded == self._marked:
-                self._kept = end, self._state.copy(), self._base
-        digest: str = self._state.hexdigest()
+        self._is_hashed = True
+        start, end, state = self._hash
+        if start != self._restart:
+            start = end = self._restart
+            state = blake2b(_encode(self._head()).encode(), digest_size=16)
+        if end < len(self._units):
+            state = state.copy()
+            state.update((_encode(self._units[end:])[1:-1] + ",").encode())
+        self._hash = start, len(self._units), state
+        digest: str = state.hexdigest()
         return digest
 
 
@@ -623,7 +586,7 @@ def field_of(value: Any, name: str) -> Any:
     return fields.get(name) if isinstance(value, Mapping) else getattr(value, name, None)
 
 
-def read_object(value: Any, warnings: list[str]) -> dict[str, Json] | None:
+def read_object(value: Any) -> dict[str, Json] | None:
     """Return a dict, or an SDK's model as the dict that it was made from; `None` for anything else.
 
     Fields that the server did not send are left out, so that blocks can go back as they came.
@@ -637,23 +600,15 @@ def read_object(value: Any, warnings: list[str]) -> dict[str, Json] | None:
             value = dump(mode="json", by_alias=True, exclude_unset=True, warnings=False)
         if not isinstance(value, Mapping):
             return None
-        words: list[str] = []
-
-        def kept(word: str) -> str:
-            words.append(word)
-            return word
-
-        body = json.loads(json.dumps(value), parse_constant=kept)
+        body = json.loads(json.dumps(value), parse_constant=str)  # NaN as a word
     except (TypeError, ValueError, RecursionError) as error:
         raise ReplyError(given, reason=f"it is no plain tree of values: {error}") from error
-    if words:
-        warnings.append("Numbers that JSON does not know (NaN, infinity) were kept as words.")
     return as_object(body)
 
 
-def read_stream(reply: Any, warnings: list[str]) -> list[dict[str, Json]]:
+def read_stream(reply: Any) -> list[dict[str, Json]]:
     """Return the events or chunks of a stream as dicts; none if one of them is no object."""
-    pieces = [read_object(piece, warnings) for piece in reply]
+    pieces = [read_object(piece) for piece in reply]
     return [piece for piece in pieces if piece] if all(pieces) else []
 
 
@@ -698,28 +653,16 @@ def read_call(
         given: The arguments: an object, text that should hold one, or nothing.
     """
     part: dict[str, Json] = {"type": "tool_call", "call_id": call_id, "name": name}
-    problem = None
-    if given.__class__ is dict:
-        if (broken := broken_bound(given)) is None:
-            part["arguments"] = dict(given)
-        else:
-            part["arguments_json"] = repr(given)
-            problem = f"cannot be kept as JSON: {broken}"
-    elif given is not None:
-        text = given if isinstance(given, str) else compact_json(given)
-        part["arguments_json"] = text
-        value = parse_object(text)
-        if value is None:
-            problem = "are not a JSON object"
-        else:
-            part["arguments"] = value
-    if not part.get("arguments"):
-        part.pop("arguments", None)
-    if problem:
-        warnings.append(f"The arguments of call {call_id!r} {problem}.")
-    if extras:
-        part["extras"] = extras
-    return part
+    value: Json = given
+    if given.__class__ is not dict and given is not None:
+        part["arguments_json"] = given if isinstance(given, str) else compact_json(given)
+        value = parse_object(part["arguments_json"])
+    elif broken_bound(given) is not None:
+        part["arguments_json"], value = repr(given), None
+    if value is None and given is not None:
+        warnings.append(f"The arguments of call {call_id!r} are not a JSON object.")
+    part |= {"arguments": dict(value)} if value else {}
+    return {**part, "extras": extras} if extras else part
 
 
 def say_unfinished(call_id: str) -> str:
