@@ -102,7 +102,8 @@ if TYPE_CHECKING:
     from context_assembler.forecast import Replay
     from context_assembler.report import CacheForecast
 
-_AHEAD: Final = 16  # events that are read together if one of them is looked at
+_AHEAD: Final = 4  # events that are read together if one of them is looked at
+_NEAR: Final = 16  # events before a result among which its call is looked for
 _MOST_LIVES: Final = 4  # of one session: models, protocols and settings in turn
 _MOST_TRIES: Final = 8
 _NO_ROOM: Final = ReportEntry(
@@ -358,23 +359,24 @@ class _Stubs(dict[int, Shortened]):
 
     def __init__(self, live: "_Live") -> None:
         super().__init__()
-        self._live, self._is_read = live, False
-        self._fresh: dict[int, Shortened] = {}
+        self._live, self._fresh = live, dict[int, Shortened]()
+        self._kept: Mapping[int, Json] | None = None  # by event; read when the first one is needed
         self._purpose = f"stub|{live.family.key}|{live.settings.stub_tokens}"
 
     def __contains__(self, line: object) -> bool:
-        if not self._is_read and isinstance(line, int):
-            self._is_read = True
-            live = self._live
-            seqs, own = live.timeline.seqs, live.timeline.parts
+        if super().__contains__(line) or not isinstance(line, int):
+            return super().__contains__(line)
+        live, seq = self._live, self._live.timeline.seqs[line]
+        if self._kept is None:
+            self._kept = {}
             if live.settings.strategy == "smart":
-                kept = live.store.derived(
-                    live.session_id, self._purpose, after_seq=max(0, seqs[line] - 1)
+                self._kept = live.store.derived(
+                    live.session_id, self._purpose, after_seq=max(0, seq - 1)
                 )
-                for at in range(line, live.timeline.settled) if kept else ():
-                    if at not in own and seqs[at] in kept:
-                        super().__setitem__(at, Shortened(*kept[seqs[at]]))
-        return super().__contains__(line)
+        if seq not in self._kept or line in live.timeline.parts:
+            return False
+        super().__setitem__(line, Shortened(*self._kept[seq]))
+        return True
 
     def __setitem__(self, line: int, stub: Shortened) -> None:
         super().__setitem__(line, stub)
@@ -384,11 +386,9 @@ class _Stubs(dict[int, Shortened]):
 
     def keep(self) -> None:
         """Store what was made since."""
-        if self._fresh:
-            live = self._live
-            if live.timeline.rules.factor is None:
-                live.store.keep_derived(live.session_id, self._purpose, self._fresh)
-            self._fresh = {}
+        if self._fresh and self._live.timeline.rules.factor is None:
+            self._live.store.keep_derived(self._live.session_id, self._purpose, self._fresh)
+        self._fresh = {}
 
 
 class _Live:
@@ -450,7 +450,6 @@ class _Live:
             reads=self.reader.reads,
             form=self._form,
             candidates=self._candidates,
-            quotes=self._quotes if self.family.frame.parallel[0] else None,
             clock=Clock(inputs.clock) if inputs.clock.is_enabled else None,
             keeps_thoughts=self.reader.keeps_thoughts if wants_thoughts else None,
             on_refusal=inputs.on_refusal,
@@ -504,11 +503,6 @@ class _Live:
         """Return the id of a line's event."""
         seq = self.timeline.seqs[line]
         return self.store.rows(self.session_id, [(seq, seq)])[0][1] if seq else ""
-
-    def _quotes(self, result: JsonObject) -> int:
-        """Return what the text of a result costs more as a JSON string, as parallel results are read."""
-        text = "\n".join(p["text"] for p in result.get("content", ()) if p["type"] == "text")
-        return max(0, self.family.count_text(compact_json(text)) - self.family.count_text(text))
 
     def _factor_of(self, seq: int) -> float:
         """Return what an event is corrected by: what held when it was first sent; 0: what held first."""
@@ -567,7 +561,7 @@ class _Live:
 
     def _tool(self, seq: int, call_id: str) -> str:
         """Return the tool of the call that an event answers; empty if it is not near."""
-        for before in range(seq - 1, max(0, seq - _AHEAD), -1):
+        for before in range(seq - 1, max(0, seq - _NEAR), -1):
             for part in self.shelf.body(before)["parts"]:
                 if part["type"] == "tool_call" and part["call_id"] == call_id:
                     name: str = part["name"]

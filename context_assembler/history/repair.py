@@ -19,7 +19,7 @@ from context_assembler.events import (
     JsonObject,
     is_signed_block,
 )
-from context_assembler.providers.wire import NO_RESULT, parse_object, plain_json, text_part
+from context_assembler.providers.wire import NO_RESULT, clean_json, parse_object, text_part
 from context_assembler.report import Decision
 
 Parts = Sequence[JsonObject]
@@ -50,7 +50,7 @@ def same_parts(parts: Parts, others: Parts) -> bool:
 
 def clean(value: Json) -> Json:
     """Return JSON without NULs and lone surrogates; the same object if there are none."""
-    made = plain_json(value)
+    made = clean_json(value)
     return value if made == value else made
 
 
