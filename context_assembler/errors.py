@@ -3,9 +3,12 @@
 import errno
 import re
 from collections.abc import Collection, Mapping, Sequence
+from datetime import date
 from json import dumps
+from math import inf
 from reprlib import Repr
-from typing import Any, Final, Literal
+from types import UnionType
+from typing import Any, Final, Literal, NamedTuple, Union, get_args, get_origin
 
 _MOST_SHOWN_CHARS: Final = 200
 _MOST_REPR_CHARS: Final = 300
@@ -62,6 +65,62 @@ def brief_repr(value: Any) -> str:
     shown = [f"{n}={short.repr(held)}" for n, held in fields if held not in (None, "", (), {})]
     text = f"{type(value).__name__}({', '.join(shown)})"
     return text if len(text) < _MOST_REPR_CHARS else f"{text[: _MOST_REPR_CHARS - 3]}…)"
+
+
+class Bounds(NamedTuple):
+    """What a number may be, both ends included; text with a `least` is not blank."""
+
+    least: float = -inf
+    most: float = inf
+
+
+_ANY: Final = Bounds()
+_WORDS: Final = {
+    "bool": "true or false",
+    "date": "a date such as 2026-11-30",
+    "dict": "a table",
+    "Path": "a path",
+    "str": "text",
+}
+
+
+def fits(value: Any, kind: Any, bounds: Bounds = _ANY) -> bool:
+    """Whether a value read from JSON, TOML or YAML is what an annotation says."""
+    origin, inner = get_origin(kind) or kind, get_args(kind)
+    if origin in (Union, UnionType):
+        return value is None or fits(value, inner[0], bounds)
+    if origin is Literal:
+        return isinstance(value, str) and value in inner
+    if origin is tuple:
+        entries: list[Any] | None = [*value] if isinstance(value, list | tuple) else None
+        return entries is not None and all(fits(one, inner[0], bounds) for one in entries)
+    if origin in (int, float):
+        is_number = isinstance(value, int | origin) and not isinstance(value, bool)
+        return is_number and bounds.least <= value <= bounds.most
+    if origin is str:
+        return isinstance(value, str) and len(value.strip()) >= bounds.least
+    if origin is date and isinstance(value, str):
+        return bool(re.fullmatch(r"\d{4}-\d\d-\d\d", value))
+    return isinstance(value, origin)
+
+
+def expected(kind: Any, bounds: Bounds = _ANY) -> str:
+    """Return in words what an annotation says of a value."""
+    origin, inner = get_origin(kind) or kind, get_args(kind)
+    if origin in (Union, UnionType):
+        return expected(inner[0], bounds)
+    if origin is Literal:
+        return f"one of {', '.join(inner)}"
+    if origin in (int, float):
+        noun = "a whole number" if origin is int else "a number"
+        if bounds.most < inf:
+            return f"between {bounds.least:g} and {bounds.most:g}"
+        return f"{noun} of at least {bounds.least:g}" if bounds.least > -inf else noun
+    if origin is str and bounds.least > 0:
+        return "text that is not blank"
+    if origin.__name__ in _WORDS:
+        return _WORDS[origin.__name__]
+    return f"a list, each {expected(inner[0], bounds)}" if inner else "a table"
 
 
 class AssemblyError(Exception):

@@ -1,26 +1,28 @@
 """The one list of options, and the four layers that settle them.
 
-Each option is declared once: as an entry of `GivenOptions` (what a call can be given) or of a settings
-table. Its annotation holds the type, the bounds and the help text. Call options, `AssembleOptions`,
-`AssemblerConfig`, TOML, environment variables, command-line flags and docs/reference/options.md are
-all read from these declarations.
+Each option is declared once: as an entry of `GivenOptions` (what a call can be given) or of a class of
+settings. Its annotation holds the type and the bounds, the class's docstring the help. Call options,
+`AssembleOptions`, `AssemblerConfig`, TOML, environment variables, command-line flags and
+docs/reference/options.md are all read from these declarations.
 """
 
+import json
 import os
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from math import isnan
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from pathlib import Path
-from types import NoneType, UnionType
+from types import UnionType
 from typing import (
+    TYPE_CHECKING,
     Annotated,
     Any,
+    ClassVar,
     Final,
     Literal,
     NamedTuple,
     TypeAlias,
     TypedDict,
-    TypeVar,
     Union,
     Unpack,
     dataclass_transform,
@@ -29,45 +31,104 @@ from typing import (
 )
 
 from context_assembler.errors import (
+    Bounds,
     ConfigurationError,
     InvalidParameterError,
     MissingModelError,
     UnknownOptionError,
     did_you_mean,
+    expected,
+    fits,
+    is_misspelt,
     nearest,
     remedy_for_file,
 )
-from context_assembler.events import Json
+from context_assembler.events import Json, JsonObject, is_object
 from context_assembler.models import ModelLimits
 from context_assembler.ports import ToolChoice, ToolSpec
 
 Layer: TypeAlias = Literal["request", "session", "agent", "system", "model"]
 CachePolicy: TypeAlias = Literal["auto", "off"]
 OverflowPolicy: TypeAlias = Literal["error", "shorten"]
+StrategyName: TypeAlias = Literal["smart", "simple", "sliding"]
 UnknownModelPolicy: TypeAlias = Literal["error", "conservative"]
 
 LAYERS: Final[tuple[Layer, ...]] = ("request", "session", "agent", "system")
+FILES: Final = ("context-assembler.toml", "pyproject.toml")
+ENV_PREFIX: Final = "CONTEXT_ASSEMBLER_"
 DEFAULT_MAX_TOKENS: Final = 16_000
 # The anthropic SDK refuses to wait for a longer reply that is not streamed.
 # https://platform.claude.com/docs/en/cli-sdks-libraries/sdks/python#long-requests (2026-11-27)
 LONGEST_UNSTREAMED_TOKENS: Final = 21_333
-
-
-class Rule(NamedTuple):
-    """Bounds of a value: `least` and `most` are included, `above` is not."""
-
-    least: float | None = None
-    most: float | None = None
-    above: float | None = None
-    takes_blank: bool = True
-
-
-_Word = Rule(takes_blank=False)
 _NOTHING: Final[dict[str, Any]] = {}
 
 
-def _refuse(_: object, name: str, value: object) -> None:
-    raise AttributeError(f"Settings are immutable: {name!r} cannot become {value!r}.")
+# ---- values that are read by a function of their own ----
+
+_MODES: Final[Mapping[str, Literal["auto", "none", "any"]]] = {
+    "auto": "auto",
+    "none": "none",
+    "any": "any",
+    "required": "any",
+}
+_CHOICE_REMEDY: Final = (
+    "Use 'auto', 'none', 'any', or {'name': '<tool>'} to force one tool; "
+    "the shapes of the anthropic and openai SDKs are read as well."
+)
+
+
+def _read_tool_choice(name: str, value: Json) -> ToolChoice:
+    """Read a tool choice: a mode, a tool by name, or the shape of an SDK.
+
+    Source:
+        https://platform.claude.com/docs/en/agents-and-tools/tool-use/define-tools (2026-11-27)
+        https://platform.openai.com/docs/api-reference/chat/create (2026-11-27)
+    """
+    if isinstance(value, ToolChoice):
+        return value
+    fields = dict(value) if is_object(value) else {"mode": value}
+    for nested in ("function", "allowed_tools"):  # Chat Completions nests what Responses does not
+        if is_object(inner := fields.get(nested)):
+            fields |= inner
+    mode, tool = _MODES.get(str(fields.get("mode", fields.get("type")))), fields.get("name")
+    parallel = fields.get("allows_parallel")
+    if "disable_parallel_tool_use" in fields:
+        parallel = not fields["disable_parallel_tool_use"]
+    if allowed := fields.get("allowed", fields.get("tools")):
+        tools: list[JsonObject] = [one if is_object(one) else {"name": one} for one in allowed]
+        names = tuple(sorted({one.get("function", one)["name"] for one in tools}))
+        return ToolChoice(mode=mode or "auto", allowed=names, allows_parallel=parallel)
+    if isinstance(tool, str) and tool:
+        return ToolChoice(mode="tool", name=tool, allows_parallel=parallel)
+    if mode is None:
+        rule = "must be a mode or a tool"
+        raise InvalidParameterError(name, value, rule=rule, remedy=_CHOICE_REMEDY)
+    return ToolChoice(mode=mode, allows_parallel=parallel)
+
+
+def _read_tools(_: str, value: Any) -> tuple[Any, ...]:
+    tools: list[Any] = [*value] if isinstance(value, list | tuple) else [value]
+    return tuple(tools)
+
+
+def _read_time_zone(name: str, value: Json) -> str:
+    from zoneinfo import ZoneInfo, available_timezones
+
+    try:
+        return ZoneInfo(value).key
+    except (KeyError, TypeError, ValueError, OSError):
+        remedy = did_you_mean(str(value), available_timezones(), otherwise="Use 'UTC'.")
+        rule = "must be an IANA time zone"
+        raise InvalidParameterError(name, value, rule=rule, remedy=remedy) from None
+
+
+# ---- what a call can be given ----
+
+_Word: Final = Bounds(least=1)  # of text: it is not blank
+_AtLeastOne: Final = Bounds(least=1)
+_NotNegative: Final = Bounds(least=0)
+_Positive: Final = Bounds(least=0.001)
+_Share: Final = Bounds(least=0, most=1)
 
 
 class GivenOptions(TypedDict, total=False):
@@ -114,21 +175,21 @@ class GivenOptions(TypedDict, total=False):
     """
 
     model: Annotated[str | None, _Word]
-    temperature: Annotated[float | None, Rule(least=0, most=2)]
-    max_tokens: Annotated[int | None, Rule(least=1)]
-    top_p: Annotated[float | None, Rule(least=0, most=1)]
-    top_k: Annotated[int | None, Rule(least=1)]
+    temperature: Annotated[float | None, Bounds(least=0, most=2)]
+    max_tokens: Annotated[int | None, _AtLeastOne]
+    top_p: Annotated[float | None, _Share]
+    top_k: Annotated[int | None, _AtLeastOne]
     stop_sequences: Annotated[Sequence[str] | None, _Word]
     thinking_level: Annotated[str | None, _Word]
-    thinking_budget: Annotated[int | None, Rule(least=0)]
+    thinking_budget: Annotated[int | None, _NotNegative]
     additional_system_prompt: str | None
-    additional_tools: Any
+    additional_tools: Annotated[Any, _read_tools]
     disabled_tools: Annotated[Sequence[str] | None, _Word]
-    tool_choice: Any
-    max_context_tokens: Annotated[int | None, Rule(least=1)]
-    reserve_tokens: Annotated[int | None, Rule(least=0)]
-    truncation_strategy: Literal["smart", "simple", "sliding"] | None
-    window_turns: Annotated[int | None, Rule(least=1)]
+    tool_choice: Annotated[Any, _read_tool_choice]
+    max_context_tokens: Annotated[int | None, _AtLeastOne]
+    reserve_tokens: Annotated[int | None, _NotNegative]
+    truncation_strategy: StrategyName | None
+    window_turns: Annotated[int | None, _AtLeastOne]
     cache_stable: bool | None
     on_overflow: OverflowPolicy | None
     skip_skills: bool | None
@@ -137,7 +198,7 @@ class GivenOptions(TypedDict, total=False):
     sandbox_mode: bool | None
     permissions: Annotated[Sequence[str] | None, _Word]
     query: str | None
-    recall_tokens: Annotated[int | None, Rule(least=1)]
+    recall_tokens: Annotated[int | None, _AtLeastOne]
     recall_namespaces: Sequence[str] | None
     cache: CachePolicy | None
     use_cache: bool | None
@@ -147,13 +208,12 @@ class GivenOptions(TypedDict, total=False):
 
 
 class Option(NamedTuple):
-    """One declared option; `table` is empty for call options and top-level settings."""
+    """One declared option."""
 
     name: str
-    table: str
-    kind: Any  # the type, without `None`
+    kind: Any  # the type, without `None`; another class of settings is a table
     default: Any
-    rule: Rule
+    rule: Bounds | Callable[[str, Json], Any]  # a function reads a value of any type
     owner: type
 
     @property
@@ -163,222 +223,143 @@ class Option(NamedTuple):
         found = re.search(pattern, self.owner.__doc__ or "", re.MULTILINE)
         return " ".join(found[1].split()) if found else ""
 
-    def read(self, value: Json) -> Any:
-        """Return the value in the option's own type.
 
-        Raises:
-            InvalidParameterError: The value has the wrong type or is out of bounds.
-            UnknownOptionError: A value of a closed set does not exist.
-        """
-        if self.name == "tool_choice":
-            return parse_tool_choice(value)
-        if self.name == "additional_tools":
-            return _read_tools(value)
-        return _read(self.name, value, self.kind, self.rule)
-
-
-def _options_of(cls: type, table: str) -> dict[str, Option]:
+def _options_of(cls: type) -> dict[str, Option]:
     """Return the options that a class declares by its annotations."""
     options: dict[str, Option] = {}
+    kind: Any
     for name, annotation in cls.__annotations__.items():
-        base: Any = annotation
-        rule, origin = Rule(), get_origin(base)
-        if origin is Annotated:
-            base, rule = get_args(annotation)
-        is_union = get_origin(base) in (Union, UnionType)
-        kinds = get_args(base) if is_union else (base,)
-        kind = next(kind for kind in kinds if kind is not NoneType)
-        options[name] = Option(name, table, kind, vars(cls).get(name), rule, cls)
+        kind, rule = annotation, Bounds()
+        if get_origin(kind) is Annotated:
+            kind, rule = get_args(kind)
+        if get_origin(kind) in (Union, UnionType):  # X | None
+            kind = get_args(kind)[0]
+        options[name] = Option(name, kind, vars(cls).get(name), rule, cls)
     return options
 
 
-def _read(name: str, value: Json, kind: Any, rule: Rule) -> Any:
-    origin = get_origin(kind) or kind
-    if origin is Any:
-        return value
-    if origin is Literal:
-        if value not in get_args(kind):
-            raise UnknownOptionError(value, kind=name, known=get_args(kind))
-        return value
-    if origin in (tuple, Sequence, list):
-        one = get_args(kind)[0]
-        entries = [value] if isinstance(value, str) else value
-        if not isinstance(entries, Sequence | set | frozenset):
-            raise _wrong(name, value, "must be a list", "Pass a list; an empty one means none.")
-        return tuple(_read(name, entry, one, rule) for entry in entries)
-    if origin is dict:
-        if not isinstance(value, Mapping):
-            raise _wrong(name, value, "must be a table", "Pass names with their values.")
-        inner = get_args(kind)[1]
-        return {str(key): _read(f"{name}.{key}", one, inner, rule) for key, one in value.items()}
-    if origin is bool:
-        if not isinstance(value, bool):
-            raise _wrong(name, value, "must be true or false", "Pass a boolean, or leave it out.")
-        return value
-    if origin in (int, float):
-        return _read_number(name, value, origin, rule)
-    if origin is Path:
-        if not isinstance(value, str | os.PathLike):
-            raise _wrong(name, value, "must be a path", "Pass a folder's path.")
-        return Path(os.path.expanduser(value))
-    if not isinstance(value, str) or not (rule.takes_blank or value.strip()):
-        must = "must be text" if rule.takes_blank else "must be non-empty text"
-        raise _wrong(name, value, must, "Pass a string, or leave it out.")
-    return value if rule.takes_blank else value.strip()
+CALL_OPTIONS: Final[Mapping[str, Option]] = _options_of(GivenOptions)
 
 
-def _read_number(name: str, value: Json, kind: type, rule: Rule) -> float:
-    least, most, above = rule.least, rule.most, rule.above
-    fits = isinstance(value, int if kind is int else int | float) and not isinstance(value, bool)
-    if (
-        not fits
-        or isnan(value)
-        or (least is not None and value < least)
-        or (most is not None and value > most)
-        or (above is not None and value <= above)
-    ):
-        whole = "a whole number" if kind is int else "a number"
-        bounds = (
-            f"between {least:g} and {most:g}"
-            if least is not None and most is not None
-            else f"{whole} above {above:g}" + (f" and at most {most:g}" if most is not None else "")
-            if above is not None
-            else f"{whole} of at least {least:g}"
-            if least is not None
-            else whole
-        )
-        raise _wrong(name, value, f"must be {bounds}", "Pass such a number, or leave it out.")
-    number: float = value if kind is int else float(value)
-    return number
+def read_options(
+    given: Mapping[str, Json],
+    options: Mapping[str, Option] = CALL_OPTIONS,
+    *,
+    table: str = "",
+) -> dict[str, Any]:
+    """Return the options that have a value, each in its own type; tables as dicts.
 
-
-def _wrong(name: str, value: object, rule: str, remedy: str) -> InvalidParameterError:
-    return InvalidParameterError(name, value, rule=rule, remedy=remedy)
-
-
-def _read_tools(value: Json) -> tuple[Json, ...]:
-    if isinstance(value, Sequence) and not isinstance(value, str | bytes):
-        return tuple(value)
-    if isinstance(value, str | bytes | int | float):
-        remedy = "Pass functions, tool specs, or an object with list_tools()."
-        raise _wrong("additional_tools", value, "must be a list of tools", remedy)
-    return (value,)
-
-
-CALL_OPTIONS: Final[Mapping[str, Option]] = _options_of(GivenOptions, "")
-
-
-class AssembleOptions:
-    """Options by attribute; one that is not given is `None`. Immutable.
+    Args:
+        table: The name of the table that holds them, for errors.
 
     Raises:
-        UnknownOptionError: An option, or a value of a closed set, does not exist.
+        UnknownOptionError: An option does not exist.
+        InvalidParameterError: A value has the wrong type or is out of bounds.
+    """
+    read: dict[str, Any] = {}
+    for name, value in given.items():
+        if name not in options:
+            kind = f"setting of {table}" if table else "option"
+            raise UnknownOptionError(name, kind=kind, known=options)
+        if value is not None:
+            path, option = f"{table}.{name}" if table else name, options[name]
+            read[name] = _read(path, value, option.kind, option.rule)
+    return read
+
+
+def _read(name: str, value: Json, kind: Any, rule: Any) -> Any:
+    if callable(rule):
+        return rule(name, value)
+    origin, inner = get_origin(kind) or kind, get_args(kind)
+    if origin is Literal and value not in inner:
+        raise UnknownOptionError(value, kind=name, known=inner)
+    if isinstance(kind, type) and issubclass(kind, Settings):
+        return _read_table(name, value, kind.options)
+    if origin is dict and is_object(value):
+        return {str(key): _read(f"{name}.{key}", one, inner[1], rule) for key, one in value.items()}
+    if origin in (tuple, Sequence) and isinstance(value, str | Sequence | AbstractSet):
+        entries: list[Json] = [value] if isinstance(value, str) else [*value]
+        return tuple(_read(name, one, inner[0], rule) for one in entries)
+    if kind is Path and isinstance(value, str | Path):
+        return Path(value).expanduser()
+    if not fits(value, kind, rule):
+        needed, remedy = expected(kind, rule), "Correct it, or leave it out."
+        raise InvalidParameterError(name, value, rule=f"must be {needed}", remedy=remedy)
+    return float(value) if kind is float else value
+
+
+def _read_table(name: str, value: Any, options: Mapping[str, Option]) -> dict[str, Any]:
+    if isinstance(value, str):  # its first setting: memory = "sqlite:memory.db"
+        value = {next(iter(options)): value}
+    given = value.given if isinstance(value, Settings) else value
+    if not is_object(given):
+        remedy = "Pass names with their values."
+        raise InvalidParameterError(name, value, rule="must be a table", remedy=remedy)
+    return read_options(given, options, table=name)
+
+
+@dataclass_transform(kw_only_default=True, frozen_default=True)
+class Settings:
+    """A table of settings: its annotations declare them, with their defaults. Immutable.
+
+    Raises:
+        UnknownOptionError: A setting does not exist.
         InvalidParameterError: A value has the wrong type or is out of bounds.
     """
 
-    __slots__ = ("_given",)
+    options: ClassVar[Mapping[str, Option]] = {}
 
-    def __init__(self, **options: Unpack[GivenOptions]) -> None:
-        object.__setattr__(self, "_given", read_options(options))
+    def __init_subclass__(cls, declared_by: type | None = None) -> None:
+        cls.options = _options_of(declared_by or cls)
 
-    @classmethod
-    def of(cls, given: Mapping[str, Any]) -> "AssembleOptions":
-        """Return options whose values were read before."""
-        made = cls()
-        object.__setattr__(made, "_given", dict(given))
-        return made
-
-    def __getattr__(self, name: str) -> Any:
-        if name not in CALL_OPTIONS:
-            raise AttributeError(name)
-        return self._given.get(name)
-
-    __setattr__ = _refuse
+    def __init__(self, **given: Any) -> None:
+        defaults = {name: option.default for name, option in self.options.items()}
+        vars(self).update(defaults | read_options(given, self.options))
 
     @property
-    def given(self) -> Mapping[str, Any]:
-        """The options that have a value, by name."""
-        given: Mapping[str, Any] = self._given
-        return given
+    def given(self) -> dict[str, Any]:
+        """What is not as by default, by name."""
+        options = self.options
+        return {name: value for name, value in vars(self).items() if value != options[name].default}
 
-    def without(self, name: str, **changes: Any) -> "AssembleOptions":
-        """Return the same options without one of them, and with others changed."""
-        kept = {key: value for key, value in self.given.items() if key != name}
-        return AssembleOptions.of({**kept, **changes})
+    def __setattr__(self, name: str, value: object) -> None:
+        raise AttributeError(f"Settings are immutable: {name!r} cannot become {value!r}.")
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, AssembleOptions) and self.given == other.given
+        return type(other) is type(self) and vars(self) == vars(other)
 
     def __hash__(self) -> int:
         return hash(repr(self))
 
     def __repr__(self) -> str:
-        return f"AssembleOptions({', '.join(f'{k}={v!r}' for k, v in self.given.items())})"
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return AssembleOptions.of, (dict(self.given),)
+        shown = ", ".join(f"{name}={value!r}" for name, value in self.given.items())
+        return f"{type(self).__name__}({shown})"
 
 
-def read_options(given: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the options that have a value, each in its own type.
+class AssembleOptions(Settings, declared_by=GivenOptions):
+    """Options by attribute; one that is not given is `None`. Immutable.
 
     Raises:
-        UnknownOptionError: An option, or a value of a closed set, does not exist.
+        UnknownOptionError: An option does not exist.
         InvalidParameterError: A value has the wrong type or is out of bounds.
     """
-    read: dict[str, Any] = {}
-    for name, value in given.items():
-        option = CALL_OPTIONS.get(name)
-        if option is None:
-            raise UnknownOptionError(name, kind="option", known=CALL_OPTIONS)
-        if value is not None:
-            read[name] = option.read(value)
-    return read
+
+    def __init__(self, **options: Unpack[GivenOptions]) -> None:
+        super().__init__(**options)
+
+    if TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Any: ...
+
+    def without(self, name: str, **changes: Any) -> "AssembleOptions":
+        """Return the same options without one of them, and with others changed."""
+        return AssembleOptions(**{**self.given, name: None, **changes})
 
 
 # ---- settings ----
 
-_T = TypeVar("_T")
 
-
-@dataclass_transform(kw_only_default=True, frozen_default=True)
-def _table(cls: type[_T]) -> type[_T]:
-    """Make a class of annotated defaults a table of settings that checks what it is given."""
-    table = cls.__dict__.get("TABLE", cls.__name__.removesuffix("Settings").lower())
-    options = _options_of(cls, table)
-
-    def init(self: Any, **given: Any) -> None:
-        for name in given:
-            if name not in options:
-                raise UnknownOptionError(name, kind="setting", known=options)
-        for name, option in options.items():
-            value = given.get(name)
-            read = option.default if value is None else option.read(value)
-            self.__dict__[name] = read
-        if check := getattr(cls, "check", None):
-            check(self)
-
-    def as_text(self: Any) -> str:
-        changed = {k: v for k, v in vars(self).items() if v != options[k].default}
-        return f"{cls.__name__}({', '.join(f'{k}={v!r}' for k, v in changed.items())})"
-
-    def same(self: Any, other: object) -> bool:
-        return type(other) is cls and vars(self) == vars(other)
-
-    for name, method in {
-        "__init__": init,
-        "__setattr__": _refuse,
-        "__repr__": as_text,
-        "__eq__": same,
-        "__hash__": lambda self: hash(repr(self)),
-        "OPTIONS": options,
-    }.items():
-        setattr(cls, name, method)
-    return cls
-
-
-@_table
-class BootstrapSettings:
+class BootstrapSettings(Settings):
     """Which instruction files are read, and how much of them.
 
     Attributes:
@@ -398,14 +379,13 @@ class BootstrapSettings:
     agent_names: Annotated[tuple[str, ...], _Word] = ("AGENT.md", "AGENTS.md", "CLAUDE.md")
     searches_upward: bool = False
     required: tuple[str, ...] = ("agent",)
-    max_file_tokens: Annotated[int, Rule(least=1)] = 25000
-    max_total_tokens: Annotated[int, Rule(least=1)] = 50000
-    ttl_seconds: Annotated[float, Rule(least=0)] = 60.0
+    max_file_tokens: Annotated[int, _AtLeastOne] = 25000
+    max_total_tokens: Annotated[int, _AtLeastOne] = 50000
+    ttl_seconds: Annotated[float, _NotNegative] = 60.0
     policy: Literal["refresh", "freeze"] = "refresh"
 
 
-@_table
-class PromptSettings:
+class PromptSettings(Settings):
     """How the system prompt is put together.
 
     Attributes:
@@ -421,9 +401,9 @@ class PromptSettings:
     separator: str = "\n\n---\n\n"
     priorities: dict[str, int] = _NOTHING
     summarizes_tools: bool = False
-    skills_tokens: Annotated[int, Rule(least=1)] = 2000
+    skills_tokens: Annotated[int, _AtLeastOne] = 2000
     inherits: dict[str, tuple[str, ...]] = _NOTHING
-    max_tokens: Annotated[dict[str, int], Rule(least=1)] = _NOTHING
+    max_tokens: Annotated[dict[str, int], _AtLeastOne] = _NOTHING
 
     def has_section(self, name: str, *, agent_id: str | None) -> bool:
         """Whether the agent's prompt may have the section."""
@@ -431,8 +411,7 @@ class PromptSettings:
         return inherited is None or name in inherited
 
 
-@_table
-class SkillSettings:
+class SkillSettings(Settings):
     """Where skills come from.
 
     Attributes:
@@ -443,11 +422,7 @@ class SkillSettings:
     folders: tuple[Path, ...] = ()
 
 
-TABLE = "skills"
-
-
-@_table
-class ToolSettings:
+class ToolSettings(Settings):
     """Which tools are offered: globs over names; nothing included means everything.
 
     Attributes:
@@ -462,16 +437,12 @@ class ToolSettings:
 
     include: Annotated[tuple[str, ...], _Word] = ()
     exclude: Annotated[tuple[str, ...], _Word] = ()
-    timeout_seconds: Annotated[float, Rule(above=0)] = 30.0
-    defers_above: Annotated[int | None, Rule(least=0)] = None
+    timeout_seconds: Annotated[float, _Positive] = 30.0
+    defers_above: Annotated[int | None, _NotNegative] = None
     changes: Literal["append", "rewrite"] = "append"
 
 
-TABLE = "tools"
-
-
-@_table
-class MemorySettings:
+class MemorySettings(Settings):
     """What `assemble(query=…)` and `recall` search, and how much of it is sent.
 
     Attributes:
@@ -492,23 +463,22 @@ class MemorySettings:
     """
 
     store: Annotated[str | None, _Word] = None
-    max_tokens: Annotated[int, Rule(least=1)] = 2000
-    limit: Annotated[int, Rule(least=1, most=10000)] = 20
+    max_tokens: Annotated[int, _AtLeastOne] = 2000
+    limit: Annotated[int, Bounds(least=1, most=10000)] = 20
     context_types: tuple[str, ...] = ()
     namespaces: tuple[str, ...] = ()
     preset: Annotated[str, _Word] = "general"
     strategy: Literal["balanced", "recent", "important"] | None = None
     embedder: Annotated[str | None, _Word] = None
-    near_duplicate: Annotated[float | None, Rule(least=0.5, most=1)] = None
-    merges_alike: Annotated[float | None, Rule(least=0.5, most=1)] = None
-    fades_half_life_days: Annotated[float | None, Rule(above=0)] = None
-    fades_below: Annotated[float, Rule(least=0, most=1)] = 0.05
-    seconds_per_source: Annotated[float, Rule(above=0)] = 2.0
-    seconds_in_all: Annotated[float, Rule(above=0)] = 5.0
+    near_duplicate: Annotated[float | None, Bounds(least=0.5, most=1)] = None
+    merges_alike: Annotated[float | None, Bounds(least=0.5, most=1)] = None
+    fades_half_life_days: Annotated[float | None, _Positive] = None
+    fades_below: Annotated[float, _Share] = 0.05
+    seconds_per_source: Annotated[float, _Positive] = 2.0
+    seconds_in_all: Annotated[float, _Positive] = 5.0
 
 
-@_table
-class CacheSettings:
+class CacheSettings(Settings):
     """What is kept between calls.
 
     Attributes:
@@ -517,13 +487,12 @@ class CacheSettings:
         max_sessions: Sessions whose columns and messages are kept.
     """
 
-    ttl_seconds: Annotated[float, Rule(least=0)] = 60.0
-    max_entries: Annotated[int, Rule(least=1)] = 256
-    max_sessions: Annotated[int, Rule(least=1)] = 256
+    ttl_seconds: Annotated[float, _NotNegative] = 60.0
+    max_entries: Annotated[int, _AtLeastOne] = 256
+    max_sessions: Annotated[int, _AtLeastOne] = 256
 
 
-@_table
-class SafetySettings:
+class SafetySettings(Settings):
     """What is hidden from the model, or was refused by its provider.
 
     Attributes:
@@ -537,8 +506,7 @@ class SafetySettings:
     on_refusal: Literal["replace", "keep", "drop"] = "replace"
 
 
-@_table
-class ClockSettings:
+class ClockSettings(Settings):
     """How the model learns the time: notes after user messages.
 
     Attributes:
@@ -550,31 +518,13 @@ class ClockSettings:
     """
 
     is_enabled: bool = True
-    format: str = "%A, %Y-%m-%d %H:%M %Z"
-    time_zone: Annotated[str, _Word] = "UTC"
-    gap_seconds: Annotated[float, Rule(least=0, most=86400000000000.0)] = 600.0
+    format: Annotated[str, _Word] = "%A, %Y-%m-%d %H:%M %Z"
+    time_zone: Annotated[str, _read_time_zone] = "UTC"
+    gap_seconds: Annotated[float, Bounds(least=0, most=86400000000000.0)] = 600.0
     date_in_system: bool = False
 
-    def check(self) -> None:
-        """Refuse a time zone or format that cannot be used."""
-        if self.time_zone != "UTC":
-            from zoneinfo import ZoneInfo, available_timezones
 
-            try:
-                ZoneInfo(self.time_zone)
-            except (KeyError, ValueError, OSError):
-                known = available_timezones()
-                remedy = did_you_mean(self.time_zone, known, otherwise="Use 'UTC'.")
-                raise _wrong(
-                    "time_zone", self.time_zone, "must be an IANA time zone", remedy
-                ) from None
-        if "%" not in self.format or not self.format.isprintable():
-            remedy = "Use for example '%A, %Y-%m-%d %H:%M %Z'."
-            raise _wrong("format", self.format, "must be a format of strftime", remedy)
-
-
-@_table
-class TruncationSettings:
+class TruncationSettings(Settings):
     """How a history is made to fit.
 
     Attributes:
@@ -592,21 +542,20 @@ class TruncationSettings:
         max_image_side_px: Longer side of an image that is sent.
     """
 
-    strategy: Literal["smart", "simple", "sliding"] = "smart"
-    window_turns: Annotated[int, Rule(least=1)] = 20
+    strategy: StrategyName = "smart"
+    window_turns: Annotated[int, _AtLeastOne] = 20
     cache_stable: bool = True
-    step_share: Annotated[float, Rule(above=0, most=1)] = 1 / 3
-    opening_share: Annotated[float, Rule(least=0, most=0.999)] = 0.3
-    stub_tokens: Annotated[int, Rule(least=1)] = 200
+    step_share: Annotated[float, Bounds(least=0.001, most=1)] = 1 / 3
+    opening_share: Annotated[float, Bounds(least=0, most=0.999)] = 0.3
+    stub_tokens: Annotated[int, _AtLeastOne] = 200
     on_overflow: OverflowPolicy = "error"
-    max_result_tokens: Annotated[int | None, Rule(least=1)] = 100000
-    max_result_tokens_by_tool: Annotated[dict[str, int], Rule(least=1)] = _NOTHING
-    max_user_tokens: Annotated[int | None, Rule(least=1)] = None
-    max_image_side_px: Annotated[int | None, Rule(least=64)] = None
+    max_result_tokens: Annotated[int | None, _AtLeastOne] = 100000
+    max_result_tokens_by_tool: Annotated[dict[str, int], _AtLeastOne] = _NOTHING
+    max_user_tokens: Annotated[int | None, _AtLeastOne] = None
+    max_image_side_px: Annotated[int | None, Bounds(least=64)] = None
 
 
-@_table
-class CompactionSettings:
+class CompactionSettings(Settings):
     """When a session should be compacted.
 
     Attributes:
@@ -619,16 +568,16 @@ class CompactionSettings:
         uses_price_steps: Whether a model's price step is a trigger too.
     """
 
-    trigger_share: Annotated[float, Rule(least=0, most=1)] = 0.8
-    target_share: Annotated[float, Rule(least=0, most=1)] = 0.5
-    max_messages: Annotated[int, Rule(least=1)] = 100
-    max_tool_calls: Annotated[int, Rule(least=1)] = 50
-    min_gain_share: Annotated[float, Rule(least=0, most=1)] = 0.1
-    min_growth_tokens: Annotated[int, Rule(least=0)] = 2000
+    trigger_share: Annotated[float, _Share] = 0.8
+    target_share: Annotated[float, _Share] = 0.5
+    max_messages: Annotated[int, _AtLeastOne] = 100
+    max_tool_calls: Annotated[int, _AtLeastOne] = 50
+    min_gain_share: Annotated[float, _Share] = 0.1
+    min_growth_tokens: Annotated[int, _NotNegative] = 2000
     uses_price_steps: bool = True
 
-    def check(self) -> None:
-        """Refuse a trigger that every message would pull again."""
+    def __init__(self, **given: Any) -> None:
+        super().__init__(**given)
         if self.trigger_share <= self.target_share:
             raise ConfigurationError(
                 f"Compaction is triggered at {self.trigger_share:g} of the window and aims at "
@@ -637,23 +586,12 @@ class CompactionSettings:
             )
 
 
-TABLES: Final[Mapping[str, type]] = {
-    "bootstrap": BootstrapSettings,
-    "prompt": PromptSettings,
-    "skills": SkillSettings,
-    "tools": ToolSettings,
-    "memory": MemorySettings,
-    "cache": CacheSettings,
-    "safety": SafetySettings,
-    "clock": ClockSettings,
-    "truncation": TruncationSettings,
-    "compaction": CompactionSettings,
-}
+class AssemblerConfig(Settings):
+    """Everything that holds for all sessions of one assembler. Immutable.
 
-
-@_table
-class _RootSettings:
-    """Settings outside of tables.
+    Highest first: arguments, `CONTEXT_ASSEMBLER_*` (nested with `__`; lists and tables as JSON),
+    `context-assembler.toml`, the table `[tool.context-assembler]` of `pyproject.toml`. Both files
+    are looked for in `folder`. `defaults` are the system layer of options, `agents` the agent layer.
 
     Attributes:
         folder: Where the configuration files are looked for.
@@ -665,9 +603,12 @@ class _RootSettings:
         on_tool_conflict: What to do if two sources define one tool differently.
         unknown_model: What to do with a model that has no row in model_limits.yaml.
         checks_payloads: Check every payload with its provider's rules; see PayloadWarning.
+
+    Raises:
+        UnknownOptionError: An argument that does not exist.
+        ConfigurationError: A value of the wrong type or out of bounds, or an unreadable file.
     """
 
-    TABLE = ""
     folder: Path = Path()
     account: str | None = None
     token_counter: Literal["auto", "exact", "estimate", "simple"] = "auto"
@@ -675,82 +616,36 @@ class _RootSettings:
     on_tool_conflict: Literal["rename", "error"] = "rename"
     unknown_model: UnknownModelPolicy = "error"
     checks_payloads: bool = True
-
-
-SETTINGS: Final[Mapping[str, Mapping[str, Option]]] = {
-    name: vars(table)["OPTIONS"] for name, table in (("", _RootSettings), *TABLES.items())
-}
-FILES: Final = ("context-assembler.toml", "pyproject.toml")
-ENV_PREFIX: Final = "CONTEXT_ASSEMBLER_"
-# Read by the command line, the registry and the tests, or set by Kubernetes for a service.
-_OTHER_VARIABLES: Final = ("models", "sessions", "corpus", "bench", "port", "service", "config")
-_NAMES: Final = (*SETTINGS[""], *TABLES, "defaults", "agents")
-
-
-class AssemblerConfig:
-    """Everything that holds for all sessions of one assembler. Immutable.
-
-    Highest first: arguments, `CONTEXT_ASSEMBLER_*` (nested with `__`; lists and tables as JSON),
-    `context-assembler.toml`, the table `[tool.context-assembler]` of `pyproject.toml`. Both files
-    are looked for in `folder`. `defaults` are the system layer of options, `agents` the agent layer.
-
-    Raises:
-        UnknownOptionError: A name that does not exist.
-        ConfigurationError: A value of the wrong type or out of bounds, or an unreadable file.
-    """
-
-    folder: Path
-    account: str | None
-    token_counter: Literal["auto", "exact", "estimate", "simple"]
-    calibrates_tokens: bool
-    on_tool_conflict: Literal["rename", "error"]
-    unknown_model: UnknownModelPolicy
-    checks_payloads: bool
-    defaults: AssembleOptions
-    agents: Mapping[str, AssembleOptions]
-    bootstrap: BootstrapSettings
-    prompt: PromptSettings
-    skills: SkillSettings
-    tools: ToolSettings
-    memory: MemorySettings
-    cache: CacheSettings
-    safety: SafetySettings
-    clock: ClockSettings
-    truncation: TruncationSettings
-    compaction: CompactionSettings
+    defaults: AssembleOptions = AssembleOptions()
+    agents: dict[str, AssembleOptions] = _NOTHING
+    bootstrap: BootstrapSettings = BootstrapSettings()
+    prompt: PromptSettings = PromptSettings()
+    skills: SkillSettings = SkillSettings()
+    tools: ToolSettings = ToolSettings()
+    memory: MemorySettings = MemorySettings()
+    cache: CacheSettings = CacheSettings()
+    safety: SafetySettings = SafetySettings()
+    clock: ClockSettings = ClockSettings()
+    truncation: TruncationSettings = TruncationSettings()
+    compaction: CompactionSettings = CompactionSettings()
 
     def __init__(self, **given: Any) -> None:
-        env = _read_environment({})
-        folder = SETTINGS[""]["folder"].read(given.get("folder", env.get("folder", ".")))
-        files = [(str(folder / name), _read_file(folder / name)) for name in FILES]
-        chosen: dict[str, Any] = {}
-        for _, settings in (("", given), *files):
-            chosen = _merge(chosen, _plain(settings))
-        sources = [("", given), ("the environment", _read_environment(chosen)), *files]
-        merged: dict[str, Any] = {}
-        for place, settings in sources:
-            merged = _merge(merged, _checked(settings, place))
-        for name, option in SETTINGS[""].items():
-            self.__dict__[name] = merged.get(name, option.default)
-        self.__dict__["defaults"] = AssembleOptions.of(merged.get("defaults", {}))
-        self.__dict__["agents"] = {
-            name: AssembleOptions.of(one) for name, one in merged.get("agents", {}).items()
-        }
+        options = self.options
+        merged = read_options(given, options)
+        for variable, settings in _read_environment():
+            merged = _merge(merged, _read_place(variable, settings))
+        folder = merged.get("folder", self.folder)
+        for path in (folder / name for name in FILES):
+            merged = _merge(merged, _read_place(str(path), _read_file(path)))
         for name, table in TABLES.items():
-            self.__dict__[name] = table(**merged.get(name, {}))
-
-    __setattr__ = _refuse
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, AssemblerConfig) and vars(self) == vars(other)
-
-    __hash__ = None  # type: ignore[assignment]  # holds mappings
+            merged[name] = table(**merged.get(name, {}))
+        agents = merged.get("agents", {})
+        merged["agents"] = {agent: AssembleOptions(**one) for agent, one in agents.items()}
+        vars(self).update({name: option.default for name, option in options.items()} | merged)
 
     def __repr__(self) -> str:
-        own = {name: getattr(self, name) for name in _NAMES}
-        told = {k: v for k, v in own.items() if v and v != SETTINGS[""].get(k, (0,) * 4)[3]}
-        text = ", ".join(f"{k}={v!r}" for k, v in told.items() if not str(v).endswith("()"))
-        return f"AssemblerConfig({text})" if len(text) < 280 else f"AssemblerConfig({text[:270]} …)"
+        text = super().__repr__()
+        return text if len(text) < 300 else f"{text[:290]} …)"
 
     @property
     def bootstrap_folder(self) -> Path:
@@ -763,63 +658,36 @@ class AssemblerConfig:
         return [self.folder / folder for folder in self.skills.folders]
 
 
-def _plain(settings: Mapping[str, Any]) -> dict[str, Any]:
-    """Return settings as nested dicts, whether given as tables or as mappings."""
-    return {
-        name: dict(value.given)
-        if isinstance(value, AssembleOptions)
-        else {k: v for k, v in vars(value).items() if v != type(value).OPTIONS[k].default}
-        if type(value) in TABLES.values()
-        else _plain(value)
-        if name == "agents" and isinstance(value, Mapping)
-        else value
-        for name, value in settings.items()
-        if value is not None
-    }
+TABLES: Final[Mapping[str, type[Settings]]] = {
+    name: option.kind
+    for name, option in AssemblerConfig.options.items()
+    if isinstance(option.default, Settings)
+}
+# By table, its settings; those outside of tables come first.
+SETTINGS: Final[Mapping[str, Mapping[str, Option]]] = {
+    "": {n: one for n, one in AssemblerConfig.options.items() if n not in (*TABLES, "agents")},
+    **{name: table.options for name, table in TABLES.items() if name != "defaults"},
+}
 
 
-def _checked(settings: Mapping[str, Any], place: str) -> dict[str, Any]:
-    """Return settings of one place, each in its own type; an error names the place and the key."""
-    read: dict[str, Any] = {}
-    for name, value in _plain(settings).items():
-        try:
-            read[name] = _read_setting(name, value)
-        except (UnknownOptionError, InvalidParameterError) as error:
-            if not place:
-                raise
-            problem = f"In {place}, {name}: {error.problem}"
-            raise ConfigurationError(problem, remedy=error.remedy) from error
-    return read
-
-
-def _read_setting(name: str, value: Any) -> Any:
-    if name in SETTINGS[""]:
-        return SETTINGS[""][name].read(value)
-    if name not in _NAMES:
-        raise UnknownOptionError(name, kind="setting", known=_NAMES)
-    if not isinstance(value, Mapping):
-        raise _wrong(name, value, "must be a table", "Pass names with their values.")
-    if name == "defaults":
-        return read_options(value)
-    if name != "agents":
-        table = TABLES[name](**value)
-        return {key: getattr(table, key) for key, one in value.items() if one is not None}
-    for agent, options in value.items():
-        if not isinstance(options, Mapping):
-            raise _wrong(f"agents.{agent}", options, "must be a table", "Pass options by name.")
-    return {agent: read_options(options) for agent, options in value.items()}
+def _read_place(place: str, given: Mapping[str, Json]) -> dict[str, Any]:
+    """Return the settings of a file or variable; an error names it."""
+    try:
+        return read_options(given, AssemblerConfig.options)
+    except ConfigurationError as error:
+        raise ConfigurationError(f"In {place}: {error.problem}", remedy=error.remedy) from error
 
 
 def _merge(above: Mapping[str, Any], below: Mapping[str, Any]) -> dict[str, Any]:
     """Return both, the first one winning: tables are merged, anything else is replaced."""
-    merged = dict(below) | dict(above)
+    merged = {**below, **above}
     for name in above.keys() & below.keys():
-        if isinstance(above[name], Mapping) and isinstance(below[name], Mapping):
+        if is_object(above[name]) and is_object(below[name]):
             merged[name] = _merge(above[name], below[name])
     return merged
 
 
-def _read_file(path: Path) -> dict[str, Any]:
+def _read_file(path: Path) -> Mapping[str, Json]:
     try:
         raw = path.read_bytes()
     except FileNotFoundError:
@@ -828,6 +696,9 @@ def _read_file(path: Path) -> dict[str, Any]:
         raise ConfigurationError(
             f"{path} cannot be read: {error.strerror}.", remedy=remedy_for_file(error)
         ) from error
+    is_shared = path.name == FILES[1]
+    if is_shared and b"context-assembler" not in raw:
+        return {}
     import tomllib
 
     try:
@@ -836,78 +707,36 @@ def _read_file(path: Path) -> dict[str, Any]:
         raise ConfigurationError(
             f"{path} is not TOML: {error}.", remedy="Correct the file; write paths in '…'."
         ) from error
-    tool = settings.get("tool", {})
-    if path.name == FILES[0]:
-        if "context-assembler" in tool:
-            raise ConfigurationError(
-                f"{path}: the table [tool.context-assembler] belongs in {FILES[1]}.",
-                remedy="In this file settings stand without it, such as [defaults].",
-            )
-        return settings
-    for name in tool:
-        if name != "context-assembler" and name.replace("_", "-").lower() == "context-assembler":
-            raise ConfigurationError(
-                f"{path}: the table [tool.{name}] is not read.",
-                remedy="Write [tool.context-assembler].",
-            )
-    own = tool.get("context-assembler", {})
-    if not isinstance(own, dict):
-        raise ConfigurationError(
-            f"{path}: tool.context-assembler must be a table.", remedy="Write it as one."
-        )
-    return own
+    return settings.get("tool", {}).get("context-assembler", {}) if is_shared else settings
 
 
-def _read_environment(known: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the settings of the environment; names that somebody chose are matched with `known`."""
-    found: dict[str, Any] = {}
-    for variable in sorted(os.environ, key=lambda name: (name.count("__"), name)):
-        if not variable.upper().startswith(ENV_PREFIX):
+def _read_environment() -> Iterator[tuple[str, dict[str, Json]]]:
+    """Yield each variable that sets something, the most specific first, as nested tables.
+
+    Other programs' variables begin so as well (`CONTEXT_ASSEMBLER_PORT`): one that names no setting
+    is an error only if it names a table or is nearly a setting.
+    """
+    names = AssemblerConfig.options
+    for variable in sorted(os.environ, key=lambda name: (-name.count("__"), name)):
+        first, *rest = variable.lower().removeprefix(ENV_PREFIX.lower()).split("__")
+        if not variable.upper().startswith(ENV_PREFIX) or not os.environ[variable]:
             continue
-        first, *rest = variable[len(ENV_PREFIX) :].split("__")
-        first = first.lower()
-        if first not in _NAMES:
-            if first.split("_")[0] not in _OTHER_VARIABLES and (rest or nearest(first, _NAMES)):
-                kind = f"setting in {variable}"
-                raise UnknownOptionError(first, kind=kind, known=_NAMES)
-            continue
-        if first == "agents" and rest:
-            rest[0] = _chosen(rest[0], [*known.get("agents", {}), *found.get("agents", {})])
-        steps = [first, *rest[: first == "agents"], *(s.lower() for s in rest[first == "agents" :])]
-        table = found
-        for step in steps[:-1]:
-            table = table.setdefault(step, {})
-        table[steps[-1]] = _environment_value(variable, steps)
-    return found
+        if first in names or rest or is_misspelt(first, names):
+            value = _read_variable(variable, os.environ[variable])
+            for step in reversed((first, *rest)):
+                value = {step: value}
+            yield variable, value
 
 
-def _chosen(name: str, known: Iterable[str]) -> str:
-    if name != name.upper():
-        return name
-    return next((one for one in known if one.lower() == name.lower()), name.lower())
-
-
-def _environment_value(variable: str, steps: Sequence[str]) -> Any:
-    text = os.environ[variable]
-    if steps == ["memory"] and not text.lstrip().startswith("{"):
-        return {"store": text or None}
-    calls = steps[0] in ("defaults", "agents")
-    option = (CALL_OPTIONS if calls else SETTINGS.get("" if len(steps) == 1 else steps[0], {})).get(
-        steps[-1]
-    )
-    if option is not None and option.kind is str:
-        return text
-    import json
-
+def _read_variable(variable: str, text: str) -> Json:
+    """Read JSON; anything else is text."""
     try:
         return json.loads(text)
-    except (ValueError, RecursionError) as error:
+    except ValueError as error:
         if not text.lstrip().startswith(("{", "[")):
-            return {"true": True, "false": False}.get(text.lower(), text)
-        raise ConfigurationError(
-            f"{variable} is not JSON: {error}.",
-            remedy='Write lists and tables as JSON, such as ["a", "b"] or {"a": 1}.',
-        ) from None
+            return text
+        remedy = 'Write lists and tables as JSON, such as ["a", "b"] or {"a": 1}.'
+        raise ConfigurationError(f"{variable} is not JSON: {error}.", remedy=remedy) from None
 
 
 # ---- layers ----
@@ -938,12 +767,9 @@ class Parameters(NamedTuple):
     tool_choice: ToolChoice | None = None
 
 
-# If such an option of a session cannot be read, nothing is offered rather than everything.
-_CLOSED: Final[Mapping[str, Mapping[str, Any]]] = {
-    "permissions": {"permissions": ()},
-    "sandbox_mode": {"sandbox_mode": True},
-    "disabled_tools": {"permissions": ()},
-}
+# If such an option of a session cannot be read, no tool is offered rather than every one.
+_LIMITS_OF_TOOLS: Final = ("permissions", "sandbox_mode", "disabled_tools")
+_Given: TypeAlias = AssembleOptions | Mapping[str, Any] | None
 
 
 class DefaultsResolver:
@@ -953,15 +779,15 @@ class DefaultsResolver:
     {'max_tokens': 'request', 'model': 'system'}
     """
 
-    def __init__(self, system_defaults: AssembleOptions | Mapping[str, Any] | None = None) -> None:
+    def __init__(self, system_defaults: _Given = None) -> None:
         self._system = _given(system_defaults)
 
     def resolve(
         self,
-        request: AssembleOptions | Mapping[str, Any] | None = None,
+        request: _Given = None,
         *,
         session: Mapping[str, Any] | None = None,
-        agent: AssembleOptions | Mapping[str, Any] | None = None,
+        agent: _Given = None,
     ) -> Settled:
         """Return the options with every layer applied.
 
@@ -982,76 +808,20 @@ class DefaultsResolver:
                 stored |= read_options({name: value})
             except ConfigurationError as error:
                 warnings.append(f"A default of the session was left out: {error}")
-                closed |= _CLOSED.get(name, {})
-        by_layer: list[tuple[Layer, Mapping[str, Any]]] = [
-            ("request", _given(request)),
-            ("session", stored | closed),
-            ("agent", _given(agent)),
-            ("system", self._system),
-        ]
+                closed = {"permissions": ()} if name in _LIMITS_OF_TOOLS else closed
+        by_layer = (_given(request), stored | closed, _given(agent), self._system)
         values: dict[str, Any] = {}
         layers: dict[str, Layer] = {}
-        for layer, given in by_layer:
-            for name, value in given.items():
-                if name not in values:
-                    values[name] = value
-                    layers[name] = layer
+        for layer, given in zip(LAYERS, by_layer, strict=True):
+            layers |= dict.fromkeys((name for name in given if name not in values), layer)
+            values = {**given, **values}
         if "model" not in values:
             raise MissingModelError(layers=LAYERS)
-        return Settled(AssembleOptions.of(values), layers, tuple(warnings))
+        return Settled(AssembleOptions(**values), layers, tuple(warnings))
 
 
-def _given(options: AssembleOptions | Mapping[str, Any] | None) -> Mapping[str, Any]:
-    if isinstance(options, AssembleOptions):
-        return options.given
-    return read_options(options or {})
-
-
-_MODES: Final = {"auto": "auto", "none": "none", "any": "any", "required": "any"}
-_CHOICE_REMEDY: Final = (
-    "Use 'auto', 'none', 'any', or {'name': '<tool>'} to force one tool; "
-    "the shapes of the anthropic and openai SDKs are read as well."
-)
-
-
-def parse_tool_choice(value: Json) -> ToolChoice:
-    """Read a tool choice: a mode, a tool by name, or the shape of an SDK.
-
-    Source:
-        https://platform.claude.com/docs/en/agents-and-tools/tool-use/define-tools (2026-11-27)
-        https://platform.openai.com/docs/api-reference/chat/create (2026-11-27)
-    """
-    if isinstance(value, ToolChoice):
-        return value
-    if isinstance(value, str):
-        if value not in _MODES:
-            raise UnknownOptionError(value, kind="tool_choice", known=_MODES)
-        return ToolChoice(mode=_MODES[value])  # type: ignore[arg-type]  # one of the modes
-    if not isinstance(value, Mapping):
-        raise _wrong("tool_choice", value, "must be a mode or a tool", _CHOICE_REMEDY)
-    parallel = value.get("allows_parallel")
-    if isinstance(value.get("disable_parallel_tool_use"), bool):
-        parallel = not value["disable_parallel_tool_use"]
-    inner, allowed = value.get("allowed_tools"), value.get("allowed")
-    if value.get("type") == "allowed_tools":
-        inner = inner if isinstance(inner, Mapping) else value
-        allowed = inner.get("tools")
-    mode = (inner if isinstance(inner, Mapping) else value).get("mode", value.get("type"))
-    if isinstance(allowed, Sequence) and not isinstance(allowed, str):
-        tools = [t.get("function", t) if isinstance(t, Mapping) else {"name": t} for t in allowed]
-        names = {tool.get("name") for tool in tools}
-        return ToolChoice(
-            mode=_MODES.get(mode, "auto"),  # type: ignore[arg-type]  # one of the modes
-            allowed=tuple(sorted(name for name in names if isinstance(name, str))),
-            allows_parallel=parallel,
-        )
-    function = value.get("function")
-    name = function.get("name") if isinstance(function, Mapping) else value.get("name")
-    if isinstance(name, str) and name and mode in (None, "tool", "function", "custom"):
-        return ToolChoice(mode="tool", name=name, allows_parallel=parallel)
-    if mode in _MODES and name is None:
-        return ToolChoice(mode=_MODES[mode], allows_parallel=parallel)  # type: ignore[arg-type]  # one of the modes
-    raise _wrong("tool_choice", dict(value), "names no known mode and no tool", _CHOICE_REMEDY)
+def _given(options: _Given) -> Mapping[str, Any]:
+    return read_options(options.given if isinstance(options, Settings) else options or {})
 
 
 # ---- what one model takes ----
@@ -1066,119 +836,126 @@ class _Objection(NamedTuple):
     is_refused: bool = True
 
 
-def _objections(settled: Settled, limits: ModelLimits) -> Iterator[_Objection]:
-    """Yield why options may not be sent, in order: thinking first, since sampling depends on it."""
-    options, thinking, rules = settled.options, limits.thinking, limits.parameters
-    level, budget, choice = options.thinking_level, options.thinking_budget, options.tool_choice
-    levels, listed = thinking.levels, ", ".join(thinking.levels)
-    wants_none = level == "none" or budget == 0
-    is_anthropic = limits.provider == "anthropic"
+# Why a model of each rule refuses temperature, top_p and top_k.
+_REFUSALS: Final[Mapping[str, str]] = {
+    "never": "is not taken",
+    "ignored": "has no effect",
+    "effort_none": "is only taken with thinking_level='none'",
+    "fixed": "is fixed",
+}
 
-    def exclude(first: str, second: str, unless: str = "") -> _Objection:
-        """Of two options that exclude each other, the lower layer's is left out."""
-        ranks = [LAYERS.index(settled.layers.get(name, "request")) for name in (first, second)]
-        weaker, stronger = (first, second) if ranks[0] > ranks[1] else (second, first)
-        rule = f"cannot be combined with {stronger}{unless}"
-        return _Objection(weaker, rule, f"Pass only one of {first} and {second}.")
 
-    name = "thinking_level" if level == "none" else "thinking_budget"
+def _exclude(settled: Settled, first: str, second: str, *, unless: str = "") -> _Objection:
+    """Of two options that exclude each other, the lower layer's is left out."""
+    ranks = [LAYERS.index(settled.layers.get(name, "request")) for name in (first, second)]
+    weaker, stronger = (first, second) if ranks[0] > ranks[1] else (second, first)
+    rule = f"cannot be combined with {stronger}{unless}"
+    return _Objection(weaker, rule, f"Pass only one of {first} and {second}.")
+
+
+def _thinking_objections(settled: Settled, limits: ModelLimits) -> Iterator[_Objection]:
+    options, thinking = settled.options, limits.thinking
+    level, budget, levels = options.thinking_level, options.thinking_budget, thinking.levels
+    listed, wants_none = ", ".join(levels), level == "none" or budget == 0
+    if level is None and budget is None:
+        return
+    name = "thinking_level" if level == "none" or budget is None else "thinking_budget"
     if not thinking.kinds and not limits.is_assumed:
-        for given in {"thinking_level": level, "thinking_budget": budget}.items():
-            if given[1] is not None:
-                rule = "is not taken, as the model does not reason,"
-                yield _Objection(given[0], rule, is_refused=not wants_none)
+        rule = "is not taken, as the model does not reason,"
+        yield _Objection(name, rule, is_refused=not wants_none)
     # Some models always think.
     # https://platform.claude.com/docs/en/build-with-claude/adaptive-thinking (2026-11-27)
     # https://platform.openai.com/docs/guides/latest-model (2026-11-27)
-    if thinking.disable == "no" and wants_none:
+    if wants_none and thinking.disable == "no":
         lowest = f"The least is thinking_level={levels[0]!r}." if levels else "Leave it out."
         yield _Objection(name, "cannot switch thinking off", lowest)
     if level not in (None, "none", *levels) and not limits.is_assumed:
-        rule = f"must be one of {listed}" if levels else "is not taken"
-        instead = "Use thinking_budget (tokens), or leave it out."
-        yield _Objection("thinking_level", rule, f"Pass one of: {listed}." if levels else instead)
+        rule = f"must be one of {listed}" if levels else "is not taken, but thinking_budget is,"
+        yield _Objection("thinking_level", rule)
     if budget and not limits.is_assumed:
-        least, most = thinking.min_budget_tokens or 1024, thinking.max_budget_tokens
+        least, most = thinking.min_budget_tokens or 0, thinking.max_budget_tokens
         if "budget" not in thinking.kinds:
-            instead = f"Use thinking_level, one of: {listed}." if listed else "Leave it out."
-            yield _Objection("thinking_budget", "is not taken", instead)
-        elif budget < least or (most is not None and budget > most):
+            yield _Objection("thinking_budget", f"is not taken, but thinking_level is ({listed}),")
+        elif not least <= budget <= (most or budget):
             bounds = f"at least {least:,}" if most is None else f"between {least:,} and {most:,}"
             remedy = "Pass such a number, or 0 if thinking may be switched off."
             yield _Objection("thinking_budget", f"must be {bounds} tokens", remedy)
     # Thinking counts toward the reply.
     # https://platform.claude.com/docs/en/build-with-claude/extended-thinking (2026-11-27)
-    reply = options.max_tokens
-    if budget and reply is not None and budget >= reply:
-        rule = f"must be less than max_tokens ({reply:,})"
+    if budget and budget >= (options.max_tokens or budget + 1):
+        rule = f"must be less than max_tokens ({options.max_tokens:,})"
         yield _Objection("thinking_budget", rule, "Lower thinking_budget, or raise max_tokens.")
     # A level and a budget go together with Anthropic alone, and its highest levels need thinking.
     # https://ai.google.dev/gemini-api/docs/thinking (2026-11-27)
     # https://platform.claude.com/docs/en/build-with-claude/effort (2026-11-27)
     if level is not None and budget is not None and not (level == "none" and budget == 0):
         is_too_high = level in ("xhigh", "max") and thinking.disable != "yes"
-        if not (is_anthropic and level != "none" and (budget or not is_too_high)):
-            yield exclude("thinking_level", "thinking_budget")
-    sampling = {n: getattr(options, n) for n in ("temperature", "top_p", "top_k")}
-    sampling = {n: value for n, value in sampling.items() if value is not None}
-    for name, value in sampling.items():
-        yield from _sampling_objection(name, value, limits, options)
+        may_be_off = level != "none" and (budget or not is_too_high)
+        if limits.provider != "anthropic" or not may_be_off:
+            yield _exclude(settled, "thinking_level", "thinking_budget")
+
+
+def _sampling_objections(settled: Settled, limits: ModelLimits) -> Iterator[_Objection]:
+    # https://platform.claude.com/docs/en/api/versioning (2026-10-21)
+    # https://platform.openai.com/docs/guides/latest-model (2026-11-27)
+    options, rules, thinking = settled.options, limits.parameters, limits.thinking
+    level, budget = options.thinking_level, options.thinking_budget
+    names = ("temperature", "top_p", "top_k")
+    given = {name: held for name in names if (held := getattr(options, name)) is not None}
+    reasons = (level or thinking.default_level) != "none" and budget != 0
+    for name, value in given.items():
+        is_temperature, is_refused = name == "temperature", rules.temperature != "ignored"
+        is_free = rules.temperature == "effort_none" and not reasons
+        if rules.temperature == "fixed":
+            is_free = is_temperature and value == rules.fixed_temperature
+        if name == "top_k" and limits.provider == "openai":
+            remedy = "Leave it out, or use top_p."
+            yield _Objection(name, "has no meaning to openai", remedy, is_refused)
+        elif rules.temperature in _REFUSALS and not is_free:
+            yield _Objection(name, _REFUSALS[rules.temperature], is_refused=is_refused)
+        elif is_temperature and value > rules.max_temperature:
+            yield _Objection(name, f"must be between 0 and {rules.max_temperature:g}")
     # While an Anthropic model thinks, temperature and top_k are refused, and top_p below 0.95.
     # https://platform.claude.com/docs/en/build-with-claude/extended-thinking (2026-11-27)
     thinks = budget or ("adaptive" in thinking.kinds and level is not None)
-    if is_anthropic and thinks and not wants_none:
+    if limits.provider == "anthropic" and thinks and level != "none" and budget != 0:
         cause = "thinking_budget" if budget else "thinking_level"
-        for name, value in sampling.items():
-            if not (name == "top_p" and value >= 0.95):
-                yield exclude(cause, name, " unless it is at least 0.95" if name == "top_p" else "")
+        for name, value in given.items():
+            if name != "top_p":
+                yield _exclude(settled, cause, name)
+            elif value < 0.95:
+                yield _exclude(settled, cause, name, unless=" unless it is at least 0.95")
     # https://platform.claude.com/docs/en/about-claude/models/migration-guide (2026-11-27)
-    if not rules.accepts_top_p_with_temperature and {"temperature", "top_p"} <= sampling.keys():
-        yield exclude("temperature", "top_p")
+    if not rules.accepts_top_p_with_temperature and {"temperature", "top_p"} <= given.keys():
+        yield _exclude(settled, "temperature", "top_p")
+
+
+def _other_objections(settled: Settled, limits: ModelLimits) -> Iterator[_Objection]:
+    options, features, choice = settled.options, limits.features, settled.options.tool_choice
     # The Responses API takes no stop sequences, and some of OpenAI's models take none at all.
     # https://developers.openai.com/api/docs/api-reference/responses/create (2026-11-27)
     if options.stop_sequences and limits.provider == "openai" and limits.host in (None, "azure"):
-        speaks_responses = limits.features.get("chat_tools_with_reasoning") is False
+        speaks_responses = features.get("chat_tools_with_reasoning") is False
         is_requested = settled.layers.get("stop_sequences", "request") == "request"
-        if not rules.accepts_stop or (speaks_responses and not is_requested):
+        if not limits.parameters.accepts_stop or (speaks_responses and not is_requested):
             remedy = "Leave it out, and say in the prompt where to stop."
             yield _Objection("stop_sequences", "is not taken", remedy)
     # https://platform.claude.com/docs/en/agents-and-tools/tool-use/define-tools (2026-11-27)
     if choice is not None:
         remedy = "Use 'auto' and ask for the tool in the prompt, or choose another model."
         is_forced = choice.mode in ("any", "tool")
-        if limits.features.get("tools") is False and choice.mode != "none":
+        if features.get("tools") is False and choice.mode != "none":
             yield _Objection("tool_choice", "is not taken, nor are tools,", remedy)
-        elif is_forced and limits.features.get("forced_tools") is False:
+        elif is_forced and features.get("forced_tools") is False:
             yield _Objection("tool_choice", "cannot force a call", remedy)
-        elif is_forced and is_anthropic and budget:
-            yield exclude("thinking_budget", "tool_choice")
+        elif is_forced and limits.provider == "anthropic" and options.thinking_budget:
+            yield _exclude(settled, "thinking_budget", "tool_choice")
 
 
-def _sampling_objection(
-    name: str, value: float, limits: ModelLimits, options: AssembleOptions
-) -> Iterator[_Objection]:
-    # https://platform.claude.com/docs/en/api/versioning (2026-10-21)
-    # https://platform.openai.com/docs/guides/latest-model (2026-11-27)
-    rules, is_temperature = limits.parameters, name == "temperature"
-    level = options.thinking_level or limits.thinking.default_level
-    if name == "top_k" and limits.provider == "openai":
-        is_refused = rules.temperature != "ignored"
-        rule, remedy = "has no meaning to openai", "Leave it out, or use top_p."
-        yield _Objection(name, rule, remedy, is_refused)
-    elif rules.temperature == "never":
-        remedy = "Leave it out: the model chooses its own sampling."
-        yield _Objection(name, "is not taken", remedy)
-    elif rules.temperature == "ignored":
-        yield _Objection(name, "has no effect", is_refused=False)
-    elif rules.temperature == "effort_none" and level != "none" and options.thinking_budget != 0:
-        remedy = "Pass thinking_level='none' with it, or leave it out."
-        yield _Objection(name, "is only taken while the model does not reason", remedy)
-    elif rules.temperature == "fixed" and not (is_temperature and value == rules.fixed_temperature):
-        fixed = rules.fixed_temperature if is_temperature else None
-        yield _Objection(name, "is fixed" if fixed is None else f"is fixed at {fixed:g}")
-    elif is_temperature and value > rules.max_temperature:
-        remedy = "Pass a number in that range, or leave it out."
-        yield _Objection(name, f"must be between 0 and {rules.max_temperature:g}", remedy)
+def _first_objection(settled: Settled, limits: ModelLimits) -> _Objection | None:
+    """Return why an option may not be sent: thinking first, since sampling depends on it."""
+    kinds = (_thinking_objections, _sampling_objections, _other_objections)
+    return next((found for kind in kinds for found in kind(settled, limits)), None)
 
 
 def validate_for_model(settled: Settled, limits: ModelLimits) -> tuple[Parameters, Settled]:
@@ -1195,56 +972,50 @@ def validate_for_model(settled: Settled, limits: ModelLimits) -> tuple[Parameter
     Raises:
         InvalidParameterError: The request gives a value that the model rejects.
     """
-    settled = _settle_max_tokens(settled, limits)
-    while (found := next(_objections(settled, limits), None)) is not None:
-        settled = _leave_out(settled, found, model=limits.id)
+    wanted, largest = settled.options.max_tokens, limits.output_tokens
+    if wanted is not None and largest is not None and wanted > largest:
+        rule = f"must be at most {largest:,}, the longest reply,"
+        remedy = "Pass a smaller max_tokens, or leave it out."
+        settled = _leave_out(settled, _Objection("max_tokens", rule, remedy), limits.id, largest)
+    elif wanted is None:
+        settled = _with_max_tokens(settled, limits)
+    while (found := _first_objection(settled, limits)) is not None:
+        settled = _leave_out(settled, found, limits.id)
     given = settled.options.given
-    names = (name for name in Parameters._fields if name in given)
-    return Parameters(**{name: given[name] for name in names}), settled
+    return Parameters(
+        **{name: given[name] for name in Parameters._fields if name in given}
+    ), settled
 
 
-def _leave_out(settled: Settled, found: _Objection, *, model: str | None = None) -> Settled:
-    """Raise if the request gave the option; else return the options without it."""
+def _with_max_tokens(settled: Settled, limits: ModelLimits) -> Settled:
+    budget = settled.options.thinking_budget or 0
+    room = [DEFAULT_MAX_TOKENS + budget]
+    if limits.output_tokens:
+        room.append(limits.output_tokens)
+    if limits.window_kind == "shared":
+        room.append(max(1, limits.window_tokens // 4))
+    if limits.provider == "anthropic" and budget < LONGEST_UNSTREAMED_TOKENS:
+        room.append(LONGEST_UNSTREAMED_TOKENS)
+    options = settled.options.without("max_tokens", max_tokens=min(room))
+    return settled._replace(options=options, layers={**settled.layers, "max_tokens": "model"})
+
+
+def _leave_out(
+    settled: Settled, found: _Objection, model: str | None = None, instead: Any = None
+) -> Settled:
+    """Raise if the request gave the option; else return the options without it, or with another."""
     name, value = found.name, getattr(settled.options, found.name)
     error = InvalidParameterError(name, value, rule=found.rule, remedy=found.remedy, model=model)
     layer = settled.layers.get(name, "request")
     if layer == "request" and found.is_refused:
         raise error
-    warning = f"{error.problem} It comes from the {layer} layer and was left out."
-    layers = {key: one for key, one in settled.layers.items() if key != name}
-    return Settled(settled.options.without(name), layers, (*settled.warnings, warning))
-
-
-def _settle_max_tokens(settled: Settled, limits: ModelLimits) -> Settled:
-    wanted, largest = settled.options.max_tokens, limits.output_tokens
-    if wanted is not None and (largest is None or wanted <= largest):
-        return settled
-    layer: Layer = settled.layers.get("max_tokens", "request")
-    warnings = settled.warnings
-    if wanted is None:
-        budget = settled.options.thinking_budget or 0
-        room = [DEFAULT_MAX_TOKENS + budget, *([largest] if largest else [])]
-        if limits.window_kind == "shared":
-            room.append(max(1, limits.window_tokens // 4))
-        if limits.provider == "anthropic" and budget < LONGEST_UNSTREAMED_TOKENS:
-            room.append(LONGEST_UNSTREAMED_TOKENS)
-        tokens, layer = min(room), "model"
-    else:
-        assert largest is not None
-        error = InvalidParameterError(
-            "max_tokens",
-            wanted,
-            rule=f"must be at most {largest:,}, the longest reply,",
-            remedy="Pass a smaller max_tokens, or leave it out.",
-            model=limits.id,
-        )
-        if layer == "request":
-            raise error
-        tokens = largest
-        lowered = f"{error.problem} It comes from the {layer} layer and was lowered to {largest:,}."
-        warnings = (*warnings, lowered)
-    options = settled.options.without("max_tokens", max_tokens=tokens)
-    return Settled(options, {**settled.layers, "max_tokens": layer}, warnings)
+    fate = "left out" if instead is None else f"lowered to {instead:,}"
+    warning = f"{error.problem} It comes from the {layer} layer and was {fate}."
+    options = settled.options.without(name, **{name: instead})
+    layers: dict[str, Layer] = {**settled.layers}
+    if instead is None:
+        layers.pop(name, None)
+    return Settled(options, layers, (*settled.warnings, warning))
 
 
 def validate_tool_choice(settled: Settled, tools: Iterable[ToolSpec], *, provider: str) -> Settled:
