@@ -1,8 +1,8 @@
 """Anthropic Messages: what `anthropic.Anthropic().messages.create` takes and returns."""
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from context_assembler.context import Request
 from context_assembler.errors import EmptySessionError, ReplyError
@@ -41,92 +41,71 @@ _LOOKBACK_BLOCKS: Final = 20
 
 # ---- blocks of the API's own ----
 
-_SUITS: Final[Mapping[str, Callable[[Json], bool]]] = {
-    "text": lambda value: isinstance(value, str),
-    "filled": lambda value: isinstance(value, str) and bool(value.strip()),
-    "text?": lambda value: value is None or isinstance(value, str),
-    "object": lambda value: isinstance(value, Mapping),
-    "list": lambda value: isinstance(value, list | tuple),
-    "held": lambda value: isinstance(value, str | Mapping | list | tuple),
-    "server_id": lambda value: bool(SERVER_ID.fullmatch(as_text(value))),
-}
-# The fields that a block of each type must have; about other types nothing is known.
+# The fields that must hold text, an object or a list, by type of block, and by the type of what an
+# image or a document is made from; about other types nothing is known.
 # Types of the anthropic package 2.14, BetaContentBlockParam (read 2026-11-28)
 _REQUIRED: Final[Mapping[str, str]] = {
-    "text": "text:text",
-    "search_result": "content:list source:text title:text",
-    "thinking": "thinking:text signature:filled",
-    "redacted_thinking": "data:filled",
-    "server_tool_use": "id:server_id name:filled input:object",
-    "mcp_tool_use": "id:filled name:filled input:object server_name:filled",
-    "mcp_tool_result": "tool_use_id:filled",
-    "container_upload": "file_id:filled",
-    "compaction": "content:text?",
-    "tool_reference": "tool_name:filled",
-    "tool_addition": "tool:object",
-    "tool_removal": "tool:object",
+    "text": "text",
+    "search_result": "content source title",
+    "thinking": "signature",
+    "redacted_thinking": "data",
+    "server_tool_use": "id name input",
+    "mcp_tool_use": "id name input server_name",
+    "mcp_tool_result": "tool_use_id",
+    "container_upload": "file_id",
+    "tool_reference": "tool_name",
+    "tool_addition": "tool",
+    "tool_removal": "tool",
 }
-_KNOWN_ANSWERS: Final = re.compile(
+_SOURCES: Final[Mapping[str, str]] = {
+    "base64": "media_type data",
+    "text": "data",
+    "url": "url",
+    "file": "file_id",
+    "content": "content",
+}
+_SERVER_ANSWER: Final = re.compile(
     r"(web_search|web_fetch|advisor|(bash_|text_editor_)?code_execution|tool_search)_tool_result"
 )
-# What the sources of images and documents must have; one of `content` is a document alone.
-_SOURCES: Final[Mapping[str, str]] = {
-    "base64": "media_type:filled data:filled",
-    "text": "data:text",
-    "url": "url:filled",
-    "file": "file_id:filled",
-    "content": "content:held",
-}
 
 
 def find_flaw(block: Json) -> str | None:
-    """Return why the API would refuse a block, in half a sentence; `None`: nothing is known."""
+    """Return why the API would refuse a block, in half a sentence; `None`: nothing is known.
+
+    Blank text is a flaw, wherever it stands: the API returns such blocks, and then refuses them.
+    https://github.com/anthropics/claude-code/issues/59812 (read 2026-11-27)
+    """
     fields, kind = as_object(block), as_text(as_object(block).get("type"))
     if not kind:
         return "it has no type"
     if kind in ("tool_use", "tool_result"):  # any that can be read is not kept as a block
         return "it lacks what its type requires"
-    is_answer = _KNOWN_ANSWERS.fullmatch(kind)
-    required = "tool_use_id:server_id content:held" if is_answer else _REQUIRED.get(kind, "")
-    source = as_object(fields.get("source"))
+    is_answer = _SERVER_ANSWER.fullmatch(kind)
+    required = "tool_use_id content" if is_answer else _REQUIRED.get(kind, "")
     if kind in ("image", "document"):
-        fields, required = source, _SOURCES.get(as_text(source.get("type")), "type:no")
-    for name, suits in (entry.split(":") for entry in required.split()):
-        if suits == "no" or not _SUITS[suits](fields.get(name)):
+        fields = as_object(fields.get("source"))
+        required = _SOURCES.get(as_text(fields.get("type")), "type")
+        if fields.get("type") not in _SOURCES:
+            return "its source is amiss"
+    for name in required.split():
+        if not _holds(fields.get(name)):
             return f"its {name} is {'amiss' if name in fields else 'missing'}"
-    tool = as_object(fields.get("tool"))
-    if kind in CHANGE_TYPES and not any(map(tool.get, ("name", "definition", "tool_name"))):
-        return "its tool has no name"
-    for inner in as_list(fields["content"] if kind == "search_result" else source.get("content")):
-        flaw = None if isinstance(inner, str) else find_flaw(inner)  # text stands for a block
-        if flaw or (_is_blank(inner) and not _is_blank(block)):
-            return f"in a block inside, {flaw or 'the text is blank'}"
+    pair_id = as_text(fields.get("tool_use_id" if is_answer else "id"))
+    if (is_answer or kind == "server_tool_use") and not SERVER_ID.fullmatch(pair_id):
+        return "its id is of another form"
+    # Types of the anthropic package 2.14, BetaCompactionBlockParam: "Empty string content is not
+    # allowed"
+    if kind == "compaction" and fields.get("content") == "":
+        return "its content is empty"
+    for inner in as_list(fields.get("content")) if kind in ("document", "search_result") else ():
+        flaw = find_flaw({"type": "text", "text": inner} if isinstance(inner, str) else inner)
+        if flaw is not None:
+            return f"in a block inside, {flaw}"
     return None
 
 
-def _pair_id(block: JsonObject) -> str:
-    """Return the id that connects a server tool's call and its result; empty for other blocks."""
-    kind = as_text(block.get("type"))
-    if kind.endswith("_tool_use"):
-        return as_text(block.get("id"))
-    return as_text(block.get("tool_use_id")) if kind.endswith("_tool_result") else ""
-
-
-def _is_blank(block: Json) -> bool:
-    """Whether a block is blank text, which the API returns and then refuses.
-
-    https://github.com/anthropics/claude-code/issues/59812 (read 2026-11-27); of a compaction: types
-    of the anthropic package 2.14, BetaCompactionBlockParam: "Empty string content is not allowed"
-    """
-    fields, kind = as_object(block), as_text(as_object(block).get("type"))
-    if isinstance(block, str):
-        return not block.strip()
-    if kind in ("document", "search_result"):
-        holder = fields if kind == "search_result" else as_object(fields.get("source"))
-        given = holder.get("content", "none")
-        return all(map(_is_blank, [given] if isinstance(given, str) else as_list(given)))
-    said = fields.get({"text": "text", "compaction": "content"}.get(kind, ""))
-    return isinstance(said, str) and not said.strip()
+def _holds(value: Json) -> bool:
+    return bool(value.strip()) if isinstance(value, str) else isinstance(value, Mapping | list)
 
 
 def verbatim(block: JsonObject) -> Block:
@@ -137,9 +116,14 @@ def verbatim(block: JsonObject) -> Block:
     return copied
 
 
+def content_of(block: JsonObject) -> Sequence[Json]:
+    """Return the blocks inside a result, a search result or a document."""
+    return as_list(block.get("content") or as_object(block.get("source")).get("content"))
+
+
 _READABLE: Final = (
     "text stdout stderr title context url source name query file_id tool_name error_code "
-    "error_message".split()
+    "error_message lines content".split()
 )
 
 
@@ -152,50 +136,30 @@ def describe_block(block: JsonObject) -> str:
 
 
 def _readable(value: Json) -> str:
-    if not (fields := as_object(value)):
-        texts = [_readable(held) for held in as_list(value)]
-        return value if isinstance(value, str) else "\n".join(filter(None, texts))
-    source = as_object(fields.get("source"))
-    texts = [as_text(fields.get(name)) for name in _READABLE]
-    texts += map(as_text, as_list(fields.get("lines")))
-    for inner in (fields.get("content"), source.get("content")):
-        blocks = [held for held in as_list(inner) if not isinstance(held, str)]
-        texts.append(_readable(blocks if isinstance(inner, list | tuple) else inner))
-    texts += [as_text(source.get("data"))] if source.get("type") == "text" else []
-    return "\n".join(filter(None, texts))
+    fields = as_object(value)
+    names = [*_READABLE, "data"] if fields.get("type") == "text" else _READABLE
+    inside = [fields[name] for name in names if name in fields] or as_list(value)
+    return value if isinstance(value, str) else "\n".join(filter(None, map(_readable, inside)))
 
 
 # ---- betas ----
 
-# What of a request needs each beta, as `features_of_blocks` and the rules name it.
+# What of a request needs each beta: a type of block or tool, or where something comes from.
 _NEEDS: Final[Mapping[str, str]] = {
     # https://platform.claude.com/docs/en/build-with-claude/compaction (read 2026-11-27)
-    "compact-2026-01-12": "edit compact_20260112, block compaction",
-    "compact-2026-09-04": "parameter compaction, signed block compaction",
-    # https://platform.claude.com/docs/en/build-with-claude/context-editing (read 2026-11-27)
-    "context-management-2025-06-27": (
-        "edit clear_tool_uses_20250919, edit clear_thinking_20251015"
-    ),
+    "compact-2026-01-12": "block compaction",
+    "compact-2026-09-04": "signed compaction",
     # https://platform.claude.com/docs/en/build-with-claude/preserved-thinking (read 2026-11-27)
     "mid-conversation-tool-changes-2026-07-01": "block tool_addition, block tool_removal",
-    "mid-conversation-system-clear-at-2026-08-21": "message clear_at",
-    "mid-conversation-output-config-2026-07-01": "message output_config",
-    "thinking-binding-controls-2026-08-01": "thinking block_binding",
     # The anthropic package 2.14, docstrings of BetaRequestToolAdditionBlockParam,
-    # BetaToolChangeToolDefinitionParam, BetaFallbackParam, MessageCreateParams (read 2026-11-27)
+    # BetaToolChangeToolDefinitionParam, BetaFallbackParam (read 2026-11-27)
     "inline-tools-2026-09-15": "added tool_definition",
     "mcp-client-2026-09-15": "added mcp_toolset, block mcp_tool_listing",
-    "server-side-fallback-2026-07-01": "parameter fallbacks, block fallback",
-    "fast-mode-2026-02-01": "parameter speed",
+    "server-side-fallback-2026-07-01": "block fallback",
     # The anthropic package 2.14, types of its beta methods alone, each with the beta of its name in
     # AnthropicBetaParam (read 2026-11-27)
-    "mcp-client-2025-11-20": (
-        "parameter mcp_servers, tool mcp_toolset, block mcp_tool_use, block mcp_tool_result"
-    ),
+    "mcp-client-2025-11-20": "tool mcp_toolset, block mcp_tool_use, block mcp_tool_result",
     "files-api-2025-04-14": "source file, block container_upload",
-    "task-budgets-2026-03-13": "output_config task_budget",
-    "message-threads-2026-08-12": "parameter thread",
-    "skills-2025-10-02": "container skills",
     "advisor-tool-2026-03-01": "tool advisor_20260301, block advisor_tool_result",
     "computer-use-2024-10-22": "tool computer_20241022",
     "computer-use-2025-01-24": "tool computer_20250124",
@@ -209,19 +173,14 @@ def betas_for(features: Iterable[str]) -> list[str]:
     return sorted(beta for beta, needs in _NEEDS.items() if used & set(needs.split(", ")))
 
 
-def features_of_blocks(content: Json) -> Iterator[str]:
-    """Yield what blocks use, including those inside results and documents."""
-    for block in wire.objects_in(content):
-        kind, source = as_text(block.get("type")), as_object(block.get("source"))
-        is_signed = kind == "compaction" and block.get("signature")
-        yield f"signed block {kind}" if is_signed else f"block {kind}"
-        yield f"source {as_text(source.get('type'))}"
-        if kind == "tool_addition":
-            added = as_object(block.get("tool"))
-            yield f"added {as_text(added.get('type'))}"
-            yield f"added {as_text(as_object(added.get('definition')).get('type'))}"
-        yield from features_of_blocks(block.get("content"))
-        yield from features_of_blocks(source.get("content"))
+def features_of(block: JsonObject) -> set[str]:
+    """Return what a block itself uses, as `betas_for` names it."""
+    kind, added = as_text(block.get("type")), as_object(block.get("tool"))
+    used = {f"block {kind}", f"source {as_text(as_object(block.get('source')).get('type'))}"}
+    if kind == "tool_addition":
+        used |= {f"added {one.get('type')}" for one in (added, as_object(added.get("definition")))}
+    is_signed = kind == "compaction" and block.get("signature")
+    return {"signed compaction"} if is_signed else used
 
 
 # ---- images and documents ----
@@ -273,58 +232,34 @@ def _as_media(block: JsonObject) -> JsonObject | None:
 
 # ---- tools ----
 
-# What strict mode takes of schemas. Bounds are documented to be refused; that references, lookarounds
-# and composed enum values are was not tried: without strict mode a tool costs less than a refusal.
+# What strict mode refuses in schemas: bounds and open objects are documented. What else is left out
+# was not tried: without strict mode a tool costs less than a refusal.
 # https://platform.claude.com/docs/en/agents-and-tools/tool-use/strict-tool-use
 # https://platform.claude.com/docs/en/build-with-claude/structured-outputs (read 2026-11-27)
-_BOUNDS: Final = frozenset({"minimum", "maximum", "minLength", "maxLength", "multipleOf"})
-_UNSTRICT: Final = frozenset({*_BOUNDS, "minItems", "maxItems", "$ref"})
-_UNSTRICT_PATTERN: Final = re.compile(r"\(\?<?[=!]|\\[bB1-9]")
+BOUNDS: Final = frozenset({"minimum", "maximum", "minLength", "maxLength", "multipleOf"})
+_UNSTRICT: Final = BOUNDS | {"minItems", "maxItems", "$ref"}
 
 
-def is_refused_strict(schema: Json) -> bool:
-    """Whether strict mode is documented to refuse the schema: for bounds or open objects."""
-    return any(
-        _BOUNDS & found.keys()
-        or (found.get("type") == "object" and found.get("additionalProperties") is not False)
-        for found in walk_schemas(schema)
+def suits_strict(schema: Json, refused: frozenset[str] = _UNSTRICT) -> bool:
+    """Whether strict mode takes the schema: closed objects, and none of the keywords."""
+    return not any(
+        refused & one.keys()
+        or (one.get("type") == "object" and one.get("additionalProperties") is not False)
+        for one in walk_schemas(schema)
     )
 
 
-def suits_strict(schema: Json) -> bool:
-    """Whether strict mode takes the schema: closed objects, no bounds, no references."""
-    return not is_refused_strict(schema) and not any(
-        _UNSTRICT & found.keys()
-        or _UNSTRICT_PATTERN.search(as_text(found.get("pattern")))
-        or any(isinstance(one, list | Mapping) for one in as_list(found.get("enum")))
-        for found in walk_schemas(schema)
-    )
-
-
-class StrictLoad(NamedTuple):
-    """How many strict tools there are, and their optional and union parameters together."""
-
-    tools: int = 0
-    optional: int = 0
-    unions: int = 0
-
-    def plus(self, schema: Json) -> "StrictLoad":
-        """Return the load with one more strict tool."""
-        optional = unions = 0
-        for found in walk_schemas(schema):
-            required = map(str, as_list(found.get("required")))
-            optional += len(as_object(found.get("properties")).keys() - required)
-            unions += "anyOf" in found or isinstance(found.get("type"), list)
-        return StrictLoad(self.tools + 1, self.optional + optional, self.unions + unions)
-
-    def excess(self) -> str | None:
-        """Return which limit is passed; `None`: none is."""
-        if self.tools > 20:
-            return "at most 20 strict tools are taken"
-        if self.optional > 24:
-            return "strict tools may have 24 optional parameters together"
-        is_over = self.unions > 16
-        return "strict tools may have 16 parameters of several types together" if is_over else None
+def strict_excess(schemas: Sequence[Json]) -> str | None:
+    """Return which limit the schemas of all strict tools pass together; `None`: none is."""
+    found = [one for schema in schemas for one in walk_schemas(schema)]
+    unions = sum("anyOf" in one or isinstance(one.get("type"), list) for one in found)
+    listed = [(as_object(one.get("properties")), as_list(one.get("required"))) for one in found]
+    optional = sum(name not in required for names, required in listed for name in names)
+    counts = (len(schemas), 20, "tools"), (optional, 24, "optional parameters")
+    for count, most, what in (*counts, (unions, 16, "parameters of several types")):
+        if count > most:
+            return f"at most {most} {what} are taken in strict mode"
+    return None
 
 
 def _is_own(limits: ModelLimits) -> bool:
@@ -356,7 +291,6 @@ _FENCED: Final = (
 )
 # Values that `mark` keeps: each is replaced, never changed.
 _KEPT: Final = ("_start", "_run", "_fenced", "features", "container", "_known", "_declared")
-
 
 # One turn: role, blocks; of a system turn also the blocks as text of the user, whether it may speak
 # as the system, and its id.
@@ -392,7 +326,6 @@ class Wire(wire.GrownWire):
         self._trims_end = limits.supports("prefill")
         self._run: tuple[Unit, ...] = ()  # what follows the last reply
         self._start = 0  # where that begins in `messages`
-        self._lost: set[str] = set()  # ids of server tools' calls that are sent as text
         self._fenced: frozenset[str] = frozenset()  # ids with an entry about their place
 
     def _head(self) -> Json:
@@ -413,19 +346,22 @@ class Wire(wire.GrownWire):
     def add(self, turn: Turn) -> None:
         """Append a turn; see `providers.Wire`."""
         role, parts = turn["role"], turn["parts"]
-        blocks: list[Any] = []
-        if role == "system" or turn.get("kind") == "summary":
-            self._add_unusual(turn)
-        elif len(parts) == 1 and _are_shared(parts):
-            blocks = list(parts)
-        elif wire.are_plain(parts):
-            blocks = self._blocks(turn, parts, is_reply=role == "assistant")
+        is_shared = len(parts) == 1 and _are_shared(parts)
+        is_plain = is_shared or wire.are_plain(parts)
+        if role == "system" or turn.get("kind") == "summary" or not is_plain:
+            unit = self._unusual_unit(turn)
+            for block in _with_nested((*unit[1], *unit[2])):
+                self.features |= features_of(block)
         else:
-            self._add_unusual(turn)
-        if blocks and role == "assistant":
-            self._add_reply(turn, blocks)
-        elif blocks:
-            self._add_to_run(("user", blocks, (), False, ""))
+            is_reply = role == "assistant"
+            blocks: list[Any] = list(parts)
+            if not is_shared:
+                blocks = self._blocks(turn, parts, is_reply=is_reply)
+            unit = "assistant" if is_reply else "user", blocks, (), False, ""
+        if unit[0] == "assistant" and unit[1]:
+            self._add_reply(turn, list(unit[1]))
+        elif unit[1] or unit[2]:
+            self._add_to_run(unit)
 
     def _add_reply(self, turn: Turn, blocks: list[Block]) -> None:
         last, made_by = blocks[-1], turn.get("made_by")
@@ -473,12 +409,12 @@ class Wire(wire.GrownWire):
         https://platform.claude.com/docs/en/build-with-claude/mid-conversation-system-messages
         (read 2026-11-27)
         """
-        messages, role, blocks = self.messages, unit[0], unit[1]
+        messages = self.messages
         self._units.append(unit[:3])
         if not self._run:
             self._start, self._run = len(messages), (unit,)
-            if role == "user":
-                messages.append({"role": "user", "content": blocks})
+            if unit[0] == "user":
+                messages.append({"role": "user", "content": unit[1]})
                 return
         else:
             self._run = (*self._run, unit)
@@ -506,68 +442,28 @@ class Wire(wire.GrownWire):
 
     # -- turns as blocks --
 
-    def _add_unusual(self, turn: Turn) -> None:
+    def _unusual_unit(self, turn: Turn) -> Unit:
         role, parts = turn["role"], turn["parts"]
         if turn.get("kind") == "summary":
-            own = [p["block"] for p in parts if _is_ours(p) and not find_flaw(p["block"])]
             # A compaction goes back as the assistant's, before everything that follows it.
             # https://platform.claude.com/docs/en/build-with-claude/compaction (2026-11-27)
-            blocks = [verbatim(block) for block in own if not _is_blank(block)]
-            said = blocks or _text_blocks(wire.summary_text(turn))
-            unit: Unit = "assistant" if blocks else "user", said, (), False, ""
-        else:
-            flawed = {_pair_id(p["block"]) for p in parts if _is_ours(p) and find_flaw(p["block"])}
-            self._lost = flawed - {""}
-            settled = wire.settle_parts(turn, self._settle, self.entries)
-            if role == "system":
-                unit = self._system_unit(turn, settled)
-            else:
-                blocks = self._blocks(turn, settled, is_reply=role == "assistant")
-                unit = role if role == "assistant" else "user", blocks, (), False, ""
-        self.features |= {*features_of_blocks(unit[1]), *features_of_blocks(unit[2])}
-        if unit[0] == "assistant" and unit[1]:
-            self._add_reply(turn, list(unit[1]))
-        elif unit[1] or unit[2]:
-            self._add_to_run(unit)
+            own = [p["block"] for p in parts if _is_ours(p) and not find_flaw(p["block"])]
+            said = list(map(verbatim, own)) or _text_blocks(wire.summary_text(turn))
+            return "assistant" if own else "user", said, (), False, ""
+        settled = wire.settle_parts(turn, self._settle, self.entries)
+        if role == "system":
+            return self._system_unit(turn, settled)
+        blocks = self._blocks(turn, settled, is_reply=role == "assistant")
+        return "assistant" if role == "assistant" else "user", blocks, (), False, ""
 
     def _media_rules(self) -> "MediaRules":
         return media_rules(self.request.limits)
 
     def _flaw_of(self, block: JsonObject, role: str) -> str | None:
-        pair_id = _pair_id(block)
-        is_of_reply = bool(pair_id) or as_text(block.get("type")) in _UNCOUNTED
-        if (flaw := find_flaw(block)) is None and pair_id in self._lost:
-            flaw = "the call or the result that it belongs to cannot be sent"
-        if flaw is None and role != "assistant" and is_of_reply:
-            flaw = "it can stand in a reply only"
-        return flaw
-
-    def _adapt(self, part: JsonObject, changes: list[Change]) -> list[JsonObject]:
-        block = part["block"]
-        kind = block["type"]
-        if kind in CHANGE_TYPES and (name := self._undeclared(block["tool"])):
-            reason = "A change of tools is sent as text: the tool that it names is not declared."
-            changes.append(Change("repaired", "content.undeclared", reason))
-            return [wire.text_part(part.get("text") or f"[{kind.replace('_', ' ')}: {name}]")]
-        if not _is_blank(block):
-            return [part]
-        reason = f"A {kind} block is left out: it is blank, which is refused."
-        changes.append(Change("dropped", "content.blank", reason))
-        return []
-
-    def _undeclared(self, tool: JsonObject) -> str:
-        """Return the tool that a change refers to, if it is not declared.
-
-        A reference names a declared tool, or one that was defined before; a server of the provider
-        may bring tools that nobody here knows.
-        Types of the anthropic package 2.14, BetaRequestToolAdditionBlockParam (2026-11-28)
-        """
-        if definition := as_object(tool.get("definition")):
-            self._declared |= {as_text(definition.get("name"))}
-            return ""
-        name = as_text(tool.get("tool_name") or tool.get("name"))
-        is_open = any(str(one.get("type")).startswith("mcp") for one in self.tools)
-        return "" if is_open or name in self._declared else name
+        kind = as_text(block.get("type"))
+        is_of_reply = kind in _UNCOUNTED or kind.endswith(("_tool_use", "_tool_result"))
+        misplaced = role != "assistant" and is_of_reply
+        return find_flaw(block) or ("it can stand in a reply only" if misplaced else None)
 
     def _system_unit(self, turn: Turn, parts: Sequence[JsonObject]) -> Unit:
         plan, own = wire.plan_of(self.request, NAME), list[Block]()
@@ -576,7 +472,7 @@ class Wire(wire.GrownWire):
             if change is not None:
                 own += self._change_blocks(change.added, change.removed)
             elif _is_ours(part):
-                own.append(verbatim(part["block"]))
+                own += self._own_blocks(part)
             elif part["type"] in ("text", "opaque"):
                 own += _text_blocks(part.get("text", ""))
         media = [b for p in parts if p["type"] in wire.MEDIA for b in self._content_blocks(p)]
@@ -599,7 +495,6 @@ class Wire(wire.GrownWire):
                     definition["strict"] = True
                 told = {"type": "tool_definition", "definition": definition}
             self._known = {**self._known, tool.name: tool}
-            self._declared |= {self.names[tool.name]}
             yield {"type": "tool_addition", "tool": told}
 
     def _blocks(self, turn: Turn, parts: Sequence[JsonObject], *, is_reply: bool) -> list[Block]:
@@ -610,13 +505,7 @@ class Wire(wire.GrownWire):
         ids = iter(self._ids.of_calls(calls)) if calls else None
         for part in parts:
             kind = part["type"]
-            if kind == "text":
-                text = part["text"]
-                if len(part) == 2 and is_plain(text):
-                    blocks.append(part)
-                else:
-                    blocks += _text_blocks(text)
-            elif kind == "tool_call" and ids is not None:
+            if kind == "tool_call" and ids is not None:
                 call: Block = {"type": "tool_use", "id": next(ids)}
                 call["name"] = self.names[part["name"]]
                 call["input"] = wire.clean_json(part.get("arguments") or {})
@@ -624,20 +513,7 @@ class Wire(wire.GrownWire):
             elif kind == "tool_call":
                 blocks += _text_blocks(f"[call of {part['name']}]")
             elif kind == "tool_result":
-                # An empty result has no content, a failed one always has some.
-                # https://platform.claude.com/docs/en/agents-and-tools/tool-use/handle-tool-calls
-                content = part.get("content", ())
-                if not _are_shared(content):
-                    content = [b for p in content for b in self._content_blocks(p)]
-                answer: Block = {"type": kind, "tool_use_id": self._ids.of_result(part["call_id"])}
-                if "extras" in part:
-                    answer |= _own_fields(part)
-                if part.get("is_error"):
-                    answer["is_error"] = True
-                    content = content or _text_blocks("The tool failed without saying why.")
-                if content:
-                    answer["content"] = content
-                blocks.append(answer)
+                blocks.append(self._result(part))
             elif kind != "thinking":
                 blocks += self._content_blocks(part)
             elif part.get("block") is not None and part.get("provider") == NAME:
@@ -655,51 +531,81 @@ class Wire(wire.GrownWire):
             self.entries.extend(wire.turn_entries(turn, [change]))
         return blocks
 
+    def _result(self, part: JsonObject) -> Block:
+        """Return a result; an empty one has no content, a failed one always has some.
+
+        https://platform.claude.com/docs/en/agents-and-tools/tool-use/handle-tool-calls (2026-11-27)
+        """
+        content: Sequence[Block] = part.get("content", ())
+        if not _are_shared(content):
+            content = [block for inner in content for block in self._content_blocks(inner)]
+        answer: Block = {"type": "tool_result", "tool_use_id": self._ids.of_result(part["call_id"])}
+        if "extras" in part:
+            answer |= _own_fields(part)
+        if part.get("is_error"):
+            answer["is_error"] = True
+            content = content or _text_blocks("The tool failed without saying why.")
+        if content:
+            answer["content"] = content
+        return answer
+
     def _content_blocks(self, part: JsonObject) -> Sequence[Any]:
         kind, text = part["type"], part.get("text")
         if kind == "text":
             is_same = len(part) == 2 and is_plain(part["text"])
             return [part] if is_same else _text_blocks(part["text"])
-        if kind in wire.MEDIA and (kind == "image" or text is None):
+        if _is_ours(part):
+            return self._own_blocks(part)
+        if kind == "opaque":
+            return _text_blocks(text or "")
+        block: Block = {"type": kind, "source": _source(part)}
+        if block["source"]["type"] != "text":
             self.media += 1
             self.media_chars += len(part["source"].get("data", ""))
-            block: Block = {"type": kind, "source": _source(part["source"])}
-        elif kind == "document":
-            source = {"type": "text", "media_type": "text/plain", "data": clean_text(text or "")}
-            block = {"type": kind, "source": source}
-        elif not _is_ours(part):
-            return _text_blocks(text or "")
-        elif part["block"]["type"] != "tool_reference":
-            return [verbatim(part["block"])]
-        else:
-            # A reference to a tool that is not declared is refused.
-            # https://platform.claude.com/docs/en/agents-and-tools/tool-use/tool-search-tool
-            name = str(part["block"].get("tool_name"))
-            if (sent := self.names.get(name, name)) in self._declared:
-                return [{**verbatim(part["block"]), "tool_name": sent}]
-            return _text_blocks(text or f"[tool {name}]")
         if kind == "document" and (part.get("title") or "").strip():
             block["title"] = clean_text(part["title"])
         return [block | _own_fields(part)]
+
+    def _own_blocks(self, part: JsonObject) -> list[Block]:
+        """Return a sound block of the API's own; one that names a tool not declared as text.
+
+        A server of the provider may bring tools that nobody here knows.
+        https://platform.claude.com/docs/en/agents-and-tools/tool-use/tool-search-tool
+        Types of the anthropic package 2.14, BetaRequestToolAdditionBlockParam (read 2026-11-28)
+        """
+        block = verbatim(part["block"])
+        named = block if block["type"] == "tool_reference" else as_object(block.get("tool"))
+        if definition := as_object(named.get("definition")):
+            self._declared |= {as_text(definition.get("name"))}
+        elif named.get("type") == "tool_reference":
+            key = "tool_name" if "tool_name" in named else "name"
+            name = as_text(named.get(key))
+            named[key] = self.names.get(name, name)
+            is_open = any(str(tool.get("type")).startswith("mcp") for tool in self.tools)
+            if not is_open and named[key] not in self._declared:
+                did = block["type"].replace("_reference", "").replace("_", " ")
+                return _text_blocks(part.get("text") or f"[{did} {name}]")
+        return [block]
 
     # -- tools --
 
     def _render_tools(self) -> list[Block]:
         """Return the tools in their order; if some are deferred, a tool that searches comes first."""
         searches = tool_search(self.request.limits) is not None
-        load, tools, holds_back = StrictLoad(), list[Block](), False
+        tools, strict, holds_back = list[Block](), list[Json](), False
         for tool in self.declared_tools(self.entries):
             if tool.native_specs:
                 tools.append(verbatim(tool.native_specs[NAME]))
                 continue
             made = self._client_tool(tool)
             if tool.is_strict:
-                more = load.plus(made["input_schema"])
-                objection = more.excess()
-                if not suits_strict(made["input_schema"]):
+                schema = made["input_schema"]
+                objection = strict_excess([*strict, schema])
+                if not suits_strict(schema):
                     objection = "its schema has what strict mode refuses"
                 if objection is None:
-                    load, made["strict"] = more, True
+                    strict.append(schema)
+                    made["strict"] = True
                 else:
                     reason = f"It is offered without strict mode: {objection}."
                     self.entries.append(wire.tool_entry(tool, "tool.strict", reason, "repaired"))
@@ -709,9 +615,7 @@ class Wire(wire.GrownWire):
         if holds_back and not any(str(t.get("type")).startswith("tool_search") for t in tools):
             # The tool that searches is never deferred: a request of deferred tools alone is refused.
             # https://platform.claude.com/docs/en/agents-and-tools/tool-use/tool-search-tool
-            taken = {tool.get("name") for tool in tools}
-            ways = ("bm25", "regex")  # for words first, then for patterns
-            name = next(n for way in ways if (n := f"tool_search_tool_{way}") not in taken)
+            name = "tool_search_tool_bm25"
             tools.insert(0, {"type": f"{name}_20251119", "name": name})
         return tools
 
@@ -721,21 +625,20 @@ class Wire(wire.GrownWire):
         The model passes them all the same, since the schema stays open for them.
         """
         schema, words = root_object_schema(tool.input_schema), tool.description
-        properties = as_object(schema.get("properties"))
+        properties, required = as_object(schema.get("properties")), as_list(schema.get("required"))
         if refused := [name for name in properties if not PARAMETER_NAME.fullmatch(name)]:
-            required = as_list(schema.pop("required", ()))
-            schema.pop("additionalProperties", None)
+            kept = {"required": [name for name in required if name not in refused]}
             shown = compact_json({name: properties.pop(name) for name in refused})
             words += f"\n\nIt takes further parameters, by exactly these names: {shown}"
             if missed := [name for name in refused if name in required]:
                 words += f"\nOf these are required: {compact_json(missed)}"
-            if kept := [name for name in required if name not in refused]:
-                schema["required"] = kept
-            schema, words = dict(sorted(schema.items())), words.strip()
-            names = ", ".join(map(repr, refused))
-            reason = f"Its description tells of {names}: the API refuses such names."
+            left_out = ("required", "additionalProperties")
+            schema = {key: held for key, held in schema.items() if key not in left_out}
+            schema = dict(sorted((schema | (kept if kept["required"] else {})).items()))
+            named = ", ".join(map(repr, refused))
+            reason = f"Its description tells of {named}: the API refuses such names."
             self.entries.append(wire.tool_entry(tool, "tool.schema", reason, "repaired"))
-        words = clean_text(words)
+        words = clean_text(words.strip() if refused else words)
         told = {"description": words} if words.strip() else {}
         return {"name": self.names[tool.name], **told, "input_schema": schema}
 
@@ -746,18 +649,16 @@ class Wire(wire.GrownWire):
         if not self.messages:
             raise EmptySessionError(request.session_id)
         limits, messages = request.limits, self._fitting_messages()
-        first = messages[0]
+        first, last = messages[0], messages[-1]
         if first["role"] != "user" and first["content"][0]["type"] != "compaction":
             messages.insert(0, {"role": "user", "content": _text_blocks(wire.OPENING)})
         made: Payload = {"model": limits.wire_id, **self._parameters(request, messages)}
         thinks = made.get("thinking", {}).get("type")
         is_idle = thinks == "disabled" if thinks else "budget" in limits.thinking.kinds
-        last = messages[-1]
         if is_idle and last["role"] == "assistant":
             # A last reply may hold no thinking if the model does not think.
             # https://github.com/tailcallhq/forgecode/issues/1853 (read 2026-11-27)
-            said = [block for block in last["content"] if block["type"] not in THINKING_TYPES]
-            messages[-1] = {**last, "content": said or last["content"]}
+            messages[-1] = {**last, "content": _without_thinking(last["content"])}
         if self.system:
             made["system"] = [dict(block) for block in self.system]
         if self.tools:
@@ -768,8 +669,7 @@ class Wire(wire.GrownWire):
         made["messages"] = messages
         if request.cache == "auto" and limits.cache.mode == "explicit":
             _mark_cache(made, limits)
-        used = {*self.features, *(f"tool {tool.get('type')}" for tool in self.tools)}
-        if betas := betas_for(used):
+        if betas := betas_for({*self.features, *(f"tool {t.get('type')}" for t in self.tools)}):
             # `client.messages.create` takes the header, so that no beta method is needed.
             header = {"anthropic-beta": ",".join(betas)}
             made["extra_headers"] = made.get("extra_headers", {}) | header
@@ -791,30 +691,28 @@ class Wire(wire.GrownWire):
             self.report("media", f"{reason[0].upper()}{reason[1:]}.", rule, "shortened")
         if reasons and limits.thinking.is_prefix_bound:
             # Thinking may be bound to what makes way; without thinking nothing is refused.
-            for message in made:
-                said = [b for b in message["content"] if b["type"] not in THINKING_TYPES]
-                message["content"] = said or message["content"]
+            return [{**one, "content": _without_thinking(one["content"])} for one in made]
         return made
 
     def _parameters(self, request: Request, messages: Sequence[dict[str, Json]]) -> Block:
-        """Return the reply's length, thinking, stop sequences and sampling."""
+        """Return the reply's length, thinking, stop sequences and sampling.
+
+        https://platform.claude.com/docs/en/build-with-claude/adaptive-thinking, /effort (2026-11-27)
+        """
         given, rule = request.parameters, request.limits.thinking
         made: Block = {"max_tokens": given.max_tokens}
         level, budget = given.thinking_level, given.thinking_budget
-        if budget and "budget" in rule.kinds and not _opens_with_thinking(messages):
+        if budget and "budget" in rule.kinds and not opens_with_thinking(messages):
             why = "The tool calls in flight began without thinking, so the model goes on without."
             self.report("thinking_budget", why, "parameter.thinking_budget")
             budget = None
-        # https://platform.claude.com/docs/en/build-with-claude/adaptive-thinking, /effort
-        # (read 2026-11-27)
-        if level == "none" or budget == 0:
-            if rule.kinds and rule.disable == "no":
+        if (level == "none" or budget == 0) and rule.kinds:
+            if rule.disable == "no":
                 remedy = "Leave thinking_level and thinking_budget out, or use the lowest level."
                 raise self.refusal("its thinking cannot be switched off", remedy)
-            if rule.kinds:
-                off = "between_tools" if rule.disable == "between_tools" else "disabled"
-                made["thinking"] = {"type": off}
-        elif budget is not None and "budget" in rule.kinds:
+            off = "between_tools" if rule.disable == "between_tools" else "disabled"
+            made["thinking"] = {"type": off}
+        elif budget and "budget" in rule.kinds:
             made["thinking"] = {"type": "enabled", "budget_tokens": budget}
         elif level is not None and "adaptive" in rule.kinds:
             made["thinking"] = {"type": "adaptive"}
@@ -880,9 +778,7 @@ class Wire(wire.GrownWire):
         if expires and request.newest_at is not None:
             from datetime import UTC, datetime
 
-            moment = datetime.fromisoformat(expires)
-            moment = moment if moment.tzinfo else moment.replace(tzinfo=UTC)
-            if request.newest_at >= moment.timestamp():
+            if datetime.fromtimestamp(request.newest_at, UTC).isoformat() >= expires:
                 return ""
         return as_text(self.container.get("id"))
 
@@ -916,12 +812,25 @@ def _are_shared(parts: Sequence[JsonObject]) -> bool:
     return True
 
 
+def _with_nested(blocks: Iterable[JsonObject]) -> Iterator[JsonObject]:
+    for block in blocks:
+        yield block
+        yield from _with_nested(wire.objects_in(content_of(block)))
+
+
+def _without_thinking(blocks: list[Block]) -> list[Block]:
+    return [block for block in blocks if block["type"] not in THINKING_TYPES] or blocks
+
+
 def _own_fields(part: JsonObject) -> Block:
     made: Block = plain_json(wire.own_extras(part, NAME))
     return made
 
 
-def _source(source: JsonObject) -> Block:
+def _source(part: JsonObject) -> Block:
+    source, text = part["source"], part.get("text")
+    if part["type"] == "document" and text is not None:
+        return {"type": "text", "media_type": "text/plain", "data": clean_text(text)}
     if source["type"] == "base64":
         from context_assembler.providers.media import media_type_of
 
@@ -931,20 +840,21 @@ def _source(source: JsonObject) -> Block:
     return {"type": source["type"], key: clean_text(source[key])}
 
 
-def _opens_with_thinking(messages: Sequence[dict[str, Json]]) -> bool:
+def opens_with_thinking(messages: Sequence[JsonObject]) -> bool:
     """Whether the tool loop in flight, if there is one, began with thinking.
 
     With a thinking budget the API insists on it; a loop that began without goes on without.
     https://github.com/mastra-ai/mastra/issues/7799 (read 2026-11-27)
     """
-    opening: list[Block] = []
+    opening: list[str] = []
     for message in reversed(messages):
-        if message["role"] == "assistant":
-            opening = message["content"]
-        elif any(block["type"] != "tool_result" for block in message["content"]):
+        kinds = [as_text(block.get("type")) for block in wire.objects_in(message.get("content"))]
+        if message.get("role") == "assistant":
+            opening = kinds
+        elif not kinds or any(kind != "tool_result" for kind in kinds):
             break
-    kinds = [block["type"] for block in opening if block["type"] != "compaction"]
-    return "tool_use" not in kinds or kinds[0] in THINKING_TYPES
+    said = [kind for kind in opening if kind != "compaction"]
+    return "tool_use" not in said or said[0] in THINKING_TYPES
 
 
 def _mark_cache(made: Payload, limits: ModelLimits) -> None:
@@ -956,8 +866,7 @@ def _mark_cache(made: Payload, limits: ModelLimits) -> None:
     https://platform.claude.com/docs/en/build-with-claude/prompt-caching (read 2026-11-27)
     """
     messages, least = made["messages"], limits.cache.least_bytes
-    head = made.get("tools", []), made.get("system", [])
-    head_bytes = count_bytes(head, least)
+    head_bytes = count_bytes([made.get("tools", []), made.get("system", [])], least)
     if head_bytes >= least:
         marked = made.get("system") or made.get("tools", [])
         loaded = [at for at, one in enumerate(marked) if one.get("defer_loading") is not True]
@@ -987,10 +896,14 @@ def count_bytes(value: Json, most: int) -> int:
     total, waiting = 0, [value]
     while waiting and total < most:
         current = waiting.pop()
-        if isinstance(current, str):
-            total += len(current) if current.isascii() else len(current.encode())
-        else:
-            waiting += as_object(current).values() or peek(current)
+        kind = current.__class__
+        if kind is str:
+            is_short = current.isascii()
+            total += len(current) if is_short else len(current.encode("utf-8", "surrogatepass"))
+        elif kind is dict:
+            waiting += current.values()
+        elif kind is not bool and kind is not int:
+            waiting += peek(current)
     return total
 
 
@@ -1003,9 +916,8 @@ _RESULT_FIELDS: Final = ("type", "tool_use_id", "content", "is_error", "cache_co
 
 def matches_reply(reply: Any) -> bool:
     """Whether the reply is a message of this API: an SDK object, its dict, or a stream's events."""
-    body = _body_of(reply)
-    is_message = body is not None and body.get("type") == "message"
-    return is_message and isinstance(as_object(body).get("content"), list)
+    body = _body_of(reply) or {}
+    return body.get("type") == "message" and isinstance(body.get("content"), list)
 
 
 def read_reply(reply: Any, request: Request | None = None) -> wire.Reply:
@@ -1022,7 +934,7 @@ def read_reply(reply: Any, request: Request | None = None) -> wire.Reply:
     if not isinstance(content, list) or not all(isinstance(one, dict) for one in content):
         raise ReplyError(reply, reason="it has no list of content blocks")
     names = {} if request is None else Wire(request).names.own()
-    parts = [_read_block(block, names, warnings) for block in content]
+    parts = _read_content(content, "content", lambda _where, what: warnings.append(what), names)
     parts = [part for part in parts if part != wire.text_part("")]
     made = made_by(body)
     is_cut_off = made["stop_reason"] in _CUT_OFF and "stop_reason" in body
@@ -1059,38 +971,6 @@ def _read_usage(fields: JsonObject) -> Usage:
         cache_write_tokens=written,
         reasoning_tokens=wire.count_of(details.get("thinking_tokens")),
     )
-
-
-def _opaque(block: JsonObject) -> JsonObject:
-    own = {key: held for key, held in block.items() if key != "parsed_output"}  # the SDK's
-    text = describe_block(own)
-    return {"type": "opaque", "provider": NAME, "block": own} | ({"text": text} if text else {})
-
-
-def _own(fields: JsonObject) -> dict[str, Json]:
-    return {"extras": {NAME: dict(fields)}} if fields else {}
-
-
-def _read_block(block: JsonObject, names: Mapping[str, str], warnings: list[str]) -> JsonObject:
-    kind, text = block.get("type"), block.get("text")
-    if kind == "tool_use":
-        name = as_text(block.get("name"))
-        extras = {k: v for k, v in block.items() if k not in _CALL_FIELDS and v is not None}
-        return wire.read_call(
-            as_text(block.get("id")),
-            names.get(name, name),
-            block.get("input") or None,
-            warnings,
-            extras={NAME: extras} if extras else None,
-        )
-    if kind == "text" and isinstance(text, str) and not block.get("citations"):
-        return wire.text_part(text)
-    if kind in THINKING_TYPES:
-        said = as_text(block.get("thinking"))
-        part = {"type": "thinking", "provider": NAME} | ({"text": said} if said else {})
-        is_signed = block.get("signature") or block.get("data")
-        return part | ({"block": block} if is_signed else {})
-    return _opaque(block)
 
 
 def _body_of(reply: Any) -> Block | None:
@@ -1163,61 +1043,92 @@ def read_messages(
         if role == "assistant" and model and not model.startswith("<"):  # <synthetic>: a client's
             from context_assembler.events import to_json
 
-            made = wire.without_nulls({"provider": NAME, **made_by(fields)})
-            body["made_by"] = to_json(made)
+            body["made_by"] = to_json(wire.without_nulls({"provider": NAME, **made_by(fields)}))
             known = ("id", "type", "model", "stop_reason", "usage")
             kept = {key: held for key, held in kept.items() if key not in known}
         if kept:
             body["metadata"] = {NAME: kept}
-        if role == "user":
-            results = [part for part in parts if part["type"] == "tool_result"]
-            events += (("tool_result", {"parts": [part]}) for part in results)
-            parts = [part for part in parts if part["type"] != "tool_result"]
-            if results and not parts and not kept:
-                continue
-        events.append((role, {"parts": parts, **body}))
+        results = [part for part in parts if part["type"] == "tool_result" and role == "user"]
+        events += (("tool_result", {"parts": [part]}) for part in results)
+        said = [part for part in parts if part not in results] if results else parts
+        if said or kept or not results:
+            events.append((role, {"parts": said, **body}))
     return events
 
 
-def _read_content(content: Json, where: str, note: wire.Note) -> list[JsonObject]:
-    return wire.read_content(content, where, note, lambda block, at: _read_given(block, at, note))
+def _read_content(
+    content: Json, where: str, note: wire.Note, names: Mapping[str, str] = {}
+) -> list[JsonObject]:
+    return wire.read_content(
+        content, where, note, lambda block, at: _read_block(block, at, note, names)
+    )
 
 
-def _read_given(block: Block, where: str, note: wire.Note) -> JsonObject:
-    """Return a block of a request as a part; one that we cannot read stays verbatim."""
-    kind, source = as_text(block.get("type")), as_object(block.get("source"))
+def _read_block(
+    block: JsonObject, where: str, note: wire.Note, names: Mapping[str, str]
+) -> JsonObject:
+    """Return a block as a part; one that we do not interpret, or cannot read, stays verbatim."""
+    kind, text = as_text(block.get("type")), block.get("text")
     if kind == "tool_result" and isinstance(block.get("tool_use_id"), str):
-        content = _read_content(block.get("content"), f"{where}.content", note)
-        extras = {key: held for key, held in block.items() if key not in _RESULT_FIELDS}
-        part: Block = {"type": kind, "call_id": block["tool_use_id"]}
-        if content:
-            taken = (*wire.MEDIA, "text", "opaque")
-            part["content"] = [p if p["type"] in taken else _opaque(block) for p in content]
-        return part | ({"is_error": True} if block.get("is_error") is True else {}) | _own(extras)
-    is_named = isinstance(block.get("id"), str) and isinstance(block.get("name"), str)
-    if kind == "tool_use" and is_named:
+        return _read_result(block, where, note)
+    if (
+        kind == "tool_use"
+        and isinstance(block.get("id"), str)
+        and isinstance(block.get("name"), str)
+    ):
         warnings: list[str] = []
-        call = _read_block(block, {}, warnings)
+        extras = {k: v for k, v in block.items() if k not in _CALL_FIELDS and v is not None}
+        own, name = {NAME: extras} if extras else None, names.get(block["name"], block["name"])
+        call = wire.read_call(block["id"], name, block.get("input") or None, warnings, extras=own)
         for warning in warnings:
             note(where, warning)
         return call
-    if flaw := find_flaw(block):
+    if kind == "text" and isinstance(text, str) and not block.get("citations"):
+        return wire.text_part(text)
+    if kind in THINKING_TYPES:
+        said = as_text(block.get("thinking"))
+        part = {"type": "thinking", "provider": NAME} | ({"text": said} if said else {})
+        return part if find_flaw(block) else part | {"block": block}
+    flaw = find_flaw(block)
+    if flaw is None and kind in wire.MEDIA and block["source"]["type"] != "content":
+        return _read_media(block)
+    if flaw is not None:
         note(where, f"is kept verbatim: {flaw}")
-        return _opaque(block)
-    if kind not in wire.MEDIA or source["type"] == "content":
-        return _read_block(block, {}, [])
+    return _opaque(block)
+
+
+def _opaque(block: JsonObject) -> JsonObject:
+    own = {key: held for key, held in block.items() if key != "parsed_output"}  # the SDK's
+    text = describe_block(own)
+    return {"type": "opaque", "provider": NAME, "block": own} | ({"text": text} if text else {})
+
+
+def _own(fields: JsonObject) -> dict[str, Json]:
+    return {"extras": {NAME: dict(fields)}} if fields else {}
+
+
+def _read_result(block: JsonObject, where: str, note: wire.Note) -> JsonObject:
+    part: Block = {"type": "tool_result", "call_id": block["tool_use_id"]}
+    if content := _read_content(block.get("content"), f"{where}.content", note):
+        taken = (*wire.MEDIA, "text", "opaque")
+        part["content"] = [p if p["type"] in taken else _opaque(block) for p in content]
+    extras = {key: held for key, held in block.items() if key not in _RESULT_FIELDS}
+    return part | ({"is_error": True} if block.get("is_error") is True else {}) | _own(extras)
+
+
+def _read_media(block: JsonObject) -> JsonObject:
+    kind, source = block["type"], block["source"]
     named: Block = {"type": "file", "provider": NAME, "file_id": source.get("file_id")}
     if source["type"] != "file":
         named = {key: source[key] for key in ("type", "media_type", "url", "data") if key in source}
-    part = {"type": kind, "source": named}
+    part: Block = {"type": kind, "source": named}
     if kind == "image":
         return part
     if source["type"] == "text":
         from base64 import b64encode
 
         data = b64encode(source["data"].encode("utf-8", "surrogatepass")).decode("ascii")
-        media_type = as_text(source.get("media_type")) or "text/plain"
-        part["source"] = {"type": "base64", "media_type": media_type, "data": data}
+        part["source"] = {"type": "base64", "media_type": "text/plain", "data": data}
         part["text"] = source["data"]
     part |= {"title": block["title"]} if isinstance(block.get("title"), str) else {}
     return part | _own({key: block[key] for key in ("context", "citations") if block.get(key)})

@@ -1,11 +1,12 @@
 """The rules of the Messages API: what it refuses, and what merely harms."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import date
-from re import fullmatch
-from typing import Final, NamedTuple
+from math import inf, nan
+from typing import Any, Final, NamedTuple, TypeAlias
 
-from context_assembler.events import Json, JsonObject
+from context_assembler.events import Json, JsonObject, is_plain
 from context_assembler.models import ModelLimits
 from context_assembler.providers import anthropic, media, wire
 from context_assembler.providers.anthropic import THINKING_TYPES
@@ -33,10 +34,8 @@ A18: {_DOCS}/about-claude/models/whats-new-opus-5-5 |
 A20: {_DOCS}/agents-and-tools/tool-use/tool-search-tool |
 A21: {_DOCS}/build-with-claude/vision; https://github.com/BerriAI/litellm/issues/24900 |
 A22: {_DOCS}/api/errors; https://github.com/anthropics/claude-code/issues/5174 |
-A23: {_DOCS}/build-with-claude/context-windows | A25 A29: {_DOCS}/build-with-claude/compaction |
-A24: {_DOCS}/build-with-claude/prompt-caching#pre-warming-the-cache |
-A26: {_DOCS}/build-with-claude/context-editing | A33: https://github.com/Dokploy/mcp/issues/74 |
-A28: https://github.com/BerriAI/litellm/issues/3286 |
+A23: {_DOCS}/build-with-claude/context-windows | A29: {_DOCS}/build-with-claude/compaction |
+A28: https://github.com/BerriAI/litellm/issues/3286 | A33: https://github.com/Dokploy/mcp/issues/74 |
 A30: {_DOCS}/build-with-claude/preserved-thinking |
 A31: {_DOCS}/cli-sdks-libraries/sdks/python#long-requests |
 A32: https://github.com/anthropics/claude-code/issues/4668
@@ -50,20 +49,33 @@ UNCHECKED: Final[Mapping[str, str]] = {
     "A21": "The type and size of an image at a URL or with a file id.",
     "A22": "Pages of a PDF at a URL or with a file id, and of an encrypted one.",
     "A23": "Whether the input fits the window: the ledger counts.",
-    "A24": "Whether a request is part of a batch.",
-    "A25": "Whether a payload is only counted, and which tools a compaction was made with.",
+    "A24": "Whether a request warms the cache up, and what it has besides.",
+    "A25": "Whether parameters of compaction and context editing suit each other.",
+    "A30": "The betas of parameters: those of blocks and tools alone are looked for.",
 }
 """Rule → what of it a look at a payload cannot find."""
 
+# Whether it is broken, the rule – with `?` if it merely harms –, where, what is wrong.
+Row: TypeAlias = tuple[Any, str, str, str]
 _NO_SAMPLING: Final = "2026-10-21"  # the API version since which none is taken
+_PAIRED: Final = ("tool_use", "tool_result")
 _SERVER_CALLS: Final = ("server_tool_use", "mcp_tool_use")
 _NULL_SAFE: Final = "model max_tokens messages betas extra_headers extra_query timeout".split()
+_CALL_ID: Final = re.compile(r"[a-zA-Z0-9_-]+")
 
 
 class _Block(NamedTuple):
-    where: str
+    """A block or a tool; `role` is that of its message, empty inside another block."""
+
+    holder: str
+    at: int  # -1 if the holder is text
     kind: str
     body: dict[str, Json]
+    role: str = ""
+
+    @property
+    def where(self) -> str:
+        return self.holder if self.at < 0 else f"{self.holder}[{self.at}]"
 
     def text(self, key: str) -> str:
         return as_text(self.body.get(key))
@@ -72,13 +84,23 @@ class _Block(NamedTuple):
 class _Turn(NamedTuple):
     """Neighbouring messages of one role, which the API reads as one."""
 
-    where: str
-    role: str
-    blocks: list[_Block]
+    where: str = ""
+    role: str = ""
+    blocks: Sequence[_Block] = ()
+
+    @property
+    def waits(self) -> bool:
+        """Whether a server tool's result is outstanding: such a turn is sent back as it is."""
+        asked = {block.text("id") for block in self.blocks if block.kind in _SERVER_CALLS}
+        return bool(asked - {block.text("tool_use_id") for block in self.blocks if asked})
 
 
 class _Sent:
-    """A payload as the API sees it: `extra_body` merged in, messages joined to turns."""
+    """A payload as the API sees it: `extra_body` merged in, messages joined to turns.
+
+    `unusual` are the blocks, with those inside them, that are more than plain text, a call or a
+    result: most rules are about these alone.
+    """
 
     def __init__(
         self, payload: JsonObject, limits: ModelLimits | None, today: date | None, start: int
@@ -92,53 +114,54 @@ class _Sent:
         self.is_newest = (version >= _NO_SAMPLING) if version else not is_older
         asked = [*as_text(headers.get("anthropic-beta")).split(","), *as_list(given.get("betas"))]
         self.betas = {as_text(name).strip() for name in asked} - {""}
-        self.most = wire.as_number(self.body.get("max_tokens"))
-        self.config = as_object(self.body.get("output_config"))
+        most = wire.as_number(self.body.get("max_tokens"))
+        self.most = nan if most is None else most
         self.thinks = as_text(as_object(self.body.get("thinking")).get("type"))
-        self.forces = as_object(self.body.get("tool_choice")).get("type") in ("any", "tool")
-        self.tools = _placed(self.body.get("tools"), "tools")
-        messages = peek(self.body.get("messages"))
-        self.count = len(messages)
-        # New messages belong to the calls before them, which are at most two replies back.
-        self.first, replies = start, 0
+        self.tools = _blocks_of(self.body.get("tools"), "tools")
+        self.system = _blocks_of(self.body.get("system"), "system")
+        messages = list(map(as_object, peek(self.body.get("messages"))))
+        self.count, self.first = len(messages), start
+        replies = 0  # new messages belong to the calls before them, at most two replies back
         while self.first > 0 and replies < 2:
             self.first -= 1
-            role = as_object(messages[self.first]).get("role")
-            before = as_object(messages[self.first - 1]).get("role") if self.first else None
-            replies += role == "assistant" != before
-        self.messages = list(enumerate(map(as_object, messages[self.first :]), self.first))
+            before = messages[self.first - 1].get("role") if self.first else None
+            replies += messages[self.first].get("role") == "assistant" != before
+        self.messages = list(enumerate(messages[self.first :], self.first))
         self.turns: list[_Turn] = []
+        self.unusual: list[_Block] = []
+        blocks: list[_Block] = []
         for index, message in self.messages:
-            role, content = as_text(message.get("role")), message.get("content")
+            role, where = as_text(message.get("role")), f"messages[{index}].content"
             if not self.turns or self.turns[-1].role != role:
-                self.turns.append(_Turn(f"messages[{index}]", role, []))
-            blocks = _placed(content, f"messages[{index}].content")
-            if isinstance(content, str):
-                body = {"type": "text", "text": content}
-                blocks = [_Block(f"messages[{index}].content", "text", body)]
-            self.turns[-1].blocks.extend(blocks)
-        self.blocks = [block for turn in self.turns for block in turn.blocks]
-        self.all_blocks = list(_with_nested(self.blocks))
-        self.system = _placed(self.body.get("system"), "system")
+                blocks = []
+                self.turns.append(_Turn(f"messages[{index}]", role, blocks))
+            found = _blocks_of(message.get("content"), where, role)
+            blocks += found
+            self._note_unusual(found)
+
+    def _note_unusual(self, blocks: list[_Block]) -> None:
+        for block in blocks:
+            kind, body = block.kind, block.body
+            if kind == "text" and len(body) == 2 and is_plain(block.text("text")):
+                continue
+            if kind not in _PAIRED or "cache_control" in body:
+                self.unusual.append(block)
+            if kind != "tool_use" and (inner := anthropic.content_of(body)):
+                self._note_unusual(_blocks_of(inner, f"{block.where}.content"))
 
     def lacks(self, feature: str) -> bool:
         """Whether the model is known to lack the feature."""
         return self.limits is not None and self.limits.features.get(feature) is False
 
 
-def _placed(entries: Json, where: str) -> list[_Block]:
-    bodies = map(as_object, peek(entries))
-    return [_Block(f"{where}[{i}]", as_text(b.get("type")), b) for i, b in enumerate(bodies)]
-
-
-def _with_nested(blocks: Iterable[_Block]) -> Iterator[_Block]:
-    for block in blocks:
-        yield block
-        if block.kind in ("tool_result", "search_result"):
-            yield from _with_nested(_placed(block.body.get("content"), f"{block.where}.content"))
-        elif block.kind == "document":
-            inner = as_object(block.body.get("source")).get("content")
-            yield from _with_nested(_placed(inner, f"{block.where}.source.content"))
+def _blocks_of(entries: Json, holder: str, role: str = "") -> list[_Block]:
+    if isinstance(entries, str):  # stands for a block of text
+        block = _Block(holder, -1, "text", {"type": "text", "text": entries}, role)
+        return [block] if entries else []
+    return [
+        _Block(holder, at, as_text(body.get("type")), body, role)
+        for at, body in enumerate(map(as_object, peek(entries)))
+    ]
 
 
 def check(
@@ -147,424 +170,343 @@ def check(
     """Return the rules that are broken, in their order; `today` decides about the API's version."""
     sent = _Sent(payload, limits, today, start)
     rules = _MESSAGE_RULES if start else (*_HEAD_RULES, *_MESSAGE_RULES)
-    return wire.violations((found for find in rules for found in find(sent)), SOURCES)
+    return wire.violations((row[1:] for rows in rules for row in rows(sent) if row[0]), SOURCES)
 
 
 # ---- parameters and tools ----
 
 
-def _settings(s: _Sent) -> Iterator[wire.Found]:
-    body, most, limits = s.body, s.most, s.limits
-    if not as_text(body.get("model")):
-        yield "A0", "model", "a model id is required"
-    if not isinstance(most, int) or most < 0:
-        yield "A0", "max_tokens", "a number of tokens is required"
-    for name, value in body.items():
-        if value is None and name not in _NULL_SAFE:
-            yield "A0?", name, "is sent as null; leave it out"
-    if not 0 < s.count <= 100_000:
-        rule, what = ("A22", "at most 100,000 are taken") if s.count else ("A0", "one is required")
-        yield rule, "messages", what
-    longest = limits.output_tokens if limits is not None and not s.betas else None
-    if most is not None and longest is not None and most > longest:
-        yield "A23", "max_tokens", f"the model's most is {longest:,}"
-    # `_calculate_nonstreaming_timeout` in the anthropic package 2.14
+def _settings(s: _Sent) -> Iterator[Row]:
+    body, most = s.body, s.most
+    longest = (s.limits.output_tokens if s.limits is not None and not s.betas else None) or inf
     is_whole = not body.get("stream") and body.get("timeout") is None
-    if is_whole and most is not None and most > 21_333:
-        yield "A31?", "max_tokens", "above 21,333 messages.create needs stream or a timeout"
+    yield not as_text(body.get("model")), "A0", "model", "a model id is required"
+    yield not most >= 0, "A0", "max_tokens", "a number of tokens is required"
+    for name in (key for key, value in body.items() if value is None and key not in _NULL_SAFE):
+        yield True, "A0?", name, "is sent as null; leave it out"
+    yield not s.count, "A0", "messages", "one is required"
+    yield s.count > 100_000, "A22", "messages", "at most 100,000 are taken"
+    yield most > longest, "A23", "max_tokens", f"the model's most is {longest:,}"
+    # `_calculate_nonstreaming_timeout` in the anthropic package 2.14
+    yield is_whole and most > 21_333, "A31?", "max_tokens", "above 21,333 stream or set a timeout"
     for at, stop in enumerate(as_list(body.get("stop_sequences"))):
-        if not as_text(stop).strip():
-            yield "A28", f"stop_sequences[{at}]", "must not be blank"
-    pre_warming = {
-        "stream": body.get("stream") is True,
-        "thinking": s.thinks == "enabled",
-        "output_config.format": s.config.get("format"),
-        "tool_choice": s.forces,
-    }
-    for where in (where for where, is_set in pre_warming.items() if is_set and most == 0):
-        yield "A24", where, "not taken with max_tokens 0"
-    edits = _placed(as_object(body.get("context_management")).get("edits"), "")
-    if body.get("compaction") and body.get("context_management"):
-        yield "A25", "compaction", "not taken together with context_management"
-    compacts = body.get("compaction") or any(e.kind.startswith("compact_") for e in edits)
-    if compacts and as_object(s.config.get("task_budget")).get("remaining") is not None:
-        yield "A25", "output_config.task_budget.remaining", "not taken together with compaction"
-    for edit in edits[1:]:
-        if edit.kind.startswith("clear_thinking"):
-            yield "A26", f"context_management.edits{edit.where}", "clear_thinking comes first"
+        yield not as_text(stop).strip(), "A28", f"stop_sequences[{at}]", "must not be blank"
 
 
-def _thinking(s: _Sent) -> Iterator[wire.Found]:
-    rule, effort = s.limits.thinking if s.limits is not None else None, s.config.get("effort")
-    if s.thinks == "enabled":
-        budget = s.body["thinking"].get("budget_tokens")
-        if not isinstance(budget, int) or budget < 1024:
-            yield "A15", "thinking.budget_tokens", "must be at least 1,024"
-        elif s.most is not None and budget >= s.most and not s.betas:
-            yield "A15", "thinking.budget_tokens", "must be less than max_tokens"
-    if rule is not None and isinstance(effort, str) and effort not in rule.levels:
-        yield "A27" if rule.levels else "A27?", "output_config.effort", f"not a level: {effort!r}"
-    if rule is None or not rule.kinds:
+def _thinking(s: _Sent) -> Iterator[Row]:
+    given, effort = as_object(s.body.get("thinking")), as_object(s.body.get("output_config"))
+    place, level = "thinking.budget_tokens", effort.get("effort")
+    budget, has_budget = wire.as_number(given.get("budget_tokens")) or 0, s.thinks == "enabled"
+    is_over = has_budget and budget >= s.most and not s.betas
+    yield has_budget and budget < 1024, "A15", place, "must be at least 1,024"
+    yield is_over, "A15", place, "must be less than max_tokens"
+    is_odd = has_budget and not anthropic.opens_with_thinking([m for _, m in s.messages])
+    yield is_odd, "A15", "messages", "the calls in flight must begin with a thinking block"
+    if s.limits is None:
         return
-    is_highest, off = effort in ("xhigh", "max"), rule.disable
+    rule, off, is_highest = s.limits.thinking, s.limits.thinking.disable, level in ("xhigh", "max")
+    number = "A27" if rule.levels else "A27?"
+    is_odd = isinstance(level, str) and level not in rule.levels
+    yield is_odd, number, "output_config.effort", f"not a level: {level!r}"
     refused = {
         "enabled": "budget" not in rule.kinds,
         "adaptive": "adaptive" not in rule.kinds,
         "disabled": off in ("no", "between_tools") or (off == "effort_up_to_high" and is_highest),
         "between_tools": off != "between_tools" or is_highest,
     }
-    if refused.get(s.thinks):
-        yield "A15", "thinking.type", f"the model refuses {s.thinks!r}"
+    is_odd = bool(rule.kinds) and refused.get(s.thinks, False)
+    yield is_odd, "A15", "thinking.type", f"the model refuses {s.thinks!r}"
 
 
-def _sampling(s: _Sent) -> Iterator[wire.Found]:
-    given = {key: s.body.get(key) for key in ("temperature", "top_p", "top_k")}
-    given = {key: value for key, value in given.items() if value is not None}
-    rule = s.limits.parameters if s.limits is not None else None
-    heat = wire.as_number(given.get("temperature"))
-    for name, value in given.items():
-        is_default = name != "top_k" and value == 1
-        if s.is_newest:
-            yield "A14", name, f"not taken since API version {_NO_SAMPLING}"
-        elif rule is not None and rule.temperature == "never" and not is_default:
-            yield "A14", name, "the model takes default sampling only"
-        elif s.thinks == "enabled" and name != "top_p" and not is_default:
-            yield "A14", name, "not taken while the model thinks"
-    if not s.is_newest and heat is not None and not 0 <= heat <= anthropic.MAX_TEMPERATURE:
-        yield "A14", "temperature", "must be between 0 and 1"
-    takes_both = s.is_newest or rule is None or rule.accepts_top_p_with_temperature
-    if {"temperature", "top_p"} <= given.keys() and not takes_both:
-        yield "A14?", "top_p", "not taken together with temperature"
-
-
-def _tools(s: _Sent) -> Iterator[wire.Found]:
-    names: set[str] = set()
-    load = anthropic.StrictLoad()
-    for where, _, tool in s.tools:
-        name, schema = as_text(tool.get("name")), tool.get("input_schema")
-        yield from _definition(tool, where)
-        if name and name in names:
-            yield "A6", f"{where}.name", f"{name!r} is taken by another tool"
-        names.add(name)
-        if tool.get("strict") is True:
-            load = load.plus(schema)
-            if not anthropic.suits_strict(schema):
-                rule = "A8" if anthropic.is_refused_strict(schema) else "A8?"
-                yield rule, f"{where}.input_schema", "has what strict mode does not take"
-    if excess := load.excess():
-        yield "A8", "tools", excess
-    if s.tools and all(tool.get("defer_loading") is True for _, _, tool in s.tools):
-        yield "A20", "tools", "at least one tool must not be deferred"
-    choice = as_object(s.body.get("tool_choice"))
-    if s.forces and not names and not s.body.get("mcp_servers"):
-        yield "A6", "tool_choice", "a call is forced, but no tool is offered"
-    elif choice.get("type") == "tool" and as_text(choice.get("name")) not in names:
-        yield "A6", "tool_choice.name", f"tool {choice.get('name')!r} is not offered"
-    if s.forces and s.lacks("forced_tools"):
-        yield "A18", "tool_choice", "the model takes no forced tool choice"
-    if s.forces and s.thinks == "enabled":
-        yield "A18", "tool_choice", "no forced tool choice with a thinking budget"
-
-
-def _definition(tool: JsonObject, where: str) -> Iterator[wire.Found]:
-    if "name" in tool and not anthropic.NAME_RULE.pattern.fullmatch(as_text(tool["name"])):
-        yield "A6", f"{where}.name", "must match [a-zA-Z0-9_-]{1,64}"
-    where, schema = f"{where}.input_schema", as_object(tool.get("input_schema"))
-    if "input_schema" not in tool:
-        if tool.get("type") in (None, "custom"):
-            yield "A7", where, "a schema is required"
+def _sampling(s: _Sent) -> Iterator[Row]:
+    names = ("temperature", "top_p", "top_k")
+    given = wire.without_nulls({name: s.body.get(name) for name in names})
+    if s.is_newest:
+        for name in given:
+            yield True, "A14", name, f"not taken since API version {_NO_SAMPLING}"
         return
-    if schema.get("type") != "object":
-        yield "A7", f"{where}.type", "must be 'object'"
-    for union in (union for union in ROOT_UNIONS if union in schema):
-        yield "A7", f"{where}.{union}", "no union at the root of a schema"
+    rule, thinks = s.limits.parameters if s.limits is not None else None, s.thinks == "enabled"
+    heat = wire.as_number(given.get("temperature")) or 0
+    for name in (name for name in given if name == "top_k" or given[name] != 1):
+        is_fixed = rule is not None and rule.temperature == "never"
+        yield is_fixed, "A14", name, "the model takes default sampling only"
+        yield thinks and name != "top_p", "A14", name, "not taken while the model thinks"
+    yield not 0 <= heat <= anthropic.MAX_TEMPERATURE, "A14", "temperature", "must be 0 to 1"
+    is_either = rule is not None and not rule.accepts_top_p_with_temperature
+    is_odd = is_either and {"temperature", "top_p"} <= given.keys()
+    yield is_odd, "A14?", "top_p", "not taken together with temperature"
+
+
+def _tools(s: _Sent) -> Iterator[Row]:
+    names, strict = set[str](), list[Json]()
+    for tool in s.tools:
+        where, name, schema = tool.where, tool.text("name"), tool.body.get("input_schema")
+        yield from _definition(tool.body, where)
+        yield name in names, "A6", f"{where}.name", f"{name!r} is taken by another tool"
+        names |= {name} - {""}
+        if tool.body.get("strict") is True:
+            strict.append(schema)
+            rule = "A8?" if anthropic.suits_strict(schema, anthropic.BOUNDS) else "A8"
+            is_odd = not anthropic.suits_strict(schema)
+            yield is_odd, rule, f"{where}.input_schema", "has what strict mode does not take"
+    excess = anthropic.strict_excess(strict)
+    yield excess, "A8", "tools", str(excess)
+    is_hidden = s.tools and all(tool.body.get("defer_loading") is True for tool in s.tools)
+    yield is_hidden, "A20", "tools", "at least one tool must not be deferred"
+    choice, place = as_object(s.body.get("tool_choice")), "tool_choice"
+    kind, wanted, offers = (
+        choice.get("type"),
+        choice.get("name"),
+        names or s.body.get("mcp_servers"),
+    )
+    forces = kind in ("any", "tool")
+    is_lost = offers and kind == "tool" and as_text(wanted) not in names
+    yield forces and not offers, "A6", place, "a call is forced, but no tool is offered"
+    yield is_lost, "A6", f"{place}.name", f"tool {wanted!r} is not offered"
+    is_odd = forces and s.lacks("forced_tools")
+    yield is_odd, "A18", place, "the model takes no forced tool choice"
+    is_odd = forces and s.thinks == "enabled"
+    yield is_odd, "A18", place, "no forced tool choice with a thinking budget"
+
+
+def _definition(tool: JsonObject, where: str) -> Iterator[Row]:
+    where, schema = f"{where}.input_schema", as_object(tool.get("input_schema"))
+    is_odd = "name" in tool and not anthropic.NAME_RULE.pattern.fullmatch(as_text(tool["name"]))
+    yield is_odd, "A6", f"{where[:-13]}.name", "must match [a-zA-Z0-9_-]{1,64}"
+    if "input_schema" not in tool:
+        yield tool.get("type") in (None, "custom"), "A7", where, "a schema is required"
+        return
+    yield schema.get("type") != "object", "A7", f"{where}.type", "must be 'object'"
+    for union in ROOT_UNIONS:
+        yield union in schema, "A7", f"{where}.{union}", "no union at the root of a schema"
     for one in walk_schemas(schema):
-        if isinstance(one.get("items"), list):
-            yield "A33", where, "in the draft of 2020, items by position are 'prefixItems'"
-        if any(isinstance(one.get(f"exclusive{end}"), bool) for end in ("Minimum", "Maximum")):
-            yield "A33", where, "in the draft of 2020, exclusive bounds are numbers"
+        bounds = one.get("exclusiveMinimum"), one.get("exclusiveMaximum")
+        is_old = isinstance(one.get("items"), list)
+        yield is_old, "A33", where, "in the draft of 2020, items by position are 'prefixItems'"
+        is_old = any(isinstance(bound, bool) for bound in bounds)
+        yield is_old, "A33", where, "in the draft of 2020, exclusive bounds are numbers"
     for name in as_object(schema.get("properties")):
-        if not anthropic.PARAMETER_NAME.fullmatch(name):
-            where = f"{where}.properties[{name[:60]!r}]"
-            yield "A32", where, "a parameter's name must match [a-zA-Z0-9_.-]{1,64}"
+        is_odd = not anthropic.PARAMETER_NAME.fullmatch(name)
+        place = f"{where}.properties[{name[:60]!r}]"
+        yield is_odd, "A32", place, "a parameter's name must match [a-zA-Z0-9_.-]{1,64}"
 
 
 # ---- messages ----
 
 
-def _message_shape(s: _Sent) -> Iterator[wire.Found]:
+def _order(s: _Sent) -> Iterator[Row]:
     for at, message in s.messages:
-        role, content = message.get("role"), message.get("content")
-        if role not in ("user", "assistant", "system"):
-            yield "A0", f"messages[{at}].role", "must be user, assistant or system"
-        if not isinstance(content, str | list | tuple):
-            yield "A0", f"messages[{at}].content", "must be text or a list of blocks"
-        elif not content and not (role == "assistant" and at == s.count - 1):
-            yield "A9", f"messages[{at}].content", "must not be empty, except in a last reply"
-
-
-def _order(s: _Sent) -> Iterator[wire.Found]:
-    for before, turn, after in zip([None, *s.turns], s.turns, [*s.turns[1:], None], strict=False):
+        role, content, where = message.get("role"), message.get("content"), f"messages[{at}]"
+        is_text = isinstance(content, str | list | tuple)
+        is_empty = is_text and not content and (role != "assistant" or at < s.count - 1)
+        is_odd = role not in ("user", "assistant", "system")
+        yield is_odd, "A0", f"{where}.role", "must be user, assistant or system"
+        yield not is_text, "A0", f"{where}.content", "must be text or a list of blocks"
+        yield is_empty, "A9", f"{where}.content", "must not be empty, except in a last reply"
+    before = _Turn()
+    for turn in s.turns:
+        where, follows = turn.where, before.role
+        if not follows and not s.first:
+            has_summary = any(block.kind == "compaction" for block in turn.blocks)
+            is_odd = turn.role == "assistant" and not has_summary
+            yield is_odd, "A12?", where, "the user should speak first"
+            yield turn.role == "system", "A13", where, "a system message must not come first"
+        is_odd = follows == "system" and turn.role == "user"
+        yield is_odd, "A13", before.where, "must not stand right before a user message"
         if turn.role == "system":
-            last = before.blocks[-1] if before is not None and before.blocks else None
-            if before is None and not s.first:
-                yield "A13", turn.where, "a system message must not come first"
-            elif before is not None and before.role == "assistant" and not _is_answer(last):
-                yield "A13", turn.where, "must not stand right after an assistant message"
-            if after is not None and after.role == "user":
-                yield "A13", turn.where, "must not stand right before a user message"
-            if s.lacks("mid_conversation_system"):
-                yield "A13?", turn.where, "the model is not documented to take system messages"
-        is_compacted = any(block.kind == "compaction" for block in turn.blocks)
-        if before is None and turn.role == "assistant" and not s.first and not is_compacted:
-            yield "A12?", turn.where, "the user should speak first"
-        waits = turn.role == "assistant" and _waits_for_server(turn)
-        for block in after.blocks if waits and after is not None and after.role == "user" else ():
-            if block.kind != "tool_result":
-                yield "A4", block.where, "a server tool is pending: only results are taken"
-        if after is None and turn.role == "assistant":
-            if s.lacks("prefill") and not waits:
-                yield "A11", turn.where, "the model continues no assistant message"
-            for block in turn.blocks[-1:]:
-                text = block.text("text")
-                if block.kind == "text" and text != text.rstrip():
-                    yield "A10", block.where, "the final text must not end in whitespace"
-            on_demand = s.limits is not None and "budget" in s.limits.thinking.kinds
-            for block in turn.blocks:
-                is_idle = s.thinks == "disabled" or (not s.thinks and on_demand)
-                if is_idle and block.kind in THINKING_TYPES:
-                    yield "A16", block.where, "no thinking in a last reply while thinking is off"
+            is_odd = follows == "assistant" and not any(map(_is_answer, before.blocks[-1:]))
+            yield is_odd, "A13", where, "must not stand right after an assistant message"
+            is_odd = s.lacks("mid_conversation_system")
+            yield is_odd, "A13?", where, "the model is not documented to take system messages"
+        if turn.role == "user" and follows == "assistant" and before.waits:
+            for block in (block for block in turn.blocks if block.kind != "tool_result"):
+                yield True, "A4", block.where, "a server tool is pending: only results are taken"
+        before = turn
+    if before.role == "assistant":
+        is_odd = s.lacks("prefill") and not before.waits
+        yield is_odd, "A11", before.where, "the model continues no assistant message"
+        for block in before.blocks[-1:]:
+            is_odd = block.kind == "text" and block.text("text")[-1:].isspace()
+            yield is_odd, "A10", block.where, "the final text must not end in whitespace"
+        on_demand = s.limits is not None and "budget" in s.limits.thinking.kinds
+        is_idle = s.thinks == "disabled" or (not s.thinks and on_demand)
+        for block in before.blocks if is_idle else ():
+            is_odd = block.kind in THINKING_TYPES
+            yield is_odd, "A16", block.where, "no thinking in a last reply while thinking is off"
 
 
-def _is_answer(block: _Block | None) -> bool:
-    is_result = block is not None and block.kind.endswith("_tool_result")
-    return is_result and block is not None and bool(block.text("tool_use_id"))
+def _is_answer(block: _Block) -> bool:
+    return block.kind.endswith("_tool_result") and bool(block.text("tool_use_id"))
 
 
-def _waits_for_server(turn: _Turn) -> bool:
-    """Whether a server tool's result is outstanding: such a turn is sent back as it is."""
-    asked = {block.text("id") for block in turn.blocks if block.kind in _SERVER_CALLS}
-    return bool(asked - {block.text("tool_use_id") for block in turn.blocks})
-
-
-def _calls(s: _Sent) -> Iterator[wire.Found]:
+def _calls(s: _Sent) -> Iterator[Row]:
     """Calls are answered once, in the very next user message, results first."""
-    seen: set[str] = set()
-    server_calls: set[str] = set()
+    seen, server_calls = set[str](), set[str]()
     calls: dict[str, _Block] = {}
-    for at, turn in enumerate([*s.turns, _Turn("", "", [])]):
-        answered: set[str] = set()
-        own: dict[str, _Block] = {}
-        is_past_results = False
+    for at, turn in enumerate([*s.turns, _Turn()]):
+        answered, own = set[str](), dict[str, _Block]()
+        is_user, is_past_results = turn.role == "user", False
         for block in turn.blocks:
-            where, kind, body = block
+            kind = block.kind
             if kind == "tool_result":
                 call_id = block.text("tool_use_id")
-                if turn.role != "user":
-                    yield "A3", where, "a tool result belongs into a user message"
-                elif call_id not in calls and (at or not s.first):
-                    yield "A3", where, f"there is no call {call_id!r} in the message before"
-                elif call_id in answered:
-                    yield "A3", where, f"call {call_id!r} is answered twice"
-                if turn.role == "user" and is_past_results:
-                    yield "A2", where, "tool results come first in their message"
+                if call_id not in calls or call_id in answered or is_past_results or not is_user:
+                    where, told = block.where, f"call {call_id!r}"
+                    is_lost = is_user and call_id not in calls and (at or not s.first)
+                    is_again = is_user and call_id in answered and not is_lost
+                    yield not is_user, "A3", where, "a tool result belongs into a user message"
+                    yield is_lost, "A3", where, f"there is no {told} in the message before"
+                    yield is_again, "A3", where, f"{told} is answered twice"
+                    is_late = is_user and is_past_results
+                    yield is_late, "A2", where, "tool results come first in their message"
                 answered.add(call_id)
                 continue
             is_past_results = True
-            call_id = block.text("id")
             if kind == "tool_use":
-                yield from _call(block, turn)
-                if call_id in own:
-                    yield "A5", f"{where}.id", "is used twice in one message"
-                elif call_id in seen:
-                    yield "A5?", f"{where}.id", "is used before"
+                call_id, where = block.text("id"), block.where
+                yield from _call(block, where)
+                yield call_id in own, "A5", f"{where}.id", "is used twice in one message"
+                yield call_id in seen, "A5?", f"{where}.id", "is used before"
                 own[call_id] = block
             elif kind in _SERVER_CALLS:
-                server_calls.add(call_id)
-                if kind == "server_tool_use" and not anthropic.SERVER_ID.fullmatch(call_id):
-                    yield "A5", f"{where}.id", "a server tool's id begins with srvtoolu_"
-            elif _is_answer(block) and body["tool_use_id"] not in server_calls:
-                yield "A4", where, "its server_tool_use does not stand before it"
-        for call_id, block in calls.items():
-            if call_id not in answered:
-                message = f"call {call_id!r} is not answered in the next message"
-                yield "A1", block.where, message
+                server_calls.add(call_id := block.text("id"))
+                is_odd = kind == "server_tool_use" and not anthropic.SERVER_ID.fullmatch(call_id)
+                yield is_odd, "A5", f"{block.where}.id", "a server tool's id begins with srvtoolu_"
+            elif kind != "text" and _is_answer(block):
+                is_lost = block.text("tool_use_id") not in server_calls
+                yield is_lost, "A4", block.where, "its server_tool_use does not stand before it"
+        for call_id in (call_id for call_id in calls if call_id not in answered):
+            message = f"call {call_id!r} is not answered in the next message"
+            yield True, "A1", calls[call_id].where, message
         seen |= own.keys()
         calls = own if turn.role == "assistant" or at == len(s.turns) - 1 else {}
 
 
-def _call(block: _Block, turn: _Turn) -> Iterator[wire.Found]:
-    where, name = block.where, block.text("name")
-    if turn.role != "assistant":
-        yield "A0", where, "only the assistant calls tools"
-    if not fullmatch(r"[a-zA-Z0-9_-]+", block.text("id")):
-        yield "A5", f"{where}.id", "only letters, digits, _ and - are taken"
-    if not anthropic.NAME_RULE.pattern.fullmatch(name):
-        # https://github.com/anthropics/claude-code/issues/2673 (read 2026-11-28)
-        yield "A6" if len(name) > 200 else "A6?", f"{where}.name", "must be the name of a tool"
-    if not isinstance(block.body.get("input"), dict):
-        yield "A0", f"{where}.input", "must be an object"
+def _call(block: _Block, where: str) -> Iterator[Row]:
+    name, given = block.text("name"), block.body.get("input")
+    # https://github.com/anthropics/claude-code/issues/2673 (read 2026-11-28)
+    rule = "A6" if len(name) > 200 else "A6?"
+    is_odd, id_is_odd = (
+        not anthropic.NAME_RULE.pattern.fullmatch(name),
+        not _CALL_ID.fullmatch(block.text("id")),
+    )
+    yield block.role != "assistant", "A0", where, "only the assistant calls tools"
+    yield id_is_odd, "A5", f"{where}.id", "only letters, digits, _ and - are taken"
+    yield is_odd, rule, f"{where}.name", "must be the name of a tool"
+    yield not isinstance(given, dict), "A0", f"{where}.input", "must be an object"
 
 
-def _contents(s: _Sent) -> Iterator[wire.Found]:
-    for where, kind, body in (*s.system, *s.all_blocks):
-        text = body.get("text")
-        if kind == "text" and not (where.endswith(".content") and text == ""):
-            if not isinstance(text, str):
-                yield "A0", where, "a text block holds text"
-            elif not text.strip():
-                yield "A9", where, "text must not be blank"
-    for turn in s.turns:
-        for where, kind, body in turn.blocks:
-            if not kind:
-                yield "A0", where, "must be an object with a type"
-            proof = "signature" if kind == "thinking" else "data"
-            if kind in THINKING_TYPES and not as_text(body.get(proof)):
-                yield "A16", where, f"thinking without {proof} is invalid"
-            if kind in (*THINKING_TYPES, "compaction") and turn.role != "assistant":
-                rule = "A29" if kind == "compaction" else "A16"
-                yield rule, where, "only the assistant thinks and compacts"
-            if kind == "compaction" and body.get("content") == "":
-                yield "A29", f"{where}.content", "a summary must not be empty"
-            if s.is_newest and turn.role == "assistant" and kind == "document":
-                yield "A14", where, "no documents in an assistant message"
-            if s.is_newest and turn.role == "user" and kind == "text" and body.get("citations"):
-                yield "A14", where, "no citations in a user's text"
-    signed = [b for b in s.blocks if b.kind == "compaction" and b.body.get("signature")]
-    for block in signed[1:]:
-        yield "A29", block.where, "there is one signed compaction at most"
-    if signed and (s.first or s.blocks[0] is not signed[0]):
-        yield "A29", signed[0].where, "a signed compaction stands before everything else"
+def _contents(s: _Sent) -> Iterator[Row]:
+    signed = 0
+    for block in (*s.system, *s.unusual):
+        where, kind, body, role = block.where, block.kind, block.body, block.role
+        is_thought, is_summary = kind in THINKING_TYPES, kind == "compaction"
+        rule = "A16" if is_thought else "A29" if is_summary else "A9" if kind == "text" else "A0"
+        flaw = anthropic.find_flaw(body) if kind not in _PAIRED and (kind or role) else None
+        is_odd = (is_thought or is_summary) and role != "assistant"
+        yield flaw, rule, where, f"would be refused: {flaw}"
+        yield is_odd, rule, where, "only the assistant thinks and compacts"
+        is_odd = s.is_newest and kind == "document" and role == "assistant"
+        yield is_odd, "A14", where, "no documents in an assistant message"
+        is_cited = s.is_newest and kind == "text" and role == "user" and body.get("citations")
+        yield is_cited, "A14", where, "no citations in a user's text"
+        if is_summary and body.get("signature"):
+            is_late = signed or s.first or block is not s.turns[0].blocks[0]
+            yield is_late, "A29", where, "a signed compaction stands before everything else"
+            signed += 1
 
 
-def _loop(s: _Sent) -> Iterator[wire.Found]:
-    """With a budget, the reply that opened the tool loop in flight begins with thinking."""
-    opening: list[_Block] = []
-    for turn in s.turns if s.thinks == "enabled" and not s.first else ():
-        if turn.role == "assistant":
-            opening = opening or turn.blocks
-        elif any(block.kind != "tool_result" for block in turn.blocks):
-            opening = []
-    said = [block for block in opening if block.kind != "compaction"]
-    calls = any(block.kind == "tool_use" for block in said)
-    if calls and said[0].kind not in THINKING_TYPES:
-        yield "A15", said[0].where, "must begin with a thinking block"
-
-
-def _references(s: _Sent) -> Iterator[wire.Found]:
+def _references(s: _Sent) -> Iterator[Row]:
     offered = {tool.text("name") for tool in s.tools}
     is_open = s.body.get("mcp_servers") or any(t.kind.startswith("mcp") for t in s.tools)
-    for where, kind, body in s.blocks:
-        change = as_object(body.get("tool"))
-        definition = as_object(change.get("definition"))
-        if kind == "tool_addition" and definition:
-            yield from _definition(definition, f"{where}.tool.definition")
+    for block in s.unusual:
+        held = block.body if block.kind == "tool_reference" else as_object(block.body.get("tool"))
+        definition = as_object(held.get("definition"))
+        if block.kind == "tool_addition" and definition:
+            yield from _definition(definition, f"{block.where}.tool.definition")
             offered.add(as_text(definition.get("name")))
-        elif (kind in anthropic.CHANGE_TYPES or kind == "tool_result") and not is_open:
-            inner = [block.body for block in _with_nested(_placed(body.get("content"), ""))]
-            for found in (*inner, change) if not s.first else ():
-                name = as_text(found.get("tool_name") or found.get("name"))
-                if found.get("type") == "tool_reference" and name not in offered:
-                    yield "A20", where, f"tool {name!r} is not declared"
+        elif held.get("type") == "tool_reference" and not is_open and not s.first:
+            name = as_text(held.get("tool_name") or held.get("name"))
+            yield name not in offered, "A20", block.where, f"tool {name!r} is not declared"
 
 
-def _media(s: _Sent) -> Iterator[wire.Found]:
+def _media(s: _Sent) -> Iterator[Row]:
+    most, total = anthropic.MAX_REQUEST_CHARS, 0
+    is_long = not s.first and anthropic.count_bytes(s.body, most + 1) > most
+    yield is_long, "A22", "messages", "a request has at most 32 MB"
+    shown = [block for block in s.unusual if block.kind in ("image", "document")]
+    images = [block for block in shown if block.kind == "image"]
+    if not shown:
+        return
     rules = anthropic.media_rules(s.limits)
-    most_images, most_pages, total = rules.max_images or 0, rules.max_pdf_pages or 0, 0
-    images = [block for block in s.all_blocks if block.kind == "image"]
-    is_crowd = len(images) > anthropic.CROWD_IMAGES
-    most_px = anthropic.CROWD_SIDE_PX if is_crowd else rules.max_side_px or 0
-    if len(images) > most_images:
-        yield "A21", images[most_images].where, f"at most {most_images} images are taken"
-    for block in s.all_blocks:
-        if block.kind not in ("image", "document"):
-            continue
+    most = rules.max_images or 0
+    yield len(images) > most, "A21", "messages", f"at most {most} images are taken"
+    for block in shown:
         is_image, rule = block.kind == "image", "A21" if block.kind == "image" else "A22"
         source, where = as_object(block.body.get("source")), f"{block.where}.source"
         form, kind, data = (as_text(source.get(key)) for key in ("type", "media_type", "data"))
-        if is_image and s.lacks("vision"):
-            yield rule, block.where, "the model takes no images"
-        if form == "url":
-            url = as_text(source.get("url"))
-            if media.scheme_of(url) not in media.WEB_SCHEMES:
-                yield rule, f"{where}.url", "must be an address that can be fetched: https"
-        elif is_image and form not in ("base64", "file"):
-            yield rule, where, "must be base64, url or file"
+        scheme = media.scheme_of(as_text(source.get("url")))
+        is_odd = form == "url" and scheme not in media.WEB_SCHEMES
+        yield is_image and s.lacks("vision"), rule, block.where, "the model takes no images"
+        yield is_odd, rule, f"{where}.url", "must be an address that can be fetched: https"
         if form != "base64":
             continue
-        if kind not in (rules.image_types if is_image else ("application/pdf",)):
-            what = rules.image_words if is_image else "application/pdf"
-            yield rule, f"{where}.media_type", f"must be {what}"
-            if not is_image:
-                continue
-        missing = "must be base64 without a data: prefix"
-        if objection := media.objection_to_bytes(kind, data) if data else missing:
-            yield rule, f"{where}.data", objection
+        is_odd = kind not in (rules.image_types if is_image else rules.document_types)
+        words = rules.image_words if is_image else "application/pdf"
+        yield is_odd, rule, f"{where}.media_type", f"must be {words}"
+        where = f"{where}.data"
+        objection = media.objection_to_bytes(kind, data)
+        yield objection, rule, where, str(objection)
         if is_image:
-            if len(data) > (most := rules.max_image_chars or 0):
-                yield rule, f"{where}.data", f"an image has at most {most >> 20} MB"
-            if max(media.measure_base64(data) or (0,)) > most_px:
-                yield rule, f"{where}.data", f"an image has at most {most_px:,} pixels a side"
+            most, most_px = rules.max_image_chars or 0, rules.max_side_px or 0
+            most_px = anthropic.CROWD_SIDE_PX if len(images) > anthropic.CROWD_IMAGES else most_px
+            is_large = max(media.measure_base64(data) or (0,)) > most_px
+            yield len(data) > most, rule, where, f"an image has at most {most >> 20} MB"
+            yield is_large, rule, where, f"an image has at most {most_px:,} pixels a side"
             continue
-        pages, is_locked = media.pdf_facts(data)
+        (pages, is_locked), most = media.pdf_facts(data), rules.max_pdf_pages or 0
         total += pages or 0
-        if is_locked:
-            yield rule, f"{where}.data", "an encrypted PDF is not taken"
-        if total > most_pages:  # together
-            is_one = (pages or 0) > most_pages
-            yield rule if is_one else "A22?", f"{where}.data", f"at most {most_pages} pages"
-    most = anthropic.MAX_REQUEST_CHARS
-    if not s.first and anthropic.count_bytes(s.body, most + 1) > most:
-        yield "A22", "messages", "a request has at most 32 MB"
+        number = "A22" if (pages or 0) > most else "A22?"  # alone, or together
+        yield is_locked, rule, where, "an encrypted PDF is not taken"
+        yield total > most, number, where, f"at most {most} pages are taken"
 
 
-def _cache_marks(s: _Sent) -> Iterator[wire.Found]:
-    every = (*s.tools, *s.system, *s.all_blocks)
-    marked = [block for block in every if isinstance(block.body.get("cache_control"), Mapping)]
-    automatic = s.body.get("cache_control")
-    marks = [(block.where, _ttl(block.body["cache_control"])) for block in marked]
-    if isinstance(automatic, Mapping):
-        marks.append(("cache_control", _ttl(automatic)))
-        own = s.turns[-1].blocks[-1].body.get("cache_control") if s.blocks else None
-        if own and _ttl(own) != _ttl(automatic):
-            yield "A19", s.blocks[-1].where, "differs in ttl from the automatic breakpoint"
-    if len(marks) > 4:
-        yield "A19", marks[4][0], f"{len(marks)} breakpoints, at most 4 are taken"
+def _cache_marks(s: _Sent) -> Iterator[Row]:
+    marked = [block for block in (*s.tools, *s.system, *s.unusual) if _mark(block.body)]
+    marks = [(block.where, _mark(block.body)) for block in marked]
+    if automatic := _mark(s.body):
+        marks.append(("cache_control", automatic))
+        for block in s.turns[-1].blocks[-1:] if s.turns else ():
+            is_odd = _mark(block.body) not in ("", automatic)
+            yield is_odd, "A19", block.where, "differs in ttl from the automatic breakpoint"
+    yield len(marks) > 4, "A19", "messages", f"{len(marks)} breakpoints, at most 4 are taken"
+    ttls = [ttl for _, ttl in marks]
     for at, (where, ttl) in enumerate(marks):
-        if ttl == "1h" and any(earlier != "1h" for _, earlier in marks[:at]):
-            yield "A19", where, "1h breakpoints stand before 5m ones"
+        is_odd = ttl == "1h" and "5m" in ttls[:at]
+        yield is_odd, "A19", where, "1h breakpoints stand before 5m ones"
     for block in marked:
-        is_empty = block.kind == "text" and not block.text("text")
-        is_deferred = block.body.get("defer_loading") is True
-        if block.kind in THINKING_TYPES or is_empty or is_deferred:
-            yield "A19", block.where, "no breakpoint on thinking, empty text or a deferred tool"
+        is_odd = block.kind in THINKING_TYPES or block.body.get("defer_loading") is True
+        yield is_odd, "A19", block.where, "no breakpoint on thinking or a deferred tool"
 
 
-def _ttl(mark: Json) -> str:
-    return as_text(as_object(mark).get("ttl")) or "5m"
+def _mark(holder: JsonObject) -> str:
+    """Return how long the cache is to keep what stands before an object; empty: it has no mark."""
+    mark = holder.get("cache_control")
+    return as_text(as_object(mark).get("ttl")) or "5m" if isinstance(mark, Mapping) else ""
 
 
-def _betas(s: _Sent) -> Iterator[wire.Found]:
-    edits = as_object(s.body.get("context_management")).get("edits")
-    features = {f"edit {edit.kind}" for edit in _placed(edits, "")}
-    features |= {f"tool {tool.kind}" for tool in s.tools}
-    fields = {"parameter": s.body, "output_config": s.config}
-    fields |= {key: as_object(s.body.get(key)) for key in ("thinking", "container")}
-    holders = [
-        *fields.items(),
-        *(("message", m) for _, m in s.messages if m.get("role") == "system"),
-    ]
-    features |= {f"{of} {key}" for of, held in holders for key, v in held.items() if v is not None}
-    for _, message in s.messages:
-        features |= set(anthropic.features_of_blocks(message.get("content")))
+def _betas(s: _Sent) -> Iterator[Row]:
+    features = {f"tool {tool.kind}" for tool in s.tools}
+    for block in s.unusual:
+        features |= anthropic.features_of(block.body)
     for beta in anthropic.betas_for(features):
-        if beta not in s.betas:
-            yield "A30?", "extra_headers.anthropic-beta", f"the beta {beta} is not asked for"
+        message = f"the beta {beta} is not asked for"
+        yield beta not in s.betas, "A30?", "extra_headers.anthropic-beta", message
 
 
-_Rules = tuple[Callable[[_Sent], Iterable[wire.Found]], ...]
+_Rules = tuple[Callable[[_Sent], Iterator[Row]], ...]
 _HEAD_RULES: Final[_Rules] = (_settings, _thinking, _sampling, _tools)
 _MESSAGE_RULES: Final[_Rules] = (
-    *(_message_shape, _order, _calls, _contents, _loop),
+    *(_order, _calls, _contents),
     *(_references, _media, _cache_marks, _betas),
 )

@@ -238,8 +238,8 @@ def test_signed_thinking_goes_back_as_it_is_or_not_at_all() -> None:
 def test_server_tools_keep_their_order_and_a_broken_pair_becomes_text() -> None:
     whole = reply(opaque("anthropic", SEARCH), opaque("anthropic", FOUND), "None.")
     broken = reply(
-        opaque("anthropic", SEARCH, "[web_search]"),
-        opaque("anthropic", {**FOUND, "content": 5}, "found"),
+        opaque("anthropic", {**SEARCH, "id": "s1"}, "[web_search]"),
+        opaque("anthropic", {**FOUND, "tool_use_id": "s1"}, "found"),
         "None.",
     )
 
@@ -283,9 +283,12 @@ def test_citations_and_blank_blocks_of_the_api() -> None:
         user("b"),
     )
 
-    assert [len(message["content"]) for message in payload["messages"]] == [1, 1, 1]
+    assert payload["messages"][0]["content"] == [
+        text("a"),
+        text("[block of anthropic (document) left out: in a block inside, its text is amiss]"),
+    ]
     assert payload["messages"][1]["content"] == [cited]
-    assert entries == [("shortened", "content.blank")] * 2
+    assert entries == [("shortened", "content.malformed")] * 2
 
 
 # ---- tools ----
@@ -361,11 +364,10 @@ def test_without_a_plan_or_a_declared_tool_a_change_is_text() -> None:
     gone = {"type": "tool_removal", "tool": {"type": "tool_reference", "name": "gone"}}
 
     told = messages(user("a"), note(change_part(ToolChange((READ,)))))
-    payload, entries = render_with_entries("anthropic", user("a"), note(opaque("anthropic", gone)))
+    payload = render("anthropic", user("a"), note(opaque("anthropic", gone)))
 
     assert told[-1] == ("system", [text("From here on these tools can be called: read.")])
-    assert payload["messages"][-1]["content"] == [text("[tool removal: gone]")]
-    assert entries == [("repaired", "content.undeclared")]
+    assert payload["messages"][-1]["content"] == [text("[tool removal gone]")]
 
 
 # ---- parameters ----

@@ -96,8 +96,6 @@ def strict(**schema: Any) -> dict[str, Any]:
 MARK, LONG = {"type": "ephemeral"}, {"type": "ephemeral", "ttl": "1h"}
 BUDGET = {"type": "enabled", "budget_tokens": 2000}
 SEARCH = {"type": "server_tool_use", "id": "srvtoolu_1", "name": "web_search", "input": {}}
-EDITS = {"context_management": {"edits": [{"type": "clear_tool_uses_20250919"}]}}
-SECOND = {"type": "clear_thinking_20251015"}
 COMPACTION = {"type": "compaction", "content": "x", "signature": "E"}
 REFERENCE = {"type": "tool_reference", "tool_name": "write"}
 SCHEMA_AT = "tools.0.input_schema"
@@ -228,20 +226,17 @@ ANTHROPIC: dict[str, tuple[str, dict[str, Any]]] = {
     "an image that is no base64": ("A21", inline("image", "image/png", "%%%")),
     "an image in a bucket": ("A21", source("image", type="url", url="gs://a/b.png")),
     "an image without an address": ("A21", source("image", type="url")),
-    "an image of no source": ("A21", source("image", type="odd")),
+    "an image of no source": ("A0", source("image", type="odd")),
     "a PDF that is an image": ("A22", inline("document", "application/pdf")),
     "a document that is an image": ("A22", inline("document", "image/png")),
     "a document on the disk": ("A22", source("document", type="url", url="file:///a.pdf")),
     "a long reply": ("A23", {"max_tokens": 128_001, "stream": True}),
-    "warming up by stream": ("A24", {"max_tokens": 0, "stream": True}),
-    "compaction and editing": ("A25", {**EDITS, "compaction": {"type": "summarize"}}),
-    "thinking cleared second": ("A26", {**EDITS, "context_management.edits.1": SECOND}),
     "an unknown effort": ("A27", {"output_config": {"effort": "huge"}}),
     "a blank stop": ("A28", {"stop_sequences": [" "]}),
     "the user compacts": ("A29", said(COMPACTION)),
     "an empty compaction": ("A29", {"messages.1.content.0": {**COMPACTION, "content": ""}}),
     "a compaction in the middle": ("A29", {"messages.1.content.0": COMPACTION}),
-    "a beta that is not asked for": ("A30?", {"speed": "fast"}),
+    "a beta that is not asked for": ("A30?", source("document", type="file", file_id="f")),
     "a long reply at once": ("A31?", {"max_tokens": 21_334}),
     "a sign in a name": ("A32", {f"{SCHEMA_AT}.properties.$filter": {}}),
     "items by position": ("A33", {f"{SCHEMA_AT}.properties.path.items": [{}]}),
