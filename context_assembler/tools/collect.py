@@ -11,14 +11,15 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from fnmatch import fnmatchcase
+from operator import attrgetter
 from typing import Any, Final, Literal, NamedTuple, TypeAlias
 
-from context_assembler.errors import AssemblyError, InvalidToolError, ToolConflictError, nearest
+from context_assembler.errors import InvalidToolError, ToolConflictError, nearest
 from context_assembler.options import AssembleOptions
 from context_assembler.ports import ToolSource, ToolSpec
 from context_assembler.providers.schemas import canonical_schema
 from context_assembler.report import Decision, ReportEntry
-from context_assembler.tools.sources import attribute, open_tool_sources, tell_problem
+from context_assembler.tools.sources import LastAnswers, open_tool_sources
 
 ConflictPolicy: TypeAlias = Literal["rename", "error"]
 BeginsAnew: TypeAlias = Callable[[Sequence[ToolSpec]], bool]
@@ -26,6 +27,7 @@ _Tools: TypeAlias = Iterable[ToolSpec]
 
 PRECEDENCE: Final = ("additional", "functions", "executor", "skills", "mcp", "", "listed")
 _MOST_OFFERS: Final = 4_096
+_FIELDS: Final = attrgetter(*ToolSpec.__dataclass_fields__)
 
 
 class CollectedTools(NamedTuple):
@@ -126,8 +128,7 @@ class ToolCollector:
         self.sources = tuple(open_tool_sources(sources))
         self._sieve = _Sieve(tuple(include), tuple(exclude))
         self._on_conflict: ConflictPolicy = on_conflict
-        self._timeout_seconds, self._now = timeout_seconds, now
-        self._last: dict[int, tuple[_Answer, datetime]] = {}
+        self._answers = LastAnswers[_Answer](timeout_seconds=timeout_seconds, now=now)
         self.is_constant = all(getattr(one, "is_constant", False) is True for one in self.sources)
         self.is_sync = all(getattr(one, "list_now", None) is not None for one in self.sources)
         self._offered: OfferedTools | None = None  # the last time
@@ -185,8 +186,8 @@ class ToolCollector:
         for source in open_tool_sources(additional, starts_servers=False):
             yield source, "additional"
         for source in (*self.sources, *skills):
-            kind = attribute(source, "kind")
-            yield source, kind if isinstance(kind, str) and kind in PRECEDENCE[1:] else ""
+            kind = getattr(source, "kind", "")
+            yield source, kind if kind in PRECEDENCE[1:] else ""
 
     def _offer(self, answers: Sequence[_Answer], options: AssembleOptions | None) -> "OfferedTools":
         sieve = self._sieve
@@ -200,50 +201,29 @@ class ToolCollector:
         return offered
 
     def _ask_now(self, source: Any, kind: str) -> _Answer:
-        try:  # a source without `list_now` is awaited, in `collect`
-            return self._keep(source, _answer(source, kind, source.list_now()))
-        except Exception as error:  # foreign code: the rest goes on
-            return self._stand_in(source, kind, error)
+        def list_now() -> _Answer:  # a source without `list_now` is awaited, in `collect`
+            return _answer(source, kind, source.list_now())
+
+        keeps = source in self.sources
+        return _noting(source, kind, *self._answers.ask_now(source, list_now, keeps=keeps))
 
     async def _ask(self, source: Any, kind: str) -> _Answer:
-        import asyncio
+        async def list_tools() -> _Answer:
+            return _answer(source, kind, await source.list_tools())
 
-        limit = asyncio.timeout(self._timeout_seconds)
-        try:
-            async with limit:
-                return self._keep(source, _answer(source, kind, await source.list_tools()))
-        except (Exception, asyncio.CancelledError) as error:  # foreign code: the rest goes on
-            task = asyncio.current_task()
-            if task is not None and task.cancelling():
-                raise
-            return self._stand_in(source, kind, None if limit.expired() else error)
+        keeps = source in self.sources
+        return _noting(source, kind, *await self._answers.ask(source, list_tools, keeps=keeps))
 
-    def _keep(self, source: Any, answer: _Answer) -> _Answer:
-        """Keep an answer for the calls in which the source fails.
 
-        A list that goes if its source fails once, and comes back, would be sent again both times.
-        """
-        if source in self.sources:
-            self._last[id(source)] = answer, self._now()
-        return answer
-
-    def _stand_in(self, source: Any, kind: str, error: BaseException | None) -> _Answer:
-        """Return what a source that failed, or was late, answered last; nothing if it never did."""
-        answer, moment = self._last.get(id(source), (_Answer(kind, _name_of(source)), None))
-        happened = f"did not answer within {self._timeout_seconds:g} s"
-        if error is not None:
-            said = str(error) if isinstance(error, AssemblyError) else tell_problem(error)
-            happened = f"failed: {said.removesuffix('.')}"
-        lost = f"Tool source {answer.source!r} {happened}."
-        if moment is not None:
-            # A moment, not an age: a warning that differs each time would make every call another.
-            when = f"{moment.astimezone(UTC):%Y-%m-%d %H:%M:%S} UTC"
-            lost = f"{lost} What it listed last, at {when}, is still offered."
-        return answer._replace(warnings=(lost, *answer.warnings))
+def _noting(source: Any, kind: str, answer: _Answer | None, happened: str) -> _Answer:
+    """Return what a source answered, or nothing, with a warning if it failed."""
+    answer = answer or _Answer(kind, _name_of(source))
+    lost = [f"Tool source {answer.source!r} {happened}"] if happened else []
+    return answer._replace(warnings=(*lost, *answer.warnings)) if lost else answer
 
 
 def _name_of(source: Any) -> str:
-    return str(attribute(source, "name") or type(source).__name__)
+    return str(getattr(source, "name", None) or type(source).__name__)
 
 
 def _answer(source: Any, kind: str, specs: _Tools) -> _Answer:
@@ -253,20 +233,14 @@ def _answer(source: Any, kind: str, specs: _Tools) -> _Answer:
     return _Answer(kind, name, offers, tuple(problems), tuple(notes))
 
 
-# Of this process: most sources list the same tools every time. The first keeps alive whose id it uses.
-_by_id: dict[tuple[int, str], tuple[ToolSpec, _Offer]] = {}
-_by_text: dict[tuple[str, str], _Offer] = {}
+_offers: dict[
+    tuple[str, str], _Offer
+] = {}  # of this process: most sources list the same every time
 
 
 def _offer_of(spec: ToolSpec, source: str) -> _Offer:
-    known = _by_id.get((id(spec), source))
-    if known is not None and known[0] is spec:
-        return known[1]
-    if max(len(_by_id), len(_by_text)) >= _MOST_OFFERS:
-        _by_id.clear()
-        _by_text.clear()
-    raw = repr(spec)
-    offer = _by_text.get((raw, source))
+    raw = repr(_FIELDS(spec))
+    offer = _offers.get((raw, source))
     if offer is None:
         try:
             schema, repairs = canonical_schema(spec.input_schema, tool=spec.name)
@@ -274,8 +248,9 @@ def _offer_of(spec: ToolSpec, source: str) -> _Offer:
             offer = _Offer(sound, raw, _told(sound), repairs)
         except InvalidToolError as problem:
             offer = _Offer(replace(spec, source=source), raw, problem=problem)
-        _by_text[raw, source] = offer
-    _by_id[id(spec), source] = spec, offer
+        if len(_offers) >= _MOST_OFFERS:
+            _offers.clear()
+        _offers[raw, source] = offer
     return offer
 
 

@@ -1,14 +1,24 @@
 """Where tools come from: literal specs in any provider's shape, functions, objects that list tools."""
 
-import inspect
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
-from typing import Any, Final, NamedTuple, TypeAlias
+from datetime import UTC, datetime
+from functools import cached_property
+from inspect import isawaitable, iscoroutinefunction
+from typing import Any, Final, Generic, NamedTuple, TypeAlias, TypeVar
 
-from context_assembler.errors import ConfigurationError, InvalidToolError, brief, with_article
+from context_assembler.errors import (
+    AssemblyError,
+    ConfigurationError,
+    InvalidToolError,
+    brief,
+    with_article,
+)
 from context_assembler.events import Json, JsonObject, is_list, is_object
 from context_assembler.ports import Skill, ToolSource, ToolSpec
+
+Answer = TypeVar("Answer")
 
 
 class ReadTools(NamedTuple):
@@ -34,29 +44,28 @@ class ListedTools:
     def __init__(self, entries: Iterable[Any], name: str = "listed", kind: str = "listed") -> None:
         self.name, self.kind = name, kind
         self._entries = tuple(entries)
-        self._read: ReadTools | None = None
+
+    @cached_property
+    def _read(self) -> ReadTools:
+        return read_tools(self._entries)
 
     @property
     def problems(self) -> Sequence[InvalidToolError]:
         """The tools that cannot be offered."""
-        return self._tools().problems
+        return self._read.problems
 
     @property
     def notes(self) -> Sequence[str]:
         """What of the specs is not carried over, and which functions have no docstring."""
-        return self._tools().notes
+        return self._read.notes
 
     def list_now(self) -> Sequence[ToolSpec]:
         """Return the tools in the order given."""
-        return self._tools().specs
+        return self._read.specs
 
     async def list_tools(self) -> Sequence[ToolSpec]:
         """Return the tools in the order given."""
-        return self._tools().specs
-
-    def _tools(self) -> ReadTools:
-        self._read = self._read or read_tools(self._entries)
-        return self._read
+        return self._read.specs
 
 
 class ExecutorTools:
@@ -72,12 +81,12 @@ class ExecutorTools:
     kind: Final = "executor"
 
     def __init__(self, executor: Any, *, name: str | None = None) -> None:
-        own = attribute(executor, "name")
+        own = getattr(executor, "name", None)
         self.name = name or (own if isinstance(own, str) else "") or "executor"
         self.problems: Sequence[InvalidToolError] = ()
         self.notes: Sequence[str] = ()
         self._act: Callable[[], Any] = executor.list_tools
-        self._waits = inspect.iscoroutinefunction(self._act)
+        self._waits = iscoroutinefunction(self._act)
 
     @property
     def list_now(self) -> Callable[[], Sequence[ToolSpec]] | None:
@@ -91,18 +100,16 @@ class ExecutorTools:
         """
         import asyncio
 
-        act = self._act
-        listed = act() if self._waits else await asyncio.to_thread(lambda: _held(act()))
-        return self._take(await listed if inspect.isawaitable(listed) else listed)
+        def read() -> Any:
+            listed = self._act()
+            return listed if isawaitable(listed) else list(_entries_of(listed))
+
+        listed = self._act() if self._waits else await asyncio.to_thread(read)
+        return self._take(await listed if isawaitable(listed) else listed)
 
     def _take(self, listed: Any) -> Sequence[ToolSpec]:
         specs, self.problems, self.notes = read_tools(_entries_of(listed))
         return specs
-
-
-def _held(listed: Any) -> Any:
-    """Return an answer with everything in it read, for that may block as well."""
-    return listed if inspect.isawaitable(listed) else list(_entries_of(listed))
 
 
 def _entries_of(listed: Any) -> Iterable[Any]:
@@ -129,29 +136,29 @@ def open_tool_sources(given: Any, *, starts_servers: bool = True) -> list[ToolSo
         ConfigurationError: Something is none of these, or two MCP servers have one name.
         MissingExtraError: MCP servers are named, and the MCP SDK is not installed.
     """
-    functions: list[Any] = []
-    specs: list[Any] = []
-    executors: list[ToolSource] = []
-    servers: list[Any] = []
+    functions, specs = list[Any](), list[Any]()
+    executors, servers = list[ToolSource](), list[Any]()
     for entry in _flat(given):
-        is_spec = isinstance(entry, ToolSpec) or is_object(entry)
-        if attribute(type(entry), "kind") == "mcp":
+        if getattr(entry.__class__, "kind", None) == "mcp":
             servers.append(entry)
-        elif is_object(entry) and any(
-            is_object(entry.get(key)) for key in ("mcpServers", "servers")
-        ):
+        elif isinstance(entry, ToolSpec):
+            specs.append(entry)
+        elif is_object(entry):
+            if not any(is_object(entry.get(key)) for key in ("mcpServers", "servers")):
+                specs.append(entry)
+                continue
             if not starts_servers:
                 remedy = "Name them in ContextAssembler(tools=…), or pass McpTools objects."
                 raise ConfigurationError("One call's tools start no MCP servers.", remedy=remedy)
             from context_assembler.tools.mcp import McpTools
 
             servers += McpTools.from_config(entry)
-        elif not is_spec and callable(attribute(entry, "list_tools")):
+        elif callable(getattr(entry, "list_tools", None)):
             is_ours = isinstance(entry, ListedTools | ExecutorTools)
             executors.append(entry if is_ours else ExecutorTools(entry))
-        elif not is_spec and callable(entry):
+        elif callable(entry):
             functions.append(entry)
-        elif is_spec or callable(attribute(entry, "model_dump")):
+        elif callable(getattr(entry, "model_dump", None)):
             specs.append(entry)
         else:
             kind = with_article(type(entry).__name__, begins_sentence=True)
@@ -180,21 +187,66 @@ def _flat(given: Any) -> Iterator[Any]:
         yield given
 
 
-def attribute(entry: Any, name: str) -> Any:
-    """Return an attribute of a foreign object; `None` if there is none, or it cannot be read."""
-    try:
-        return getattr(entry, name, None)
-    except Exception:
-        return None
-
-
 def tell_problem(error: BaseException) -> str:
     """Return a foreign error in one line: its name, and the beginning of what it says."""
-    try:
-        said = " ".join(str(error)[:200].split())
-    except Exception:
-        said = ""
+    said = " ".join(str(error)[:200].split())
     return f"{type(error).__name__}: {said}" if said else type(error).__name__
+
+
+class LastAnswers(Generic[Answer]):
+    """Asks sources that may fail or be late; what such a source answered last still holds.
+
+    What goes if its source fails once, and comes back, would be sent again both times.
+    """
+
+    def __init__(self, *, timeout_seconds: float, now: Callable[[], datetime]) -> None:
+        self._timeout_seconds, self._now = timeout_seconds, now
+        self._kept: dict[int, tuple[Answer, datetime]] = {}
+
+    def ask_now(
+        self, source: Any, ask: Callable[[], Answer], *, keeps: bool = True
+    ) -> tuple[Answer | None, str]:
+        """Return the source's answer, or its last one, or `None`; and what happened if it failed.
+
+        Args:
+            keeps: Whether the source will be asked again, so that its answer is worth keeping.
+        """
+        try:
+            answer = ask()
+        except Exception as error:  # foreign code: the rest goes on
+            return self._last(source, error)
+        if keeps:
+            self._kept[id(source)] = answer, self._now()
+        return answer, ""
+
+    async def ask(
+        self, source: Any, ask: Callable[[], Awaitable[Answer]], *, keeps: bool = True
+    ) -> tuple[Answer | None, str]:
+        """Return the same as `ask_now` of a source that is awaited."""
+        import asyncio
+
+        limit = asyncio.timeout(self._timeout_seconds)
+        try:
+            async with limit:
+                answer = await ask()
+        except (Exception, asyncio.CancelledError) as error:
+            task = asyncio.current_task()
+            if task is not None and task.cancelling():
+                raise
+            return self._last(source, None if limit.expired() else error)
+        return self.ask_now(source, lambda: answer, keeps=keeps)
+
+    def _last(self, source: Any, error: BaseException | None) -> tuple[Answer | None, str]:
+        happened = f"did not answer within {self._timeout_seconds:g} s."
+        if error is not None:
+            said = str(error) if isinstance(error, AssemblyError) else tell_problem(error)
+            happened = f"failed: {said.removesuffix('.')}."
+        if id(source) not in self._kept:
+            return None, happened
+        answer, moment = self._kept[id(source)]
+        # A moment, not an age: a warning that differs each time would make every call another.
+        when = f"{moment.astimezone(UTC):%Y-%m-%d %H:%M:%S} UTC"
+        return answer, f"{happened} What it listed last, at {when}, still holds."
 
 
 # ---- one entry ----
@@ -240,7 +292,7 @@ def _read_entry(entry: Any) -> _Read:
 
 
 def name_of(entry: Any) -> str:
-    names = (attribute(entry, name) for name in ("__name__", "name"))
+    names = (getattr(entry, name, None) for name in ("__name__", "name"))
     return next((name for name in names if isinstance(name, str)), "(unnamed)")
 
 

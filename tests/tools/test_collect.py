@@ -188,7 +188,7 @@ async def test_what_a_failing_source_listed_last_is_still_offered() -> None:
 
     assert after.tools == before.tools
     assert after.warnings[0].endswith(
-        "What it listed last, at 2026-11-29 12:00:00 UTC, is still offered."
+        "What it listed last, at 2026-11-29 12:00:00 UTC, still holds."
     )
 
 
@@ -315,6 +315,21 @@ def test_what_stays_the_same_is_merged_once_whatever_the_options() -> None:
 
     assert again is first
     assert (names(some), names(more)) == (["read"], ["find", "read", "send"])
+
+
+def test_a_definition_that_differs_deep_inside_is_another_one() -> None:
+    def listing(last: str) -> CollectedTools:
+        return collect(
+            Source(
+                "listed",
+                spec("a", input_schema=schema(**dict.fromkeys("bcdefg", "string"), h=last)),
+            )
+        )
+
+    first, second = listing("string"), listing("number")
+
+    assert first.tools[0].input_schema["properties"]["h"] == {"type": "string"}
+    assert second.tools[0].input_schema["properties"]["h"] == {"type": "number"}
 
 
 async def test_closing_closes_every_source_that_holds_something() -> None:
