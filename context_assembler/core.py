@@ -8,6 +8,8 @@ from hashlib import blake2b
 from threading import Lock
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
+from context_assembler import events, report
+from context_assembler import options as declared
 from context_assembler.context import (
     AssembledContext,
     Ledger,
@@ -24,51 +26,15 @@ from context_assembler.errors import (
     EmptySessionError,
     UnsupportedRequestError,
 )
-from context_assembler.events import (
-    ASSISTANT,
-    COMPACTION,
-    KIND_MASK,
-    SIGNED,
-    SYSTEM,
-    TOOL_RESULT,
-    USER,
-    Body,
-    CallRow,
-    Json,
-    JsonObject,
-    SessionEvent,
-    SessionHead,
-    compact_json,
-    part_from_json,
-    to_json,
-)
-from context_assembler.history import (
-    SYNTHETIC,
-    Caps,
-    Clock,
-    Reader,
-    Rules,
-    Signatures,
-    Timeline,
-    fresh_notes,
-    masked_parts,
-    may_mask,
-    route_of,
-    scaled,
-    sum_up,
-    turns_of,
-    unscaled,
-    unsigned,
-)
+from context_assembler.events import Body, Json, JsonObject, SessionEvent, SessionHead
+from context_assembler.history.caps import Caps
+from context_assembler.history.lines import SYNTHETIC, Rules, Timeline, scaled, unscaled
+from context_assembler.history.notes import Clock, fresh_notes
+from context_assembler.history.reasoning import Reader, Signatures, route_of, sum_up
+from context_assembler.history.repair import unsigned
+from context_assembler.history.secrets import masked_parts, may_mask
+from context_assembler.history.turns import turns_of
 from context_assembler.models import ModelLimits, protocol_for
-from context_assembler.options import (
-    CachePolicy,
-    ClockSettings,
-    CompactionSettings,
-    Parameters,
-    Settled,
-    TruncationSettings,
-)
 from context_assembler.ports import (
     TOOLS_NOTE,
     ColumnStore,
@@ -83,17 +49,7 @@ from context_assembler.ports import (
 )
 from context_assembler.providers import PROVIDERS, check_payload
 from context_assembler.providers.lent import fresh_json
-from context_assembler.report import (
-    Decision,
-    Report,
-    ReportEntry,
-    Violation,
-    loss_warnings,
-    message_entries,
-    overlay,
-    parameters_of,
-    size_pieces,
-)
+from context_assembler.report import Decision, ReportEntry, Violation
 from context_assembler.tokens import CounterName, Family, family_for
 from context_assembler.truncation import Cut, History, Plan, Shortened, marker_parts
 
@@ -138,11 +94,11 @@ class Inputs(NamedTuple):
     """
 
     head: SessionHead
-    settled: Settled
-    parameters: Parameters
+    settled: declared.Settled
+    parameters: declared.Parameters
     limits: ModelLimits
-    clock: ClockSettings
-    truncation: TruncationSettings
+    clock: declared.ClockSettings
+    truncation: declared.TruncationSettings
     masks: tuple[str, ...] = ()
     on_refusal: str = "replace"
     sections: tuple[PromptSection, ...] = ()
@@ -161,7 +117,7 @@ class Inputs(NamedTuple):
     today: date | None = None
     digest: str = ""
     details: Mapping[str, Any] = {}
-    compaction: CompactionSettings | None = None
+    compaction: declared.CompactionSettings | None = None
     now: datetime | None = None
     active_skills: tuple[str, ...] = ()
     skill_allowed_tools: Mapping[str, tuple[str, ...]] = {}
@@ -209,7 +165,7 @@ class Core:
         columns = self.store.columns(session_id, family)
         self._columns = head, family.key, columns
         lead = 0
-        while lead < len(columns.kinds) and columns.kinds[lead] & KIND_MASK == SYSTEM:
+        while lead < len(columns.kinds) and columns.kinds[lead] & events.KIND_MASK == events.SYSTEM:
             lead += 1
         texts: list[str] = []
         for body in self.store.bodies(session_id, [(1, lead)]) if lead else ():
@@ -270,7 +226,11 @@ class Core:
         live, head = _Live(self, inputs), inputs.head
         request, _ = live.prepare(inputs)
         columns = self.store.columns(head.session.id, live.family)
-        ends = [n for n, kind in enumerate(columns.kinds, 1) if kind & KIND_MASK == COMPACTION]
+        ends = [
+            n
+            for n, kind in enumerate(columns.kinds, 1)
+            if kind & events.KIND_MASK == events.COMPACTION
+        ]
         segments: list[Segment] = []
         for after_seq, end in zip([0, *ends], [*ends, head.last_seq + 1], strict=True):
             lines = _Live(self, inputs)
@@ -297,13 +257,13 @@ class Core:
         )
 
     def _live(self, inputs: Inputs) -> "_Live":
-        session_id = inputs.head.session.id
+        session_id, basis = inputs.head.session.id, _basis_of(inputs)
         with self._lock:
             lives = self._lives.pop(session_id, [])
-            found = next((live for live in lives if live.suits(inputs)), None)
+            found = next((live for live in lives if live.basis == basis), None)
             if found is None:
                 found = _Live(self, inputs)
-            others = [live for live in lives if live is not found and live.is_of(inputs.head)]
+            others = [one for one in lives if one is not found and one.basis[0] == basis[0]]
             self._lives[session_id] = [found, *others[: _MOST_LIVES - 1]]
             if len(self._lives) > self._max_sessions:
                 del self._lives[next(iter(self._lives))]
@@ -391,6 +351,13 @@ class _Stubs(dict[int, Shortened]):
         self._fresh = {}
 
 
+def _basis_of(inputs: Inputs) -> tuple[Any, ...]:
+    """Return what the lines of a session depend on besides its events."""
+    provider = inputs.provider or protocol_for(inputs.limits)
+    settings = inputs.clock, inputs.truncation, inputs.masks, inputs.on_refusal
+    return inputs.head.incarnation, provider, inputs.limits, inputs.account, *settings
+
+
 class _Live:
     """What is kept of one session, for one reader and settings: columns, cuts, rendered messages."""
 
@@ -398,7 +365,8 @@ class _Live:
         self.core, self.store, self.lock = core, core.store, Lock()
         self.session_id, self.incarnation = inputs.head.session.id, inputs.head.incarnation
         self.serial = self.settled_messages = 0
-        self.provider = inputs.provider or protocol_for(inputs.limits)
+        self.basis = _basis_of(inputs)
+        self.provider: str = self.basis[1]
         self._made_for, self.settings = inputs, inputs.truncation
         route = route_of(inputs.limits, account=inputs.account)
         self.reader = Reader(self.provider, inputs.limits, route, core.resolve_model)
@@ -414,26 +382,9 @@ class _Live:
         self._factors = self._recorded_factors(inputs)
         self._room = self.budget_tokens = 0
         self._request: Request | None = None
+        self._prepared: tuple[Any, ...] = ()
         self.fixed: tuple[LedgerRow, ...] = ()
         self._restart()
-
-    def is_of(self, head: SessionHead) -> bool:
-        """Whether the session is the one that this was made from, grown or not."""
-        return self.incarnation == head.incarnation
-
-    def suits(self, inputs: Inputs) -> bool:
-        """Whether the lines would be the same for these inputs."""
-        mine = self._made_for
-        return (
-            self.is_of(inputs.head)
-            and _same(mine.limits, inputs.limits)
-            and mine.account == inputs.account
-            and self.provider == (inputs.provider or protocol_for(inputs.limits))
-            and _same(mine.clock, inputs.clock)
-            and _same(mine.truncation, inputs.truncation)
-            and mine.masks == inputs.masks
-            and mine.on_refusal == inputs.on_refusal
-        )
 
     def _restart(self) -> None:
         """Forget all lines: they are made again from the columns."""
@@ -479,7 +430,7 @@ class _Live:
 
     def count_body(self, kind: int, body: Body) -> int:
         """Return the tokens of an event, with the reasoning in it."""
-        kind = USER if kind & KIND_MASK == SYNTHETIC else kind
+        kind = events.USER if kind & events.KIND_MASK == SYNTHETIC else kind
         return self.family.count_event(kind, body) + self.family.count_reasoning(body)
 
     def count(self, kind: int, parts: Sequence[JsonObject], line: int = -1) -> int:
@@ -650,7 +601,7 @@ class _Live:
                 )
             self.shelf.last_seq = self.last_seq = last_seq
             self.newest_at = columns.created[-1] or None
-            if any(kind & SIGNED for kind in set(columns.kinds)):
+            if any(kind & events.SIGNED for kind in set(columns.kinds)):
                 makers = self.store.derived(self.session_id, "signed", after_seq=seen)
                 if self.signatures.extend(makers) and seen:
                     self._restart()
@@ -677,16 +628,9 @@ class _Live:
         mine, plan = self._request, inputs.tool_plan
         if plan is not None:  # from where on notes of changes count is settled by the lines
             plan = plan._replace(after_seq=0)
-        cache: CachePolicy = inputs.settled.options.cache or "auto"
-        is_same = (
-            mine is not None
-            and mine.system == inputs.system
-            and mine.tools == inputs.tools
-            and mine.parameters == inputs.parameters
-            and mine.tool_plan == plan
-            and mine.cache == cache
-        )
-        if mine is None or not is_same:
+        cache: declared.CachePolicy = inputs.settled.options.cache or "auto"
+        basis = inputs.system, inputs.tools, inputs.parameters, plan, cache
+        if mine is None or self._prepared != basis:
             mine = Request(
                 limits=inputs.limits,
                 parameters=inputs.parameters,
@@ -698,7 +642,7 @@ class _Live:
                 cache=cache,
                 account=inputs.account,
             )
-            self.fixed = self._fixed(mine)
+            self.fixed, self._prepared = self._fixed(mine), basis
         mine.newest_at = self.newest_at
         options = inputs.settled.options
         budget = input_budget(
@@ -719,13 +663,13 @@ class _Live:
     def _fixed(self, request: Request) -> tuple[LedgerRow, ...]:
         """Return who uses how much besides the history; kept, so that a cold process counts nothing."""
         parameters = request.parameters
-        said = compact_json(
+        said = events.compact_json(
             [
                 [[section.name, section.content] for section in request.sections],
                 request.system,
-                to_json(request.tools),
+                events.to_json(request.tools),
                 [parameters.thinking_budget, parameters.thinking_level],
-                to_json(parameters.tool_choice),
+                events.to_json(parameters.tool_choice),
             ]
         )
         purpose = f"fixed|{self.family.key}|{_digest(said)}"
@@ -990,12 +934,14 @@ class _Call:
         if provider != self.provider:
             return self.other(provider).sent(provider)
         inputs, request = self._inputs, self.request
-        tools = inputs.tools_text or compact_json([to_json(tool) for tool in request.tools])
+        tools = inputs.tools_text or events.compact_json(
+            [events.to_json(tool) for tool in request.tools]
+        )
         texts = {_digest(text): text for text in (request.system, tools)}
         with self._live.lock:
             prefix = self._current_wire().prefix()
         seqs = filter(None, (turn.get("seq") for turn in self._all_turns()))
-        row = CallRow(
+        row = events.CallRow(
             provider=provider,
             model=self.model_id,
             account=self._live.reader.route,
@@ -1016,7 +962,7 @@ class _Call:
         notes = tuple(
             SessionEvent(
                 type="user" if name == "continue" else "system",
-                parts=tuple(map(part_from_json, parts)),
+                parts=tuple(map(events.part_from_json, parts)),
                 origin=origin,
                 note=name,
                 answers_seq=answers,
@@ -1120,13 +1066,13 @@ class _Call:
         )
         return bytes(kinds), tokens, seqs
 
-    def report(self) -> Report:
+    def report(self) -> report.Report:
         """Return what became of every piece."""
-        return Report(
+        return report.Report(
             ledger=self.ledger,
             entries=self._entries,
-            parameters=lambda: parameters_of(self._inputs.settled),
-            warnings=lambda: (*self._inputs.warnings, *loss_warnings(self._changes())),
+            parameters=lambda: report.parameters_of(self._inputs.settled),
+            warnings=lambda: (*self._inputs.warnings, *report.loss_warnings(self._changes())),
             forecast=self._forecast,
         )
 
@@ -1152,21 +1098,21 @@ class _Call:
     def _entries(self) -> Iterator[ReportEntry]:
         changes, cut = self._changes(), self._cut
         others = [entry for entry in changes if entry.kind != "message"]
-        yield from size_pieces(overlay(self._inputs.entries, others), self.ledger())
+        yield from report.size_pieces(report.overlay(self._inputs.entries, others), self.ledger())
         _, tokens, seqs = self._columns()
         ids = self._ids(seqs)
         names = [ids.get(str(seq), "") for seq in seqs]
         left: dict[int, int | None] = dict(enumerate(tokens))
-        cuts: list[ReportEntry] = []
+        losses: list[tuple[int, Decision, int, str, str]] = []
         if cut is not None:
-            for line, rule, reason in cut.dropped():
-                left[line], row = None, (names[line], "dropped", tokens[line], 0, reason, rule)
-                cuts.append(ReportEntry("message", *row))  # type: ignore[arg-type]  # a literal
+            losses += [(line, "dropped", 0, reason, rule) for line, rule, reason in cut.dropped()]
             for line, short in cut.shortened.items():
-                left[line], name = short.tokens, names[line]
-                sizes = tokens[line], short.tokens
-                entry = ReportEntry("message", name, "shortened", *sizes, short.reason, short.rule)
-                cuts.append(entry)
+                losses.append((line, "shortened", short.tokens, short.reason, short.rule))
+        cuts: list[ReportEntry] = []
+        for line, decision, size, reason, rule in losses:
+            left[line] = None if decision == "dropped" else size
+            sizes = tokens[line], size
+            cuts.append(ReportEntry("message", names[line], decision, *sizes, reason, rule))
         sizes_by_id: dict[str, tuple[int, int | None]] = {}
         for line, name in enumerate(names):
             whole, kept = sizes_by_id.get(name, (0, None))
@@ -1174,13 +1120,13 @@ class _Call:
             kept = kept if mine is None else (kept or 0) + mine
             sizes_by_id[name] = whole + tokens[line], kept
         sizes_by_id.pop("", None)
-        yield from message_entries(
+        yield from report.message_entries(
             ((name, *sizes) for name, sizes in sizes_by_id.items()),
             repairs=[entry for entry in changes if entry.kind == "message"],
             cuts=cuts,
         )
         if cut is not None and cut.marker is not None:
-            size = self._live.count(USER, marker_parts(cut.left_out))
+            size = self._live.count(events.USER, marker_parts(cut.left_out))
             yield ReportEntry("note", "marker", "kept", size, size)
         for _, size, _, note in self._tail_lines:
             if note is not None:
@@ -1212,11 +1158,16 @@ class _Call:
         return forecast_call(outlook, today=today, now=self._inputs.now)
 
     def _turn_tokens(self, turn: Turn) -> int:
-        kind = COMPACTION if turn.get("kind") == "summary" else _KINDS[turn["role"]]
+        kind = events.COMPACTION if turn.get("kind") == "summary" else _KINDS[turn["role"]]
         return self._live.count(kind, turn["parts"])
 
 
-_KINDS: Final = {"user": USER, "assistant": ASSISTANT, "tool": TOOL_RESULT, "system": SYSTEM}
+_KINDS: Final = {
+    "user": events.USER,
+    "assistant": events.ASSISTANT,
+    "tool": events.TOOL_RESULT,
+    "system": events.SYSTEM,
+}
 
 
 def _digest(text: str) -> str:
@@ -1358,7 +1309,3 @@ def _turn(role: Any, parts: list[JsonObject], kind: Any) -> Turn:
         "origin": "assembler",
         "made_by": None,
     }
-
-
-def _same(mine: object, other: object) -> bool:
-    return mine is other or mine == other
