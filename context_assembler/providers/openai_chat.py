@@ -368,12 +368,7 @@ def read_reply(reply: Any, request: Request | None = None) -> wire.Reply:
         ReplyError: The reply is no chat completion.
     """
     warnings: list[str] = []
-    if pieces := as_list(reply):
-        body = _join_chunks(wire.read_stream(pieces))
-    else:
-        body = wire.read_object(reply)
-    if body is None:
-        raise ReplyError(reply, reason="it is neither a dict nor an SDK object")
+    body = wire.read_body(reply, _join_chunks)
     choices = as_list(body.get("choices"))
     choice = as_object(choices[0]) if choices else {}
     message = as_object(choice.get("message"))

@@ -29,8 +29,7 @@ _OF_MODEL: Final = ("output_text", "refusal", "text", "summary_text", "reasoning
 # Calls and results that can be read are no blocks: as one, nothing answers or asked for them.
 _CALLS_WITHOUT_PARTNER: Final = (*_CALLS, *(f"{kind}_output" for kind in _CALLS))
 _MARKS_OF_TEXT: Final = ("annotations", "logprobs")
-_ABOUT_CALL: Final = ("caller", "name", "namespace")  # what an output says of its call
-_CALL_IDS: Final = ("fc_", "ctc_", "tsc_", "sh_", "lsh_", "apc_", "cu_")
+_CALL_IDS: Final = ("fc_", "ctc_", "tsc_", "sh_", "apc_")
 # One of these fields holds text. Types of the openai package 3.57, ResponseInputItemParam and
 # ResponseInputMessageContentListParam (read 2026-11-28)
 _REQUIRED: Final[Mapping[str, tuple[str, ...]]] = {
@@ -39,7 +38,6 @@ _REQUIRED: Final[Mapping[str, tuple[str, ...]]] = {
     "item_reference": ("id",),
     "input_file": ("file_data", "file_url", "file_id"),
     "mcp_approval_response": ("approval_request_id",),
-    "program": ("call_id",),
 }
 
 
@@ -48,51 +46,32 @@ class NativeCall(NamedTuple):
 
     Attributes:
         name: The tool's name if its items have none.
-        asks: The fields that say what to do; an item has at least one of them.
-        shape: The first is the arguments as an `object`, or as `text` the argument of that name; or
-            all are the arguments, `fields`.
-        needs_id: Whether its item is not taken without the id that the server gave it.
+        asks: The fields that may say what to do: an object is the arguments, any other value is the
+            argument of that name.
+        output: The type of the item that answers; empty: call and answer go back as a function's.
     """
 
     name: str
     asks: tuple[str, ...]
-    shape: str
-    needs_id: bool = False
-
-    def fits(self, item: JsonObject) -> bool:
-        """Whether the item says what to do in the shape of its kind."""
-        if self.shape == "fields":
-            return any(item.get(key) is not None for key in self.asks)
-        return isinstance(item.get(self.asks[0]), dict if self.shape == "object" else str)
+    output: str = ""
 
 
 # By the type of their items. Types of the openai package 3.57, ResponseInputItemParam (read
 # 2026-11-27); a recorded request answered a client-run tool_search_call with a function_call_output.
 NATIVE_CALLS: Final[Mapping[str, NativeCall]] = {
-    "custom_tool_call": NativeCall("custom", ("input",), "text"),
-    "tool_search_call": NativeCall("tool_search", ("arguments",), "object"),
-    "shell_call": NativeCall("shell", ("action",), "object"),
-    "local_shell_call": NativeCall("local_shell", ("action",), "object", needs_id=True),
-    "apply_patch_call": NativeCall("apply_patch", ("operation",), "object"),
-    "computer_call": NativeCall("computer", ("action", "actions"), "fields", needs_id=True),
+    "custom_tool_call": NativeCall("custom", ("input",), "custom_tool_call_output"),
+    "tool_search_call": NativeCall("tool_search", ("arguments",), "function_call_output"),
+    "shell_call": NativeCall("shell", ("action",), "shell_call_output"),
+    "apply_patch_call": NativeCall("apply_patch", ("operation",), "apply_patch_call_output"),
+    "local_shell_call": NativeCall("local_shell", ("action",)),
+    "computer_call": NativeCall("computer", ("action", "actions")),
 }
-_ANSWERED_BY_ID: Final = "local_shell_call_output"  # its `id` is that of the call
-
-
-def _output_kind(kind: str) -> str:
-    """Return the type of the item that answers a call of that kind."""
-    usual = f"{kind or 'function_call'}_output"
-    return "tool_search_output" if kind == "tool_search_call" else usual
-
-
-def _text_output(kind: str, text: str, *, is_error: bool) -> Item:
-    """Return the fields by which text answers a call of that kind."""
-    if kind == "shell_call":
-        outcome = {"type": "exit", "exit_code": int(is_error)}
-        return {"output": [{"stdout": text, "stderr": "", "outcome": outcome}]}
-    if kind == "apply_patch_call":
-        return {"status": "failed" if is_error else "completed", "output": text}
-    return {"output": text}
+# What is sent in words: outputs of calls that go back as a function's, and programs, whose calls and
+# outputs may be in replies that are not sent.
+_IN_OTHER_WORDS: Final = (
+    *("local_shell_call_output", "computer_call_output"),
+    *("program", "program_output"),
+)
 
 
 def answered_id(item: JsonObject) -> str:
@@ -101,7 +80,7 @@ def answered_id(item: JsonObject) -> str:
     Source:
         types of the openai package 3.57 (read 2026-11-27)
     """
-    by_id = item.get("type") == _ANSWERED_BY_ID
+    by_id = item.get("type") == "local_shell_call_output"
     return as_text(item.get("call_id")) or (as_text(item.get("id")) if by_id else "")
 
 
@@ -115,14 +94,6 @@ def kind_of(item: JsonObject) -> str:
     if not kind and item.keys() <= {"id", "type"} and as_text(item.get("id")):
         return "item_reference"
     return kind or ("message" if as_text(item.get("role")) else "")
-
-
-class _Form(NamedTuple):
-    """How a call goes over the wire: what its answer has to follow."""
-
-    kind: str = ""  # of its item; empty for a function's
-    caller: Json = None  # the program that called
-    is_open: bool = False  # whether it may stay unanswered
 
 
 class Wire(openai.OpenAIWire):
@@ -147,8 +118,8 @@ class Wire(openai.OpenAIWire):
         role = "developer" if limits.provider.startswith("openai") else "system"
         super().__init__(request, (NAME_RULE, ID_RULE), role)
         self._reasons = bool(limits.thinking.kinds)
-        self._forms: dict[str, _Form] = {}
-        self._known: set[str] = set()  # programs and requests for approval that are sent
+        self._kinds: dict[str, str] = {}  # by id, of calls that are no function's
+        self._open: set[str] = set()  # ids of calls that may stay unanswered
         searches = tool_search(limits) is not None
         # The tool that searches takes a place of its own.
         self.tools = self._offer(most=openai.MAX_TOOLS)
@@ -165,30 +136,12 @@ class Wire(openai.OpenAIWire):
     def _append(self, items: Sequence[Item], units: Sequence[Json]) -> None:
         """Append items; `units` are what counts for the prefix hash: as stored, without reasoning."""
         for at, item in enumerate(items):
-            if item.get("type") in ("program", "mcp_approval_request"):
-                self._known.add(as_text(item.get("call_id") or item.get("id")))
-            elif item.get("type") == "compaction":
+            if item.get("type") == "compaction":
                 # Reasoning after OpenAI's own compaction stays valid, whatever that stands for.
                 # https://developers.openai.com/api/docs/guides/keep-prefix-unchanged (2026-11-27)
                 self._restart = len(self._units) + max(min(at, len(units) - 1), 0)
-        self.messages += map(self._settle_reference, items)
+        self.messages += items
         self._units += units
-
-    def _settle_reference(self, item: Item) -> Item:
-        """Return an item without a reference to a program or a request that is not sent.
-
-        Source:
-            types of the openai package 3.57, CallerProgram, McpApprovalResponse (read 2026-11-27)
-        """
-        kind = item.get("type")
-        if kind == "program_output" and item.get("call_id") not in self._known:
-            return _message("assistant", describe(item))
-        if kind == "mcp_approval_response" and item["approval_request_id"] not in self._known:
-            return _message("user", describe(item))
-        caller = as_object(item.get("caller"))
-        if caller.get("type") != "program" or caller.get("caller_id") in self._known:
-            return item
-        return {key: value for key, value in item.items() if key != "caller"}
 
     # -- what the user and the developer say --
 
@@ -216,12 +169,16 @@ class Wire(openai.OpenAIWire):
         """Append what the user said, and between it the items that a client adds by itself."""
         said: list[Item] = []
         for part in parts:
-            if self._is_own_item(part):
-                self._say("user", said)
-                said = []
-                self._append([sendable(part["block"])], [part])
-            else:
+            if not self._is_own_item(part):
                 said += self._pieces(part)
+                continue
+            item = sendable(part["block"])
+            asked = item.get("approval_request_id")
+            if asked and all(one.get("id") != asked for one in self.messages):
+                item = _message("user", describe(item))  # the request was sent in words
+            self._say("user", said)
+            said = []
+            self._append([item], [part])
         self._say("user", said)
 
     def _add_instructions(self, turn: Turn) -> None:
@@ -249,21 +206,13 @@ class Wire(openai.OpenAIWire):
             return "only the model says that"
         if kind in _CALLS_WITHOUT_PARTNER:
             return "the other half of its call is missing"
+        if kind in _IN_OTHER_WORDS:
+            return "it is sent in words"
         required = _REQUIRED.get(kind)
         if required and not any(as_text(block.get(key)) for key in required):
             return f"it has no {' or '.join(required)}"
-        if kind == "mcp_approval_response" and not isinstance(block.get("approve"), bool):
-            return "it does not say whether it approves"
-        if kind == "input_image" and block.get("detail") not in (None, *openai.DETAILS):
-            return "its detail is unknown"
-        native = NATIVE_CALLS.get(kind)
-        needs_id = native is not None or kind.endswith("_output")
-        is_open = kind in ("tool_search_call", "tool_search_output")
-        if not is_open and (
-            (native and not native.fits(block)) or (needs_id and not answered_id(block))
-        ):
-            return "it lacks what its type requires"
-        return None
+        needs_id = (kind in NATIVE_CALLS or kind.endswith("_output")) and "search" not in kind
+        return "it has no call_id" if needs_id and not answered_id(block) else None
 
     # -- replies --
 
@@ -282,17 +231,6 @@ class Wire(openai.OpenAIWire):
         calls = [part for part in parts if part["type"] == "tool_call"]
         ids = self._ids.of_calls([call["call_id"] for call in calls]) if calls else []
         items: list[Item] = []
-        if all("extras" not in part and part["type"] in ("text", "tool_call") for part in parts):
-            texts = (clean_text(part["text"]) for part in parts if "text" in part)
-            said = (text for text in texts if text and not text.isspace())
-            items += ({"type": "message", "role": "assistant", "content": t} for t in said)
-            for call, call_id in zip(calls, ids, strict=True):
-                item = {"type": "function_call", "call_id": call_id}
-                given = wire.arguments_text(call)
-                items.append({**item, "name": self.names[call["name"]], "arguments": given})
-            self.messages += items
-            self._units += parts
-            return
         parts = wire.settle_parts(turn, self._settle, self.entries)
         reasoning = [self._reasoning(part) for part in parts if part["type"] == "thinking"]
         is_whole = any(reasoning)
@@ -301,13 +239,6 @@ class Wire(openai.OpenAIWire):
         # The items of an import go back as they came: nobody knows of reasoning that led to them.
         did_not_reason = not made_by or (usage is not None and not usage.get("reasoning_tokens"))
         keeps = is_whole or not self._reasons or did_not_reason
-        for call, call_id in zip(calls, ids, strict=True):
-            own = wire.own_extras(call, NAME)
-            extras = map(as_object, call.get("extras", {}).values())
-            is_open = any(one.get("async") is True for one in extras)
-            form = _Form(_kind(own, keeps=keeps), as_object(own.get("caller")) or None, is_open)
-            if form != _Form():
-                self._forms[call_id] = form
         waiting, thoughts = iter(ids), iter(reasoning if is_whole else ())
         for part in parts:
             kind = part["type"]
@@ -321,14 +252,13 @@ class Wire(openai.OpenAIWire):
                 items += self._own_item(part, keeps=keeps)
         while items and items[-1].get("type") == "reasoning":
             items.pop()
-        if not is_whole:
+        if calls and not is_whole:
             # Outputs follow the reply, and DeepSeek refuses a message between a call and its output.
             # https://github.com/pydantic/pydantic-ai, recorded for
             # test_deepseek_responses_rejects_interleaved_function_calls (read 2026-11-29)
-            kinds = [one.get("type") for one in items]
-            first = min(kinds.index(kind) if kind in kinds else len(kinds) for kind in _CALLS)
+            first = next(at for at, one in enumerate(items) if "call_id" in one)
             rest = items[first:]
-            bare = [one for one in rest if one.get("type") == "message" and "id" not in one]
+            bare = [one for one in rest if one["type"] == "message" and "id" not in one]
             items = [*items[:first], *bare, *(one for one in rest if one not in bare)]
         self._append(items, [part for part in parts if part["type"] != "thinking"])
         if any(part["type"] == "tool_result" for part in parts):
@@ -377,23 +307,23 @@ class Wire(openai.OpenAIWire):
     def _call(self, part: JsonObject, call_id: str, *, is_whole: bool, keeps: bool) -> Item:
         """Return a call as its item, of the kind that it came as and with its own fields."""
         own = wire.own_extras(part, NAME)
-        kind = _kind(own, keeps=keeps)
         kept = sendable(own)
-        native = NATIVE_CALLS.get(as_text(kept.pop("type", None)))
-        if not (keeps if kind else is_whole) or not _server_id(own, _CALL_IDS):
+        kind = as_text(kept.pop("type", None))
+        output = NATIVE_CALLS[kind].output if kind in NATIVE_CALLS else ""
+        if any(as_object(one).get("async") for one in part.get("extras", {}).values()):
+            self._open.add(call_id)
+        if not (is_whole or (output and keeps)) or not _server_id(own, _CALL_IDS):
             kept.pop("id", None)
-        name = self.names[part["name"]]
-        if native is None or not kind:
-            item = {"type": "function_call", "call_id": call_id, "name": name}
+        item = {"type": "function_call", "call_id": call_id, "name": self.names[part["name"]]}
+        if not output:
             item["arguments"] = wire.arguments_text(part)
-            return item if native is not None else {**item, **kept}
-        item = {"type": kind, "call_id": call_id}
-        if native.shape == "text":
-            item |= {"name": name, native.asks[0]: wire.text_argument(part, native.asks[0])}
-        else:
-            arguments = plain_json(part.get("arguments", {}))
-            item |= {native.asks[0]: arguments} if native.shape == "object" else arguments
-        return {**item, **kept}
+            return item if kind else {**item, **kept}
+        self._kinds[call_id] = kind
+        item["type"], asks = kind, NATIVE_CALLS[kind].asks[0]
+        if kind == "custom_tool_call":
+            return {**item, asks: wire.text_argument(part, asks), **kept}
+        del item["name"]
+        return {**item, asks: plain_json(part.get("arguments", {})), **kept}
 
     def _own_item(self, part: JsonObject, *, keeps: bool) -> list[Item]:
         """Return an item of the server as it came; its text if it cannot go back."""
@@ -418,104 +348,48 @@ class Wire(openai.OpenAIWire):
             if part["type"] != "tool_result":
                 continue
             sent, content = self._ids.of_result(part["call_id"]), part.get("content", ())
-            form = self._forms.get(sent)
-            is_text = len(content) == 1 and len(content[0]) == 2 and "text" in content[0]
-            if is_text and form is None and "extras" not in part:
-                text = clean_text(content[0]["text"])
-                text = "" if text.isspace() else text
-                if part.get("is_error"):
-                    text = wire.mark_failure(text)
-                item = {"type": "function_call_output", "call_id": sent}
-                item["output"] = text or wire.NO_OUTPUT
-                self.messages.append(item)
-                self._units.append(part)
-                continue
-            form = form or _Form()
-            if form.is_open and part.get("is_error") and wire.text_of(content) == wire.NO_RESULT:
+            is_missing = part.get("is_error") and wire.text_of(content) == wire.NO_RESULT
+            if is_missing and sent in self._open:
                 continue
             settled = wire.settle_parts({**turn, "parts": [part]}, self._settle, self.entries)[0]
-            if form.kind == "computer_call" and not _is_picture(settled):
-                form = form._replace(kind="")  # only a picture answers it
-                self._call_as_function(sent)
-            self._append([self._output(settled, sent, form.kind, form.caller)], [part])
+            self._append([self._output(settled, sent, self._kinds.get(sent, ""))], [part])
 
-    def _call_as_function(self, call_id: str) -> None:
-        at = max(at for at, item in enumerate(self.messages) if item.get("call_id") == call_id)
-        asks = NATIVE_CALLS["computer_call"].asks
-        asked = {key: self.messages[at][key] for key in asks if key in self.messages[at]}
-        call = {"type": "function_call", "call_id": call_id, "name": "computer"}
-        self.messages[at] = {**call, "arguments": compact_json(asked)}
-
-    def _output(self, result: JsonObject, call_id: str, kind: str, caller: Json) -> Item:
+    def _output(self, result: JsonObject, call_id: str, kind: str) -> Item:
         """Return the item that answers a call: text as a string, pictures and files in a list.
 
-        There is no flag for errors, so words mark them. A provider's own output goes back as it
-        came, and what a program called names the program.
+        There is no flag for errors, so words mark them. A provider's own output goes back as it came.
 
         Source:
-            https://developers.openai.com/api/docs/guides/function-calling
-            types of the openai package 3.57, FunctionCallOutput.caller (read 2026-11-27)
+            https://developers.openai.com/api/docs/guides/function-calling (read 2026-11-27)
         """
-        native, content = NATIVE_CALLS.get(kind), result.get("content", ())
-        output_kind = _output_kind(kind)
+        content, is_error = result.get("content", ()), bool(result.get("is_error"))
+        output_kind = NATIVE_CALLS[kind].output if kind else "function_call_output"
         own = as_object(content[0].get("block")) if len(content) == 1 else {}
-        if own.get("type") in ("function_call_output", output_kind):
-            item = wire.without_nulls(sendable(own))
-            key = "id" if item["type"] == _ANSWERED_BY_ID else "call_id"
-            item |= {key: call_id} | ({"call_id": call_id} if "call_id" in item else {})
-        else:
-            item = self._written(result, call_id, kind)
-        if native is None or not native.needs_id:
-            about = {k: v for k, v in wire.own_extras(result, NAME).items() if k in _ABOUT_CALL}
-            about = {"caller": caller, **wire.without_nulls(about)}
-            item = plain_json(wire.without_nulls(about)) | item
-        return item
-
-    def _written(self, result: JsonObject, call_id: str, kind: str) -> Item:
-        is_error = bool(result.get("is_error"))
-        pieces = [p for part in result.get("content", ()) for p in self._output_pieces(part)]
-        output_kind = _output_kind(kind)
-        if kind == "computer_call":
-            place = {k: v for k, v in pieces[0].items() if k in ("image_url", "file_id")}
-            shown = {"type": "computer_screenshot", **place}
-            return {"type": output_kind, "call_id": call_id, "output": shown}
-        if is_error:
-            told = pieces.pop(0)["text"] if pieces and pieces[0]["type"] == "input_text" else ""
-            pieces.insert(0, {"type": "input_text", "text": wire.mark_failure(told)})
-        is_text = all(piece.keys() == {"type", "text"} for piece in pieces)
-        text = "\n".join(piece["text"] for piece in pieces) if is_text else ""
-        output: Json = text or wire.NO_OUTPUT if is_text else pieces
-        if kind == "tool_search_call":
-            output_kind = "function_call_output"
-        key = "id" if output_kind == _ANSWERED_BY_ID and is_text else "call_id"
-        fields = _text_output(kind, output, is_error=is_error) if is_text else {"output": output}
-        return {"type": output_kind, key: call_id, **fields}
+        if own.get("type") in (output_kind, "tool_search_output"):
+            return {**wire.without_nulls(sendable(own)), "call_id": call_id}
+        pieces = [piece for part in content for piece in self._output_pieces(part)]
+        item: Item = {"type": output_kind, "call_id": call_id}
+        if any(piece.keys() != {"type", "text"} for piece in pieces):
+            mark = [{"type": "input_text", "text": wire.mark_failure("")}] if is_error else []
+            return {**item, "output": [*mark, *pieces]}
+        text = "\n".join(piece["text"] for piece in pieces)
+        text = wire.mark_failure(text) if is_error else text or wire.NO_OUTPUT
+        if kind == "shell_call":
+            outcome = {"type": "exit", "exit_code": int(is_error)}
+            return {**item, "output": [{"stdout": text, "stderr": "", "outcome": outcome}]}
+        status = {"status": "failed" if is_error else "completed"} if "patch" in kind else {}
+        return {**item, **status, "output": text}
 
     def _output_pieces(self, part: JsonObject) -> list[Item]:
-        """Return the pieces of a part of a result; of the output of a computer the picture in it."""
-        shown = as_object(as_object(part.get("block")).get("output"))
-        place = {key: shown[key] for key in ("image_url", "file_id") if as_text(shown.get(key))}
-        if shown.get("type") == "computer_screenshot" and place:
-            return [{"type": "input_image", "detail": "auto", **place}]
-        if part["type"] == "opaque" and not _is_piece(part):
-            return self._pieces(wire.text_part(part.get("text", "")))
-        return self._pieces(part)
+        is_item = part["type"] == "opaque" and not _is_piece(part)
+        return self._pieces(wire.text_part(part.get("text", "")) if is_item else part)
 
     # -- tools, system, parameters --
 
     def _flaw_of_tool(self, tool: ToolSpec) -> str:
-        """Return why a tool of OpenAI's own is refused.
-
-        Source:
-            types of the openai package 3.57, ToolParam (read 2026-11-28): every tool has a type, and
-            a file search the stores that it searches.
-        """
-        spec = tool.native_specs[NAME]
-        if not as_text(spec.get("type")):
-            return "Its own form for Responses has no type, and such are refused."
-        if spec["type"] == "file_search" and not as_list(spec.get("vector_store_ids")):
-            return "A file search without vector_store_ids is refused."
-        return ""
+        """Types of the openai package 3.57, ToolParam (read 2026-11-28): every tool has a type."""
+        has_type = bool(as_text(tool.native_specs[NAME].get("type")))
+        return "" if has_type else "Its own form for Responses has no type, and such are refused."
 
     def _tool(self, tool: ToolSpec, *, searches: bool) -> Item:
         """Return one tool; `strict` is always said, since the server tries strict mode without it.
@@ -645,22 +519,16 @@ def _is_piece(part: JsonObject) -> bool:
     return as_text(part["block"].get("type")).startswith("input_")
 
 
-def _is_picture(result: JsonObject) -> bool:
-    content = result.get("content", ())
-    if len(content) != 1 or result.get("is_error"):
-        return False
-    shown = as_object(content[0].get("block"))
-    return content[0]["type"] == "image" or shown.get("type") == "computer_call_output"
-
-
 def sendable(item: JsonObject) -> Item:
     """Return an item as it goes back: without the fields that only the server's own items have.
+
+    Nor with the program that called, which is sent in words.
 
     Source:
         types of the openai package 3.57, ResponseOutputItem next to ResponseInputItemParam
         (read 2026-11-27)
     """
-    dropped = ["created_by"]
+    dropped = ["created_by", "caller", "parsed_arguments"]
     if item.get("type") == "custom_tool_call_output":
         dropped.append("status")
     elif item.get("type") == "message" and item.get("role") != "assistant":
@@ -677,15 +545,6 @@ def is_sealed_compaction(item: JsonObject) -> bool:
 def _server_id(fields: JsonObject, prefixes: tuple[str, ...]) -> str:
     given = as_text(fields.get("id"))
     return given if given.startswith(prefixes) and len(given) <= ID_RULE.max_chars else ""
-
-
-def _kind(own: JsonObject, *, keeps: bool) -> str:
-    """Return the type of the item that a call goes back as; empty for a function's."""
-    kind = as_text(own.get("type"))
-    native = NATIVE_CALLS.get(kind)
-    if native is None or (native.needs_id and not (keeps and _server_id(own, _CALL_IDS))):
-        return ""
-    return kind
 
 
 # ---- what other models can read of an item ----
@@ -711,8 +570,6 @@ def describe(item: JsonObject) -> str:
         told.append(as_text(item.get("result")))
     if isinstance(item.get("approve"), bool):
         told.append("approved" if item["approve"] else "not approved")
-    if kind == "item_reference":
-        told.append(as_text(item.get("id")))
     shown = (one if isinstance(one, str) else compact_json(one) for one in told)
     return f"[{': '.join([kind, *shown])}]"
 
@@ -764,14 +621,9 @@ def read_reply(reply: Any, request: Request | None = None) -> wire.Reply:
         ReplyError: The reply is no finished response.
     """
     warnings: list[str] = []
-    if events := as_list(reply):
-        body = _join_events(wire.read_stream(events))
-    else:
-        body = wire.read_object(reply)
-        if body is not None and body.get("type") in _FINAL_EVENTS:
-            body = as_object(body.get("response"))
-    if body is None:
-        raise ReplyError(reply, reason="it is neither a dict nor an SDK object")
+    body = wire.read_body(reply, _join_events)
+    if body.get("type") in _FINAL_EVENTS:
+        body = as_object(body.get("response"))
     output, status = body.get("output"), as_text(body.get("status"))
     error = as_object(body.get("error"))
     failure = as_text(error.get("message")) or as_text(error.get("code")) or "no reason was given"
@@ -781,12 +633,9 @@ def read_reply(reply: Any, request: Request | None = None) -> wire.Reply:
         raise ReplyError(reply, reason=f"its status is {status!r}, so it is not finished")
     if status == "failed" and not output:
         raise ReplyError(reply, reason=f"the model failed ({failure})")
-    items = [_without(("parsed_arguments",), item) for item in objects_in(output)]
+    items = objects_in(output)
     if body.get("object") == "response.compaction":
         items = [item for item in items if item.get("type") != "message"]
-    for item in items:
-        if isinstance(item.get("content"), list):  # the SDK adds `parsed`
-            item["content"] = [_without(("parsed",), piece) for piece in item["content"]]
     answered = {answered_id(i) for i in items if as_text(i.get("type")).endswith("_output")}
     names = openai.tool_names(request, NAME, NAME_RULE).own() if request is not None else {}
     parts = [part for item in items for part in _read_item(item, names, warnings, answered)]
@@ -877,28 +726,33 @@ def _read_item(
         own = {"block": kept} if is_sealed else {"extras": {NAME: kept}}
         part: JsonObject = {"type": "thinking", "text": text, "provider": NAME, **own}
         return [part if text else _without(("text",), part)]
-    native = NATIVE_CALLS.get(kind)
-    if native is not None and call_id not in answered and is_left_to_client(item):
-        given: Json = {key: item[key] for key in native.asks if item.get(key) is not None}
-        given, read = item[native.asks[0]] if native.shape == "object" else given, native.asks
-        name = name or native.name
-    elif kind == "function_call":
-        given, read = item.get("arguments") or None, ("type", "arguments")
-    else:
+    given: Json = item.get("arguments") or None
+    read: tuple[str, ...] = ("call_id", "name", "type", "arguments")
+    if call_id not in answered and is_left_to_client(item):
+        name = name or NATIVE_CALLS[kind].name
+        read, given = ("call_id", "name", *NATIVE_CALLS[kind].asks), _asked(item)
+    elif kind != "function_call":
         return [_whole(item)]
-    kept = wire.without_nulls(_without(("call_id", "name", *read), item))
+    kept = wire.without_nulls(_without(read, item))
     extras = {NAME: kept} if kept else None
     return [wire.read_call(call_id, names.get(name, name), given, warnings, extras=extras)]
 
 
+def _asked(item: JsonObject) -> Json:
+    """Return the arguments of a call that is no function's; `None`: it says nothing."""
+    for key in NATIVE_CALLS[item["type"]].asks:
+        if given := item.get(key):
+            return as_object(given) or {key: given}
+    return None
+
+
 def is_left_to_client(item: JsonObject) -> bool:
     """Whether the item is a call that the client runs: of a known kind, not run by a server."""
-    native = NATIVE_CALLS.get(as_text(item.get("type")))
-    if native is None or not native.fits(item) or not as_text(item.get("call_id")):
+    if item.get("type") not in NATIVE_CALLS or not as_text(item.get("call_id")):
         return False
     environment = as_object(item.get("environment")).get("type")
     is_hosted = environment in ("container_reference", "container_auto")
-    return not is_hosted and item.get("execution") != "server"
+    return not is_hosted and item.get("execution") != "server" and _asked(item) is not None
 
 
 def _whole(item: JsonObject) -> JsonObject:
@@ -916,7 +770,9 @@ def _read_message(item: JsonObject) -> list[JsonObject]:
         kind = piece.get("type", "output_text")
         if kind not in ("output_text", "input_text") or not isinstance(piece.get("text"), str):
             return [_whole(item)]
-        marks = {key: held for key, held in _without(("type", "text"), piece).items() if held}
+        marks = {
+            key: held for key, held in _without(("type", "text", "parsed"), piece).items() if held
+        }
         kept = wire.without_nulls({**about, **marks})
         extras = {"extras": {NAME: kept}} if kept else {}
         parts.append({"type": "text", "text": piece["text"], **extras})
@@ -991,8 +847,7 @@ def _read_input(
             return
         output = kept.pop("output", None)
         content = openai.read_content(output, f"{where}.output", note, provider=NAME)
-        about = {key: kept.pop(key) for key in _ABOUT_CALL if key in kept}
-        result |= {"content": content} | ({"extras": {NAME: about}} if about else {})
+        result["content"] = content
         read = ("type", "call_id") if kind == "function_call_output" else ("call_id",)
         kept = _without(read, kept)
         yield "tool_result", {"parts": [result]} | ({"metadata": {NAME: kept}} if kept else {})

@@ -606,6 +606,24 @@ def read_object(value: Any) -> dict[str, Json] | None:
     return as_object(body)
 
 
+def read_body(
+    reply: Any, join: Callable[[list[dict[str, Json]]], dict[str, Json] | None]
+) -> dict[str, Json]:
+    """Return a reply as a dict.
+
+    Args:
+        join: Returns the reply that the events of a stream make; `None`: they make none.
+
+    Raises:
+        ReplyError: It is neither a reply nor the list of a stream's events.
+    """
+    is_stream = isinstance(reply, list | tuple)
+    body = join(read_stream(reply)) if is_stream else read_object(reply)
+    if body is None:
+        raise ReplyError(reply, reason="it is neither a dict nor an SDK object")
+    return body
+
+
 def read_stream(reply: Any) -> list[dict[str, Json]]:
     """Return the events or chunks of a stream as dicts; none if one of them is no object."""
     pieces = [read_object(piece) for piece in reply]

@@ -191,7 +191,7 @@ READ: dict[str, tuple[str, Any, list[Any], list[str]]] = {
             {},
         ],
         [
-            event("user", opaque(RESPONSES, {"id": "msg_9"}, "[item_reference: msg_9]")),
+            event("user", opaque(RESPONSES, {"id": "msg_9"}, "[item_reference]")),
             event("user", opaque(RESPONSES, APPROVAL, "[mcp_approval_response: approved]")),
             event(
                 "system",
