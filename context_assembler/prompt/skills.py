@@ -18,12 +18,12 @@ from typing import Any, Final, NamedTuple
 from context_assembler.errors import ConfigurationError, brief, nearest, with_article
 from context_assembler.events import Json, JsonObject, is_list, is_object
 from context_assembler.ports import Skill
-from context_assembler.prompt import files
 from context_assembler.prompt.cutting import seal_text
 from context_assembler.prompt.files import Mask, Reading, masking_notice, split_front_matter
 from context_assembler.prompt.sections import FROZEN, UNTIL_REWRITE
 from context_assembler.report import Decision, ReportEntry
 from context_assembler.texts import CountText, clean_text, escape_tag, one_line
+from context_assembler.tools.sources import LastAnswers
 
 _MAX_DEPTH: Final = 6
 _MAX_FOLDERS: Final = 10_000
@@ -114,11 +114,11 @@ def _skill_files(reading: Reading, problems: list[SkillProblem], notes: list[str
             problems.append(SkillProblem(root, most, "too_many"))
             return
         reading.look_in(place)
-        is_skill, is_deep = "SKILL.md" in (*names, *folders), place[len(root) :].count(os.sep)
+        is_skill = "SKILL.md" in (*names, *folders)
         if is_skill:
             yield os.path.join(place, "SKILL.md")
         folders[:] = [] if is_skill else sorted(n for n in folders if not n.startswith("."))
-        if folders and is_deep == _MAX_DEPTH:
+        if folders and place[len(root) :].count(os.sep) == _MAX_DEPTH:
             notes.append(f"{place}: what is more than {_MAX_DEPTH} levels down was not searched")
             folders.clear()
 
@@ -148,13 +148,13 @@ def _parse(reading: Reading, path: str, priority: int) -> tuple[Skill | str, lis
         return f"its front matter has no description{why}", notes
     specs = list[JsonObject]()
     for entry in _listed(metadata.get("tools")):
-        if is_object(entry):
-            specs.append(entry)
-        elif isinstance(entry, str) and entry.lower().endswith((".json", ".yaml", ".yml")):
-            specs += _read_specs(reading, os.path.join(folder, entry), notes)
-        else:
-            known = "neither a spec nor a file of specs (.json, .yaml, .yml)"
-            notes.append(f"of its tools, {brief(entry)} is {known}")
+        read = [entry]
+        if isinstance(entry, str) and entry.endswith(".json"):
+            read = _read_specs(reading, os.path.join(folder, entry))
+        sound = list(filter(is_object, read))
+        specs += sound
+        if not sound or len(sound) < len(read):
+            notes.append(f"of its tools, {brief(entry)} is no spec, and no JSON file of specs")
     lines = (one for one in _listed(metadata.get("allowed-tools")) if isinstance(one, str))
     allowed = dict.fromkeys(tool for line in lines for tool in _ALLOWED.findall(one_line(line)))
     skill = Skill(
@@ -169,26 +169,14 @@ def _parse(reading: Reading, path: str, priority: int) -> tuple[Skill | str, lis
     return skill, notes
 
 
-def _read_specs(reading: Reading, path: str, notes: list[str]) -> list[JsonObject]:
-    """Return the specs in a JSON or YAML file: one, a list of them, or a list under `tools`."""
-    file = reading.open(path)
-    loaded: Json = None
-    problem = file.warnings[0] if file.warnings else "an entry is not an object"
+def _read_specs(reading: Reading, path: str) -> list[Json]:
+    """Return what a JSON file holds: one spec, a list of them, or a list under `tools`."""
     try:
-        if path.lower().endswith(".json"):
-            loaded = json.loads(file.text or "{}")
-        else:
-            import yaml
-
-            loaded = files.plain_yaml(yaml.safe_load(file.text))
-    except Exception as error:  # of two parsers
-        problem = str(getattr(error, "problem", None) or error).splitlines()[0]
+        loaded: Json = json.loads(reading.open(path).text)
+    except ValueError:
+        return []
     inner = loaded.get("tools") if is_object(loaded) else None
-    entries = inner if is_list(inner) else _listed(loaded)
-    if file.state == "ok" and entries and all(map(is_object, entries)):
-        return entries
-    notes.append(f"its tool file {os.path.basename(path)!r} holds no specs: {problem.rstrip('.')}")
-    return []
+    return inner if is_list(inner) else _listed(loaded)
 
 
 def _listed(value: Json) -> list[Json]:
@@ -226,8 +214,6 @@ class ListedSkills(NamedTuple):
 class SkillLister:
     """Asks providers for their skills; of one that fails, the last list still holds.
 
-    Skills that go if their provider fails once, and come back, would change the prompt both times.
-
     Attributes:
         is_sync: Whether every provider can be asked without an event loop.
     """
@@ -241,17 +227,16 @@ class SkillLister:
     ) -> None:
         self.providers: tuple[Any, ...] = tuple(open_skill_providers(providers))
         self.is_sync = all(hasattr(provider, "list_now") for provider in self.providers)
-        self._timeout_seconds, self._now = timeout_seconds, now
-        self._last: dict[int, tuple[ListedSkills, datetime]] = {}
+        self._answers = LastAnswers[ListedSkills](timeout_seconds=timeout_seconds, now=now)
 
     def list_now(self) -> ListedSkills:
         """Return all skills, without an event loop."""
 
         def ask(provider: Any) -> ListedSkills:
-            try:
-                return self._take(provider, provider.list_now())
-            except Exception as error:  # foreign code: the rest goes on
-                return self._failed(provider, f"failed: {brief(error)}")
+            def list_now() -> ListedSkills:
+                return _taken(provider, provider.list_now())
+
+            return _noting(provider, *self._answers.ask_now(provider, list_now))
 
         return _joined(map(ask, self.providers))
 
@@ -260,45 +245,36 @@ class SkillLister:
         import asyncio
 
         async def ask(provider: Any) -> ListedSkills:
-            limit = asyncio.timeout(self._timeout_seconds)
-            try:
-                async with limit:
-                    return self._take(provider, await provider.list_skills())
-            except (Exception, asyncio.CancelledError) as error:  # foreign code: the rest goes on
-                task = asyncio.current_task()
-                if task is not None and task.cancelling():
-                    raise
-                is_late, late = limit.expired(), f"did not come within {self._timeout_seconds:g} s"
-                return self._failed(provider, late if is_late else f"failed: {brief(error)}")
+            async def list_skills() -> ListedSkills:
+                return _taken(provider, await provider.list_skills())
+
+            return _noting(provider, *await self._answers.ask(provider, list_skills))
 
         return _joined(await asyncio.gather(*map(ask, self.providers)))
 
-    def _take(self, provider: Any, given: Iterable[Any]) -> ListedSkills:
-        kind, sound = type(provider).__name__, list[Skill]()
-        problems = list[Any](getattr(provider, "problems", ()))
-        for skill in given:
-            if isinstance(skill, Skill) and skill.name.strip() and skill.description:
-                name, words, path = map(one_line, (skill.name, skill.description, skill.path))
-                sound.append(replace(skill, name=name, description=words, path=path))
-            else:
-                odd = f"{brief(skill)} is not a Skill with a name and a description"
-                problems.append(SkillProblem(kind, odd))
-        left_out = (f"Skill left out: {problem}." for problem in problems)
-        notes = (f"{note}." for note in getattr(provider, "notes", ()))
-        entries = (_dropped(*one) for one in problems if isinstance(one, SkillProblem))
-        sound.sort(key=lambda skill: (skill.name, skill.path, skill.description))
-        listed = ListedSkills(tuple(sound), tuple(entries), (*left_out, *notes))
-        self._last[id(provider)] = listed, self._now()
-        return listed
 
-    def _failed(self, provider: Any, happened: str) -> ListedSkills:
-        lost = f"Skills of {type(provider).__name__} {happened.rstrip('.')}."
-        if id(provider) not in self._last:
-            return ListedSkills(warnings=(lost,))
-        last, moment = self._last[id(provider)]
-        when = f"{moment.astimezone(UTC):%Y-%m-%d %H:%M:%S} UTC"
-        lost = f"{lost} What they were last, at {when}, still holds."
-        return last._replace(warnings=(lost, *last.warnings))
+def _taken(provider: Any, given: Iterable[Any]) -> ListedSkills:
+    """Return what a provider listed, without what is no skill."""
+    kind, sound = type(provider).__name__, list[Skill]()
+    problems = list[Any](getattr(provider, "problems", ()))
+    for skill in given:
+        if isinstance(skill, Skill) and skill.name.strip() and skill.description:
+            name, words, path = map(one_line, (skill.name, skill.description, skill.path))
+            sound.append(replace(skill, name=name, description=words, path=path))
+        else:
+            odd = f"{brief(skill)} is not a Skill with a name and a description"
+            problems.append(SkillProblem(kind, odd))
+    left_out = (f"Skill left out: {problem}." for problem in problems)
+    notes = (f"{note}." for note in getattr(provider, "notes", ()))
+    entries = (_dropped(*one) for one in problems if isinstance(one, SkillProblem))
+    sound.sort(key=lambda skill: (skill.name, skill.path, skill.description))
+    return ListedSkills(tuple(sound), tuple(entries), (*left_out, *notes))
+
+
+def _noting(provider: Any, listed: ListedSkills | None, happened: str) -> ListedSkills:
+    listed = listed or ListedSkills()
+    lost = [f"Skill provider {type(provider).__name__} {happened}"] if happened else []
+    return listed._replace(warnings=(*lost, *listed.warnings))
 
 
 def _joined(listed: Iterable[ListedSkills]) -> ListedSkills:
@@ -469,25 +445,25 @@ def _entries(shown: ShownSkills, text: str, count_text: CountText) -> Iterator[R
     lines = {line.partition(": ")[0]: line for line in reversed(text.split("\n"))}
     for skill in shown.skills:
         head, whole = list_line(skill, ""), list_line(skill, skill.description)
-        line = lines.get(head, "")
-        words, is_active = line[len(head) + 2 :], skill.name in shown.active
-        block = active_block(skill) if is_active else ""
-        is_kept, reasons = line == whole or (is_active and not line), list[str]()
-        if not is_kept and line:
-            sizes = f"from {len(skill.description):,} to {len(words):,} characters"
-            reasons.append(f"its description was cut {sizes}")
+        line, is_active = lines.get(head, ""), skill.name in shown.active
+        decision: Decision = "kept"
+        block, rule, reasons = "", "listed", ["listed"]
+        if line and line != whole:
+            sizes = f"from {len(skill.description):,} to {len(line) - len(head) - 2:,} characters"
+            reasons = [f"its description was cut {sizes}"]
+            decision, rule = "shortened", "skill_budget"
+        elif not line and not is_active:
+            decision, rule, reasons = "dropped", "skill_budget", ["no room in the list"]
         if is_active:
-            count = len(skill.tools)
+            block, count = active_block(skill), len(skill.tools)
+            active = f"active{': its instructions follow the list' if block else ''}"
             tools = f", and it brings {count:,} tool{'' if count == 1 else 's'}" if count else ""
-            reasons.append(f"active{': its instructions follow the list' if block else ''}{tools}")
-        elif is_kept or not line:
-            reasons.append("listed" if line else "no room in the list")
-        decision: Decision = "kept" if is_kept else "shortened" if line else "dropped"
-        rule = ("active" if is_active else "listed") if is_kept else "skill_budget"
-        sizes_of = count_text(whole) + count_text(block), count_text(line)
-        after = sizes_of[1] + (count_text(block) if block in text else 0)
+            reasons = [*(reasons if decision == "shortened" else ()), active + tools]
+            rule = "active" if decision == "kept" else rule
+        before = count_text(whole) + count_text(block)
+        after = count_text(line) + (count_text(block) if block in text else 0)
         reason = "; ".join(reasons)
-        yield ReportEntry("skill", skill.name, decision, sizes_of[0], after, reason, rule)
+        yield ReportEntry("skill", skill.name, decision, before, after, reason, rule)
 
 
 def follow_section(

@@ -99,29 +99,36 @@ NOTES = {
     "capitals": (skill_file("PDF"), "is not lower-case letters"),
     "another name": (skill_file("pfd"), "is not that of its folder"),
     "long": (skill_file("a", "d" * 1_025), "longer than 1,024 characters"),
-    "an odd tool": (skill_file("a", more="tools: [5]\n"), "5 is neither a spec nor a file"),
-    "no such file": (skill_file("a", more="tools: t.json\n"), "'t.json' holds no specs"),
-    "a file of text": (skill_file("a", more="tools: odd.json\n"), "'odd.json' holds no specs"),
-    "a file elsewhere": (skill_file("a", more="tools: ../../x.json\n"), "outside the folder"),
+    "an odd tool": (
+        skill_file("a", more="tools: [5]\n"),
+        "5 is no spec, and no JSON file of specs",
+    ),
+    "no such file": (skill_file("a", more="tools: t.json\n"), "'t.json' is no spec"),
+    "a file of text": (skill_file("a", more="tools: odd.json\n"), "'odd.json' is no spec"),
+    "a file elsewhere": (
+        skill_file("a", more="tools: ../../x.json\n"),
+        "'../../x.json' is no spec",
+    ),
 }
 
 
 @pytest.mark.parametrize(("text", "note"), NOTES.values(), ids=NOTES)
 def test_what_is_odd_about_a_skill_is_noted(tmp_path: Path, text: str, note: str) -> None:
-    write(tmp_path, "x.json", "{}")
+    write(tmp_path, "x.json", '{"name": "secret"}')
     write(tmp_path, "skills/a/odd.json", "[5]")
     write(tmp_path, "skills/a/SKILL.md", text)
 
     skills = listed_of(tmp_path / "skills")
 
-    assert len(skills.list_now()) == 1
-    assert any(note in one for one in skills.notes)
+    [one] = skills.list_now()
+    assert one.tools == ()
+    assert any(note in text for text in skills.notes)
 
 
 def test_files_next_to_a_skill_hold_more_tools(tmp_path: Path) -> None:
-    write(tmp_path, "a/SKILL.md", skill_file("a", more="tools: [one.json, two.yaml]\n"))
+    write(tmp_path, "a/SKILL.md", skill_file("a", more="tools: [one.json, two.json]\n"))
     write(tmp_path, "a/one.json", '{"tools": [{"name": "one"}]}')
-    write(tmp_path, "a/two.yaml", "name: two\n")
+    write(tmp_path, "a/two.json", '{"name": "two"}')
 
     [skill] = FolderSkills(tmp_path).list_now()
 
@@ -200,8 +207,8 @@ async def test_all_providers_are_asked_and_what_fails_is_named() -> None:
     listed = await lister.list()
 
     assert [one.name for one in listed.skills] == ["a", "b"]
-    assert "Skills of Provider failed" in listed.warnings[0]
-    assert listed.warnings[1] == "Skills of Silent did not come within 0.01 s."
+    assert "Skill provider Provider failed" in listed.warnings[0]
+    assert listed.warnings[1] == "Skill provider Silent did not answer within 0.01 s."
     assert not lister.is_sync
 
 
