@@ -4,54 +4,32 @@ All of it is computed from recorded call rows and from what is sent, when somebo
 """
 
 import json
-import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from datetime import UTC, date, datetime, timedelta
+from datetime import UTC, date, datetime
 from itertools import accumulate, zip_longest
-from typing import Any, Final, Literal, NamedTuple
+from typing import Final, Literal, NamedTuple
 
 from context_assembler.context import Request
 from context_assembler.errors import ContextOverflowError
-from context_assembler.events import (
-    ASSISTANT,
-    KIND_MASK,
-    NOTE,
-    SYSTEM,
-    TOOL_CALL,
-    USER,
-    CallRow,
-    JsonObject,
-)
+from context_assembler.events import ASSISTANT, KIND_MASK, NOTE, SYSTEM, TOOL_CALL, USER, CallRow
 from context_assembler.models import ModelLimits, Price, price_at, protocol_for
 from context_assembler.options import CachePolicy, TruncationSettings
 from context_assembler.ports import Turn
 from context_assembler.providers import PROVIDERS
-from context_assembler.report import (
-    CacheForecast,
-    CacheSplit,
-    InputPrice,
-    PrefixBreak,
-    ReportEntry,
-)
+from context_assembler.report import CacheForecast, CacheSplit, InputPrice, PrefixBreak, ReportEntry
 from context_assembler.truncation import Cut, History, Lines, Plan, Shortened, marker_parts
 
 _LOOK_BACK_BLOCKS: Final = 20
 _MARKING_PROTOCOL: Final = "anthropic"
 _IMPLICIT_MIN_TOKENS: Final = 1024  # if the row names no minimum
 _STEP_TOKENS: Final = {"openai": 128}
-_LIFETIME: Final = re.compile(r"(\d+)(s|m|h|d)")
-_UNITS: Final = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days"}
-# Gone after 5 to 10 minutes without use.
+# By the names of model_limits.yaml. What is kept in memory is gone after 5 to 10 minutes without use.
 # https://platform.openai.com/docs/guides/prompt-caching (read 2026-11-27)
-_IN_MEMORY: Final = timedelta(minutes=5)
+_LIFETIME_MINUTES: Final = {"in_memory": 5, "5m": 5, "30m": 30, "1h": 60, "24h": 1440}
 _TOKENS_PER_PRICE: Final = 1_000_000
 _NO_BOUND: Final = 1 << 62
-_ROLES: Final = {
-    SYSTEM: "system",
-    NOTE: "system",
-    ASSISTANT: "assistant",
-    TOOL_CALL: "assistant",
-}
+_NO_PRICE: Final = Price()
+_CUT: Final = ("strategy", "cache_stable")  # what a policy says of `TruncationSettings`
 
 STALE: Final = "stale_seq"
 """Key of a call row's details: the last reply whose reasoning was left out; not there: none was."""
@@ -61,7 +39,6 @@ _STRIPPED: Final = ("reasoning.prefix", "reasoning.chain")
 # What these did to a message depends on it alone: it was done in every call.
 _AS_EVER: Final = ("entry.", "media.")
 _COMPACTED: Final = "A compaction stands for what was sent before."
-_CHANGED: Final = "What stands for a message of the last call is another one."
 
 
 # ---- what a provider's cache holds ----
@@ -97,42 +74,51 @@ class CallSize(NamedTuple):
 class PromptCache(NamedTuple):
     """The prompt cache of a model over a wire protocol.
 
-    Attributes:
-        policy: Whether the payload asks for caching, if that has to be asked for.
-        charges_writes: Whether a provider that caches by itself has a price for it.
+    `policy` is whether the payload asks for caching, if that has to be asked for.
     """
 
     limits: ModelLimits
     protocol: str
     policy: CachePolicy = "auto"
-    charges_writes: bool = False
+
+    def forecast(
+        self, size: CallSize, known: Iterable[KnownPrefix], *, now: datetime | None, today: date
+    ) -> CacheForecast:
+        """Return what of a call is read or written, and what its input costs on a day."""
+        price = price_at(self.limits, today=today, input_tokens=size.total_tokens) or _NO_PRICE
+        split = self.split(size, known, now=now, price=price)
+        return CacheForecast(split, price_input(split, price, model=self.limits.id))
 
     def split(
-        self, size: CallSize, known: Iterable[KnownPrefix], *, now: datetime | None = None
+        self,
+        size: CallSize,
+        known: Iterable[KnownPrefix],
+        *,
+        now: datetime | None = None,
+        price: Price = _NO_PRICE,
     ) -> CacheSplit:
         """Return what of a call is read, written, or neither.
 
         Args:
             known: What earlier calls have in common with it.
             now: What lifetimes are compared with; without it nothing has expired.
+            price: A provider that caches by itself writes what there is a price for.
         """
         if why := self._why_not(size):
             return CacheSplit(uncached_tokens=size.total_tokens, remarks=(why,))
-        fitting = [prefix for prefix in known if self._is_found(prefix, size)]
-        expired = [prefix for prefix in fitting if self._has_expired(prefix, now)]
-        alive = (self._readable(prefix) for prefix in fitting if prefix not in expired)
-        read, remarks = max(alive, default=0), tuple[str, ...]()
-        if now is not None and max(map(self._readable, fitting), default=0) > read:
-            longest = max(expired, key=lambda prefix: prefix.tokens)
-            idle = now - (longest.used_at or now)
-            idle_for, kept_for = _duration(idle), _duration(self._lifetime(longest) or idle)
-            last = f"{longest.tokens:,} tokens were last used {idle_for} ago"
-            remarks = (f"{last}, and are kept for {kept_for}.",)
+        read, longest, remark = 0, 0, ""
+        for prefix in known:
+            tokens, expired = self._readable(prefix, size), self._expired(prefix, now)
+            if not expired:
+                read = max(read, tokens)
+            elif tokens > longest:
+                longest, remark = tokens, expired
+        remarks = (remark,) if longest > read else ()
         rest = size.total_tokens - read
-        if not (self.is_marked or self.charges_writes):
-            return CacheSplit(read_tokens=read, uncached_tokens=rest, remarks=remarks)
-        writes_head = self._marks_head(size) and read < size.head_tokens and self._long
-        long = size.head_tokens - read if writes_head else 0
+        if not self.is_marked and price.cache_write is None:
+            return CacheSplit(read, uncached_tokens=rest, remarks=remarks)
+        has_long = self._marks_head(size) and self._has_long
+        long = max(0, size.head_tokens - read) if has_long else 0
         return CacheSplit(read, rest, long, remarks=remarks)
 
     @property
@@ -159,104 +145,76 @@ class PromptCache(NamedTuple):
             return f"{model} caches no prompt of fewer than {self.min_tokens:,} tokens."
         return ""
 
-    def _is_found(self, prefix: KnownPrefix, size: CallSize) -> bool:
-        """Whether the provider finds the prefix.
+    def _readable(self, prefix: KnownPrefix, size: CallSize) -> int:
+        """Return the tokens of the prefix that the provider finds.
 
-        A provider that caches by itself finds every common prefix. If prefixes are marked, those are
-        found that an earlier call marked, at most 20 blocks before a mark of this one: at its end, and
-        inside a long step.
+        A provider that caches by itself finds every common prefix, some in steps of 128 tokens. If
+        prefixes are marked, those are found that an earlier call marked, at most 20 blocks before a
+        mark of this one: at its end, and inside a long step.
 
         Source:
             https://platform.claude.com/docs/en/build-with-claude/prompt-caching (read 2026-11-27)
-        """
-        if not self.is_marked:
-            return True
-        if prefix.tokens < self.min_tokens or prefix.end == "inside":
-            return False
-        if prefix.end == "head":
-            return self._marks_head(size)
-        inside = size.blocks_before_step + _LOOK_BACK_BLOCKS - 1
-        marks = (size.blocks, min(size.blocks, inside))
-        return any(0 <= mark - prefix.blocks < _LOOK_BACK_BLOCKS for mark in marks)
-
-    def _readable(self, prefix: KnownPrefix) -> int:
-        """Return the tokens of the prefix that are read.
-
-        Source:
-            https://platform.openai.com/docs/guides/prompt-caching (read 2026-11-27): from 1,024
-            tokens on, in increments of 128.
+            https://platform.openai.com/docs/guides/prompt-caching (read 2026-11-27)
         """
         if prefix.tokens < self.min_tokens:
             return 0
-        step = 1 if self.is_marked else _STEP_TOKENS.get(self.limits.provider, 1)
-        return prefix.tokens - prefix.tokens % step
+        if not self.is_marked:
+            return prefix.tokens - prefix.tokens % _STEP_TOKENS.get(self.limits.provider, 1)
+        inside = size.blocks_before_step + _LOOK_BACK_BLOCKS - 1
+        marks = (size.blocks, min(size.blocks, inside))
+        is_found = {
+            "head": self._marks_head(size),
+            "call": any(0 <= mark - prefix.blocks < _LOOK_BACK_BLOCKS for mark in marks),
+            "inside": False,
+        }
+        return prefix.tokens if is_found[prefix.end] else 0
 
     def _marks_head(self, size: CallSize) -> bool:
         return self.is_marked and 0 < size.head_tokens >= self.min_tokens
 
     @property
-    def _long(self) -> bool:
+    def _has_long(self) -> bool:
         return self.is_marked and "1h" in self.limits.cache.ttls
 
-    def _lifetime(self, prefix: KnownPrefix) -> timedelta | None:
-        """Return how long a prefix is kept without being used, at the least; `None`: not known."""
+    def _expired(self, prefix: KnownPrefix, now: datetime | None) -> str:
+        """Say that the prefix was kept too long without use; empty if it was not, as far as is known."""
         ttls = self.limits.cache.ttls
-        if prefix.end == "head" and self._long:
-            return timedelta(hours=1)
-        if not ttls or ttls[0] == "in_memory":
-            return _IN_MEMORY if ttls else None
-        found = _LIFETIME.fullmatch(ttls[0])
-        return timedelta(**{_UNITS[found[2]]: int(found[1])}) if found else None
-
-    def _has_expired(self, prefix: KnownPrefix, now: datetime | None) -> bool:
-        lifetime = self._lifetime(prefix)
-        if now is None or prefix.used_at is None or lifetime is None:
-            return False
-        return now - prefix.used_at > lifetime
+        is_long = prefix.end == "head" and self._has_long
+        kept = _LIFETIME_MINUTES.get("1h" if is_long else ttls[0] if ttls else "")
+        if now is None or prefix.used_at is None or kept is None:
+            return ""
+        idle = (now - prefix.used_at).total_seconds() / 60
+        if idle <= kept:
+            return ""
+        last = f"{prefix.tokens:,} tokens were last used {_duration(idle)} ago"
+        return f"{last}, and are kept for {_duration(kept)}."
 
 
-def _duration(time: timedelta) -> str:
-    minutes = round(time.total_seconds() / 60)
-    return f"{minutes} min" if minutes < 120 else f"{round(minutes / 60)} h"
+def _duration(minutes: float) -> str:
+    return f"{minutes:.0f} min" if minutes < 120 else f"{minutes / 60:.0f} h"
 
 
-def price_input(split: CacheSplit, price: Price | None, *, model: str) -> InputPrice:
+def price_input(split: CacheSplit, price: Price, *, model: str) -> InputPrice:
     """Return what the input of a call costs at one row of prices.
 
     Tokens written to a cache cost what input does if the provider caches by itself and has no price
     for writes.
     """
-    if price is None or price.input is None:
-        why = f"model_limits.yaml has no price for the input of {model}."
-        return InputPrice(usd=None, uncached_usd=None, why_unknown=why)
-    uncached_usd = split.total_tokens * price.input / _TOKENS_PER_PRICE
     short = split.written_tokens - split.long_written_tokens
     charged = (
+        ("input", split.uncached_tokens, price.input),
         ("cache reads", split.read_tokens, price.cache_read),
         ("cache writes", short, price.cache_write),
         ("cache writes for the long lifetime", split.long_written_tokens, price.cache_write_1h),
     )
-    missing = [name for name, tokens, each in charged if tokens and each is None]
-    if missing:
+    uncached = None
+    if price.input is not None:
+        uncached = split.total_tokens * price.input / _TOKENS_PER_PRICE
+    if missing := [name for name, tokens, each in charged if tokens and each is None]:
         why = f"model_limits.yaml has no price for the {' and '.join(missing)} of {model}."
-        return InputPrice(usd=None, uncached_usd=uncached_usd, why_unknown=why)
-    usd = split.uncached_tokens * price.input
-    usd += sum(tokens * (each or 0.0) for _, tokens, each in charged)
-    return InputPrice(usd=usd / _TOKENS_PER_PRICE, uncached_usd=uncached_usd)
-
-
-def _forecast(
-    cache: PromptCache,
-    size: CallSize,
-    known: Iterable[KnownPrefix],
-    *,
-    now: datetime | None,
-    today: date,
-) -> CacheForecast:
-    price = price_at(cache.limits, today=today, input_tokens=size.total_tokens)
-    charges_writes = price is not None and price.cache_write is not None
-    split = cache._replace(charges_writes=charges_writes).split(size, known, now=now)
-    return CacheForecast(split, price_input(split, price, model=cache.limits.id))
+        return InputPrice(None, uncached, why)
+    usd = sum(tokens * (each or 0.0) for _, tokens, each in charged)
+    return InputPrice(usd / _TOKENS_PER_PRICE, uncached)
 
 
 # ---- the forecast of one call ----
@@ -298,35 +256,32 @@ def forecast_call(outlook: Outlook, *, today: date, now: datetime | None = None)
     row, turns = outlook.row, outlook.turns
     ours = [call for call in outlook.calls if _route(call) == _route(row)]
     prefixes = list(outlook.prefixes()) if ours else []
-    shared = {prefixes.index(c.prefix): _utc(c.created_at) for c in ours if c.prefix in prefixes}
-    broken = _find_break(outlook, prefixes, max(shared, default=0))
-    cap = len(turns) if broken is None else _first_unsigned(outlook)
+    ends_at = {prefixes.index(call.prefix): call for call in ours if call.prefix in prefixes}
+    stale_at = _first_stale(outlook)
     head_tokens = outlook.total_tokens - sum(outlook.tokens)
-    ends = list(accumulate(outlook.tokens, initial=head_tokens))
+    tokens = list(accumulate(outlook.tokens, initial=head_tokens))
     blocks = list(accumulate((len(turn["parts"]) for turn in turns), initial=0))
-    roles = [turn["role"] for turn in turns]
     known: list[KnownPrefix] = []
     used_at: datetime | None = None
-    for at in sorted((at for at in shared if at <= cap), reverse=True):
+    for at in sorted((at for at in ends_at if at <= stale_at), reverse=True):
         # Whoever reads a long prefix has used the shorter ones in it as well.
-        used_at = _later(used_at, shared[at])
-        alike = _rendered_alike(roles.__getitem__, at, len(turns), row.provider)
+        used_at = _later(used_at, ends_at[at].created_at)
+        alike = _rendered_alike(turns, at, row.provider)
         end: Literal["call", "inside"] = "call" if alike == at else "inside"
-        known.append(KnownPrefix(end, ends[alike], blocks[alike], used_at))
+        known.append(KnownPrefix(end, tokens[alike], blocks[alike], used_at))
     has_head = bool(ours) and _head(ours[-1]) == _head(row)
     if known or has_head:
         used_at = _later(used_at, ours[-1].created_at if has_head else None)
         known.append(KnownPrefix("head", head_tokens, 0, used_at))
-    replies = [at for at, role in enumerate(roles) if role == "assistant"]
-    before = blocks[replies[-1]] if replies else blocks[-1]
+    replies = [at for at, turn in enumerate(turns) if turn["role"] == "assistant"]
+    before = blocks[replies[-1] if replies else -1]
     size = CallSize(outlook.total_tokens, head_tokens, blocks[-1], before)
     cache = PromptCache(outlook.request.limits, row.provider, outlook.request.cache)
-    forecast = _forecast(cache, size, known, now=now, today=today)
-    longest = max((prefix.tokens for prefix in known), default=0)
-    return forecast._replace(
-        after=outlook.reply_id if outlook.calls else "",
-        broken=None if broken is None else broken._replace(shared_tokens=longest),
-    )
+    forecast = cache.forecast(size, known, now=now, today=today)
+    if not outlook.calls:
+        return forecast
+    broken = _find_break(outlook, prefixes, max(ends_at, default=0), stale_at)
+    return forecast._replace(after=outlook.reply_id, broken=broken)
 
 
 def prefixes_of(request: Request, provider: str, turns: Iterable[Turn]) -> list[str]:
@@ -347,35 +302,46 @@ def _head(row: CallRow) -> tuple[str, str]:
     return row.system_hash, row.tools_hash
 
 
-def _utc(moment: datetime | None) -> datetime | None:
-    return moment if moment is None or moment.tzinfo else moment.replace(tzinfo=UTC)
-
-
 def _later(one: datetime | None, other: datetime | None) -> datetime | None:
-    moments = [moment for moment in (_utc(one), _utc(other)) if moment is not None]
-    return max(moments, default=None)
+    known = [at if at.tzinfo else at.replace(tzinfo=UTC) for at in (one, other) if at is not None]
+    return max(known, default=None)
 
 
-def _rendered_alike(roles: Callable[[int], str], length: int, whole: int, protocol: str) -> int:
-    """Return how many of the first messages are rendered as they were when they ended a payload.
+def _rendered_alike(turns: Sequence[Turn], length: int, protocol: str) -> int:
+    """Return how many of the first turns are rendered as they were when they ended a payload.
 
     Claude takes a message of the system at the end of a turn only: with a message of the user after
     it, it becomes text of the user.
     https://platform.claude.com/docs/en/build-with-claude/preserved-thinking (read 2026-11-27)
     """
-    if protocol != _MARKING_PROTOCOL or length >= whole:
+    if protocol != _MARKING_PROTOCOL:
         return length
-    while length and roles(length) != "assistant" and roles(length - 1) == "system":
+    roles = [turn["role"] for turn in turns]
+    while (
+        0 < length < len(roles) and roles[length] != "assistant" and roles[length - 1] == "system"
+    ):
         length -= 1
     return length
 
 
-def _find_break(outlook: Outlook, prefixes: Sequence[str], shared: int) -> PrefixBreak | None:
+def _first_stale(outlook: Outlook) -> int:
+    """Return the first reply whose reasoning the last call sent, and this one leaves out.
+
+    Prefix hashes do not count reasoning.
+    """
+    turns, before = outlook.turns, 0
+    if outlook.calls:
+        before = outlook.calls[-1].details.get(STALE, 0)
+    stale = range(before + 1, outlook.row.details.get(STALE, 0) + 1)
+    replies = (at for at, turn in enumerate(turns) if turn["role"] == "assistant")
+    return next((at for at in replies if turns[at].get("seq", 0) in stale), len(turns))
+
+
+def _find_break(
+    outlook: Outlook, prefixes: Sequence[str], shared: int, stale_at: int
+) -> PrefixBreak | None:
     """Return where this call is not what the last one was; `None`: it begins with all of it."""
-    row, turns = outlook.row, outlook.turns
-    if not outlook.calls:
-        return None
-    last = outlook.calls[-1]
+    row, last = outlook.row, outlook.calls[-1]
     if _route(last) != _route(row):
         where = f"{last.model} over {last.provider}"
         if (last.provider, last.model) == (row.provider, row.model):
@@ -383,14 +349,11 @@ def _find_break(outlook: Outlook, prefixes: Sequence[str], shared: int) -> Prefi
         reason = f"The last call went to {where}; each has a cache of its own."
         return PrefixBreak("model", row.model, reason)
     if last.prefix in prefixes:
-        # Prefix hashes do not count reasoning: what is left out of it from this call on is named here.
-        stale = range(last.details.get(STALE, 0) + 1, row.details.get(STALE, 0) + 1)
-        replies = (turn for turn in turns if turn["role"] == "assistant")
-        left = next((turn for turn in replies if turn.get("seq", 0) in stale), None)
-        if left is None:
+        if stale_at == len(outlook.turns):
             return None
-        said = (one.reason for one in outlook.entries() if one.rule in _STRIPPED)
-        return PrefixBreak("message", _name(left), next(said, "Its reasoning is left out."))
+        reasons = (one.reason for one in outlook.entries() if one.rule in _STRIPPED)
+        reason = next(reasons, "Its reasoning is left out.")
+        return PrefixBreak("message", _name(outlook.turns[stale_at]), reason)
     if _head(last) != _head(row):
         piece, name = _changed_head(outlook, last)
         return PrefixBreak(piece, name, f"The {piece} is not what it was in the last call.")
@@ -405,13 +368,13 @@ def _changed_head(outlook: Outlook, last: CallRow) -> tuple[Literal["section", "
         changed = (one.name for one in outlook.request.sections if one.content not in old)
         return "section", next(changed, "system")
     texts = (outlook.text_of(call.tools_hash) or "[]" for call in (last, row))
-    before, after = map(json.loads, texts)
     # Settled tools are stored as [declared, changes, after_seq]; see `SentTools.text`.
-    before, after = (one[0] if one and isinstance(one[0], list) else one for one in (before, after))
-    for old, new in zip_longest(before, after):
-        if old != new:
-            return "tool", str((new or old).get("name", ""))
-    return "tool", ""
+    before, after = (
+        tools[0] if tools and isinstance(tools[0], list) else tools
+        for tools in map(json.loads, texts)
+    )
+    pairs = zip_longest(before, after)
+    return "tool", next((str((new or old)["name"]) for old, new in pairs if old != new), "")
 
 
 def _changed_message(outlook: Outlook, shared: int) -> PrefixBreak:
@@ -420,16 +383,15 @@ def _changed_message(outlook: Outlook, shared: int) -> PrefixBreak:
     Args:
         shared: With how many messages both begin, at the least.
     """
-    behind, is_recut = outlook.turns[shared:], outlook.row.cut != outlook.calls[-1].cut
-    name = _name(behind[0]) if behind else "the end"
-    if behind and behind[0].get("kind") == "summary":
-        reason = "It stands in for what the last call was sent before it."
-        return PrefixBreak("message", name, reason)
+    later, is_recut = outlook.turns[shared:], outlook.row.cut != outlook.calls[-1].cut
+    name = _name(later[0]) if later else "the end"
+    if later and later[0].get("kind") == "summary":
+        return PrefixBreak("message", name, _COMPACTED)
     entries = [one for one in outlook.entries() if one.kind == "message" and one.decision != "kept"]
     dropped = next((one.reason for one in entries if one.rule.endswith((".drop", ".window"))), "")
     entries = [one for one in entries if is_recut or not one.rule.endswith(".shorten")]
     changes = {one.id: one.reason for one in entries if not one.rule.startswith(_AS_EVER)}
-    for turn in behind:
+    for turn in later:
         if is_recut and dropped and turn.get("kind") == "marker":
             return PrefixBreak("message", _name(turn), dropped)
         if (event_id := turn.get("id") or "?") in changes:
@@ -440,19 +402,6 @@ def _changed_message(outlook: Outlook, shared: int) -> PrefixBreak:
 
 def _name(turn: Turn) -> str:
     return turn.get("id") or turn.get("note") or turn.get("kind", "said")
-
-
-def _first_unsigned(outlook: Outlook) -> int:
-    """Return the first reply whose reasoning may have been sent before, and is not any more."""
-    turns = outlook.turns
-    if outlook.request.limits.thinking.is_prefix_bound and any(
-        one.rule in _STRIPPED for one in outlook.entries()
-    ):
-        for at, turn in enumerate(turns):
-            is_signed = any(part.get("block") is not None for part in turn["parts"])
-            if turn["role"] == "assistant" and not is_signed:
-                return at
-    return len(turns)
 
 
 # ---- a session replayed ----
@@ -506,23 +455,15 @@ class SimulatedStep(NamedTuple):
 
     seq: int
     tokens: int = 0
-    budget_tokens: int = 0
     shared_tokens: int = 0
-    cut_id: int = 0
     forecast: CacheForecast | None = None
     rewrite: str = ""
     overflow: str = ""
 
-    @property
-    def usd(self) -> float | None:
-        """What its input costs; `None`: not known, or not sent."""
-        return None if self.forecast is None else self.forecast.price.usd
-
 
 class SimulatedRun(NamedTuple):
-    """A session replayed under one policy; `name` says which."""
+    """A session replayed under one policy."""
 
-    name: str
     policy: CutPolicy
     steps: tuple[SimulatedStep, ...]
 
@@ -539,19 +480,10 @@ class SimulatedRun(NamedTuple):
 
     @property
     def usd(self) -> float | None:
-        """What the input of the steps that fit costs; `None`: no step fits, or a price is not known.
-
-        If steps overflow, this is less than the session would have cost: see `overflows`.
-        """
-        prices = [step.usd for step in self.steps if not step.overflow]
+        """What the input costs; `None`: a price is not known, or a step does not fit."""
+        prices = [step.forecast.price.usd if step.forecast else None for step in self.steps]
         known = [usd for usd in prices if usd is not None]
-        return sum(known) if len(known) == len(prices) and (known or not self.steps) else None
-
-    @property
-    def mean_fill(self) -> float:
-        """The mean share of the budget that is used, over the steps that fit."""
-        fills = [step.tokens / step.budget_tokens for step in self.steps if not step.overflow]
-        return sum(fills) / len(fills) if fills else 0.0
+        return sum(known) if len(known) == len(prices) else None
 
     @property
     def rewrites(self) -> int:
@@ -565,42 +497,11 @@ class SimulatedRun(NamedTuple):
 
 
 class Simulation(NamedTuple):
-    """A session replayed for one model: everything sent each time, and under each policy.
-
-    `session_tokens` is the last call with everything in it.
-    """
+    """A session replayed for one model: everything sent each time, and under each policy."""
 
     model: str
-    session_tokens: int
     everything: SimulatedRun
     runs: tuple[SimulatedRun, ...] = ()
-
-    @property
-    def distinct_runs(self) -> tuple[SimulatedRun, ...]:
-        """Sending everything, and then the runs, those of one name once."""
-        by_name: dict[str, SimulatedRun] = {}
-        for run in (self.everything, *self.runs):
-            by_name.setdefault(run.name, run)
-        return tuple(by_name.values())
-
-    def relative_usd(self, run: SimulatedRun) -> float | None:
-        """Return what a run costs, sending everything being 1.
-
-        `None`: not known, or calls that did not fit are missing from either.
-        """
-        whole, usd = self.everything.usd, run.usd
-        if run.overflows or self.everything.overflows or usd is None or not whole:
-            return None
-        return usd / whole
-
-    def to_json(self) -> JsonObject:
-        """Return the sums of each run as plain JSON."""
-        names = ("name", "tokens", "mean_fill", "read_share", "rewrites", "overflows", "usd")
-        runs = [
-            {name: getattr(run, name) for name in names} | {"relative_usd": self.relative_usd(run)}
-            for run in self.distinct_runs
-        ]
-        return {"model": self.model, "session_tokens": self.session_tokens, "runs": runs}
 
 
 class Replay(NamedTuple):
@@ -637,62 +538,53 @@ def simulate(replay: Replay, policies: Iterable[CutPolicy] = (CutPolicy(),)) -> 
     session_tokens = max((step.tokens for step in whole), default=0)
     runs: list[SimulatedRun] = []
     for policy in policies:
-        bound = policy.budget_tokens
+        bounds = [replay.budget_tokens]
+        if policy.budget_tokens is not None:
+            bounds.append(policy.budget_tokens)
         if policy.budget_share is not None:
-            bound = max(1, int(policy.budget_share * session_tokens))
-        given = {"strategy": policy.strategy, "cache_stable": policy.cache_stable}
-        changes: dict[str, Any] = {
-            name: value for name, value in given.items() if value is not None
-        }
-        settings = TruncationSettings(**{**vars(replay.settings), **changes})
-        budget = replay.budget_tokens if bound is None else min(bound, replay.budget_tokens)
-        steps = tuple(_steps(replay._replace(settings=settings, budget_tokens=budget)))
-        manner = "in steps" if settings.cache_stable else "no steps"
-        size = "whole window" if bound is None else f"{bound:,}"
-        runs.append(SimulatedRun(f"{settings.strategy}, {manner}, {size}", policy, steps))
-    everything = SimulatedRun("everything", CutPolicy(), whole)
-    return Simulation(replay.limits.id, session_tokens, everything, tuple(runs))
+            bounds.append(max(1, int(policy.budget_share * session_tokens)))
+        given = {name: value for name in _CUT if (value := getattr(policy, name)) is not None}
+        settings = TruncationSettings(**(vars(replay.settings) | given))
+        bounded = replay._replace(settings=settings, budget_tokens=min(bounds))
+        runs.append(SimulatedRun(policy, tuple(_steps(bounded))))
+    return Simulation(replay.limits.id, SimulatedRun(CutPolicy(), whole), tuple(runs))
 
 
 class _Sent:
     """What a call sent, line by line, with running sums; it grows until the next cut."""
 
-    def __init__(self, replay: Replay, segment: Segment, cut: Cut | None, lines: int) -> None:
-        self.cut_id, self.segment, self.upto = cut.id if cut is not None else 0, segment, lines
-        self.keys: list[tuple[int, int, int]] = []
+    def __init__(self, replay: Replay, segment: Segment, cut: Cut | None, end: int) -> None:
+        self.segment, self.cut_id, self.end = segment, cut.id if cut is not None else 0, end
+        self.keys: list[tuple[int, ...]] = []  # of each line: what makes it another one
         self.tokens, self.blocks = [replay.fixed_tokens], [0]
-        self.ends: list[int] = []  # after how many lines it, and those before it, ended
-        self.last_reply = -1
-        self.answered_at: datetime | None = None
-        for first, end in [(0, lines)] if cut is None else cut.kept:
-            for line in range(first, end):
+        self.calls: list[int] = []  # after how many lines it, and those before it, ended
+        for first, stop in [(0, end)] if cut is None else cut.kept:
+            for line in range(first, stop):
                 if cut is not None and line == cut.marker:
-                    marker = marker_parts(cut.left_out)
-                    self._add((-cut.left_out, USER, segment.lines.count(USER, marker)), 1)
+                    tokens = segment.lines.count(USER, marker_parts(cut.left_out))
+                    self._add((-cut.left_out,), tokens, 1)
                 self._add_line(line, None if cut is None else cut.shortened.get(line))
 
-    def grow(self, lines: int) -> None:
+    def grow(self, end: int) -> None:
         """Add the lines up to here."""
-        for line in range(self.upto, lines):
+        for line in range(self.end, end):
             self._add_line(line)
-        self.upto = lines
+        self.end = end
+
+    def shared(self, other: "_Sent") -> int:
+        """Return with how many lines both begin."""
+        pairs = enumerate(zip(self.keys, other.keys, strict=False))
+        most = min(len(self.keys), len(other.keys))
+        return next((at for at, (mine, its) in pairs if mine != its), most)
 
     def _add_line(self, line: int, short: Shortened | None = None) -> None:
         segment = self.segment
         tokens = segment.tokens[line] if short is None else short.tokens
-        key = segment.seqs[line], segment.kinds[line] & KIND_MASK, tokens
-        self._add(key, segment.blocks[line])
+        self._add((segment.seqs[line], segment.kinds[line]), tokens, segment.blocks[line])
 
-    def role(self, at: int) -> str:
-        """Return whose line it is."""
-        return _ROLES.get(self.keys[at][1], "user")
-
-    def _add(self, key: tuple[int, int, int], blocks: int) -> None:
-        follows = bool(self.keys) and self.role(-1) == "assistant"
-        if key[1] == ASSISTANT or (key[1] == TOOL_CALL and not follows):
-            self.last_reply = len(self.keys)
-        self.keys.append(key)
-        self.tokens.append(self.tokens[-1] + key[2])
+    def _add(self, key: tuple[int, ...], tokens: int, blocks: int) -> None:
+        self.keys.append((*key, tokens))
+        self.tokens.append(self.tokens[-1] + tokens)
         self.blocks.append(self.blocks[-1] + blocks)
 
 
@@ -719,42 +611,33 @@ def _step(
     replay: Replay, segment: Segment, cut: Cut | None, before: _Sent | None, line: int
 ) -> tuple[SimulatedStep, _Sent]:
     """Compare a call with the one before it; return the step, and what was sent."""
-    protocol = protocol_for(replay.limits)
-    earlier = [] if before is None else before.keys
-    shared, rewrite, known = len(earlier), "", list[KnownPrefix]()
-    if before is not None and before.segment is segment and before.cut_id == (cut.id if cut else 0):
-        sent = before
+    cut_id = cut.id if cut is not None else 0
+    rewrite, shared, known = "", 0, list[KnownPrefix]()
+    used_at = _moment(before.segment.created[before.end]) if before is not None else None
+    if before is not None and before.segment is segment and before.cut_id == cut_id:
+        sent, shared = before, len(before.keys)
         sent.grow(line)
+        last_reply = shared
     else:
         sent = _Sent(replay, segment, cut, line)
-        pairs = enumerate(zip(earlier, sent.keys, strict=False))
-        most = min(len(earlier), len(sent.keys))
-        shared = next((at for at, (old, new) in pairs if old != new), most)
-        if shared < len(earlier):
-            rewrite = _CHANGED if cut is None else _said(cut)
-            if before is not None and before.segment is not segment:
-                rewrite = _COMPACTED
+        last_reply = len(sent.keys)
+        if before is not None and (shared := sent.shared(before)) < len(before.keys):
+            rewrite = _COMPACTED if before.segment is not segment else _describe(cut)
     if before is not None:
-        alike = _rendered_alike(sent.role, shared, len(sent.keys), protocol)
-        used_at, ends = before.answered_at, [end for end in before.ends if end <= alike]
-        known = [KnownPrefix("head", sent.tokens[0], 0, used_at)]
-        known.append(KnownPrefix("inside", sent.tokens[alike], 0, used_at))
-        if ends:
-            tokens, blocks = sent.tokens[ends[-1]], sent.blocks[ends[-1]]
-            known.append(KnownPrefix("call", tokens, blocks, used_at))
-        sent.ends = ends
-    sent.ends.append(len(sent.keys))
-    size = CallSize(sent.tokens[-1], sent.tokens[0], sent.blocks[-1], sent.blocks[sent.last_reply])
-    cache, now = PromptCache(replay.limits, protocol, replay.cache), segment.created[line - 1]
-    forecast = _forecast(cache, size, known, now=_moment(now), today=replay.today)
-    sent.answered_at = _moment(segment.created[line])
+        sent.calls = [end for end in before.calls if end <= shared]
+        known.append(KnownPrefix("head", sent.tokens[0], 0, used_at))
+        known.append(KnownPrefix("inside", sent.tokens[shared], 0, used_at))
+        for end in sent.calls[-1:]:
+            known.append(KnownPrefix("call", sent.tokens[end], sent.blocks[end], used_at))
+    sent.calls.append(len(sent.keys))
+    size = CallSize(sent.tokens[-1], sent.tokens[0], sent.blocks[-1], sent.blocks[last_reply])
+    cache = PromptCache(replay.limits, protocol_for(replay.limits), replay.cache)
+    now = _moment(segment.created[line - 1])
     step = SimulatedStep(
         seq=segment.seqs[line],
         tokens=sent.tokens[-1],
-        budget_tokens=replay.budget_tokens,
         shared_tokens=sent.tokens[shared] if before is not None else 0,
-        cut_id=sent.cut_id,
-        forecast=forecast,
+        forecast=cache.forecast(size, known, now=now, today=replay.today),
         rewrite=rewrite,
     )
     return step, sent
@@ -762,16 +645,19 @@ def _step(
 
 def _replies(segment: Segment) -> Iterator[int]:
     """Yield the first line of each reply that answers something."""
-    has_input, before = False, ""
+    has_input, was_reply = False, False
     for line, kind in enumerate(segment.kinds):
-        role = _ROLES.get(kind & KIND_MASK, "user")
-        opens = kind & KIND_MASK == ASSISTANT or (role == "assistant" and before != role)
+        number = kind & KIND_MASK
+        opens = number == ASSISTANT or (number == TOOL_CALL and not was_reply)
         if opens and has_input and segment.seqs[line] > segment.after_seq:
             yield line
-        has_input, before = has_input or role != "system", role
+        was_reply = number in (ASSISTANT, TOOL_CALL)
+        has_input = has_input or number not in (SYSTEM, NOTE)
 
 
-def _said(cut: Cut) -> str:
+def _describe(cut: Cut | None) -> str:
+    if cut is None:
+        return "What stands for a message of the last call is another one."
     left_out, shortened = cut.left_out, len(cut.shortened)
     return f"The history is cut: {left_out:,} messages left out, {shortened:,} shortened."
 

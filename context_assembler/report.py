@@ -121,15 +121,11 @@ class InputPrice(NamedTuple):
 
 
 class PrefixBreak(NamedTuple):
-    """Where a call stops to be what the call before it was, and why.
-
-    `shared_tokens` stand before that place, as far as is known.
-    """
+    """Where a call stops to be what the call before it was, and why."""
 
     piece: Literal["model", "section", "tool", "message"]
     id: str
     reason: str
-    shared_tokens: int = 0
 
 
 class CacheForecast(NamedTuple):

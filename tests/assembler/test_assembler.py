@@ -292,12 +292,11 @@ async def test_a_replay_has_each_call_of_the_session() -> None:
     half = CutPolicy(strategy="sliding", cache_stable=False, budget_share=0.5)
     simulation = await assembler.simulate("trip", model=OPUS, policies=[CutPolicy(), half])
 
-    whole, settled, cut = simulation.distinct_runs
+    whole, (settled, cut) = simulation.everything, simulation.runs
     assert [step.tokens for step in whole.steps] == [step.tokens for step in settled.steps] == sent
     assert (whole.rewrites, whole.overflows) == (1, 0)
     assert 0 < cut.tokens < whole.tokens
-    assert simulation.relative_usd(whole) == 1
-    assert simulation.to_json()["runs"][0]["name"] == "everything"
+    assert (whole.usd or 0) > 0
 
 
 async def test_an_unchanged_session_is_answered_from_the_cache() -> None:

@@ -48,7 +48,7 @@ GEMINI: Final = GPT._replace(
 )
 MARKED: Final = PromptCache(CLAUDE, "anthropic")
 IMPLICIT: Final = PromptCache(GPT, "openai_chat")
-CHARGED: Final = IMPLICIT._replace(charges_writes=True)
+CHARGED: Final = IMPLICIT._replace(limits=GPT._replace(prices=(PRICE,)))
 SIZE: Final = CallSize(total_tokens=10_000, head_tokens=2_000, blocks=30, blocks_before_step=28)
 End = Literal["head", "call", "inside"]
 
@@ -117,7 +117,7 @@ SPLITS: dict[str, tuple[PromptCache, list[KnownPrefix], tuple[int, ...]]] = {
 def test_a_call_is_split_by_the_rules_of_its_provider(
     cache: PromptCache, prefixes: list[KnownPrefix], expected: tuple[int, ...]
 ) -> None:
-    assert cache.split(SIZE, prefixes, now=NOW)[:4] == expected
+    assert cache.forecast(SIZE, prefixes, now=NOW, today=TODAY).split[:4] == expected
 
 
 @pytest.mark.parametrize("step_blocks", [1, 19, 20, 21, 60])
@@ -173,7 +173,8 @@ def test_the_parts_add_up_and_no_more_is_read_than_is_shared(
 ) -> None:
     shared = head if end == "head" else int(share * (head + rest))
 
-    split = cache.split(CallSize(head + rest, head, 3, 2), [known(shared, end=end, blocks=2)])
+    size, prefix = CallSize(head + rest, head, 3, 2), known(shared, end=end, blocks=2)
+    split = cache.forecast(size, [prefix], now=None, today=TODAY).split
 
     assert split.total_tokens == head + rest
     assert split.read_tokens <= shared
@@ -193,7 +194,6 @@ def test_each_kind_of_token_has_its_price() -> None:
 
 
 UNKNOWN = {
-    "no row": (None, CacheSplit(uncached_tokens=1), "input of claude"),
     "no price of input": (Price(), CacheSplit(uncached_tokens=1), "input of claude"),
     "no price of reads": (Price(input=1, cache_write=1), CacheSplit(1, 1), "cache reads of claude"),
     "no price of writes": (Price(input=1), CacheSplit(0, 1), "cache writes of claude"),
@@ -207,9 +207,7 @@ UNKNOWN = {
 
 
 @pytest.mark.parametrize(("price", "split", "why"), UNKNOWN.values(), ids=UNKNOWN)
-def test_what_is_not_known_is_none_never_zero(
-    price: Price | None, split: CacheSplit, why: str
-) -> None:
+def test_what_is_not_known_is_none_never_zero(price: Price, split: CacheSplit, why: str) -> None:
     told = price_input(split, price, model="claude")
 
     assert (told.usd is None) == bool(why)
@@ -339,7 +337,7 @@ BREAKS: dict[str, tuple[dict[str, Any], tuple[str, str, str]]] = {
     ),
     "a compaction": (
         {"turns": [SUMMARY, TURNS[2]], "prefixes": ["x"] * 3},
-        ("message", "e9", "It stands in for what the last call was sent before it."),
+        ("message", "e9", "A compaction stands for what was sent before."),
     ),
     "something else": (
         {"prefixes": ["x"] * 4, "entries": [CAP]},

@@ -83,6 +83,7 @@ def replayed(*segments: Segment, window: int = 100_000, **policies: Any) -> Simu
 
 TALK: Final = [(USER, 50), (ASSISTANT, 20), (USER, 30), (ASSISTANT, 10)]
 RUN: Final = [(USER, 50), *[(ASSISTANT, 20), (TOOL_RESULT, 100)] * 30, (ASSISTANT, 10)]
+SIMULATED_TOKENS: Final = 100 + 50 + 30 * 120  # the last call of RUN
 
 
 def test_each_reply_is_the_answer_to_a_call_that_sent_what_stands_before_it() -> None:
@@ -99,7 +100,7 @@ def test_each_reply_is_the_answer_to_a_call_that_sent_what_stands_before_it() ->
     assert whole.read_share == pytest.approx(150 / 350)
 
 
-REPLIES = {
+REPLIES: dict[str, tuple[list[tuple[int, int]], list[int]]] = {
     "calls after their reply are one answer": (
         [(USER, 5), (ASSISTANT, 5), (TOOL_CALL, 5), (TOOL_RESULT, 5), (TOOL_CALL, 5)],
         [2, 5],
@@ -120,11 +121,7 @@ def test_a_policy_that_fits_costs_what_sending_everything_costs() -> None:
     simulation = replayed(segment(RUN))
 
     [run] = simulation.runs
-    assert run.name == "smart, in steps, whole window"
-    assert [step[1:2] + step[3:5] for step in run.steps] == [
-        step[1:2] + step[3:5] for step in simulation.everything.steps
-    ]
-    assert simulation.session_tokens == run.steps[-1].tokens
+    assert run.steps == simulation.everything.steps
     assert (simulation.model, run.usd) == ("claude", simulation.everything.usd)
 
 
@@ -133,10 +130,9 @@ def test_between_two_cuts_a_call_shares_all_that_the_one_before_sent(strategy: s
     [run] = replayed(segment(RUN), strategy=strategy, budget_share=0.4).runs
 
     steps = run.steps
-    assert all(step.tokens <= step.budget_tokens for step in steps)
+    assert all(step.tokens <= 0.4 * SIMULATED_TOKENS for step in steps)
     for before, now in pairwise(steps):
         assert bool(now.rewrite) == (now.shared_tokens < before.tokens)
-        assert not now.rewrite or now.cut_id != before.cut_id
         assert not now.rewrite or now.rewrite.startswith("The history is cut: ")
     assert 0 < run.rewrites < len(steps) / 3
 
@@ -148,7 +144,6 @@ def test_cuts_in_steps_read_more_from_the_cache_than_cuts_at_every_call() -> Non
     ]
 
     assert runs[0].read_share > runs[1].read_share
-    assert runs[0].name == "smart, in steps, 2,000"
 
 
 def test_a_call_that_cannot_be_sent_is_passed_over_by_the_next() -> None:
@@ -156,7 +151,7 @@ def test_a_call_that_cannot_be_sent_is_passed_over_by_the_next() -> None:
 
     assert [bool(step.overflow) for step in run.steps] == [True, False]
     assert "tokens are needed" in run.steps[0].overflow
-    assert (run.overflows, run.steps[0].usd, run.steps[1].shared_tokens) == (1, None, 0)
+    assert (run.overflows, run.usd, run.steps[1].shared_tokens) == (1, None, 0)
 
 
 def test_nothing_fits_a_budget_below_the_fixed_part() -> None:
@@ -181,4 +176,3 @@ def test_a_session_without_replies_costs_nothing() -> None:
     simulation = replayed(segment([(USER, 5)]))
 
     assert (simulation.everything.steps, simulation.everything.usd) == ((), 0)
-    assert simulation.session_tokens == 0
