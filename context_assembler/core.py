@@ -827,8 +827,10 @@ class _Live:
         end = len(turn["parts"])
         while end and _is_thinking(turn["parts"][end - 1]):
             end -= 1
+        if end == len(turn["parts"]):
+            return turn
         self._leave_out(turn, "unfinished", turn["parts"][end:])
-        return turn if end == len(turn["parts"]) else {**turn, "parts": turn["parts"][:end]}
+        return {**turn, "parts": turn["parts"][:end]}
 
 
 class _Call:
@@ -1105,7 +1107,8 @@ class _Call:
         left: dict[int, int | None] = dict(enumerate(tokens))
         losses: list[tuple[int, Decision, int, str, str]] = []
         if cut is not None:
-            losses += [(line, "dropped", 0, reason, rule) for line, rule, reason in cut.dropped()]
+            for line, rule, reason in cut.dropped():
+                losses.append((line, "dropped", 0, reason, rule))
             for line, short in cut.shortened.items():
                 losses.append((line, "shortened", short.tokens, short.reason, short.rule))
         cuts: list[ReportEntry] = []

@@ -94,7 +94,6 @@ _REGULAR: Final = re.compile(rb"(?:[\x01-\x04\x40-\x4f]|" + _EXCHANGES + rb")*",
 _MOVED: Final = "Tool results stood apart from their calls; they were moved right behind them."
 _SERVER: Final = "A call that a provider runs itself had no result, or a result had no call."
 _BEGAN: Final = "The history began with the assistant; a minimal user turn was put in front."
-_PARTED: Final = "What stood between a provider's own call and its result was moved behind both."
 _ENDED: Final = "The model refuses a history that ends on such a reply; a user turn was added."
 
 
@@ -575,13 +574,9 @@ class Timeline:
         """
         if reply < 0:
             return False
-        before, made_by = (self.rules.body(self._seqs[one]).get("made_by") for one in (reply, at))
-        if not before or not made_by:
-            return not is_answered
-        ids = before.get("response_id"), made_by.get("response_id")
-        if is_answered or all(ids):
-            return ids[1] is not None and ids[0] == ids[1]
-        return (before["provider"], before["model"]) == (made_by["provider"], made_by["model"])
+        bodies = map(self.rules.body, (self._seqs[reply], self._seqs[at]))
+        ids = [(body.get("made_by") or {}).get("response_id") for body in bodies]
+        return bool(ids[0] == ids[1] if all(ids) else not is_answered)
 
     def _pair_server_calls(
         self, members: list[tuple[int, Parts]], before: int, stop: int, *, is_closing: bool
@@ -598,8 +593,8 @@ class Timeline:
         unanswered, is_end = asked - answered, stop == len(self._letters)
         if unanswered and is_end:
             unanswered -= server_ids(said, of=self.rules.provider)[0] if is_closing else asked
-        elif unanswered:
-            unanswered -= self._answered_next(stop, unanswered)
+        elif unanswered and self._number(stop) == ASSISTANT:
+            unanswered -= server_ids(self.rules.body(self._seqs[stop])["parts"])[1]
         earlier = self.rules.body(self._seqs[before])["parts"] if before >= 0 else ()
         loose = unanswered | (answered - asked - server_ids(earlier)[0])
         self.is_late |= bool(loose & self._unanswered) and self.handed > 0
@@ -610,23 +605,6 @@ class Timeline:
                 self._note(place, "repaired" if kept else "dropped", "server_call", _SERVER)
                 members[at] = place, kept
         return bool(asked - answered) and is_end
-
-    def _answered_next(self, stop: int, asked: set[str]) -> set[str]:
-        """Return which of a provider's own calls the next reply answers; it is moved to `stop`."""
-        at = stop
-        while at < len(self._letters) and self._number(at) in (USER, NOTE, SYSTEM):
-            at += 1
-        if at == len(self._letters) or self._number(at) != ASSISTANT:
-            return set()
-        answered = asked & server_ids(self.rules.body(self._seqs[at])["parts"])[1]
-        if answered and at > stop:
-            self._note(at, "repaired", "server_call", _PARTED)
-            for column in (self._letters, self._kinds, self._links, self._seqs, self._tokens):
-                column.insert(stop, column.pop(at))
-            self._created.insert(stop, self._created.pop(at))
-            moved = {place: place + 1 for place in range(stop, at)} | {at: stop}
-            self._own = {moved.get(place, place): own for place, own in self._own.items()}
-        return answered
 
     def _put_exchange(
         self, members: Sequence[tuple[int, Parts]], calls: Parts, answers: list[_Answer | None]

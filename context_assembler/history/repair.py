@@ -4,21 +4,9 @@ from collections.abc import Callable, Sequence
 from operator import is_
 from typing import Final
 
+from context_assembler import events
 from context_assembler.errors import with_article
-from context_assembler.events import (
-    ASSISTANT,
-    HAS_CALLS,
-    KIND_MASK,
-    REFUSALS,
-    THOUGHT_SIGNATURES,
-    TOOL_CALL,
-    TOOL_RESULT,
-    USER,
-    Body,
-    Json,
-    JsonObject,
-    is_signed_block,
-)
+from context_assembler.events import Body, Json, JsonObject
 from context_assembler.providers.wire import NO_RESULT, clean_json, parse_object, text_part
 from context_assembler.report import Decision
 
@@ -29,7 +17,12 @@ Log = Callable[[Decision, str, str], None]
 OPENING: Final = "(The conversation begins with the assistant.)"
 CONTINUE: Final = "Continue."
 
-_ROLES: Final = {ASSISTANT: "assistant", TOOL_CALL: "assistant", TOOL_RESULT: "tool", USER: "user"}
+_ROLES: Final = {
+    events.ASSISTANT: "assistant",
+    events.TOOL_CALL: "assistant",
+    events.TOOL_RESULT: "tool",
+    events.USER: "user",
+}
 
 
 def missing_result(call: JsonObject) -> JsonObject:
@@ -56,7 +49,7 @@ def clean(value: Json) -> Json:
 
 def bears_signature(part: JsonObject) -> bool:
     """Whether a part that says something by itself is signed as well, as Gemini's are."""
-    return is_signed_block(part) if part["type"] == "opaque" else bool(part.get("signature"))
+    return events.is_signed_block(part) if part["type"] == "opaque" else bool(part.get("signature"))
 
 
 def without_signature(part: JsonObject) -> JsonObject:
@@ -64,7 +57,7 @@ def without_signature(part: JsonObject) -> JsonObject:
     made = {key: held for key, held in part.items() if key != "signature"}
     if part["type"] == "opaque":
         block = part["block"].items()
-        made["block"] = {key: held for key, held in block if key not in THOUGHT_SIGNATURES}
+        made["block"] = {key: held for key, held in block if key not in events.THOUGHT_SIGNATURES}
     return made
 
 
@@ -177,7 +170,10 @@ def is_refusal(kind: int, body: Body) -> bool:
     """
     made_by: JsonObject = body.get("made_by") or {}
     stopped: str | None = made_by.get("stop_reason")
-    return kind & (KIND_MASK | HAS_CALLS) == ASSISTANT and stopped in REFUSALS
+    return (
+        kind & (events.KIND_MASK | events.HAS_CALLS) == events.ASSISTANT
+        and stopped in events.REFUSALS
+    )
 
 
 def parts_of_refusal(body: Body, log: Log, *, policy: str) -> Parts:

@@ -10,18 +10,8 @@ from collections.abc import Collection, Iterator, Sequence
 from functools import cache
 from typing import Final
 
-from context_assembler.events import (
-    ASSISTANT,
-    COMPACTION,
-    KIND_MASK,
-    TOOL_RESULT,
-    UNUSUAL,
-    USER,
-    Json,
-    JsonObject,
-    is_list,
-    is_object,
-)
+from context_assembler import events
+from context_assembler.events import Json, JsonObject
 from context_assembler.texts import clean_text, decode_text
 
 _LINE: Final = "[masked: "
@@ -157,12 +147,14 @@ _WHOLE: Final = frozenset(
 
 def may_mask(kind: int, places: Collection[str]) -> bool:
     """Whether an event of this kind may hold what is masked in these places."""
-    number = kind & KIND_MASK
-    if number == USER:
+    number = kind & events.KIND_MASK
+    if number == events.USER:
         return "user" in places
-    if number == ASSISTANT:  # what a provider's own tools returned
-        return "tool_results" in places and bool(kind & UNUSUAL)
-    return (number == TOOL_RESULT and "tool_results" in places) or number == COMPACTION
+    if number == events.ASSISTANT:  # what a provider's own tools returned
+        return "tool_results" in places and bool(kind & events.UNUSUAL)
+    return (
+        number == events.TOOL_RESULT and "tool_results" in places
+    ) or number == events.COMPACTION
 
 
 def masked_parts(
@@ -172,8 +164,10 @@ def masked_parts(
     if not places or not may_mask(kind, places):
         return parts, ""
     notices: list[str] = []
-    is_reply = kind & KIND_MASK == ASSISTANT
-    keeps_blocks = is_reply or kind & KIND_MASK == COMPACTION  # a provider's own go back whole
+    is_reply = kind & events.KIND_MASK == events.ASSISTANT
+    keeps_blocks = (
+        is_reply or kind & events.KIND_MASK == events.COMPACTION
+    )  # a provider's own go back whole
     made = [
         part if is_reply and _is_said(part) else _masked(part, notices, keeps_blocks=keeps_blocks)
         for part in parts
@@ -194,10 +188,10 @@ def _masked(value: Json, notices: list[str], *, keeps_blocks: bool) -> Json:
         text, notice = mask(value)
         notices += [notice] if notice else []
         return text if notice else value
-    if is_list(value):
+    if events.is_list(value):
         made = [_masked(held, notices, keeps_blocks=keeps_blocks) for held in value]
         return made if made != value else value
-    if not is_object(value):
+    if not events.is_object(value):
         return value
     changed = {
         key: new

@@ -3,34 +3,26 @@
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
-from context_assembler.events import (
-    ASSISTANT,
-    COMPACTION,
-    HAS_CALLS,
-    KIND_MASK,
-    NOTE,
-    PINNED,
-    SYSTEM,
-    TOOL_CALL,
-    TOOL_RESULT,
-    USER,
-    Body,
-    JsonObject,
-)
+from context_assembler import events
+from context_assembler.events import Body, JsonObject
 from context_assembler.history.lines import SYNTHETIC, Timeline
 from context_assembler.history.repair import missing_result
 from context_assembler.ports import Turn
 
-_JOINS: Final = {ASSISTANT: TOOL_CALL, TOOL_CALL: TOOL_CALL, TOOL_RESULT: TOOL_RESULT}
+_JOINS: Final = {
+    events.ASSISTANT: events.TOOL_CALL,
+    events.TOOL_CALL: events.TOOL_CALL,
+    events.TOOL_RESULT: events.TOOL_RESULT,
+}
 # By kind of line: the turn's role, kind and origin.
 _MADE: Final[Mapping[int, tuple[Any, Any, Any]]] = {
-    USER: ("user", "said", "user"),
-    ASSISTANT: ("assistant", "said", "model"),
-    TOOL_CALL: ("assistant", "said", "model"),
-    TOOL_RESULT: ("tool", "said", "tool"),
-    COMPACTION: ("user", "summary", "assembler"),
-    SYSTEM: ("system", "said", "developer"),
-    NOTE: ("system", "note", "developer"),
+    events.USER: ("user", "said", "user"),
+    events.ASSISTANT: ("assistant", "said", "model"),
+    events.TOOL_CALL: ("assistant", "said", "model"),
+    events.TOOL_RESULT: ("tool", "said", "tool"),
+    events.COMPACTION: ("user", "summary", "assembler"),
+    events.SYSTEM: ("system", "said", "developer"),
+    events.NOTE: ("system", "note", "developer"),
     SYNTHETIC: ("user", "synthetic", "assembler"),
 }
 _NO_BODY: Final[Body] = {"parts": []}
@@ -55,34 +47,34 @@ def turns_of(
     joins = -1  # the kind of lines that may still join the turn
     for line in lines:
         kind, seq = kinds[line], seqs[line]
-        number = kind & KIND_MASK
+        number = kind & events.KIND_MASK
         body = bodies[seq] if seq else _NO_BODY
         parts: list[JsonObject] = body["parts"]
         if line in special:
             parts = [*(shortened.get(line) or own[line])]
         ids: list[str] = []
-        if kind & HAS_CALLS and number != TOOL_RESULT:
+        if kind & events.HAS_CALLS and number != events.TOOL_RESULT:
             ids = [part["call_id"] for part in parts if part["type"] == "tool_call"]
         if turn is not None and number == joins:
             turn["parts"] = [*turn["parts"], *parts]
             calls += ids
-            if seq and number == TOOL_RESULT:
+            if seq and number == events.TOOL_RESULT:
                 turn["kind"] = "said"
-            if kind & PINNED:
+            if kind & events.PINNED:
                 turn["is_pinned"] = True
             continue
         if turn is not None:
-            yield _paired(turn, calls) if joins == TOOL_RESULT else turn
-        if number != TOOL_RESULT:
+            yield _paired(turn, calls) if joins == events.TOOL_RESULT else turn
+        if number != events.TOOL_RESULT:
             calls = ids
         joins, note, made_by = _JOINS.get(number, -1), None, None
         role, made, origin = _MADE[number]
         if len(body) > 1:
             origin, note = body.get("origin", origin), body.get("note")
-            made_by = body.get("made_by") if number != TOOL_RESULT else None
+            made_by = body.get("made_by") if number != events.TOOL_RESULT else None
         elif not seq and line in notes:
             note, origin = notes[line]
-        elif not seq and number == TOOL_RESULT:
+        elif not seq and number == events.TOOL_RESULT:
             made, origin = "synthetic", "assembler"
         turn = {
             "role": "user" if note == "continue" else role,
@@ -94,10 +86,10 @@ def turns_of(
             "origin": origin,
             "made_by": made_by,
         }
-        if kind & PINNED:
+        if kind & events.PINNED:
             turn["is_pinned"] = True
     if turn is not None:
-        yield _paired(turn, calls) if joins == TOOL_RESULT else turn
+        yield _paired(turn, calls) if joins == events.TOOL_RESULT else turn
 
 
 def _paired(turn: Turn, calls: Sequence[str]) -> Turn:
