@@ -28,16 +28,9 @@ MAX_STOP_SEQUENCES: Final = 4
 WITHOUT_STOP: Final = re.compile(
     r"(o1(-mini|-preview)?|o3|o4-mini|gpt-5(-mini|-nano)?)(-\d{4}-\d{2}-\d{2})?"
 )
-# By type of a content part, the fields inside that hold text; of a file one of them.
 # https://github.com/openai/openai-openapi, ChatCompletionRequestUserMessageContentPart and
 # ChatCompletionRequestAssistantMessageContentPart (read 2026-11-27)
-PART_TYPES: Final[Mapping[str, tuple[str, ...]]] = {
-    "text": (),
-    "refusal": (),
-    "image_url": ("url",),
-    "input_audio": ("data", "format"),
-    "file": ("file_id", "file_data"),
-}
+PART_TYPES: Final = ("text", "refusal", "image_url", "input_audio", "file")
 
 
 def takes_late_instructions(limits: ModelLimits) -> bool:
@@ -71,9 +64,6 @@ class Wire(openai.OpenAIWire):
         self._tool_of: dict[str, str] = {}  # ids of the newest reply's calls → tool
         self.tools = self._offer(most=openai.MAX_TOOLS)
         self.rendered_tools = list(map(self._tool, self.tools))
-        if self._effort() != openai.effort_of(request):
-            why = "Chat Completions takes this model's tools only without reasoning: it is 'none'."
-            self.report("thinking_level", why, "parameter.thinking_level", "repaired")
         choice = request.parameters.tool_choice
         if choice is not None and choice.allowed is not None and not self.is_own:
             reason = "The server cannot be told which of the tools alone may be called."
@@ -174,31 +164,18 @@ class Wire(openai.OpenAIWire):
             answer = {"role": "tool", "tool_call_id": sent, "content": text or wire.NO_OUTPUT}
             answers.append(answer)
         self._units += answers
-        calls = self.messages[-1].get("tool_calls", ()) if self.messages else ()
-        if len(calls) > MAX_CALLS:  # one message of too many calls as several, each answered
-            rest = self.messages.pop()
-            for at in range(0, len(calls), MAX_CALLS):
-                some = calls[at : at + MAX_CALLS]
-                asked = {call["id"] for call in some}
-                self.messages.append({**rest, "tool_calls": some})
-                self.messages += [a for a in answers if a["tool_call_id"] in asked]
-                rest = {"role": "assistant"}
-        else:
-            self.messages += answers
+        self.messages += answers
         self._say("user", attached)
 
     def _flaw_of(self, block: JsonObject, role: str) -> str | None:
         kind = as_text(block.get("type"))
-        held, keys = block.get(kind), PART_TYPES.get(kind)
-        if keys == () and not isinstance(held, str):
-            return f"its {kind} is no text"
-        if keys:
-            filled = [bool(as_text(as_object(held).get(key)).strip()) for key in keys]
-            if not (any(filled) if kind == "file" else all(filled)):
-                return f"its {kind} has no {' or '.join(keys)}"
+        if kind in PART_TYPES:
+            held = block.get(kind)
+            if not any(as_text(one).strip() for one in (held, *as_object(held).values())):
+                return f"its {kind} is empty"
         takes = kind == "refusal" if role == "assistant" else kind not in ("refusal", "")
-        unknown = self.is_own and keys is None
-        return None if takes and not unknown else f"it is not taken from the {role}"
+        is_known = kind in PART_TYPES or not self.is_own
+        return None if takes and is_known else f"it is not taken from the {role}"
 
     # -- tools and parameters --
 
@@ -235,24 +212,24 @@ class Wire(openai.OpenAIWire):
             https://developers.openai.com/api/docs/guides/deployment-checklist
             https://github.com/danny-avila/LibreChat/issues/14231 (read 2026-11-27)
         """
-        can_stop = "none" in self.request.limits.thinking.levels
-        return "none" if self._must_not_reason() and can_stop else openai.effort_of(self.request)
-
-    def _must_not_reason(self) -> bool:
-        takes_both = self.request.limits.features.get("chat_tools_with_reasoning") is not False
-        return bool(self.tools) and not takes_both
+        if not self.tools or self.request.limits.features.get("chat_tools_with_reasoning", True):
+            return openai.effort_of(self.request)
+        if "none" in self.request.limits.thinking.levels:
+            return "none"
+        remedy = "Use the Responses API for this model, leave the tools out, "
+        remedy += "or choose a model that can answer without reasoning."
+        raise self.refusal("it takes function tools in the Responses API only", remedy)
 
     def _parameters(self, request: Request) -> Item:
         parameters, stop = request.parameters, request.parameters.stop_sequences
-        if self._must_not_reason() and "none" not in request.limits.thinking.levels:
-            remedy = "Use the Responses API for this model, leave the tools out, "
-            remedy += "or choose a model that can answer without reasoning."
-            raise self.refusal("it takes function tools in the Responses API only", remedy)
         # `max_tokens` does not count reasoning: https://github.com/openai/openai-openapi
         key = "max_completion_tokens" if self.is_own else "max_tokens"
         made: Item = {key: parameters.max_tokens}
         if (effort := self._effort()) is not None:
             made["reasoning_effort"] = effort
+        if effort != openai.effort_of(request):
+            why = "Chat Completions takes this model's tools only without reasoning: it is 'none'."
+            self.report("thinking_level", why, "parameter.thinking_level", "repaired")
         made |= self._sampling(request)
         if stop:
             if self.is_own and WITHOUT_STOP.fullmatch(request.limits.id):
@@ -308,13 +285,13 @@ def _as_parts(content: Json) -> list[Json]:
 
 
 def _merged(first: Item, second: Item) -> Item:
-    merged: Item = {"role": "assistant"}
-    for key in ("content", "tool_calls", "reasoning_content"):
-        held = [one[key] for one in (first, second) if key in one]
-        if held and all(isinstance(one, str) for one in held):
-            merged[key] = "\n".join(held)
-        elif held:
-            merged[key] = [part for one in held for part in _as_parts(one)]
+    merged = {**first, **second}
+    for key in first.keys() & second.keys() - {"role"}:
+        before, after = first[key], second[key]
+        if isinstance(before, str) and isinstance(after, str):
+            merged[key] = f"{before}\n{after}"
+        else:
+            merged[key] = [*_as_parts(before), *_as_parts(after)]
     return merged
 
 
@@ -340,23 +317,23 @@ _WHOLE: Final = ("id", "type", "role", "name")  # some servers say these again i
 _EVENTS: Final[Mapping[str, str]] = {
     **{role: role for role in ("user", "assistant", "system")},
     "developer": "system",
-    **dict.fromkeys(("tool", "function"), "tool_result"),
+    "tool": "tool_result",
 }
 _READ: Final = (  # what of a message is in the parts of its event
-    *("role", "content", "tool_calls", "function_call", "reasoning_content", "reasoning_details"),
+    *("role", "content", "tool_calls", "reasoning_content", "reasoning_details"),
     *("tool_call_id", "audio", "refusal", "annotations"),
 )
 
 
 def matches_reply(reply: Any) -> bool:
     """Whether the reply is a chat completion: an SDK's object, its dict, or a stream's chunks."""
-    field = wire.field_of
+    kinds = ("chat.completion", None)
     if pieces := as_list(reply):
-        held = [field(piece, "chunk") for piece in pieces if field(piece, "type") == "chunk"]
-        kinds = [(field(c, "object") or _CHUNK, field(c, "choices")) for c in held or pieces]
-        return bool(kinds) and all(k == _CHUNK and isinstance(c, list) for k, c in kinds)
-    kind = field(reply, "object") or "chat.completion"
-    return kind == "chat.completion" and isinstance(field(reply, "choices"), list)
+        kinds = (_CHUNK, None)
+    return all(
+        wire.field_of(one, "object") in kinds and isinstance(wire.field_of(one, "choices"), list)
+        for one in pieces or (reply,)
+    )
 
 
 def read_reply(reply: Any, request: Request | None = None) -> wire.Reply:
@@ -397,12 +374,11 @@ def _join_chunks(events: Sequence[Item]) -> Item | None:
     Source:
         https://platform.openai.com/docs/api-reference/chat-streaming (read 2026-11-28)
     """
-    held = [as_object(event.get("chunk")) for event in events if event.get("type") == "chunk"]
     whole: Item = {}
     choice: Item = {}
     message: Item = {}
     calls: list[tuple[Json, Item]] = []
-    for chunk in held or events:
+    for chunk in events:
         whole |= wire.without_nulls(chunk)
         for one in objects_in(chunk.get("choices")):
             if one.get("index"):
@@ -465,9 +441,6 @@ def _read_reply(message: JsonObject, names: Mapping[str, str], note: wire.Note) 
         own = {"type": "refusal", "refusal": refusal}
         parts.append({"type": "opaque", "provider": NAME, "block": own, "text": refusal})
     calls = as_list(message.get("tool_calls"))
-    legacy = as_object(message.get("function_call"))
-    if legacy and not calls:  # the old form has no ids: its result names the function
-        calls = [{"id": legacy.get("name"), "function": legacy}]
     for at, call in enumerate(calls):
         parts += _read_call(as_object(call), f"tool_calls[{at}]", names, note)
     if audio := as_object(message.get("audio")):
@@ -534,7 +507,6 @@ def read_messages(
         if event == "tool_result":
             name = as_text(kept.pop("name", None))
             call_id = as_text(message.get("tool_call_id") or kept.pop("id", None))
-            call_id = call_id or (name if role == "function" else "")
             if not call_id:
                 noted("tool_call_id", "is missing: nobody knows which call this answers")
             result: Item = {"type": "tool_result", "call_id": call_id, "content": parts}

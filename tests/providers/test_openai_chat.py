@@ -222,18 +222,6 @@ def test_documents_are_files_or_their_text() -> None:
     assert made[0]["content"] == [{"type": "file", "file": file}, text("n:\nhi")]
 
 
-def test_more_calls_than_a_message_takes_are_several_messages_each_answered() -> None:
-    ids = [f"c{number}" for number in range(130)]
-
-    made = messages(user("a"), reply("b", *map(call, ids)), results(*map(result, ids)))
-
-    assert [len(one.get("tool_calls", ())) for one in made if one["role"] == "assistant"] == [
-        128,
-        2,
-    ]
-    assert [one["role"] for one in made[-3:]] == ["assistant", "tool", "tool"]
-
-
 def test_the_calls_of_custom_tools_are_text() -> None:
     custom = {"openai_chat": {"type": "custom"}}
     part = call("c1", "grep", input="x.*") | {"extras": custom}
@@ -434,10 +422,6 @@ READ_AS: dict[str, tuple[Any, list[Any]]] = {
             {"type": "text", "text": "b"}
             | {"extras": {"openai_chat": {"annotations": [{"type": "url_citation"}]}}}
         ],
-    ),
-    "the old form of a call": (
-        completion({"function_call": {"name": "f", "arguments": "{}"}}),
-        [{"type": "tool_call", "call_id": "f", "name": "f", "arguments_json": "{}"}],
     ),
     "a custom tool's call": (
         completion(

@@ -88,18 +88,6 @@ READ: dict[str, tuple[str, Any, list[Any], list[str]]] = {
         ],
         ["messages[0].content[1].detail", "messages[0].content[4]", "messages[0].content[5]"],
     ),
-    "the old form of calls": (
-        CHAT,
-        [
-            {"role": "assistant", "function_call": {"name": "read", "arguments": "{}"}},
-            {"role": "function", "name": "read", "content": "x"},
-        ],
-        [
-            event("assistant", call("read") | {"arguments_json": "{}"}),
-            event("tool_result", result("read", "x", tool_name="read")),
-        ],
-        [],
-    ),
     "results as tau2 has them": (
         CHAT,
         [{"role": "tool", "id": "c1", "content": "no", "error": True}],
