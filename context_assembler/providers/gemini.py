@@ -5,7 +5,7 @@ real requests mix them. Both are read; payloads have the SDK's names.
 """
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any, Final
 
@@ -43,15 +43,23 @@ KINDS: Final = frozenset(
     "text inline_data file_data function_call function_response executable_code "
     "code_execution_result tool_call tool_response".split()
 )
-# What may be next to it; the SDK refuses other fields. Docstring of `google.genai.types.Part`,
-# google-genai 3.6 (read 2026-11-27)
+# What may be next to it; the SDK refuses other fields, and its own default version of the API a
+# resolution. Docstring of `google.genai.types.Part`, google-genai 3.6 (read 2026-11-27)
 MARKS: Final = frozenset(
-    "thought thought_signature media_resolution video_metadata part_metadata audio_transcription "
-    "media_processing speech_metadata document_metadata spreadsheet_metadata audio_metadata".split()
+    "thought thought_signature video_metadata part_metadata audio_transcription media_processing "
+    "speech_metadata document_metadata spreadsheet_metadata audio_metadata".split()
 )
+# What media need to be found.
+_NEEDED: Final[Mapping[str, tuple[str, ...]]] = {
+    "inline_data": ("mime_type", "data"),
+    "file_data": ("file_uri",),
+    "function_call": ("",),  # any that can be read is not kept as a part
+    "function_response": ("",),
+}
 # What the SDK refuses to send to Vertex AI: `_Part_to_vertex` in google-genai 3.6.
 NOT_ON_VERTEX: Final = frozenset({"tool_call", "tool_response", "part_metadata"})
 _FREE_FORM: Final = frozenset({"args", "response", "part_metadata"})  # keys are somebody else's
+BASE64: Final = re.compile(r"[A-Za-z0-9+/_=\s-]*")
 _CAPITAL: Final = re.compile(r"(?<=[a-z0-9])[A-Z]")
 
 # From here on calls must be signed, thinking has levels, and functions may return media.
@@ -79,7 +87,7 @@ MAX_STOP_SEQUENCES: Final = 5
 
 def snake_key(key: str) -> str:
     """Return a field's name as the SDK writes it."""
-    return _CAPITAL.sub(lambda found: f"_{found[0].lower()}", key)
+    return key if key.islower() else _CAPITAL.sub(lambda found: f"_{found[0].lower()}", key)
 
 
 def snake_fields(value: Json) -> dict[str, Json]:
@@ -121,25 +129,16 @@ def find_flaw(block: JsonObject) -> str | None:
     if len(kinds) > 1:
         return f"it holds more than one thing: {', '.join(kinds)}"
     signature = fields.get("thought_signature", "")
-    if not isinstance(signature, str) or not re.fullmatch(r"[A-Za-z0-9+/_=\s-]*", signature):
+    if not isinstance(signature, str) or not BASE64.fullmatch(signature):
         return "its thought_signature is amiss"
-    kind = kinds[0] if kinds else ""
-    held, inner = fields.get(kind), snake_fields(fields.get(kind))
-    needed = {"inline_data": ("mime_type", "data"), "file_data": ("file_uri",)}.get(kind, ())
-    is_sound = bool(inner) and kind not in ("function_call", "function_response")
-    if kind == "text":
-        is_sound = isinstance(held, str)
-    is_sound = is_sound and all(as_text(inner.get(name)).strip() for name in needed)
-    if kind == "inline_data":
-        is_sound = is_sound and _is_base64(inner["data"])
-    return None if is_sound or not kind else f"its {kind} is amiss"
-
-
-def _is_base64(encoded: Json) -> bool:
-    from context_assembler.providers.media import objection_to_bytes
-
-    data = as_text(encoded)
-    return bool(data) and objection_to_bytes("", data) != "its bytes are no base64"
+    for kind in kinds:
+        inner = snake_fields(fields[kind])
+        needed = _NEEDED.get(kind, ())
+        is_sound = isinstance(fields[kind], str) if kind == "text" else bool(inner)
+        is_sound = is_sound and all(as_text(inner.get(name)).strip() for name in needed)
+        if not is_sound or not BASE64.fullmatch(as_text(inner.get("data"))):
+            return f"its {kind} is amiss"
+    return None
 
 
 def readable_text(block: JsonObject) -> str:
@@ -152,10 +151,6 @@ def readable_text(block: JsonObject) -> str:
     if media := snake_fields(fields.get("inline_data") or fields.get("file_data")):
         named = as_text(media.get("file_uri")) or as_text(media.get("display_name"))
         return f"[{' '.join(filter(None, (as_text(media.get('mime_type')), named)))}]"
-    for kind in ("tool_call", "tool_response"):
-        if used := snake_fields(fields.get(kind)):
-            held = compact_json(used.get("args", used.get("response")))
-            return f"[{kind} {as_text(used.get('tool_type'))} {held}]"
     return as_text(fields.get("text"))
 
 
@@ -240,12 +235,12 @@ def _content_parts(part: JsonObject) -> list[dict[str, Json]]:
     return [{"text": text, **_extras(part)}]
 
 
-def _extras(part: JsonObject, nested: str = "") -> dict[str, Json]:
-    """Return what a part has next to what we know of it, without that of its own object."""
+def _extras(part: JsonObject) -> dict[str, Json]:
+    """Return what a part has next to what we know of it."""
     if "extras" not in part:
         return {}
     extras = wire.plain_json(snake_block(wire.own_extras(part, NAME))).items()
-    return {key: held for key, held in extras if key != nested}
+    return {key: held for key, held in extras if key in MARKS}
 
 
 def _is_attachment(part: JsonObject) -> bool:
@@ -287,30 +282,6 @@ def _response_object(texts: Sequence[str], *, is_error: bool) -> dict[str, Json]
 # ---- tools ----
 
 
-def _lone_references(schema: Json) -> Json:
-    """Return the schema with whatever was next to a reference around it.
-
-    Only what begins with `$` may be next to a reference. Docstring of
-    `google.genai.types.GenerateContentConfig.response_json_schema`, google-genai 3.6 (2026-11-27)
-    """
-    if isinstance(schema, list):
-        return [_lone_references(entry) for entry in as_list(schema)]
-    if not isinstance(schema, Mapping):
-        return schema
-    plain: dict[str, Json] = {}
-    for key, held in as_object(schema).items():
-        if key in ("properties", "patternProperties", "$defs", "definitions"):
-            plain[key] = {name: _lone_references(one) for name, one in as_object(held).items()}
-        elif key in ("enum", "const", "default", "examples", "required"):
-            plain[key] = held
-        else:
-            plain[key] = _lone_references(held)
-    beside = [key for key in plain if not key.startswith("$")]
-    if isinstance(plain.get("$ref"), str) and beside and "anyOf" not in plain:
-        plain["anyOf"] = [{"$ref": plain.pop("$ref")}]
-    return plain
-
-
 def _declare(tool: ToolSpec, name: str, entries: list[ReportEntry]) -> dict[str, Json] | None:
     """Return one function; its schema in the field that takes JSON Schema as it is.
 
@@ -323,8 +294,11 @@ def _declare(tool: ToolSpec, name: str, entries: list[ReportEntry]) -> dict[str,
         reason = f"The API cannot take its schema: {lost!r} points to nothing inside it."
         entries.append(wire.tool_entry(tool, "tool.schema", reason))
         return None
-    if any(references):
-        schema = _lone_references(schema)
+    for one in walk_schemas(schema):
+        # Only what begins with `$` may be next to a reference. Docstring of
+        # `google.genai.types.GenerateContentConfig.response_json_schema`, google-genai 3.6
+        if isinstance(one, dict) and "$ref" in one and len(one) > 1 and "anyOf" not in one:
+            one["anyOf"] = [{"$ref": one.pop("$ref")}]
     if tool.is_strict:
         reason = "It is offered without strict mode: the API has no strict mode."
         entries.append(wire.tool_entry(tool, "tool.strict", reason, "repaired"))
@@ -369,7 +343,6 @@ class Wire(wire.GrownWire):
         generation = generation_of(limits.id)
         self.is_newer = generation is None or generation >= SIGNED
         self.is_vertex = limits.host == "vertex_ai"
-        self.has_resolution = False
         self.names = wire.WireNames(request, NAME_RULE, {})
         system = clean_text(request.system)
         self.system = system if system.strip() else ""
@@ -397,9 +370,7 @@ class Wire(wire.GrownWire):
         if turn.get("kind") == "summary":
             self._say("user", [{"text": wire.summary_text(turn)}])
             return
-        role, parts = turn["role"], turn["parts"]
-        if not wire.are_plain(parts):
-            parts = self._trim(turn, wire.settle_parts(turn, self._settle, self.entries))
+        role, parts = turn["role"], wire.settle_parts(turn, self._settle, self.entries)
         if role == "system":
             # Contents know no role for instructions on the way.
             # Docstring of `google.genai.types.Content.role`, google-genai 3.6 (read 2026-11-27)
@@ -426,12 +397,7 @@ class Wire(wire.GrownWire):
                 continue
             call_id = self._ids.of_result(result["call_id"])
             name = self._called.get(call_id) or self.names[result.get("tool_name") or "unknown"]
-            responses.append(self._response(result, call_id, name))
-            for part in result.get("content", ()):
-                if _is_attachment(part) and not (self.is_newer and _inside_response(part)):
-                    kind = "Image" if part["type"] == "image" else "Document"
-                    attached.append({"text": f"{kind} returned by {name} ({call_id}):"})
-                    attached += _content_parts(part)
+            responses.append(self._response(result, call_id, name, attached))
         if responses:
             self._units.append(["responses", responses])
             self.messages.append({"role": "user", "parts": responses})
@@ -480,7 +446,7 @@ class Wire(wire.GrownWire):
                 self._called[call_id] = name
                 given = wire.clean_json(part.get("arguments", {}))
                 call = {"id": call_id, "name": name, "args": given}
-                made = [{"function_call": call, **_extras(part, "function_call")}]
+                made = [{"function_call": call, **_extras(part)}]
             elif part["type"] == "thinking":
                 is_sent = part.get("block") is not None and part.get("provider") == NAME
                 made = [wire.plain_json(snake_block(part["block"]))] if is_sent else []
@@ -491,18 +457,31 @@ class Wire(wire.GrownWire):
             said += made
         return said
 
-    def _response(self, result: JsonObject, call_id: str, name: str) -> dict[str, Json]:
-        """Return what a function answered; media inside if the model takes it there."""
+    def _response(
+        self, result: JsonObject, call_id: str, name: str, attached: list[dict[str, Json]]
+    ) -> dict[str, Json]:
+        """Return what a function answered; media inside if the model takes it there.
+
+        Args:
+            attached: Gets the media that goes into the content after it.
+        """
         texts: list[str] = []
         media: list[dict[str, Json]] = []
         is_error = bool(result.get("is_error"))
         for part in result.get("content", ()):
-            if part["type"] == "text":
-                texts.append(clean_text(part["text"]))
-                continue
-            inside = _inside_response(part) if self.is_newer else None
-            texts.append(_told(part, is_inside=inside is not None))
-            media += [inside] if inside is not None else []
+            kind = part["type"]
+            inside = _inside_response(part) if self.is_newer and kind != "text" else None
+            if inside is not None:
+                media.append(inside)
+                texts += [told["text"] for told in _content_parts(part)[:-1]]
+            elif _is_attachment(part):
+                texts.append(f"[{kind} attached in the next user message]")
+                attached.append({"text": f"{kind.capitalize()} returned by {name} ({call_id}):"})
+                attached += _content_parts(part)
+            elif kind == "opaque":
+                texts.append(clean_text(part.get("text", "")))
+            else:
+                texts += [told["text"] for told in _content_parts(part)]
         texts = [text for text in texts if text.strip()]
         if is_error and not texts:
             texts = ["The tool failed without saying why."]
@@ -510,66 +489,27 @@ class Wire(wire.GrownWire):
         fields: dict[str, Json] = {"id": call_id, "name": name, "response": response}
         if media:
             fields["parts"] = media
-        if "extras" not in result:
-            return {"function_response": fields}
-        extras = _extras(result)
-        fields |= as_object(extras.pop("function_response", None))
-        return {"function_response": fields, **extras}
+        return {"function_response": fields, **_extras(result)}
 
     def _media_rules(self) -> "MediaRules":
         return media_rules(self.request.limits)
 
     def _flaw_of(self, block: JsonObject, _role: str) -> str | None:
+        if self.is_vertex and (foreign := NOT_ON_VERTEX & snake_fields(block).keys()):
+            return f"Vertex AI takes no {min(foreign)}"
         return find_flaw(block)
 
     def _adapt(self, part: JsonObject, changes: list[Change]) -> list[JsonObject]:
+        """Return a sound part without what the SDK does not know: it forbids other fields."""
         fields = snake_fields(part["block"])
         if not (KINDS | {"thought_signature"}) & fields.keys():
-            named = ", ".join(part["block"])
-            reason = f"What the reply says about itself ({named}) is not sent back."
+            reason = f"What the reply says about itself ({', '.join(fields)}) is not sent back."
             changes.append(Change("dropped", "content.metadata", reason))
             return []
-        if self.is_vertex and (foreign := sorted(fields.keys() & KINDS & NOT_ON_VERTEX)):
-            reason = f"Vertex AI takes no {foreign[0]}; it is sent as its text."
-            changes.append(Change("repaired", "content.type", reason))
-            return [text_part(part.get("text", ""))]
-        return [part]
-
-    def _trim(self, turn: Turn, parts: Sequence[JsonObject]) -> list[JsonObject]:
-        """Return the parts without fields that the SDK does not know, or refuses on one host.
-
-        google-genai 3.6: `google.genai.types` forbids extra fields; `_Part_to_vertex`,
-        `_FunctionResponse_to_vertex`, `_FunctionCall_to_mldev` (read 2026-11-27)
-        """
-        lost: dict[str, None] = {}
-        known = MARKS - (NOT_ON_VERTEX if self.is_vertex else frozenset())
-        response = {"scheduling"} | (set[str]() if self.is_vertex else {"will_continue"})
-        nested = {"function_call": set[str](), "function_response": response}
-
-        def keep(fields: JsonObject, names: Iterable[str], of: str = "") -> dict[str, Json]:
-            rest = _rest(fields, names)
-            lost.update({f"{of}{name}": None for name in rest})
-            return {name: held for name, held in fields.items() if name not in rest}
-
-        trimmed: list[JsonObject] = []
-        for part in parts:
-            fields = wire.own_extras(part, NAME)
-            if part["type"] == "opaque" and part["provider"] == NAME:
-                fields = keep(part["block"], known | KINDS)
-                trimmed.append({**part, "block": fields})
-            elif fields:
-                fields = snake_fields(keep(fields, known | nested.keys()))
-                for name in nested.keys() & fields.keys():
-                    fields[name] = keep(as_object(fields[name]), nested[name], f"{name}.")
-                trimmed.append({**part, "extras": {NAME: fields}})
-            else:
-                trimmed.append(part)
-            self.has_resolution |= "media_resolution" in snake_fields(fields)
-        if lost:
-            reason = f"Fields that the API does not take are not sent: {', '.join(lost)}."
-            change = Change("repaired", "content.fields", reason)
-            self.entries.extend(wire.turn_entries(turn, [change]))
-        return trimmed
+        if lost := fields.keys() - KINDS - MARKS:
+            reason = f"Fields that the API does not take are not sent: {', '.join(sorted(lost))}."
+            changes.append(Change("repaired", "content.fields", reason))
+        return [{**part, "block": {k: v for k, v in fields.items() if k not in lost}}]
 
     # -- the payload --
 
@@ -609,10 +549,6 @@ class Wire(wire.GrownWire):
                     self.report(name, "The model does not heed it.", f"parameter.{name}")
                 else:
                     config[name] = value
-        if self.has_resolution and not self.is_vertex:
-            # The SDK's own default, v1, does not know it.
-            # https://ai.google.dev/gemini-api/docs/media-resolution (read 2026-11-27)
-            config["http_options"] = {"api_version": "v1beta"}
         contents = LentList(contents)
         return {"model": request.limits.wire_id, "contents": contents, "config": config}
 
@@ -631,12 +567,12 @@ class Wire(wire.GrownWire):
             if choice.allows_parallel is not None:
                 reason = "The API has no switch for parallel calls."
                 self.report("parallel_tool_calls", reason, "parameter.parallel_tool_calls")
-            if choice.name is not None and choice.name not in functions:
-                problem = f"tool_choice names {choice.name!r}, which is no function that is offered"
-                raise self.refusal(problem, "Name one of the tools, or use mode 'auto'.")
-            if choice.mode == "any" and not functions:
-                problem = "a call is forced, but no function is offered"
-                raise self.refusal(problem, "Add a tool.")
+            is_lost = choice.name is not None and choice.name not in functions
+            if is_lost or (choice.mode == "any" and not functions):
+                problem = (
+                    f"tool_choice forces {choice.name or 'a call'}, but no such function is offered"
+                )
+                raise self.refusal(problem, "Name or add a function, or use mode 'auto'.")
         mode = choice.mode if choice is not None else "auto"
         names = wire.allowed_names(request, NAME) if mode in ("auto", "any") else None
         if allowed := [self.names[name] for name in names or () if name in functions]:
@@ -674,19 +610,6 @@ class Wire(wire.GrownWire):
         return {}
 
 
-def _told(part: JsonObject, *, is_inside: bool) -> str:
-    """Return what the text of a response says of a part: itself, or where it is attached."""
-    if part["type"] == "opaque":
-        return "" if is_inside else clean_text(part.get("text", ""))
-    from context_assembler.providers.media import about_document, document_text
-
-    if is_inside:
-        return about_document(part) if part["type"] == "document" else ""
-    if _is_attachment(part):
-        return f"[{part['type']} attached in the next user message]"
-    return document_text(part)
-
-
 def _is_thought(part: JsonObject) -> bool:
     """Whether a part is a thought, or nothing but a signature: no prefix hash counts it."""
     is_thought = part.get("thought") is True and "function_call" not in part
@@ -712,8 +635,7 @@ def payload(request: Request, wire: Wire) -> Payload:
 
 # ---- replies ----
 
-_GOES_ON: Final = "CONTINUATION"
-_GOOD_ENDS: Final = ("", "STOP", "FINISH_REASON_UNSPECIFIED", "MAX_TOKENS", _GOES_ON)
+_GOOD_ENDS: Final = ("", "STOP", "FINISH_REASON_UNSPECIFIED", "MAX_TOKENS")
 _ABOUT_THE_TEXT: Final = ("grounding_metadata", "citation_metadata", "url_context_metadata")
 _OWN_STORAGE: Final = re.compile(r"gs://|https?://generativelanguage\.googleapis\.com/")
 
@@ -739,37 +661,30 @@ def read_reply(reply: Any, request: Request | None = None) -> wire.Reply:
         raise ReplyError(reply, reason="it is neither a dict nor an SDK object")
     if not all(map(_is_chunk, chunks)):
         raise ReplyError(reply, reason="it has neither candidates nor feedback on the prompt")
-    candidates = [_candidate(chunk) for chunk in chunks]
-    whole: dict[str, Json] = {}
-    for chunk, candidate in zip(chunks, candidates, strict=True):
-        whole |= {key: held for key, held in chunk.items() if key != "candidates"}
-        whole |= {key: held for key, held in candidate.items() if key != "content"}
-    warnings += _warn(chunks, whole)
     names = {} if request is None else wire.WireNames(request, NAME_RULE, {}).own()
+    whole: dict[str, Json] = {}
     parts: list[JsonObject] = []
-    for candidate in candidates:
+    cut_off: list[JsonObject] = []
+    for chunk in chunks:
+        candidate = _candidate(chunk)
+        whole |= {**chunk, **candidate}
         blocks = wire.objects_in(snake_fields(candidate.get("content")).get("parts"))
         for at, block in enumerate(blocks):
-            call = compact_json(snake_fields(block).get("function_call"))
-            seed = clean_text(f"{as_text(whole.get('response_id'))}\0{len(parts)}\0{call}")
-            call_id = f"call_{sha256(seed.encode()).hexdigest()[:16]}"
+            call = snake_fields(snake_fields(block).get("function_call"))
+            seed = f"{as_text(whole.get('response_id'))}\0{len(parts)}\0{compact_json(call)}"
+            call_id = f"call_{sha256(clean_text(seed).encode()).hexdigest()[:16]}"
             part = read_part(block, call_id, warnings)
             if part["type"] == "tool_call":
                 part = {**part, "name": names.get(part["name"], part["name"])}
-            if at == 0 and parts and (joined := _join(parts[-1], part)):
-                parts[-1] = joined
-            else:
-                parts.append(part)
+            joined = _join(parts[-1], part) if at == 0 and parts else None
+            parts[-1:] = [joined] if joined else [*parts[-1:], part]
+            cut_off += parts[-1:] if call.get("will_continue") is True else []
     stop_reason = as_text(whole.get("finish_reason")) or None
-    about = [*_ABOUT_THE_TEXT, *(["continuation_token"] if _goes_on(whole) else [])]
-    cut_off = [part for part in parts[-1:] if stop_reason == "MAX_TOKENS"]
-    for part in parts[:-1] if cut_off else parts:
-        asked = as_object(wire.own_extras(part, NAME).get("function_call"))
-        cut_off += [part] if asked.get("will_continue") is True else []
+    cut_off += parts[-1:] if stop_reason == "MAX_TOKENS" else []
     unfinished = tuple(part["call_id"] for part in cut_off if part["type"] == "tool_call")
-    parts += [_metadata(key, whole[key]) for key in about if whole.get(key)]
+    parts += [_metadata(key, whole[key]) for key in _ABOUT_THE_TEXT if whole.get(key)]
     parts = [part for part in parts if part != text_part("")]
-    told = (*warnings, *map(wire.say_unfinished, unfinished))
+    told = (*warnings, *_warn(chunks, whole), *map(wire.say_unfinished, unfinished))
     model, usage = as_text(whole.get("model_version")), _read_usage(whole.get("usage_metadata"))
     made = unfinished, as_text(whole.get("response_id")) or None, stop_reason, usage
     return wire.Reply(NAME, model, parts, *made, warnings=told)
@@ -778,21 +693,8 @@ def read_reply(reply: Any, request: Request | None = None) -> wire.Reply:
 def _chunks_of(reply: Any) -> list[dict[str, Json]]:
     """Return the reply as dicts by the SDK's names; one, but for a stream. None if it is neither."""
     pieces = as_list(reply) if isinstance(reply, list | tuple) else [reply]
-    found = [wire.read_object(_plain(piece)) for piece in pieces]
+    found = [wire.read_object(piece) for piece in pieces]
     return [snake_fields(chunk) for chunk in found] if all(found) else []
-
-
-def _plain(value: Any) -> Any:
-    """Return what the SDK dumps enums and bytes as, which JSON does not know."""
-    if isinstance(value, Mapping):
-        return {key: _plain(held) for key, held in as_object(value).items()}
-    if isinstance(value, list | tuple):
-        return [_plain(held) for held in as_list(value)]
-    if isinstance(value, bytes):
-        from base64 import urlsafe_b64encode
-
-        return urlsafe_b64encode(value).decode("ascii")
-    return getattr(value, "value", value) if isinstance(value, str) else value
 
 
 def _is_chunk(chunk: JsonObject) -> bool:
@@ -810,9 +712,7 @@ def _candidate(chunk: JsonObject) -> dict[str, Json]:
 
 
 def _warn(chunks: Sequence[JsonObject], whole: JsonObject) -> Iterator[str]:
-    listed = [as_list(chunk.get("candidates")) for chunk in chunks]
-    places = [wire.count_of(snake_fields(one).get("index")) + 1 for some in listed for one in some]
-    count = max([*map(len, listed), *places])
+    count = max(len(as_list(chunk.get("candidates"))) for chunk in chunks)
     if count > 1:
         yield f"Only the first of {count} candidates was read."
     feedback = snake_fields(whole.get("prompt_feedback"))
@@ -821,46 +721,25 @@ def _warn(chunks: Sequence[JsonObject], whole: JsonObject) -> Iterator[str]:
         yield f"The prompt was blocked: {blocked}{f' ({why})' if why else ''}."
     elif count == 0:
         yield "The reply has no candidate."
-    ended = as_text(whole.get("finish_reason"))
+    ended, why = as_text(whole.get("finish_reason")), as_text(whole.get("finish_message"))
     if ended not in _GOOD_ENDS:
-        why = as_text(whole.get("finish_message"))
         yield f"The reply ended with {ended}{f': {why}' if why else ''}."
-    if _goes_on(whole):
-        yield (
-            "The reply goes on: the SDK fetches the rest by itself unless automatic_continuation is "
-            "off, or send the same request again with its continuation_token."
-        )
-
-
-def _goes_on(whole: JsonObject) -> bool:
-    """Whether there is more to come; a stream has tokens on the way, in case it breaks off.
-
-    `is_resumable_finish_reason` in google-genai 3.6 (read 2026-11-27)
-    """
-    ended = as_text(whole.get("finish_reason"))
-    return ended == _GOES_ON or (not ended and bool(whole.get("continuation_token")))
 
 
 def _join(before: JsonObject, part: JsonObject) -> JsonObject | None:
     """Return two pieces of a stream as one part; `None`: they are two. Signed ones stay apart."""
-    kind = part["type"]
-    is_text = kind == before["type"] and kind in ("text", "thinking")
-    if not is_text or any("signature" in one or "block" in one for one in (before, part)):
+    is_text = part["type"] == before["type"] and part["type"] in ("text", "thinking")
+    if not is_text or {"signature", "block", "extras"} & {*before, *part}:
         return None
-    if kind == "text" and ("extras" in before or "extras" in part):
-        before = {k: v for k, v in before.items() if k != "extras"}
     return {**before, "text": before.get("text", "") + part.get("text", "")}
 
 
 def _metadata(key: str, held: Json) -> JsonObject:
     """Return what a reply says about itself, with the sources that it names as text."""
-    fields = snake_fields(held)
-    webs = [
-        as_object(chunk.get("web")) for chunk in wire.objects_in(fields.get("grounding_chunks"))
-    ]
-    lines = [f"{as_text(web.get('title'))} {as_text(web.get('uri'))}".strip() for web in webs]
-    lines += [as_text(one.get("uri")) for one in wire.objects_in(fields.get("citations"))]
     part: dict[str, Json] = {"type": "opaque", "provider": NAME, "block": {key: held}}
+    chunks = wire.objects_in(snake_fields(held).get("grounding_chunks"))
+    webs = [as_object(chunk.get("web")) for chunk in chunks]
+    lines = [f"{as_text(web.get('title'))} {as_text(web.get('uri'))}".strip() for web in webs]
     if named := "\n".join(dict.fromkeys(filter(None, lines))):
         part["text"] = f"Sources:\n{named}"
     return part
@@ -902,39 +781,29 @@ def read_part(block: JsonObject, call_id: str, warnings: list[str]) -> JsonObjec
     signed = {"signature": signature} if signature else {}
     if kinds == {"function_call"}:
         call = snake_fields(fields["function_call"])
-        name, given_id = as_text(call.get("name")), as_text(call.get("id")) or call_id
-        extras = _nested_extras(block, "function_call", ("id", "name", "args"), "thought_signature")
+        given_id, extras = as_text(call.get("id")) or call_id, _rest(block, "function_call")
+        name = as_text(call.get("name"))
         part = wire.read_call(given_id, name, call.get("args"), warnings, extras=extras)
         return {**part, **signed}
     if fields.get("thought") is True or (signature and kinds <= {"text"} and not text.strip()):
         part = {"type": "thinking", "provider": NAME, **({"text": text} if text else {})}
-        extras = _nested_extras(block, "text", (), "thought")
-        return part | (
-            {"block": dict(block)} if signature else {"extras": extras} if extras else {}
-        )
+        return part | ({"block": dict(block)} if signature else {})
     if kinds == {"text"}:
-        extras = _nested_extras(block, "text", (), "thought", "thought_signature")
+        extras = _rest(block, "text")
         return {"type": "text", "text": text, **({"extras": extras} if extras else {}), **signed}
-    if len(kinds) == 1 and fields.keys() == kinds and (media := read_media(block)):
-        return media
-    described = readable_text(block)
-    own = {"type": "opaque", "provider": NAME, "block": dict(block), "text": described}
-    return own if described else {key: own[key] for key in ("type", "provider", "block")}
+    media = read_media(block) if len(kinds) == 1 and fields.keys() == kinds else None
+    return media or _opaque(block)
 
 
-def _rest(fields: JsonObject, known: Iterable[str]) -> dict[str, Json]:
-    names = frozenset(known)
-    return {k: v for k, v in fields.items() if v is not None and snake_key(k) not in names}
+def _opaque(block: JsonObject) -> JsonObject:
+    own = {"type": "opaque", "provider": NAME, "block": dict(block), "text": readable_text(block)}
+    return {key: held for key, held in own.items() if held}
 
 
-def _nested_extras(
-    block: JsonObject, key: str, inside: Iterable[str], *known: str
-) -> dict[str, Json] | None:
-    """Return what a part, and its object under `key`, have next to what we read."""
-    held = next((v for k, v in block.items() if snake_key(k) == key), None)
-    rest = _rest(block, (key, *known))
-    if inner := _rest(as_object(held), inside):
-        rest[key] = inner
+def _rest(block: JsonObject, *known: str) -> dict[str, Json] | None:
+    """Return what a part has next to what we read, as extras of the stored part."""
+    names = {"thought", "thought_signature", *known}
+    rest = {k: v for k, v in block.items() if v is not None and snake_key(k) not in names}
     return {NAME: rest} if rest else None
 
 
@@ -1049,9 +918,8 @@ class ContentReader:
             call_id = f"gemini_call_{self._made_up}"
         texts, is_error = _read_response(fields.get("response"))
         content = list(map(text_part, texts))
-        for inner in wire.objects_in(fields.get("parts")):
-            own = {"type": "opaque", "provider": NAME, "block": inner, "text": readable_text(inner)}
-            content.append(read_media(inner) or {k: v for k, v in own.items() if v})
+        inner = wire.objects_in(fields.get("parts"))
+        content += (read_media(block) or _opaque(block) for block in inner)
         part: dict[str, Json] = {"type": "tool_result", "call_id": call_id}
         if content:
             part["content"] = content
@@ -1059,8 +927,7 @@ class ContentReader:
             part["is_error"] = True
         if name and (call is None or call["name"] != name):
             part["tool_name"] = name
-        known = ("id", "name", "response", "parts")
-        extras = _nested_extras(entry, "function_response", known)
+        extras = _rest(entry, "function_response")
         return {**part, "extras": extras} if extras else part
 
 

@@ -4,10 +4,10 @@ Keyword arguments of the SDK are read, and bodies of requests, whose model is in
 """
 
 import re
-from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from datetime import date
-from typing import Any, Final, NamedTuple
+from math import inf, nan
+from typing import Any, Final, NamedTuple, TypeAlias
 
 from context_assembler.events import Json, JsonObject
 from context_assembler.models import ModelLimits
@@ -15,7 +15,7 @@ from context_assembler.providers import gemini, media, wire
 from context_assembler.providers.gemini import KINDS, snake_fields
 from context_assembler.providers.lent import peek
 from context_assembler.providers.schemas import target_of, walk_schemas
-from context_assembler.providers.wire import as_list, as_object, as_text
+from context_assembler.providers.wire import as_list, as_object, as_text, objects_in
 from context_assembler.report import Violation
 
 _DOCS: Final = "https://ai.google.dev/gemini-api/docs"
@@ -43,7 +43,11 @@ UNCHECKED: Final[Mapping[str, str]] = {
 }
 """Rule → what of it a look at a payload cannot find."""
 
-_BASE64: Final = re.compile(r"[A-Za-z0-9+/_-]*={0,2}")
+# Whether it is broken, the rule – with `?` if it merely harms –, where, what is wrong.
+Row: TypeAlias = tuple[Any, str, str, str]
+_PAIRED: Final = frozenset({"function_call", "function_response"})
+_MEDIA: Final = frozenset({"inline_data", "file_data"})
+_KNOWN: Final = KINDS | gemini.MARKS | {"media_resolution"}
 _MAX_ADVISABLE_CHARS: Final = 20 * 1024 * 1024
 # Announced with implicit caching alone: its page of the models, and that of caching (2026-11-27).
 _WITHOUT_CACHES: Final = re.compile(r"(models/)?gemini-4-argon(-.*)?")
@@ -56,31 +60,28 @@ _SCHEMA_FIELDS: Final = frozenset(
     "property_ordering default".split()
 )
 _VERTEX_FIELDS: Final = frozenset({"additional_properties", "ref", "defs"})
+_PREVIEWS: Final = ("v1beta", "v1alpha")
 
 
 class _Part(NamedTuple):
-    """A part, its fields by the SDK's names."""
+    """A part, its fields by the SDK's names; `inner` are those of its call or response."""
 
-    where: str
+    holder: str
+    at: int
     fields: dict[str, Json]
+    inner: dict[str, Json]
 
-    def of(self, key: str) -> dict[str, Json]:
-        """Return its call or response; empty: it has none."""
-        return snake_fields(self.fields.get(key))
+    @property
+    def where(self) -> str:
+        return f"{self.holder}[{self.at}]"
 
 
 class _Content(NamedTuple):
     where: str
     role: str
     parts: list[_Part]
-
-    @property
-    def calls(self) -> list[_Part]:
-        return [part for part in self.parts if "function_call" in part.fields]
-
-    @property
-    def responses(self) -> list[_Part]:
-        return [part for part in self.parts if "function_response" in part.fields]
+    calls: list[_Part]
+    responses: list[_Part]
 
 
 def _listed(value: Json) -> list[Json]:
@@ -89,7 +90,10 @@ def _listed(value: Json) -> list[Json]:
 
 
 class _Sent:
-    """A payload: contents, and everything else flat in `config`, however it was nested."""
+    """A payload: contents, and everything else flat in `config`, however it was nested.
+
+    `unusual` are the parts, with those inside responses, that are more than plain text.
+    """
 
     def __init__(
         self, payload: JsonObject, limits: ModelLimits | None, today: date | None, start: int
@@ -98,64 +102,65 @@ class _Sent:
         self.is_sdk = "config" in fields or fields.keys() == {"model", "contents"}
         apart = ("model", "contents", "config", "generation_config")
         rest = {key: held for key, held in fields.items() if key not in apart}
-        nested = (snake_fields(fields.get(key)) for key in ("config", "generation_config"))
-        own, generation_config = nested
-        self.config = {**own, **rest, **generation_config}
+        own, given = (snake_fields(fields.get(key)) for key in ("config", "generation_config"))
+        self.config = {**own, **rest, **given}
         self.given_model = as_text(fields.get("model"))
         self.limits = limits
         self.model = limits.id if limits is not None else self.given_model
         retires = limits.retires_on if limits is not None else None
         is_retired = today is not None and retires is not None and today >= retires
-        self.generation = None if is_retired else gemini.generation_of(self.model)
+        generation = None if is_retired else gemini.generation_of(self.model)
+        # Whether the model is known to insist on signed calls and to think by levels, or known not to.
+        self.is_signed = generation is not None and generation >= gemini.SIGNED
+        self.is_unsigned = generation is not None and generation < gemini.SIGNED
         self.is_vertex = limits is not None and limits.host == "vertex_ai"
-        self.contents = list(self._contents(fields.get("contents"), start))
-        self.tools = [
-            (f"{self.place('tools')}[{at}]", snake_fields(tool))
-            for at, tool in enumerate(_listed(self.config.get("tools")))
-        ]
+        options = snake_fields(self.config.get("http_options"))
+        self.is_stable = not self.is_vertex and options.get("api_version") not in _PREVIEWS
+        self.tool_config = snake_fields(self.config.get("tool_config"))
+        mixes = self.tool_config.get("include_server_side_tool_invocations")
+        self.may_mix = bool(mixes) or self.is_vertex
+        self.tools = list(map(snake_fields, _listed(self.config.get("tools"))))
         self.functions = [
-            (f"{where}.function_declarations[{at}]", snake_fields(function))
-            for where, tool in self.tools
+            (f"{self.place('tools')}[{index}].function_declarations[{at}]", snake_fields(function))
+            for index, tool in enumerate(self.tools)
             for at, function in enumerate(_listed(tool.get("function_declarations")))
         ]
+        entries = _listed(fields.get("contents"))
+        if entries and not any({"parts", "role"} & as_object(entry).keys() for entry in entries):
+            entries = [{"parts": entries}]  # parts without contents: one content of the user
+        self.first = max(0, start - 2)  # new responses belong to the calls before them
+        while self.first and as_object(entries[self.first]).get("role") != "model":
+            self.first -= 1
+        self.unusual: list[_Part] = []
+        self.contents: list[_Content] = []
+        for at, entry in enumerate(entries[self.first :], self.first):
+            content, where = snake_fields(entry), f"contents[{at}]"
+            parts = self._parts(f"{where}.parts", content.get("parts"))
+            calls = [part for part in parts if "function_call" in part.fields]
+            responses = [part for part in parts if "function_response" in part.fields]
+            role = as_text(content.get("role", "user"))
+            self.contents.append(_Content(where, role, parts, calls, responses))
 
-    @property
-    def is_unsigned(self) -> bool:
-        """Whether the model is known to be older than signed calls and levels of thinking."""
-        return self.generation is not None and self.generation < gemini.SIGNED
-
-    @property
-    def is_signed(self) -> bool:
-        """Whether the model is known to insist on signed calls, and to think by levels."""
-        return self.generation is not None and self.generation >= gemini.SIGNED
+    def _parts(self, holder: str, value: Json) -> list[_Part]:
+        parts: list[_Part] = []
+        for at, given in enumerate(_listed(value)):
+            fields = {"text": given} if isinstance(given, str) else snake_fields(given)
+            inner = snake_fields(fields.get("function_call") or fields.get("function_response"))
+            parts.append(part := _Part(holder, at, fields, inner))
+            if len(fields) != 1 or not as_text(fields.get("text")).strip():
+                self.unusual.append(part)
+            if "parts" in inner:
+                self._parts(f"{part.where}.function_response.parts", inner["parts"])
+        return parts
 
     def place(self, key: str) -> str:
         """Return the place of a setting."""
         return f"config.{key}" if self.is_sdk else key
 
-    def _contents(self, value: Json, start: int) -> Iterator[_Content]:
-        entries = _listed(value)
-        is_bare = not any(isinstance(e, Mapping) and {"parts", "role"} & e.keys() for e in entries)
-        if entries and is_bare:  # parts without contents: one content of the user
-            yield _Content("contents", "user", _parts("contents", value))
-            return
-        first = max(0, start - 2)  # new responses belong to the calls before them
-        while first and as_object(entries[first]).get("role") != "model":
-            first -= 1
-        self.first = first
-        for at, entry in enumerate(entries[first:], first):
-            fields, where = snake_fields(entry), f"contents[{at}]"
-            parts = _parts(f"{where}.parts", fields.get("parts"))
-            yield _Content(where, as_text(fields.get("role", "user")), parts)
-
-    first = 0
-
-
-def _parts(where: str, value: Json) -> list[_Part]:
-    return [
-        _Part(f"{where}[{at}]", {"text": part} if isinstance(part, str) else snake_fields(part))
-        for at, part in enumerate(_listed(value))
-    ]
+    def number(self, holder: JsonObject, key: str) -> float:
+        """Return a setting that is a number; NaN, which compares to nothing, for others."""
+        value = wire.as_number(holder.get(key))
+        return nan if value is None else value
 
 
 def check(
@@ -168,48 +173,42 @@ def check(
     """
     sent = _Sent(payload, limits, today, start)
     rules = _CONTENT_RULES if start else (*_CONTENT_RULES, *_HEAD_RULES)
-    return wire.violations((found for find in rules for found in find(sent)), SOURCES)
+    return wire.violations((row[1:] for rows in rules for row in rows(sent) if row[0]), SOURCES)
 
 
 # ---- contents ----
 
 
-def _shape(s: _Sent) -> Iterator[wire.Found]:
-    if not s.contents:
-        yield "G0", "contents", "at least one content is required"
+def _shape(s: _Sent) -> Iterator[Row]:
+    yield not s.contents, "G0", "contents", "at least one content is required"
     for content in s.contents:
-        if not content.parts:
-            yield "G13", f"{content.where}.parts", "at least one part is required"
-        for where, fields in content.parts:
-            kinds = sorted(KINDS & fields.keys())
-            text, signature = fields.get("text", ""), fields.get("thought_signature", "")
-            for name in sorted(fields.keys() - KINDS - gemini.MARKS):
-                yield "G0", f"{where}.{name:.40}", "unknown field: neither SDK nor API takes it"
-            if not kinds and not signature:
-                yield "G0", where, "holds none of the things that a part can hold"
-            if len(kinds) > 1:
-                yield "G0", where, f"holds more than one thing: {', '.join(kinds)}"
-            if not isinstance(text, str):
-                yield "G0", f"{where}.text", "must be text"
-            elif "text" in fields and not text.strip() and not signature:
-                yield "G13?", f"{where}.text", "is blank"
-            if not isinstance(signature, str) or not _BASE64.fullmatch(signature):
-                yield "G5", f"{where}.thought_signature", "must be base64, as it came"
+        role, where = content.role, content.where
+        is_odd = role not in ("user", "model", "function")
+        yield is_odd, "G1", f"{where}.role", f"{role!r} is none of user and model"
+        is_odd = role == "function"
+        yield is_odd, "G1?", f"{where}.role", "responses of functions belong to the user"
+        yield not content.parts, "G13", f"{where}.parts", "at least one part is required"
+    for content in s.contents[:1] if not s.first else ():
+        yield content.role == "model", "G1?", content.where, "the user should speak first"
+    for content in s.contents[-1:]:
+        yield content.role == "model", "G1?", content.where, "the model should not speak last"
+    for part in s.unusual:
+        where, fields, kinds = part.where, part.fields, KINDS & part.fields.keys()
+        for name in sorted(fields.keys() - _KNOWN):
+            yield True, "G0", f"{where}.{name:.40}", "unknown field: neither SDK nor API takes it"
+        signature, text = fields.get("thought_signature", ""), fields.get("text", " ")
+        has_none = not kinds and not signature
+        yield has_none, "G0", where, "holds none of the things that a part can hold"
+        rule = "G12" if kinds & _MEDIA else "G0"
+        flaw = gemini.find_flaw(fields) if len(kinds) != 1 or not kinds & _PAIRED else None
+        yield flaw, rule, where, f"would be refused: {flaw}"
+        is_blank = "text" in fields and not signature and not as_text(text).strip()
+        yield is_blank, "G13?", f"{where}.text", "is blank"
+        is_odd = not isinstance(signature, str) or not gemini.BASE64.fullmatch(signature)
+        yield is_odd, "G5", f"{where}.thought_signature", "must be base64, as it came"
 
 
-def _roles(s: _Sent) -> Iterator[wire.Found]:
-    for where, role, _ in s.contents:
-        if role == "function":
-            yield "G1?", f"{where}.role", "responses of functions belong to the user"
-        elif role not in ("user", "model"):
-            yield "G1", f"{where}.role", f"{role!r} is none of user and model"
-    if s.contents and s.contents[0].role == "model" and not s.first:
-        yield "G1?", s.contents[0].where, "the user should speak first"
-    if s.contents and s.contents[-1].role == "model":
-        yield "G1?", s.contents[-1].where, "the model should not speak last"
-
-
-def _pairs(s: _Sent) -> Iterator[wire.Found]:
+def _pairs(s: _Sent) -> Iterator[Row]:
     for at, content in enumerate(s.contents):
         if content.role != "model" or not (calls := content.calls):
             continue
@@ -221,299 +220,209 @@ def _pairs(s: _Sent) -> Iterator[wire.Found]:
         responses = [part for answer in answers for part in answer.responses]
         if len(responses) != len(calls):
             message = f"{len(calls)} call(s), but {len(responses)} response(s) after them"
-            yield "G2", content.where, message
+            yield True, "G2", content.where, message
             continue
-        if len(answers) > 1:
+        for answer in answers[1:2]:
             # Recorded requests to gemini-2.5-flash with one content per response were accepted.
-            message = "responses of one set of calls belong into one content"
-            yield "G2" if s.is_signed else "G2?", answers[1].where, message
-        called = [_key(part.of("function_call")) for part in calls]
-        answered = [_key(part.of("function_response")) for part in responses]
-        if not all(call_id for call_id, _ in (*called, *answered)):  # then by name alone
-            called, answered = ([("", name) for _, name in keys] for keys in (called, answered))
-        is_known = Counter(called) == Counter(answered)
-        message = "is not in the order of the calls" if is_known else "answers none of the calls"
-        for call, key, part in zip(called, answered, responses, strict=True):
-            if call != key:
-                yield "G2?", f"{part.where}.function_response", message
+            rule = "G2" if s.is_signed else "G2?"
+            yield True, rule, answer.where, "responses of one set of calls belong into one content"
+        paired = list(zip(calls, responses, strict=True))
+        have_ids = all(part.inner.get("id") for part in (*calls, *responses))
+        for call, part in paired:  # by name alone, if not all have ids
+            keys = ("id", "name") if have_ids else ("name",)
+            is_odd = any(call.inner.get(key) != part.inner.get(key) for key in keys)
+            yield is_odd, "G2?", part.where, "is not the response to the call in its place"
         for answer in answers:
-            if len(answer.responses) < len(answer.parts):
-                yield "G2?", answer.where, "responses should stand alone in their content"
+            is_odd = len(answer.responses) < len(answer.parts)
+            yield is_odd, "G2?", answer.where, "responses should stand alone in their content"
 
 
-def _key(fields: JsonObject) -> tuple[str, str]:
-    return as_text(fields.get("id")), as_text(fields.get("name"))
-
-
-def _order(s: _Sent) -> Iterator[wire.Found]:
-    before: _Content | None = None
-    for content in s.contents:
-        calls, responses = content.calls, content.responses
-        if content.role == "model":
-            if calls and before is None and not s.first:
-                yield "G3", content.where, "a history cannot begin with a call"
-            elif calls and before is not None and before.role == "model":
-                yield "G3", content.where, "calls follow the user or a response, not the model"
-            for part in responses:
-                yield "G3", part.where, "the model answers no calls"
-        else:
-            if responses and not (before is not None and (before.calls or before.responses)):
-                yield "G3", content.where, "responses stand directly after their calls"
-            for part in calls:
-                yield "G3", part.where, "only the model calls"
-        before = content
-
-
-def _signatures(s: _Sent) -> Iterator[wire.Found]:
-    """In the turn in progress, the first call of each step carries its signature."""
-    begin = 0
+def _order(s: _Sent) -> Iterator[Row]:
+    """Calls and responses in turn; in the turn in progress, the first call of each step is signed."""
+    before, begin = None, 0
     for at, content in enumerate(s.contents):
-        if content.role != "model" and len(content.responses) < len(content.parts):
+        where, is_model = content.where, content.role == "model"
+        if content.calls and is_model:
+            is_odd = before is None and not s.first
+            yield is_odd, "G3", where, "a history cannot begin with a call"
+            is_odd = before is not None and before.role == "model"
+            yield is_odd, "G3", where, "calls follow the user or a response, not the model"
+        elif content.responses and not is_model:
+            is_odd = before is None or not (before.calls or before.responses)
+            yield is_odd, "G3", where, "responses stand directly after their calls"
+        for part in content.responses if is_model else content.calls:
+            did = "answers no calls" if is_model else "is the only one that calls"
+            yield True, "G3", part.where, f"the model {did}"
+        if not is_model and len(content.responses) < len(content.parts):
             begin = at
+        before = content
     for content in s.contents[begin:] if s.is_signed else ():
-        first = content.calls[:1] if content.role == "model" else ()
-        for where, fields in first:
-            if not fields.get("thought_signature"):
-                message = "the first call of a step needs its thought signature"
-                yield "G4", f"{where}.thought_signature", message
+        for part in content.calls[:1] if content.role == "model" else ():
+            message = "the first call of a step needs its thought signature"
+            yield not part.fields.get("thought_signature"), "G4", part.where, message
 
 
-def _calls(s: _Sent) -> Iterator[wire.Found]:
-    for part in (part for content in s.contents for part in content.parts):
-        call, response = part.of("function_call"), part.of("function_response")
-        if "function_call" in part.fields:
-            if not as_text(call.get("name")):
-                yield "G7", f"{part.where}.function_call.name", "is missing"
-            if call.get("args") is not None and not isinstance(call["args"], Mapping):
-                yield "G6", f"{part.where}.function_call.args", "must be an object"
-        if "function_response" in part.fields:
-            where = f"{part.where}.function_response"
-            if not as_text(response.get("name")):
-                yield "G6", f"{where}.name", "is missing"
-            if not isinstance(response.get("response"), Mapping):
-                yield "G6", f"{where}.response", "must be an object"
-            if as_list(response.get("parts")) and s.is_unsigned:
-                yield "G6", f"{where}.parts", "the model takes no media in a response"
-            for at, inner in enumerate(as_list(response.get("parts"))):
-                inline = snake_fields(snake_fields(inner).get("inline_data"))
-                kind = as_text(inline.get("mime_type"))
-                if kind and kind not in gemini.RESPONSE_TYPES:
-                    message = f"{kind} is none of {', '.join(gemini.RESPONSE_TYPES)}"
-                    yield "G6?", f"{where}.parts[{at}]", message
+def _calls(s: _Sent) -> Iterator[Row]:
+    for part in s.unusual:
+        call, response = "function_call" in part.fields, "function_response" in part.fields
+        if not call and not response:
+            continue
+        where, inner, args = part.where, part.inner, part.inner.get("args", {})
+        is_odd = not as_text(inner.get("name"))
+        yield is_odd, "G7" if call else "G6", f"{where}.name", "is missing"
+        yield call and not isinstance(args, Mapping), "G6", f"{where}.args", "must be an object"
+        is_odd = response and not isinstance(inner.get("response"), Mapping)
+        yield is_odd, "G6", f"{where}.response", "must be an object"
+        is_odd = s.is_unsigned and bool(inner.get("parts"))
+        yield is_odd, "G6", f"{where}.parts", "the model takes no media in a response"
+        for held in objects_in(inner.get("parts")):
+            kind = as_text(snake_fields(snake_fields(held).get("inline_data")).get("mime_type"))
+            is_odd = kind not in ("", *gemini.RESPONSE_TYPES)
+            yield is_odd, "G6?", f"{where}.parts", f"{kind} is not taken in a response"
 
 
-def _media(s: _Sent) -> Iterator[wire.Found]:
-    inline_chars = images = 0
-    parts = [part for content in s.contents for part in content.parts]
-    for part in list(parts):
-        inner = part.of("function_response").get("parts")
-        parts += _parts(f"{part.where}.function_response.parts", inner)
-    for where, fields in parts:
-        inline = snake_fields(fields.get("inline_data"))
-        inline_chars += len(as_text(inline.get("data")))
-        images += as_text(inline.get("mime_type")).startswith("image/")
-        if "inline_data" in fields:
-            yield from _inline(s, inline, f"{where}.inline_data")
-        if "file_data" in fields:
-            address = as_text(snake_fields(fields["file_data"]).get("file_uri"))
-            scheme, place = media.scheme_of(address), f"{where}.file_data.file_uri"
-            if not address:
-                yield "G12", place, "an address is required"
-            elif scheme not in (*media.WEB_SCHEMES, "gs"):
-                message = f"cannot be fetched: {scheme or 'no'} scheme, only https and gs"
-                yield "G12" if scheme else "G12?", place, message
-        if "media_resolution" in fields and not s.is_vertex and not _is_preview(s):
-            place = where.partition(".function_response.parts")[0]
-            message = "needs http_options with api_version v1beta"
-            yield "G11", f"{place}.media_resolution", message
-    if inline_chars > _MAX_ADVISABLE_CHARS:
-        message = f"{inline_chars:,} characters of base64; upload the files"
-        yield "G12" if inline_chars > gemini.MAX_INLINE_CHARS else "G12?", "contents", message
-    most = gemini.media_rules(s.limits).max_images or 0
-    if images > most:
-        yield "G12?", "contents", f"{images:,} images, at most {most:,} are taken"
-
-
-def _is_preview(s: _Sent) -> bool:
-    options = snake_fields(s.config.get("http_options"))
-    return options.get("api_version") in ("v1beta", "v1alpha")
-
-
-def _inline(s: _Sent, inline: JsonObject, where: str) -> Iterator[wire.Found]:
-    kind, data = as_text(inline.get("mime_type")), inline.get("data")
-    rules = gemini.media_rules(s.limits)
-    if not kind:
-        yield "G12", f"{where}.mime_type", "a media type is required"
-    if kind.startswith("image/"):
-        if kind not in gemini.IMAGE_TYPES:
-            message = f"{kind} is none of {', '.join(gemini.IMAGE_TYPES)}"
-            yield "G12?", f"{where}.mime_type", message
-        if s.limits is not None and s.limits.features.get("vision") is False:
-            yield "G12", where, "the model takes no images"
-    if not isinstance(data, str) or not data:
-        yield "G12", f"{where}.data", "bytes are required, as base64"
-    elif not _BASE64.fullmatch(data):
-        yield "G12", f"{where}.data", "must be base64 without a data: prefix"
-    else:
-        if kind and (objection := media.objection_to_bytes(kind, data)):
-            yield "G12?", f"{where}.data", objection
-        most_chars = rules.max_image_chars or len(data)
-        if kind.startswith("image/") and len(data) > most_chars:
-            message = f"{len(data):,} characters of base64, Vertex AI takes {most_chars:,}"
-            yield "G12?", f"{where}.data", message
-        pages = media.pdf_facts(data)[0] or 0 if kind == "application/pdf" else 0
-        if pages > (most_pages := rules.max_pdf_pages or 0):
-            message = f"{pages:,} pages, at most {most_pages:,} are taken"
-            yield "G12?", f"{where}.data", message
+def _media(s: _Sent) -> Iterator[Row]:
+    rules, chars, images = gemini.media_rules(s.limits), 0, 0
+    is_blind = s.limits is not None and s.limits.features.get("vision") is False
+    for part in s.unusual:
+        where, fields = part.where, part.fields
+        inline, fetched = (snake_fields(fields.get(key)) for key in ("inline_data", "file_data"))
+        if fetched:
+            scheme = media.scheme_of(as_text(fetched.get("file_uri")))
+            is_odd, rule = scheme not in (*media.WEB_SCHEMES, "gs"), "G12" if scheme else "G12?"
+            yield is_odd, rule, where, "has no address that can be fetched: https or gs"
+        is_odd = s.is_stable and "media_resolution" in fields
+        yield is_odd, "G11", where, "a resolution needs http_options with api_version v1beta"
+        if not inline:
+            continue
+        kind, data = as_text(inline.get("mime_type")), as_text(inline.get("data"))
+        is_image, most = kind.startswith("image/"), rules.max_image_chars or inf
+        chars, images = chars + len(data), images + is_image
+        is_odd = is_image and kind not in gemini.IMAGE_TYPES
+        yield is_odd, "G12?", where, f"{kind} is not among the types of images that are taken"
+        yield is_image and is_blind, "G12", where, "the model takes no images"
+        objection = media.objection_to_bytes(kind, data) if kind else None
+        yield objection, "G12?", where, str(objection)
+        is_odd = is_image and len(data) > most
+        yield is_odd, "G12?", where, f"Vertex AI takes {most:,} characters of base64"
+        pages = media.pdf_facts(data)[0] or 0 if kind == media.PDF else 0
+        is_odd, most = pages > (rules.max_pdf_pages or 0), rules.max_pdf_pages or 0
+        yield is_odd, "G12?", where, f"at most {most:,} pages are taken"
+    rule = "G12" if chars > gemini.MAX_INLINE_CHARS else "G12?"
+    is_odd, most = chars > _MAX_ADVISABLE_CHARS, rules.max_images or 0
+    yield is_odd, rule, "contents", f"{chars:,} characters of base64; upload the files"
+    yield images > most, "G12?", "contents", f"at most {most:,} images are taken"
 
 
 # ---- tools and parameters ----
 
 
-def _functions(s: _Sent) -> Iterator[wire.Found]:
-    if not s.given_model:
-        yield "G0?", "model", "a model id belongs here, unless the URL names it"
+def _functions(s: _Sent) -> Iterator[Row]:
     names: set[str] = set()
-    for where, function in s.functions:
-        name = as_text(function.get("name"))
-        if not gemini.NAME_RULE.pattern.fullmatch(name):
-            message = "must begin with a letter or _ and go on with up to 127 of a-zA-Z0-9_.:-"
-            yield "G7", f"{where}.name", message
-        if name in names:
-            yield "G7?", f"{where}.name", f"{name!r} is taken"
+    for place, function in s.functions:
+        name, known = as_text(function.get("name")), set(names)
         names.add(name)
+        message = "must begin with a letter or _ and go on with up to 127 of a-zA-Z0-9_.:-"
+        yield not gemini.NAME_RULE.pattern.fullmatch(name), "G7", f"{place}.name", message
+        yield name in known, "G7?", f"{place}.name", f"{name!r} is taken"
         own, plain = function.get("parameters"), function.get("parameters_json_schema")
-        place = f"{where}.parameters_json_schema"
-        if own is not None and plain is not None:
-            message = "parameters and parameters_json_schema exclude each other"
-            yield "G8", f"{where}.parameters", message
-        if plain is not None and as_object(plain).get("type", "object") != "object":
-            yield "G8", f"{place}.type", "must be 'object'"
-        for found in walk_schemas(as_object(plain)):
+        where, root = f"{place}.parameters", as_object(plain)
+        is_both = own is not None and plain is not None
+        yield is_both, "G8", where, "parameters and parameters_json_schema exclude each other"
+        yield root.get("type", "object") != "object", "G8", where, "the type must be 'object'"
+        for found in walk_schemas(root):
             lost = as_text(found.get("$ref"))
-            if lost and target_of(as_object(plain), lost) is None:
-                yield "G8?", place, f"{lost!r:.80} points to nothing inside the schema"
-                break
+            is_odd = lost and target_of(root, lost) is None
+            yield is_odd, "G8?", where, f"{lost!r:.80} points to nothing inside the schema"
         for schema in walk_schemas(own):
-            yield from _schema(s, schema, f"{where}.parameters")
+            yield from _schema(s, schema, where)
         for schema in walk_schemas([own, plain]):
             for name in as_object(schema.get("properties")):
-                if not _PARAMETER_NAME.fullmatch(name):
-                    message = "should be up to 64 of a-zA-Z0-9_, and begin with no digit"
-                    yield "G7?", f"{where}.parameters", f"{name!r:.80} {message}"
+                message = f"{name!r:.80} should be up to 64 of a-zA-Z0-9_, and begin with no digit"
+                yield not _PARAMETER_NAME.fullmatch(name), "G7?", where, message
 
 
-def _schema(s: _Sent, schema: JsonObject, where: str) -> Iterator[wire.Found]:
+def _schema(s: _Sent, schema: JsonObject, where: str) -> Iterator[Row]:
     known = _SCHEMA_FIELDS | _VERTEX_FIELDS if s.is_vertex else _SCHEMA_FIELDS
-    for key in schema:
-        if gemini.snake_key(key) not in known:
-            yield "G8", where, f"{key!r} is not known here; use parameters_json_schema"
+    for key in (key for key in schema if gemini.snake_key(key) not in known):
+        yield True, "G8", where, f"{key!r} is not known here; use parameters_json_schema"
     kind = schema.get("type")
-    if isinstance(kind, list):
-        yield "G8", where, "a type is one word; use nullable or any_of"
-    if as_text(kind).lower() == "array" and not schema.get("items"):
-        yield "G8", where, "an array needs items"
-    if not all(isinstance(value, str) for value in as_list(schema.get("enum"))):
-        yield "G8", where, "an enum holds text only"
+    is_odd = as_text(kind).lower() == "array" and not schema.get("items")
+    yield isinstance(kind, list), "G8", where, "a type is one word; use nullable or any_of"
+    yield is_odd, "G8", where, "an array needs items"
+    is_odd = not all(isinstance(value, str) for value in as_list(schema.get("enum")))
+    yield is_odd, "G8", where, "an enum holds text only"
 
 
-def _tool_choice(s: _Sent) -> Iterator[wire.Found]:
-    tool_config = snake_fields(s.config.get("tool_config"))
-    choice = snake_fields(tool_config.get("function_calling_config"))
-    if not choice:
-        return
-    where = f"{s.place('tool_config')}.function_calling_config"
-    mode = as_text(choice.get("mode")).upper()
-    if mode and mode not in ("AUTO", "ANY", "NONE", "VALIDATED", "MODE_UNSPECIFIED"):
-        yield "G15", f"{where}.mode", f"{mode!r} is none of AUTO, ANY, NONE, VALIDATED"
-    if not s.functions:
+def _tool_choice(s: _Sent) -> Iterator[Row]:
+    choice = snake_fields(s.tool_config.get("function_calling_config"))
+    where, allowed = s.place("tool_config"), as_list(choice.get("allowed_function_names"))
+    if choice:
+        mode = as_text(choice.get("mode")).upper()
+        is_odd = mode not in ("", "AUTO", "ANY", "NONE", "VALIDATED", "MODE_UNSPECIFIED")
+        yield is_odd, "G15", where, f"{mode!r} is none of AUTO, ANY, NONE, VALIDATED"
         # Without any tool it was accepted, and Vertex AI takes it always.
-        is_open = tool_config.get("include_server_side_tool_invocations") or s.is_vertex
-        rule = "G15" if s.config.get("tools") and not is_open else "G15?"
-        yield rule, where, "is only taken next to function declarations"
-    allowed = as_list(choice.get("allowed_function_names"))
-    if allowed and mode not in ("ANY", "VALIDATED"):
-        yield "G15", f"{where}.allowed_function_names", "only with mode ANY or VALIDATED"
-    declared = {as_text(function.get("name")) for _, function in s.functions}
-    for name in allowed:
-        if name not in declared:
-            yield "G15", f"{where}.allowed_function_names", f"{name!r} is not declared"
-
-
-def _mixed_tools(s: _Sent) -> Iterator[wire.Found]:
-    others = sorted({key for _, tool in s.tools for key in tool} - {"function_declarations"})
-    tool_config = snake_fields(s.config.get("tool_config"))
+        rule = "G15" if s.tools and not s.may_mix else "G15?"
+        yield not s.functions, rule, where, "a mode is only taken next to function declarations"
+        is_odd = len(allowed) > 0 and mode not in ("ANY", "VALIDATED")
+        yield is_odd, "G15", where, "names are taken with mode ANY or VALIDATED only"
+        declared = {as_text(function.get("name")) for _, function in s.functions}
+        for name in (name for name in allowed if name not in declared):
+            yield True, "G15", where, f"{name!r} is not declared"
     if not s.functions:
         return
-    if others and s.is_unsigned and not s.is_vertex:
-        message = f"the model takes no {', '.join(others)} next to functions"
-        yield "G16", s.place("tools"), message
-    is_flagged = tool_config.get("include_server_side_tool_invocations") or s.is_vertex
-    if others and s.is_signed and not is_flagged:
-        message = "include_server_side_tool_invocations must be set next to server tools"
-        yield "G16", s.place("tool_config"), message
-    if s.config.get("response_mime_type") == "application/json" and s.is_unsigned:
-        message = "the model gives no JSON replies next to functions"
-        yield "G14", s.place("response_mime_type"), message
+    is_mixed = {key for tool in s.tools for key in tool} > {"function_declarations"}
+    is_odd = is_mixed and s.is_unsigned and not s.is_vertex
+    yield is_odd, "G16", s.place("tools"), "the model takes no server tools next to functions"
+    is_odd = is_mixed and s.is_signed and not s.may_mix
+    yield is_odd, "G16", where, "server tools need include_server_side_tool_invocations"
+    is_odd = s.is_unsigned and s.config.get("response_mime_type") == "application/json"
+    message = "the model gives no JSON replies next to functions"
+    yield is_odd, "G14", s.place("response_mime_type"), message
     calling = snake_fields(s.config.get("automatic_function_calling"))
-    if s.is_sdk and calling.get("disable") is not True:
-        message = "should be disabled: the SDK would call functions by itself"
-        yield "G15?", s.place("automatic_function_calling"), message
+    is_odd, place = s.is_sdk and calling.get("disable") is not True, "automatic_function_calling"
+    yield is_odd, "G15?", s.place(place), "should be off: the SDK would call functions by itself"
 
 
-def _settings(s: _Sent) -> Iterator[wire.Found]:
+def _settings(s: _Sent) -> Iterator[Row]:
     limits, config = s.limits, s.config
-    if config.get("cached_content"):
-        if _WITHOUT_CACHES.fullmatch(s.model):
-            yield "G9", s.place("cached_content"), "the model has no explicit caches"
-        for key in ("system_instruction", "tools", "tool_config"):
-            if config.get(key):
-                yield "G9", s.place(key), "belongs into the cached content"
+    yield not s.given_model, "G0?", "model", "a model id belongs here, unless the URL names it"
+    cached = config.get("cached_content")
+    is_odd = cached and _WITHOUT_CACHES.fullmatch(s.model)
+    yield is_odd, "G9", s.place("cached_content"), "the model has no explicit caches"
+    for key in ("system_instruction", "tools", "tool_config"):
+        is_odd = cached and config.get(key)
+        yield is_odd, "G9", s.place(key), "belongs into the cached content"
     thinking, where = snake_fields(config.get("thinking_config")), s.place("thinking_config")
-    level, budget = thinking.get("thinking_level"), wire.as_number(thinking.get("thinking_budget"))
-    if level is not None and budget is not None:
-        yield "G10", where, "a level and a budget exclude each other"
-    if level is not None and s.is_unsigned:
-        yield "G10", f"{where}.thinking_level", "the model takes a budget, no level"
-    if budget is not None and s.is_signed:
-        yield "G10?", f"{where}.thinking_budget", "the model thinks by levels"
-    rule = limits.thinking if limits is not None else None
-    levels = rule.levels if rule is not None else ()
-    if levels and isinstance(level, str) and level.lower() not in levels:
-        yield "G10", f"{where}.thinking_level", f"not a level of the model: {level!r}"
-    if rule is not None and budget == 0 and rule.kinds and rule.disable == "no":
+    level, budget = thinking.get("thinking_level"), s.number(thinking, "thinking_budget")
+    has_budget = thinking.get("thinking_budget") is not None
+    yield level is not None and has_budget, "G10", where, "a level and a budget exclude each other"
+    is_odd = level is not None and s.is_unsigned
+    yield is_odd, "G10", where, "the model takes a budget, no level"
+    yield has_budget and s.is_signed, "G10?", where, "the model thinks by levels"
+    if limits is not None:
+        rule = limits.thinking
+        is_odd = isinstance(level, str) and rule.levels and level.lower() not in rule.levels
+        yield is_odd, "G10", where, f"not a level of the model: {level!r}"
         number = "G10" if "budget" in rule.kinds else "G10?"
-        yield number, f"{where}.thinking_budget", "the model always thinks"
-    heat = wire.as_number(config.get("temperature"))
-    most = wire.as_number(config.get("max_output_tokens"))
-    if heat is not None and not 0 <= heat <= 2:
-        yield "G10", s.place("temperature"), "must be between 0 and 2"
-    is_ignored = limits is not None and limits.parameters.temperature == "ignored"
-    for key in ("temperature", "top_p", "top_k"):
-        if is_ignored and config.get(key) is not None:
-            yield "G10?", s.place(key), "is ignored by the model"
-    if most is not None and most < 1:
-        yield "G10", s.place("max_output_tokens"), "must be at least 1"
-    longest = limits.output_tokens if limits is not None else None
-    if most is not None and longest is not None and most > longest:
-        message = f"the model's longest reply has {longest:,} tokens"
-        yield "G10", s.place("max_output_tokens"), message
-    stops = as_list(config.get("stop_sequences"))
-    if len(stops) > gemini.MAX_STOP_SEQUENCES:
-        message = f"{len(stops)} sequences, at most {gemini.MAX_STOP_SEQUENCES} are taken"
-        yield "G10", s.place("stop_sequences"), message
+        is_odd = budget == 0 and rule.kinds and rule.disable == "no"
+        yield is_odd, number, where, "the model always thinks"
+        for key in ("temperature", "top_p", "top_k"):
+            is_odd = limits.parameters.temperature == "ignored" and config.get(key) is not None
+            yield is_odd, "G10?", s.place(key), "is ignored by the model"
+    heat, most = s.number(config, "temperature"), s.number(config, "max_output_tokens")
+    longest = (limits.output_tokens if limits is not None else None) or inf
+    place, stops = s.place("max_output_tokens"), as_list(config.get("stop_sequences"))
+    yield heat < 0 or heat > 2, "G10", s.place("temperature"), "must be between 0 and 2"
+    yield most < 1, "G10", place, "must be at least 1"
+    yield most > longest, "G10", place, f"the model's longest reply has {longest:,} tokens"
+    most = gemini.MAX_STOP_SEQUENCES
+    yield len(stops) > most, "G10", s.place("stop_sequences"), f"at most {most} are taken"
     is_alias = s.is_sdk and re.fullmatch(r"(models/)?gemini-.*-latest", s.given_model)
-    if is_alias and not s.is_vertex and not _is_preview(s):
-        yield "G11", "model", "this alias needs http_options with api_version v1beta"
+    message = "this alias needs http_options with api_version v1beta"
+    yield is_alias and s.is_stable, "G11", "model", message
 
 
-_CONTENT_RULES: Final[tuple[Any, ...]] = (
-    _shape,
-    _roles,
-    _pairs,
-    _order,
-    _signatures,
-    _calls,
-    _media,
-)
-_HEAD_RULES: Final[tuple[Any, ...]] = (_functions, _tool_choice, _mixed_tools, _settings)
+_Rules: TypeAlias = tuple[Callable[[_Sent], Iterator[Row]], ...]
+_CONTENT_RULES: Final[_Rules] = (_shape, _pairs, _order, _calls, _media)
+_HEAD_RULES: Final[_Rules] = (_functions, _tool_choice, _settings)

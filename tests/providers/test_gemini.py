@@ -194,10 +194,6 @@ RESPONSES: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
         {"response": {"error": "The tool failed without saying why."}},
     ),
     "a picture": (result("c1", "see", PICTURE), {"response": {"output": "see"}, "parts": [INLINE]}),
-    "fields of Gemini's own": (
-        result("c1", "x", extras={"gemini": {"functionResponse": {"scheduling": "S", "no": 1}}}),
-        {"response": {"output": "x"}, "scheduling": "S"},
-    ),
 }
 
 
@@ -228,7 +224,6 @@ def test_what_is_left_out_has_an_entry() -> None:
         ("shortened", "content.metadata"),
         ("repaired", "content.malformed"),
         ("repaired", "content.foreign"),
-        ("repaired", "content.fields"),
     ]
 
 
@@ -241,12 +236,13 @@ def test_vertex_is_told_in_words_what_it_does_not_take() -> None:
     assert contents(user("a", used))[0][1][1] == {"tool_call": {"tool_type": "x"}}
 
 
-def test_a_resolution_needs_the_preview_of_the_api() -> None:
+def test_a_resolution_is_not_sent() -> None:
     sharp = opaque("gemini", {**INLINE, "mediaResolution": {"level": "HIGH"}})
 
-    payload = render("gemini", user("a", sharp))
+    payload, entries = render_with_entries("gemini", user("a", sharp))
 
-    assert payload["config"]["http_options"] == {"api_version": "v1beta"}
+    assert payload["contents"][0]["parts"][1] == INLINE
+    assert entries == [("repaired", "content.fields")]
 
 
 # ---- tools and parameters ----
@@ -427,7 +423,10 @@ WARNED = {
     ),
     "several candidates": ({"candidates": [{}, {"index": 1}]}, "first of 2 candidates"),
     "no candidate": ({"candidates": []}, "no candidate"),
-    "more to come": (chunk({"text": "x"}, finishReason="CONTINUATION"), "goes on"),
+    "more to come": (
+        chunk({"text": "x"}, finishReason="CONTINUATION"),
+        "ended with CONTINUATION",
+    ),
 }
 
 
