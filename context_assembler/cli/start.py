@@ -171,7 +171,7 @@ def lint(
     """Check a folder of instruction files as the loader would read it, by the settings.
 
     Per file: encoding, size, tokens, imports, what the caps cut, links, copies, secrets, and lines
-    that look injected. Also: instruction files that are not read, and what other clients would cut.
+    that look injected. Also: instruction files that are not read.
     Exit code: 14 if there is an error, or with --strict a warning.
 
     Args:
@@ -210,5 +210,4 @@ def _show_lint(found: Any) -> Iterator[RenderableType]:
     yield ""
     for file in found.unread:
         yield f"  {file.level} {file.path} is not read: {file.reason}"
-    yield from (f"  {client} would cut {cut}" for client, cut in found.forecasts)
     yield f"{found.count('error')} errors, {found.count('warning')} warnings."

@@ -12,14 +12,6 @@ from context_assembler.texts import CountText
 
 Level: TypeAlias = Literal["error", "warning", "note"]
 
-# How much other clients show to their models: client, unit, of one file, in total. Public reports,
-# read 2026-11-27: openai/codex issues 7138, 13386, 37956; documentation of OpenClaw
-# (`bootstrapMaxChars`, `bootstrapTotalMaxChars`); anthropics/claude-code issue 44086.
-_CLIENTS: Final = (
-    ("Codex", "bytes", None, 32_768),
-    ("OpenClaw", "characters", 20_000, 60_000),
-    ("a SessionStart hook", "characters", None, 10_000),
-)
 # What clients call their instruction files, in lower case; and one agent's own.
 _KNOWN: Final = frozenset(
     "agent.md agents.md claude.md claude.local.md gemini.md soul.md context.md "
@@ -86,12 +78,10 @@ class Lint(NamedTuple):
     Attributes:
         files: What is read, in the order of the prompt.
         unread: Instruction files in and below the folder that are not read.
-        forecasts: What other clients would cut, by client.
     """
 
     files: tuple[LintedFile, ...]
     unread: tuple[UnreadFile, ...]
-    forecasts: tuple[tuple[str, str], ...]
 
     def count(self, level: Level) -> int:
         """Return the number of findings of a level."""
@@ -107,10 +97,9 @@ class Lint(NamedTuple):
             | {"findings": [finding._asdict() for finding in one.findings]}
             for one in self.files
         ]
-        forecasts = [{"client": client, "cut": cut} for client, cut in self.forecasts]
         counts = {"errors": self.count("error"), "warnings": self.count("warning")}
         unread = [file._asdict() for file in self.unread]
-        return {"files": files, "unread": unread, "forecasts": forecasts, **counts}
+        return {"files": files, "unread": unread, **counts}
 
 
 def lint_files(
@@ -140,7 +129,7 @@ def lint_files(
     read = {path for file, _ in pairs for path in (file.real_path, *file.imports)}
     names = {name for own in loader.names(agent_id).values() for name in own}
     unread = _unread(os.path.abspath(loader.folder), read, names)
-    return Lint(tuple(files), tuple(unread), tuple(_forecasts([file for file, _ in pairs])))
+    return Lint(tuple(files), tuple(unread))
 
 
 def _findings(
@@ -152,10 +141,11 @@ def _findings(
     is_wanted: bool,
 ) -> Iterator[Finding]:
     level: Level = "error" if file.state in ("unreadable", "blocked") else "warning"
-    if file.state == "missing":
-        message = file.absence if is_wanted and file.absence else "there is no such file"
-        yield Finding("warning" if is_wanted else "note", "file.missing", message)
-    elif file.state == "empty" and not file.warnings:
+    if file.state == "missing" and is_wanted:
+        yield Finding("warning", "file.missing", file.absence)
+    elif file.state == "missing":
+        yield Finding("note", "file.missing", "there is no such file")
+    elif file.state == "empty":
         yield Finding("warning", "file.empty", "nothing is left of it")
     for warning in file.warnings:
         yield Finding(level, f"file.{file.state}", warning)
@@ -190,26 +180,15 @@ def _unread(folder: str, read: Collection[str], names: Collection[str]) -> Itera
         folders[:] = sorted({*folders} - _SKIPPED) if number < _MAX_FOLDERS else []
         for name in sorted(files):
             path, is_own = os.path.join(parent, name), _OWN.fullmatch(name)
-            level: Level = "note" if parent != folder or is_own else "warning"
+            if not (is_own or name.lower() in _KNOWN) or os.path.realpath(path) in read:
+                continue
             if parent != folder:
                 reason = "it is in a folder below; only the folder itself is read"
+                yield UnreadFile(path, "note", reason)
             elif name in names:
-                level, reason = "warning", "another file is read in its place"
+                yield UnreadFile(path, "warning", "another file is read in its place")
+            elif is_own:
+                yield UnreadFile(path, "note", "it is another agent's own")
             else:
-                other = f"its name is none of {', '.join(sorted(names))}"
-                reason = "it is another agent's own" if is_own else other
-            if (is_own or name.lower() in _KNOWN) and os.path.realpath(path) not in read:
-                yield UnreadFile(path, level, reason)
-
-
-def _forecasts(files: Collection[BootstrapFile]) -> Iterator[tuple[str, str]]:
-    for client, unit, per_file, in_total in _CLIENTS:
-        total = 0
-        for file in files:
-            text: str | bytes = file.text
-            text = text if unit == "characters" else file.text.encode("utf-8", "replace")
-            total += (size := len(text))
-            if per_file is not None and size > per_file:
-                yield client, f"{file.path}: {size:,} of at most {per_file:,} {unit}"
-        if total > in_total:
-            yield client, f"all together: {total:,} of at most {in_total:,} {unit}"
+                reason = f"its name is none of {', '.join(sorted(names))}"
+                yield UnreadFile(path, "warning", reason)

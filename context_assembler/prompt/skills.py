@@ -15,7 +15,7 @@ from datetime import UTC, datetime
 from fnmatch import fnmatchcase
 from typing import Any, Final, NamedTuple
 
-from context_assembler.errors import ConfigurationError, brief, nearest, with_article
+from context_assembler.errors import ConfigurationError, brief, did_you_mean, with_article
 from context_assembler.events import Json, JsonObject, is_list, is_object
 from context_assembler.ports import Skill
 from context_assembler.prompt.cutting import seal_text
@@ -131,17 +131,14 @@ def _parse(reading: Reading, path: str, priority: int) -> tuple[Skill | str, lis
     metadata, body, _, odd = split_front_matter(file.text)
     given = (metadata.get(key) for key in ("name", "description"))
     name, description = (one_line(text) if isinstance(text, str) else "" for text in given)
-    remarks = {
-        "its front matter has no name; the folder's name is used": not name,
-        f"{name!r} is not lower-case letters, digits and hyphens": not _NAME.fullmatch(name or "a"),
-        f"its name {name!r} is not that of its folder": (
-            name != os.path.basename(folder) and _NAME.fullmatch(name)
-        ),
-        f"its description is longer than {_MAX_DESCRIPTION_CHARS:,} characters": (
-            len(description) > _MAX_DESCRIPTION_CHARS
-        ),
-    }
-    notes = [*file.warnings, *odd, *(remark for remark, holds in remarks.items() if holds)]
+    notes = [*file.warnings, *odd]
+    if not name:
+        notes.append("its front matter has no name; the folder's name is used")
+    elif name != os.path.basename(folder) or not _NAME.fullmatch(name):
+        form = "in lower-case letters, digits and hyphens"
+        notes.append(f"its name {name!r} is not its folder's, {form}")
+    if len(description) > _MAX_DESCRIPTION_CHARS:
+        notes.append(f"its description is longer than {_MAX_DESCRIPTION_CHARS:,} characters")
     if not description:
         why = "" if file.text.startswith("---") else ": the file does not begin with a line '---'"
         why = " that is text" if metadata.get("description") else why
@@ -253,22 +250,22 @@ class SkillLister:
         return _joined(await asyncio.gather(*map(ask, self.providers)))
 
 
-def _taken(provider: Any, given: Iterable[Any]) -> ListedSkills:
-    """Return what a provider listed, without what is no skill."""
-    kind, sound = type(provider).__name__, list[Skill]()
-    problems = list[Any](getattr(provider, "problems", ()))
-    for skill in given:
-        if isinstance(skill, Skill) and skill.name.strip() and skill.description:
-            name, words, path = map(one_line, (skill.name, skill.description, skill.path))
-            sound.append(replace(skill, name=name, description=words, path=path))
-        else:
-            odd = f"{brief(skill)} is not a Skill with a name and a description"
-            problems.append(SkillProblem(kind, odd))
+def _taken(provider: Any, given: Iterable[Skill]) -> ListedSkills:
+    clean = (
+        replace(
+            skill,
+            name=one_line(skill.name),
+            description=one_line(skill.description),
+            path=one_line(skill.path),
+        )
+        for skill in given
+    )
+    skills = sorted(clean, key=lambda skill: (skill.name, skill.path, skill.description))
+    problems: Sequence[SkillProblem] = getattr(provider, "problems", ())
     left_out = (f"Skill left out: {problem}." for problem in problems)
     notes = (f"{note}." for note in getattr(provider, "notes", ()))
-    entries = (_dropped(*one) for one in problems if isinstance(one, SkillProblem))
-    sound.sort(key=lambda skill: (skill.name, skill.path, skill.description))
-    return ListedSkills(tuple(sound), tuple(entries), (*left_out, *notes))
+    entries = (_dropped(*problem) for problem in problems)
+    return ListedSkills(tuple(skills), tuple(entries), (*left_out, *notes))
 
 
 def _noting(provider: Any, listed: ListedSkills | None, happened: str) -> ListedSkills:
@@ -290,13 +287,17 @@ def _dropped(name: str, reason: str, rule: str) -> ReportEntry:
 
 
 class ShownSkills(NamedTuple):
-    """What one call's prompt has of skills, what became of each, and what went wrong."""
+    """What one call's prompt has of skills, what became of each, and what went wrong.
+
+    `left_out` are the entries of skills that are not in the list at all.
+    """
 
     skills: tuple[Skill, ...] = ()
     active: tuple[str, ...] = ()
     text: str = ""
     entries: tuple[ReportEntry, ...] = ()
     warnings: tuple[str, ...] = ()
+    left_out: tuple[ReportEntry, ...] = ()
 
     @property
     def with_tools(self) -> list[Skill]:
@@ -336,27 +337,28 @@ def show_skills(
         if first is not skill:
             taken = f"{first.path} has that name already"
             entries.append(_dropped(skill.name, taken, "duplicate"))
-    known, wanted = sorted(by_name), () if skip_reason else patterns
-    chosen = {n: by_name[n] for n in known if wanted is None or _matches(n, wanted)}
+    wanted, known = () if skip_reason else patterns, sorted(by_name)
+    chosen = {
+        name: by_name[name]
+        for name in known
+        if wanted is None or any(fnmatchcase(name, pattern) for pattern in wanted)
+    }
     reason = skip_reason or "skill_filter does not name it"
     entries += [_dropped(name, reason, "filter") for name in known if name not in chosen]
-
-    def warn(setting: str, name: str, why: str, *, hints: bool = True) -> None:
-        near = nearest(name, known, count=1) if hints else ()
-        hint = "".join(f" Did you mean {one!r}?" for one in near)
-        warnings.append(f"{setting} names {name!r}, which {why}.{hint}")
-
     for pattern in patterns or ():
         if not any(fnmatchcase(name, pattern) for name in known):
-            warn("skill_filter", pattern, "no skill matches")
+            hint = did_you_mean(pattern, known, otherwise="")
+            warnings.append(f"skill_filter names {pattern!r}, which no skill matches. {hint}")
     asked = dict.fromkeys(active)
     adding = {name for name, one in chosen.items() if one.instructions.strip() or one.tools}
     for name in asked if skip_reason is None else ():
-        if name not in known:
-            warn("active_skills", name, "is no skill's name")
-        elif name not in adding:
-            why = "has neither instructions nor tools" if name in chosen else ""
-            warn("active_skills", name, why or "skill_filter leaves out", hints=False)
+        why = (
+            "has neither instructions nor tools." if name in chosen else "skill_filter leaves out."
+        )
+        if name not in by_name:
+            why = f"is no skill's name. {did_you_mean(name, known, otherwise='')}"
+        if name not in adding:
+            warnings.append(f"active_skills names {name!r}, which {why}")
     named = {*asked, *((patterns or ()) if activates_named else ())} & adding
     masked: Mask = mask or (lambda text: (text, ()))
     for name, skill in chosen.items():
@@ -365,15 +367,11 @@ def show_skills(
         if kinds or others:
             warnings.append(f"{skill.path}: {masking_notice([*kinds, *others])}")
     skills, is_active = tuple(chosen.values()), tuple(name for name in chosen if name in named)
-    blocks = (active_block(chosen[name]) for name in is_active)
     text = _fitting_list(skills, max_tokens, count_text)
-    text = "\n\n".join(filter(None, (text, *blocks)))
-    shown = ShownSkills(skills, is_active, text, (), tuple(warnings))
-    return shown._replace(entries=(*entries, *_entries(shown, text, count_text)))
-
-
-def _matches(name: str, patterns: Iterable[str]) -> bool:
-    return any(fnmatchcase(name, pattern) for pattern in patterns)
+    text = "\n\n".join(filter(None, (text, *(active_block(chosen[name]) for name in is_active))))
+    left_out, said = tuple(entries), tuple(map(str.rstrip, warnings))
+    shown = ShownSkills(skills, is_active, text, (), said, left_out)
+    return follow_section(shown, text, count_text=count_text)
 
 
 def list_line(skill: Skill, words: str) -> str:
@@ -405,10 +403,10 @@ def _fitting_list(skills: Sequence[Skill], max_tokens: int, count_text: CountTex
         left = room - count_text(_INTRODUCTION) - count_text(rest(len(skills)))
         named = set[str]()
         for skill in sorted(skills, key=lambda skill: -skill.priority):
-            left -= (size := count_text(f"{list_line(skill, '')}: \n"))
-            if left < 0:
-                left += size
+            size = count_text(f"{list_line(skill, '')}: \n")
+            if size > left:
                 break
+            left -= size
             named.add(skill.name)
         shown = [skill for skill in skills if skill.name in named]
         sizes = [count_text(skill.description) for skill in shown]
@@ -440,59 +438,49 @@ def _shorten(text: str, max_tokens: int, count_text: CountText) -> str:
     return ""
 
 
-def _entries(shown: ShownSkills, text: str, count_text: CountText) -> Iterator[ReportEntry]:
-    """Yield what became of each skill, if this is the section that is sent."""
-    lines = {line.partition(": ")[0]: line for line in reversed(text.split("\n"))}
-    for skill in shown.skills:
-        head, whole = list_line(skill, ""), list_line(skill, skill.description)
-        line, is_active = lines.get(head, ""), skill.name in shown.active
-        decision: Decision = "kept"
-        block, rule, reasons = "", "listed", ["listed"]
-        if line and line != whole:
-            sizes = f"from {len(skill.description):,} to {len(line) - len(head) - 2:,} characters"
-            reasons = [f"its description was cut {sizes}"]
-            decision, rule = "shortened", "skill_budget"
-        elif not line and not is_active:
-            decision, rule, reasons = "dropped", "skill_budget", ["no room in the list"]
-        if is_active:
-            block, count = active_block(skill), len(skill.tools)
-            active = f"active{': its instructions follow the list' if block else ''}"
-            tools = f", and it brings {count:,} tool{'' if count == 1 else 's'}" if count else ""
-            reasons = [*(reasons if decision == "shortened" else ()), active + tools]
-            rule = "active" if decision == "kept" else rule
-        before = count_text(whole) + count_text(block)
-        after = count_text(line) + (count_text(block) if block in text else 0)
-        reason = "; ".join(reasons)
-        yield ReportEntry("skill", skill.name, decision, before, after, reason, rule)
-
-
 def follow_section(
     shown: ShownSkills, text: str, *, count_text: CountText, is_frozen: bool = False
 ) -> ShownSkills:
-    """Return what holds if another text is sent of the section: cut, or that of an earlier call.
+    """Return what holds if this text is sent of the section: all, a part, or an earlier call's.
 
     Args:
         text: What is sent; empty if nothing is.
         is_frozen: Whether it is what the epoch began with.
     """
-    if text == shown.text.strip():
+    if shown.entries and text == shown.text:
         return shown
-    sent = {entry.id: entry.tokens_after for entry in _entries(shown, text, count_text)}
-    entries = list(shown.entries)
-    for at, entry in enumerate(entries):
-        tokens = sent.get(entry.id, 0)
-        if entry.decision in ("kept", "shortened") and tokens != entry.tokens_after:
-            reason, rule = f"{entry.reason}; its section does not hold all of it", "section.cut"
+    entries, active = list(shown.left_out), list[str]()
+    listed, sent = _lines_by_head(shown.text), _lines_by_head(text)
+    for skill in shown.skills:
+        head, whole = list_line(skill, ""), list_line(skill, skill.description)
+        line, is_active = listed.get(head, ""), skill.name in shown.active
+        block = active_block(skill) if is_active else ""
+        decision: Decision = "kept"
+        rule, reason = "listed", "listed"
+        if line and line != whole:
+            decision, rule = "shortened", "skill_budget"
+            sizes = f"from {len(skill.description):,} to {len(line) - len(head) - 2:,} characters"
+            reason = f"its description was cut {sizes}"
+        elif not line and not is_active:
+            decision, rule, reason = "dropped", "skill_budget", "no room in the list"
+        if is_active:
+            count = len(skill.tools)
+            tools = f", and it brings {count:,} tool{'' if count == 1 else 's'}" if count else ""
+            why = f"active{': its instructions follow the list' if block else ''}{tools}"
+            reason = why if decision == "kept" else f"{reason}; {why}"
+            rule = "active" if decision == "kept" else rule
+            active += [skill.name] if skill.tools or block in text else []
+        before = count_text(whole) + count_text(block)
+        after = count_text(sent.get(head, "")) + (count_text(block) if block in text else 0)
+        if decision != "dropped" and (sent.get(head, "") != line or block not in text):
+            decision = "shortened" if after else "dropped"
+            reason, rule = f"{reason}; its section does not hold all of it", "section.cut"
             if is_frozen:
                 reason = f"The text that the epoch began with differs; {UNTIL_REWRITE}."
                 rule = FROZEN
-            decision: Decision = "shortened" if tokens else "dropped"
-            entries[at] = entry._replace(
-                decision=decision, tokens_after=tokens, reason=reason, rule=rule
-            )
-    active = (
-        one.name
-        for one in shown.skills
-        if one.name in shown.active and (one.tools or active_block(one) in text)
-    )
+        entries.append(ReportEntry("skill", skill.name, decision, before, after, reason, rule))
     return shown._replace(text=text, entries=tuple(entries), active=tuple(active))
+
+
+def _lines_by_head(text: str) -> dict[str, str]:
+    return {line.partition(": ")[0]: line for line in reversed(text.split("\n"))}

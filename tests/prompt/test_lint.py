@@ -103,14 +103,6 @@ def test_instruction_files_that_are_not_read_are_named(tmp_path: Path) -> None:
     assert unread["AGENTS.md"][0] == "note"
 
 
-def test_what_other_clients_would_cut_is_forecast(tmp_path: Path) -> None:
-    (tmp_path / "AGENT.md").write_text("é" * 25_000, encoding="utf-8")
-
-    clients = [client for client, _ in lint(tmp_path).forecasts]
-
-    assert clients == ["Codex", "OpenClaw", "a SessionStart hook"]
-
-
 def test_the_findings_are_json(tmp_path: Path) -> None:
     (tmp_path / "AGENT.md").write_text("sk-1", encoding="utf-8")
 
