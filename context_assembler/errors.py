@@ -120,7 +120,7 @@ def expected(kind: Any, bounds: Bounds = _ANY) -> str:
         return "text that is not blank"
     if origin.__name__ in _WORDS:
         return _WORDS[origin.__name__]
-    return f"a list, each {expected(inner[0], bounds)}" if inner else "a table"
+    return f"a list, each {expected(inner[0], bounds)},"
 
 
 class AssemblyError(Exception):

@@ -4,14 +4,15 @@ A first call looks one model up, so that neither yaml nor dataclasses are loaded
 file is cut into rows as text, and only the row that is asked for is read.
 """
 
+import itertools
 import json
-import math
 import os
 import re
 import threading
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import date, timedelta
-from typing import Any, Final, Literal, NamedTuple, TypeAlias, get_args, get_origin
+from functools import cache
+from typing import Any, Final, Literal, NamedTuple, TypeAlias, TypeGuard
 
 from context_assembler import errors
 
@@ -29,6 +30,7 @@ CONSERVATIVE_WINDOW_TOKENS: Final = 32_000
 CONSERVATIVE_OUTPUT_TOKENS: Final = 4_096
 _MOST_ANSWERS: Final = 1_000
 _NOT_INHERITED: Final = dict.fromkeys(("aliases", "api_id", "extends"))
+_NOT_OF_HOSTS: Final = ("extends", "provider", "api_id", "aliases", "meta")
 _BYTES_PER_TOKEN: Final = 1.8  # of the densest text there is: numbers in JSON
 
 
@@ -291,15 +293,14 @@ _FIELDS: Final[Mapping[str, Mapping[str, str]]] = {
     "tokenizer": _table(
         "encoding images=image_rule frame=token_frame tool_prompt=tool_prompt_tokens"
     ),
-    "hosts": dict.fromkeys(sorted(set(GATEWAYS.values())), ""),
     "meta": _table("checked sources weak locked remarks"),
 }
-_DAYS: Final = ("retires_on", "checked", "from_date")
-# What a host may see otherwise than the vendor.
-_HOST_FIELDS: Final = (
-    *("status", "retires_on", "limits", "features", "thinking", "parameters", "cache", "prices"),
-    "tokenizer",
-)
+_PARTS: Final[Mapping[str, type]] = {
+    "thinking": ThinkingRule,
+    "parameters": ParameterRules,
+    "cache": CacheRule,
+    "prices": Price,
+}
 _SCALAR: Final = re.compile(r'"(?:[^"\\]|\\.)*"|[^\s,:\[\]{}"][^,:\[\]{}"]*')
 _NUMBER: Final = re.compile(r"-?\d+(?:\.\d+)?|true|false|null")
 _FIELD: Final = re.compile(r"^    (\w+):(?: (.+)|((?:\n      .+)+))$", re.MULTILINE)
@@ -329,21 +330,31 @@ def _parse(text: str) -> Row:
     return row
 
 
+def _is_row(value: Json) -> TypeGuard[Row]:
+    return isinstance(value, dict)
+
+
+def _is_list(value: Json) -> TypeGuard[list[Json]]:
+    return isinstance(value, list)
+
+
+def _part(row: Row, name: str) -> Row:
+    """Return a section of a row; one that is null or not there has no fields."""
+    return row.get(name) or {}
+
+
 def _values(section: str, row: Row) -> dict[str, Json]:
     """Return the attributes that a section's fields become; a field that is null becomes none."""
     made: dict[str, Json] = {}
-    fields = (row.get(section) or {}) if section else row
+    fields = _part(row, section) if section else row
     for name, attribute in _FIELDS[section].items():
         held = fields.get(name)
-        if held is None or held == "":
-            continue
-        if isinstance(held, list):
+        if _is_list(held):
             held = tuple(held)
-        elif attribute in _DAYS and isinstance(held, str):
+        elif attribute in ("retires_on", "checked", "from_date") and isinstance(held, str):
             held = date.fromisoformat(held)
-        elif type(held) is int and section in {"prices", "parameters"} and name != "above":
-            held = float(held)
-        made[attribute] = held
+        if held is not None:
+            made[attribute] = held
     return made
 
 
@@ -353,168 +364,112 @@ def _limits_of(row_id: str, row: Row) -> ModelLimits:
     for section in ("", "limits", "tokenizer", "meta"):
         made |= _values(section, row)
     # Anthropic's reasoning is the same on every platform, if its row does not say otherwise.
-    thinking = ThinkingRule(
-        **{"is_account_bound": made["provider"] != "anthropic", **_values("thinking", row)}
-    )
-    cache = CacheRule(**_values("cache", row))
+    is_bound = {"is_account_bound": made["provider"] != "anthropic"}
+    thinking = ThinkingRule(**is_bound | _values("thinking", row))
+    cache_rule = CacheRule(**_values("cache", row))
+    given = _without_nulls(_part(row, "features"))
     features = {
         "thinking": bool(thinking.kinds),
-        "prompt_cache": cache.mode != "none",
-        "forced_tools": (row.get("features") or {}).get("tools", True),  # a row names a refusal
+        "prompt_cache": cache_rule.mode != "none",
+        "forced_tools": given.get("tools", True),  # a row names a refusal
         "chat_tools_with_reasoning": True,
-        **(row.get("features") or {}),
+        **given,
     }
     return ModelLimits(
         id=row_id,
         asked_id=row_id,
         features=features,
         thinking=thinking,
-        cache=cache,
+        cache=cache_rule,
         parameters=ParameterRules(**_values("parameters", row)),
         prices=tuple(Price(**_values("prices", {"prices": p})) for p in row.get("prices") or ()),
         **made,
     )
 
 
-def _merge(base: Mapping[str, Json], over: Mapping[str, Json], *, keeps_none: bool = False) -> Row:
-    """Lay one row over another: mappings merge, anything else replaces, `None` deletes.
+def _without_nulls(fields: Row) -> Row:
+    return {name: held for name, held in fields.items() if held is not None}
 
-    Args:
-        keeps_none: Keep what deletes, so that the result deletes it elsewhere in turn; so do `hosts`,
-            which are laid over the row later.
-    """
-    merged = dict(base)
-    for name, value in over.items():
+
+def _merge(*rows: Row) -> Row:
+    """Lay rows over each other, the weakest first: mappings merge, anything else replaces."""
+    merged: Row = {}
+    for name, value in (field for row in rows for field in row.items()):
         below = merged.get(name)
-        if isinstance(value, Mapping) and (below is None or isinstance(below, Mapping)):
-            keeps = keeps_none or name == "hosts"
-            merged[name] = _merge(below or {}, value, keeps_none=keeps)
-        elif value is None and not keeps_none:
-            merged.pop(name, None)
-        else:
-            merged[name] = value
+        merged[name] = _merge(below, value) if _is_row(below) and _is_row(value) else value
     return merged
 
 
-def _leaves(row: Mapping[str, Json]) -> Iterator[tuple[str, Json]]:
-    """Yield every field: its dotted path and its value."""
+def _leaves(row: Row) -> Iterator[tuple[str, Json]]:
+    """Yield every field that is not null: its dotted path and its value."""
     for name, value in row.items():
-        if isinstance(value, Mapping) and value:
+        if _is_row(value) and value:
             yield from ((f"{name}.{path}", held) for path, held in _leaves(value))
         elif value is not None:
-            yield name, value
+            yield str(name), value
 
 
-class _MergedRow(NamedTuple):
-    """A row from all files (`layers`: their names and rows, the weakest first)."""
+# ---- the schema ----
 
-    id: str
-    content: Row
-    layers: Sequence[tuple[str, Mapping[str, Json]]]
 
-    def file_of(self, path: str) -> str:
-        """Return the strongest file that has the field, or the section that it belongs to."""
-        for place in (path, path.partition(".")[0]):
-            for name, row in reversed(self.layers):
-                if any(f"{field}.".startswith(f"{place}.") for field, _ in _leaves(row)):
-                    return name
-        return self.layers[-1][0]
+@cache
+def _kinds() -> dict[str, Any]:
+    """Return what each field is, by its path: the annotation of the attribute that it becomes."""
+    kinds: dict[str, Any] = {"extends": str, "hosts": dict}
+    for section, names in _FIELDS.items():
+        hints = _PARTS.get(section, ModelLimits).__annotations__
+        for name, attribute in names.items():
+            kind = hints[attribute] if attribute else bool
+            kinds[f"{section}.{name}" if section else name] = kind
+        kinds[section] = dict
+    kinds["prices"] = tuple[dict[str, Json], ...]
+    return kinds | {f"hosts.{host}": dict for host in GATEWAYS.values()}
+
+
+class _Layer(NamedTuple):
+    """What one file says of a model, or of one that the model extends."""
+
+    file: str
+    row_id: str
+    row: Row
 
     def error(self, path: str, reason: str, remedy: str = "") -> errors.RegistryError:
-        file = self.file_of(path)
         return errors.RegistryError(
-            file=file, row=self.id, field=path, reason=reason, remedy=remedy
+            file=self.file, row=self.row_id, field=path, reason=reason, remedy=remedy
         )
 
-    def seen_by(self, host: str | None) -> tuple["_MergedRow", bool]:
-        """Return the row with what a host sees otherwise, and whether it has dates of its own.
-
-        If it has, the vendor's retirement does not count.
-        """
-        hosts = self.content.get("hosts")
-        over = (hosts.get(host) if isinstance(hosts, Mapping) else None) or {}
-        content, has_dates = dict(self.content), "retires_on" in over or "status" in over
-        if has_dates:
-            content.pop("retires_on", None)
-            if content.get("status") == "retired":
-                del content["status"]
-        return self._replace(content=_merge(content, over)), has_dates
-
     def check(self) -> None:
-        """Raise a `RegistryError` if a field is missing, unknown or not what it should be."""
-        row = self.content
-        for section, names in _FIELDS.items():
-            held = row.get(section) if section else row
-            hints = _PARTS.get(section, ModelLimits).__annotations__
-            known = names if section else [*names, *filter(None, _FIELDS)]
-            for fields in held if section == "prices" and isinstance(held, list) else [held or {}]:
-                self._check_names(section, fields, known)
-                for name, value in fields.items():
-                    hint = bool if section == "features" else hints.get(names.get(name, ""))
-                    if hint and value is not None and (needed := _misfit(value, hint)):
-                        path = f"{section}.{name}".strip(".")
-                        raise self.error(path, f"{needed} is needed, not {value!r}")
-        for host, fields in (row.get("hosts") or {}).items():
-            self._check_names(f"hosts.{host}", fields or {}, _HOST_FIELDS)
-        limits, thinking = row.get("limits") or {}, row.get("thinking") or {}
-        window, levels = limits.get("window"), thinking.get("levels")
-        if not window:
+        """Raise a `RegistryError` for a field that is unknown, or not what it should be."""
+        for path, value in _leaves(self.row):
+            self._check_field(path, value)
+            prices = value if path.endswith("prices") and _is_list(value) else ()
+            for name, held in (field for price in prices for field in _leaves(price)):
+                self._check_field(f"{path}.{name}", held)
+
+    def _check_field(self, path: str, value: Json) -> None:
+        kinds, bounds = _kinds(), errors.Bounds(least=0)
+        hosts, others = "|".join(GATEWAYS.values()), "|".join(_NOT_OF_HOSTS)
+        place = re.sub(rf"^hosts\.(?:{hosts})\.(?!{others})", "", path)
+        section, _, name = place.rpartition(".")
+        if section == "features" and name.islower() and not errors.is_misspelt(place, kinds):
+            kinds = {place: bool}
+        if place not in kinds:
+            hint = errors.did_you_mean(place, kinds, otherwise="")
+            raise self.error(path, "there is no such field", hint)
+        if not errors.fits(value, kinds[place], bounds):
+            needed = errors.expected(kinds[place], bounds)
+            raise self.error(path, f"{needed} is needed, not {value!r}")
+
+    def check_whole(self, row: Row) -> None:
+        """Raise a `RegistryError` if a merged row has no window, or more than that."""
+        limits = _part(row, "limits")
+        if not (window := limits.get("window")):
             remedy = "Give limits.window, or extends: <the id of a known model>."
             reason = "it is missing, and no other file knows this model"
             raise self.error("limits.window", reason, remedy)
         for name in ("input", "output"):
             if limits.get("kind") != "separate" and (limits.get(name) or 0) > window:
                 raise self.error(f"limits.{name}", f"{limits[name]:,} is more than the window")
-        if row.get("status") == "retired" and not row.get("retires_on"):
-            raise self.error("retires_on", "a retired model needs its date")
-        if levels and (level := thinking.get("default")) not in {None, *levels}:
-            raise self.error("thinking.default", f"{level!r} is not one of the levels")
-
-    def _check_names(self, section: str, fields: Json, known: Collection[str]) -> None:
-        if not isinstance(fields, Mapping):
-            raise self.error(section, f"a mapping is needed, not {fields!r}")
-        for name in fields:
-            is_own = section == "features" and isinstance(name, str)
-            if name not in known and not (is_own and not errors.is_misspelt(name, known)):
-                hint = errors.did_you_mean(
-                    str(name), known, otherwise=f"Known: {', '.join(known)}."
-                )
-                raise self.error(f"{section}.{name}".strip("."), "there is no such field", hint)
-
-
-_PARTS: Final[Mapping[str, type]] = {
-    "thinking": ThinkingRule,
-    "parameters": ParameterRules,
-    "cache": CacheRule,
-    "prices": Price,
-}
-_WORDS: Final[Mapping[Any, str]] = {
-    bool: "true or false",
-    date: "a date such as 2026-11-30",
-    float: "a number of at least 0",
-    int: "a whole number of at least 0",
-    str: "text",
-}
-
-
-def _misfit(value: Json, hint: Any) -> str:
-    """Return in words what a value should be that is not what its attribute's annotation says."""
-    origin, inner = get_origin(hint), get_args(hint)
-    if origin is Literal:
-        fits = type(value) is str and value in inner
-        return "" if fits else f"one of {', '.join(inner)}"
-    if origin is tuple:
-        fits = isinstance(value, list | tuple) and not any(_misfit(v, inner[0]) for v in value)
-        return "" if fits else f"a list, each {_misfit(None, inner[0])},"
-    if inner:  # X | None
-        return _misfit(value, inner[0])
-    if hint is date:
-        fits = type(value) is date or bool(re.fullmatch(r"\d{4}-\d\d-\d\d", str(value)))
-    elif hint in (int, float):
-        fits = type(value) in (int, hint) and 0 <= value < math.inf
-    else:
-        fits = isinstance(value, hint)
-    return "" if fits else _WORDS[hint]
 
 
 # ---- files ----
@@ -566,44 +521,34 @@ def _read_file(name: str, *, is_bundled: bool = False) -> _File:
             head, _, body = text.partition("\nmodels:\n")
             _, *found = re.split(r"\n  ([^\s:#]+):\n", body)
             return _File(name, dict(zip(found[::2], found[1::2], strict=True)), head)
-        content = _load_yaml(text) or {}
-        rows = content.pop("models", None) or {}
+        content = _load_yaml(text)
+        rows: dict[Json, Json] = content.pop("models", None) or {}
         content.pop("sources", None)
-        for model_id, row in rows.items():
-            if not isinstance(model_id, str) or not isinstance(row, dict | None):
-                content[model_id] = row
+        others = [*content.items(), *(row for row in rows.items() if not _is_named(*row))]
     except (OSError, ValueError, AttributeError, RecursionError) as error:
-        reason = " ".join(str(error).split())
-        raise errors.RegistryError(
-            file=name, row="(whole file)", field="", reason=reason
-        ) from error
-    for field, held in content.items():
+        raise _Layer(name, "(whole file)", {}).error("", " ".join(str(error).split())) from error
+    for row_id, held in others:
         reason = f"rows are mappings under 'models:', named by text; this is {held!r}"
-        raise errors.RegistryError(file=name, row=str(field), field="models", reason=reason)
+        raise _Layer(name, str(row_id), {}).error("models", reason)
     return _File(name, rows, head=text)
 
 
-def _load_yaml(text: str) -> Json:
+def _is_named(row_id: object, row: object) -> bool:
+    return isinstance(row_id, str) and isinstance(row, dict | None)
+
+
+def _load_yaml(text: str) -> Row:
     import yaml
 
     try:
-        return yaml.safe_load(text)
+        return yaml.safe_load(text) or {}
     except yaml.YAMLError as error:
         raise ValueError(f"the file is not valid YAML ({error})") from error
 
 
 def override_paths() -> list[str]:
-    """Return the user's own registry files that exist, the strongest first.
-
-    Raises:
-        ConfigurationError: `CONTEXT_ASSEMBLER_MODELS` names a file that is not there.
-    """
+    """Return the user's own registry files, the strongest first; one that is named must exist."""
     named = os.environ.get("CONTEXT_ASSEMBLER_MODELS")
-    if named and not os.path.isfile(named):
-        raise errors.ConfigurationError(
-            f"CONTEXT_ASSEMBLER_MODELS names {named!r}, which is not a file.",
-            remedy="Correct the path, or unset the variable.",
-        )
     home = os.environ.get("XDG_CONFIG_HOME") or os.path.expanduser("~/.config")
     found = ["model_limits.local.yaml", f"{home}/context_assembler/model_limits.yaml"]
     return [*filter(None, [named]), *filter(os.path.isfile, found)]
@@ -671,32 +616,30 @@ class ModelRegistry:
             yield self._row(model_id)
 
     def fields(self, model_id: str) -> list[tuple[str, Json, str]]:
-        """Return the model's row field by field: dotted path, value, and the file it came from.
-
-        If the id names a host that sees a field otherwise, that is the field.
-        """
-        limits = self.get(model_id)
-        row, _ = self._merged(limits.id).seen_by(limits.host)
-        return [(path, value, row.file_of(path)) for path, value in _leaves(row.content)]
+        """Return the model's row field by field: dotted path, value, and the file it came from."""
+        layers = self._layers_of(self.get(model_id).id)
+        files = {path: layer.file for layer in layers for path, _ in _leaves(layer.row)}
+        merged = _merge(*(layer.row for layer in layers))
+        return [(path, held, files[path]) for path, held in _leaves(merged)]
 
     def sources(self) -> dict[str, str]:
         """Return what the codes in `ModelLimits.sources` stand for."""
         found: dict[str, str] = {}
-        for file in self._layers():
-            found |= (_load_yaml(file.head) or {}).get("sources") or {}
+        for file in self._all_files():
+            found |= _part(_load_yaml(file.head), "sources")
         return found
 
     def problems(self) -> list[errors.RegistryError]:
         """Return what is wrong with the rows, each read for every host that it names."""
-        found: list[errors.RegistryError] = []
+        found: dict[str, errors.RegistryError] = {}
         for model_id in self.ids():
             try:
-                row = self._merged(model_id)
-                for host in (None, *(row.content.get("hosts") or {})):
-                    row.seen_by(host)[0].check()
+                hosts = (_part(layer.row, "hosts") for layer in self._layers_of(model_id))
+                for host in (None, *itertools.chain(*hosts)):
+                    self._row(model_id, host)
             except errors.RegistryError as error:
-                found.append(error)
-        return found
+                found[str(error)] = error
+        return list(found.values())
 
     def register(
         self,
@@ -709,7 +652,7 @@ class ModelRegistry:
         extends: str | None = None,
         aliases: Sequence[str] | None = None,
         features: Mapping[str, bool] | None = None,
-        row: Mapping[str, Json] | None = None,
+        row: Row | None = None,
     ) -> ModelLimits:
         """Add a model, or change one, for the life of this registry, and return its limits.
 
@@ -721,15 +664,13 @@ class ModelRegistry:
             RegistryError: The result breaks the schema; nothing is registered then.
         """
         limits = {"window": window_tokens, "output": output_tokens, "input": input_tokens}
-        named = {"limits": limits, "provider": provider, "extends": extends, "features": features}
-        given = _merge({}, {**named, "aliases": aliases and [*aliases]})
+        named: Row = {"provider": provider, "extends": extends, "limits": _without_nulls(limits)}
+        named |= {"features": features and {**features}, "aliases": aliases and [*aliases]}
         with self._lock:
             before = self._registered
-            change = _merge(row or {}, given, keeps_none=True)
-            changed = _merge(before.row(model_id) or {}, change, keeps_none=True)
+            changed = _merge(before.row(model_id) or {}, row or {}, _without_nulls(named))
             self._set_registered(before._replace(rows={**before.rows, model_id: changed}))
             try:
-                self._row(model_id)
                 return self.get(model_id)
             except errors.AssemblyError:
                 self._set_registered(before)
@@ -740,7 +681,7 @@ class ModelRegistry:
         self._names: dict[str, tuple[str, str]] = {}
         self._answers: dict[tuple[str, str], ModelLimits] = {}
 
-    def _layers(self) -> list[_File]:
+    def _all_files(self) -> list[_File]:
         """Return everything that rows come from, the weakest first."""
         if not self._files:
             paths = override_paths() if self._overrides is None else self._overrides
@@ -752,22 +693,21 @@ class ModelRegistry:
         """Return, by lower-case name, the row's id and the name as it is written; ids first."""
         if self._names:
             return self._names
-        ids: dict[str, bool] = {}
         aliases: dict[str, tuple[str, Sequence[str]]] = {}
-        for file in self._layers():
+        for file in self._all_files():
             for model_id, row in file.rows.items():
-                ids[model_id] = bool(row)
-                if isinstance(listed := file.aliases(model_id), list | tuple):
-                    aliases[model_id] = file.name, listed
-        names = {name.lower(): (name, name) for name, is_there in ids.items() if is_there}
+                listed = file.aliases(model_id)
+                if row is None:
+                    aliases.pop(model_id, None)
+                elif listed is not None or model_id not in aliases:
+                    aliases[model_id] = file.name, listed or ()
+        names = {model_id.lower(): (model_id, model_id) for model_id in aliases}
         for model_id, (file_name, listed) in aliases.items():
-            for alias in listed if ids[model_id] else ():
-                owner = names.setdefault(str(alias).lower(), (model_id, alias))[0]
+            for alias in listed:
+                owner = names.setdefault(alias.lower(), (model_id, alias))[0]
                 if owner != model_id:
                     reason = f"{alias!r} already means {owner!r}"
-                    raise errors.RegistryError(
-                        file=file_name, row=model_id, field="aliases", reason=reason
-                    )
+                    raise _Layer(file_name, model_id, {}).error("aliases", reason)
         self._names = names
         return names
 
@@ -783,31 +723,37 @@ class ModelRegistry:
         return None
 
     def _row(self, model_id: str, host: str | None = None) -> ModelLimits:
-        row, has_dates = self._merged(model_id).seen_by(host)
-        if [name for name, _ in row.layers] != [self._files[0].name]:
-            row.check()  # the bundled rows are sound: a test checks them
-        return _limits_of(row.id, row.content)._replace(has_host_dates=has_dates)
+        """Return a model's limits, as a host sees them."""
+        layers = self._layers_of(model_id)
+        content = _merge(*(layer.row for layer in layers))
+        over = _part(_part(content, "hosts"), host or "")
+        has_dates = "retires_on" in over or "status" in over
+        if has_dates:  # then the vendor's retirement does not count
+            status = content.get("status")
+            content |= {"retires_on": None, "status": None if status == "retired" else status}
+        content = _merge(content, over)
+        if [layer.file for layer in layers] != [self._files[0].name]:
+            layers[-1].check_whole(content)  # the bundled rows are sound: a test checks them
+        return _limits_of(model_id, content)._replace(has_host_dates=has_dates)
 
-    def _merged(self, model_id: str, *, below: tuple[str, ...] = ()) -> _MergedRow:
-        """Lay the files' rows of one id over each other, over the row that they extend."""
-        layers: list[tuple[str, Mapping[str, Json]]] = []
-        for source in self._layers():
-            if model_id in source.rows:
-                row = source.row(model_id)
-                layers = [] if row is None else [*layers, (source.name, row)]
-        base_id = next((row["extends"] for _, row in reversed(layers) if "extends" in row), None)
-        if base_id is not None:
-            base_name, _ = self._index().get(str(base_id).lower(), (None, ""))
-            if base_name is None or base_name in (model_id, *below):
-                reason = f"{base_id!r} is {'a circle' if base_name else 'no known model'}"
-                raise _MergedRow(model_id, {}, layers).error("extends", reason)
-            base = self._merged(base_name, below=(model_id, *below)).layers
-            layers = [(name, {**row, **_NOT_INHERITED}) for name, row in base] + layers
-        content: Row = {}
-        for _, layer in layers:
-            content = _merge(content, layer)
-        content.pop("extends", None)
-        return _MergedRow(model_id, content, layers)
+    def _layers_of(self, model_id: str, *, below: tuple[str, ...] = ()) -> list[_Layer]:
+        """Return the files' rows of one id, the weakest first, over those that they extend."""
+        layers: list[_Layer] = []
+        for file in self._all_files():
+            if model_id in file.rows:
+                row = file.row(model_id)
+                layers = [] if row is None else [*layers, _Layer(file.name, model_id, row)]
+                if layers and file is not self._files[0]:
+                    layers[-1].check()
+        base = next((layer for layer in reversed(layers) if "extends" in layer.row), None)
+        if base is None or (extended := base.row["extends"]) is None:
+            return layers
+        base_id, _ = self._index().get(extended.lower(), ("", ""))
+        if base_id in ("", model_id, *below):
+            reason = f"{extended!r} is {'a circle' if base_id else 'no known model'}"
+            raise base.error("extends", reason)
+        inherited = self._layers_of(base_id, below=(model_id, *below))
+        return [one._replace(row=one.row | _NOT_INHERITED) for one in inherited] + layers
 
     def _assume(self, asked: str) -> ModelLimits:
         """Return the smallest figures of the id's family, or of any model one would expect.
@@ -817,30 +763,20 @@ class ModelRegistry:
         """
         *_, plain = _plainer(asked)
         family = _family(plain.name)
-        others = [self._row(i) for i in self.ids() if family and _family(i) == family]
-        unlike = ModelLimits(
-            id="",
-            provider=plain.vendor or "unknown",
-            window_tokens=CONSERVATIVE_WINDOW_TOKENS,
-            features={"tools": True, "forced_tools": True, "chat_tools_with_reasoning": True},
-        )
-        rows = [row for row in others if row.status != "retired"] or [unlike]
-        window_tokens = min(row.window_tokens for row in rows)
-        inputs = [row.input_tokens for row in rows if row.input_tokens]
-        outputs = [row.output_tokens for row in rows if row.output_tokens]
-        names = sorted({name for row in rows for name in row.features} - {"prompt_cache"})
-        features = {name: all(row.supports(name) for row in rows) for name in names}
+        found = [self._row(i) for i in self.ids() if family and _family(i) == family]
+        rows = [row for row in found if row.status != "retired"] or [_UNLIKE_ANY]
+        features = {name for row in rows for name in row.features if name != "prompt_cache"}
+        is_prefix_bound = any(row.thinking.is_prefix_bound for row in rows)
         return ModelLimits(
             id=plain.name,
-            provider=rows[0].provider,
-            window_tokens=window_tokens,
+            provider=rows[0].provider or plain.vendor or "unknown",
+            window_tokens=min(row.window_tokens for row in rows),
             window_kind=rows[0].window_kind,
-            input_tokens=min(window_tokens, *inputs) if inputs else None,
-            output_tokens=min(outputs, default=CONSERVATIVE_OUTPUT_TOKENS),
-            features={**features, "prompt_cache": False} if others else unlike.features,
+            input_tokens=min(row.input_tokens or row.window_tokens for row in rows),
+            output_tokens=min(row.output_tokens or CONSERVATIVE_OUTPUT_TOKENS for row in rows),
+            features={name: all(row.supports(name) for row in rows) for name in sorted(features)},
             thinking=rows[0].thinking._replace(
-                is_prefix_bound=any(row.thinking.is_prefix_bound for row in rows),
-                is_account_bound=any(row.thinking.is_account_bound for row in rows),
+                is_prefix_bound=is_prefix_bound, is_account_bound=True
             ),
             parameters=ParameterRules("never", accepts_top_p_with_temperature=False),
             encoding=rows[0].encoding,
@@ -852,6 +788,15 @@ class ModelRegistry:
             host=plain.host,
             is_assumed=True,
         )
+
+
+_UNLIKE_ANY: Final = ModelLimits(
+    id="",
+    provider="",
+    window_tokens=CONSERVATIVE_WINDOW_TOKENS,
+    output_tokens=CONSERVATIVE_OUTPUT_TOKENS,
+    features={"tools": True, "forced_tools": True, "chat_tools_with_reasoning": True},
+)
 
 
 def _family(model_id: str) -> str:
@@ -959,26 +904,3 @@ def lifecycle_notes(limits: ModelLimits, today: date) -> list[str]:
     soon = [day for day in days if today < day <= today + timedelta(days=30)]
     changes = (f"The price of {limits.id} changes on {day}." for day in soon)
     return [*lifecycle_warnings(limits, today), *changes]
-
-
-# The figure of each is the limit, not what was sent.
-_REFUSAL: Final = (
-    r"maximum context length (?:is|of) ([\d,]+) tokens"
-    r"|prompt is too long: [\d,]+ tokens > ([\d,]+) maximum"
-    r"|input token count (?:\([\d,]+\) )?exceeds the maximum number of tokens allowed \(?([\d,]+)"
-)
-
-
-def learn_from_error(text: str) -> int | None:
-    """Return the largest prompt, in tokens, that a provider's error names; `None` if it names none.
-
-    For a model that is not in the registry: pass the figure on to `register_model`.
-
-    Source:
-        https://github.com/vllm-project/vllm/issues/20409 (servers of OpenAI's shape),
-        litellm 1.110.2, exception_mapping_utils.py (Anthropic, Gemini; read 2026-11-27)
-    """
-    found = re.search(_REFUSAL, text[:100_000], re.IGNORECASE)
-    if found is None:
-        return None
-    return int(next(filter(None, found.groups())).replace(",", "")) or None
