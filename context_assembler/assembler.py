@@ -338,11 +338,11 @@ class _Draft:
             )
 
         sent, unreported, rewrite, is_held = fit(built), files, list[ReportEntry](), False
-        record = prompt.prompt_record(built, sent, files, budget_tokens=self.budget)
+        record = prompt.prompt_record(built, sent, files)
         text = facade.store.text(last.system_hash) if last is not None else None
         if last is not None and text is not None:
             before = prompt.SentPrompt(text, last.details.get("prompt", {}))
-            if holds and not before.has_outgrown(built, sent, self.budget):
+            if holds:
                 held, held_files = before.hold(built, files, sent)
                 is_held = fit(held).sections == held.sections or len(held.text) <= len(sent.text)
                 if is_held:

@@ -36,8 +36,6 @@ _AUTHORITIES: Final = ("developer", "assembler")
 _NEVER_INHERITED: Final = ("session", "additional")
 _HISTORY_SHARE: Final = 0.2  # what of the budget belongs to the history
 _SHORTEST_SECTION_TOKENS: Final = 100
-# From here on a window counts as another one, with room for more of a prompt that was cut.
-_MUCH_LARGER: Final = 1.25
 
 
 class BuiltPrompt(NamedTuple):
@@ -362,7 +360,7 @@ def fit_prompt(
 
 
 def prompt_record(
-    built: BuiltPrompt, sent: BuiltPrompt, files: Iterable[BootstrapFile], *, budget_tokens: int = 0
+    built: BuiltPrompt, sent: BuiltPrompt, files: Iterable[BootstrapFile]
 ) -> JsonObject:
     """Return what a call's row keeps of its system prompt, next to the hash of the text.
 
@@ -376,7 +374,6 @@ def prompt_record(
         "pieces": [[one.name, one.path, _digest(one.content)] for one in built.sections],
         "separator": len(sent.separator),
         "files": {file.path: _state(file) for file in files if file.warnings},
-        "cut_for": budget_tokens if built.sections != sent.sections else 0,
     }
 
 
@@ -410,12 +407,6 @@ class SentPrompt:
             elif new[key].content != self._sent[key].content:
                 named.append(f"{one.name} changed")
         return ", ".join(named) or "the order of its sections changed"
-
-    def has_outgrown(self, built: BuiltPrompt, sent: BuiltPrompt, budget_tokens: int) -> bool:
-        """Whether this prompt was cut, and the window of this call has room for more of it."""
-        cut_for = self._record.get("cut_for", 0)
-        is_whole = built.sections == sent.sections and budget_tokens > cut_for
-        return bool(cut_for) and (is_whole or budget_tokens >= _MUCH_LARGER * cut_for)
 
     def hold(
         self, built: BuiltPrompt, files: Iterable[BootstrapFile], sent: BuiltPrompt

@@ -282,18 +282,6 @@ def test_a_file_that_is_gone_is_sent_until_the_next_rewrite_point() -> None:
     assert fates(held)["soul"] == ("kept", "system.frozen")
 
 
-def test_a_prompt_that_was_cut_is_built_again_when_there_is_much_more_room() -> None:
-    files = [file("agent", "A."), file("context", LONG)]
-    built = build(*files)
-    cut = fit(built, 400)
-    sent = SentPrompt(cut.text, prompt_record(built, cut, files, budget_tokens=400))
-
-    assert not sent.has_outgrown(built, fit(built, 420), 420)
-    assert sent.has_outgrown(built, fit(built, 500), 500)
-    assert sent.has_outgrown(built, built, 401)
-    assert not sent_before(*files).has_outgrown(built, built, 10_000)
-
-
 def test_a_warning_of_a_file_is_given_once_a_state() -> None:
     odd = AGENT._replace(warnings=("NUL characters were removed",))
     sent = sent_before(odd, SOUL)
