@@ -8,11 +8,11 @@ events is what makes a first call slow; `SessionEvent` and the part classes are 
 import json
 import sys
 from binascii import crc32
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import MISSING, asdict, dataclass, field, fields, is_dataclass
 from datetime import UTC, date, datetime
 from functools import cache
-from typing import Any, Final, Literal, TypeAlias, TypeGuard
+from typing import Any, Final, Literal, TypeAlias, TypeGuard, get_args
 
 from context_assembler.errors import ContentError, EventFormatError, brief_repr
 
@@ -35,14 +35,7 @@ def is_list(value: object) -> TypeGuard[list[Json]]:
     return isinstance(value, list)
 
 
-EVENT_TYPES: Final[tuple[EventType, ...]] = (
-    "user",
-    "assistant",
-    "tool_call",
-    "tool_result",
-    "compaction",
-    "system",
-)
+EVENT_TYPES: Final[tuple[EventType, ...]] = get_args(EventType)
 
 # Columns: the kind of an event in the low three bits, facts about its body in the others.
 USER, ASSISTANT, TOOL_CALL, TOOL_RESULT, COMPACTION, SYSTEM, NOTE = range(7)
@@ -67,7 +60,9 @@ class Value:
     """A value of which people see the fields that hold something."""
 
     __slots__ = ()
-    __repr__ = brief_repr
+
+    def __repr__(self) -> str:
+        return brief_repr(self)
 
 
 # ---- parts ----
@@ -151,11 +146,6 @@ class Thinking(Value):
     provider: str | None = None
     block: JsonObject | None = None
     extras: JsonObject | None = None
-
-    @property
-    def is_signed(self) -> bool:
-        """Whether a provider can verify this part."""
-        return self.block is not None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
@@ -355,7 +345,6 @@ class CallRow(Value):
         cut: The cut id: which cut of the history was sent; 0 if none.
         first_seq: The first event after the task that was sent.
         prefix: Prefix hash of everything that was sent.
-        prefixes: Prefix hashes by message boundary, newest last, so that a break can be named.
         factor: What reported usage corrects the counts of this call's new messages by.
         estimated_tokens: What the ledger said that the prompt takes.
     """
@@ -381,16 +370,16 @@ class CallRow(Value):
 # ---- objects ↔ JSON ----
 
 
+_PLAIN: Final = frozenset({str, int, float, bool, type(None)})
+
+
 @cache
-def _schema(cls: type) -> tuple[tuple[str, Any], ...]:
-    """Return (name, default) of each field; `MISSING` if it has none."""
-    return tuple(
-        (
-            f.name,
-            f.default_factory() if f.default_factory is not MISSING else f.default,
-        )
-        for f in fields(cls)
-    )
+def _schema(cls: type[Any]) -> dict[str, Any]:
+    """Return the default of each field of a dataclass, `MISSING` if it has none; of others nothing."""
+    made = fields(cls) if is_dataclass(cls) else ()
+    return {
+        f.name: f.default_factory() if f.default_factory is not MISSING else f.default for f in made
+    }
 
 
 def to_json(value: Any) -> Json:
@@ -398,27 +387,28 @@ def to_json(value: Any) -> Json:
 
     Fields that hold their default are left out. Times become ISO 8601 text, named tuples objects.
     """
-    if value is None or isinstance(value, bool | int | float | str):
+    cls = value.__class__
+    if cls in _PLAIN:
         return value
-    if isinstance(value, date):
-        return value.isoformat()
-    if is_dataclass(value) and not isinstance(value, type):
-        made: dict[str, Json] = {}
-        name = _TYPE_NAMES.get(type(value))
-        if name is not None:
-            made["type"] = name
-        for key, default in _schema(type(value)):
+    if schema := _schema(cls):
+        name = _TYPE_NAMES.get(cls)
+        made: dict[str, Json] = {} if name is None else {"type": name}
+        for key, default in schema.items():
             held = getattr(value, key)
-            if default is MISSING or held != default:
+            if held is not default and (default is MISSING or held != default):
                 made[key] = to_json(held)
         return made
     if hasattr(value, "_asdict"):
         value = value._asdict()
-    if isinstance(value, Mapping):
+    if is_object(value):
         return {str(key): to_json(held) for key, held in value.items()}
-    if isinstance(value, Iterable):
+    if isinstance(value, date):
+        return value.isoformat()
+    if isinstance(value, str | int | float):  # of a class derived from these
+        return value
+    if hasattr(value, "__iter__"):
         return [to_json(held) for held in value]
-    raise TypeError(f"{type(value).__name__} has no JSON form")
+    raise TypeError(f"{cls.__name__} has no JSON form")
 
 
 def part_from_json(value: JsonObject) -> Part:
@@ -452,16 +442,18 @@ def event_of(
     Raises:
         EventFormatError: The body is damaged, or was written by a newer version.
     """
-    event_type = type_of(kind, body)
+    number, event_type = kind & KIND_MASK, EVENT_TYPES[SYSTEM]
+    if number != NOTE:
+        event_type = EVENT_TYPES[number]
+    elif body.get("note") == "continue":  # the only note that the user says
+        event_type = "user"
     try:
-        made_by = body.get("made_by")
-        if made_by is not None:
-            usage = made_by.get("usage")
-            made_by = Provenance(**{**made_by, "usage": Usage(**usage) if usage else None})
-        covers = body.get("covers")
-        if covers is not None:
-            excluded = tuple(covers.get("excluded_ids", ()))
-            covers = Covers(**{**covers, "excluded_ids": excluded})
+        made_by: dict[str, Any] = {**body.get("made_by", {})}
+        if usage := made_by.get("usage"):
+            made_by["usage"] = Usage(**usage)
+        covers: dict[str, Any] = {**body.get("covers", {})}
+        if covers:
+            covers["excluded_ids"] = tuple(covers.get("excluded_ids", ()))
         return SessionEvent(
             type=event_type,
             parts=tuple(map(part_from_json, body["parts"])),
@@ -471,8 +463,8 @@ def event_of(
             origin=body.get("origin", _ORIGINS[event_type]),
             is_pinned=bool(kind & PINNED),
             note=body.get("note"),
-            made_by=made_by,
-            covers=covers,
+            made_by=Provenance(**made_by) if made_by else None,
+            covers=Covers(**covers) if covers else None,
             answers_seq=body.get("answers_seq", 0),
             metadata=body.get("metadata", {}),
         )
@@ -482,14 +474,6 @@ def event_of(
             reason=f"{type(error).__name__}: {error}",
             remedy="Upgrade the package if a newer version wrote it; else restore a backup.",
         ) from error
-
-
-def type_of(kind: int, body: JsonObject) -> EventType:
-    """Return the event type of a column's kind; a note is a `system` or a `user` event."""
-    number = kind & KIND_MASK
-    if number == NOTE:
-        return "user" if body.get("note") == "continue" else "system"
-    return EVENT_TYPES[number]
 
 
 # Stop reasons of a reply that the provider refused to give, or broke off for what it says.
@@ -589,15 +573,12 @@ def flags_of(parts: Iterable[JsonObject]) -> int:
 
 def is_plain(text: str) -> bool:
     """Whether every provider takes the text as it is: not blank, no NUL, no lone surrogate."""
-    if text.isascii():
-        return "\0" not in text and not (text.isspace() or not text)
-    if "\0" in text or text.isspace():
+    if not text or "\0" in text or text.isspace():
         return False
     try:
-        text.encode()
+        return text.isascii() or bool(text.encode())
     except UnicodeEncodeError:
         return False
-    return True
 
 
 _encode: Final = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode
@@ -625,10 +606,9 @@ def dump_json(value: Json, *, where: str = "The value") -> bytes:
 
 def load_json(raw: bytes) -> Json:
     """Return the value that `dump_json` was given; a `ValueError` if the bytes are not JSON."""
-    orjson = sys.modules.get("orjson")
-    if orjson is None and len(raw) > _BULK_BYTES:
+    if "orjson" in sys.modules or len(raw) > _BULK_BYTES:
         import orjson
-    if orjson is not None:
+
         try:
             return orjson.loads(raw)
         except ValueError:  # surrogates, integers over 64 bits, deep nesting
@@ -653,17 +633,17 @@ def as_parts(content: object) -> tuple[Part, ...]:
     Raises:
         ContentError: The content is none of these.
     """
+    parts: Any = content
     if isinstance(content, str):
         return (Text(content),)
     if isinstance(content, PART_TYPES):
-        given: Any = content
-        return (given,)
+        return (parts,)
     if not isinstance(content, Sequence) or isinstance(content, bytes | bytearray):
         raise ContentError(content)
-    for part in content:
+    for part in parts:
         if not isinstance(part, PART_TYPES):
             raise ContentError(part)
-    return tuple(content)
+    return tuple(parts)
 
 
 def as_result_parts(content: Json) -> tuple[ResultPart, ...]:
@@ -678,10 +658,10 @@ def as_result_parts(content: Json) -> tuple[ResultPart, ...]:
         return (Text(content),)
     if isinstance(content, RESULT_PART_TYPES):
         return (content,)
-    if isinstance(content, tuple | list) and all(
-        isinstance(part, RESULT_PART_TYPES) for part in content
-    ):
-        return tuple(content) if content or isinstance(content, tuple) else (Text("[]"),)
+    is_sequence = type(content) in (tuple, list)
+    parts: Sequence[Any] = content if is_sequence else ()
+    if is_sequence and all(isinstance(part, RESULT_PART_TYPES) for part in parts):
+        return tuple(parts) if parts or isinstance(content, tuple) else (Text("[]"),)
     try:
         return (Text(json.dumps(content, ensure_ascii=False, default=_plain)),)
     except (TypeError, ValueError, RecursionError) as error:
@@ -691,12 +671,13 @@ def as_result_parts(content: Json) -> tuple[ResultPart, ...]:
 def _plain(value: Any) -> Json:
     if isinstance(value, PART_TYPES):  # as text nobody would see the picture, and its bytes cost
         raise TypeError("a part inside a value")
+    held: Any = value
     if is_dataclass(value) and not isinstance(value, type):
         return asdict(value)
-    if hasattr(value, "keys"):
-        return {str(key): value[key] for key in list(value.keys())}
-    if hasattr(value, "tolist"):
-        return value.tolist()
+    if hasattr(held, "keys"):
+        return {str(key): held[key] for key in list(held.keys())}
+    if hasattr(held, "tolist"):
+        return held.tolist()
     from pydantic_core import to_jsonable_python
 
     return to_jsonable_python(value, inf_nan_mode="constants")
@@ -759,6 +740,3 @@ def system_event(
 def utc_now() -> datetime:
     """Return the current time, in UTC."""
     return datetime.now(UTC)
-
-
-Clock: TypeAlias = Callable[[], datetime]
