@@ -52,7 +52,6 @@ from context_assembler.providers.wire import text_part
 from context_assembler.report import Decision, ReportEntry
 
 SYNTHETIC: Final = 7  # a user turn of the assembler's own making
-_MOST_CALLS: Final = 14  # of one reply that are matched with their results on columns
 
 # One letter for each event: regular stretches of a session are recognised by them.
 _USER, _REPLY, _SYSTEM, _SUMMARY = 1, 2, 3, 4
@@ -84,12 +83,7 @@ _IS_USER: Final = _table(lambda letter: letter == _USER)
 _IS_CALLS: Final = _table(lambda letter: letter & 0xF0 == _CALLS)
 _IS_REPLY: Final = _table(lambda kind: kind & KIND_MASK in (ASSISTANT, TOOL_CALL))
 _IS_SIGNED: Final = _table(lambda kind: bool(kind & SIGNED))
-_EXCHANGES: Final = b"|".join(
-    re.escape(bytes([_CALLS | calls, *results]))
-    for calls in range(1, _MOST_CALLS + 1)
-    for results in ([_RESULTS | 1] * calls, [_RESULTS | calls])
-)
-_REGULAR: Final = re.compile(rb"(?:[\x01-\x04\x40-\x4f]|" + _EXCHANGES + rb")*", re.DOTALL)
+_REGULAR: Final = re.compile(rb"(?:[\x01-\x04\x40-\x4f]|[\x10-\x1f][\x20-\x2f]+)*")
 
 _MOVED: Final = "Tool results stood apart from their calls; they were moved right behind them."
 _SERVER: Final = "A call that a provider runs itself had no result, or a result had no call."
@@ -306,7 +300,7 @@ class Timeline:
         end = len(letters)
         while at < end:
             match = _REGULAR.match(letters, at)
-            stop = self._linked(at, match.end() if match is not None else at)
+            stop = self._answered(at, match.end() if match is not None else at)
             if stop < end and self._number(stop) in (TOOL_CALL, TOOL_RESULT):
                 while stop > at and letters[stop - 1] & 0xF0 == _RESULTS:  # part of the last reply?
                     stop -= 1
@@ -324,16 +318,16 @@ class Timeline:
         if not is_closing:
             self._taken, self.settled = at, len(self.kinds)
 
-    def _linked(self, at: int, stop: int) -> int:
+    def _answered(self, at: int, stop: int) -> int:
         """Return where the first reply stands whose results are not those of its calls."""
         letters, links = self._letters, self._links
         for call in compress(range(at, stop), letters[at:stop].translate(_IS_CALLS)):
-            link, behind = links[call], call + 1
+            link, waiting, behind = links[call], letters[call] & 15, call + 1
             while behind < stop and letters[behind] & 0xF0 == _RESULTS:
                 link ^= links[behind]
+                waiting -= letters[behind] & 15
                 behind += 1
-            if link:
-                letters[call] = _ODD
+            if link or waiting:
                 return call
         return stop
 

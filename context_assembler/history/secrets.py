@@ -16,11 +16,12 @@ from context_assembler.texts import clean_text, decode_text
 
 _LINE: Final = "[masked: "
 _MOST_PASSES: Final = 4  # a secret may have hidden where the next one begins
-_GLUED: Final = re.compile(r"[\w-]+")  # what goes on without a break belongs to the secret
+# Patterns are compiled when they are first used: most calls mask nothing.
+_GLUED: Final = r"[\w-]+"  # what goes on without a break belongs to the secret
 _SETTING: Final = "Secret in a setting"
 _LOGIN: Final = "Basic Auth Credentials"
 # Escape sequences of terminals (ECMA-48), and characters that show nothing: a secret hides in both.
-_INVISIBLE: Final = re.compile(
+_INVISIBLE: Final = (
     r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[@-Z\\-_])"
     "|[\u00ad\u180e\u200b-\u200f\u202a-\u202e\u2060-\u2064\ufeff]"
 )
@@ -89,11 +90,11 @@ def mask(text: str) -> tuple[str, str]:
 
 def mask_kinds(text: str) -> tuple[str, list[str]]:
     """Return the text as `mask` does, and the kind of each secret that was masked."""
-    bare, kinds = _INVISIBLE.sub("", clean_text(text)), list[str]()
+    bare, kinds = re.sub(_INVISIBLE, "", clean_text(text)), list[str]()
     for _ in range(_MOST_PASSES):
         secrets = find_secrets(bare)
         for start, end, kind in reversed(secrets):
-            tail = _GLUED.match(bare, end)
+            tail = re.compile(_GLUED).match(bare, end)
             bare = f"{bare[:start]}{_LINE}{kind}]{bare[tail.end() if tail else end :]}"
         kinds += [secret[2] for secret in secrets]
         if not secrets:
@@ -129,7 +130,7 @@ def _matches(text: str) -> Iterator[_Secret]:
                 yield (*match.span(match.lastindex or 0), kind)
     if any(word in folded for word in ("key", "token", "secret", "pass", "pwd")):
         at = 0
-        while (found := _GIVEN_BARE.search(text, at)) is not None:
+        while (found := re.compile(_GIVEN_BARE).search(text, at)) is not None:
             at = found.start("value")
             if chars := _secret_chars(found):
                 yield at, at + chars, _SETTING
@@ -200,14 +201,14 @@ def _masked(value: Json, notices: list[str], *, keeps_blocks: bool) -> Json:
         if (new := _masked(held, notices, keeps_blocks=keeps_blocks)) is not held
     }
     media_type = value.get("media_type") or value.get("mime_type")
-    if isinstance(media_type, str) and _TEXT_TYPE.match(media_type):
+    if isinstance(media_type, str) and re.match(_TEXT_TYPE, media_type):
         changed |= _masked_bytes(value.get("data"), notices)
     if not changed:
         return value
     return {key: changed.get(key, held) for key, held in value.items() if key != "signature"}
 
 
-_TEXT_TYPE: Final = re.compile(r"text/|application/[\w.-]*(?:json|xml|yaml|javascript)")
+_TEXT_TYPE: Final = r"text/|application/[\w.-]*(?:json|xml|yaml|javascript)"
 
 
 def _masked_bytes(data: Json, notices: list[str]) -> dict[str, str]:
@@ -223,33 +224,27 @@ def _masked_bytes(data: Json, notices: list[str]) -> dict[str, str]:
 
 # ---- settings: names that are given a value without quotes ----
 
-_GIVEN_BARE: Final = re.compile(
-    r"""(?ix) (?P<word> passw(?:or)?d | passphrase | (?<=_)pwd | secret | token
+_GIVEN_BARE: Final = r"""(?ix) (?P<word> passw(?:or)?d | passphrase | (?<=_)pwd | secret | token
     | (?:api|access|secret|private|encryption|signing|account|master|auth)[_-]?key )
     (?P<given> [ \t]{0,4} = [ \t]{0,4} | :[ \t]{1,4} )
     (?P<value> [^\s"'`<>$={%\[(*|&;,)] [^\s"'`<>]{0,500}+ )"""
-)
-_NAME: Final = re.compile(r"([\w.-]{0,60})\Z", re.ASCII)
+_NAME: Final = r"(?a)([\w.-]{0,60})\Z"
 # A path of attributes, or a variable named for what it holds.
-_CODE: Final = re.compile(
-    r"""(?ix) [a-z_]\w*(?:\.[a-z_]\w*)+ | .*[({\[].*
+_CODE: Final = r"""(?ix) [a-z_]\w*(?:\.[a-z_]\w*)+ | .*[({\[].*
     | (?=\w*(?:passw|secret|token|key|pwd)) (?: [a-z_]+\d{0,2} | [a-z0-9]*_\w* )"""
-)
 # What stands for a value: a path, a call, a reference, a word, one that is masked or blank.
-_NO_VALUE: Final = re.compile(
+_NO_VALUE: Final = (
     r"(?:~|\.\.?)/|/(?:app|etc|home|mnt|opt|root|run|secrets|srv|tmp|usr|Users|var)/"
     r"|[A-Za-z_][\w.]*[(\[{]|.*(?:\$[({A-Z_]|\{\{|\[masked:)"
     r"|(?i:undefined|required|optional|disabled|enabled|default|string|prompt)$"
 )
-_SNAKE: Final = re.compile(r"[a-z][a-z0-9]*(?:_[a-z0-9]+)+")
+_SNAKE: Final = r"[a-z][a-z0-9]*(?:_[a-z0-9]+)+"
 _ENDS: Final = (
-    re.compile(r"[;,)|]|&(?:&|\w+[=;])|\\[nrt\"']"),  # in code
-    re.compile(r";|&\w+=|\\[nrt\"']"),  # in a shell
+    r"[;,)|]|&(?:&|\w+[=;])|\\[nrt\"']",  # in code
+    r";|&\w+=|\\[nrt\"']",  # in a shell
 )
-_NO_SECRET: Final = re.compile(
-    r"(?i)(?:page|next|sync|cursor|continuation|cancell?ation)[_.-]?token$"
-)
-_COUNTS: Final = re.compile(r"(?i)(?:max|min|num|count|limit|per)[_.-]")
+_NO_SECRET: Final = r"(?i)(?:page|next|sync|cursor|continuation|cancell?ation)[_.-]?token$"
+_COUNTS: Final = r"(?i)(?:max|min|num|count|limit|per)[_.-]"
 
 
 def _secret_chars(found: re.Match[str]) -> int:
@@ -259,7 +254,7 @@ def _secret_chars(found: re.Match[str]) -> int:
     """
     text: str = found.string
     before, is_spaced = text[max(0, found.start() - 200) : found.start()], found["given"] != "="
-    prefix = "".join(_NAME.findall(before)[:1])
+    prefix = "".join(re.findall(_NAME, before)[:1])
     line = before[: len(before) - len(prefix)].rpartition("\n")[2]
     if line.endswith("\\") and prefix[:1] in {"n", "r", "t"}:  # a line break as JSON writes it
         prefix, line = prefix[1:], ""
@@ -267,24 +262,24 @@ def _secret_chars(found: re.Match[str]) -> int:
     name, is_password = prefix + word, word.lower().startswith(("pass", "pwd"))
     is_variable = name.isupper() and not is_spaced and not line.endswith(("(", ", "))
     is_option = not is_spaced and (name.startswith("-") or line.endswith(("?", "&", ";")))
-    value: str = _ENDS[is_variable].split(found["value"], maxsplit=1)[0].rstrip(",\\")
+    value: str = re.split(_ENDS[is_variable], found["value"], maxsplit=1)[0].rstrip(",\\")
     is_count = value.isdecimal() and not is_password
     if (
         len(value) < (6 if is_password else 8)
-        or (is_count and (not is_variable or _COUNTS.search(name)))
+        or (is_count and (not is_variable or re.search(_COUNTS, name)))
         or len(set(value)) <= 2
-        or _NO_VALUE.match(value)
-        or _NO_SECRET.search(name)
+        or re.match(_NO_VALUE, value)
+        or re.search(_NO_SECRET, name)
     ):
         return 0
     is_line = not line.strip(" \t-") or line.endswith(('"', "'"))
     is_secret = is_variable or is_option
-    if not is_secret and not _CODE.fullmatch(value):
+    if not is_secret and not re.fullmatch(_CODE, value):
         if found["given"].startswith(":"):  # of prose and YAML, what has digits
             is_named = is_line and name.lower() not in {"secret", "token"}
             is_secret = is_named and any(map(str.isdigit, value)) and not value.isdecimal()
         elif not (name.isupper() and found["given"].startswith("= ")):  # to a shell it is empty
             is_plain = value.replace("_", "").isalpha()
-            is_random = not is_plain and (is_password or not _SNAKE.fullmatch(value))
+            is_random = not is_plain and (is_password or not re.fullmatch(_SNAKE, value))
             is_secret = (not is_spaced and is_line) or is_random
     return len(value) if is_secret else 0
