@@ -12,7 +12,7 @@ import time
 from bisect import bisect
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from types import MappingProxyType
-from typing import Any, Final, Literal, NamedTuple, TypeAlias
+from typing import Final, Literal, NamedTuple, TypeAlias
 
 from context_assembler.errors import UnsafePathError
 from context_assembler.events import Json, JsonObject, is_object
@@ -446,12 +446,9 @@ _FRONT_MATTER: Final = re.compile(
     r"---[ \t]*\n(?P<lines>(?:(?!(?:---|\.\.\.)\s*$).*\n)*)(?:---|\.\.\.)\s*?(?:\n|\Z)",
     re.MULTILINE,
 )
-_PLAIN_LINE: Final = re.compile(r"(?P<key>[A-Za-z][\w-]*)\s*:(?:\s+(?P<value>.*))?$")
-# A line that YAML reads the same way: a word, and text that has no other type.
-_SIMPLE_LINE: Final = re.compile(
-    r"(?P<key>[A-Za-z][\w-]*): +"
-    r'(?:"(?P<quoted>[^"\\]*)"|(?P<plain>[A-Za-z](?:[^:#]|:(?=\S)|(?<=\S)#)*?)) *'
-)
+_LINE: Final = re.compile(r"(?P<key>[A-Za-z][\w-]*)\s*:(?:\s+(?P<value>.*?))?\s*")
+# A value that YAML reads the same way: text that has no other type.
+_SIMPLE: Final = re.compile(r'"[^"\\]*"|[A-Za-z](?:[^:#]|:(?=\S)|(?<=\S)#)*')
 _TYPED: Final = frozenset("true false yes no on off null y n".split())
 
 
@@ -464,19 +461,32 @@ def split_front_matter(text: str) -> tuple[JsonObject, str, int, list[str]]:
     if found is None or found.end("lines") > _MAX_FRONT_MATTER_CHARS:
         return {}, text, 1, []
     lines = found["lines"].split("\n")[:-1]
-    metadata: Any = {}
-    for line in lines:
-        if line and not (line.startswith("#") and line.isprintable()):
-            simple = _SIMPLE_LINE.fullmatch(line) if line.isprintable() else None
-            words = {simple["key"].lower(), (simple["plain"] or "").lower()} if simple else _TYPED
-            if simple is None or not _TYPED.isdisjoint(words):
-                metadata = _yaml(lines, warnings)
-                break
-            quoted = simple["quoted"]
-            metadata[simple["key"]] = simple["plain"] if quoted is None else quoted
+    metadata = _simple_lines(lines, _is_simple, ("#",))
+    if metadata is None:
+        metadata = _yaml(lines, warnings)
     if metadata is None:
         return {}, text, 1, []
     return metadata, text[found.end() :], len(lines) + 3, warnings
+
+
+def _simple_lines(
+    lines: Sequence[str], accepts: Callable[[re.Match[str]], bool], skipped: tuple[str, ...]
+) -> dict[str, Json] | None:
+    """Return keys with their text; `None` if a line is neither such a pair nor to be skipped."""
+    read: dict[str, Json] = {}
+    for line in filter(None, lines):
+        if (found := _LINE.fullmatch(line)) and accepts(found):
+            value = found["value"] or ""
+            read[found["key"]] = value.strip(value[:1]) if value[:1] in ("'", '"') else value
+        elif not line.startswith(skipped):
+            return None
+    return read
+
+
+def _is_simple(line: re.Match[str]) -> bool:
+    key, value = line["key"], line["value"] or ""
+    is_text = line[0].isprintable() and _SIMPLE.fullmatch(value) is not None
+    return is_text and _TYPED.isdisjoint((key.lower(), value.lower()))
 
 
 def _yaml(lines: Sequence[str], warnings: list[str]) -> dict[str, Json] | None:
@@ -488,15 +498,9 @@ def _yaml(lines: Sequence[str], warnings: list[str]) -> dict[str, Json] | None:
         is_one = loaded is None or isinstance(loaded, dict)
         return plain_yaml(loaded or {}) if is_one else None
     except (yaml.YAMLError, ValueError, RecursionError) as error:
-        read: dict[str, Json] = {}
-        for line in lines:
-            if found := _PLAIN_LINE.match(line):
-                read[found["key"]] = (found["value"] or "").strip().strip("\"'")
-            elif line.strip() and not line.startswith((" ", "\t", "-", "#")):
-                return None
         reason = str(getattr(error, "problem", None) or error).splitlines()[0]
         warnings.append(f"its front matter is not YAML ({reason}); simple lines were read")
-        return read or None
+        return _simple_lines(lines, bool, (" ", "\t", "-", "#")) or None
 
 
 def plain_yaml(loaded: Json) -> Json:

@@ -79,8 +79,7 @@ class SystemPromptBuilder:
 
     Raises:
         UnknownOptionError: A setting names a section that does not exist.
-        ConfigurationError: Two sections have one name, one has none, or one that is not the
-            developer's own is required in the system prompt.
+        ConfigurationError: Two sections have one name, or one has none.
     """
 
     def __init__(
@@ -98,7 +97,7 @@ class SystemPromptBuilder:
         self._priorities = {**PRIORITIES, **(priorities or {})}
         self._inherits = {name: frozenset(of) for name, of in (inherits or {}).items()}
         self._max_tokens = dict(max_tokens or {})
-        _refuse_unsound(self._sections)
+        _refuse_shared_names(self._sections)
         known = {*PRIORITIES, *(section.name for section in self._sections)}
         inherited = (name for names in self._inherits.values() for name in sorted(names))
         for name in (*self._priorities, *self._required, *inherited, *self._max_tokens):
@@ -135,7 +134,7 @@ class SystemPromptBuilder:
             count_text: Counts tokens, for `max_tokens`; without it no section is shortened.
         """
         own = (*self._sections, *sections)
-        _refuse_unsound(own)
+        _refuse_shared_names(own)
         texts = {"session": "\n\n".join(session_system), "skills": skills_text}
         texts |= {"tools": tools_summary, "additional": additional or "", "datetime": datetime_text}
         given = [*self._of_files(files), *(self._standard(*one) for one in texts.items())]
@@ -196,13 +195,10 @@ class SystemPromptBuilder:
             if name not in sent and not (file.state == "blocked" and file.encoding)
         ]
         wanted = [file for file in lost if file.section in self._required]
-        names: dict[str, list[str]] = {}
         for file in wanted or (lost[:1] if sent.isdisjoint(nearest) else ()):
             nothing = f"nothing of {file.path} is sent, because it is {file.state}."
             why = file.absence or f"{nothing} Correct the file."
-            names.setdefault(why, []).append(repr(file.section))
-        for why, missing in names.items():
-            yield f"The system prompt lacks {' and '.join(missing)}: {why}"
+            yield f"The system prompt lacks {file.section!r}: {why}"
 
     def _of_files(self, files: Iterable[BootstrapFile]) -> Iterator[tuple[str, PromptSection]]:
         seen = set[str]()
@@ -228,18 +224,12 @@ def _is_in_system(section: PromptSection) -> bool:
     return section.placement == "system" and section.origin in _AUTHORITIES
 
 
-def _refuse_unsound(sections: Iterable[PromptSection]) -> None:
+def _refuse_shared_names(sections: Iterable[PromptSection]) -> None:
     taken = {"clock"}  # the name of the assembler's own note
     for section in sections:
-        problem = remedy = ""
         if not section.name.strip() or section.name in taken:
             problem = f"The name {section.name!r} is empty, or belongs to another prompt section."
             remedy = "Give the section a name of its own: settings and reports use it."
-        elif section.is_required and section.placement == "system" and not _is_in_system(section):
-            comes = f"The section {section.name!r} comes from {section.origin!r} and is required in"
-            problem = f"{comes} the system prompt, which takes only the developer's own text."
-            remedy = "Give it placement='note', or is_required=False to have it placed so."
-        if problem:
             raise ConfigurationError(problem, remedy=remedy)
         taken.add(section.name)
 
@@ -250,15 +240,15 @@ def _sealed(group: str, section: PromptSection) -> _Candidate:
     The session's own prompt is what the application sent before: it keeps its space.
     """
     content = section.content if group == "session" else section.content.strip()
+    rule, reason = "note", "placed after the history"
     if _is_in_system(section):
         content, remarks = seal_text(content)
-        section = replace(section, content=content)
-        return _Candidate(group, section, _entry(section, "kept", "; ".join(remarks)))
-    placed, rule = "placed after the history", "note"
-    if section.placement == "system":
-        placed, rule = f"{placed}: what comes from {section.origin!r} has no authority", "origin"
+        rule, reason = "", "; ".join(remarks)
+    elif section.placement == "system":
+        rule = "origin"
+        reason = f"{reason}: what comes from {section.origin!r} has no authority"
     section = replace(section, content=content)
-    return _Candidate(group, section, _entry(section, "kept", placed, rule))
+    return _Candidate(group, section, _entry(section, "kept", reason, rule))
 
 
 def _cap(given: list[_Candidate], group: str, most: int, count_text: CountText) -> None:
@@ -277,8 +267,8 @@ def _cap(given: list[_Candidate], group: str, most: int, count_text: CountText) 
             continue
         allowed = max(0, tokens[at] - excess)
         text = _cut(section, allowed, count_text)
-        left, placed = count_text(text), "" if _is_in_system(section) else f" It is {entry.reason}."
-        reason = f"{'It was over' if text else 'Nothing of it fits'} {budget}.{placed}"
+        left = count_text(text)
+        reason = f"{'It was over' if text else 'Nothing of it fits'} {budget}."
         entry = _entry(section, "shortened" if text else "dropped", reason, "section.budget")
         entry = entry._replace(tokens_before=tokens[at], tokens_after=left)
         given[at] = _Candidate(group, replace(section, content=text), entry)
@@ -423,22 +413,24 @@ class SentPrompt:
         new = {one.path or one.name: (one.name, _digest(one.content)) for one in built.sections}
         for key, (name, whole) in {**new, **self._pieces}.items():
             old = self._sent.get(key)
-            what = "gone" if key not in new else "new" if key not in self._pieces else "changed"
-            if what == "changed" and new[key][1] == whole:
-                if old is not None and _digest(old.content) == whole:
-                    continue
-                what = "cut for want of room earlier in this epoch"
+            if key not in new:
+                what = "is gone"
+            elif key not in self._pieces:
+                what = "is new"
+            elif new[key][1] != whole:
+                what = "has changed"
+            elif old is not None and _digest(old.content) == whole:
+                continue
+            else:
+                what = "was cut for want of room earlier in this epoch"
             sends = "the text that the epoch began with is sent" if old else "it is not sent"
-            reason = f"It is {what}, and {sends}; {UNTIL_REWRITE}."
-            reason = reason.replace("is changed", "has changed")
+            reason = f"It {what}, and {sends}; {UNTIL_REWRITE}."
             decision: Decision = "kept" if old else "dropped"
             entries[name] = ReportEntry("section", name, decision, reason=reason, rule=FROZEN)
-            if what in ("gone", "new", "changed") and key != name:
-                section = name.partition(":")[0]
-                file = shown.get(key) or BootstrapFile(section, key, "missing")
+            if key != name and not what.startswith("was cut"):
+                file = shown.get(key) or BootstrapFile(name.partition(":")[0], key, "missing")
+                warnings = (*file.warnings, f"it {what} on disk; {UNTIL_REWRITE}")
                 state: FileState = "ok" if old else "waiting"
-                change = "changed on disk" if what == "changed" else f"it is {what}"
-                warnings = (*file.warnings, f"{change}; {UNTIL_REWRITE}")
                 text = old.content if old else ""
                 shown[key] = file._replace(text=text, state=state, warnings=warnings)
         order = {one.name: at for at, one in enumerate(self.sections)}

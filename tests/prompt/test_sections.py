@@ -132,9 +132,6 @@ REFUSED: dict[str, dict[str, Any]] = {
     "two of a name": {"sections": [section("a", "1"), section("a", "2")]},
     "no name": {"sections": [section(" ", "1")]},
     "the clock's name": {"sections": [section("clock", "1")]},
-    "required without authority": {
-        "sections": [section("a", "1", origin="tool", is_required=True)]
-    },
 }
 
 
@@ -266,7 +263,9 @@ def test_an_edit_waits_and_says_so() -> None:
         ("soul", "ok", "Soul."),
         ("context", "waiting", ""),
     ]
-    assert "changed on disk; it applies from the next rewrite point on" in files[1].warnings[0]
+    assert (
+        "it has changed on disk; it applies from the next rewrite point on" in files[1].warnings[0]
+    )
 
 
 def test_a_file_that_is_gone_is_sent_until_the_next_rewrite_point() -> None:
