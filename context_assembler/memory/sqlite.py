@@ -9,18 +9,17 @@ from dataclasses import replace
 from functools import lru_cache
 from hashlib import blake2b
 from json import dumps
-from pathlib import Path
 from sqlite3 import Connection
 from threading import local
 from typing import Any, Final
 
-from context_assembler.errors import ConfigurationError, MemoryUnavailableError
+from context_assembler.errors import MemoryUnavailableError
 from context_assembler.memory import stores
 from context_assembler.memory.kinds import KINDS, MemoryKind
 from context_assembler.memory.records import NO_FILTERS, MemoryFilters, Vector, load_package
 from context_assembler.memory.stores import Entry, Row, Scores, SqlTable
 from context_assembler.memory.words import TOKENIZER, query_terms
-from context_assembler.sessions.files import Schema, SqliteFile
+from context_assembler.sessions.files import Schema, SqliteFile, path_of
 
 # If an index keeps no lengths, SQLite's bm25() takes each column for -1 word long, and divides by
 # the average: in a store of very short texts its measure would turn negative, and the order around.
@@ -70,7 +69,7 @@ SCHEMA: Final = Schema(
         INSERT INTO memory_state VALUES ('next_key', '1'), ('vector_epoch', '0'), ('merges', '0')
         """,
     ),
-    tables=("memory_records", "memory_words", "memory_state"),
+    table="memory_records",
     unavailable=MemoryUnavailableError,
 )
 
@@ -81,15 +80,7 @@ def open_table(url: str) -> SqlTable:
     Raises:
         ConfigurationError: The URL names no file.
     """
-    location = url.partition(":")[2]
-    path = location.removeprefix("//")
-    is_in_memory = url.startswith("memory:") or path == ":memory:"
-    if not is_in_memory and (not path or (path != location and not path.startswith("/"))):
-        raise ConfigurationError(
-            f"{url!r} names no file.",
-            remedy="Write 'sqlite:memory.db', or 'sqlite:///absolute/path/memory.db'.",
-        )
-    place = None if is_in_memory else Path(path).expanduser().absolute()
+    place = path_of(url)
     return SqlTable(SqliteDatabase(SqliteFile(place, SCHEMA, busy_seconds=_BUSY_SECONDS)))
 
 

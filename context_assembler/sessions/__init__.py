@@ -11,33 +11,18 @@ from typing import Any, Final
 
 from context_assembler.errors import ConfigurationError, UnknownStoreSchemeError, with_article
 from context_assembler.ports import EventSource
+from context_assembler.sessions.files import path_of
 from context_assembler.sessions.sqlite import MemoryStore, SqliteStore
 
 InMemoryStore = MemoryStore
 
 
-def _open_memory(location: str) -> MemoryStore:
-    if location not in {"", "//"}:
-        raise ConfigurationError(
-            f"A store in memory has no location, but got {location!r}.",
-            remedy="Write 'memory:', or 'sqlite:FILE' to keep sessions in a file.",
-        )
-    return MemoryStore()
+def _open(url: str) -> SqliteStore:
+    path = path_of(url)
+    return MemoryStore() if path is None else SqliteStore(path)
 
 
-def _open_sqlite(location: str) -> SqliteStore:
-    if location == ":memory:":
-        return MemoryStore()  # gone with the process, like SQLite's own
-    path = location.removeprefix("//")
-    if not path or (path != location and not path.startswith("/")):
-        raise ConfigurationError(
-            f"'sqlite:{location}' names no file.",
-            remedy="Write 'sqlite:agent.db', or 'sqlite:///absolute/path/agent.db'.",
-        )
-    return SqliteStore(path)
-
-
-SESSION_STORES: Final = {"memory": _open_memory, "sqlite": _open_sqlite}
+SESSION_STORES: Final = {"memory": _open, "sqlite": _open}
 
 
 def open_store(store: str | Path | EventSource) -> Any:
@@ -48,23 +33,21 @@ def open_store(store: str | Path | EventSource) -> Any:
 
     Raises:
         UnknownStoreSchemeError: No bundled store has that scheme.
-        ConfigurationError: The URL's location cannot be one, or the object is no store.
+        ConfigurationError: The URL names no file, or the object is no store.
     """
     if isinstance(store, Path):
         return SqliteStore(store)
     if isinstance(store, str):
-        scheme, colon, location = store.partition(":")
+        scheme, colon, _ = store.partition(":")
         opener = SESSION_STORES.get(scheme.lower()) if colon else None
         if opener is None:
             raise UnknownStoreSchemeError(store, known=SESSION_STORES)
-        return opener(location)
-    if not isinstance(store, type) and hasattr(store, "load") and hasattr(store, "head"):
+        return opener(store)
+    if hasattr(store, "load") and hasattr(store, "head"):
         return store
-    what = with_article(type(store).__name__, begins_sentence=True)
-    if isinstance(store, type):
-        what = f"The class {store.__name__}"
     raise ConfigurationError(
-        f"{what} is no session store: it needs load() and head(), and append() to record.",
+        f"{with_article(type(store).__name__, begins_sentence=True)} is no session store: "
+        "it needs load() and head(), and append() to record.",
         remedy="Pass a URL such as 'memory:' or 'sqlite:agent.db', a Path, or an opened store.",
     )
 

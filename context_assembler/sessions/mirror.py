@@ -3,8 +3,7 @@
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from inspect import iscoroutine
-from typing import Any, Final, cast
+from typing import Any, Final
 
 from context_assembler.errors import ConcurrentAppendError, ConfigurationError
 from context_assembler.events import CallRow, SessionEvent, SessionHead, to_json
@@ -12,9 +11,8 @@ from context_assembler.ports import EventSource
 from context_assembler.sessions.sqlite import MemoryStore, call_from_json
 
 _MOST_SESSIONS: Final = 256
-_CALL: Final = (
-    "call"  # in a reply's metadata: the row of its call, which the store has no place for
-)
+# In a reply's metadata: the row of its call, which the store has no place for.
+_CALL: Final = "call"
 
 
 class Mirror:
@@ -35,13 +33,12 @@ class Mirror:
 
         Raises:
             UnknownSessionError: There is no such session.
-            ConfigurationError: The store returned what a store must not return.
+            ConfigurationError: The store yields events that do not follow each other.
         """
         head = await self.store.head(session_id)
-        if not isinstance(head, SessionHead):
-            raise self._wrong("head", head, "Return SessionHead(session=Session(…), last_seq=3)")
         copy, seen = self.memory.look(session_id), self._seen.get(session_id)
-        if copy and (head.last_seq < copy.last_seq or seen is None or _is_another(head, seen)):
+        is_same = seen is not None and head.incarnation == seen.incarnation
+        if copy and (head.last_seq < copy.last_seq or not is_same):
             self.memory.delete_now(session_id)
             copy = None
         if copy is None or copy.session != head.session:
@@ -72,25 +69,24 @@ class Mirror:
         if call is not None:
             kept = {**events[-1].metadata, _CALL: to_json(call)}
             events = [*events[:-1], replace(events[-1], metadata=kept)]
-        given: object = await self.store.append(session_id, events, expected_seq=expected_seq)
-        stored = cast("list[SessionEvent]", given)
-        if not isinstance(given, list) or len(stored) != len(events):
-            raise self._wrong("append", stored, "Return a list of the events with id and seq")
+        stored: list[SessionEvent] = await self.store.append(
+            session_id, events, expected_seq=expected_seq
+        )
         await self.refresh(session_id, texts)
         return stored
 
     async def _read(
         self, session_id: str, last_seq: int, until_seq: int, texts: Mapping[str, str] | None
     ) -> None:
-        loaded = self.store.load(session_id, after_seq=last_seq)
-        if not hasattr(loaded, "__aiter__"):
-            if iscoroutine(loaded):
-                loaded.close()
-            raise self._wrong("load", loaded, "Write it as an asynchronous generator of events")
         events: list[SessionEvent] = []
-        async for event in loaded:
-            if not isinstance(event, SessionEvent) or event.seq != last_seq + len(events) + 1:
-                raise self._wrong("load", event, "Yield every event after after_seq, in order")
+        async for event in self.store.load(session_id, after_seq=last_seq):
+            if event.seq != last_seq + len(events) + 1:
+                name = type(self.store).__name__
+                raise ConfigurationError(
+                    f"load() of the session store {name} yielded event {event.seq} out of order.",
+                    remedy="Yield every event after after_seq, in order; "
+                    "docs/how-to/custom-session-store.md shows a store.",
+                )
             events.append(event)
             if event.seq == until_seq:
                 break
@@ -107,16 +103,3 @@ class Mirror:
                     expected_seq, batch = event.seq, []
         except ConcurrentAppendError:
             pass  # another task read the same events meanwhile
-
-    def _wrong(self, method: str, returned: object, remedy: str) -> ConfigurationError:
-        what = f"a {type(returned).__name__}"
-        if isinstance(returned, SessionEvent):
-            what = f"event {returned.seq} out of order"
-        return ConfigurationError(
-            f"{method}() of the session store {type(self.store).__name__} returned {what}.",
-            remedy=f"{remedy}; docs/how-to/custom-session-store.md shows a store.",
-        )
-
-
-def _is_another(head: SessionHead, seen: SessionHead) -> bool:
-    return head.incarnation != seen.incarnation

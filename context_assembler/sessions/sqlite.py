@@ -78,42 +78,46 @@ SCHEMA: Final = Schema(
         CREATE TABLE texts (hash TEXT PRIMARY KEY, text BLOB NOT NULL)
         """,
     ),
-    tables=("sessions", "events", "blocks"),
+    table="sessions",
 )
 BLOCK: Final = 256
 _SHARED: Final = "BBdIH"  # types of the columns in a block: kind, mark, created, answers, link
 _COUNTS: Final = "II"  # tokens, reasoning
 _OWN: Final = Struct("<BIH")  # of one event
 _OWN_COUNTS: Final = Struct("<BII")
+_NO_FAMILY: Final = 0xFF  # the number of one that has counted nothing in this file
 _MOST_SEQ: Final = 0xFFFF_FFFF
 _MOST_ID_CHARS: Final = 512
 _MOST_HEADS: Final = 1_000
+_SPANS_AT_ONCE: Final = 100  # SQLite joins at most 500
 _PAGE: Final = 200  # events that `load` reads at once
-_FEW_BYTES: Final = 16_000  # of events that are counted and written faster than a thread is asked
 
-# In these statements @ is the key of the session whose id is the first parameter, and # stands for a
-# span of its events.
 _HEAD: Final = (
     "SELECT incarnation, version, last_seq, created_at, record FROM sessions WHERE id = ?"
 )
+# In these statements the first parameter is the key of a session.
 _BLOCKS: Final = (
-    "SELECT key & 0xFFFFFF, data FROM blocks WHERE key BETWEEN (@ << 32) + ?2 AND (@ << 32) + ?3"
+    "SELECT key & 0xFFFFFF, data FROM blocks "
+    "WHERE key BETWEEN (?1 << 32) + ?2 AND (?1 << 32) + (?2 | 0xFFFFFF)"
 )
-_TAIL: Final = "SELECT key & 0xFFFFFFFF, kind, created_at, columns FROM events WHERE # LIMIT ?4"
-_EVENTS: Final = "SELECT key & 0xFFFFFFFF, id, created_at, kind, body FROM events WHERE # LIMIT ?4"
-_IDS: Final = "SELECT key & 0xFFFFFFFF, id, created_at FROM events WHERE #"
+_TAIL: Final = (
+    "SELECT kind, created_at, columns FROM events "
+    "WHERE key > (?1 << 32) + ?2 AND key < (?1 + 1) << 32"
+)
+_EVENTS: Final = (
+    "SELECT key & 0xFFFFFFFF, id, created_at, kind, body FROM events "
+    "WHERE key > (?1 << 32) + ?2 AND key < (?1 + 1) << 32 LIMIT ?3"
+)
+_BODIES: Final = "SELECT key & 0xFFFFFFFF, body FROM events WHERE key BETWEEN ? AND ?"
+_IDS: Final = "SELECT key & 0xFFFFFFFF, id, created_at FROM events WHERE key BETWEEN ? AND ?"
+_BY_ID: Final = "SELECT 1 FROM events WHERE key >> 32 = ? AND id = ?"
 _FACTORS: Final = (
-    "SELECT answers_seq, factor FROM calls WHERE session = @ AND model = ?2 "
+    "SELECT answers_seq, factor FROM calls WHERE session = ? AND model = ? "
     "ORDER BY answers_seq, number"
 )
-_CALLS: Final = "SELECT body FROM calls WHERE session = @ AND reply_seq > ?2 ORDER BY reply_seq"
-_LAST_CALL: Final = "SELECT body FROM calls WHERE session = @ ORDER BY reply_seq DESC LIMIT 1"
-_DERIVED: Final = "SELECT seq, value FROM derived WHERE session = @ AND purpose = ?2 AND seq > ?3"
-
-
-def _sql(statement: str) -> str:
-    span = "key BETWEEN (@ << 32) + ?2 AND (@ << 32) + ?3"
-    return statement.replace("#", span).replace("@", "(SELECT key FROM sessions WHERE id = ?1)")
+_CALLS: Final = "SELECT body FROM calls WHERE session = ? AND reply_seq > ? ORDER BY reply_seq"
+_LAST_CALL: Final = "SELECT body FROM calls WHERE session = ? ORDER BY reply_seq DESC LIMIT 1"
+_DERIVED: Final = "SELECT seq, value FROM derived WHERE session = ? AND purpose = ? AND seq > ?"
 
 
 class _Row(NamedTuple):
@@ -121,7 +125,6 @@ class _Row(NamedTuple):
 
     event: SessionEvent
     kind: int
-    created: float | None
     body: Body
     raw: bytes
 
@@ -142,15 +145,13 @@ class SqliteStore:
         if str(path) == ":memory:" or "\0" in str(path):
             remedy = "For sessions in memory use InMemoryStore(), or the URL 'memory:'."
             raise InvalidParameterError("path", path, rule="must name a file", remedy=remedy)
-        self.path: Path | None = Path(path).expanduser().absolute()
-        self._begin(busy_seconds)
+        self._begin(Path(path).expanduser().absolute(), busy_seconds)
 
-    def _begin(self, busy_seconds: float) -> None:
-        self._file = SqliteFile(self.path, SCHEMA, busy_seconds=busy_seconds)
+    def _begin(self, path: Path | None, busy_seconds: float) -> None:
+        self.path = path
+        self._file = SqliteFile(path, SCHEMA, busy_seconds=busy_seconds)
         self._families: dict[str, TokenFamily] = {}
-        self._numbers: dict[str, int] = {}
-        self._numbers_of = 0  # which of the files that took the path's place
-        self._heads: dict[str, tuple[tuple[Any, ...], SessionHead | None]] = {}
+        self._heads: dict[str, tuple[Any, SessionHead]] = {}
         self._writer: tuple[int, Any] | None = None  # of which process, and its thread
 
     # ---- what the core reads and writes ----
@@ -161,33 +162,29 @@ class SqliteStore:
             row = db.execute(_HEAD, (session_id,)).fetchone()
         if row is None:
             return None
-        row = (*row, self._file.replaced)
-        known, head = self._heads.get(session_id, ((), None))
-        if known == row:
-            return head
-        incarnation, version, last_seq, created, record, replaced = row
-        if head is not None and known[3:5] == row[3:5]:
-            session = head.session
-        else:
+        known = self._heads.get(session_id)
+        if known is None or known[0] != row:
+            incarnation, version, last_seq, created, record = row
             session = Session(id=session_id, created_at=_moment(created), **load_json(record))
-        incarnation = f"{incarnation}-{replaced}"
-        head = SessionHead(
-            session=session,
-            last_seq=last_seq,
-            version=f"{incarnation}-{version}",
-            incarnation=incarnation,
-        )
-        if len(self._heads) > _MOST_HEADS:
-            self._heads.clear()
-        self._heads[session_id] = row, head
-        return head
+            head = SessionHead(
+                session=session,
+                last_seq=last_seq,
+                version=f"{incarnation}-{version}",
+                incarnation=incarnation,
+            )
+            if len(self._heads) > _MOST_HEADS:
+                self._heads.clear()
+            known = self._heads[session_id] = row, head
+        return known[1]
 
     def columns(self, session_id: str, family: TokenFamily, *, after_seq: int = 0) -> StoredColumns:
         """Return the columns after a sequence number; events not counted yet are counted now."""
         self._families[family.key] = family
-        with self._file.reading(looks=False) as db:
-            number = self._number(db, family.key)
-            shared, counts = _stored(db, session_id, number, after_seq)
+        after_seq = max(after_seq, 0)
+        with self._file.reading() as db:
+            key, _ = _find(db, session_id)
+            number = _numbers(db).get(family.key, _NO_FAMILY)
+            shared, counts = _stored(db, key, number, after_seq)
         kinds, marks, *others = shared
         if len(counts[0]) < len(kinds):
             counts = self._count(session_id, family, after_seq)
@@ -201,21 +198,13 @@ class SqliteStore:
         Raises:
             EventFormatError: A body is damaged.
         """
-        bodies: list[Body] = []
-        for first, last in spans:
-            rows = self._query(session_id, "SELECT body FROM events WHERE #", max(first, 1), last)
-            bodies += _load_all([raw for (raw,) in rows], session_id, first)
-        return bodies
+        return _load_all(self._spans(session_id, _BODIES, spans), session_id)
 
     def rows(
         self, session_id: str, spans: Sequence[tuple[int, int]]
     ) -> list[tuple[int, str, float | None]]:
         """Return (seq, id, created as a POSIX time) of ranges of sequence numbers, in order."""
-        return [
-            row
-            for first, last in spans
-            for row in self._query(session_id, _IDS, max(first, 1), last)
-        ]
+        return self._spans(session_id, _IDS, spans)
 
     def events(self, session_id: str, *, after_seq: int = 0, limit: int = -1) -> list[SessionEvent]:
         """Return the events after a sequence number, at most `limit` of them, oldest first.
@@ -224,9 +213,9 @@ class SqliteStore:
             UnknownSessionError: There is no such session.
             EventFormatError: An event is damaged.
         """
-        first = min(max(after_seq, 0), _MOST_SEQ) + 1
-        rows = self._query(session_id, _EVENTS, first, _MOST_SEQ, limit)
-        bodies = _load_all([row[-1] for row in rows], session_id, first)
+        after_seq = min(max(after_seq, 0), _MOST_SEQ)
+        rows = self._query(session_id, _EVENTS, after_seq, limit)
+        bodies = _load_all([(row[0], row[-1]) for row in rows], session_id)
         return [
             event_of(body, kind=kind, id=event_id, seq=seq, created_at=_moment(created))
             for (seq, event_id, created, kind, _), body in zip(rows, bodies, strict=True)
@@ -238,9 +227,8 @@ class SqliteStore:
 
     def calls(self, session_id: str, *, after_seq: int = 0) -> list[CallRow]:
         """Return the recorded calls whose reply has a larger number, oldest first."""
-        return [
-            call_from_json(load_json(raw)) for (raw,) in self._query(session_id, _CALLS, after_seq)
-        ]
+        rows = self._query(session_id, _CALLS, after_seq)
+        return [call_from_json(load_json(raw)) for (raw,) in rows]
 
     def last_call(self, session_id: str) -> CallRow | None:
         """Return the newest recorded call."""
@@ -250,13 +238,13 @@ class SqliteStore:
     def learned(self, key: str) -> Json:
         """Return what the newest call with `details["learned"]["key"] == key` learned, or `None`."""
         asked = "SELECT body FROM calls WHERE learned = ? ORDER BY number DESC LIMIT 1"
-        with self._file.reading(looks=False) as db:
+        with self._file.reading() as db:
             row = db.execute(asked, (key,)).fetchone()
         return None if row is None else load_json(row[0])["details"]["learned"]
 
     def text(self, digest: str) -> str | None:
         """Return a system prompt or tool list that a call row names by its hash."""
-        with self._file.reading(looks=False) as db:
+        with self._file.reading() as db:
             row = db.execute("SELECT text FROM texts WHERE hash = ?", (digest,)).fetchone()
         return None if row is None else row[0].decode("utf-8", "surrogatepass")
 
@@ -268,11 +256,10 @@ class SqliteStore:
 
     def keep_derived(self, session_id: str, purpose: str, values: Mapping[int, Json]) -> None:
         """Keep such values; a store that cannot be written to passes over it."""
-        raw = [(purpose, seq, dump_json(value)) for seq, value in values.items()]
         lost = (StoreUnavailableError, UnknownSessionError)
         with suppress(*lost), self._file.writing(is_durable=False) as db:
             key, _ = _find(db, session_id)
-            rows = [(key, *row) for row in raw]
+            rows = [(key, purpose, seq, dump_json(value)) for seq, value in values.items()]
             db.executemany("INSERT OR REPLACE INTO derived VALUES (?, ?, ?, ?)", rows)
 
     def create_now(self, session: Session, *, replaces: bool = True) -> None:
@@ -287,14 +274,20 @@ class SqliteStore:
             _put(db, session, replaces=replaces)
 
     def append_now(
-        self, session_id: str, events: Sequence[SessionEvent], **row: Any
+        self,
+        session_id: str,
+        events: Sequence[SessionEvent],
+        *,
+        expected_seq: int | None = None,
+        call: CallRow | None = None,
+        texts: Mapping[str, str] | None = None,
     ) -> list[SessionEvent]:
         """Append in one transaction, with columns for every family that the file knows.
 
         Args:
-            row: `expected_seq`, the last number that the caller has seen; `call`, the row of the call
-                that the last of the events answers; `texts`, system prompts and tool lists that the
-                row names, by hash.
+            expected_seq: The last number that the caller has seen.
+            call: The row of the call that the last of the events answers.
+            texts: System prompts and tool lists that the row names, by hash.
 
         Raises:
             ConcurrentAppendError: `expected_seq` is given and is not the last sequence number.
@@ -302,58 +295,46 @@ class SqliteStore:
             InvalidParameterError: Not every store can keep the session's id, or an event's.
             EventFormatError: An event holds something that JSON cannot express.
         """
-        return self._append(session_id, _rows_of(events, session_id), **row)
-
-    def _append(
-        self,
-        session_id: str,
-        rows: "Sequence[_Row]",
-        *,
-        expected_seq: int | None = None,
-        call: CallRow | None = None,
-        texts: Mapping[str, str] | None = None,
-        is_durable: bool = True,
-    ) -> list[SessionEvent]:
-        from context_assembler.tokens import DEFAULT_FAMILIES
+        from context_assembler.tokens import DEFAULT_FAMILIES, family_by_key
 
         _check_id("session_id", session_id)
+        rows = _rows_of(events, session_id)
         pairs = [(row.kind, row.body) for row in rows]
-        with self._file.reading() as db:  # counted before the lock is taken
-            self._number(db, DEFAULT_FAMILIES[0])
-        numbers = self._numbers or {key: n for n, key in enumerate(DEFAULT_FAMILIES, 1)}
-        replaced = self._file.replaced
-        counted: dict[int, list[array[int]]] = {}
-        for key, number in numbers.items():
-            if (family := self._family(key)) is not None:
-                counted[number] = _counts(family, pairs)
-        with self._file.writing(is_durable=is_durable) as db:
-            if replaced != self._file.replaced:
-                counted = {}
-            found = _look_up(db, session_id)
-            session, last_seq = found or (0, 0)
+        with self._file.reading() as db:
+            keys = [*_numbers(db)] or DEFAULT_FAMILIES
+        found = (self._families.get(key) or family_by_key(key) for key in keys)
+        families = [family for family in found if family is not None]  # else: counted when needed
+        counted = {family.key: _counts(family, pairs) for family in families}  # without the lock
+        with self._file.writing() as db:
+            key, last_seq = _look_up(db, session_id) or (0, 0)
             if expected_seq is not None and expected_seq != last_seq:
                 raise ConcurrentAppendError(
                     session_id, expected_seq=expected_seq, actual_seq=last_seq
                 )
             if not rows:
                 return []
-            if found is None:
+            if not key:
                 moments = (row.event.created_at for row in rows if row.event.created_at is not None)
                 _put(db, Session(id=session_id, created_at=next(moments, None)), replaces=False)
-                session, _ = _find(db, session_id)
-            stored = _insert_events(db, session_id, session, last_seq, rows, counted=counted)
+                key, _ = _find(db, session_id)
+            keep_family = "INSERT OR IGNORE INTO families (key) VALUES (?)"
+            db.executemany(keep_family, [(name,) for name in counted])
+            numbers = _numbers(db)
+            counts = {numbers[name]: columns for name, columns in counted.items()}
+            stored = _insert_events(db, session_id, key, last_seq, rows, counted=counts)
             first = last_seq - last_seq % BLOCK
             if first + BLOCK <= stored[-1].seq:
-                for number in (*counted, 0):
-                    shared, counts = _stored(db, session_id, number, first)
-                    _keep_blocks(db, session, number, first, counts if number else shared)
+                for number in counts:
+                    _keep_blocks(db, key, number, first, _stored(db, key, number, first)[1])
+                _keep_blocks(db, key, 0, first, _stored(db, key, _NO_FAMILY, first)[0])
             if call is not None:
-                _insert_call(db, session, replace(call, reply_seq=stored[-1].seq))
-            for digest, text in (texts or {}).items():  # as bytes: SQLite takes no lone surrogates
-                raw = text.encode("utf-8", "surrogatepass")
-                db.execute("INSERT OR IGNORE INTO texts VALUES (?, ?)", (digest, raw))
+                _insert_call(db, key, replace(call, reply_seq=stored[-1].seq))
+            # As bytes: SQLite takes no lone surrogates.
+            named = (texts or {}).items()
+            said = [(digest, text.encode("utf-8", "surrogatepass")) for digest, text in named]
+            db.executemany("INSERT OR IGNORE INTO texts VALUES (?, ?)", said)
             changed = "UPDATE sessions SET last_seq = ?, version = version + 1 WHERE key = ?"
-            db.execute(changed, (last_seq + len(rows), session))
+            db.execute(changed, (last_seq + len(rows), key))
         return stored
 
     def delete_now(self, session_id: str) -> None:
@@ -381,34 +362,21 @@ class SqliteStore:
         self, session_id: str, events: Sequence[SessionEvent], **row: Any
     ) -> list[SessionEvent]:
         """Append, and return the events with `id` and `seq` filled in; see `append_now`."""
-        rows = _rows_of(events, session_id)
-        if self._file.is_logged and sum(len(one.raw) for one in rows) < _FEW_BYTES:
-            try:
-                stored = self._append(session_id, rows, is_durable=False, **row)
-            except StoreUnavailableError:
-                pass  # somebody else writes: the thread can wait for them
-            else:
-                await self.away(self._file.sync, self._file.moment())
-                return stored
-        return await self.away(self._append, session_id, rows, **row)
+        return await self.away(self.append_now, session_id, events, **row)
 
     async def load(self, session_id: str, *, after_seq: int = 0) -> AsyncIterator[SessionEvent]:
         """Yield the events with a larger sequence number, oldest first.
 
-        Events that are appended meanwhile are yielded too; it ends if the session is deleted.
+        Events that are appended meanwhile are yielded too.
 
         Raises:
             UnknownSessionError: There is no such session.
             EventFormatError: An event is damaged.
         """
-        head = await self.head(session_id)
-        now: SessionHead | None = head
-        while now and now.incarnation == head.incarnation and after_seq < now.last_seq:
-            page = await self.away(self.events, session_id, after_seq=after_seq, limit=_PAGE)
+        while page := await self.away(self.events, session_id, after_seq=after_seq, limit=_PAGE):
             for event in page:
                 yield event
             after_seq = page[-1].seq
-            now = self.look(session_id)
 
     async def head(self, session_id: str) -> SessionHead:
         """Return the session's record and last sequence number.
@@ -466,56 +434,45 @@ class SqliteStore:
     # ---- inside ----
 
     def _query(self, session_id: str, sql: str, *given: Any) -> list[Any]:
-        """Return the rows of a statement whose first parameter is the session's id."""
-        with self._file.reading(looks=False) as db:
-            rows = db.execute(_sql(sql), (session_id, *given)).fetchall()
-            if not rows:
-                _find(db, session_id)
-            return rows
+        """Return the rows of a statement whose first parameter is the session's key."""
+        with self._file.reading() as db:
+            key, _ = _find(db, session_id)
+            return db.execute(sql, (key, *given)).fetchall()
 
-    def _number(self, db: Connection, key: str) -> int:
-        """Return a family's number in the file; 255 if it has counted no session."""
-        if key not in self._numbers or self._numbers_of != self._file.replaced:
-            self._numbers = dict(db.execute("SELECT key, number FROM families").fetchall())
-            self._numbers_of = self._file.replaced
-        return self._numbers.get(key, 255)
-
-    def _family(self, key: str) -> TokenFamily | None:
-        """Return a family by its key; of one that is not known here counts are made when needed."""
-        if key not in self._families:
-            from context_assembler.tokens import family_by_key
-
-            family = family_by_key(key)
-            if family is None:
-                return None
-            self._families[key] = family
-        return self._families[key]
+    def _spans(self, session_id: str, sql: str, spans: Sequence[tuple[int, int]]) -> list[Any]:
+        """Return the rows of a statement for ranges of sequence numbers, many ranges at once."""
+        rows: list[Any] = []
+        with self._file.reading() as db:
+            key, _ = _find(db, session_id)
+            for start in range(0, len(spans), _SPANS_AT_ONCE):
+                some = spans[start : start + _SPANS_AT_ONCE]
+                ends = [key << 32 | max(end, 0) for span in some for end in span]
+                rows += db.execute(" UNION ALL ".join([sql] * len(some)), ends)
+        return rows
 
     def _count(self, session_id: str, family: TokenFamily, after_seq: int) -> "list[array[int]]":
         """Count what the family has not counted yet, and keep the counts if the store can."""
         with self._file.reading() as db:
             key, _ = _find(db, session_id)
-            number = self._number(db, family.key)
-            shared, known = _stored(db, session_id, number, 0)
+            number = _numbers(db).get(family.key, _NO_FAMILY)
+            shared, known = _stored(db, key, number, 0)
         counted = len(known[0])
-        kinds = shared[0][counted:]
         bodies = self.bodies(session_id, [(counted + 1, len(shared[0]))])
-        more = _counts(family, zip(kinds, bodies, strict=True))
+        more = _counts(family, zip(shared[0][counted:], bodies, strict=True))
         columns = [old + new for old, new in zip(known, more, strict=True)]
         with suppress(StoreUnavailableError), self._file.writing(is_durable=False) as db:
             if (_look_up(db, session_id) or (0,))[0] == key:
                 db.execute("INSERT OR IGNORE INTO families (key) VALUES (?)", (family.key,))
-                number = self._number(db, family.key)
-                _keep_blocks(db, key, number, 0, columns, is_partial=True)
-        return [column[max(after_seq, 0) :] for column in columns]
+                number = _numbers(db)[family.key]
+                _keep_blocks(db, key, number, 0, columns)
+        return [column[after_seq:] for column in columns]
 
 
 class MemoryStore(SqliteStore):
     """A session store without a file, for many threads; its sessions are gone with the process."""
 
     def __init__(self) -> None:
-        self.path = None
-        self._begin(0.0)
+        self._begin(None, 0.0)
 
 
 def call_from_json(value: Mapping[str, Json]) -> CallRow:
@@ -550,10 +507,6 @@ def _unknown(db: Connection, session_id: str) -> UnknownSessionError:
 
 def _put(db: Connection, session: Session, *, replaces: bool) -> None:
     """Insert the session, or replace the record of one that exists."""
-    from context_assembler.tokens import DEFAULT_FAMILIES
-
-    families = [(key,) for key in DEFAULT_FAMILIES]
-    db.executemany("INSERT OR IGNORE INTO families (key) VALUES (?)", families)
     record = {"agent_id": session.agent_id, "defaults": session.defaults}
     record["metadata"] = session.metadata
     raw = dump_json(record, where=f"The record of session {session.id!r}")
@@ -572,11 +525,9 @@ def _rows_of(events: Sequence[SessionEvent], session_id: str) -> list[_Row]:
             _check_id("event id", event.id)
         body, name = body_of(event), f" {event.id!r}" if event.id else ""
         among = f" (number {at} of {len(events)})" if len(events) > 1 else ""
-        raw = dump_json(
-            body, where=f"The {event.type} event{name}{among} for session {session_id!r}"
-        )
+        where = f"The {event.type} event{name}{among} for session {session_id!r}"
         kind = kind_of(event.type, body, is_pinned=event.is_pinned)
-        rows.append(_Row(event, kind, _time_of(event.created_at), body, raw))
+        rows.append(_Row(event, kind, body, dump_json(body, where=where)))
     return rows
 
 
@@ -593,20 +544,19 @@ def _insert_events(
     given, stored = {row.event.id for row in rows}, list[SessionEvent]()
     for at, row in enumerate(rows):
         seq, body = last_seq + at + 1, row.body
-        event_id = row.event.id or f"evt_{seq}"
         columns = _OWN.pack(mark_of(row.kind, body), row.event.answers_seq, link_of(body))
         for number, counts in counted.items():
             columns += _OWN_COUNTS.pack(number, *(column[at] for column in counts))
-        while True:
-            try:
-                if row.event.id or event_id not in given:
-                    values = (key << 32 | seq, row.kind, event_id, row.created, columns, row.raw)
-                    db.execute("INSERT INTO events VALUES (?, ?, ?, ?, ?, ?)", values)
-                    break
-            except IntegrityError as error:
-                if row.event.id:
-                    raise DuplicateEventError(session_id, event_id=event_id) from error
-            event_id += "'"
+        event_id = row.event.id or f"evt_{seq}"
+        if not row.event.id:
+            while event_id in given or db.execute(_BY_ID, (key, event_id)).fetchone():
+                event_id += "'"
+        try:
+            created = _time_of(row.event.created_at)
+            values = (key << 32 | seq, row.kind, event_id, created, columns, row.raw)
+            db.execute("INSERT INTO events VALUES (?, ?, ?, ?, ?, ?)", values)
+        except IntegrityError as error:
+            raise DuplicateEventError(session_id, event_id=event_id) from error
         stored.append(replace(row.event, id=event_id, seq=seq))
         if row.kind & SIGNED:
             made_by = body.get("made_by", {})
@@ -626,11 +576,12 @@ def _insert_call(db: Connection, key: int, call: CallRow) -> None:
     )
 
 
-def _load_all(rows: Sequence[bytes], session_id: str, first_seq: int) -> list[Body]:
+def _load_all(rows: Sequence[tuple[int, bytes]], session_id: str) -> list[Body]:
+    """Return the bodies of (seq, body as stored)."""
     with suppress(ValueError):
-        bodies: list[Body] = load_json(b"[" + b",".join(rows) + b"]")
+        bodies: list[Body] = load_json(b"[" + b",".join([raw for _, raw in rows]) + b"]")
         return bodies
-    for seq, raw in enumerate(rows, first_seq):
+    for seq, raw in rows:
         try:
             load_json(raw)
         except ValueError as error:
@@ -660,6 +611,11 @@ def _check_id(name: str, given: str) -> None:
 # ---- columns ----
 
 
+def _numbers(db: Connection) -> dict[str, int]:
+    """Return the numbers of the families that the file knows, by their keys."""
+    return dict(db.execute("SELECT key, number FROM families ORDER BY number"))
+
+
 def _counts(family: TokenFamily, pairs: Iterable[tuple[int, Body]]) -> "list[array[int]]":
     tokens, reasoning = array("I"), array("I")
     count, count_reasoning = family.count_event, family.count_reasoning
@@ -670,55 +626,38 @@ def _counts(family: TokenFamily, pairs: Iterable[tuple[int, Body]]) -> "list[arr
 
 
 def _stored(
-    db: Connection, session_id: str, number: int, after_seq: int
+    db: Connection, key: int, number: int, after_seq: int
 ) -> "tuple[list[array[Any]], list[array[int]]]":
     """Return the shared columns and a family's after a sequence number; these can be fewer."""
-    after_seq = max(after_seq, 0)
-    shared, counts = _no_columns(0), _no_columns(number)
-    if after_seq:  # as a rule there are few events, and none of them is in a block
-        rows = db.execute(_sql(_TAIL), (session_id, after_seq + 1, _MOST_SEQ, BLOCK)).fetchall()
-        _add_tail(rows, number, shared, counts, after_seq)
-        if len(rows) < BLOCK and len(counts[0]) == len(shared[0]):
-            return shared, counts
-    shared = _read_blocks(db, session_id, 0, after_seq)
-    counts = _read_blocks(db, session_id, number, after_seq) if number else counts
-    span = (session_id, after_seq + len(shared[0]) + 1, _MOST_SEQ, -1)
-    _add_tail(db.execute(_sql(_TAIL), span), number, shared, counts, after_seq)
+    shared = _in_blocks(db, key, 0, after_seq)
+    counts = _in_blocks(db, key, number, after_seq)
+    rows = db.execute(_TAIL, (key, after_seq + len(shared[0]))).fetchall()
+    if not rows:
+        return shared, counts
+    kinds, moments, own = zip(*rows, strict=True)
+    marks, answers, links = zip(*map(_OWN.unpack_from, own), strict=True)
+    created = [moment or 0.0 for moment in moments]
+    counted = len(counts[0]) - len(shared[0])  # of the rows, in a block that is not full
+    for column, values in zip(shared, (kinds, marks, created, answers, links), strict=True):
+        column.extend(values)
+    at = _OWN.size + (number - 1) * _OWN_COUNTS.size
+    for columns in own[counted:] if counted >= 0 else ():
+        if at >= len(columns):
+            break
+        family, tokens, reasoning = _OWN_COUNTS.unpack_from(columns, at)
+        if family != number:
+            break
+        counts[0].append(tokens)
+        counts[1].append(reasoning)
     return shared, counts
 
 
-def _no_columns(number: int) -> "list[array[Any]]":
-    return [array(code) for code in (_COUNTS if number else _SHARED)]
-
-
-def _add_tail(
-    rows: Iterable[tuple[int, int, float | None, bytes]],
-    number: int,
-    shared: "Sequence[array[Any]]",
-    counts: "Sequence[array[int]]",
-    after_seq: int,
-) -> None:
-    """Add events with columns of their own to those before them, as far as they follow."""
-    for seq, kind, created, columns in rows:
-        mark, answers, link = _OWN.unpack_from(columns)
-        row = (kind, mark, created or 0.0, answers, link)
-        for column, value in zip(shared, row, strict=True):
-            column.append(value)
-        for at in range(_OWN.size, len(columns), _OWN_COUNTS.size):
-            family, *tokens = _OWN_COUNTS.unpack_from(columns, at)
-            if family == number and seq == after_seq + len(counts[0]) + 1:
-                for column, value in zip(counts, tokens, strict=True):
-                    column.append(value)
-
-
-def _read_blocks(
-    db: Connection, session_id: str, number: int, after_seq: int
-) -> "list[array[Any]]":
+def _in_blocks(db: Connection, key: int, number: int, after_seq: int) -> "list[array[Any]]":
     """Return what blocks hold of a family, or of the shared columns, after a sequence number."""
+    columns: list[array[Any]] = [array(code) for code in (_COUNTS if number else _SHARED)]
     first, skipped = divmod(after_seq, BLOCK)
-    columns, base = _no_columns(number), number << 24
     size = sum(column.itemsize for column in columns)
-    for block, data in db.execute(_sql(_BLOCKS), (session_id, base + first, base + 0xFF_FFFF)):
+    for block, data in db.execute(_BLOCKS, (key, number << 24 | first)):
         if (block - first) * BLOCK != len(columns[0]):
             break  # some events in between are not counted
         count, at = len(data) // size, 0
@@ -735,11 +674,9 @@ def _keep_blocks(
     number: int,
     after_seq: int,
     columns: "Sequence[array[Any]]",
-    *,
-    is_partial: bool = False,
 ) -> None:
-    """Write columns in blocks; the last block is written if it is full, or may be partial."""
+    """Write columns in blocks; the last one may be partial: what follows stands with its events."""
     base, count = key << 32 | number << 24 | after_seq // BLOCK, len(columns[0])
-    for at in range(0, count if is_partial else count - count % BLOCK, BLOCK):
+    for at in range(0, count, BLOCK):
         data = b"".join(column[at : at + BLOCK].tobytes() for column in columns)
         db.execute("INSERT OR REPLACE INTO blocks VALUES (?, ?)", (base + at // BLOCK, data))

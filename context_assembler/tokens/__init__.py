@@ -396,6 +396,7 @@ def family_for(
     return _families.setdefault((made.key, limits.tool_prompt_tokens), made)
 
 
+@lru_cache(64)
 def family_by_key(key: str) -> Family | None:
     """Return the bundled family of that key; `None` for another version's, or a counter of your own."""
     version, *fields = key.split("|")

@@ -530,11 +530,9 @@ BAD_STORES: dict[str, tuple[Any, type[Exception], str]] = {
     "an unknown scheme": ("redis:x", UnknownStoreSchemeError, "memory:, sqlite:"),
     "a misspelt scheme": ("sqlit:x", UnknownStoreSchemeError, "Did you mean 'sqlite'"),
     "a path without a scheme": ("./g.db", UnknownStoreSchemeError, "Did you mean 'sqlite:./g.db'"),
-    "no file": ("sqlite:", ConfigurationError, "Write 'sqlite:agent.db'"),
+    "no file": ("sqlite:", ConfigurationError, "Write 'sqlite:FILE'"),
     "a host": ("sqlite://host/agent.db", ConfigurationError, "names no file"),
-    "a place in memory": ("memory:x", ConfigurationError, "Write 'memory:'"),
     "nothing": (None, ConfigurationError, "A NoneType is no session store"),
-    "a class": (InMemoryStore, ConfigurationError, "The class MemoryStore is no session store"),
 }
 
 
