@@ -115,12 +115,6 @@ def objection_to_bytes(media_type: str, encoded: str) -> str | None:
     return "its bytes are no PDF" if declared == PDF and not told else None
 
 
-def objection_to_data_url(url: str) -> str | None:
-    """Return why a `data:` URL does not hold what it says; `None` for any other address."""
-    inline = read_data_url(url)
-    return None if inline is None else objection_to_bytes(*inline)
-
-
 def measure_base64(encoded: str) -> Size | None:
     """Return the size in pixels that the header of an image in base64 states; `None`: unknown."""
     for chars in (8_192, 1_048_576):  # a JPEG may have long metadata

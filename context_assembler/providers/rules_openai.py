@@ -90,25 +90,23 @@ class Check:
         return self.limits.parameters.temperature != "always" and settled not in (None, "none")
 
     def common_rows(self) -> Iterable[Row]:
-        """Yield what both protocols have: JSON, dates, metadata, caches, number of tools."""
+        """Yield what both protocols have: JSON, dates, caches, number of tools."""
         rules, body = self.rules, self.body
         broken = wire.broken_bound({**body, self.key: self.messages})
         gone = self.limits.retires_on if self.limits is not None else None
         is_gone = self.is_own and gone and self.today and gone <= self.today
         yield broken, rules["shape"], "", f"cannot be sent as JSON: {broken}"
         yield is_gone, rules["retired"], "model", f"was shut down on {gone}"
-        metadata = as_object(body.get("metadata"))
-        yield len(metadata) > 16, rules["metadata"], "metadata", "at most 16 keys are taken"
-        for key, value in metadata.items():
-            message = "a key has at most 64 characters, a value 512"
-            is_long = len(key) > 64 or len(as_text(value)) > 512
-            yield is_long, rules["metadata"], f"metadata.{key:.20}", message
-        most, cache = openai.MAX_CACHE_KEY_CHARS, rules["cache"]
+        most, tools = openai.MAX_CACHE_KEY_CHARS, len(self.tools)
         is_long = len(as_text(body.get("prompt_cache_key"))) > most
-        yield is_long, cache, "prompt_cache_key", f"at most {most} characters"
-        has_one = self.is_own and re.fullmatch(r"gpt-(5\.[5-9]|[6-9]).*", self.model)
-        is_short = has_one and body.get("prompt_cache_retention") == "in_memory"
-        yield is_short, cache, "prompt_cache_retention", "is '24h' with this model"
+        yield is_long, rules["cache"], "prompt_cache_key", f"at most {most} characters"
+        is_many = tools > openai.MAX_TOOLS and self.is_own
+        yield (
+            is_many,
+            rules["tools"],
+            "tools",
+            f"{tools} tools, at most {openai.MAX_TOOLS} are taken",
+        )
 
     def sampling_rows(self) -> Iterable[Row]:
         """Yield what of the sampling a model does not take while it reasons."""
@@ -152,29 +150,15 @@ class Check:
         message = f"strict mode does not take this schema: {objection}"
         return objection, self.rules["strict"], where, message, self.is_own
 
-    def count_rows(
-        self, tools: int, pieces: Iterable[JsonObject], image_type: str
-    ) -> Iterable[Row]:
-        """Yield whether there are too many tools, images or cache marks."""
-        rules, most, images, marks = self.rules, openai.MAX_TOOLS, 0, 0
-        is_many = tools > most and self.is_own
-        yield is_many, rules["tools"], "tools", f"{tools} tools, at most {most} are taken"
-        for piece in pieces:
-            images += piece.get("type") == image_type
-            marks += "prompt_cache_breakpoint" in piece
-        message = f"{images} images; some versions take {openai.MAX_IMAGES}"
-        yield images > openai.MAX_IMAGES, rules["media"], self.key, message, False
-        message = f"of {marks} marks the latest 4 are written"
-        yield marks > 4, rules["cache"], self.key, message, False
-
     def address_rows(self, url: str, where: str) -> Iterable[Row]:
         """Yield whether an address cannot be fetched, or a data URL does not hold what it says."""
         if not url:
             return
-        from context_assembler.providers.media import WEB_SCHEMES, objection_to_data_url, scheme_of
+        from context_assembler.providers import media
 
-        rule, scheme, objection = self.rules["media"], scheme_of(url), objection_to_data_url(url)
+        rule, scheme, inline = self.rules["media"], media.scheme_of(url), media.read_data_url(url)
+        objection = media.objection_to_bytes(*inline) if inline else None
         yield objection, rule, where, str(objection), False
-        is_odd = scheme not in (*WEB_SCHEMES, "data")
+        is_odd = scheme not in (*media.WEB_SCHEMES, "data")
         message = f"cannot be fetched: {scheme or 'no'} scheme, only https"
         yield is_odd, rule, where, message, self.is_own

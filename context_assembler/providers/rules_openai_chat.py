@@ -1,7 +1,7 @@
 """The rules of Chat Completions: what it refuses, and what merely harms."""
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import ClassVar, Final
 
 from context_assembler.events import Json, JsonObject
@@ -29,6 +29,7 @@ C16: https://docs.mistral.ai/api (chat completions, order of roles)
 
 _ROLES: Final = ("developer", "system", "user", "assistant", "tool", "function")
 _INSTRUCTIONS: Final = ("developer", "system")
+_ANYWHERE: Final = ("user", "assistant", "tool")  # roles of which text breaks no rule
 # What the id alone decides. Each was refused in so many words: "'messages[0].role' does not support
 # 'developer' with this model.", "Web search options not supported with this model." …
 _WITHOUT_DEVELOPER: Final = re.compile(rf"o1-(mini|preview){DATE}")
@@ -40,12 +41,9 @@ _ALTERNATING_ID: Final = re.compile(r"(.*/)?(sonar|(open-|codestral|magistral|mi
 
 class _Chat(Check):
     sources, key, prefix = SOURCES, "messages", "(azure-)?(openai/)?"
-    rules: ClassVar[Mapping[str, str]] = dict(
-        pair.split("=")
-        for pair in (
-            "shape=C0 retired=C17 metadata=C9 cache=C15 sampling=C3 "
-            "name=C7 schema=C8 strict=C8 tools=C6 media=C14"
-        ).split()
+    rules: ClassVar[Mapping[str, str]] = wire.sources_of(
+        "shape: C0 | retired: C17 | cache: C15 | sampling: C3 | name: C7 | schema strict: C8 | "
+        "tools: C6 | media: C14"
     )
 
     def check_head(self) -> None:
@@ -58,21 +56,19 @@ class _Chat(Check):
         if limits is not None:
             self.hold(self._reasoning_rows(limits, effort, routed))
         self.hold(self._tool_rows())
-        pieces = (p for m in self.messages for p in objects_in(m.get("content")))
-        self.hold(self.count_rows(len(self.tools), pieces, "image_url"))
         chosen = as_object(body.get("response_format"))
         place = "response_format.json_schema.schema"
-        texts = str([message.get("content") for message in self.messages]).lower()
-        wants_json = own and chosen.get("type") == "json_object" and "json" not in texts
+        wants_json = own and chosen.get("type") == "json_object"
+        if wants_json:
+            texts = (str(message.get("content")).lower() for message in self.messages)
+            wants_json = not any("json" in text for text in texts)
         wants_schema = chosen.get("type") == "json_schema"
         has_none = wants_schema and _WITHOUT_JSON_SCHEMA.fullmatch(self.model)
         can_search = "search" in self.model or body.get("web_search_options") is None
         has_old = own and body.get("max_tokens") is not None
         stops = own and openai_chat.WITHOUT_STOP.fullmatch(self.model) and body.get("stop")
         most_stops = openai_chat.MAX_STOP_SEQUENCES
-        roles = {as_text(message.get("role")) for message in self.messages}
         told = "is not taken while the model reasons"
-        is_mixed = roles >= {*_INSTRUCTIONS}
         many_stops = own and len(as_list(body.get("stop"))) > most_stops
         rows: list[Row] = [
             (not self.asked, "C0", "model", "a model id belongs here", False),
@@ -84,7 +80,6 @@ class _Chat(Check):
             (has_none, "C12", "response_format.type", "json_schema is not taken by this model"),
             (own and not can_search, "C12", "web_search_options", "is not taken by this model"),
             (many_stops, "C9", "stop", f"at most {most_stops} are taken"),
-            (is_mixed, "C5", "messages", "developer and system should not be mixed", False),
             self.strict_row(as_object(chosen.get("json_schema")), "schema", place),
         ]
         most = (limits.output_tokens if limits is not None and own else None) or float("inf")
@@ -149,15 +144,18 @@ class _Chat(Check):
                 what = "is answered twice" if call_id in answered else "does not stand before it"
                 answered.add(call_id)
                 self.hold([(is_lost, "C1", where, f"call {call_id!r} {what}")])
-            else:
+            elif waiting or calls:
                 self._check_answered(waiting)
                 ids = [as_text(as_object(call).get("id")) for call in calls]
                 places = (f"{where}.tool_calls[{index}]" for index in range(len(ids)))
                 waiting, answered = dict(zip(ids, places, strict=True)), set[str]()
-            if at >= self.start:
+            content = message.get("content")
+            is_plain = role in _ANYWHERE and content.__class__ is str and content
+            if at >= self.start and (not is_plain or "tool_calls" in message):
                 self.hold(self._message_rows(message, role, before), where)
-                self.hold(self._call_rows(message, role, calls), f"{where}.tool_calls")
-                for index, part in enumerate(as_list(message.get("content"))):
+                if not self._are_sound(role, calls):
+                    self.hold(self._call_rows(message, role, calls), f"{where}.tool_calls")
+                for index, part in enumerate(as_list(content)):
                     self.hold(self._part_rows(part, role), f"{where}.content[{index}]")
             before = role
         self._check_answered(waiting)
@@ -168,6 +166,21 @@ class _Chat(Check):
         for call_id, where in waiting.items():
             message = f"call {call_id!r} is not answered by the next messages"
             self.hold([(True, "C1", where, message)])
+
+    def _are_sound(self, role: str, calls: Sequence[Json]) -> bool:
+        """Whether all calls are such as models make them, so that no rule needs to be asked."""
+        for call in calls:
+            function, call_id = as_object(as_object(call).get("function")), call.get("id")
+            name, arguments = function.get("name"), function.get("arguments")
+            is_sound = call.get("type") == "function"
+            is_sound = is_sound and isinstance(call_id, str) and ID_RULE.pattern.fullmatch(call_id)
+            is_sound = is_sound and isinstance(name, str) and NAME_RULE.pattern.fullmatch(name)
+            if not is_sound or parse_object(as_text(arguments)) is None:
+                return False
+        return (
+            role == "assistant"
+            and 0 < len({call["id"] for call in calls}) == len(calls) <= MAX_CALLS
+        )
 
     def _message_rows(self, message: JsonObject, role: str, before: str) -> Iterable[Row]:
         content, is_reply, limits = message.get("content"), role == "assistant", self.limits

@@ -41,6 +41,7 @@ _CURRENT_TURN_ONLY: Final = re.compile(r"o[134](-.*)?")
 # Of these a stored reasoning item is only taken together with the stored item that followed it.
 _CHECKS_NEIGHBOURS: Final = re.compile(r"gpt-([6-9]|5)([.-].*)?")
 
+_ROLES: Final = ("user", "assistant", "system", "developer")
 _BY_CLIENT: Final = ("function_call", "custom_tool_call")  # calls that must be answered
 _MAY_BE_ANSWERED: Final = ("shell_call", "apply_patch_call", "computer_call")
 _OUTPUTS: Final = ("function_call_output", "custom_tool_call_output")
@@ -68,12 +69,9 @@ def _is_of_model(item: JsonObject) -> bool:
 class _Responses(Check):
     sources, key, prefix = SOURCES, "input", "(azure/|openai/)?"
     always_reasons = rf"{ALWAYS_REASON}|gpt-5\.\d-(pro|chat-latest){DATE}"
-    rules: ClassVar[Mapping[str, str]] = dict(
-        pair.split("=")
-        for pair in (
-            "shape=R0 retired=R19 metadata=R11 cache=R17 sampling=R10 "
-            "name=R7 schema=R7 strict=R18 tools=R7 media=R12"
-        ).split()
+    rules: ClassVar[Mapping[str, str]] = wire.sources_of(
+        "shape: R0 | retired: R19 | cache: R17 | sampling: R10 | name schema tools: R7 | "
+        "strict: R18 | media: R12"
     )
 
     @property
@@ -89,14 +87,14 @@ class _Responses(Check):
         is_nothing = not given and not any(map(body.get, sources))
         asked = as_object(as_object(body.get("text")).get("format"))
         wants_json = own and not self.has_state and asked.get("type") == "json_object"
-        texts = f"{given} {[i.get('content') or i.get('output') for i in self.messages]}"
-        no_json = wants_json and "json" not in texts.lower()
+        said: list[Json] = [i.get("content") or i.get("output") for i in self.messages]
+        said += [given] if isinstance(given, str) else []
+        wants_json = wants_json and not any("json" in str(one).lower() for one in said)
         value, name = self.number("max_output_tokens"), "max_output_tokens"
         most = (limits.output_tokens if limits is not None and own else None) or float("inf")
         is_chat_only = re.search("-search-(api|preview)", self.model)
         both = body.get("previous_response_id") and body.get("conversation")
         has_no_model = not self.asked and not body.get("prompt")
-        told = "leaves out the oldest items without a word"
         rows: list[Row] = [
             (has_no_model, "R0", "model", "a model id belongs here", False),
             (is_odd, "R0", "input", "must be text or a list of items"),
@@ -111,17 +109,12 @@ class _Responses(Check):
                 own,
             ),
             (value > most, "R8", name, f"the model's most is {most:,}"),
-            (body.get("truncation") == "auto", "R8", "truncation", told, False),
-            (no_json, "R11", "text.format", "the word 'json' must stand in an input message"),
+            (wants_json, "R11", "text.format", "the word 'json' must stand in an input message"),
             self.strict_row(asked, "schema", "text.format.schema"),
         ]
         for name in _OF_CHAT:
             is_odd = own and body.get(name) is not None
             rows.append((is_odd, "R15", name, "is a parameter of Chat Completions"))
-        for at, edit in enumerate(objects_in(body.get("context_management"))):
-            least, where = edit.get("compact_threshold"), f"context_management[{at}]"
-            is_low = isinstance(least, int | float) and least < 1000
-            rows.append((is_low, "R9", f"{where}.compact_threshold", "must be at least 1000"))
         self.hold(rows)
         self.hold(self._tool_rows())
         self.hold(self._reasoning_rows())
@@ -131,8 +124,6 @@ class _Responses(Check):
         for at, item in enumerate(self.messages):
             added = objects_in(item.get("tools")) if kind_of(item) == "additional_tools" else ()
             placed += [(f"input[{at}].tools[{i}]", tool) for i, tool in enumerate(added)]
-        pieces = (piece for item in self.messages for _, piece in _pieces(item))
-        yield from self.count_rows(len(placed), pieces, "input_image")
         functions = [(where, tool) for where, tool in placed if tool.get("type") == "function"]
         yield from self.tool_rows(functions, items.NAME_RULE.pattern)
         for where, tool in placed:
@@ -171,12 +162,10 @@ class _Responses(Check):
         is_odd = effort and not never and levels and effort not in levels
         always = own and effort == "none" and re.fullmatch(self.always_reasons, model)
         is_wide = asked.get("context") == "all_turns" and _CURRENT_TURN_ONLY.fullmatch(model)
-        sealed = "reasoning.encrypted_content" in as_list(self.body.get("include"))
         yield effort and never, "R13", where, "the model does not reason"
         yield is_odd, "R13", where, f"not a level of the model: {effort!r}"
         yield always and not never and not is_odd, "R13", where, "the model always reasons"
         yield is_wide, "R13", "reasoning.context", "is auto or current_turn with this model"
-        yield never and sealed, "R4", "include", "the model does not reason", False
         takes_none = own and _NO_SAMPLING.fullmatch(model) is not None
         reasons = takes_none or (own and self.reasons(effort))
         if reasons and not takes_none:
@@ -199,9 +188,10 @@ class _Responses(Check):
             begin -= 1
         kinds = list(map(kind_of, items[begin:]))
         self.hold(self._pair_rows(kinds, begin))
-        self.hold(self._lost_rows(begin))
         for at in range(self.start, len(items)):
             item, kind, where = items[at], kinds[at - begin], f"input[{at}]"
+            if _is_plain(item, kind):
+                continue
             self.hold(self._item_rows(item, kind), where)
             if kind == "reasoning":
                 after = items[at + 1] if at + 1 < len(items) else dict[str, Json]()
@@ -251,26 +241,6 @@ class _Responses(Check):
         earlier = (item for item in self.messages[:end] if answered_id(item) == call_id)
         return any(not kind_of(item).endswith("_output") for item in earlier)
 
-    def _lost_rows(self, begin: int) -> Iterable[Row]:
-        """R2: calls that keep the server's ids keep the reasoning that led to them.
-
-        Whether there was any is known to the server alone, so this is advice.
-        """
-        effort = as_object(self.body.get("reasoning")).get("effort")
-        if not self.can_reason or not self.is_own or self.has_state or effort == "none":
-            return
-        reply: list[int] = []
-        for at in range(begin, len(self.messages) + 1):
-            if at < len(self.messages) and _is_of_model(self.messages[at]):
-                reply.append(at)
-                continue
-            is_led = any(kind_of(self.messages[i]) in _LEADING for i in reply)
-            for i in () if is_led else reply:
-                is_kept = as_text(self.messages[i].get("id")).startswith("fc_") and i >= self.start
-                message = "keeps the server's id without the reasoning that led to it"
-                yield is_kept, "R2", f"input[{i}].id", message, False
-            reply = []
-
     def _reasoning_item_rows(self, item: JsonObject, after: JsonObject) -> Iterable[Row]:
         """R2, R4: reasoning is complete, readable without the server's store, and led to something."""
         own, is_stored = self.is_own, self.body.get("store") is not False
@@ -298,14 +268,9 @@ class _Responses(Check):
         yield is_bare, "R6", ".call_id", "is missing"
         yield from _length_rows(item, ("output", "content", "encrypted_content"))
         if kind == "message":
-            content, roles = item.get("content"), ("user", "assistant", "system", "developer")
-            has_pieces = role == "assistant" and as_list(content)
-            missing = [key for key in ("id", "status") if has_pieces and not item.get(key)]
-            lost = " and ".join(missing)
-            message = f"pieces of a reply stand beside id and status; {lost} is missing"
+            content = item.get("content")
             is_odd = not isinstance(content, str | list | tuple)
-            yield role not in roles, "R0", ".role", f"unknown role {role!r}"
-            yield missing, "R0", "", message, False
+            yield role not in _ROLES, "R0", ".role", f"unknown role {role!r}"
             yield is_odd, "R0", ".content", "must be text or a list of pieces"
         elif kind in _BY_CLIENT:
             is_odd = not items.NAME_RULE.pattern.fullmatch(as_text(item.get("name")))
@@ -335,15 +300,11 @@ class _Responses(Check):
         yield is_odd, "R0", ".type", message, self.is_own and piece_type in _KNOWN_PIECES
         yield from _length_rows(piece, ("text", "image_url", "file_data"))
         if piece_type == "input_image":
-            url, told = (
-                as_text(piece.get("image_url")),
-                "should be told: auto, low, high or original",
-            )
+            url = as_text(piece.get("image_url"))
             is_bare = not url and not as_text(piece.get("file_id"))
             yield is_bare, "R12", "", "image_url, as text, or file_id is required"
             yield from self.address_rows(url, ".image_url")
             yield self.is_blind, "R12", "", "the model takes no images"
-            yield piece.get("detail") is None, "R12", ".detail", told, False
         elif piece_type == "input_file":
             encoded, url = as_text(piece.get("file_data")), as_text(piece.get("file_url"))
             is_bare = not encoded and not url and not as_text(piece.get("file_id"))
@@ -354,6 +315,23 @@ class _Responses(Check):
             declared = re.match(r"data:((?:audio|video)/[^;,]*)", encoded, re.ASCII)
             message = f"files of type {declared[1] if declared else ''} are refused"
             yield declared, "R12", ".file_data", message
+
+
+def _is_plain(item: JsonObject, kind: str) -> bool:
+    """Whether an item is text, or a call or an output of text, such that it breaks no rule."""
+    call_id = item.get("call_id")
+    if kind == "message":
+        text, is_sound = item.get("content"), item.get("role") in _ROLES
+    elif kind in ("function_call", "function_call_output"):
+        text = item.get("output")
+        is_sound = isinstance(call_id, str) and bool(items.ID_RULE.pattern.fullmatch(call_id))
+        if kind == "function_call":
+            text, name = item.get("arguments"), as_text(item.get("name"))
+            is_sound = is_sound and bool(items.NAME_RULE.pattern.fullmatch(name))
+            is_sound = is_sound and parse_object(as_text(text)) is not None
+    else:
+        return False
+    return is_sound and isinstance(text, str) and len(text) <= _MOST_CHARS["text"]
 
 
 def _length_rows(fields: JsonObject, keys: tuple[str, ...]) -> Iterable[Row]:

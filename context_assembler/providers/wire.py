@@ -78,6 +78,7 @@ def own_extras(part: JsonObject, provider: str) -> dict[str, Json]:
 
 _MAX_DEPTH: Final = 200  # levels of lists and objects that every reader takes
 _MAX_DIGITS: Final = 4_300  # https://docs.python.org/3/library/stdtypes.html#int-max-str-digits
+_TOO_LARGE: Final = 10**_MAX_DIGITS
 
 
 def broken_bound(value: Json) -> str | None:
@@ -86,15 +87,15 @@ def broken_bound(value: Json) -> str | None:
     for _ in range(_MAX_DEPTH + 1):
         inside: list[Json] = []
         for held in level:
-            if isinstance(held, Mapping):
+            if held.__class__ is dict or isinstance(held, Mapping):
                 inside += held.values()
             elif isinstance(held, list | tuple):
                 inside += held
-            elif isinstance(held, float) and (not isfinite(held)):
+            elif isinstance(held, float) and not isfinite(held):
                 return f"{held} is no JSON number"
-            elif isinstance(held, int) and abs(held) >= 10**_MAX_DIGITS:
+            elif isinstance(held, int) and abs(held) >= _TOO_LARGE:
                 return f"an integer has more than {_MAX_DIGITS} digits"
-        level = [held for held in inside if not isinstance(held, str)]
+        level = [held for held in inside if held.__class__ is not str]
         if not level:
             return None
     return f"it is nested deeper than {_MAX_DEPTH} levels"
