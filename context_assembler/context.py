@@ -93,8 +93,6 @@ class Ledger(NamedTuple):
         rows: One for each section, tool, and for history and notes.
         counter: Name of the counter behind the figures; `is_exact` tells whether it guesses.
         factor: What reported usage corrects the counts of this call's new messages by.
-        anchored_tokens: What the provider charged for the last call, plus the count of what was
-            added since; `None` if this prompt does not begin with the last one.
         counted_tokens: The provider's own count of this payload (`exact=True`), or `None`.
     """
 
@@ -105,7 +103,6 @@ class Ledger(NamedTuple):
     counter: str = ""
     is_exact: bool = False
     factor: float = 1.0
-    anchored_tokens: int | None = None
     counted_tokens: int | None = None
 
     def __repr__(self) -> str:
@@ -121,11 +118,6 @@ class Ledger(NamedTuple):
         return self.tokens_of("system", "tools", "overhead")
 
     @property
-    def room_tokens(self) -> int:
-        """What is left for history and notes; negative if the fixed part alone is too large."""
-        return self.budget_tokens - self.fixed_tokens
-
-    @property
     def used_tokens(self) -> int:
         """All rows together."""
         return sum(row.tokens for row in self.rows)
@@ -133,8 +125,7 @@ class Ledger(NamedTuple):
     @property
     def expected_tokens(self) -> int:
         """What the provider will charge, as near as is known; no cut is made by it."""
-        known = (self.counted_tokens, self.anchored_tokens)
-        return next((tokens for tokens in known if tokens is not None), self.used_tokens)
+        return self.used_tokens if self.counted_tokens is None else self.counted_tokens
 
     @property
     def free_tokens(self) -> int:
@@ -166,13 +157,11 @@ def input_budget(
     Source:
         https://platform.claude.com/docs/en/build-with-claude/context-windows (read 2026-08-21)
     """
-    reserve = max_tokens if reserve_tokens is None else reserve_tokens
-    usable = limits.window_tokens
-    if limits.window_kind == "shared":
-        usable -= reserve
+    usable, is_shared = limits.window_tokens, limits.window_kind == "shared"
+    if is_shared:
+        usable -= max_tokens if reserve_tokens is None else reserve_tokens
     if limits.input_tokens is not None:
-        shared = limits.window_kind == "shared"
-        usable = min(usable, limits.input_tokens) if shared else limits.input_tokens
+        usable = min(usable, limits.input_tokens) if is_shared else limits.input_tokens
     if max_context_tokens is None:
         return usable
     return min(usable, max_context_tokens - (reserve_tokens or 0))
@@ -254,14 +243,14 @@ class ContextMetadata:
             wish that the application may grant; nothing is limited by it here.
     """
 
-    def __init__(self, call: Call, *, assembly_ms: float = 0.0, cache_hit: bool = False) -> None:
+    def __init__(self, call: Call) -> None:
         self._call = call
         self.session_id, self.model_id = call.session_id, call.model_id
         self.agent_id, self.cut_id = call.agent_id, call.cut_id
         self.last_seq, self.incarnation = call.last_seq, call.incarnation
         self.active_skills = call.active_skills
         self.skill_allowed_tools = call.skill_allowed_tools
-        self.assembly_ms, self.cache_hit = assembly_ms, cache_hit
+        self.assembly_ms, self.cache_hit = 0.0, False
 
     def __repr__(self) -> str:
         return (
@@ -310,25 +299,18 @@ class AssembledContext:
     It never changes, and neither does what it renders, however its session grows.
     """
 
-    def __init__(
-        self,
-        call: Call,
-        *,
-        checks_payloads: bool = True,
-        assembly_ms: float = 0.0,
-        cache_hit: bool = False,
-    ) -> None:
+    def __init__(self, call: Call, *, checks_payloads: bool = True) -> None:
         self._call, self._checks = call, checks_payloads
-        self.metadata = ContextMetadata(call, assembly_ms=assembly_ms, cache_hit=cache_hit)
+        self.metadata = ContextMetadata(call)
 
     def __repr__(self) -> str:
         return f"AssembledContext({self.metadata!r}, provider={self.provider!r})"
 
     def timed(self, *, assembly_ms: float, cache_hit: bool) -> "AssembledContext":
         """Return the same context as the answer to another call of `assemble`."""
-        return AssembledContext(
-            self._call, checks_payloads=self._checks, assembly_ms=assembly_ms, cache_hit=cache_hit
-        )
+        made = AssembledContext(self._call, checks_payloads=self._checks)
+        made.metadata.assembly_ms, made.metadata.cache_hit = assembly_ms, cache_hit
+        return made
 
     def counted(self, tokens: int | None, *, warning: str = "") -> "AssembledContext":
         """Return the same context with the provider's own count of its payload in the ledger."""
@@ -342,7 +324,6 @@ class AssembledContext:
             entries=lambda: report.entries,
             parameters=lambda: report.parameters,
             warnings=lambda: (*report.warnings, *filter(None, [warning])),
-            timings_ms=report.timings_ms,
             forecast=lambda: report.forecast,
         )
         return made
@@ -448,9 +429,7 @@ class AssembledContext:
         """
         if provider == self.provider:
             return self
-        return AssembledContext(
-            self._call.other(provider),
-            checks_payloads=self._checks,
-            assembly_ms=self.metadata.assembly_ms,
-            cache_hit=self.metadata.cache_hit,
+        made, about = self._call.other(provider), self.metadata
+        return AssembledContext(made, checks_payloads=self._checks).timed(
+            assembly_ms=about.assembly_ms, cache_hit=about.cache_hit
         )

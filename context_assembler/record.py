@@ -23,7 +23,7 @@ from context_assembler.events import (
     part_from_json,
     to_json,
 )
-from context_assembler.ports import ColumnStore, Turn
+from context_assembler.ports import ColumnStore
 from context_assembler.providers import PROVIDERS, Reply, provider_for_reply
 from context_assembler.providers.wire import read_object
 
@@ -112,13 +112,10 @@ class Answer(NamedTuple):
 
     def _prefix_after(self) -> str:
         """Return the prefix of what the model said after its compaction: the summary alone."""
-        provider = PROVIDERS[self.reply.provider]
-        wire = provider.Wire(self.sent.request)
+        wire = PROVIDERS[self.reply.provider].Wire(self.sent.request)
         parts = [Text(self.summary)] if self.summary else []
-        turn = Turn(role="user", kind="summary", parts=to_json([*parts, *self.window]))
-        wire.add(turn)
-        prefix: str = wire.prefix()
-        return prefix
+        wire.add({"role": "user", "kind": "summary", "parts": to_json([*parts, *self.window])})
+        return str(wire.prefix())
 
     def _event(self, parts: tuple[Part, ...], prefix: str, *, is_last: bool = True) -> SessionEvent:
         """Return a part of the reply; the last one says how the call ended.
@@ -152,7 +149,7 @@ class Answer(NamedTuple):
 
 
 def read_answer(
-    session_id: str, reply: Any, context: object, *, now: datetime, summary: str | None
+    session_id: str, reply: Any, context: AssembledContext, *, now: datetime, summary: str | None
 ) -> Answer:
     """Read what a reply adds to the session that its context was made from.
 
@@ -160,15 +157,9 @@ def read_answer(
         summary: The plain text of a compaction in the reply; by default what can be read of it.
 
     Raises:
-        InvalidParameterError: The context is none, or belongs to another session.
+        InvalidParameterError: The context belongs to another session.
         ReplyError: No bundled provider answers in that shape.
     """
-    if not isinstance(context, AssembledContext):
-        raise _wrong_context(
-            type(context).__name__,
-            "must be the AssembledContext that was sent",
-            "Call record(session_id, reply, context), in this order.",
-        )
     if context.metadata.session_id != session_id:
         raise _wrong_context(
             context.metadata.session_id,

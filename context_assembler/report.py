@@ -30,7 +30,7 @@ _FILE_REASONS: Final = {
 # For want of room: what a setting allows a section is no surprise.
 _CUT_SECTIONS: Final = ("system.shorten", "system.drop", "system.held_short")
 _CUT_MESSAGES: Final = "overflow.shorten"
-_LOSSES: Final = ("media.", "content.", "compaction.lost")
+_LOSSES: Final = ("media.", "content.", "compaction.lost", "repair.orphan_result")
 _RAISE: Final = "Raise max_context_tokens, or choose a model with a larger window"
 _REQUIRE: Final = (
     "make it required ([bootstrap] required, or is_required=True of a section given in code)"
@@ -165,12 +165,10 @@ class Report:
         entries: Callable[[], Iterable[ReportEntry]] = tuple,
         parameters: Callable[[], Iterable[ResolvedParameter]] = tuple,
         warnings: Callable[[], Iterable[str]] = tuple,
-        timings_ms: Mapping[str, float] | None = None,
         forecast: Callable[[], CacheForecast | None] = lambda: None,
     ) -> None:
         self._ledger, self._entries, self._parameters = ledger, entries, parameters
         self._warnings, self._forecast = warnings, forecast
-        self.timings_ms: Mapping[str, float] = timings_ms or {}
 
     def __repr__(self) -> str:
         return f"Report({len(self.entries):,} entries, {len(self.warnings)} warnings)"
@@ -211,7 +209,7 @@ class Report:
 
     def to_json(self) -> dict[str, Json]:
         """Return the report as plain JSON."""
-        names = ("entries", "ledger", "parameters", "warnings", "timings_ms", "forecast")
+        names = ("entries", "ledger", "parameters", "warnings", "forecast")
         return {name: _plain(getattr(self, name)) for name in names} | {"changed": self.changed}
 
 
@@ -340,7 +338,6 @@ def message_entries(
     *,
     repairs: Iterable[ReportEntry] = (),
     cuts: Iterable[ReportEntry] = (),
-    sent: Iterable[ReportEntry] = (),
 ) -> list[ReportEntry]:
     """Return an entry for each message, and for each thing that was done to it.
 
@@ -349,23 +346,15 @@ def message_entries(
     Args:
         messages: Id, tokens and tokens that are sent (`None`: it is not sent) of each message of the
             repaired history, oldest first.
-        repairs: What repair, masks and caps did to messages.
+        repairs: What repair, masks, caps and the provider did to messages.
         cuts: What was shortened or dropped to fit, with its tokens.
-        sent: What the provider does not take as it is.
     """
-    before, after = (
-        defaultdict[str, list[ReportEntry]](list),
-        defaultdict[str, list[ReportEntry]](list),
-    )
+    changes = defaultdict[str, list[ReportEntry]](list)
     for entry in (*repairs, *cuts):
-        before[entry.id].append(entry)
-    for entry in sent:
-        after[entry.id].append(entry)
+        changes[entry.id].append(entry)
     entries: list[ReportEntry] = []
     for name, tokens, left in messages:
-        rows = before.pop(name, []) if name else []
-        late = after.pop(name, []) if name else []
-        rows += [row._replace(tokens_before=tokens, tokens_after=left or 0) for row in late]
+        rows = changes.pop(name, []) if name else []
         if any(row.tokens_before for row in rows):
             *others, bearer = sorted(rows, key=lambda row: row.tokens_before > 0)
             most = max(row.tokens_before for row in rows)
@@ -375,12 +364,12 @@ def message_entries(
             entries += rows
         else:
             # What is kept has what else there is to say of it: what a summary covers.
-            said = next((row for row in rows if row.decision == "kept"), None)
+            kept = next((row for row in rows if row.decision == "kept"), None)
+            kept = kept or ReportEntry("message", name, "kept")
             entries += [row for row in rows if row.decision != "kept"]
-            reason, rule = ("", "") if said is None else (said.reason, said.rule)
-            entries.append(ReportEntry("message", name, "kept", tokens, left, reason, rule))
-    unplaced = [row for rows in (*before.values(), *after.values()) for row in rows]
-    return [*(row._replace(tokens_after=0) for row in unplaced), *entries]
+            entries.append(kept._replace(tokens_before=tokens, tokens_after=left))
+    unplaced = [row._replace(tokens_after=0) for rows in changes.values() for row in rows]
+    return [*unplaced, *entries]
 
 
 # ---- warnings ----

@@ -140,7 +140,6 @@ class CompactionDetector:
             "history_tokens": ledger.tokens_of("history"),
             "notes_tokens": ledger.tokens_of("notes"),
             "counted_tokens": ledger.used_tokens,
-            "anchored_tokens": ledger.anchored_tokens,
             **history._asdict(),
             "target_tokens": int(threshold * settings.target_share / settings.trigger_share),
         }

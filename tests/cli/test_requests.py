@@ -60,7 +60,7 @@ def test_people_see_the_window_what_was_cut_and_why(stored: Run) -> None:
 def test_programs_get_the_report(stored: Run) -> None:
     report = stored("explain", *WORK, *GPT, "--strategy", "simple", "--json").json
 
-    assert {"entries", "ledger", "parameters", "warnings", "timings_ms"} <= report.keys()
+    assert {"entries", "ledger", "parameters", "warnings"} <= report.keys()
     strategy = {"name": "truncation_strategy", "value": "simple", "layer": "request"}
     assert strategy in report["parameters"]
 

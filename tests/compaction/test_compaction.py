@@ -67,7 +67,7 @@ REASONS = {
     "enough was added": (LARGE, facts(compactable_tokens=80_000, grown_tokens=2000), "token_limit"),
     "too little could be freed": (LARGE, facts(), None),
     "what was charged counts if it is known": (
-        LARGE._replace(anchored_tokens=70_000),
+        LARGE._replace(counted_tokens=70_000),
         PLENTY,
         None,
     ),
