@@ -12,8 +12,8 @@ import re
 import threading
 import time
 import weakref
-from collections.abc import AsyncGenerator, Callable, Coroutine, Iterable, Mapping, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager, suppress
+from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
+from contextlib import AsyncExitStack, suppress
 from importlib.util import find_spec
 from math import inf
 from tempfile import TemporaryFile
@@ -30,11 +30,8 @@ from context_assembler.tools.sources import ReadTools, read_tools
 _T = TypeVar("_T")
 
 _MAX_PAGES: Final = 100
-_MAX_MESSAGE_BYTES: Final = 32 * 1024 * 1024
 _MAX_PAUSE_SECONDS: Final = 60.0
 _CLOSE_SECONDS: Final = 10.0
-_RAW_TOOLS: Final = "context_assembler/raw_tools"
-_FORBIDDEN: Final = "MCP forbids the x-mcp-header annotations of its schema"
 _VARIABLE: Final = re.compile(r"\$\{(?:env:)?(\w+)(?::-([^}]*))?\}")
 _CONTROL: Final = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]|[\x00-\x08\x0b-\x1f\x7f\u2500-\u257f]")
 _SHAPE: Final = 'Write it like {"mcpServers": {"files": {"command": "npx"}, "docs": {"url": "…"}}}.'
@@ -305,14 +302,13 @@ class _Connection:
                 late = f"did not answer a call of {name!r} within {self._call_seconds:g} s"
                 raise self._error(late) from None
             except Exception as error:
+                self._note_end(error)
                 # A server that was started again answers with 404 to the session of before.
                 # https://modelcontextprotocol.io/specification/2025-11-25/basic/transports
                 # #session-management (read 2026-11-28)
                 if self._refusal.startswith("404") and not is_last:
                     self._over.set()
                     continue
-                if _said(error) == "Connection closed":  # of the SDK: the address is not there now
-                    self._over.set()
                 if self._over.is_set() or self._refusal:
                     happened = "did not take" if self._refusal else "ended during"
                     raise self._error(f"{happened} a call of {name!r}") from error
@@ -380,7 +376,9 @@ class _Connection:
         # Without the client's cache: what a server lists is kept here.
         settings: Any = {"cache": None, "message_handler": self._hear, "client_info": info}
         try:
-            async with Client(self._transport(), **settings) as self._client:
+            async with AsyncExitStack() as stack:
+                transport = await self._transport(stack)
+                self._client = await stack.enter_async_context(Client(transport, **settings))
                 ready.set_result(None)
                 await self._over.wait()
         except Exception as error:
@@ -388,11 +386,15 @@ class _Connection:
                 ready.set_exception(error)
         self._over.set()
 
-    @asynccontextmanager
-    async def _transport(self) -> AsyncGenerator[tuple[Any, Any], None]:
-        import anyio
+    async def _transport(self, stack: AsyncExitStack) -> Any:
+        address = dict(self._is.address)
+        if (url := address.pop("url", None)) is None:
+            from mcp import StdioServerParameters, stdio_client
+
+            self._stderr.truncate(0)
+            program = StdioServerParameters(**address, encoding_error_handler="replace")
+            return stdio_client(program, errlog=self._stderr)
         import httpx2
-        import mcp
         from mcp.client.streamable_http import streamable_http_client
 
         async def note(response: Any) -> None:
@@ -401,31 +403,9 @@ class _Connection:
                 said = f"{response.status_code} {response.reason_phrase}".strip()
                 self._refusal = said if response.status_code >= 400 else ""
 
-        async def pump() -> None:
-            async with sending:
-                async for message in reading:
-                    _sift(message)
-                    await sending.send(message)
-            self._over.set()
-
-        sending, receiving = anyio.create_memory_object_stream[Any]()
-        address = dict(self._is.address)
-        async with AsyncExitStack() as stack:
-            if url := address.pop("url", None):
-                times, hooks = httpx2.Timeout(30.0, read=300.0), {"response": [note]}
-                http = httpx2.AsyncClient(timeout=times, event_hooks=hooks, **address)
-                await stack.enter_async_context(http)
-                most: Any = {"max_sse_event_size": _MAX_MESSAGE_BYTES}
-                streams = streamable_http_client(url, http_client=http, **most)
-            else:
-                self._stderr.truncate(0)
-                program = mcp.StdioServerParameters(**address, encoding_error_handler="replace")
-                streams = mcp.stdio_client(program, errlog=self._stderr)
-            reading, writing = await stack.enter_async_context(streams)
-            tasks = await stack.enter_async_context(anyio.create_task_group())
-            tasks.start_soon(pump)
-            yield receiving, writing
-            tasks.cancel_scope.cancel()
+        times, hooks = httpx2.Timeout(30.0, read=300.0), {"response": [note]}
+        http = httpx2.AsyncClient(timeout=times, event_hooks=hooks, **address)
+        return streamable_http_client(url, http_client=await stack.enter_async_context(http))
 
     async def _hear(self, message: Any) -> None:
         if type(message).__name__ == "ToolListChangedNotification":
@@ -434,37 +414,37 @@ class _Connection:
     async def _read_list(self) -> ReadTools:
         from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
-        tools, notes, problems = list[Json](), list[str](), list[InvalidToolError]()
+        tools, notes = list[JsonObject](), list[str]()
         most, who = self._is.max_tools, f"MCP server {self._is.server!r}"
         cursor, pages, changes = None, 0, self._changes
         try:
             async with asyncio.timeout(self._list_seconds):
                 while pages == 0 or (cursor and pages < _MAX_PAGES and len(tools) <= most):
                     page = await self._client.list_tools(cursor=cursor)
-                    taken = {"", *(tool.name for tool in page.tools)}
-                    names = {_name_of(tool): tool for tool in page.meta[_RAW_TOOLS]}
-                    problems += [
-                        InvalidToolError(n, reason=_FORBIDDEN) for n in names.keys() - taken
-                    ]
-                    tools += [tool for tool in page.meta[_RAW_TOOLS] if _name_of(tool) in taken]
+                    tools += (t.model_dump(mode="json", by_alias=True) for t in page.tools)
                     cursor, pages = page.next_cursor, pages + 1
         except TimeoutError:
             raise self._error(f"did not list its tools within {self._list_seconds:g} s") from None
         except Exception as error:
+            self._note_end(error)
             happened = "ended when asked to" if self._over.is_set() else "did not"
             raise self._error(f"{happened} list its tools: {_said(error)}") from error
         if cursor or len(tools) > most:
             first = f"of {len(tools):,} that were read the first {most:,} by name are offered"
             notes.append(f"{who} lists too many tools: {first}. Raise max_tools.")
-        listed = sorted(tools, key=_name_of)[:most]
+        listed = sorted(tools, key=lambda tool: str(tool["name"]))[:most]
         read = read_tools(_plain(tool, self._is.hints, who, notes) for tool in listed)
-        read = ReadTools(read.specs, (*read.problems, *problems), (*read.notes, *notes))
+        read = read._replace(notes=(*read.notes, *notes))
         # Newer servers report changes only to those who listen: they are asked each time.
         offers = self._client.server_capabilities.tools
         is_new = self._client.protocol_version in MODERN_PROTOCOL_VERSIONS
         is_asked = is_new and offers is not None and offers.list_changed
         self._kept = None if is_asked or changes != self._changes else read
         return read
+
+    def _note_end(self, error: Exception) -> None:
+        if _said(error) == "Connection closed":  # what the SDK says if nobody is there any more
+            self._over.set()
 
     def _error(self, reason: str) -> McpServerError:
         if self._refusal:
@@ -481,38 +461,18 @@ class _Connection:
         return error
 
 
-def _sift(message: Any) -> None:
-    """Put stand-ins for tools that the SDK would refuse a whole list for, and keep the true ones."""
-    from mcp_types import Tool
-
-    result = getattr(getattr(message, "message", None), "result", None)
-    if not events.is_object(result) or not events.is_list(result.get("tools")):
-        return
-    shown = list[JsonObject]()
-    for tool in filter(_name_of, result["tools"]):
-        stand_in: JsonObject = {"name": tool["name"], "inputSchema": {"type": "object"}}
-        with suppress(ValueError):
-            Tool.model_validate(tool, by_name=False)
-            stand_in = tool if tool["inputSchema"].get("type") == "object" else stand_in
-        shown.append(stand_in)
-    meta: JsonObject = {**(result.get("_meta") or {}), _RAW_TOOLS: result["tools"]}
-    message.message.result = {**result, "tools": shown, "_meta": meta}
-
-
-def _plain(tool: Json, hints: Sequence[str], who: str, notes: list[str]) -> JsonObject:
+def _plain(tool: JsonObject, hints: Sequence[str], who: str, notes: list[str]) -> dict[str, Json]:
     """Return what counts of a listed tool, without tags that this library itself uses."""
     text = events.compact_json(tool)
     escaped = escape_tag(REMINDER_TAG, escape_tag(SUMMARY_TAG, text))
     if escaped != text:
         tags = "its text has tags that only the assembler uses; they were escaped."
-        notes.append(f"Tool {_name_of(tool)!r} of {who}: {tags}")
-        tool = json.loads(escaped)
-    given: JsonObject = tool if events.is_object(tool) else {"name": ""}
-    annotated = given.get("annotations")
-    inner = annotated.get("title") if events.is_object(annotated) else None
-    title = given.get("title") or inner
-    shown = {key: given.get(key) for key in ("name", "inputSchema", *hints)}
-    return {**shown, "description": given.get("description") or title}
+        notes.append(f"Tool {tool['name']!r} of {who}: {tags}")
+    shown: JsonObject = json.loads(escaped)
+    annotated: Json = shown.get("annotations") or {}
+    title = shown.get("title") or annotated.get("title")
+    kept = {key: shown.get(key) for key in ("name", "inputSchema", *hints)}
+    return {**kept, "description": shown.get("description") or title}
 
 
 def _said(error: BaseException) -> str:
@@ -520,11 +480,6 @@ def _said(error: BaseException) -> str:
     if inner := getattr(error, "exceptions", ()):
         return _said(inner[0])
     return clean_text(str(error)).strip().partition("\n")[0][:200] or type(error).__name__
-
-
-def _name_of(tool: Json) -> str:
-    name = tool.get("name") if events.is_object(tool) else None
-    return name if isinstance(name, str) else ""
 
 
 # ---- results ----

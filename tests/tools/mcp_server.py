@@ -155,11 +155,6 @@ def counted(_: Answer) -> Answer:
     return {"tools": [tool(f"list_{next(NUMBER)}"), *map(tool, ("change", "end", "pid"))]}
 
 
-def deaf(params: Answer) -> Answer:
-    header = {"type": "object", "properties": {"a": {"type": "object", "x-mcp-header": "A b"}}}
-    return {"tools": [*counted(params)["tools"], {"name": "header", "inputSchema": header}]}
-
-
 def endless(_: Answer) -> Answer:
     return {"tools": [tool(f"t{next(NUMBER)}")], "nextCursor": f"page {next(NUMBER)}"}
 
@@ -170,17 +165,8 @@ def once(_: Answer) -> Answer | None:
 
 def bad(_: Answer) -> Answer:
     wrong_type = {"type": "object", "properties": {"a": {"type": "strnig"}}}
-    tools = [
-        tool("good", title="Titled"),
-        {"name": "no_schema_type", "inputSchema": {"properties": {"a": {"type": "string"}}}},
-        {"name": "list_schema", "inputSchema": ["a"]},
-        {"name": "wrong_type", "inputSchema": wrong_type},
-        {"inputSchema": SCHEMA},
-        "a tool",
-        tool("odd_hints", annotations={"readOnlyHint": "yes"}),
-        tool("no_text", description=5),
-    ]
-    return {"tools": tools}
+    good = tool("good", title="Titled", annotations={"readOnlyHint": True})
+    return {"tools": [good, {"name": "wrong_type", "inputSchema": wrong_type}]}
 
 
 def hostile(_: Answer) -> Answer:
@@ -215,6 +201,7 @@ LISTS: dict[str, Callable[[Answer], Answer | None]] = {
     "hang_in_list": lambda _: None,
     "end_in_list": lambda _: end("KeyError: 'token'"),
     "nonsense": lambda _: {"tools": 5},
+    "no_tool": lambda _: {"tools": [tool("a"), "a tool"]},
     "odd_cursor": lambda _: {"tools": [tool("a")], "nextCursor": 5},
     "refuse": lambda _: {"code": -32000, "message": "no tools today"},
     "listed": lambda _: {"tools": json.loads(Path(sys.argv[2]).read_text(encoding="utf-8"))},
@@ -225,7 +212,7 @@ PROGRAMS: dict[str, Callable[..., None]] = {
     "silent": wait,
     "garble": garble,
     "end_at_once": end_at_once,
-    "deaf": lambda: serve(deaf, hears=False),
+    "deaf": lambda: serve(counted, hears=False),
 }
 
 if __name__ == "__main__":

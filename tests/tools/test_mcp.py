@@ -234,6 +234,11 @@ FAILURES: dict[str, tuple[str, dict[str, Any], str]] = {
         "did not list its tools within",
     ),
     "one that lists nonsense": ("nonsense", {}, "did not list its tools"),
+    "one that lists what is no tool": (
+        "no_tool",
+        {},
+        "did not list its tools: .* validation error",
+    ),
     "one whose cursor is a number": ("odd_cursor", {}, "did not list its tools"),
     "one that will not list": ("refuse", {}, "list its tools: no tools today"),
 }
@@ -268,17 +273,15 @@ async def test_a_list_that_does_not_end_is_cut(behaviour: str, count: int) -> No
     assert note.endswith(f"the first {1_000:,} by name are offered. Raise max_tools.")
 
 
-async def test_one_bad_tool_loses_exactly_itself() -> None:
+async def test_one_bad_schema_loses_exactly_its_tool() -> None:
     collector = ToolCollector([launch("bad", trusts_hints=False)])
 
     collected = await collector.collect()
     await collector.close()
 
-    fates = {entry.id: entry.decision for entry in collected.entries}
-    offered = {tool.name: tool.description for tool in collected.tools}
-    assert offered == {"good": "Titled", "no_schema_type": "", "no_text": "", "odd_hints": ""}
-    assert fates["list_schema"] == fates["wrong_type"] == fates["(unnamed)"] == "dropped"
-    assert fates["no_schema_type"] == "repaired"
+    offered = {tool.name: (tool.description, tool.is_safe) for tool in collected.tools}
+    assert offered == {"good": ("Titled", None)}
+    assert {entry.id: entry.decision for entry in collected.entries}["wrong_type"] == "dropped"
     assert any("'wrong_type' cannot be offered" in text for text in collected.warnings)
 
 
@@ -316,8 +319,6 @@ async def test_a_server_that_reports_no_changes_is_asked_each_time() -> None:
         lists = [await names_of(server) for _ in range(2)]
 
     assert [listed[2] for listed in lists] == ["list_1", "list_2"]
-    assert [problem.name for problem in server.problems] == ["header"]
-    assert "x-mcp-header" in server.problems[0].reason
 
 
 async def test_a_server_that_stopped_answering_is_started_again() -> None:
