@@ -202,7 +202,8 @@ async def test_a_source_that_nobody_holds_lets_its_server_end() -> None:
 async def test_a_call_reaches_the_server_whose_tool_it_is_by_its_own_name(tmp_path: Path) -> None:
     def listing(name: str) -> McpTools:
         path = tmp_path / f"{name}.json"
-        path.write_text(json.dumps([{"name": "find", "description": f"In {name}."}]))
+        find = {"name": "find", "description": f"In {name}.", "inputSchema": {"type": "object"}}
+        path.write_text(json.dumps([find]))
         return launch("listed", str(path), name=name)
 
     async with listing("docs") as docs, listing("web") as web:
