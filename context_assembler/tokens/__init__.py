@@ -10,6 +10,7 @@ payload must leave room for it.
 
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from functools import cached_property, lru_cache, partial
 from typing import Any, Final, Literal, NamedTuple, TypeAlias
 
@@ -425,10 +426,8 @@ def _response_words(texts: Sequence[str], *, is_error: bool) -> Iterator[str]:
     written: Json = list(texts) if len(texts) > 1 else "".join(texts)
     parsed: Json = None
     if isinstance(written, str) and written.startswith("{"):
-        try:
+        with suppress(ValueError, RecursionError):
             parsed = json.loads(written)
-        except (ValueError, RecursionError):
-            parsed = None
     response = written if parsed is None or compact_json(parsed) != written else parsed
     if is_error:
         return words_of({"error": response})

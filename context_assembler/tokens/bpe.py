@@ -161,7 +161,7 @@ class Vocabulary:
         self._words: dict[str, int] = {}
         self._bulk: Count | None = None
         self._exact: Count | None = None  # tiktoken
-        self._rank: Rank = self._open
+        _, self._rank = _map_ranks(encoding)
         pattern = PATTERNS[encoding]
         for name, characters in _CLASSES:
             pattern = pattern.replace(name, characters)
@@ -183,10 +183,6 @@ class Vocabulary:
             return self._by_tiktoken(text)
         known = self._words.get
         return sum([known(word) or self._count_word(word) for word in words])
-
-    def _open(self, token: bytes) -> int:
-        _, self._rank = _map_ranks(self._encoding)
-        return self._rank(token)
 
     def _split(self, text: str) -> list[str] | None:
         """Return the words of text in any script; `None` if Python does not know a character."""

@@ -92,10 +92,9 @@ async def test_a_refusal_is_reported_with_a_remedy(answer: Any, reason: str) -> 
 def test_what_has_no_endpoint_or_client_says_so() -> None:
     remote = RemoteCounter([])
 
-    with pytest.raises(ConfigurationError, match="no endpoint"):
-        remote.protocol_for("bedrock")
-    with pytest.raises(ConfigurationError, match=r"google\.genai\.Client\(\)"):
-        remote.protocol_for("gemini")
+    for provider in ("bedrock", "gemini"):
+        with pytest.raises(ConfigurationError, match=f"for '{provider}' needs a client"):
+            remote.protocol_for(provider)
     with pytest.raises(ConfigurationError, match="no client of a provider"):
         RemoteCounter([object()])
 
