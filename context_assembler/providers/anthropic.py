@@ -898,12 +898,12 @@ def count_bytes(value: Json, most: int) -> int:
         current = waiting.pop()
         kind = current.__class__
         if kind is str:
-            is_short = current.isascii()
-            total += len(current) if is_short else len(current.encode("utf-8", "surrogatepass"))
-        elif kind is dict:
-            waiting += current.values()
-        elif kind is not bool and kind is not int:
-            waiting += peek(current)
+            plain = current if current.isascii() else current.encode("utf-8", "surrogatepass")
+            total += len(plain)
+        elif kind is list:
+            waiting += current
+        else:
+            waiting += current.values() if kind is dict else peek(current)
     return total
 
 

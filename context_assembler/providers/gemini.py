@@ -87,13 +87,13 @@ MAX_STOP_SEQUENCES: Final = 5
 
 def snake_key(key: str) -> str:
     """Return a field's name as the SDK writes it."""
-    return key if key.islower() else _CAPITAL.sub(lambda found: f"_{found[0].lower()}", key)
+    return _CAPITAL.sub(lambda found: f"_{found[0].lower()}", key)
 
 
 def snake_fields(value: Json) -> dict[str, Json]:
     """Return an object's fields that hold something, by the SDK's names; none of anything else."""
-    held = as_object(value)
-    return {snake_key(key): one for key, one in held.items() if one is not None}
+    held = as_object(value).items()
+    return {k if k.islower() else snake_key(k): one for k, one in held if one is not None}
 
 
 def snake_block(value: Json) -> Json:

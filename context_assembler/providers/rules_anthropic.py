@@ -61,6 +61,7 @@ _NO_SAMPLING: Final = "2026-10-21"  # the API version since which none is taken
 _PAIRED: Final = ("tool_use", "tool_result")
 _SERVER_CALLS: Final = ("server_tool_use", "mcp_tool_use")
 _NULL_SAFE: Final = "model max_tokens messages betas extra_headers extra_query timeout".split()
+_ROLES: Final = ("user", "assistant", "system")
 _CALL_ID: Final = re.compile(r"[a-zA-Z0-9_-]+")
 
 
@@ -119,14 +120,15 @@ class _Sent:
         self.thinks = as_text(as_object(self.body.get("thinking")).get("type"))
         self.tools = _blocks_of(self.body.get("tools"), "tools")
         self.system = _blocks_of(self.body.get("system"), "system")
-        messages = list(map(as_object, peek(self.body.get("messages"))))
+        messages = peek(self.body.get("messages"))
         self.count, self.first = len(messages), start
         replies = 0  # new messages belong to the calls before them, at most two replies back
         while self.first > 0 and replies < 2:
             self.first -= 1
-            before = messages[self.first - 1].get("role") if self.first else None
-            replies += messages[self.first].get("role") == "assistant" != before
-        self.messages = list(enumerate(messages[self.first :], self.first))
+            role = as_object(messages[self.first]).get("role")
+            before = as_object(messages[self.first - 1]).get("role") if self.first else None
+            replies += role == "assistant" != before
+        self.messages = list(enumerate(map(as_object, messages[self.first :]), self.first))
         self.turns: list[_Turn] = []
         self.unusual: list[_Block] = []
         blocks: list[_Block] = []
@@ -158,10 +160,8 @@ def _blocks_of(entries: Json, holder: str, role: str = "") -> list[_Block]:
     if isinstance(entries, str):  # stands for a block of text
         block = _Block(holder, -1, "text", {"type": "text", "text": entries}, role)
         return [block] if entries else []
-    return [
-        _Block(holder, at, as_text(body.get("type")), body, role)
-        for at, body in enumerate(map(as_object, peek(entries)))
-    ]
+    listed = map(as_object, entries if entries.__class__ is list else peek(entries))
+    return [_Block(holder, at, as_text(b.get("type")), b, role) for at, b in enumerate(listed)]
 
 
 def check(
@@ -194,20 +194,16 @@ def _settings(s: _Sent) -> Iterator[Row]:
 
 
 def _thinking(s: _Sent) -> Iterator[Row]:
-    given, effort = as_object(s.body.get("thinking")), as_object(s.body.get("output_config"))
-    place, level = "thinking.budget_tokens", effort.get("effort")
-    budget, has_budget = wire.as_number(given.get("budget_tokens")) or 0, s.thinks == "enabled"
-    is_over = has_budget and budget >= s.most and not s.betas
-    yield has_budget and budget < 1024, "A15", place, "must be at least 1,024"
-    yield is_over, "A15", place, "must be less than max_tokens"
-    is_odd = has_budget and not anthropic.opens_with_thinking([m for _, m in s.messages])
-    yield is_odd, "A15", "messages", "the calls in flight must begin with a thinking block"
+    budget = wire.as_number(as_object(s.body.get("thinking")).get("budget_tokens")) or 0
+    level, where = as_object(s.body.get("output_config")).get("effort"), "thinking.budget_tokens"
+    if s.thinks == "enabled":
+        yield budget < 1024, "A15", where, "must be at least 1,024"
+        yield budget >= s.most and not s.betas, "A15", where, "must be less than max_tokens"
+        is_odd = not anthropic.opens_with_thinking([message for _, message in s.messages])
+        yield is_odd, "A15", "messages", "the calls in flight must begin with a thinking block"
     if s.limits is None:
         return
     rule, off, is_highest = s.limits.thinking, s.limits.thinking.disable, level in ("xhigh", "max")
-    number = "A27" if rule.levels else "A27?"
-    is_odd = isinstance(level, str) and level not in rule.levels
-    yield is_odd, number, "output_config.effort", f"not a level: {level!r}"
     refused = {
         "enabled": "budget" not in rule.kinds,
         "adaptive": "adaptive" not in rule.kinds,
@@ -216,24 +212,26 @@ def _thinking(s: _Sent) -> Iterator[Row]:
     }
     is_odd = bool(rule.kinds) and refused.get(s.thinks, False)
     yield is_odd, "A15", "thinking.type", f"the model refuses {s.thinks!r}"
+    is_odd = isinstance(level, str) and level not in rule.levels
+    number = "A27" if rule.levels else "A27?"
+    yield is_odd, number, "output_config.effort", f"not a level: {level!r}"
 
 
 def _sampling(s: _Sent) -> Iterator[Row]:
     names = ("temperature", "top_p", "top_k")
     given = wire.without_nulls({name: s.body.get(name) for name in names})
-    if s.is_newest:
-        for name in given:
-            yield True, "A14", name, f"not taken since API version {_NO_SAMPLING}"
-        return
-    rule, thinks = s.limits.parameters if s.limits is not None else None, s.thinks == "enabled"
-    heat = wire.as_number(given.get("temperature")) or 0
-    for name in (name for name in given if name == "top_k" or given[name] != 1):
-        is_fixed = rule is not None and rule.temperature == "never"
-        yield is_fixed, "A14", name, "the model takes default sampling only"
-        yield thinks and name != "top_p", "A14", name, "not taken while the model thinks"
-    yield not 0 <= heat <= anthropic.MAX_TEMPERATURE, "A14", "temperature", "must be 0 to 1"
-    is_either = rule is not None and not rule.accepts_top_p_with_temperature
-    is_odd = is_either and {"temperature", "top_p"} <= given.keys()
+    rule, heat = s.limits, wire.as_number(given.get("temperature")) or 0
+    takes_any = rule is None or rule.parameters.temperature != "never"
+    takes_both = rule is None or rule.parameters.accepts_top_p_with_temperature
+    for name, value in given.items():
+        is_odd = not s.is_newest and (name == "top_k" or value != 1)
+        has_budget = s.thinks == "enabled" and name != "top_p"
+        yield s.is_newest, "A14", name, f"not taken since API version {_NO_SAMPLING}"
+        yield is_odd and not takes_any, "A14", name, "the model takes default sampling only"
+        yield is_odd and has_budget, "A14", name, "not taken while the model thinks"
+    is_odd = not s.is_newest and not 0 <= heat <= anthropic.MAX_TEMPERATURE
+    yield is_odd, "A14", "temperature", "must be between 0 and 1"
+    is_odd = not s.is_newest and not takes_both and {"temperature", "top_p"} <= given.keys()
     yield is_odd, "A14?", "top_p", "not taken together with temperature"
 
 
@@ -253,42 +251,39 @@ def _tools(s: _Sent) -> Iterator[Row]:
     yield excess, "A8", "tools", str(excess)
     is_hidden = s.tools and all(tool.body.get("defer_loading") is True for tool in s.tools)
     yield is_hidden, "A20", "tools", "at least one tool must not be deferred"
-    choice, place = as_object(s.body.get("tool_choice")), "tool_choice"
+    choice, where = as_object(s.body.get("tool_choice")), "tool_choice"
     kind, wanted, offers = (
         choice.get("type"),
         choice.get("name"),
         names or s.body.get("mcp_servers"),
     )
-    forces = kind in ("any", "tool")
-    is_lost = offers and kind == "tool" and as_text(wanted) not in names
-    yield forces and not offers, "A6", place, "a call is forced, but no tool is offered"
-    yield is_lost, "A6", f"{place}.name", f"tool {wanted!r} is not offered"
-    is_odd = forces and s.lacks("forced_tools")
-    yield is_odd, "A18", place, "the model takes no forced tool choice"
-    is_odd = forces and s.thinks == "enabled"
-    yield is_odd, "A18", place, "no forced tool choice with a thinking budget"
+    forces, is_lost = kind in ("any", "tool"), kind == "tool" and as_text(wanted) not in names
+    has_budget = forces and s.thinks == "enabled"
+    yield forces and not offers, "A6", where, "a call is forced, but no tool is offered"
+    yield is_lost and offers, "A6", f"{where}.name", f"tool {wanted!r} is not offered"
+    yield forces and s.lacks("forced_tools"), "A18", where, "the model takes no forced tool choice"
+    yield has_budget, "A18", where, "no forced tool choice with a thinking budget"
 
 
 def _definition(tool: JsonObject, where: str) -> Iterator[Row]:
-    where, schema = f"{where}.input_schema", as_object(tool.get("input_schema"))
-    is_odd = "name" in tool and not anthropic.NAME_RULE.pattern.fullmatch(as_text(tool["name"]))
-    yield is_odd, "A6", f"{where[:-13]}.name", "must match [a-zA-Z0-9_-]{1,64}"
-    if "input_schema" not in tool:
-        yield tool.get("type") in (None, "custom"), "A7", where, "a schema is required"
-        return
-    yield schema.get("type") != "object", "A7", f"{where}.type", "must be 'object'"
+    schema, takes = as_object(tool.get("input_schema")), anthropic.NAME_RULE.pattern.fullmatch
+    is_odd = "name" in tool and not takes(as_text(tool["name"]))
+    yield is_odd, "A6", f"{where}.name", "must match [a-zA-Z0-9_-]{1,64}"
+    is_odd, has_one = tool.get("type") in (None, "custom"), "input_schema" in tool
+    where = f"{where}.input_schema"
+    yield is_odd and not has_one, "A7", where, "a schema is required"
+    yield has_one and schema.get("type") != "object", "A7", f"{where}.type", "must be 'object'"
     for union in ROOT_UNIONS:
         yield union in schema, "A7", f"{where}.{union}", "no union at the root of a schema"
     for one in walk_schemas(schema):
         bounds = one.get("exclusiveMinimum"), one.get("exclusiveMaximum")
-        is_old = isinstance(one.get("items"), list)
-        yield is_old, "A33", where, "in the draft of 2020, items by position are 'prefixItems'"
-        is_old = any(isinstance(bound, bool) for bound in bounds)
-        yield is_old, "A33", where, "in the draft of 2020, exclusive bounds are numbers"
+        is_odd = any(isinstance(bound, bool) for bound in bounds)
+        yield is_odd, "A33", where, "exclusive bounds are numbers, as in the draft of 2020"
+        is_odd = isinstance(one.get("items"), list)
+        yield is_odd, "A33", where, "items by position are 'prefixItems', as in the draft of 2020"
     for name in as_object(schema.get("properties")):
         is_odd = not anthropic.PARAMETER_NAME.fullmatch(name)
-        place = f"{where}.properties[{name[:60]!r}]"
-        yield is_odd, "A32", place, "a parameter's name must match [a-zA-Z0-9_.-]{1,64}"
+        yield is_odd, "A32", f"{where}.properties[{name[:60]!r}]", "must match [a-zA-Z0-9_.-]{1,64}"
 
 
 # ---- messages ----
@@ -297,28 +292,28 @@ def _definition(tool: JsonObject, where: str) -> Iterator[Row]:
 def _order(s: _Sent) -> Iterator[Row]:
     for at, message in s.messages:
         role, content, where = message.get("role"), message.get("content"), f"messages[{at}]"
+        if content and isinstance(content, str | list | tuple) and role in _ROLES:
+            continue
         is_text = isinstance(content, str | list | tuple)
         is_empty = is_text and not content and (role != "assistant" or at < s.count - 1)
-        is_odd = role not in ("user", "assistant", "system")
-        yield is_odd, "A0", f"{where}.role", "must be user, assistant or system"
+        yield role not in _ROLES, "A0", f"{where}.role", f"must be one of {', '.join(_ROLES)}"
         yield not is_text, "A0", f"{where}.content", "must be text or a list of blocks"
         yield is_empty, "A9", f"{where}.content", "must not be empty, except in a last reply"
     before = _Turn()
     for turn in s.turns:
-        where, follows = turn.where, before.role
+        where, role, follows = turn.where, turn.role, before.role
         if not follows and not s.first:
-            has_summary = any(block.kind == "compaction" for block in turn.blocks)
-            is_odd = turn.role == "assistant" and not has_summary
+            is_odd = role == "assistant" and all(b.kind != "compaction" for b in turn.blocks)
             yield is_odd, "A12?", where, "the user should speak first"
-            yield turn.role == "system", "A13", where, "a system message must not come first"
-        is_odd = follows == "system" and turn.role == "user"
-        yield is_odd, "A13", before.where, "must not stand right before a user message"
-        if turn.role == "system":
+            yield role == "system", "A13", where, "a system message must not come first"
+        if role == "system":
             is_odd = follows == "assistant" and not any(map(_is_answer, before.blocks[-1:]))
             yield is_odd, "A13", where, "must not stand right after an assistant message"
             is_odd = s.lacks("mid_conversation_system")
             yield is_odd, "A13?", where, "the model is not documented to take system messages"
-        if turn.role == "user" and follows == "assistant" and before.waits:
+        elif role == "user" and follows == "system":
+            yield True, "A13", before.where, "must not stand right before a user message"
+        elif role == "user" and before.waits:
             for block in (block for block in turn.blocks if block.kind != "tool_result"):
                 yield True, "A4", block.where, "a server tool is pending: only results are taken"
         before = turn
@@ -330,9 +325,8 @@ def _order(s: _Sent) -> Iterator[Row]:
             yield is_odd, "A10", block.where, "the final text must not end in whitespace"
         on_demand = s.limits is not None and "budget" in s.limits.thinking.kinds
         is_idle = s.thinks == "disabled" or (not s.thinks and on_demand)
-        for block in before.blocks if is_idle else ():
-            is_odd = block.kind in THINKING_TYPES
-            yield is_odd, "A16", block.where, "no thinking in a last reply while thinking is off"
+        for block in (b for b in before.blocks if is_idle and b.kind in THINKING_TYPES):
+            yield True, "A16", block.where, "no thinking in a last reply while thinking is off"
 
 
 def _is_answer(block: _Block) -> bool:
@@ -345,55 +339,58 @@ def _calls(s: _Sent) -> Iterator[Row]:
     calls: dict[str, _Block] = {}
     for at, turn in enumerate([*s.turns, _Turn()]):
         answered, own = set[str](), dict[str, _Block]()
-        is_user, is_past_results = turn.role == "user", False
+        is_user, is_late = turn.role == "user", False
         for block in turn.blocks:
-            kind = block.kind
+            kind, body = block.kind, block.body
             if kind == "tool_result":
-                call_id = block.text("tool_use_id")
-                if call_id not in calls or call_id in answered or is_past_results or not is_user:
+                call_id = as_text(body.get("tool_use_id"))
+                if is_late or not is_user or call_id not in calls or call_id in answered:
                     where, told = block.where, f"call {call_id!r}"
                     is_lost = is_user and call_id not in calls and (at or not s.first)
                     is_again = is_user and call_id in answered and not is_lost
                     yield not is_user, "A3", where, "a tool result belongs into a user message"
                     yield is_lost, "A3", where, f"there is no {told} in the message before"
                     yield is_again, "A3", where, f"{told} is answered twice"
-                    is_late = is_user and is_past_results
-                    yield is_late, "A2", where, "tool results come first in their message"
+                    yield is_late and is_user, "A2", where, "results come first in their message"
                 answered.add(call_id)
                 continue
-            is_past_results = True
+            is_late = True
             if kind == "tool_use":
-                call_id, where = block.text("id"), block.where
-                yield from _call(block, where)
-                yield call_id in own, "A5", f"{where}.id", "is used twice in one message"
-                yield call_id in seen, "A5?", f"{where}.id", "is used before"
+                call_id = as_text(body.get("id"))
+                is_again = call_id in own or call_id in seen
+                if is_again or turn.role != "assistant" or not _is_sound_call(body):
+                    yield from _call(block, is_twice=call_id in own, is_again=is_again)
                 own[call_id] = block
             elif kind in _SERVER_CALLS:
-                server_calls.add(call_id := block.text("id"))
-                is_odd = kind == "server_tool_use" and not anthropic.SERVER_ID.fullmatch(call_id)
-                yield is_odd, "A5", f"{block.where}.id", "a server tool's id begins with srvtoolu_"
+                server_calls.add(block.text("id"))
             elif kind != "text" and _is_answer(block):
                 is_lost = block.text("tool_use_id") not in server_calls
                 yield is_lost, "A4", block.where, "its server_tool_use does not stand before it"
         for call_id in (call_id for call_id in calls if call_id not in answered):
             message = f"call {call_id!r} is not answered in the next message"
             yield True, "A1", calls[call_id].where, message
-        seen |= own.keys()
+        seen.update(own)
         calls = own if turn.role == "assistant" or at == len(s.turns) - 1 else {}
 
 
-def _call(block: _Block, where: str) -> Iterator[Row]:
-    name, given = block.text("name"), block.body.get("input")
+def _is_sound_call(body: JsonObject) -> bool:
+    call_id, name = _CALL_ID.fullmatch(as_text(body.get("id"))), as_text(body.get("name"))
+    is_named = anthropic.NAME_RULE.pattern.fullmatch(name)
+    return bool(call_id and is_named) and isinstance(body.get("input"), dict)
+
+
+def _call(block: _Block, *, is_twice: bool, is_again: bool) -> Iterator[Row]:
+    where, name, given = block.where, block.text("name"), block.body.get("input")
     # https://github.com/anthropics/claude-code/issues/2673 (read 2026-11-28)
     rule = "A6" if len(name) > 200 else "A6?"
-    is_odd, id_is_odd = (
-        not anthropic.NAME_RULE.pattern.fullmatch(name),
-        not _CALL_ID.fullmatch(block.text("id")),
-    )
+    is_odd = not anthropic.NAME_RULE.pattern.fullmatch(name)
+    id_is_odd = not _CALL_ID.fullmatch(block.text("id"))
     yield block.role != "assistant", "A0", where, "only the assistant calls tools"
-    yield id_is_odd, "A5", f"{where}.id", "only letters, digits, _ and - are taken"
     yield is_odd, rule, f"{where}.name", "must be the name of a tool"
     yield not isinstance(given, dict), "A0", f"{where}.input", "must be an object"
+    yield id_is_odd, "A5", f"{where}.id", "only letters, digits, _ and - are taken"
+    yield is_twice, "A5", f"{where}.id", "is used twice in one message"
+    yield is_again, "A5?", f"{where}.id", "is used before"
 
 
 def _contents(s: _Sent) -> Iterator[Row]:
@@ -406,10 +403,11 @@ def _contents(s: _Sent) -> Iterator[Row]:
         is_odd = (is_thought or is_summary) and role != "assistant"
         yield flaw, rule, where, f"would be refused: {flaw}"
         yield is_odd, rule, where, "only the assistant thinks and compacts"
-        is_odd = s.is_newest and kind == "document" and role == "assistant"
-        yield is_odd, "A14", where, "no documents in an assistant message"
-        is_cited = s.is_newest and kind == "text" and role == "user" and body.get("citations")
-        yield is_cited, "A14", where, "no citations in a user's text"
+        if s.is_newest:
+            is_odd = kind == "text" and role == "user" and bool(body.get("citations"))
+            yield is_odd, "A14", where, "no citations in a user's text"
+            is_odd = kind == "document" and role == "assistant"
+            yield is_odd, "A14", where, "no documents in an assistant message"
         if is_summary and body.get("signature"):
             is_late = signed or s.first or block is not s.turns[0].blocks[0]
             yield is_late, "A29", where, "a signed compaction stands before everything else"
@@ -421,8 +419,7 @@ def _references(s: _Sent) -> Iterator[Row]:
     is_open = s.body.get("mcp_servers") or any(t.kind.startswith("mcp") for t in s.tools)
     for block in s.unusual:
         held = block.body if block.kind == "tool_reference" else as_object(block.body.get("tool"))
-        definition = as_object(held.get("definition"))
-        if block.kind == "tool_addition" and definition:
+        if definition := as_object(held.get("definition")):
             yield from _definition(definition, f"{block.where}.tool.definition")
             offered.add(as_text(definition.get("name")))
         elif held.get("type") == "tool_reference" and not is_open and not s.first:
@@ -473,17 +470,15 @@ def _media(s: _Sent) -> Iterator[Row]:
 
 def _cache_marks(s: _Sent) -> Iterator[Row]:
     marked = [block for block in (*s.tools, *s.system, *s.unusual) if _mark(block.body)]
-    marks = [(block.where, _mark(block.body)) for block in marked]
-    if automatic := _mark(s.body):
-        marks.append(("cache_control", automatic))
-        for block in s.turns[-1].blocks[-1:] if s.turns else ():
-            is_odd = _mark(block.body) not in ("", automatic)
-            yield is_odd, "A19", block.where, "differs in ttl from the automatic breakpoint"
-    yield len(marks) > 4, "A19", "messages", f"{len(marks)} breakpoints, at most 4 are taken"
-    ttls = [ttl for _, ttl in marks]
-    for at, (where, ttl) in enumerate(marks):
-        is_odd = ttl == "1h" and "5m" in ttls[:at]
-        yield is_odd, "A19", where, "1h breakpoints stand before 5m ones"
+    ttls = [_mark(block.body) for block in marked]
+    automatic = _mark(s.body)
+    for block in s.turns[-1].blocks[-1:] if s.turns and automatic else ():
+        is_odd = _mark(block.body) not in ("", automatic)
+        yield is_odd, "A19", block.where, "differs in ttl from the automatic breakpoint"
+    ttls += [automatic] if automatic else []
+    yield len(ttls) > 4, "A19", "messages", f"{len(ttls)} breakpoints, at most 4 are taken"
+    is_odd = "1h" in ttls[ttls.index("5m") :] if "5m" in ttls else False
+    yield is_odd, "A19", "messages", "1h breakpoints stand before 5m ones"
     for block in marked:
         is_odd = block.kind in THINKING_TYPES or block.body.get("defer_loading") is True
         yield is_odd, "A19", block.where, "no breakpoint on thinking or a deferred tool"

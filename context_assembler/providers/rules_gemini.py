@@ -86,13 +86,15 @@ class _Content(NamedTuple):
 
 def _listed(value: Json) -> list[Json]:
     """Return a list's entries; a lone object or text is a list of itself."""
-    return [value] if isinstance(value, Mapping | str) else peek(value)
+    is_list = value.__class__ is list
+    return peek(value) if is_list or not isinstance(value, Mapping | str) else [value]
 
 
 class _Sent:
     """A payload: contents, and everything else flat in `config`, however it was nested.
 
-    `unusual` are the parts, with those inside responses, that are more than plain text.
+    `unusual` are the parts, with those inside responses, that are more than plain text, a call or a
+    response.
     """
 
     def __init__(
@@ -145,9 +147,10 @@ class _Sent:
         parts: list[_Part] = []
         for at, given in enumerate(_listed(value)):
             fields = {"text": given} if isinstance(given, str) else snake_fields(given)
-            inner = snake_fields(fields.get("function_call") or fields.get("function_response"))
+            held = fields.get("function_call") or fields.get("function_response")
+            inner = snake_fields(held) if held else {}
             parts.append(part := _Part(holder, at, fields, inner))
-            if len(fields) != 1 or not as_text(fields.get("text")).strip():
+            if len(fields) != 1 or not (inner or as_text(fields.get("text")).strip()):
                 self.unusual.append(part)
             if "parts" in inner:
                 self._parts(f"{part.where}.function_response.parts", inner["parts"])
@@ -212,11 +215,12 @@ def _pairs(s: _Sent) -> Iterator[Row]:
     for at, content in enumerate(s.contents):
         if content.role != "model" or not (calls := content.calls):
             continue
-        answers: list[_Content] = []
-        for answer in s.contents[at + 1 :]:
-            if answer.role == "model" or not answer.responses:
-                break
-            answers.append(answer)
+        end = at + 1
+        while (
+            end < len(s.contents) and s.contents[end].role != "model" and s.contents[end].responses
+        ):
+            end += 1
+        answers = s.contents[at + 1 : end]
         responses = [part for answer in answers for part in answer.responses]
         if len(responses) != len(calls):
             message = f"{len(calls)} call(s), but {len(responses)} response(s) after them"
@@ -263,22 +267,22 @@ def _order(s: _Sent) -> Iterator[Row]:
 
 
 def _calls(s: _Sent) -> Iterator[Row]:
-    for part in s.unusual:
-        call, response = "function_call" in part.fields, "function_response" in part.fields
-        if not call and not response:
-            continue
-        where, inner, args = part.where, part.inner, part.inner.get("args", {})
-        is_odd = not as_text(inner.get("name"))
-        yield is_odd, "G7" if call else "G6", f"{where}.name", "is missing"
-        yield call and not isinstance(args, Mapping), "G6", f"{where}.args", "must be an object"
-        is_odd = response and not isinstance(inner.get("response"), Mapping)
-        yield is_odd, "G6", f"{where}.response", "must be an object"
-        is_odd = s.is_unsigned and bool(inner.get("parts"))
-        yield is_odd, "G6", f"{where}.parts", "the model takes no media in a response"
-        for held in objects_in(inner.get("parts")):
-            kind = as_text(snake_fields(snake_fields(held).get("inline_data")).get("mime_type"))
-            is_odd = kind not in ("", *gemini.RESPONSE_TYPES)
-            yield is_odd, "G6?", f"{where}.parts", f"{kind} is not taken in a response"
+    for content in s.contents:
+        for part in content.calls:
+            where, name, args = part.where, part.inner.get("name"), part.inner.get("args", {})
+            yield not as_text(name), "G7", f"{where}.function_call.name", "is missing"
+            yield not isinstance(args, Mapping), "G6", where, "its args must be an object"
+        for part in content.responses:
+            where, inner = f"{part.where}.function_response", part.inner
+            yield not as_text(inner.get("name")), "G6", f"{where}.name", "is missing"
+            is_odd = not isinstance(inner.get("response"), Mapping)
+            yield is_odd, "G6", f"{where}.response", "must be an object"
+            is_odd = s.is_unsigned and bool(inner.get("parts"))
+            yield is_odd, "G6", f"{where}.parts", "the model takes no media in a response"
+            for held in objects_in(inner.get("parts")):
+                kind = snake_fields(snake_fields(held).get("inline_data")).get("mime_type", "")
+                is_odd = kind not in ("", *gemini.RESPONSE_TYPES)
+                yield is_odd, "G6?", f"{where}.parts", f"{kind} is not taken in a response"
 
 
 def _media(s: _Sent) -> Iterator[Row]:

@@ -148,7 +148,7 @@ ANTHROPIC: dict[str, tuple[str, dict[str, Any]]] = {
     ),
     "an id used twice": ("A5", {"messages.1.content.2.id": "t1"}),
     "a server's id of another form": (
-        "A5",
+        "A0",
         {"messages": [ASK, {"role": "assistant", "content": [{**SEARCH, "id": "x"}]}]},
     ),
     "a name with a dot": ("A6", {"tools.0.name": "read.it"}),
