@@ -446,30 +446,32 @@ def make_way(
         as_part: Returns an object of a payload as the stored image or document that it shows.
         as_text: Returns a line as an object of a payload.
     """
-    found: list[tuple[int, JsonObject]] = []
+    found: list[JsonObject] = []
 
-    def look(value: Any) -> None:
-        fields = as_object(value)
-        part = as_part(fields) if fields else None
-        if part is not None:
-            found.append((id(value), part))
-            return
-        for held in fields.values() or as_list(value):
-            look(held)
+    def look(value: Any, part: JsonObject) -> Any:
+        found.append(part)
+        return value
 
-    look(messages)
-    surplus = find_surplus([part for _, part in found], rules)
-    lines = {found[at][0]: left_out(found[at][1], why) for at, (_, why) in surplus.items()}
+    _map_media(messages, as_part, look)
+    surplus, number = find_surplus(found, rules), iter(range(len(found)))
 
-    def settle(value: Any) -> Any:
-        if fields := as_object(value):
-            line = lines.get(id(value))
-            settled = {key: settle(held) for key, held in fields.items()}
-            return settled if line is None else as_text(line)
-        return list(map(settle, as_list(value))) or value
+    def settle(value: Any, part: JsonObject) -> Any:
+        reason = surplus.get(next(number))
+        return value if reason is None else as_text(left_out(part, reason[1]))
 
-    settled = list(map(settle, messages)) if lines else messages
+    settled = _map_media(messages, as_part, settle) if surplus else messages
     return settled, list(dict.fromkeys(surplus.values()))
+
+
+def _map_media(value: Any, as_part: Callable[..., Any], change: Callable[..., Any]) -> Any:
+    """Return a copy of JSON in which each image and document is what `change` makes of it."""
+    fields = as_object(value)
+    part = as_part(fields) if fields else None
+    if part is not None:
+        return change(value, part)
+    if fields:
+        return {key: _map_media(held, as_part, change) for key, held in fields.items()}
+    return [_map_media(held, as_part, change) for held in as_list(value)] or value
 
 
 # ---- scaling ----

@@ -30,15 +30,8 @@ _OF_MODEL: Final = ("output_text", "refusal", "text", "summary_text", "reasoning
 _CALLS_WITHOUT_PARTNER: Final = (*_CALLS, *(f"{kind}_output" for kind in _CALLS))
 _MARKS_OF_TEXT: Final = ("annotations", "logprobs")
 _CALL_IDS: Final = ("fc_", "ctc_", "tsc_", "sh_", "apc_")
-# One of these fields holds text. Types of the openai package 3.57, ResponseInputItemParam and
-# ResponseInputMessageContentListParam (read 2026-11-28)
-_REQUIRED: Final[Mapping[str, tuple[str, ...]]] = {
-    "input_text": ("text",),
-    "input_image": ("image_url", "file_id"),
-    "item_reference": ("id",),
-    "input_file": ("file_data", "file_url", "file_id"),
-    "mcp_approval_response": ("approval_request_id",),
-}
+# Fields that say something of the rest, not anything themselves.
+_ABOUT: Final = ("type", "detail", "filename")
 
 
 class NativeCall(NamedTuple):
@@ -68,9 +61,8 @@ NATIVE_CALLS: Final[Mapping[str, NativeCall]] = {
 }
 # What is sent in words: outputs of calls that go back as a function's, and programs, whose calls and
 # outputs may be in replies that are not sent.
-_IN_OTHER_WORDS: Final = (
-    *("local_shell_call_output", "computer_call_output"),
-    *("program", "program_output"),
+_IN_OTHER_WORDS: Final = tuple(
+    "local_shell_call_output computer_call_output program program_output".split()
 )
 
 
@@ -121,11 +113,8 @@ class Wire(openai.OpenAIWire):
         self._kinds: dict[str, str] = {}  # by id, of calls that are no function's
         self._open: set[str] = set()  # ids of calls that may stay unanswered
         searches = tool_search(limits) is not None
-        # The tool that searches takes a place of its own.
-        self.tools = self._offer(most=openai.MAX_TOOLS)
+        self.tools = self._offer(most=openai.MAX_TOOLS - searches)  # one place is the search's
         held = searches and any(map(wire.is_held_back, self.tools))
-        if held and len(self.tools) == openai.MAX_TOOLS:
-            self.tools = self._offer(most=openai.MAX_TOOLS - 1)
         self.rendered_tools = [self._tool(tool, searches=searches) for tool in self.tools]
         if held and all(tool.get("type") != "tool_search" for tool in self.rendered_tools):
             self.rendered_tools.insert(0, {"type": "tool_search"})
@@ -208,9 +197,9 @@ class Wire(openai.OpenAIWire):
             return "the other half of its call is missing"
         if kind in _IN_OTHER_WORDS:
             return "it is sent in words"
-        required = _REQUIRED.get(kind)
-        if required and not any(as_text(block.get(key)) for key in required):
-            return f"it has no {' or '.join(required)}"
+        held = [as_text(block[key]) for key in block if key not in _ABOUT]
+        if not any(held) and (kind.startswith("input_") or kind in _OF_CLIENT[2:]):
+            return "it is empty"
         needs_id = (kind in NATIVE_CALLS or kind.endswith("_output")) and "search" not in kind
         return "it has no call_id" if needs_id and not answered_id(block) else None
 
@@ -344,15 +333,14 @@ class Wire(openai.OpenAIWire):
 
     def _add_results(self, turn: Turn) -> None:
         """Append the outputs of results; a call that may stay unanswered needs none made up."""
-        for part in turn["parts"]:
-            if part["type"] != "tool_result":
-                continue
-            sent, content = self._ids.of_result(part["call_id"]), part.get("content", ())
-            is_missing = part.get("is_error") and wire.text_of(content) == wire.NO_RESULT
-            if is_missing and sent in self._open:
-                continue
-            settled = wire.settle_parts({**turn, "parts": [part]}, self._settle, self.entries)[0]
-            self._append([self._output(settled, sent, self._kinds.get(sent, ""))], [part])
+        results = [part for part in turn["parts"] if part["type"] == "tool_result"]
+        settled = wire.settle_parts({**turn, "parts": results}, self._settle, self.entries)
+        for part, result in zip(results, settled, strict=True):
+            sent = self._ids.of_result(part["call_id"])
+            is_awaited = sent not in self._open or not part.get("is_error")
+            if is_awaited or wire.text_of(part.get("content", ())) != wire.NO_RESULT:
+                self.messages.append(self._output(result, sent, self._kinds.get(sent, "")))
+                self._units.append(part)
 
     def _output(self, result: JsonObject, call_id: str, kind: str) -> Item:
         """Return the item that answers a call: text as a string, pictures and files in a list.
@@ -368,12 +356,13 @@ class Wire(openai.OpenAIWire):
         if own.get("type") in (output_kind, "tool_search_output"):
             return {**wire.without_nulls(sendable(own)), "call_id": call_id}
         pieces = [piece for part in content for piece in self._output_pieces(part)]
+        if is_error:
+            said = pieces.pop(0)["text"] if pieces and "text" in pieces[0] else ""
+            pieces.insert(0, {"type": "input_text", "text": wire.mark_failure(said)})
         item: Item = {"type": output_kind, "call_id": call_id}
         if any(piece.keys() != {"type", "text"} for piece in pieces):
-            mark = [{"type": "input_text", "text": wire.mark_failure("")}] if is_error else []
-            return {**item, "output": [*mark, *pieces]}
-        text = "\n".join(piece["text"] for piece in pieces)
-        text = wire.mark_failure(text) if is_error else text or wire.NO_OUTPUT
+            return {**item, "output": pieces}
+        text = "\n".join(piece["text"] for piece in pieces) or wire.NO_OUTPUT
         if kind == "shell_call":
             outcome = {"type": "exit", "exit_code": int(is_error)}
             return {**item, "output": [{"stdout": text, "stderr": "", "outcome": outcome}]}
@@ -586,16 +575,18 @@ def _without_bytes(value: Json) -> Json:
 
 _FINAL_EVENTS: Final = ("response.completed", "response.incomplete", "response.failed")
 _FIRST_EVENTS: Final = ("response.created", "response.queued", "response.in_progress")
-_GROWING: Final[Mapping[str, tuple[str, str]]] = {  # by event: the piece and the field that grow
-    "response.function_call_arguments.delta": ("", "arguments"),
-    "response.custom_tool_call_input.delta": ("", "input"),
-    "response.output_text.delta": ("output_text", "text"),
-    "response.refusal.delta": ("refusal", "refusal"),
+_GROWING: Final[Mapping[str, str]] = {  # by event, the field that grows
+    "response.function_call_arguments.delta": "arguments",
+    "response.custom_tool_call_input.delta": "input",
+    "response.output_text.delta": "text",
+    "response.refusal.delta": "text",
 }
 _OF_DEVELOPER: Final = ("additional_tools", "configuration_update")
 _OF_CLIENT: Final = (
     *_OF_DEVELOPER,
-    *"item_reference mcp_approval_response compaction_trigger".split(),
+    "item_reference",
+    "mcp_approval_response",
+    "compaction_trigger",
 )
 _IN_WORDS: Final = ("function_call_output", "custom_tool_call_output")
 
@@ -674,32 +665,25 @@ def _join_events(events: Sequence[Item]) -> Item | None:
     """
     response: Item | None = None
     items: dict[int, Item] = {}
-    pieces: dict[int, dict[int, Item]] = {}
     for event in events:
         kind, at = as_text(event.get("type")), wire.count_of(event.get("output_index"))
         if kind in _FINAL_EVENTS:
             return as_object(event.get("response"))
         if kind in _FIRST_EVENTS:
             response = as_object(event.get("response"))
-        elif kind in ("response.output_item.added", "response.output_item.done"):
-            status = {} if kind.endswith("done") else {"status": "incomplete"}
-            items[at] = {**as_object(event.get("item")), **status}
-            pieces[at] = {}
+        elif kind == "response.output_item.added":
+            items[at] = {**as_object(event.get("item")), "status": "incomplete"}
+        elif kind == "response.output_item.done":
+            items[at] = as_object(event.get("item"))
         elif at in items and kind in _GROWING:
-            piece_type, key = _GROWING[kind]
-            grown = items[at]
-            if piece_type:
-                place = wire.count_of(event.get("content_index"))
-                grown = pieces[at].setdefault(place, {"type": piece_type})
+            grown, key = items[at], _GROWING[kind]
             grown[key] = as_text(grown.get(key)) + as_text(event.get("delta"))
-    for at, held in pieces.items():
-        if held:
-            items[at]["content"] = [piece for _, piece in sorted(held.items())]
-    output = [
-        item
-        for _, item in sorted(items.items())
-        if item.get("status") != "incomplete" or item.get("type") in _CALLS or item.get("content")
-    ]
+    output: list[Item] = []
+    for _, item in sorted(items.items()):
+        if text := item.pop("text", ""):
+            item["content"] = [{"type": "output_text", "text": text}]
+        if item.get("status") != "incomplete" or item.get("type") in _CALLS or text:
+            output.append(item)
     return None if response is None else {**response, "status": "incomplete", "output": output}
 
 
@@ -770,10 +754,8 @@ def _read_message(item: JsonObject) -> list[JsonObject]:
         kind = piece.get("type", "output_text")
         if kind not in ("output_text", "input_text") or not isinstance(piece.get("text"), str):
             return [_whole(item)]
-        marks = {
-            key: held for key, held in _without(("type", "text", "parsed"), piece).items() if held
-        }
-        kept = wire.without_nulls({**about, **marks})
+        marks = _without(("type", "text", "parsed"), piece)
+        kept = wire.without_nulls({**about, **{key: marks[key] for key in marks if marks[key]}})
         extras = {"extras": {NAME: kept}} if kept else {}
         parts.append({"type": "text", "text": piece["text"], **extras})
     return parts
@@ -846,8 +828,7 @@ def _read_input(
             yield "tool_result", {"parts": [{**result, "content": [_whole(item)]}]}
             return
         output = kept.pop("output", None)
-        content = openai.read_content(output, f"{where}.output", note, provider=NAME)
-        result["content"] = content
+        result["content"] = openai.read_content(output, f"{where}.output", note, provider=NAME)
         read = ("type", "call_id") if kind == "function_call_output" else ("call_id",)
         kept = _without(read, kept)
         yield "tool_result", {"parts": [result]} | ({"metadata": {NAME: kept}} if kept else {})

@@ -144,7 +144,7 @@ class _Chat(Check):
                 what = "is answered twice" if call_id in answered else "does not stand before it"
                 answered.add(call_id)
                 self.hold([(is_lost, "C1", where, f"call {call_id!r} {what}")])
-            elif waiting or calls:
+            else:
                 self._check_answered(waiting)
                 ids = [as_text(as_object(call).get("id")) for call in calls]
                 places = (f"{where}.tool_calls[{index}]" for index in range(len(ids)))
@@ -169,18 +169,15 @@ class _Chat(Check):
 
     def _are_sound(self, role: str, calls: Sequence[Json]) -> bool:
         """Whether all calls are such as models make them, so that no rule needs to be asked."""
-        for call in calls:
-            function, call_id = as_object(as_object(call).get("function")), call.get("id")
-            name, arguments = function.get("name"), function.get("arguments")
-            is_sound = call.get("type") == "function"
-            is_sound = is_sound and isinstance(call_id, str) and ID_RULE.pattern.fullmatch(call_id)
-            is_sound = is_sound and isinstance(name, str) and NAME_RULE.pattern.fullmatch(name)
-            if not is_sound or parse_object(as_text(arguments)) is None:
+        ids: set[Json] = set()
+        for call in map(as_object, calls):
+            function, call_id = as_object(call.get("function")), as_text(call.get("id"))
+            is_sound = call.get("type") == "function" and ID_RULE.pattern.fullmatch(call_id)
+            is_named = is_sound and NAME_RULE.pattern.fullmatch(as_text(function.get("name")))
+            if not is_named or parse_object(as_text(function.get("arguments"))) is None:
                 return False
-        return (
-            role == "assistant"
-            and 0 < len({call["id"] for call in calls}) == len(calls) <= MAX_CALLS
-        )
+            ids.add(call_id)
+        return role == "assistant" and 0 < len(ids) == len(calls) <= MAX_CALLS
 
     def _message_rows(self, message: JsonObject, role: str, before: str) -> Iterable[Row]:
         content, is_reply, limits = message.get("content"), role == "assistant", self.limits
