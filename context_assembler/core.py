@@ -367,6 +367,7 @@ class _Live:
         self.serial = self.settled_messages = 0
         self.basis = _basis_of(inputs)
         self.provider: str = self.basis[1]
+        self.module = PROVIDERS[self.provider]
         self._made_for, self.settings = inputs, inputs.truncation
         route = route_of(inputs.limits, account=inputs.account)
         self.reader = Reader(self.provider, inputs.limits, route, core.resolve_model)
@@ -740,7 +741,7 @@ class _Live:
         for _ in range(_MOST_TRIES):
             if self.wire is None:
                 assert self._request is not None
-                self.wire = PROVIDERS[self.provider].Wire(self._request)
+                self.wire = self.module.Wire(self._request)
                 self.turns, self.rendered, self.stale_tokens, self.checked = [], 0, 0, 0
                 self.left, self.text_turns = [], 0
                 kept = [(0, settled)] if cut is None else cut.kept
@@ -853,42 +854,41 @@ class _Call:
         self._timeline, self._settled = timeline, timeline.settled
         self._whole_tokens, self._stale_tokens = history.ends[-1], live.stale_tokens
         self._stale_seq, self._calls = live.stale_seq, timeline.calls
-        self._tail_lines = [
-            (timeline.kinds[at], timeline.tokens[at], timeline.seqs[at], timeline.notes.get(at))
-            for at in range(timeline.settled, len(timeline.kinds))
-        ]
-        self._note_tokens = sum(row[1] for row in self._tail_lines if row[3] is not None)
-        self._notes = [
-            (*row[3], timeline.parts[at], self._answers(at))
-            for at, row in enumerate(self._tail_lines, timeline.settled)
-            if row[3] is not None
-        ]
+        self._tail_lines = timeline.lines_from(timeline.settled)
+        self._note_tokens = sum(line.tokens for line in self._tail_lines if line.note is not None)
         self._log, self._sent_entries = (*timeline.log, *live.left), tuple(live.wire.entries)
         self._fixed, self._budget = live.fixed, live.budget_tokens
         self._others: dict[str, _Call] = {}
         self._wire: Any = None
 
-    def _answers(self, line: int) -> int:
-        """Return the event that a note stands behind."""
-        seqs = self._timeline.seqs
-        return max(seqs[:line], default=0) if any(seqs[line:]) else self.last_seq
+    def _notes(self) -> Iterator[SessionEvent]:
+        """Yield the notes that are sent, each as the event behind the one that it stands behind."""
+        for at, line in enumerate(self._tail_lines, self._settled):
+            if line.note is not None:
+                (name, origin), seqs = line.note, self._columns()[2]
+                yield SessionEvent(
+                    type="user" if name == "continue" else "system",
+                    parts=tuple(map(events.part_from_json, line.parts or ())),
+                    origin=origin,
+                    note=name,
+                    answers_seq=max(seqs[:at], default=0) if any(seqs[at:]) else self.last_seq,
+                )
 
     # ---- what is sent ----
 
     def payload(self, provider: str) -> Payload:
         """Return keyword arguments for a provider's SDK; see `AssembledContext.to_request`."""
         if provider != self.provider:
-            other = self.other(provider)
-            return other.payload(provider)
+            return self.other(provider).payload(provider)
         with self._live.lock:
-            return PROVIDERS[provider].payload(self.request, self._current_wire())
+            return self._live.module.payload(self.request, self._current_wire())
 
     def _current_wire(self) -> Any:
         """Return the wire of this call: the one that grows, as long as it has not grown further."""
         if self._live.serial == self._serial:
             return self._live.wire
         if self._wire is None:
-            self._wire = PROVIDERS[self.provider].Wire(self.request)
+            self._wire = self._live.module.Wire(self.request)
             for turn in self._all_turns():
                 self._wire.add(turn)
         return self._wire
@@ -940,6 +940,7 @@ class _Call:
             [events.to_json(tool) for tool in request.tools]
         )
         texts = {_digest(text): text for text in (request.system, tools)}
+        stale = {"stale_seq": self._stale_seq} if self._stale_seq else {}
         with self._live.lock:
             prefix = self._current_wire().prefix()
         seqs = filter(None, (turn.get("seq") for turn in self._all_turns()))
@@ -956,22 +957,9 @@ class _Call:
             prefix=prefix,
             factor=inputs.factor,
             estimated_tokens=self.used_tokens,
-            details={
-                **inputs.details,
-                **({"stale_seq": self._stale_seq} if self._stale_seq else {}),
-            },
+            details={**inputs.details, **stale},
         )
-        notes = tuple(
-            SessionEvent(
-                type="user" if name == "continue" else "system",
-                parts=tuple(map(events.part_from_json, parts)),
-                origin=origin,
-                note=name,
-                answers_seq=answers,
-            )
-            for name, origin, parts, answers in self._notes
-        )
-        return Sent(row, texts, notes, request, self._counted_as())
+        return Sent(row, texts, tuple(self._notes()), request, self._counted_as())
 
     def _counted_as(self) -> tuple[str, str, int] | tuple[()]:
         """Return what reported usage can be compared with; empty if it is about more than text."""
@@ -1061,12 +1049,10 @@ class _Call:
 
     def _columns(self) -> tuple[bytes, list[int], list[int]]:
         """Return kinds, tokens and events of the lines, as they were when this call was made."""
-        timeline, settled = self._timeline, self._settled
-        kinds, tokens, seqs = (
-            [*column[:settled], *(row[:3][place] for row in self._tail_lines)]
-            for place, column in enumerate((timeline.kinds, timeline.tokens, timeline.seqs))
-        )
-        return bytes(kinds), tokens, seqs
+        timeline, settled, tail = self._timeline, self._settled, self._tail_lines
+        tokens = [*timeline.tokens[:settled], *(line.tokens for line in tail)]
+        seqs = [*timeline.seqs[:settled], *(line.seq for line in tail)]
+        return bytes([*timeline.kinds[:settled], *(line.kind for line in tail)]), tokens, seqs
 
     def report(self) -> report.Report:
         """Return what became of every piece."""
@@ -1131,9 +1117,9 @@ class _Call:
         if cut is not None and cut.marker is not None:
             size = self._live.count(events.USER, marker_parts(cut.left_out))
             yield ReportEntry("note", "marker", "kept", size, size)
-        for _, size, _, note in self._tail_lines:
-            if note is not None:
-                yield ReportEntry("note", note[0], "kept", size, size)
+        for at in self._tail_lines:
+            if at.note is not None:
+                yield ReportEntry("note", at.note[0], "kept", at.tokens, at.tokens)
 
     def _forecast(self) -> "CacheForecast":
         from context_assembler.forecast import Outlook, forecast_call, prefixes_of
@@ -1261,24 +1247,21 @@ def _overflow(
             name = f"section {row.name!r}"
         sizes[name] = sizes.get(name, 0) + row.tokens
     needed = sum(sizes.values())
-    if budget_tokens <= 0 or not sizes:
-        return ContextOverflowError(
-            budget_tokens=budget_tokens,
-            needed_tokens=needed,
-            culprit=f"the reserve of {reserve_tokens:,} tokens for the reply",
-            sizes_tokens={**sizes, "reply reserve": reserve_tokens},
-            remedy="Lower max_tokens or reserve_tokens, or raise max_context_tokens.",
-        )
-    culprit = max(sizes, key=lambda name: sizes[name])
     do = "raise max_context_tokens, lower max_tokens, or choose a model with a larger window"
-    remedy = f"{do[0].upper()}{do[1:]}."
-    if culprit.startswith("tools from"):
-        remedy = f"Offer fewer tools (permissions, disabled_tools), {do}."
-    elif culprit.startswith("section"):
-        remedy = f"Shorten that section or make it optional, {do}."
+    if budget_tokens <= 0 or not sizes:
+        culprit = f"the reserve of {reserve_tokens:,} tokens for the reply"
+        sizes["reply reserve"] = reserve_tokens
+        remedy = "Lower max_tokens or reserve_tokens, or raise max_context_tokens."
+    else:
+        culprit, needed = max(sizes, key=lambda name: sizes[name]), needed + 1
+        remedy = f"{do[0].upper()}{do[1:]}."
+        if culprit.startswith("tools from"):
+            remedy = f"Offer fewer tools (permissions, disabled_tools), {do}."
+        elif culprit.startswith("section"):
+            remedy = f"Shorten that section or make it optional, {do}."
     return ContextOverflowError(
         budget_tokens=budget_tokens,
-        needed_tokens=needed + 1,
+        needed_tokens=needed,
         culprit=culprit,
         sizes_tokens=sizes,
         remedy=remedy,

@@ -413,14 +413,19 @@ class Timeline:
         if line.kind & KIND_MASK == NOTE:
             self.note_lines.append(at)
 
+    def lines_from(self, first: int) -> list[Line]:
+        """Return the last lines."""
+        columns = (self.kinds[first:], self.tokens[first:], self.seqs[first:])
+        rows = enumerate(zip(*columns, strict=True), first)
+        return [Line(*row, self.parts.get(at), self.notes.get(at)) for at, row in rows]
+
     def _cut_off(self, first: int) -> list[Line]:
         """Take the last lines off again, and return them."""
         self.is_late |= first < self.handed
-        columns = (self.kinds[first:], self.tokens[first:], self.seqs[first:])
-        lines = [
-            Line(*row, self.parts.pop(at, None), self.notes.pop(at, None))
-            for at, row in enumerate(zip(*columns, strict=True), first)
-        ]
+        lines = self.lines_from(first)
+        for at in range(first, len(self.kinds)):
+            self.parts.pop(at, None)
+            self.notes.pop(at, None)
         del self.kinds[first:], self.tokens[first:], self.seqs[first:]
         while self.note_lines and self.note_lines[-1] >= first:
             self.note_lines.pop()
@@ -644,13 +649,15 @@ class Timeline:
             self._orphans.setdefault(name, []).append((place, result))
             return
         at = self._missing[name].pop(0)
+        if at < self.handed:
+            self.is_late = True
+            return
         self._moved.add((place, name))
         line = self._result_line(place, result)
         self.kinds[at], self.tokens[at], self.seqs[at] = line.kind, line.tokens, line.seq
         self.parts.pop(at)
         if line.parts is not None:
             self.parts[at] = line.parts
-        self.is_late |= at < self.handed
 
     def loose(self) -> list[ReportEntry]:
         """Return an entry for each result that went to a call further up, or to none."""
