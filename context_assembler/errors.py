@@ -15,22 +15,20 @@ _MOST_REPR_CHARS: Final = 300
 _SPOKEN_AS_YOU: Final = ("us", "uni", "uu", "eu")
 
 
-def nearest(word: str, known: Collection[str], *, count: int = 3) -> list[str]:
+def nearest(
+    word: str, known: Collection[str], *, count: int = 3, likeness: float = 0.55
+) -> list[str]:
     """Return the known names most like `word`, best first."""
     from difflib import get_close_matches
 
     lowered = {name.lower(): name for name in known}
-    return [lowered[hit] for hit in get_close_matches(word.lower(), lowered, n=count, cutoff=0.55)]
+    near = get_close_matches(word.lower(), lowered, n=count, cutoff=likeness)
+    return [lowered[name] for name in near]
 
 
 def is_misspelt(word: str, known: Collection[str]) -> bool:
     """Whether the word is none of the known names, and nearly one of them but for capitals."""
-    if word in known:
-        return False
-    from difflib import get_close_matches
-
-    lowered = [name.lower() for name in known]
-    return bool(get_close_matches(word.lower(), lowered, n=1, cutoff=0.8))
+    return word not in known and bool(nearest(word, known, likeness=0.8))
 
 
 def did_you_mean(word: str, known: Collection[str], *, otherwise: str) -> str:
@@ -138,7 +136,6 @@ class AssemblyError(Exception):
 
 
 def _made_anew(kind: type[AssemblyError], problem: str, remedy: str) -> AssemblyError:
-    """Return an error that was copied or pickled; its other attributes follow."""
     error = kind.__new__(kind)
     AssemblyError.__init__(error, problem, remedy=remedy)
     return error
@@ -149,15 +146,15 @@ class ConfigurationError(AssemblyError, ValueError):
 
 
 _HIDDEN: Final = "***"
-_USER: Final = re.compile(r"(?<=//)(?:[^\s/@:]*:\S*|[^\s/@]+)@|(?<=:)[^\s/@]+@")
-_PARAMETER: Final = re.compile(
+_USER: Final = r"(?<=//)(?:[^\s/@:]*:\S*|[^\s/@]+)@|(?<=:)[^\s/@]+@"
+_PARAMETER: Final = (
     r"(?i)([?&;][\w.-]*(?:key|token|secret|passw|pwd|signature|credential)[\w.-]*=)[^&#;\s'\"]+"
 )
 
 
 def without_credentials(text: str) -> str:
     """Return the text with no user, password, key or token in the URLs that stand in it."""
-    return _PARAMETER.sub(rf"\1{_HIDDEN}", _USER.sub(f"{_HIDDEN}@", text))
+    return re.sub(_PARAMETER, rf"\1{_HIDDEN}", re.sub(_USER, f"{_HIDDEN}@", text))
 
 
 _REMEDIES: Final[Mapping[int, str]] = {
@@ -175,7 +172,7 @@ def remedy_for_file(error: OSError) -> str:
 
 
 # Beside the nearest name, which may not be what was meant.
-_MOST_LISTED_BESIDE: Final = 8
+_MOST_LISTED_BESIDE: Final = 15
 
 
 class UnknownOptionError(ConfigurationError):
@@ -187,8 +184,6 @@ class UnknownOptionError(ConfigurationError):
         is_told = not asked or len(known) <= _MOST_LISTED_BESIDE
         remedy = " ".join(filter(None, (asked, listed if is_told else "")))
         super().__init__(f"Unknown {kind} {brief(name)}.", remedy=remedy)
-        self.name = name
-        self.kind = kind
 
 
 class InvalidParameterError(ConfigurationError):
@@ -200,8 +195,6 @@ class InvalidParameterError(ConfigurationError):
         suffix = f" for {model}" if model else ""
         super().__init__(f"{name} {rule}{suffix}; got {brief(value)}.", remedy=remedy)
         self.name = name
-        self.value = value
-        self.model = model
 
 
 class MissingModelError(ConfigurationError):
@@ -222,32 +215,16 @@ class UnknownStoreSchemeError(ConfigurationError):
 
     def __init__(self, url: str, *, known: Collection[str]) -> None:
         url = without_credentials(url)
-        scheme = url.partition(":")[0]
         listed = ", ".join(f"{name}:" for name in sorted(known))
-        remedy = mean_file(url, known=known) or did_you_mean(
-            scheme, known, otherwise=f"Start the URL with one of {listed}"
-        )
+        otherwise = mean_file(url) or f"Start the URL with one of {listed}"
+        remedy = did_you_mean(url.partition(":")[0], known, otherwise=otherwise)
         super().__init__(f"No session store opens {url!r}.", remedy=remedy)
-        self.url = url
 
 
-def mean_file(url: str, *, known: Collection[str]) -> str:
-    """Return a question that names the SQLite file that is meant; empty where it looks like none.
-
-    Args:
-        known: The schemes of stores, of which one may be misspelt.
-    """
-    is_misspelt = ":" in url and bool(nearest(url.partition(":")[0], known))
-    return (
-        f"Did you mean {f'sqlite:{url}'!r}?" if _looks_like_a_file(url) and not is_misspelt else ""
-    )
-
-
-def _looks_like_a_file(url: str) -> bool:
-    if "://" in url:
-        return False
-    has_folder = url.startswith((".", "~", "/")) or ("/" in url and ":" not in url)
-    return has_folder or url.lower().endswith((".db", ".sqlite", ".sqlite3"))
+def mean_file(url: str) -> str:
+    """Return a question that names the SQLite file that is meant; empty where it looks like none."""
+    is_file = ":" not in url and url.lower().endswith((".db", ".sqlite", ".sqlite3"))
+    return f"Did you mean {f'sqlite:{url}'!r}?" if is_file else ""
 
 
 class RegistryError(ConfigurationError):
@@ -271,8 +248,8 @@ class UnknownModelError(AssemblyError, LookupError):
     """
 
     def __init__(self, model: str, *, known: Collection[str], row_id: str | None = None) -> None:
-        self.hint = hint = did_you_mean(model, known, otherwise="")
         self.model = model
+        self.hint = hint = did_you_mean(model, known, otherwise="")
         self.row_text = _row_text(row_id or model)
         add = (
             f"To add it, put its true figures into model_limits.local.yaml: {self.row_text} – or "
@@ -298,8 +275,6 @@ class ToolConflictError(ConfigurationError):
             f"Tool {name!r} is defined differently by {' and '.join(sources)}.",
             remedy="Rename one, or set on_tool_conflict='rename'.",
         )
-        self.name = name
-        self.sources = tuple(sources)
 
 
 class InvalidToolError(ConfigurationError):
@@ -321,8 +296,6 @@ class UnsupportedRequestError(ConfigurationError):
         super().__init__(
             f"{provider} cannot take this request for {model}: {problem}.", remedy=remedy
         )
-        self.provider = provider
-        self.model = model
 
 
 class MissingExtraError(AssemblyError, ImportError):
@@ -338,7 +311,6 @@ class MissingExtraError(AssemblyError, ImportError):
             f"{what} needs a package that is not installed.",
             remedy=f"Run: pip install 'context-assembler[{extra}]'{instead}",
         )
-        self.extra = extra
 
 
 class UnknownSessionError(AssemblyError, LookupError):
@@ -383,7 +355,6 @@ class DuplicateEventError(StoreError, ValueError):
             remedy="Leave the id empty to have one given, or load the session: it may be there.",
         )
         self.session_id = session_id
-        self.event_id = event_id
 
 
 class StoreUnavailableError(StoreError, OSError):
@@ -392,22 +363,20 @@ class StoreUnavailableError(StoreError, OSError):
     Neither `location` nor `reason` tells what a URL holds secret.
     """
 
+    store = "session"
+
     def __init__(self, location: str, *, reason: str, remedy: str) -> None:
         location, reason = without_credentials(location), without_credentials(reason)
-        super().__init__(f"The session store {location!r} cannot be used: {reason}.", remedy=remedy)
+        problem = f"The {self.store} store {location!r} cannot be used: {reason}."
+        super().__init__(problem, remedy=remedy)
         self.location = location
-        self.reason = reason
 
 
 class EventFormatError(StoreError, ValueError):
     """A stored event that this version cannot decode, or an event that cannot be stored."""
 
-    def __init__(
-        self, *, where: str, reason: str, remedy: str, act: Literal["decoded", "stored"] = "decoded"
-    ) -> None:
+    def __init__(self, *, where: str, reason: str, remedy: str, act: str = "decoded") -> None:
         super().__init__(f"{where} cannot be {act}: {reason}.", remedy=remedy)
-        self.where = where
-        self.reason = reason
 
 
 class EmptySessionError(AssemblyError, ValueError):
@@ -459,8 +428,6 @@ class UnsafePathError(AssemblyError, ValueError):
             f"{what} {path!r} would leave {root!r}.",
             remedy="Use a plain name: letters, digits, '.', '_' and '-', not starting with '.'.",
         )
-        self.path = path
-        self.root = root
 
 
 class TemplateError(AssemblyError, ValueError):
@@ -492,7 +459,6 @@ class TranscriptError(AssemblyError, ValueError):
     def __init__(self, *, source: str, reason: str, remedy: str, line: int | None = None) -> None:
         where = source if line is None else f"{source}:{line}"
         super().__init__(f"{where}: {reason}.", remedy=remedy)
-        self.source = source
         self.line = line
 
 
@@ -517,17 +483,6 @@ class ContentError(AssemblyError, TypeError):
         super().__init__(problem, remedy=remedy)
 
 
-class NotJsonError(AssemblyError, ValueError):
-    """A number that JSON does not have, where a payload would carry it."""
-
-    def __init__(self, number: float) -> None:
-        super().__init__(
-            f"{number!r} stands in a call, a block, a tool or a setting, and JSON has no such number.",
-            remedy="Give a finite number, or say it in text.",
-        )
-        self.number = number
-
-
 class PayloadWarning(UserWarning):
     """A payload that its provider will refuse, although the assembler made it: a fault of ours.
 
@@ -545,22 +500,13 @@ class RemoteCountError(AssemblyError, OSError):
             f"{provider} did not count the payload: {reason}.",
             remedy="Check the client's key and network, or count without exact=True.",
         )
-        self.provider = provider
 
 
-class InvalidContextTypeError(ConfigurationError):
+class InvalidContextTypeError(UnknownOptionError):
     """A kind of memory that does not exist."""
 
-    def __init__(self, kind: object, *, known: Collection[str]) -> None:
-        listed = ", ".join(known)
-        super().__init__(
-            f"There is no context type {brief(kind)}; valid are {listed}.",
-            remedy=did_you_mean(
-                kind if isinstance(kind, str) else "", known, otherwise="Use one of these."
-            ),
-        )
-        self.kind = kind
-        self.known = tuple(known)
+    def __init__(self, name: object, *, known: Collection[str]) -> None:
+        super().__init__(name, kind="context type", known=known)
 
 
 class UnknownMemoryError(AssemblyError, LookupError):
@@ -571,42 +517,25 @@ class UnknownMemoryError(AssemblyError, LookupError):
             f"There is no memory {memory_id!r}.",
             remedy="It may have been forgotten: search for it by its words.",
         )
-        self.memory_id = memory_id
 
 
-class MemoryUnavailableError(StoreError, OSError):
-    """The memory store's file or server cannot be used.
+class MemoryUnavailableError(StoreUnavailableError):
+    """The memory store's file or server cannot be used."""
 
-    Neither `location` nor `reason` tells what a URL holds secret.
-    """
-
-    def __init__(self, location: str, *, reason: str, remedy: str) -> None:
-        location, reason = without_credentials(location), without_credentials(reason)
-        super().__init__(f"The memory store {location!r} cannot be used: {reason}.", remedy=remedy)
-        self.location = location
-        self.reason = reason
+    store = "memory"
 
 
-class MemoryFormatError(StoreError, ValueError):
+class MemoryFormatError(EventFormatError):
     """A memory record that cannot be stored, or that this version cannot decode.
 
     `line` counts from 1 where the record comes from a file.
     """
 
     def __init__(
-        self,
-        *,
-        where: str,
-        reason: str,
-        remedy: str,
-        line: int | None = None,
-        act: Literal["read", "stored"] = "read",
+        self, *, where: str, reason: str, remedy: str, line: int | None = None, act: str = "read"
     ) -> None:
         place = where if line is None else f"{where}, line {line},"
-        super().__init__(f"{place} cannot be {act}: {reason}.", remedy=remedy)
-        self.where = where
-        self.reason = reason
-        self.line = line
+        super().__init__(where=place, reason=reason, remedy=remedy, act=act)
 
 
 class DamagedMemoryWarning(UserWarning):
@@ -625,8 +554,6 @@ class VectorModelError(StoreError, ValueError):
             f"The store keeps vectors of {kept}, but was given one of {given}.",
             remedy="Use the same model, or call drop_vectors() and embed everything anew.",
         )
-        self.given = given
-        self.kept = kept
 
 
 class EmbeddingError(AssemblyError, OSError):
@@ -634,8 +561,6 @@ class EmbeddingError(AssemblyError, OSError):
 
     def __init__(self, model: str, *, reason: str, remedy: str) -> None:
         super().__init__(f"The embedding model {model!r} cannot be used: {reason}.", remedy=remedy)
-        self.model = model
-        self.reason = reason
 
 
 class McpServerError(AssemblyError, ConnectionError):

@@ -738,7 +738,7 @@ def open_memory(store: str | Path, **options: Any) -> MemoryStore:
     if module is None:
         told = errors.without_credentials(url)
         listed = " or ".join(f"'{name}:…'" for name in MEMORY_STORES)
-        remedy = errors.mean_file(told, known=MEMORY_STORES) or f"Write {listed}, or pass a Path."
+        remedy = errors.mean_file(told) or f"Write {listed}, or pass a Path."
         raise errors.ConfigurationError(f"No memory store opens {told!r}.", remedy=remedy)
     engine = import_module(f"context_assembler.memory.{module}")
     return MemoryStore(engine.open_table(url), **options)

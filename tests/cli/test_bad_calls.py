@@ -33,7 +33,7 @@ BAD = {
     "lint-payload text.json": "A payload is a JSON object",
     "lint-payload empty.json": "Pass --provider, one of",
     "memory search tea --memory sqlite:memroy.db": "memory.db",
-    "memory add x --kind fact": "memories, code",
+    "memory add x --kind fact": "memories, observations",
     "memory forget mem_x": "mem_x",
     "memory fade": "--half-life-days",
     "memory eval gone.jsonl": "gone.jsonl",
