@@ -15,8 +15,9 @@ from pathlib import Path
 from typing import Any, get_args, get_origin
 
 import context_assembler
-from context_assembler import errors
+from context_assembler import AssembledContext, errors
 from context_assembler.cli import COMMANDS, EXIT_CODES, load_command
+from context_assembler.context import ContextMetadata
 from context_assembler.models import ModelLimits, ModelRegistry, Price
 from context_assembler.options import CALL_OPTIONS, ENV_PREFIX, SETTINGS, TABLES, Option
 
@@ -56,16 +57,28 @@ def _name_rows() -> Iterator[tuple[str, str, str]]:
     for name in sorted(context_assembler.__all__):
         found = getattr(context_assembler, name)
         yield f"`{name}{signature(found)}`", waiting(found), first_line(found)
-        if not inspect.isclass(found) or issubclass(found, Exception):
+        if inspect.isclass(found) and not issubclass(found, Exception):
+            yield from _member_rows(name, found)
+        if found is AssembledContext:
+            yield f"`{name}.metadata`", "", first_line(ContextMetadata)
+            yield from _member_rows(f"{name}.metadata", ContextMetadata)
+
+
+def _member_rows(name: str, found: type) -> Iterator[tuple[str, str, str]]:
+    """Yield methods and properties, and the attributes that no argument gives."""
+    told = (inspect.getdoc(found) or "").partition("\nAttributes:\n")[2].partition("\n\n")[0]
+    given = signature(found)
+    for attribute, doc in re.findall(r"(?m)^    (\w+): ((?:.+\n?)(?: {8}.+\n?)*)", told):
+        if not re.search(rf"\b{attribute}\b", given):
+            yield f"`{name}.{attribute}`", "", doc
+    for method, member in vars(found).items():
+        if method.startswith("_") or not (doc := first_line(member)):
             continue
-        for method, member in vars(found).items():
-            if method.startswith("_") or not (doc := first_line(member)):
-                continue
-            plain = getattr(member, "__func__", member)
-            if inspect.isfunction(plain):
-                yield f"`{name}.{method}{signature(plain)}`", waiting(plain), doc
-            elif isinstance(member, property) or hasattr(member, "func"):
-                yield f"`{name}.{method}`", "", doc
+        plain = getattr(member, "__func__", member)
+        if inspect.isfunction(plain):
+            yield f"`{name}.{method}{signature(plain)}`", waiting(plain), doc
+        elif isinstance(member, property) or hasattr(member, "func"):
+            yield f"`{name}.{method}`", "", doc
 
 
 def waiting(found: Any) -> str:
