@@ -3,6 +3,8 @@
 import json
 from pathlib import Path
 
+import pytest
+
 from tests.cli.conftest import GPT, SAMPLES, STORE, Run
 
 URL = " ".join(STORE)
@@ -36,6 +38,16 @@ def test_what_could_not_be_mapped_is_listed(run: Run) -> None:
 
     assert "Not mapped in" in shown.out
     assert "are not a JSON object" in shown.out
+
+
+@pytest.mark.parametrize("nothing", [[], {"messages": []}, {"contents": [{"parts": 5}]}])
+def test_a_transcript_that_says_nothing_is_refused_by_name(run: Run, nothing: object) -> None:
+    refused = run("import", written(nothing), *STORE)
+
+    assert refused.code == 2
+    assert "chat.json" in refused.err
+    assert "formats: claude_code, openai_responses, gemini" in " ".join(refused.err.split())
+    assert not list(Path().glob("*.db"))
 
 
 def test_only_what_is_new_is_appended(run: Run) -> None:
