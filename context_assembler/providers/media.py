@@ -348,20 +348,20 @@ def _objection(part: JsonObject, rules: MediaRules, limits: ModelLimits) -> Obje
         return None if text.strip() else _EMPTY
     if limits.features.get("vision" if is_image else "pdf") is False:
         return "media.unsupported", f"the model takes no {part['type']}s"
+    taken = rules.image_types if is_image else rules.document_types
+    only = f"only {rules.image_words if is_image else rules.document_words} are taken"
     if source["type"] == "file":
         if is_image and not rules.takes_image_ids:
             return "media.source", f"{rules.api} takes no image by file id"
         is_own = source["provider"].startswith(rules.file_owner)
         return None if is_own else ("media.source", "the file lies with another provider")
-    taken = rules.image_types if is_image else (*rules.document_types, "text/")
-    only = f"only {rules.image_words if is_image else rules.document_words} are taken"
     if source["type"] == "url":
         declared, url = bare_type(source.get("media_type") or ""), source["url"].strip()
+        scheme, mark, _ = url.partition("://")
         if not is_image and not rules.fetches_documents:
             return "media.source", f"{rules.api} fetches no documents"
-        if declared and not is_image and not declared.startswith(taken):
+        if declared and not is_image and not declared.startswith((*taken, "text/")):
             return "media.type", only
-        scheme, mark, _ = url.partition("://")
         if url and not (mark and scheme.lower() in rules.schemes):
             return "media.source", f"{rules.api} fetches nothing from such an address"
         if url and rules.type_at and not rules.type_at(source):
@@ -370,26 +370,25 @@ def _objection(part: JsonObject, rules: MediaRules, limits: ModelLimits) -> Obje
     encoded, media_type = source["data"], media_type_of(source)
     if not encoded:
         return _EMPTY
-    if not media_type.startswith(taken if is_image else rules.document_types):
+    if not media_type.startswith(taken):
         return "media.type", only
     if media_type in (*_TELLING_TYPES, PDF) and begins_as(encoded) != media_type:
         return "media.type", f"its bytes are no {'PDF' if media_type == PDF else media_type}"
     if rules.type_at and not _BASE64.fullmatch(encoded):
         return "media.empty", "it holds no bytes in base64"
-    size = measure_base64(encoded) if is_image and rules.max_side_px else None
-    if size is not None and max(size) > (rules.max_side_px or 0):
-        return "media.size", f"its {max(size):,} pixels are more than {rules.max_side_px:,}"
-    most = rules.max_image_chars if is_image else rules.max_document_chars
-    if most is not None and len(encoded) > most:
-        return "media.size", f"its {len(encoded):,} characters of base64 are more than {most:,}"
-    if media_type != PDF or (rules.max_pdf_pages is None and rules.takes_locked_pdfs):
-        return None
-    pages, is_locked = pdf_facts(encoded)
-    pages = pages or part.get("page_count") or 0
+    size = measure_base64(encoded) if is_image else None
+    counts_pages = media_type == PDF and rules.max_pdf_pages is not None
+    pages, is_locked = pdf_facts(encoded) if counts_pages else (0, False)
     if is_locked and not rules.takes_locked_pdfs:
         return "media.locked", f"{rules.api} takes no encrypted PDF"
-    if rules.max_pdf_pages is not None and pages > rules.max_pdf_pages:
-        return "media.pages", f"its {pages:,} pages are more than {rules.max_pdf_pages:,}"
+    chars = rules.max_image_chars if is_image else rules.max_document_chars
+    for number, most, what, rule in (
+        (max(size or (0,)), rules.max_side_px, "pixels", "media.size"),
+        (len(encoded), chars, "characters of base64", "media.size"),
+        (pages or part.get("page_count") or 0, rules.max_pdf_pages, "pages", "media.pages"),
+    ):
+        if most is not None and number > most:
+            return rule, f"its {number:,} {what} are more than {most:,}"
     return None
 
 

@@ -23,12 +23,10 @@ Item: TypeAlias = dict[str, Json]  # an item, a message, or a piece of content
 
 MAX_TOOLS: Final = 128  # https://github.com/openai/openai-openapi, tools (read 2026-11-27)
 MAX_CACHE_KEY_CHARS: Final = 64
-MAX_IMAGES: Final = 500  # of one request; some versions of the API take more
 MAX_IMAGE_CHARS: Final = 20_971_520
 MAX_FILE_CHARS: Final = 73_400_320
 _SENT_FILE_CHARS: Final = 73_000_000  # less: the head of a URL counts
 DETAILS: Final = ("low", "high", "auto", "original")
-_ALLOWED_MODES: Final[Mapping[str, str]] = {"auto": "auto", "any": "required"}
 
 
 def is_own_api(limits: ModelLimits) -> bool:
@@ -53,8 +51,7 @@ def media_rules(limits: ModelLimits, **api: Any) -> "MediaRules":
 
     if is_own_api(limits):
         api |= {"max_image_chars": 20_900_000, "fit_image_chars": 10 * 1024 * 1024}
-        api |= {"max_document_chars": _SENT_FILE_CHARS, "max_media_chars": _SENT_FILE_CHARS}
-        api |= {"max_images": MAX_IMAGES}
+        api["max_document_chars"] = _SENT_FILE_CHARS
     return MediaRules(
         file_owner="openai",
         image_types=("image/jpeg", "image/png", "image/gif", "image/webp"),
@@ -110,7 +107,6 @@ class OpenAIWire(wire.GrownWire):
         self.names = tool_names(request, self.name, rules[0])
         self.tools: list[ToolSpec] = []
         self.rendered_tools: list[Item] = []
-        self._images = self._media_chars = 0
 
     def add(self, turn: Turn) -> None:
         """Append a turn; an assistant turn with calls is followed by the turn of their results."""
@@ -179,8 +175,6 @@ class OpenAIWire(wire.GrownWire):
         from context_assembler.providers import media
 
         source = part["source"]
-        self._media_chars += 1 + len(source.get("data", ""))
-        self._images += kind == "image"
         is_inline = source["type"] == "base64"
         url = clean_text(source.get("url", ""))
         file: Item = {"file_url": url} if url else {"file_id": source.get("file_id")}
@@ -251,20 +245,7 @@ class OpenAIWire(wire.GrownWire):
         if self.rendered_tools:
             made["tools"] = LentList(self.rendered_tools)
         made |= self._tool_choice(request)
-        messages = [*before, *self.messages]
-        if self.is_own and (self._images > MAX_IMAGES or self._media_chars > _SENT_FILE_CHARS):
-            from context_assembler.providers.media import make_way, media_of
-
-            kind = self.text_type
-            messages, reasons = make_way(
-                messages,
-                self._media_rules(),
-                lambda piece: media_of(piece, self.name),
-                lambda line: {"type": kind, "text": line},
-            )
-            for rule, reason in reasons:
-                self.report("media", f"{reason[0].upper()}{reason[1:]}.", rule, "shortened")
-        made[self.key] = LentList(messages)
+        made[self.key] = LentList([*before, *self.messages])
         return made
 
     def _sampling(self, request: Request) -> Item:
@@ -293,10 +274,10 @@ class OpenAIWire(wire.GrownWire):
         """
         choice = request.parameters.tool_choice
         mode = choice.mode if choice is not None else "auto"
+        names = wire.allowed_names(request, self.name) if self.is_own else ()
         among: Item = {}
-        if self.is_own and mode in _ALLOWED_MODES:
-            names = wire.allowed_names(request, self.name) or ()
-            among = self._choice_among(_ALLOWED_MODES[mode], names)
+        if names and mode in ("auto", "any"):
+            among = self._choice_among("required" if mode == "any" else mode, names)
         if choice is None:
             return {"tool_choice": among} if among else {}
         if mode in ("any", "tool"):
@@ -321,14 +302,17 @@ def read_usage(usage: Json, *, asked: str, answered: str) -> Usage | None:
         https://developers.openai.com/api/docs/guides/prompt-caching (read 2026-11-27)
     """
     fields = as_object(usage)
+    if not fields:
+        return None
     of_asked = as_object(fields.get(f"{asked}_tokens_details"))
     of_answered = as_object(fields.get(f"{answered}_tokens_details"))
-    counts = [fields.get(f"{asked}_tokens"), fields.get(f"{answered}_tokens")]
-    counts += [of_asked.get("cached_tokens"), of_asked.get("cache_write_tokens")]
-    counts += [of_answered.get("reasoning_tokens")]
-    names = ("input", "output", "cache_read", "cache_write", "reasoning")
-    counted = {f"{name}_tokens": wire.count_of(n) for name, n in zip(names, counts, strict=True)}
-    return Usage(**counted) if fields else None
+    return Usage(
+        input_tokens=wire.count_of(fields.get(f"{asked}_tokens")),
+        output_tokens=wire.count_of(fields.get(f"{answered}_tokens")),
+        cache_read_tokens=wire.count_of(of_asked.get("cached_tokens")),
+        cache_write_tokens=wire.count_of(of_asked.get("cache_write_tokens")),
+        reasoning_tokens=wire.count_of(of_answered.get("reasoning_tokens")),
+    )
 
 
 def read_content(content: Json, where: str, note: wire.Note, *, provider: str) -> list[JsonObject]:

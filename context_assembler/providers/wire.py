@@ -474,10 +474,10 @@ def first_tools(
         return tools
     choice = request.parameters.tool_choice
     forced = choice.name if choice is not None else None
-    order = sorted(range(len(tools)), key=lambda at: tools[at].name != forced)
+    kept = sorted(tools, key=lambda tool: tool.name != forced)[:most]
     reason = f"{api} takes at most {most} tools, in their order."
-    entries.extend(tool_entry(tools[at], "tool.count", reason) for at in sorted(order[most:]))
-    return [tools[at] for at in sorted(order[:most])]
+    entries += [tool_entry(tool, "tool.count", reason) for tool in tools if tool not in kept]
+    return [tool for tool in tools if tool in kept]
 
 
 def allowed_names(request: Request, provider: str) -> tuple[str, ...] | None:

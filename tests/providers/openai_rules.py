@@ -174,7 +174,6 @@ CHAT_ROWS: Final[dict[str, Row]] = {
     "a picture for the blind": ("C14", {"model": "gpt-4", **shown(DATA_URL)}),
     "no picture": ("C14", shown(" ")),
     "a picture on the disk": ("C14", shown("file:///a.png")),
-    "a picture of another type": ("C14?", shown(DATA_URL.replace("png", "jpeg"))),
     "a file by address": ("C14", filed(file_url="https://a.org/b.pdf")),
     "a file without its type": ("C14", filed(file_data=PIXEL, filename="a.pdf")),
     "a long cache key": ("C15", {"prompt_cache_key": "k" * 65}),
