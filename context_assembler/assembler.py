@@ -4,8 +4,8 @@ import time
 from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from datetime import date, datetime
-from functools import cached_property
+from datetime import datetime
+from functools import cached_property, partial
 from pathlib import Path
 from threading import Lock
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Self, TypeVar, Unpack
@@ -121,9 +121,8 @@ class _Draft:
         chosen = (options.skip_skills, options.skill_filter, options.active_skills)
         self.choice = repr((self.agent_id, *chosen))
         self.waits = bool(options.exact or options.additional_tools or options.query)
-        self.today: date | None = None
         self.listed: Any = None
-        self.shown: Any = None
+        self.shown: prompt.ShownSkills | None = None
         self.offered: OfferedTools | None = None
         self.ground: tuple[Any, ...] = ()
         self.candidates: list[Inputs] = []
@@ -149,14 +148,13 @@ class _Draft:
         sent = self.last and (self.last.system_hash, self.last.tools_hash, self.last.provider)
         if offered is None or self.offered is None or offered.key != self.offered.key:
             self.offered = offered
-        gathered = (sent, holds, self.files, self.shown, self.opening.system, self.today)
-        is_same = self.ground[:-2] == (*gathered, self.offered)
-        if not is_same:
+        listed: tuple[Any, ...] = (sent, holds, self.files, self.shown, self.opening, self.today)
+        listed += (self.offered,)
+        if self.ground[:-2] != listed:
             self.candidates = self._draft(holds=holds)
         factor = self._factor() if facade.config.calibrates_tokens else 1.0
-        ground = (*gathered, self.offered, factor, note)
-        if not is_same or self.ground != ground:
-            self.ground = ground
+        if self.ground != (*listed, factor, note):
+            self.ground = (*listed, factor, note)
             facade.fingerprints += 1
             self.key = CacheKey(head.session.id, "", self.agent_id, str(facade.fingerprints))
         recalled = (_memory_section(note.text),) if note.text else ()
@@ -229,20 +227,18 @@ class _Draft:
         provider = PROVIDERS[self.provider]
         forms = provider.change_forms(self.limits) if rule.changes == "append" else ChangeForms()
 
-        def settle(tools: Sequence[ToolSpec]) -> "tuple[SettledTools, ...]":
-            return settle_tools(
-                tools,
-                before=before,
-                provider=self.provider,
-                forms=forms,
-                search=provider.tool_search(self.limits),
-                defers_above=rule.defers_above,
-                choice=self.options.tool_choice,
-                last_seq=self.head.last_seq,
-                called=lambda: self._tool_names(r'"type":"tool_call".*?"name":"(.*?)"'),
-                found=lambda: self._tool_names(r'"tool_name":"(.*?)"'),
-            )
-
+        settle = partial(
+            settle_tools,
+            before=before,
+            provider=self.provider,
+            forms=forms,
+            search=provider.tool_search(self.limits),
+            defers_above=rule.defers_above,
+            choice=self.options.tool_choice,
+            last_seq=self.head.last_seq,
+            called=lambda: self._tool_names(r'"type":"tool_call".*?"name":"(.*?)"'),
+            found=lambda: self._tool_names(r'"tool_name":"(.*?)"'),
+        )
         learnt = before.known.values() if before is not None else ()
         collected = offered.merge(learnt, begins_anew=lambda tools: settle(tools)[0].is_anew)
         return settle(collected.tools), collected
@@ -280,7 +276,7 @@ class _Draft:
         has_text = facade.has_prompt or self.opening.system or self.options.additional_system_prompt
         was_sent = self.last is not None and "prompt" in self.last.details
         if has_text or was_sent or self.shown is not None:
-            inputs = self._with_prompt(inputs, tools, specs, holds=holds)
+            inputs = self._with_prompt(inputs, tools, specs, holds)
         if tools is not None and collected is not None:
             inputs = self._with_tools(inputs, tools, collected)
         return inputs
@@ -295,7 +291,8 @@ class _Draft:
         note = changes.withdrawn_note(tools, system_text=inputs.system, was_reported=was_reported)
         rewrite = changes.tools_rewrite_entry(tools, tokens=last.estimated_tokens if last else 0)
         count_tool = self.family.count_tool
-        entries = changes.tool_entries(tools, collected.entries, count_tool=count_tool)
+        changed = changes.tool_entries(tools, collected.entries, count_tool=count_tool)
+        entries = [*inputs.entries, *overlay(collected.entries, changed)]
         self.known.sent_tools = text, tools.sent
         return inputs._replace(
             tools=tools.plan.declared,
@@ -303,43 +300,31 @@ class _Draft:
             tools_text=text,
             change=tools.change or None,
             notes=(*inputs.notes, *([note] if note else [])),
-            entries=(
-                *inputs.entries,
-                *overlay(collected.entries, entries),
-                *([rewrite] if rewrite else []),
-            ),
+            entries=(*entries, *([rewrite] if rewrite else [])),
             warnings=(*inputs.warnings, *collected.warnings),
             details={**inputs.details, "withdrawn": note is not None and ":" in note.content},
         )
 
     def _with_prompt(
-        self,
-        inputs: Inputs,
-        tools: "SettledTools | None",
-        specs: Sequence[ToolSpec],
-        *,
-        holds: bool,
+        self, inputs: Inputs, tools: "SettledTools | None", specs: Sequence[ToolSpec], holds: bool
     ) -> Inputs:
         from context_assembler import prompt
 
-        facade, family, last, shown = self.facade, self.family, self.last, self.shown
-        built, files = self._build(specs, holds=holds)
+        family, last, shown = self.family, self.last, self.shown or prompt.ShownSkills()
+        built, files = self._build(specs, shown, holds=holds)
         loaded = tools.loaded if tools is not None else ()
-        choice = inputs.parameters.tool_choice
+        choice, count = inputs.parameters.tool_choice, family.count_text
         overhead = family.count_tools_overhead(loaded, has_system=True, choice=choice)
-
-        def fit(wanted: "prompt.BuiltPrompt") -> "prompt.BuiltPrompt":
-            return prompt.fit_prompt(
-                wanted,
-                count_system=family.count_system,
-                count_text=family.count_text,
-                budget_tokens=self.budget,
-                other_fixed_tokens=overhead + sum(map(family.count_tool, loaded)),
-            )
-
+        fit = partial(
+            prompt.fit_prompt,
+            count_system=family.count_system,
+            count_text=count,
+            budget_tokens=self.budget,
+            other_fixed_tokens=overhead + sum(map(family.count_tool, loaded)),
+        )
         sent, unreported, rewrite, is_held = fit(built), files, list[ReportEntry](), False
         record = prompt.prompt_record(built, sent, files)
-        text = facade.store.text(last.system_hash) if last is not None else None
+        text = self.facade.store.text(last.system_hash) if last is not None else None
         if last is not None and text is not None:
             before = prompt.SentPrompt(text, last.details.get("prompt", {}))
             if holds:
@@ -355,42 +340,30 @@ class _Draft:
                 rule = "rewrite.system"
                 rewrite = [ReportEntry("note", "system", "kept", reason=reason, rule=rule)]
             unreported = before.unreported(files)
-        if shown is not None:
-            said = "".join(one.content for one in sent.sections if one.name == "skills")
-            shown = prompt.follow_section(
-                shown, said, count_text=family.count_text, is_frozen=is_held
-            )
-            active = [one for one in shown.skills if one.name in shown.active]
-            inputs = inputs._replace(
-                active_skills=tuple(one.name for one in active),
-                skill_allowed_tools={one.name: one.allowed_tools for one in active},
-            )
+        said = "".join(one.content for one in sent.sections if one.name == "skills")
+        shown = prompt.follow_section(shown, said, count_text=count, is_frozen=is_held)
+        active = [one for one in shown.skills if one.name in shown.active]
+        odd = [f"{file.path}: {warning}" for file in unreported for warning in file.warnings]
+        missed = self.facade.builder.find_missed(files, sent.sections, agent_id=self.agent_id)
+        entries = [*file_entries(files, count_text=count), *sent.entries, *shown.entries]
         return inputs._replace(
             sections=sent.sections,
             system=sent.text,
             notes=built.notes,
-            entries=(
-                *file_entries(files, count_text=family.count_text),
-                *sent.entries,
-                *(shown.entries if shown else ()),
-                *rewrite,
-            ),
-            warnings=(
-                *(f"{file.path}: {said}" for file in unreported for said in file.warnings),
-                *inputs.warnings,
-                *facade.builder.find_missed(files, sent.sections, agent_id=self.agent_id),
-                *(shown.warnings if shown else ()),
-            ),
+            entries=(*entries, *rewrite),
+            warnings=(*odd, *inputs.warnings, *missed, *shown.warnings),
             details={"prompt": record},
+            active_skills=tuple(one.name for one in active),
+            skill_allowed_tools={one.name: one.allowed_tools for one in active},
         )
 
     def _build(
-        self, specs: Sequence[ToolSpec], *, holds: bool
+        self, specs: Sequence[ToolSpec], shown: "prompt.ShownSkills", *, holds: bool
     ) -> tuple["prompt.BuiltPrompt", list["prompt.BootstrapFile"]]:
         """Return the system prompt that files and settings ask for, and the files as rendered."""
         from context_assembler import prompt
 
-        facade, shown, files, day = self.facade, self.shown, self.files, ""
+        facade, files, day = self.facade, self.files, ""
         clock, began = facade.config.clock, self.opening.began_at
         if any(file.is_template for file in files):
             variables = {
@@ -398,7 +371,7 @@ class _Draft:
                 "session": self.known.session.id,
                 "model": self.limits.id,
                 "date": str(self.today),
-                "skills": [skill.name for skill in shown.skills] if shown else [],
+                "skills": [skill.name for skill in shown.skills],
                 "tools": [tool.name for tool in specs],
             }
             allowed = facade.builder.sections_of(self.agent_id)
@@ -406,14 +379,13 @@ class _Draft:
         if began is not None and clock.date_in_system:
             from zoneinfo import ZoneInfo
 
-            day = (
-                f"The conversation begins on {began.astimezone(ZoneInfo(clock.time_zone)).date()}."
-            )
+            local = began.astimezone(ZoneInfo(clock.time_zone))
+            day = f"The conversation begins on {local.date()}."
         summarizes = facade.config.prompt.summarizes_tools
         built = facade.builder.build(
             files=files,
             session_system=self.opening.system,
-            skills_text=shown.text if shown else "",
+            skills_text=shown.text,
             tools_summary=prompt.summarize_tools(specs) if summarizes else "",
             additional=self.options.additional_system_prompt,
             datetime_text=day,
@@ -754,7 +726,7 @@ class ContextAssembler:
                 mask=self.mask,
             )
             draft.listed, draft.shown = listed, shown
-        return open_skill_tools(draft.shown.with_tools)
+        return open_skill_tools(draft.shown.with_tools if draft.shown else [])
 
     async def _recall_note(self, draft: _Draft) -> RecalledNote:
         options, settings = draft.options, self.config.memory
