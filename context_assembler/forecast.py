@@ -266,9 +266,7 @@ def forecast_call(outlook: Outlook, *, today: date, now: datetime | None = None)
     for at in sorted((at for at in ends_at if at <= stale_at), reverse=True):
         # Whoever reads a long prefix has used the shorter ones in it as well.
         used_at = _later(used_at, ends_at[at].created_at)
-        alike = _rendered_alike(turns, at, row.provider)
-        end: Literal["call", "inside"] = "call" if alike == at else "inside"
-        known.append(KnownPrefix(end, tokens[alike], blocks[alike], used_at))
+        known.append(KnownPrefix("call", tokens[at], blocks[at], used_at))
     has_head = bool(ours) and _head(ours[-1]) == _head(row)
     if known or has_head:
         used_at = _later(used_at, ours[-1].created_at if has_head else None)
@@ -305,23 +303,6 @@ def _head(row: CallRow) -> tuple[str, str]:
 def _later(one: datetime | None, other: datetime | None) -> datetime | None:
     known = [at if at.tzinfo else at.replace(tzinfo=UTC) for at in (one, other) if at is not None]
     return max(known, default=None)
-
-
-def _rendered_alike(turns: Sequence[Turn], length: int, protocol: str) -> int:
-    """Return how many of the first turns are rendered as they were when they ended a payload.
-
-    Claude takes a message of the system at the end of a turn only: with a message of the user after
-    it, it becomes text of the user.
-    https://platform.claude.com/docs/en/build-with-claude/preserved-thinking (read 2026-11-27)
-    """
-    if protocol != _MARKING_PROTOCOL:
-        return length
-    roles = [turn["role"] for turn in turns]
-    while (
-        0 < length < len(roles) and roles[length] != "assistant" and roles[length - 1] == "system"
-    ):
-        length -= 1
-    return length
 
 
 def _first_stale(outlook: Outlook) -> int:

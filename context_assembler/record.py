@@ -20,6 +20,7 @@ from context_assembler.events import (
     SessionHead,
     Text,
     Usage,
+    is_object,
     part_from_json,
     to_json,
 )
@@ -200,9 +201,10 @@ def _compacted_window(reply: Any, provider: str) -> tuple[Opaque, ...]:
     OpenAI's compaction on demand answers with the user's messages and one compaction after them,
     which go back together. Source: types of openai 3.57, CompactedResponse (read 2026-11-27)
     """
-    body = read_object(reply) if provider == "openai_responses" else None
-    if body is None or body.get("object") != "response.compaction":
+    kind = reply.get("object") if is_object(reply) else getattr(reply, "object", "")
+    if provider != "openai_responses" or kind != "response.compaction":
         return ()
+    body = read_object(reply) or {}
     return tuple(Opaque(provider=provider, block=block) for block in body["output"])
 
 

@@ -384,24 +384,6 @@ def test_reasoning_that_is_left_out_ends_what_is_shared() -> None:
     assert forecast(calls=[replace(last, details={STALE: 2})], row=later).broken is None
 
 
-NOTE_TURN: Turn = {"role": "system", "kind": "note", "note": "clock", "seq": 2, "parts": []}
-
-
-@pytest.mark.parametrize(
-    ("model", "protocol", "read"),
-    [(CLAUDE, "anthropic", 2000), (GPT._replace(id="claude"), "openai_chat", 3968)],
-)
-def test_a_note_becomes_text_of_the_user_if_the_user_goes_on(
-    model: ModelLimits, protocol: str, read: int
-) -> None:
-    row = replace(LAST, provider=protocol, prefix="p2", system_hash="elsewhere")
-
-    turns = [TURNS[0], NOTE_TURN, TURNS[2]]
-    told = forecast(calls=[row], row=replace(row, system_hash=""), limits=model, turns=turns)
-
-    assert told.split.read_tokens == read
-
-
 def test_prefix_hashes_are_those_of_the_provider() -> None:
     request = Request(limits=CLAUDE, parameters=Parameters(max_tokens=100), system="Be kind.")
 
