@@ -16,12 +16,21 @@ from typing import Any, Final, TypedDict, TypeVar, Unpack
 from context_assembler.errors import InvalidToolError
 from context_assembler.events import Json, JsonObject, is_list
 from context_assembler.ports import ToolSpec
-from context_assembler.tools.sources import name_of, tell_problem
+from context_assembler.tools.sources import tell_problem
 
 F = TypeVar("F", bound=Callable[..., Any])
 
 _SETTINGS: Final = "__context_tool__"
-_TYPES: Final[Mapping[Any, str]] = {str: "string", int: "integer", float: "number", bool: "boolean"}
+_TYPES: Final[Mapping[Any, JsonObject]] = {
+    str: {"type": "string"},
+    int: {"type": "integer"},
+    float: {"type": "number"},
+    bool: {"type": "boolean"},
+    None: {"type": "null"},
+    NoneType: {"type": "null"},
+    list: {"type": "array", "items": {}},
+    dict: {"type": "object", "additionalProperties": True},
+}
 
 
 class ToolOptions(TypedDict, total=False):
@@ -56,11 +65,7 @@ def tool(function: F | None = None, /, **options: Unpack[ToolOptions]) -> F | Ca
         raise TypeError(f"tool() has no option {', '.join(sorted(unknown))}")
 
     def mark(marked: F) -> F:
-        try:
-            setattr(marked, _SETTINGS, options)
-        except AttributeError:  # a method of an object, a function written in C
-            reason = "nothing can be kept on it; wrap it in a function of your own"
-            raise InvalidToolError(name_of(marked), reason=reason) from None
+        setattr(marked, _SETTINGS, options)
         return marked
 
     return mark if function is None else mark(function)
@@ -81,13 +86,14 @@ def spec_from_function(function: Callable[..., Any]) -> ToolSpec:
     if name == "<lambda>":
         raise InvalidToolError(name, reason="a lambda has no name; use @tool(name=…) on a function")
     words, documented = read_docstring(_docstring_of(target))
-    is_model = isinstance(function, type)
+    if isinstance(function, type):
+        schema = _schema_of_model(function, name)
+    else:
+        schema = _schema_of_signature(function, target, name, documented)
     return ToolSpec(
         name=name,
         description=options.get("description", words),
-        input_schema=_schema_of_model(function, name)
-        if is_model
-        else _schema_of_signature(function, target, name, documented),
+        input_schema=schema,
         source="functions",
         permission=options.get("permission"),
         is_safe=options.get("safe"),
@@ -103,16 +109,11 @@ _MARKED: Final = re.compile(
 
 
 def _docstring_of(target: Any) -> str:
-    if isinstance(target, type):  # the docstrings of pydantic's own classes are not about a model
-        own = (one for one in target.__mro__ if vars(one).get("__doc__"))
-        first = next((one for one in own), object)
-        is_own = not first.__module__.startswith(("pydantic.", "builtins"))
-        return inspect.cleandoc(first.__doc__ or "") if is_own else ""
     if inspect.isroutine(target):
         return inspect.getdoc(target) or ""
-    kind = typing.cast("Any", type(target))
-    own_words = kind.__call__.__doc__
-    return inspect.cleandoc(own_words) if own_words else inspect.getdoc(kind) or ""
+    if isinstance(target, type):
+        return inspect.cleandoc(target.__doc__ or "")
+    return inspect.cleandoc(target.__call__.__doc__ or target.__doc__ or "")
 
 
 def read_docstring(text: str) -> tuple[str, dict[str, str]]:
@@ -189,13 +190,11 @@ def _schema_of_signature(
 
 
 def _hints_of(target: Any) -> dict[str, Any]:
-    try:
-        return typing.get_type_hints(target, include_extras=True)
-    except NameError:  # what it returns may have a name that is there for type checkers alone
-        own = {name: hint for name, hint in target.__annotations__.items() if name != "return"}
-        known = getattr(inspect.unwrap(target), "__globals__", {})
-        stand_in: Any = SimpleNamespace(__annotations__=own)
-        return typing.get_type_hints(stand_in, known, include_extras=True)
+    # What it returns may have a name that is there for type checkers alone.
+    own = {name: hint for name, hint in target.__annotations__.items() if name != "return"}
+    known = getattr(inspect.unwrap(target), "__globals__", {})
+    stand_in: Any = SimpleNamespace(__annotations__=own)
+    return typing.get_type_hints(stand_in, known, include_extras=True)
 
 
 def _words_in(hint: Any) -> str | None:
@@ -213,11 +212,11 @@ def _plain_parameters(found: _Parameters) -> dict[str, Json] | None:
     properties: dict[str, Json] = {}
     for one, hint, words in found:
         schema = _plain_schema(hint)
-        if schema is None or not (one.default is one.empty or _is_plain(one.default)):
+        has_default = one.default is not one.empty
+        if schema is None or (has_default and not _is_plain(one.default)):
             return None
-        more = {"default": one.default, "description": words}
-        absent = {"default": one.default is one.empty, "description": not words}
-        properties[one.name] = schema | {k: v for k, v in more.items() if not absent[k]}
+        schema |= {"default": one.default} if has_default else {}
+        properties[one.name] = schema | ({"description": words} if words else {})
     required = [one.name for one, _, _ in found if one.default is one.empty]
     made = {"type": "object", "properties": properties, "additionalProperties": False}
     return made | ({"required": required} if required else {})
@@ -225,39 +224,30 @@ def _plain_parameters(found: _Parameters) -> dict[str, Json] | None:
 
 def _plain_schema(hint: Any) -> dict[str, Json] | None:
     origin, args = typing.get_origin(hint), typing.get_args(hint)
+    if hint is Any:
+        return {}
     if origin is None:
-        if hint is Any or hint in (list, dict):
-            empty: dict[Any, dict[str, Json]] = {
-                list: {"type": "array", "items": {}},
-                dict: {"type": "object", "additionalProperties": True},
-            }
-            return empty.get(hint, {})
-        kind = "null" if hint in (None, NoneType) else _TYPES.get(hint)
-        return {"type": kind} if kind else None
-    if origin is typing.Annotated:
-        return _plain_schema(args[0]) if all(isinstance(one, str) for one in args[1:]) else None
-    if origin is typing.Literal:
-        fixed = {"const": args[0]} if len(args) == 1 else {"enum": list(args)}
-        return {"type": "string", **fixed} if all(isinstance(one, str) for one in args) else None
+        return dict(_TYPES[hint]) if hint in _TYPES else None
+    if origin is typing.Annotated and all(isinstance(one, str) for one in args[1:]):
+        return _plain_schema(args[0])
+    if origin is typing.Literal and all(isinstance(one, str) for one in args):
+        return {"type": "string", **({"enum": [*args]} if args[1:] else {"const": args[0]})}
     if origin in (typing.Union, UnionType):
         branches = [_plain_schema(one) for one in args]
         return {"anyOf": branches} if all(one and "anyOf" not in one for one in branches) else None
-    inner = (
-        _plain_schema(args[-1]) if origin is list or (origin is dict and args[0] is str) else None
-    )
-    if inner is None or origin is list:
-        return None if inner is None else {"type": "array", "items": inner}
+    inner = _plain_schema(args[-1]) if origin in (list, dict) else None
+    if inner is None or (origin is dict and args[0] is not str):
+        return None
+    if origin is list:
+        return {"type": "array", "items": inner}
     return {"type": "object", "additionalProperties": inner or True}
 
 
 def _is_plain(value: Json) -> bool:
     if is_list(value):
         return all(map(_is_plain, value))
-    return (
-        value is None
-        or type(value) in (str, bool, int)
-        or (type(value) is float and isfinite(value))
-    )
+    is_number = type(value) is float and isfinite(value)
+    return value is None or type(value) in (str, bool, int) or is_number
 
 
 def _pydantic_parameters(found: _Parameters, name: str) -> JsonObject:
@@ -300,9 +290,7 @@ def _described(make: Callable[[], JsonObject], name: str) -> JsonObject:
     try:
         schema = make()
     except Exception as error:  # types say themselves what they are, in foreign code
-        said = tell_problem(error)
-        if type(error).__module__.startswith("pydantic"):
-            said = str(error).split("\n", 1)[0].split(". Set `arbitrary_types_allowed")[0]
+        said = tell_problem(error).split(". Set `arbitrary_types_allowed")[0]
         reason = f"no schema describes its arguments: {said.rstrip('.')}"
         raise InvalidToolError(name, reason=reason) from error
     plain = {key: value for key, value in schema.items() if key != "title"}

@@ -6,7 +6,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from functools import cached_property
 from inspect import isawaitable, iscoroutinefunction
-from typing import Any, Final, Generic, NamedTuple, TypeAlias, TypeVar
+from typing import Any, Final, Generic, NamedTuple, TypeVar
 
 from context_assembler.errors import (
     AssemblyError,
@@ -251,8 +251,6 @@ class LastAnswers(Generic[Answer]):
 
 # ---- one entry ----
 
-_Read: TypeAlias = tuple[list[ToolSpec], list[str]]
-
 
 def read_tools(entries: Iterable[Any]) -> ReadTools:
     """Read every entry: a `ToolSpec`, a literal spec, a function, or an SDK's tool object."""
@@ -261,9 +259,7 @@ def read_tools(entries: Iterable[Any]) -> ReadTools:
     notes: dict[str, None] = {}
     for entry in entries:
         try:
-            read, odd = _read_entry(entry)
-            specs += read
-            notes |= dict.fromkeys(odd)
+            specs += _read_entry(entry, notes)
         except InvalidToolError as error:
             problems.setdefault(str(error), error)
         except Exception as error:  # what an entry does when it is looked at is its own
@@ -273,22 +269,23 @@ def read_tools(entries: Iterable[Any]) -> ReadTools:
     return ReadTools(tuple(specs), tuple(problems.values()), tuple(notes))
 
 
-def _read_entry(entry: Any) -> _Read:
+def _read_entry(entry: Any, notes: dict[str, None]) -> list[ToolSpec]:
     if isinstance(entry, ToolSpec):
-        return [entry], []
+        return [entry]
     if is_object(entry):
-        return read_shape(entry)
-    dump = getattr(entry, "model_dump", None)
-    if dump is not None and not isinstance(entry, type):
-        return read_shape(dump(mode="json", by_alias=True, exclude_none=True))
+        return read_shape(entry, notes)
+    if hasattr(entry, "model_dump") and not isinstance(entry, type):
+        return read_shape(entry.model_dump(mode="json", by_alias=True, exclude_none=True), notes)
     if not callable(entry):
         reason = f"{with_article(type(entry).__name__)} is neither a spec nor a function"
         raise InvalidToolError(name_of(entry), reason=reason)
     from context_assembler.tools.functions import spec_from_function
 
     spec = spec_from_function(entry)
-    missing = "has no docstring: the model gets its name and arguments, but not what it does."
-    return [spec], [] if spec.description else [f"{spec.name} {missing}"]
+    if not spec.description:
+        missing = "has no docstring: the model gets its name and arguments, but not what it does."
+        notes[f"{spec.name} {missing}"] = None
+    return [spec]
 
 
 def name_of(entry: Any) -> str:
@@ -298,8 +295,8 @@ def name_of(entry: Any) -> str:
 
 _VERSIONED: Final = re.compile(r"_\d{8}$")  # Anthropic's own tools: web_search_20260209
 _GEMINI: Final = frozenset(
-    "functionDeclarations googleSearch googleSearchRetrieval codeExecution urlContext fileSearch "
-    "googleMaps computerUse retrieval enterpriseWebSearch mcpServers".split()
+    "functiondeclarations googlesearch googlesearchretrieval codeexecution urlcontext filesearch "
+    "googlemaps computeruse retrieval enterprisewebsearch mcpservers".split()
 )
 _SCHEMA_KEYS: Final = (
     "input_schema inputSchema parameters parametersJsonSchema parameters_json_schema".split()
@@ -307,85 +304,84 @@ _SCHEMA_KEYS: Final = (
 # Known, or nothing for the model in them, or (cache_control) a matter of the provider's renderer.
 _SILENT: Final = frozenset(
     "name description strict type function defer_loading cache_control title outputSchema annotations "
-    "_meta icons response".split()
-)
+    "_meta icons response allowed_callers".split()
+).union(_SCHEMA_KEYS)
 
 
-def read_shape(spec: JsonObject) -> _Read:
+def read_shape(spec: JsonObject, notes: dict[str, None]) -> list[ToolSpec]:
     """Return the tools of a spec of OpenAI (chat, responses), Anthropic, MCP, Gemini or Bedrock.
 
-    A provider's own tools (web search, code execution …) become specs for that provider alone. With
-    them comes a sentence for each key that is not carried over.
+    A provider's own tools (web search, code execution …) become specs for that provider alone.
+
+    Args:
+        notes: Gets a sentence for each key that is not carried over.
 
     Raises:
         InvalidToolError: It has none of these shapes, or no name.
     """
-    kind, function, custom = spec.get("type"), spec.get("function"), spec.get("custom")
-    kind = kind if isinstance(kind, str) else ""
-    name = spec.get("name") if isinstance(spec.get("name"), str) else ""
-    bedrock = spec.get("toolSpec")
+    given = spec.get("type")
+    kind, name = given if isinstance(given, str) else "", spec.get("name")
+    function, custom, bedrock = (spec.get(key) for key in ("function", "custom", "toolSpec"))
     if is_object(function):
-        return _function(function, function.get("parameters"), outer=spec)
+        return [_function({**spec, **function}, function.get("parameters"), notes)]
     if is_object(bedrock):
         schema = bedrock.get("inputSchema")
-        return _function(bedrock, schema.get("json") if is_object(schema) else None)
+        return [_function(bedrock, schema.get("json") if is_object(schema) else None, notes)]
     if "systemTool" in spec:
-        return _native("bedrock", spec, spec["systemTool"])
-    if not kind and not _GEMINI.isdisjoint(map(_camel, map(str, spec))):
-        return _gemini(spec)
-    if "inputSchema" in spec and "input_schema" not in spec:
-        return _mcp(spec)
-    if "input_schema" in spec or (name and kind in ("", "function")):
-        return _flat_function(spec)
+        return [_native("bedrock", spec, spec["systemTool"])]
+    if not kind and not _GEMINI.isdisjoint(key.replace("_", "").lower() for key in spec):
+        return _gemini(spec, notes)
+    is_named = isinstance(name, str) and bool(name) and kind in ("", "function")
+    if "input_schema" in spec or "inputSchema" in spec or is_named:
+        return [_flat_function(spec, notes)]
     if _VERSIONED.search(kind) or kind == "mcp_toolset":
-        return _native("anthropic", spec, spec)
+        return [_native("anthropic", spec, spec)]
     if is_object(custom) or kind.startswith("openrouter:"):
-        return _native("openai_chat", spec, custom or {"type": kind.replace(":", "_")})
+        return [_native("openai_chat", spec, custom or {"type": kind.replace(":", "_")})]
     if kind not in ("", "function"):
-        return _native("openai_responses", spec, spec)
+        return [_native("openai_responses", spec, spec)]
     reason = "it has none of the known shapes (OpenAI, Anthropic, MCP, Gemini, Bedrock)"
     raise InvalidToolError(str(name or "(unnamed)"), reason=reason)
 
 
-def _function(spec: JsonObject, schema: Json, *, outer: JsonObject | None = None) -> _Read:
-    name, description, strict = spec.get("name"), spec.get("description"), spec.get("strict")
+def _function(spec: JsonObject, schema: Json, notes: dict[str, None]) -> ToolSpec:
+    name, description = spec.get("name"), spec.get("description")
     if not isinstance(name, str) or not name.strip():
         raise InvalidToolError("(unnamed)", reason="its name is missing or empty")
     if schema is not None and not is_object(schema):
         raise InvalidToolError(name, reason="its schema is not an object")
-    deferred = spec.get("defer_loading", (outer or {}).get("defer_loading"))
-    tool = ToolSpec(
+    for key in spec:
+        if key not in _SILENT:
+            notes[f"Tool {name!r}: {key!r} is not carried over."] = None
+    flags = (spec.get(key) for key in ("strict", "defer_loading"))
+    strict, deferred = (flag if isinstance(flag, bool) else None for flag in flags)
+    return ToolSpec(
         name=name,
         description=description if isinstance(description, str) else "",
         input_schema=schema or {},
-        is_strict=strict if isinstance(strict, bool) else None,
-        is_deferred=deferred if isinstance(deferred, bool) else None,
+        is_safe=True if _only_reads(spec.get("annotations")) else None,
+        is_strict=strict,
+        is_deferred=deferred,
     )
-    extra = [key for key in (*spec, *(outer or ())) if key not in _SILENT.union(_SCHEMA_KEYS)]
-    return [tool], [f"Tool {name!r}: {key!r} is not carried over." for key in extra]
 
 
-def _flat_function(spec: JsonObject) -> _Read:
+def _flat_function(spec: JsonObject, notes: dict[str, None]) -> ToolSpec:
     schemas = (spec[key] for key in _SCHEMA_KEYS if spec.get(key) is not None)
-    return _function(spec, next(schemas, None))
+    return _function(spec, next(schemas, None), notes)
 
 
-def _mcp(spec: JsonObject) -> _Read:
-    """Read a tool as an MCP server lists it; one that only reads, and destroys nothing, is safe.
+def _only_reads(hints: Json) -> bool:
+    """Whether an MCP server says that a tool only reads, and destroys nothing.
 
     Source:
         https://modelcontextprotocol.io/specification/2025-06-18/schema#toolannotations
         (read 2026-11-27)
     """
-    [tool], notes = _function(spec, spec["inputSchema"])
-    hints = spec.get("annotations")
-    hints = hints if is_object(hints) else {}
-    if hints.get("readOnlyHint") is True and hints.get("destructiveHint") is not True:
-        tool = replace(tool, is_safe=True)
-    return [tool], notes
+    says = is_object(hints) and hints.get("readOnlyHint") is True
+    return says and hints.get("destructiveHint") is not True
 
 
-def _gemini(spec: JsonObject) -> _Read:
+def _gemini(spec: JsonObject, notes: dict[str, None]) -> list[ToolSpec]:
     """Read declarations; their types are in capitals there, which is no mistake.
 
     Source:
@@ -394,27 +390,20 @@ def _gemini(spec: JsonObject) -> _Read:
     from context_assembler.providers.schemas import canonical_schema
 
     specs: list[ToolSpec] = []
-    notes: list[str] = []
     for key, value in spec.items():
-        if _camel(key) == "functionDeclarations" and is_list(value):
+        if key in ("functionDeclarations", "function_declarations") and is_list(value):
             for one in value:
-                [tool], odd = _flat_function(one if is_object(one) else {})
+                tool = _flat_function(one if is_object(one) else {}, notes)
                 schema = canonical_schema(tool.input_schema, tool=tool.name).schema
                 specs.append(replace(tool, input_schema=schema))
-                notes += odd
         elif value is not None:
             name = re.sub(r"(?<!^)(?=[A-Z])", "_", key).lower()
-            specs += _native("gemini", {key: value}, {"name": name})[0]
-    return specs, notes
+            specs.append(_native("gemini", {key: value}, {"name": name}))
+    return specs
 
 
-def _camel(name: str) -> str:
-    head, *rest = name.split("_")
-    return head + "".join(part.title() for part in rest)
-
-
-def _native(provider: str, spec: JsonObject, named: Json) -> _Read:
+def _native(provider: str, spec: JsonObject, named: Json) -> ToolSpec:
     keys = ("name", "server_label", "mcp_server_name", "type")
     names = (named.get(key) for key in keys if is_object(named))
     name = next((one for one in names if isinstance(one, str) and one), "None")
-    return [ToolSpec(name=name, native_specs={provider: spec})], []
+    return ToolSpec(name=name, native_specs={provider: spec})
