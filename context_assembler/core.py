@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from datetime import UTC, date, datetime
 from hashlib import blake2b
+from itertools import islice
 from threading import Lock
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
@@ -402,6 +403,7 @@ class _Live:
             reads=self.reader.reads,
             form=self._form,
             candidates=self._candidates,
+            quotes=self._quotes if self.family.frame.parallel[0] else None,
             clock=Clock(inputs.clock) if inputs.clock.is_enabled else None,
             keeps_thoughts=self.reader.keeps_thoughts if wants_thoughts else None,
             on_refusal=inputs.on_refusal,
@@ -455,6 +457,12 @@ class _Live:
         """Return the id of a line's event."""
         seq = self.timeline.seqs[line]
         return self.store.rows(self.session_id, [(seq, seq)])[0][1] if seq else ""
+
+    def _quotes(self, result: JsonObject) -> int:
+        """Return what the text of a result costs more as a JSON string, as parallel results are read."""
+        text = "\n".join(p["text"] for p in result.get("content", ()) if p["type"] == "text")
+        count = self.family.count_text
+        return max(0, count(events.compact_json(text)) - count(text))
 
     def _factor_of(self, seq: int) -> float:
         """Return what an event is corrected by: what held when it was first sent; 0: what held first."""
@@ -894,7 +902,7 @@ class _Call:
         return self._wire
 
     def _all_turns(self) -> Iterator[Turn]:
-        yield from self._turns[: self._count]
+        yield from islice(self._turns, self._count)
         yield from self._tail
 
     def check(self, provider: str, payload: Payload, *, is_whole: bool) -> list[Violation]:

@@ -83,6 +83,7 @@ _IS_USER: Final = _table(lambda letter: letter == _USER)
 _IS_CALLS: Final = _table(lambda letter: letter & 0xF0 == _CALLS)
 _IS_REPLY: Final = _table(lambda kind: kind & KIND_MASK in (ASSISTANT, TOOL_CALL))
 _IS_SIGNED: Final = _table(lambda kind: bool(kind & SIGNED))
+_PARALLEL_IS_ODD: Final = _table(lambda letter: _ODD if _CALLS + 1 < letter < _NOTE else letter)
 _REGULAR: Final = re.compile(rb"(?:[\x01-\x04\x40-\x4f]|[\x10-\x1f][\x20-\x2f]+)*")
 
 _MOVED: Final = "Tool results stood apart from their calls; they were moved right behind them."
@@ -104,6 +105,7 @@ class Rules(NamedTuple):
         form: Returns an event's parts as they are sent, masked and capped: the same object if it
             changes nothing. `candidates` takes numbers, kinds and tokens, and returns the places of
             the events that it has to look at.
+        quotes: Returns what a result costs more next to other results of its reply; `None`: nothing.
         clock: Places clock notes; `None`: there are none.
         keeps_thoughts: Whether the model wants the plain thoughts of an event back, by its body.
         on_refusal: What is sent of a reply that its provider refused to give; see `SafetySettings`.
@@ -121,6 +123,7 @@ class Rules(NamedTuple):
     factor: Callable[[int], float] | None = None
     form: Callable[[int, int, Parts], Parts] | None = None
     candidates: Callable[[Sequence[int], Sequence[int], Sequence[int]], Sequence[int]] | None = None
+    quotes: Callable[[JsonObject], int] | None = None
     clock: Clock | None = None
     keeps_thoughts: Callable[[Body], bool] | None = None
     on_refusal: str = "replace"
@@ -221,6 +224,8 @@ class Timeline:
         self._created += pick(columns.created)
         self._links += pick(columns.links)
         self._letters += bytes(map(int.__or__, kinds.translate(_LETTERS), marks.translate(_FEW)))
+        if self.rules.quotes is not None:
+            self._letters = self._letters.translate(_PARALLEL_IS_ODD)
         self.calls += sum(map(mul, kinds.translate(_IS_REPLY), marks))
         signed = list(compress(range(at, at + len(kinds)), kinds.translate(_IS_SIGNED)))
         reasoning = pick(columns.reasoning) if signed else ()
@@ -623,7 +628,11 @@ class Timeline:
                 answer = -1, missing_result(call)
             sent, result = settle_call(call, answer[1], log)
             settled.append(sent)
-            lines.append((place, name, self._result_line(answer[0], result)))
+            line = self._result_line(answer[0], result)
+            if self.rules.quotes is not None and len(calls) > 1:
+                more = self._scaled(line.seq, self.rules.quotes(result))
+                line = line._replace(tokens=line.tokens + more)
+            lines.append((place, name, line))
         sent_calls, is_same = iter(settled), all(map(is_, calls, settled))
         for place, own in members:
             parts = own
