@@ -12,8 +12,7 @@ from context_assembler.ports import ChangeForms, Payload, ToolSearch, ToolSpec, 
 from context_assembler.providers import wire
 from context_assembler.providers.lent import LentList, peek
 from context_assembler.providers.schemas import root_object_schema, walk_schemas
-from context_assembler.providers.wire import Change, as_list, as_object, as_text, plain_json
-from context_assembler.report import ReportEntry
+from context_assembler.providers.wire import as_list, as_object, as_text, plain_json
 from context_assembler.texts import REMINDER_TAG, clean_text, fence
 
 if TYPE_CHECKING:
@@ -64,9 +63,6 @@ _SOURCES: Final[Mapping[str, str]] = {
     "file": "file_id",
     "content": "content",
 }
-_SERVER_ANSWER: Final = re.compile(
-    r"(web_search|web_fetch|advisor|(bash_|text_editor_)?code_execution|tool_search)_tool_result"
-)
 
 
 def find_flaw(block: Json) -> str | None:
@@ -80,7 +76,7 @@ def find_flaw(block: Json) -> str | None:
         return "it has no type"
     if kind in ("tool_use", "tool_result"):  # any that can be read is not kept as a block
         return "it lacks what its type requires"
-    is_answer = _SERVER_ANSWER.fullmatch(kind)
+    is_answer = kind.endswith("_tool_result") and kind not in _REQUIRED
     required = "tool_use_id content" if is_answer else _REQUIRED.get(kind, "")
     if kind in ("image", "document"):
         fields = as_object(fields.get("source"))
@@ -285,16 +281,12 @@ def change_forms(limits: ModelLimits) -> ChangeForms:
 
 # ---- messages ----
 
-_FENCED: Final = (
-    "Sent as fenced text of the user: the API takes a system message only after the user's and "
-    "before a reply. If a call without a reply was made in between, this payload rewrites its end."
-)
 # Values that `mark` keeps: each is replaced, never changed.
-_KEPT: Final = ("_start", "_run", "_fenced", "features", "container", "_known", "_declared")
+_KEPT: Final = ("_start", "_run", "features", "container", "_known", "_declared")
 
-# One turn: role, blocks; of a system turn also the blocks as text of the user, whether it may speak
-# as the system, and its id.
-Unit: TypeAlias = tuple[str, Sequence[Block], Sequence[Block], bool, str]
+# One turn: role, blocks; of a system turn also the blocks as text of the user, and whether it may
+# speak as the system.
+Unit: TypeAlias = tuple[str, Sequence[Block], Sequence[Block], bool]
 
 
 def _text_blocks(text: str) -> list[Block]:
@@ -326,7 +318,6 @@ class Wire(wire.GrownWire):
         self._trims_end = limits.supports("prefill")
         self._run: tuple[Unit, ...] = ()  # what follows the last reply
         self._start = 0  # where that begins in `messages`
-        self._fenced: frozenset[str] = frozenset()  # ids with an entry about their place
 
     def _head(self) -> Json:
         return [NAME, self.system, self.tools]
@@ -345,19 +336,17 @@ class Wire(wire.GrownWire):
 
     def add(self, turn: Turn) -> None:
         """Append a turn; see `providers.Wire`."""
-        role, parts = turn["role"], turn["parts"]
+        parts: Sequence[Any] = turn["parts"]
+        role = "assistant" if turn["role"] == "assistant" else "user"
         is_shared = len(parts) == 1 and _are_shared(parts)
-        is_plain = is_shared or wire.are_plain(parts)
-        if role == "system" or turn.get("kind") == "summary" or not is_plain:
-            unit = self._unusual_unit(turn)
+        is_said = turn["role"] != "system" and turn.get("kind") != "summary"
+        unit: Unit = role, parts, (), False
+        if not is_said or not (is_shared or wire.are_plain(parts)):
+            unit = self._unusual_unit(turn, role)
             for block in _with_nested((*unit[1], *unit[2])):
                 self.features |= features_of(block)
-        else:
-            is_reply = role == "assistant"
-            blocks: list[Any] = list(parts)
-            if not is_shared:
-                blocks = self._blocks(turn, parts, is_reply=is_reply)
-            unit = "assistant" if is_reply else "user", blocks, (), False, ""
+        elif not is_shared:
+            unit = role, self._blocks(parts, role), (), False
         if unit[0] == "assistant" and unit[1]:
             self._add_reply(turn, list(unit[1]))
         elif unit[1] or unit[2]:
@@ -372,12 +361,7 @@ class Wire(wire.GrownWire):
             # reply is: it may be last in one call, and not in the next one.
             # https://platform.claude.com/docs/en/build-with-claude/prefill-claudes-response
             blocks[-1] = {**last, "text": last["text"].rstrip()}
-        counted = blocks
-        for block in blocks:
-            if block["type"] in _UNCOUNTED:
-                counted = self._counted(blocks)
-                break
-        self._units.append(("assistant", counted, ()))
+        self._units.append(("assistant", self._counted(blocks), ()))
         messages = self.messages
         if messages and messages[-1]["role"] == "assistant":
             blocks = [*messages[-1]["content"], *blocks]
@@ -387,18 +371,19 @@ class Wire(wire.GrownWire):
             messages.append({"role": "assistant", "content": blocks})
         self._run = ()
 
-    def _counted(self, blocks: Sequence[Block]) -> list[Block]:
+    def _counted(self, blocks: Iterable[Block]) -> list[Block]:
         """Return the blocks that thinking is bound to: those from the latest compaction on.
 
         One without content failed.
         https://platform.claude.com/docs/en/build-with-claude/preserved-thinking (read 2026-11-27)
         """
-        for place in range(len(blocks) - 1, -1, -1):
-            said = blocks[place].get("content")
-            if blocks[place]["type"] == "compaction" and as_text(said).strip():
-                self._restart, blocks = len(self._units), blocks[place:]
-                break
-        return [block for block in blocks if block["type"] not in THINKING_TYPES]
+        counted: list[Block] = []
+        for block in blocks:
+            if block["type"] == "compaction" and as_text(block.get("content")).strip():
+                self._restart, counted = len(self._units), [block]
+            elif block["type"] not in THINKING_TYPES:
+                counted.append(block)
+        return counted
 
     def _add_to_run(self, unit: Unit) -> None:
         """Rebuild what follows the last reply: a user message, then a system message.
@@ -427,13 +412,8 @@ class Wire(wire.GrownWire):
         if not closing and not before.endswith("_tool_result"):
             closing = len(run)
         content: list[Block] = []
-        for at, (role, blocks, fenced, may_speak, named) in enumerate(run[:closing]):
+        for role, blocks, fenced, _ in run[:closing]:
             content += fenced if role == "system" else blocks
-            place = f"{self._start} {at}"
-            if may_speak and self._takes_system and place not in self._fenced:
-                self._fenced |= {place}
-                entry = ReportEntry("note", named, "kept", reason=_FENCED, rule="system.fenced")
-                self.entries.append(entry)
         content.sort(key=lambda block: block["type"] != "tool_result")
         if content:
             messages.append({"role": "user", "content": content})
@@ -442,19 +422,17 @@ class Wire(wire.GrownWire):
 
     # -- turns as blocks --
 
-    def _unusual_unit(self, turn: Turn) -> Unit:
-        role, parts = turn["role"], turn["parts"]
+    def _unusual_unit(self, turn: Turn, role: str) -> Unit:
         if turn.get("kind") == "summary":
             # A compaction goes back as the assistant's, before everything that follows it.
             # https://platform.claude.com/docs/en/build-with-claude/compaction (2026-11-27)
-            own = [p["block"] for p in parts if _is_ours(p) and not find_flaw(p["block"])]
+            own = [p["block"] for p in turn["parts"] if _is_ours(p) and not find_flaw(p["block"])]
             said = list(map(verbatim, own)) or _text_blocks(wire.summary_text(turn))
-            return "assistant" if own else "user", said, (), False, ""
+            return "assistant" if own else "user", said, (), False
         settled = wire.settle_parts(turn, self._settle, self.entries)
-        if role == "system":
+        if turn["role"] == "system":
             return self._system_unit(turn, settled)
-        blocks = self._blocks(turn, settled, is_reply=role == "assistant")
-        return "assistant" if role == "assistant" else "user", blocks, (), False, ""
+        return role, self._blocks(settled, role), (), False
 
     def _media_rules(self) -> "MediaRules":
         return media_rules(self.request.limits)
@@ -479,8 +457,7 @@ class Wire(wire.GrownWire):
         text = wire.text_of(parts)
         fenced = [*(_text_blocks(fence(REMINDER_TAG, text)) if text else ()), *media]
         may_speak = bool(own) and not media and turn.get("origin") not in wire.NO_SYSTEM_AUTHORITY
-        named = turn.get("id") or turn.get("note") or turn.get("kind", "said")
-        return "system", own, fenced, may_speak, named
+        return "system", own, fenced, may_speak
 
     def _change_blocks(self, added: Iterable[ToolSpec], removed: Iterable[str]) -> Iterator[Block]:
         """Yield the blocks of changed tools: a tool that was known before is named, others defined."""
@@ -497,38 +474,32 @@ class Wire(wire.GrownWire):
             self._known = {**self._known, tool.name: tool}
             yield {"type": "tool_addition", "tool": told}
 
-    def _blocks(self, turn: Turn, parts: Sequence[JsonObject], *, is_reply: bool) -> list[Block]:
+    def _blocks(self, parts: Sequence[JsonObject], role: str) -> list[Block]:
         """Return the blocks of settled parts, shared with the parts as far as possible."""
         blocks: list[Any] = []
-        broken = 0
-        calls = [p["call_id"] for p in parts if p["type"] == "tool_call"] if is_reply else None
-        ids = iter(self._ids.of_calls(calls)) if calls else None
+        is_reply = role == "assistant"
+        calls = [p["call_id"] for p in parts if is_reply and p["type"] == "tool_call"]
+        ids = iter(self._ids.of_calls(calls) if calls else ())
         for part in parts:
-            kind = part["type"]
-            if kind == "tool_call" and ids is not None:
+            kind, block = part["type"], part.get("block")
+            if kind == "tool_call" and is_reply:
                 call: Block = {"type": "tool_use", "id": next(ids)}
                 call["name"] = self.names[part["name"]]
                 call["input"] = wire.clean_json(part.get("arguments") or {})
-                blocks.append({**call, **_own_fields(part)} if "extras" in part else call)
+                if "extras" in part:
+                    call |= plain_json(wire.own_extras(part, NAME))
+                blocks.append(call)
             elif kind == "tool_call":
                 blocks += _text_blocks(f"[call of {part['name']}]")
             elif kind == "tool_result":
                 blocks.append(self._result(part))
             elif kind != "thinking":
                 blocks += self._content_blocks(part)
-            elif part.get("block") is not None and part.get("provider") == NAME:
-                block = part["block"]
-                if find_flaw(block):
-                    broken += 1
-                else:
-                    is_marked = "cache_control" in block
-                    blocks.append(verbatim(block) if is_marked else wire.clean_json(block))
+            elif block is not None and part.get("provider") == NAME and not find_flaw(block):
+                is_marked = "cache_control" in block
+                blocks.append(verbatim(block) if is_marked else wire.clean_json(block))
         if not is_reply and len(blocks) > 1:
             blocks.sort(key=lambda block: block["type"] != "tool_result")
-        if broken:
-            reason = f"{broken} thinking part(s) are left out: they lack what a signature needs."
-            change = Change("cleared", "content.malformed", reason)
-            self.entries.extend(wire.turn_entries(turn, [change]))
         return blocks
 
     def _result(self, part: JsonObject) -> Block:
@@ -541,7 +512,7 @@ class Wire(wire.GrownWire):
             content = [block for inner in content for block in self._content_blocks(inner)]
         answer: Block = {"type": "tool_result", "tool_use_id": self._ids.of_result(part["call_id"])}
         if "extras" in part:
-            answer |= _own_fields(part)
+            answer |= plain_json(wire.own_extras(part, NAME))
         if part.get("is_error"):
             answer["is_error"] = True
             content = content or _text_blocks("The tool failed without saying why.")
@@ -564,7 +535,7 @@ class Wire(wire.GrownWire):
             self.media_chars += len(part["source"].get("data", ""))
         if kind == "document" and (part.get("title") or "").strip():
             block["title"] = clean_text(part["title"])
-        return [block | _own_fields(part)]
+        return [{**block, **plain_json(wire.own_extras(part, NAME))}]
 
     def _own_blocks(self, part: JsonObject) -> list[Block]:
         """Return a sound block of the API's own; one that names a tool not declared as text.
@@ -627,20 +598,22 @@ class Wire(wire.GrownWire):
         schema, words = root_object_schema(tool.input_schema), tool.description
         properties, required = as_object(schema.get("properties")), as_list(schema.get("required"))
         if refused := [name for name in properties if not PARAMETER_NAME.fullmatch(name)]:
-            kept = {"required": [name for name in required if name not in refused]}
             shown = compact_json({name: properties.pop(name) for name in refused})
             words += f"\n\nIt takes further parameters, by exactly these names: {shown}"
             if missed := [name for name in refused if name in required]:
                 words += f"\nOf these are required: {compact_json(missed)}"
-            left_out = ("required", "additionalProperties")
-            schema = {key: held for key, held in schema.items() if key not in left_out}
-            schema = dict(sorted((schema | (kept if kept["required"] else {})).items()))
-            named = ", ".join(map(repr, refused))
-            reason = f"Its description tells of {named}: the API refuses such names."
+                schema["required"] = [name for name in required if name not in refused]
+            schema.pop("additionalProperties", None)
+            reason = f"Its description tells of {', '.join(refused)}: the API refuses such names."
             self.entries.append(wire.tool_entry(tool, "tool.schema", reason, "repaired"))
-        words = clean_text(words.strip() if refused else words)
+        words = clean_text(words)
         told = {"description": words} if words.strip() else {}
-        return {"name": self.names[tool.name], **told, "input_schema": schema}
+        made = {"name": self.names[tool.name], **told, "input_schema": schema}
+        if tool.allowed_callers:
+            # https://platform.claude.com/docs/en/agents-and-tools/tool-use/programmatic-tool-calling
+            # (read 2026-11-29)
+            made["allowed_callers"] = list(tool.allowed_callers)
+        return made
 
     # -- the payload --
 
@@ -797,7 +770,8 @@ def _told(tool: ToolSpec | None) -> Json:
     """Return what a model reads of a tool."""
     if tool is None:
         return None
-    return tool.name, tool.description, tool.input_schema, tool.is_strict, tool.native_specs
+    read = tool.name, tool.description, tool.input_schema, tool.is_strict, tool.native_specs
+    return *read, tuple(tool.allowed_callers)
 
 
 def _is_ours(part: JsonObject) -> bool:
@@ -820,11 +794,6 @@ def _with_nested(blocks: Iterable[JsonObject]) -> Iterator[JsonObject]:
 
 def _without_thinking(blocks: list[Block]) -> list[Block]:
     return [block for block in blocks if block["type"] not in THINKING_TYPES] or blocks
-
-
-def _own_fields(part: JsonObject) -> Block:
-    made: Block = plain_json(wire.own_extras(part, NAME))
-    return made
 
 
 def _source(part: JsonObject) -> Block:

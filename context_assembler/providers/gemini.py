@@ -253,10 +253,7 @@ def _inside_response(part: JsonObject) -> dict[str, Json] | None:
     Of ours only inline bytes: what is fetched from an address goes into the content after it.
     https://ai.google.dev/gemini-api/docs/function-calling (read 2026-11-27)
     """
-    is_own = part["type"] == "opaque" and part["provider"] == NAME
-    if not is_own and not _is_attachment(part):
-        return None
-    kinds = ("inline_data", "file_data") if is_own else ("inline_data",)
+    kinds = ("inline_data",) if _is_attachment(part) else ("inline_data", "file_data")
     for made in _content_parts(part):
         if any(as_object(made.get(kind)).get("mime_type") in RESPONSE_TYPES for kind in kinds):
             return made
@@ -522,35 +519,30 @@ class Wire(wire.GrownWire):
             contents.insert(0, {"role": "user", "parts": [{"text": wire.OPENING}]})
         if contents[-1]["role"] == "model":
             contents.append({"role": "user", "parts": [{"text": _CLOSING}]})
-        config: dict[str, Json] = {}
-        if self.system:
-            config["system_instruction"] = self.system
-        if self.tools:
-            config["tools"] = LentList(self.tools)
-        if tool_config := self._tool_config(request):
-            config["tool_config"] = tool_config
-        if self.tools:
-            # The SDK would call functions by itself; the loop is the caller's.
-            config["automatic_function_calling"] = {"disable": True}
-        config["max_output_tokens"] = given.max_tokens
-        if thinking := self._thinking(request):
-            config["thinking_config"] = thinking
         if len(given.stop_sequences) > MAX_STOP_SEQUENCES:
             problem = f"it takes at most {MAX_STOP_SEQUENCES} stop sequences"
             remedy = f"Keep the {MAX_STOP_SEQUENCES} most telling ones."
             raise self.refusal(f"{problem}, not {len(given.stop_sequences)}", remedy)
-        if given.stop_sequences:
-            config["stop_sequences"] = list(map(clean_text, given.stop_sequences))
+        config: dict[str, Json] = {
+            "system_instruction": self.system,
+            "tools": LentList(self.tools),
+            "tool_config": self._tool_config(request),
+            # The SDK would call functions by itself; the loop is the caller's.
+            "automatic_function_calling": {"disable": True} if self.tools else None,
+            "max_output_tokens": given.max_tokens,
+            "thinking_config": self._thinking(request),
+            "stop_sequences": list(map(clean_text, given.stop_sequences)),
+        }
+        config = {key: held for key, held in config.items() if held}
         ignores = request.limits.parameters.temperature in ("ignored", "never")
         for name in ("temperature", "top_p", "top_k"):
-            if (value := getattr(given, name)) is not None:
-                if ignores:
-                    # https://ai.google.dev/gemini-api/docs/gemini-4 (read 2026-11-27)
-                    self.report(name, "The model does not heed it.", f"parameter.{name}")
-                else:
-                    config[name] = value
-        contents = LentList(contents)
-        return {"model": request.limits.wire_id, "contents": contents, "config": config}
+            value = getattr(given, name)
+            if value is not None and ignores:
+                # https://ai.google.dev/gemini-api/docs/gemini-4 (read 2026-11-27)
+                self.report(name, "The model does not heed it.", f"parameter.{name}")
+            elif value is not None:
+                config[name] = value
+        return {"model": request.limits.wire_id, "contents": LentList(contents), "config": config}
 
     def _tool_config(self, request: Request) -> dict[str, Json]:
         """Return the tool choice, and that server tools may be next to functions.
@@ -560,32 +552,29 @@ class Wire(wire.GrownWire):
         need the flag, which Vertex AI does not know.
         """
         choice, functions = request.parameters.tool_choice, self.functions
-        needs_flag = len(self.tools) > 1 and self.is_newer and not self.is_vertex
-        needs_flag = needs_flag and bool(functions)
-        made: dict[str, Json] = {}
+        is_mixed = len(self.tools) > 1 and bool(functions)
+        needs_flag = is_mixed and self.is_newer and not self.is_vertex
         if choice is not None:
             if choice.allows_parallel is not None:
                 reason = "The API has no switch for parallel calls."
                 self.report("parallel_tool_calls", reason, "parameter.parallel_tool_calls")
             is_lost = choice.name is not None and choice.name not in functions
             if is_lost or (choice.mode == "any" and not functions):
-                problem = (
-                    f"tool_choice forces {choice.name or 'a call'}, but no such function is offered"
-                )
+                problem = f"no function is offered that tool_choice forces ({choice.name or 'any'})"
                 raise self.refusal(problem, "Name or add a function, or use mode 'auto'.")
-        mode = choice.mode if choice is not None else "auto"
+        mode, word = choice.mode if choice is not None else "auto", ""
         names = wire.allowed_names(request, NAME) if mode in ("auto", "any") else None
         if allowed := [self.names[name] for name in names or () if name in functions]:
             # Docstring of `google.genai.types.FunctionCallingConfigMode`, google-genai 3.6
-            calling = {"mode": "ANY" if mode == "any" else "VALIDATED"}
-            made["function_calling_config"] = {**calling, "allowed_function_names": allowed}
-        # Next to server tools the API decides by itself; AUTO is not among what it takes then.
+            word = "ANY" if mode == "any" else "VALIDATED"
         elif choice is not None and functions and not (needs_flag and mode == "auto"):
-            calling = {"mode": {"auto": "AUTO", "none": "NONE"}.get(mode, "ANY")}
-            only = [self.names[choice.name]] if choice.name is not None else None
-            made["function_calling_config"] = calling | (
-                {"allowed_function_names": only} if only else {}
-            )
+            # Next to server tools the API decides by itself; AUTO is not among what it takes then.
+            word = {"auto": "AUTO", "none": "NONE"}.get(mode, "ANY")
+            allowed = [self.names[choice.name]] if choice.name is not None else []
+        made: dict[str, Json] = {}
+        if word:
+            only = {"allowed_function_names": allowed} if allowed else {}
+            made["function_calling_config"] = {"mode": word, **only}
         if needs_flag:
             made["include_server_side_tool_invocations"] = True
         return made
@@ -884,27 +873,22 @@ class ContentReader:
 
     def parts(self, value: Json, where: str) -> list[JsonObject]:
         """Return parts; a lone one, or text, stands for a list of itself."""
-        listed = as_list(value) if isinstance(value, list | tuple | None) else [value]
-        parts: list[JsonObject] = []
-        for at, given in enumerate(listed):
-            entry = as_object(given)
-            fields = snake_fields(entry)
-            if isinstance(given, str):
-                parts.append(text_part(given))
-            elif not isinstance(given, Mapping):
-                self._note(f"{where}[{at}]", f"is no part ({given!r:.40}); left out")
-            elif "function_response" in fields:
-                parts.append(self._result(entry, snake_fields(fields["function_response"])))
-            else:
-                warnings: list[str] = []
-                part = read_part(entry, f"gemini_call_{self._made_up + 1}", warnings)
-                call = snake_fields(fields.get("function_call"))
-                self._made_up += part["type"] == "tool_call" and not as_text(call.get("id"))
-                parts.append(part)
-                for warning in warnings:
-                    self._note(f"{where}[{at}]", warning)
+        given = [value] if isinstance(value, Mapping) else value
+        parts = wire.read_content(given, where, self._note, self._part)
         self._open = [part for part in parts if part["type"] == "tool_call"] or self._open
         return parts
+
+    def _part(self, entry: JsonObject, where: str) -> JsonObject:
+        fields = snake_fields(entry)
+        if "function_response" in fields:
+            return self._result(entry, snake_fields(fields["function_response"]))
+        warnings: list[str] = []
+        part = read_part(entry, f"gemini_call_{self._made_up + 1}", warnings)
+        call = snake_fields(fields.get("function_call"))
+        self._made_up += part["type"] == "tool_call" and not as_text(call.get("id"))
+        for warning in warnings:
+            self._note(where, warning)
+        return part
 
     def _result(self, entry: JsonObject, fields: JsonObject) -> JsonObject:
         name, call_id = as_text(fields.get("name")), as_text(fields.get("id"))
@@ -917,18 +901,13 @@ class ContentReader:
             self._made_up += 1
             call_id = f"gemini_call_{self._made_up}"
         texts, is_error = _read_response(fields.get("response"))
-        content = list(map(text_part, texts))
         inner = wire.objects_in(fields.get("parts"))
-        content += (read_media(block) or _opaque(block) for block in inner)
-        part: dict[str, Json] = {"type": "tool_result", "call_id": call_id}
-        if content:
-            part["content"] = content
-        if is_error:
-            part["is_error"] = True
-        if name and (call is None or call["name"] != name):
-            part["tool_name"] = name
-        extras = _rest(entry, "function_response")
-        return {**part, "extras": extras} if extras else part
+        content = [*map(text_part, texts), *(read_media(one) or _opaque(one) for one in inner)]
+        is_named = name and (call is None or call["name"] != name)
+        part: dict[str, Json] = {"type": "tool_result", "call_id": call_id, "content": content}
+        part |= {"is_error": is_error, "tool_name": name if is_named else ""}
+        part["extras"] = _rest(entry, "function_response")
+        return {key: held for key, held in part.items() if held or key == "call_id"}
 
 
 def _read_response(response: Json) -> tuple[list[str], bool]:
