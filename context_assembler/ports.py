@@ -55,6 +55,8 @@ class ToolSpec(Value):
         own_name: What its source calls it, if it is offered under another name.
         is_deferred: Whether the model finds it by searching instead of reading it in every request,
             if the provider can search; `None` leaves that to the setting.
+        allowed_callers: Which of Claude's own tools may call it, such as `code_execution_20260120`;
+            empty leaves the calls to the model.
     """
 
     name: str
@@ -67,6 +69,7 @@ class ToolSpec(Value):
     native_specs: Mapping[str, JsonObject] = field(default_factory=dict[str, JsonObject])
     own_name: str | None = None
     is_deferred: bool | None = None
+    allowed_callers: Sequence[str] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

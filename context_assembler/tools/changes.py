@@ -15,6 +15,7 @@ from context_assembler import ports
 from context_assembler.events import compact_json, to_json
 from context_assembler.ports import PromptSection, ToolChange, ToolPlan, ToolSpec
 from context_assembler.report import ReportEntry
+from context_assembler.tools.sources import what_is_read
 
 WITHDRAWN_NOTE: Final = "tools:withdrawn"  # the name of notes that name withdrawn tools in words
 _Names: TypeAlias = Callable[[], Collection[str]]
@@ -207,9 +208,10 @@ def find_change(before: Iterable[ToolSpec], after: Sequence[ToolSpec]) -> ToolCh
 
 
 def _is_alike(tool: ToolSpec, other: ToolSpec | None) -> bool:
-    """Whether a model reads the same of both; where they come from is not sent."""
-    keys = ("name", "description", "input_schema", "is_strict", "native_specs")
-    return other is not None and all(getattr(tool, key) == getattr(other, key) for key in keys)
+    """Whether a model reads the same of both."""
+    return (
+        other is not None and tool.name == other.name and what_is_read(tool) == what_is_read(other)
+    )
 
 
 def _is_held_back(tool: ToolSpec) -> bool:

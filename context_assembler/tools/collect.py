@@ -19,7 +19,7 @@ from context_assembler.options import AssembleOptions
 from context_assembler.ports import ToolSource, ToolSpec
 from context_assembler.providers.schemas import canonical_schema
 from context_assembler.report import Decision, ReportEntry
-from context_assembler.tools.sources import LastAnswers, open_tool_sources
+from context_assembler.tools.sources import LastAnswers, open_tool_sources, what_is_read
 
 ConflictPolicy: TypeAlias = Literal["rename", "error"]
 BeginsAnew: TypeAlias = Callable[[Sequence[ToolSpec]], bool]
@@ -245,18 +245,13 @@ def _offer_of(spec: ToolSpec, source: str) -> _Offer:
         try:
             schema, repairs = canonical_schema(spec.input_schema, tool=spec.name)
             sound = replace(spec, input_schema=schema, source=source)
-            offer = _Offer(sound, raw, _told(sound), repairs)
+            offer = _Offer(sound, raw, what_is_read(sound), repairs)
         except InvalidToolError as problem:
             offer = _Offer(replace(spec, source=source), raw, problem=problem)
         if len(_offers) >= _MOST_OFFERS:
             _offers.clear()
         _offers[raw, source] = offer
     return offer
-
-
-def _told(spec: ToolSpec) -> Any:
-    """Return what a model gets of a tool besides its name."""
-    return spec.description, spec.input_schema, spec.is_strict, spec.native_specs
 
 
 class OfferedTools:
@@ -354,7 +349,7 @@ class _Merging:
         reads as before is the one that was. The same tool of another source, which no model could
         tell apart, takes the place of one that went.
         """
-        told = {name: _told(tool) for name, tool in self._learnt.items()}
+        told = {name: what_is_read(tool) for name, tool in self._learnt.items()}
         by_source: dict[tuple[str, str], list[str]] = {}
         for name, tool in sorted(self._learnt.items()):
             by_source.setdefault((tool.source, tool.own_name or name), []).append(name)
@@ -382,7 +377,7 @@ class _Merging:
         name, number = offer.name, 1
         prefix = re.sub(r"[^A-Za-z0-9_-]+", "_", offer.spec.source).strip("_") or "other"
         while name in self._specs or name in self._learnt:
-            if (holder := self._specs.get(name)) is not None and _told(holder) == offer.told:
+            if (holder := self._specs.get(name)) is not None and what_is_read(holder) == offer.told:
                 self._report(name, "dropped", "duplicate", f"{holder.source} offers the same tool")
                 return
             name = f"{prefix}_{offer.name}" + (f"_{number}" if number > 1 else "")
@@ -404,7 +399,7 @@ class _Merging:
             renamed = f"Tool {offer.name!r} of {spec.source} is offered as {name!r}."
             self._warnings.append(renamed)
             spec = replace(spec, name=name, own_name=offer.name)
-        if other is not None and _told(other) != offer.told:
+        if other is not None and what_is_read(other) != offer.told:
             raise ToolConflictError(offer.name, sources=(other.source, spec.source))
         self._specs[name] = self._own_names[offer.name] = spec
         self._report(name, "repaired" if rule else "kept", rule, reason)

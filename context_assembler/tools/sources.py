@@ -187,6 +187,12 @@ def _flat(given: Any) -> Iterator[Any]:
         yield given
 
 
+def what_is_read(tool: ToolSpec) -> tuple[Any, ...]:
+    """Return what a model reads of a tool besides its name; where it comes from is not sent."""
+    own = tool.is_strict, tool.native_specs, tuple(tool.allowed_callers)
+    return tool.description, tool.input_schema, *own
+
+
 def tell_problem(error: BaseException) -> str:
     """Return a foreign error in one line: its name, and the beginning of what it says."""
     said = " ".join(str(error)[:200].split())
@@ -353,6 +359,7 @@ def _function(spec: JsonObject, schema: Json, notes: dict[str, None]) -> ToolSpe
     for key in spec:
         if key not in _SILENT:
             notes[f"Tool {name!r}: {key!r} is not carried over."] = None
+    callers: Json = spec.get("allowed_callers") or ()
     flags = (spec.get(key) for key in ("strict", "defer_loading"))
     strict, deferred = (flag if isinstance(flag, bool) else None for flag in flags)
     return ToolSpec(
@@ -362,6 +369,7 @@ def _function(spec: JsonObject, schema: Json, notes: dict[str, None]) -> ToolSpe
         is_safe=True if _only_reads(spec.get("annotations")) else None,
         is_strict=strict,
         is_deferred=deferred,
+        allowed_callers=[one for one in callers if isinstance(one, str)],
     )
 
 
