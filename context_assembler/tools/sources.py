@@ -369,7 +369,7 @@ def _function(spec: JsonObject, schema: Json, notes: dict[str, None]) -> ToolSpe
         is_safe=True if _only_reads(spec.get("annotations")) else None,
         is_strict=strict,
         is_deferred=deferred,
-        allowed_callers=[one for one in callers if isinstance(one, str)],
+        allowed_callers=tuple(one for one in callers if isinstance(one, str)),
     )
 
 

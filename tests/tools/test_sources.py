@@ -479,7 +479,7 @@ def test_strictness_safety_and_deferral_are_read() -> None:
     ]
 
     called = {"name": "a", "input_schema": SCHEMA, "allowed_callers": ["code_execution_20260120"]}
-    assert read(called).list_now()[0].allowed_callers == ["code_execution_20260120"]
+    assert read(called).list_now()[0].allowed_callers == ("code_execution_20260120",)
     assert not read(called).notes
     assert (strict.is_strict, deferred.is_deferred) == (True, True)
     assert safe == [True, None, None]
