@@ -23,9 +23,7 @@ Item: TypeAlias = dict[str, Json]  # an item, a message, or a piece of content
 
 MAX_TOOLS: Final = 128  # https://github.com/openai/openai-openapi, tools (read 2026-11-27)
 MAX_CACHE_KEY_CHARS: Final = 64
-MAX_IMAGE_CHARS: Final = 20_971_520
-MAX_FILE_CHARS: Final = 73_400_320
-_SENT_FILE_CHARS: Final = 73_000_000  # less: the head of a URL counts
+_MAX_FILE_CHARS: Final = 73_000_000  # of 73,400,320: the head of a URL counts
 DETAILS: Final = ("low", "high", "auto", "original")
 
 
@@ -51,7 +49,7 @@ def media_rules(limits: ModelLimits, **api: Any) -> "MediaRules":
 
     if is_own_api(limits):
         api |= {"max_image_chars": 20_900_000, "fit_image_chars": 10 * 1024 * 1024}
-        api["max_document_chars"] = _SENT_FILE_CHARS
+        api["max_document_chars"] = _MAX_FILE_CHARS
     return MediaRules(
         file_owner="openai",
         image_types=("image/jpeg", "image/png", "image/gif", "image/webp"),

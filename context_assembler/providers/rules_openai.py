@@ -123,14 +123,12 @@ class Check:
             https://github.com/spacelift-io/spacectl/issues/402
             https://github.com/BerriAI/litellm/pull/40485 (read 2026-11-29)
         """
-        rules, names, is_own = self.rules, set[str](), self.is_own
+        rules, is_own = self.rules, self.is_own
         for where, function in placed:
             name, schema = as_text(function.get("name")), function.get("parameters")
             place, root = f"{where}.parameters", as_object(schema)
-            is_odd, is_known = not pattern.fullmatch(name), name in names
-            names.add(name)
+            is_odd = not pattern.fullmatch(name)
             yield is_odd, rules["name"], f"{where}.name", f"must match {pattern.pattern}"
-            yield is_known, rules["name"], f"{where}.name", f"{name!r} is taken", False
             is_other = root and root.get("type") != "object"
             yield is_other, rules["schema"], f"{place}.type", "must be 'object'", is_own
             for key in schemas.ROOT_UNIONS:

@@ -7,7 +7,7 @@ from typing import ClassVar, Final
 from context_assembler.events import Json, JsonObject
 from context_assembler.models import ModelLimits
 from context_assembler.providers import openai_chat, wire
-from context_assembler.providers.openai import MAX_IMAGE_CHARS, tool_name
+from context_assembler.providers.openai import tool_name
 from context_assembler.providers.openai_chat import ID_RULE, MAX_CALLS, NAME_RULE
 from context_assembler.providers.rules_openai import DATE, Check, Row
 from context_assembler.providers.wire import as_list, as_object, as_text, objects_in, parse_object
@@ -19,7 +19,7 @@ SOURCES: Final = wire.sources_of(f"""
 C0: {_SPEC} | C4: {_SPEC}.max_tokens | C6: {_SPEC}.tools | C7: {_SPEC}, FunctionObject |
 C1: https://github.com/agno-agi/agno/issues/4345 | C3: {_GUIDES}/latest-model |
 C2: https://github.com/danny-avila/LibreChat/issues/14231 | C8: {_GUIDES}/function-calling |
-C5: {_SPEC}, developer message | C9: {_SPEC}.response_format, .stop, .metadata |
+C5: {_SPEC}, developer message | C9: {_SPEC}.response_format, .stop |
 C10: {_SPEC}, assistant message, content | C11: {_SPEC}, tool message, content |
 C12: {_GUIDES}/structured-outputs | C13: {_GUIDES}/reasoning | C14: {_GUIDES}/images-vision |
 C15: {_GUIDES}/prompt-caching | C17: https://developers.openai.com/api/docs/deprecations |
@@ -102,8 +102,6 @@ class _Chat(Check):
         yield is_off, "C13", "reasoning.enabled", "the model always reasons"
         is_bound = self.tools and limits.features.get("chat_tools_with_reasoning") is False
         is_open = effort is None and "none" in levels
-        message = "should be 'none' with function tools"
-        yield is_bound and is_open, "C2", "reasoning_effort", message, False
         message = "function tools are taken without reasoning only; use the Responses API"
         is_broken = is_bound and not is_open and effort != "none"
         yield is_broken, "C2", "reasoning_effort", message, self.is_own
@@ -159,8 +157,6 @@ class _Chat(Check):
                     self.hold(self._part_rows(part, role), f"{where}.content[{index}]")
             before = role
         self._check_answered(waiting)
-        last, told = f"messages[{len(self.messages) - 1}]", "the assistant should not speak last"
-        self.hold([(before == "assistant", "C16", last, told, False)])
 
     def _check_answered(self, waiting: Mapping[str, str]) -> None:
         for call_id, where in waiting.items():
@@ -184,12 +180,11 @@ class _Chat(Check):
         has_calls = message.get("tool_calls") or message.get("function_call")
         is_silent = not has_calls and not message.get("audio") and not message.get("refusal")
         is_odd = content is not None and not isinstance(content, str | list | tuple)
-        is_empty, is_missing = content in ("", []), content is None or content == []
+        is_missing = content is None or content == []
         is_late = role in _INSTRUCTIONS and before and before not in _INSTRUCTIONS
         is_strict = _ALTERNATING_ID.fullmatch(self.asked)
         takes = self.is_own if limits is None else openai_chat.takes_late_instructions(limits)
         no_developer = role == "developer" and _WITHOUT_DEVELOPER.fullmatch(self.model)
-        told = "leave it out beside calls" if is_reply and has_calls else "is empty"
         is_lost = is_reply and content is None and is_silent
         yield role not in _ROLES, "C0", ".role", f"unknown role {role!r}"
         yield no_developer, "C5", ".role", "developer is not taken by this model"
@@ -199,7 +194,6 @@ class _Chat(Check):
         yield is_odd, "C0", ".content", "must be text or a list of parts"
         yield is_lost, "C10", ".content", "neither content nor calls", self.is_own
         yield is_missing and not is_reply, "C10", ".content", "is missing"
-        yield is_empty and (is_reply or content == ""), "C10", ".content", told, False
 
     def _part_rows(self, part: Json, role: str) -> Iterable[Row]:
         fields, is_text = as_object(part), isinstance(part, str)
@@ -208,8 +202,6 @@ class _Chat(Check):
         yield not kind and not is_text, "C0", ".type", "is missing"
         is_unknown = kind and kind not in openai_chat.PART_TYPES
         yield is_unknown, "C0", ".type", f"unknown type {kind!r}", own
-        is_empty = kind == "text" and not as_text(fields.get("text"))
-        yield is_empty, "C10", ".text", "is empty", False
         is_file = kind in ("file", "input_audio") and role == "tool"
         yield is_file, "C11", "", "a tool message takes text only"
         if kind == "image_url":
@@ -218,8 +210,6 @@ class _Chat(Check):
             yield role != "user", "C11", "", "images are taken from the user only"
             yield self.is_blind, "C14", "", "the model takes no images"
             yield not url.strip(), "C14", ".image_url.url", "a URL or data URL is required"
-            message = f"at most {MAX_IMAGE_CHARS:,} characters are taken"
-            yield len(url) > MAX_IMAGE_CHARS, "C14", ".image_url.url", message, False
             yield from self.address_rows(url.strip(), ".image_url.url")
         elif kind == "file" and own and not is_file:
             file = as_object(fields.get("file"))

@@ -5,8 +5,8 @@ from collections.abc import Iterable, Mapping
 from typing import ClassVar, Final
 
 from context_assembler.events import Json, JsonObject
-from context_assembler.providers import openai, wire
 from context_assembler.providers import openai_responses as items
+from context_assembler.providers import wire
 from context_assembler.providers.openai_responses import answered_id, kind_of
 from context_assembler.providers.rules_openai import ALWAYS_REASON, DATE, Check, Row
 from context_assembler.providers.wire import as_list, as_object, as_text, objects_in, parse_object
@@ -15,11 +15,11 @@ _SPEC: Final = "https://github.com/openai/openai-openapi, CreateResponse"
 _GUIDES: Final = "https://developers.openai.com/api/docs/guides"
 
 SOURCES: Final = wire.sources_of(f"""
-R0: {_SPEC}.input | R6: {_SPEC}.input, limits of lengths | R5: {_SPEC}.previous_response_id |
+R0: {_SPEC}.input | R6: {_SPEC}.input, call_id | R5: {_SPEC}.previous_response_id |
 R1: https://github.com/openai/openai-support-agent-demo/issues/12 | R8: {_SPEC}.max_output_tokens |
 R2: https://github.com/openai/openai-agents-python/issues/1611 | R7: {_SPEC}.tools, FunctionTool |
 R4: https://github.com/vercel/ai/issues/12869 | R9: {_SPEC}.context_management |
-R11: {_SPEC}.metadata, .text.format | R10: {_GUIDES}/latest-model | R13: {_GUIDES}/reasoning |
+R11: {_SPEC}.text.format | R10: {_GUIDES}/latest-model | R13: {_GUIDES}/reasoning |
 R12: {_GUIDES}/images-vision, {_GUIDES}/file-inputs | R14: {_GUIDES}/deep-research |
 R15: {_GUIDES}/migrate-to-responses | R16: {_SPEC}.tool_choice | R17: {_GUIDES}/prompt-caching |
 R18: {_GUIDES}/structured-outputs, strict mode |
@@ -49,12 +49,6 @@ _OF_ASSISTANT: Final = ("output_text", "refusal")
 _OF_OTHERS: Final = ("input_audio", "input_file", "input_image", "input_text")
 _KNOWN_PIECES: Final = (*_OF_ASSISTANT, *_OF_OTHERS, "text", "image_url", "file")
 _LEADING: Final = ("reasoning", "compaction")  # what leads to a call, or stands for it
-_MOST_CHARS: Final[Mapping[str, int]] = {
-    **dict.fromkeys(("output", "content", "text"), 10_485_760),
-    "encrypted_content": 20 * 1024 * 1024,
-    "image_url": openai.MAX_IMAGE_CHARS,
-    "file_data": openai.MAX_FILE_CHARS,
-}
 
 
 def _is_of_model(item: JsonObject) -> bool:
@@ -91,6 +85,7 @@ class _Responses(Check):
         said += [given] if isinstance(given, str) else []
         wants_json = wants_json and not any("json" in str(one).lower() for one in said)
         value, name = self.number("max_output_tokens"), "max_output_tokens"
+        least = items.MIN_OUTPUT_TOKENS
         most = (limits.output_tokens if limits is not None and own else None) or float("inf")
         is_chat_only = re.search("-search-(api|preview)", self.model)
         both = body.get("previous_response_id") and body.get("conversation")
@@ -101,13 +96,7 @@ class _Responses(Check):
             (is_nothing, "R0", "input", "text or items are required"),
             (is_chat_only, "R15", "model", "is not taken here, only by Chat Completions"),
             (both, "R5", "conversation", "excludes previous_response_id"),
-            (
-                value < items.MIN_OUTPUT_TOKENS,
-                "R8",
-                name,
-                f"must be at least {items.MIN_OUTPUT_TOKENS}",
-                own,
-            ),
+            (value < least, "R8", name, f"must be at least {least}", own),
             (value > most, "R8", name, f"the model's most is {most:,}"),
             (wants_json, "R11", "text.format", "the word 'json' must stand in an input message"),
             self.strict_row(asked, "schema", "text.format.schema"),
@@ -129,12 +118,10 @@ class _Responses(Check):
         for where, tool in placed:
             kind, told = as_text(tool.get("type")), "name and parameters stand beside the type"
             is_bare = kind == "file_search" and not as_list(tool.get("vector_store_ids"))
-            is_open = kind == "function" and "strict" not in tool
             is_nested = kind == "function" and as_object(tool.get("function"))
             yield not kind, "R7", f"{where}.type", "is missing"
             yield is_bare, "R7", f"{where}.vector_store_ids", "is required"
             yield is_nested, "R7", f"{where}.function", told
-            yield is_open, "R18", f"{where}.strict", "is tried if it is not said; say it", False
         research = ("web_search", "mcp", "file_search")
         has_any = any(as_text(tool.get("type")).startswith(research) for tool in self.tools)
         is_odd = "-deep-research" in self.model and not has_any
@@ -200,9 +187,6 @@ class _Responses(Check):
                 self.hold(self._piece_rows(item, kind, piece), where + place)
             is_early = kind == "compaction_trigger" and at < len(items) - 1
             self.hold([(is_early, "R9", where, "must be the last item")])
-        where, last = f"input[{len(items) - 1}]", items[-1] if items else dict[str, Json]()
-        is_reply = last.get("role") == "assistant"
-        self.hold([(is_reply, "R0", where, "the assistant should not speak last", False)])
 
     def _pair_rows(self, kinds: list[str], begin: int) -> Iterable[Row]:
         """R1: every call is answered once, after it, and nothing else is answered."""
@@ -252,12 +236,8 @@ class _Responses(Check):
         yield is_last, "R2", "", "must be followed by the item that it led to"
         yield is_lost, "R2", "", message
         yield has_none, "R0", ".summary", "is required, even if empty", own
-        message = "is unknown to some versions of the API; leave it out"
-        yield "status" in item, "R2", ".status", message, False
         is_bare = is_bare and not is_stored
         yield is_bare, "R4", ".encrypted_content", "is required, since nothing is stored", own
-        is_odd = self.limits is not None and not self.can_reason
-        yield is_odd, "R2", "", "the model does not reason", False
 
     def _item_rows(self, item: JsonObject, kind: str) -> Iterable[Row]:
         call_id, role, most = answered_id(item), as_text(item.get("role")), items.ID_RULE.max_chars
@@ -266,7 +246,6 @@ class _Responses(Check):
         yield len(call_id) > most, "R6", ".call_id", message
         is_bare = kind in (*_BY_CLIENT, *_OUTPUTS) and not call_id
         yield is_bare, "R6", ".call_id", "is missing"
-        yield from _length_rows(item, ("output", "content", "encrypted_content"))
         if kind == "message":
             content = item.get("content")
             is_odd = not isinstance(content, str | list | tuple)
@@ -284,9 +263,6 @@ class _Responses(Check):
         elif kind in _OUTPUTS:
             is_odd = not isinstance(item.get("output"), str | list | tuple)
             yield is_odd, "R0", ".output", "must be text or a list of pieces"
-        is_lost = kind == "item_reference" and not self.has_state
-        is_lost = is_lost and self.body.get("store") is False
-        yield is_lost, "R4", "", "refers to an item that is not stored", False
         is_bare = kind == "compaction" and not as_text(item.get("encrypted_content"))
         yield is_bare, "R9", "", "encrypted_content is required"
 
@@ -298,7 +274,6 @@ class _Responses(Check):
         is_odd = is_held and piece_type and piece_type not in taken
         message = f"{piece_type!r} is not taken here, only {', '.join(taken)}"
         yield is_odd, "R0", ".type", message, self.is_own and piece_type in _KNOWN_PIECES
-        yield from _length_rows(piece, ("text", "image_url", "file_data"))
         if piece_type == "input_image":
             url = as_text(piece.get("image_url"))
             is_bare = not url and not as_text(piece.get("file_id"))
@@ -331,14 +306,7 @@ def _is_plain(item: JsonObject, kind: str) -> bool:
             is_sound = is_sound and parse_object(as_text(text)) is not None
     else:
         return False
-    return is_sound and isinstance(text, str) and len(text) <= _MOST_CHARS["text"]
-
-
-def _length_rows(fields: JsonObject, keys: tuple[str, ...]) -> Iterable[Row]:
-    for key in keys:
-        most = _MOST_CHARS[key]
-        is_long = len(as_text(fields.get(key))) > most
-        yield is_long, "R6", f".{key}", f"at most {most:,} characters are taken"
+    return is_sound and isinstance(text, str)
 
 
 def _pieces(item: JsonObject) -> Iterable[tuple[str, dict[str, Json]]]:
