@@ -681,9 +681,11 @@ class ContextAssembler:
 
     def _gather_now(self, head: SessionHead, draft: _Draft) -> _Gathered:
         skills = self._show(draft, self._skills.list_now() if self._skills is not None else None)
-        offered = draft.offered
-        if skills or (self._has_tools and not (offered and self.tools.is_constant)):
-            offered = self.tools.ask_now(draft.options, skills=skills)
+        offered: OfferedTools | None = None
+        if skills or self._has_tools:
+            is_constant = self._skills is None and self.tools.is_constant
+            offered = draft.offered if is_constant else None
+            offered = offered or self.tools.ask_now(draft.options, skills=skills)
         with self._lock:
             return draft.gather(head, offered, _NOTHING)
 

@@ -128,7 +128,8 @@ def names_in(folder: Path) -> list[str]:
 
 
 async def begun(**parts: Any) -> ContextAssembler:
-    assembler = ContextAssembler(**{"now": lambda: NOON, **parts})
+    given: dict[str, Any] = {"now": lambda: NOON, **parts}
+    assembler = ContextAssembler(**given)
     await assembler.add_user("trip", "Where to in May?")
     return assembler
 
@@ -746,6 +747,40 @@ async def test_another_model_is_not_sent_what_announced_tools_to_the_first() -> 
 
     assert [tool["name"] for tool in payload["tools"]] == ["look", "map"]
     assert "map" not in str(payload["input"])
+
+
+async def test_tools_of_a_skill_go_with_it(tmp_path: Path) -> None:
+    skill = tmp_path / "maps" / "SKILL.md"
+    skill.parent.mkdir()
+    spec = "tools: [{name: map, description: A map., input_schema: {type: object}}]"
+    skill.write_text(f"---\nname: maps\ndescription: Draws maps.\n{spec}\n---\nDraw.")
+    assembler = await begun(tools=[look], skills=tmp_path)
+    call: dict[str, Any] = {"model": OPUS, "active_skills": ["maps"]}
+
+    before = await assembler.assemble("trip", **call)
+    skill.write_text("---\nname: maps\ndescription: Draws maps.\n---\nDraw.")
+    after = await assembler.assemble("trip", **call)
+
+    assert [tool.name for tool in before.tools] == ["look", "map"]
+    assert [tool.name for tool in after.tools] == ["look"]
+
+
+async def test_a_call_that_another_process_recorded_is_gone_on_from(tmp_path: Path) -> None:
+    (tmp_path / "AGENT.md").write_text("Be kind.")
+    config = AssemblerConfig(bootstrap={"policy": "freeze"})
+    parts: dict[str, Any] = {"bootstrap": tmp_path, "config": config, "now": lambda: NOON}
+    one, other = (ContextAssembler(SqliteStore(tmp_path / "a.db"), **parts) for _ in range(2))
+    await one.add_user("trip", "Where to?")
+    await one.record("trip", reply("Lima."), await one.assemble("trip", model=OPUS))
+    (tmp_path / "AGENT.md").write_text("Be brief.")
+    rewritten = await other.assemble("trip", model=OPUS, refresh=True)
+    await other.record("trip", reply("Rome.", id="msg_2"), rewritten)
+
+    context = await one.assemble("trip", model=OPUS)
+
+    assert context.system_prompt == "Be brief."
+    for assembler in (one, other):
+        await assembler.sessions.close()
 
 
 # ---- the end ----
