@@ -336,7 +336,7 @@ class Wire(wire.GrownWire):
 
     def add(self, turn: Turn) -> None:
         """Append a turn; see `providers.Wire`."""
-        parts: Sequence[Any] = turn["parts"]
+        parts: Any = turn["parts"]
         role = "assistant" if turn["role"] == "assistant" else "user"
         is_shared = len(parts) == 1 and _are_shared(parts)
         is_said = turn["role"] != "system" and turn.get("kind") != "summary"
@@ -608,7 +608,7 @@ class Wire(wire.GrownWire):
             self.entries.append(wire.tool_entry(tool, "tool.schema", reason, "repaired"))
         words = clean_text(words)
         told = {"description": words} if words.strip() else {}
-        made = {"name": self.names[tool.name], **told, "input_schema": schema}
+        made: Block = {"name": self.names[tool.name], **told, "input_schema": schema}
         if tool.allowed_callers:
             # https://platform.claude.com/docs/en/agents-and-tools/tool-use/programmatic-tool-calling
             # (read 2026-11-29)

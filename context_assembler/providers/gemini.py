@@ -873,8 +873,8 @@ class ContentReader:
 
     def parts(self, value: Json, where: str) -> list[JsonObject]:
         """Return parts; a lone one, or text, stands for a list of itself."""
-        given = [value] if isinstance(value, Mapping) else value
-        parts = wire.read_content(given, where, self._note, self._part)
+        listed: Json = [value] if isinstance(value, Mapping) else value
+        parts = wire.read_content(listed, where, self._note, self._part)
         self._open = [part for part in parts if part["type"] == "tool_call"] or self._open
         return parts
 

@@ -247,10 +247,9 @@ def _tools(s: _Sent) -> Iterator[Row]:
             rule = "A8?" if anthropic.suits_strict(schema, anthropic.BOUNDS) else "A8"
             is_odd = not anthropic.suits_strict(schema)
             yield is_odd, rule, f"{where}.input_schema", "has what strict mode does not take"
-    excess = anthropic.strict_excess(strict)
-    yield excess, "A8", "tools", str(excess)
     is_hidden = s.tools and all(tool.body.get("defer_loading") is True for tool in s.tools)
     yield is_hidden, "A20", "tools", "at least one tool must not be deferred"
+    yield (excess := anthropic.strict_excess(strict)), "A8", "tools", str(excess)
     choice, where = as_object(s.body.get("tool_choice")), "tool_choice"
     kind, wanted, offers = (
         choice.get("type"),
@@ -309,8 +308,7 @@ def _order(s: _Sent) -> Iterator[Row]:
         if role == "system":
             is_odd = follows == "assistant" and not any(map(_is_answer, before.blocks[-1:]))
             yield is_odd, "A13", where, "must not stand right after an assistant message"
-            is_odd = s.lacks("mid_conversation_system")
-            yield is_odd, "A13?", where, "the model is not documented to take system messages"
+            yield s.lacks("mid_conversation_system"), "A13?", where, "may not be taken by the model"
         elif role == "user" and follows == "system":
             yield True, "A13", before.where, "must not stand right before a user message"
         elif role == "user" and before.waits:
@@ -318,8 +316,7 @@ def _order(s: _Sent) -> Iterator[Row]:
                 yield True, "A4", block.where, "a server tool is pending: only results are taken"
         before = turn
     if before.role == "assistant":
-        is_odd = s.lacks("prefill") and not before.waits
-        yield is_odd, "A11", before.where, "the model continues no assistant message"
+        yield s.lacks("prefill") and not before.waits, "A11", before.where, "must not be last"
         for block in before.blocks[-1:]:
             is_odd = block.kind == "text" and block.text("text")[-1:].isspace()
             yield is_odd, "A10", block.where, "the final text must not end in whitespace"
@@ -452,8 +449,7 @@ def _media(s: _Sent) -> Iterator[Row]:
         words = rules.image_words if is_image else "application/pdf"
         yield is_odd, rule, f"{where}.media_type", f"must be {words}"
         where = f"{where}.data"
-        objection = media.objection_to_bytes(kind, data)
-        yield objection, rule, where, str(objection)
+        yield (told := media.objection_to_bytes(kind, data)), rule, where, str(told)
         if is_image:
             most, most_px = rules.max_image_chars or 0, rules.max_side_px or 0
             most_px = anthropic.CROWD_SIDE_PX if len(images) > anthropic.CROWD_IMAGES else most_px
@@ -477,7 +473,7 @@ def _cache_marks(s: _Sent) -> Iterator[Row]:
         yield is_odd, "A19", block.where, "differs in ttl from the automatic breakpoint"
     ttls += [automatic] if automatic else []
     yield len(ttls) > 4, "A19", "messages", f"{len(ttls)} breakpoints, at most 4 are taken"
-    is_odd = "1h" in ttls[ttls.index("5m") :] if "5m" in ttls else False
+    is_odd = "5m" in ttls and "1h" in ttls[ttls.index("5m") :]
     yield is_odd, "A19", "messages", "1h breakpoints stand before 5m ones"
     for block in marked:
         is_odd = block.kind in THINKING_TYPES or block.body.get("defer_loading") is True
@@ -495,8 +491,7 @@ def _betas(s: _Sent) -> Iterator[Row]:
     for block in s.unusual:
         features |= anthropic.features_of(block.body)
     for beta in anthropic.betas_for(features):
-        message = f"the beta {beta} is not asked for"
-        yield beta not in s.betas, "A30?", "extra_headers.anthropic-beta", message
+        yield beta not in s.betas, "A30?", "extra_headers", f"the beta {beta} is not asked for"
 
 
 _Rules = tuple[Callable[[_Sent], Iterator[Row]], ...]

@@ -188,8 +188,7 @@ def _shape(s: _Sent) -> Iterator[Row]:
         role, where = content.role, content.where
         is_odd = role not in ("user", "model", "function")
         yield is_odd, "G1", f"{where}.role", f"{role!r} is none of user and model"
-        is_odd = role == "function"
-        yield is_odd, "G1?", f"{where}.role", "responses of functions belong to the user"
+        yield role == "function", "G1?", f"{where}.role", "responses belong to the user"
         yield not content.parts, "G13", f"{where}.parts", "at least one part is required"
     for content in s.contents[:1] if not s.first else ():
         yield content.role == "model", "G1?", content.where, "the user should speak first"
@@ -199,13 +198,12 @@ def _shape(s: _Sent) -> Iterator[Row]:
         where, fields, kinds = part.where, part.fields, KINDS & part.fields.keys()
         for name in sorted(fields.keys() - _KNOWN):
             yield True, "G0", f"{where}.{name:.40}", "unknown field: neither SDK nor API takes it"
-        signature, text = fields.get("thought_signature", ""), fields.get("text", " ")
-        has_none = not kinds and not signature
-        yield has_none, "G0", where, "holds none of the things that a part can hold"
+        signature, text = fields.get("thought_signature", ""), fields.get("text", "none")
+        yield not kinds and not signature, "G0", where, "holds nothing that a part can hold"
         rule = "G12" if kinds & _MEDIA else "G0"
         flaw = gemini.find_flaw(fields) if len(kinds) != 1 or not kinds & _PAIRED else None
         yield flaw, rule, where, f"would be refused: {flaw}"
-        is_blank = "text" in fields and not signature and not as_text(text).strip()
+        is_blank = not signature and not as_text(text).strip()
         yield is_blank, "G13?", f"{where}.text", "is blank"
         is_odd = not isinstance(signature, str) or not gemini.BASE64.fullmatch(signature)
         yield is_odd, "G5", f"{where}.thought_signature", "must be base64, as it came"
@@ -247,8 +245,7 @@ def _order(s: _Sent) -> Iterator[Row]:
     for at, content in enumerate(s.contents):
         where, is_model = content.where, content.role == "model"
         if content.calls and is_model:
-            is_odd = before is None and not s.first
-            yield is_odd, "G3", where, "a history cannot begin with a call"
+            yield before is None and not s.first, "G3", where, "a history cannot begin with a call"
             is_odd = before is not None and before.role == "model"
             yield is_odd, "G3", where, "calls follow the user or a response, not the model"
         elif content.responses and not is_model:
@@ -305,8 +302,8 @@ def _media(s: _Sent) -> Iterator[Row]:
         is_odd = is_image and kind not in gemini.IMAGE_TYPES
         yield is_odd, "G12?", where, f"{kind} is not among the types of images that are taken"
         yield is_image and is_blind, "G12", where, "the model takes no images"
-        objection = media.objection_to_bytes(kind, data) if kind else None
-        yield objection, "G12?", where, str(objection)
+        told = media.objection_to_bytes(kind, data) if kind else None
+        yield told, "G12?", where, str(told)
         is_odd = is_image and len(data) > most
         yield is_odd, "G12?", where, f"Vertex AI takes {most:,} characters of base64"
         pages = media.pdf_facts(data)[0] or 0 if kind == media.PDF else 0
@@ -381,8 +378,7 @@ def _tool_choice(s: _Sent) -> Iterator[Row]:
     is_odd = is_mixed and s.is_signed and not s.may_mix
     yield is_odd, "G16", where, "server tools need include_server_side_tool_invocations"
     is_odd = s.is_unsigned and s.config.get("response_mime_type") == "application/json"
-    message = "the model gives no JSON replies next to functions"
-    yield is_odd, "G14", s.place("response_mime_type"), message
+    yield is_odd, "G14", s.place("response_mime_type"), "no JSON replies next to functions"
     calling = snake_fields(s.config.get("automatic_function_calling"))
     is_odd, place = s.is_sdk and calling.get("disable") is not True, "automatic_function_calling"
     yield is_odd, "G15?", s.place(place), "should be off: the SDK would call functions by itself"
@@ -395,14 +391,12 @@ def _settings(s: _Sent) -> Iterator[Row]:
     is_odd = cached and _WITHOUT_CACHES.fullmatch(s.model)
     yield is_odd, "G9", s.place("cached_content"), "the model has no explicit caches"
     for key in ("system_instruction", "tools", "tool_config"):
-        is_odd = cached and config.get(key)
-        yield is_odd, "G9", s.place(key), "belongs into the cached content"
+        yield cached and config.get(key), "G9", s.place(key), "belongs into the cached content"
     thinking, where = snake_fields(config.get("thinking_config")), s.place("thinking_config")
     level, budget = thinking.get("thinking_level"), s.number(thinking, "thinking_budget")
     has_budget = thinking.get("thinking_budget") is not None
     yield level is not None and has_budget, "G10", where, "a level and a budget exclude each other"
-    is_odd = level is not None and s.is_unsigned
-    yield is_odd, "G10", where, "the model takes a budget, no level"
+    yield level is not None and s.is_unsigned, "G10", where, "the model takes a budget, no level"
     yield has_budget and s.is_signed, "G10?", where, "the model thinks by levels"
     if limits is not None:
         rule = limits.thinking
@@ -423,8 +417,7 @@ def _settings(s: _Sent) -> Iterator[Row]:
     most = gemini.MAX_STOP_SEQUENCES
     yield len(stops) > most, "G10", s.place("stop_sequences"), f"at most {most} are taken"
     is_alias = s.is_sdk and re.fullmatch(r"(models/)?gemini-.*-latest", s.given_model)
-    message = "this alias needs http_options with api_version v1beta"
-    yield is_alias and s.is_stable, "G11", "model", message
+    yield is_alias and s.is_stable, "G11", "model", "this alias needs api_version v1beta"
 
 
 _Rules: TypeAlias = tuple[Callable[[_Sent], Iterator[Row]], ...]
