@@ -47,10 +47,7 @@ def compare(texts: Sequence[str], *, least: float) -> AreAlike:
     """
     indel = load_package("rapidfuzz.distance", "Comparing texts").Indel
     ends = [text if len(text) <= 2 * _CHARS else text[:_CHARS] + text[-_CHARS:] for text in texts]
-    sizes, bound = (
-        [len(text) for text in texts],
-        least - 1e-3,
-    )  # it rounds its bound: with some room
+    sizes, bound = [len(text) for text in texts], least - 1e-3  # it rounds its bound
 
     def are_alike(left: int, right: int) -> bool:
         # No text can have more in common with another than all of the shorter one.
@@ -78,14 +75,13 @@ def find_twins(texts: Sequence[str], *, least: float, may_be_twins: AreAlike) ->
     groups: dict[_Facts, list[int]] = {}
     for place, text in enumerate(texts):
         groups.setdefault(_facts_of(text), []).append(place)
-    for facts, places in groups.items():
+    for places in groups.values():
         group = [texts[place] for place in places]
         for left, right in sorted({*_pairs_worth_it(group, least=least)}):
             first, second = places[left], places[right]
             if (
                 first not in twins
                 and second not in twins
-                and (not facts.numbers or _sides_agree(texts[first], texts[second]))
                 and may_be_twins(first, second)
                 and are_alike(first, second)
             ):
@@ -215,10 +211,11 @@ def _pairs_in_bands(np: Any, signatures: Any) -> tuple[Any, Any]:
 
 _CONTRACTED: Final = re.compile(r"n['\u2019\u02bc]t\b")
 _COUNTED: Final = "〇零一二三四五六七八九十百千万萬億亿兆两兩壹贰叁肆伍陆柒捌玖拾"
-_NUMBER: Final = re.compile(rf"(?:(?<![^\s(])[-\u2212])?[\d{_COUNTED}]+")
-_PIECE: Final = re.compile(rf"(?P<number>[\d{_COUNTED}]+)|[^\W\d_{_COUNTED}]+")
+# With up to six letters right before and behind, such as a unit.
+_NUMBER: Final = re.compile(
+    rf"(?:(?<![^\s(])[-\u2212])?[^\W\d_]{{0,6}}[\d{_COUNTED}]+[^\W\d_]{{0,6}}"
+)
 _LETTERS: Final = re.compile(r"[^\W\d_]+")
-_UNSPACED: Final = re.compile("[\u0e00-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]")
 
 
 class _Facts(NamedTuple):
@@ -231,11 +228,9 @@ class _Facts(NamedTuple):
 def say_the_same(left: str, right: str) -> bool:
     """Whether two nearly equal texts have the same numbers, and deny as often.
 
-    A number and the unit behind it are the same with a space between and without one; with another
-    letter at it, such as another unit, the number is another one.
+    To a number belongs what stands right at it, such as a unit: `5 km` and `5km` count as two.
     """
-    facts = _facts_of(left)
-    return facts == _facts_of(right) and (not facts.numbers or _sides_agree(left, right))
+    return _facts_of(left) == _facts_of(right)
 
 
 @lru_cache(_MOST_KNOWN)
@@ -262,35 +257,6 @@ def _negations() -> tuple[frozenset[str], re.Pattern[str]]:
     )
     longest_first = sorted(signs, key=lambda sign: (-len(sign), sign))
     return frozenset(words), re.compile("|".join(map(re.escape, longest_first)))
-
-
-def _sides_agree(left: str, right: str) -> bool:
-    """Whether next to each number the same is said, if it is said without a space between."""
-    return all(
-        said == other
-        for (said, is_glued), (other, is_other_glued) in zip(
-            _sides_of(left), _sides_of(right), strict=True
-        )
-        if is_glued or is_other_glued
-    )
-
-
-def _sides_of(text: str) -> Iterator[tuple[str, bool]]:
-    """Yield what stands before and behind each number, and whether nothing is between.
-
-    Of a text without spaces it is one character.
-    """
-    pieces = [None, *_PIECE.finditer(text), None]
-    for at, piece in enumerate(pieces):
-        if piece is None or piece["number"] is None:
-            continue
-        before, behind = pieces[at - 1], pieces[at + 1]
-        said = before[0] if before else ""
-        is_one = said and _UNSPACED.match(said[-1])
-        yield said[-1] if is_one else said, before is not None and before.end() == piece.start()
-        said = behind[0] if behind else ""
-        is_one = said and _UNSPACED.match(said[0])
-        yield said[0] if is_one else said, behind is not None and behind.start() == piece.end()
 
 
 # ---- candidates ----
