@@ -14,6 +14,7 @@ from typing import Any, Final, NamedTuple, TypeAlias
 from context_assembler import ports
 from context_assembler.events import compact_json, to_json
 from context_assembler.ports import PromptSection, ToolChange, ToolPlan, ToolSpec
+from context_assembler.providers.wire import is_held_back
 from context_assembler.report import ReportEntry
 from context_assembler.tools.sources import what_is_read
 
@@ -142,9 +143,9 @@ def settle_tools(
     )
 
     def loaded(tools: Sequence[ToolSpec]) -> Iterator[ToolSpec]:
-        names = {*called(), *found()} if any(map(_is_held_back, tools)) else ()
+        names = {*called(), *found()} if any(map(is_held_back, tools)) else ()
         for tool in tools:
-            if not _is_held_back(tool) or search is None or tool.name in names:
+            if not is_held_back(tool) or search is None or tool.name in names:
                 yield tool
             elif search.shows_descriptions:
                 yield replace(tool, input_schema={})
@@ -166,7 +167,7 @@ def settle_tools(
     onward = SettledTools(plan, change, sent, before, "", False, shown, unsearched)
     pairs = list(zip(before.declared, declared, strict=False))
     is_same = len(before.declared) == len(declared) and all(
-        _is_alike(one, other) and _is_held_back(one) == _is_held_back(other) for one, other in pairs
+        _is_alike(one, other) and is_held_back(one) == is_held_back(other) for one, other in pairs
     )
     if is_same and not sent.changes:
         return (onward,)
@@ -212,11 +213,6 @@ def _is_alike(tool: ToolSpec, other: ToolSpec | None) -> bool:
     return (
         other is not None and tool.name == other.name and what_is_read(tool) == what_is_read(other)
     )
-
-
-def _is_held_back(tool: ToolSpec) -> bool:
-    """Whether we defer the tool; a provider's own says for itself whether it is."""
-    return bool(tool.is_deferred) and not tool.native_specs
 
 
 # ---- the report, and the note in words ----
@@ -273,14 +269,10 @@ def tools_rewrite_entry(settled: SettledTools, *, tokens: int) -> ReportEntry | 
         return None
     change = find_change(before.offered, now)
     known = {tool.name for tool in before.offered}
-    stayed = {tool.name for tool in before.declared} & {tool.name for tool in now}
-    held, holds = ({t.name for t in of if _is_held_back(t)} for of in (before.declared, now))
     names = {
         "added": [tool.name for tool in change.added if tool.name not in known],
         "changed": [tool.name for tool in change.added if tool.name in known],
         "removed": change.removed,
-        "deferred": sorted(stayed & (holds - held)),
-        "loaded": sorted(stayed & (held - holds)),
     }
     changed = "; ".join(f"{kind}: {', '.join(of)}" for kind, of in names.items() if of)
     reason = (

@@ -14,7 +14,7 @@ from fnmatch import fnmatchcase
 from operator import attrgetter
 from typing import Any, Final, Literal, NamedTuple, TypeAlias
 
-from context_assembler.errors import InvalidToolError, ToolConflictError, nearest
+from context_assembler.errors import InvalidToolError, ToolConflictError, did_you_mean
 from context_assembler.options import AssembleOptions
 from context_assembler.ports import ToolSource, ToolSpec
 from context_assembler.providers.schemas import canonical_schema
@@ -41,18 +41,14 @@ class CollectedTools(NamedTuple):
 class _Offer(NamedTuple):
     """A tool of a source, with its canonical schema.
 
-    `raw` sorts tools that share a name; `told` is what a model gets besides the name.
+    `raw` sorts tools that share a name; `read` is what a model reads besides the name.
     """
 
     spec: ToolSpec
     raw: str
-    told: Any = None
+    read: tuple[Any, ...] = ()
     repairs: tuple[str, ...] = ()
     problem: InvalidToolError | None = None
-
-    @property
-    def name(self) -> str:
-        return self.spec.name
 
 
 class _Answer(NamedTuple):
@@ -233,9 +229,8 @@ def _answer(source: Any, kind: str, specs: _Tools) -> _Answer:
     return _Answer(kind, name, offers, tuple(problems), tuple(notes))
 
 
-_offers: dict[
-    tuple[str, str], _Offer
-] = {}  # of this process: most sources list the same every time
+# Of this process: most sources list the same tools every time.
+_offers: dict[tuple[str, str], _Offer] = {}
 
 
 def _offer_of(spec: ToolSpec, source: str) -> _Offer:
@@ -316,13 +311,13 @@ class _Merging:
         for at, offer in enumerate(offers):
             if at not in assigned:
                 self._accept_new(offer)
-        known = {offer.name for answer in self._offered.answers for offer in answer.offers}
+        known = {offer.spec.name for answer in self._offered.answers for offer in answer.offers}
         known |= self._specs.keys() | self._learnt.keys()
         for name in self._sieve.disabled:
             if name not in known:
-                hint = "".join(f" Did you mean {near!r}?" for near in nearest(name, known, count=1))
-                unknown = f"disabled_tools names {name!r}, which no source offers.{hint}"
-                self._warnings.append(unknown)
+                hint = did_you_mean(name, known, otherwise="")
+                unknown = f"disabled_tools names {name!r}, which no source offers. {hint}"
+                self._warnings.append(unknown.rstrip())
         return CollectedTools(
             tools=tuple(self._specs[name] for name in sorted(self._specs)),
             entries=tuple(sorted(self._entries, key=lambda entry: entry.id)),
@@ -334,9 +329,9 @@ class _Merging:
         self._warnings += answer.warnings
         for problem in answer.problems:
             self._leave_out(problem, answer.source)
-        for offer in sorted(answer.offers, key=lambda offer: (offer.name, offer.raw)):
+        for offer in sorted(answer.offers, key=lambda offer: (offer.spec.name, offer.raw)):
             if objection := self._sieve.objection(offer.spec):
-                self._report(offer.name, *objection)
+                self._report(offer.spec.name, *objection)
             elif offer.problem is not None:
                 self._leave_out(offer.problem, answer.source)
             else:
@@ -345,25 +340,19 @@ class _Merging:
     def _assign(self, offers: Sequence[_Offer]) -> dict[int, str]:
         """Return the names that tools are known by already, by the index of the offer.
 
-        A tool is its source's of that name. If a source offers several under one name, the one that
-        reads as before is the one that was. The same tool of another source, which no model could
+        A tool is its source's of that name. The same tool of another source, which no model could
         tell apart, takes the place of one that went.
         """
-        told = {name: what_is_read(tool) for name, tool in self._learnt.items()}
+        read = {name: what_is_read(tool) for name, tool in self._learnt.items()}
         by_source: dict[tuple[str, str], list[str]] = {}
         for name, tool in sorted(self._learnt.items()):
             by_source.setdefault((tool.source, tool.own_name or name), []).append(name)
-
-        def own(one: _Offer) -> Sequence[str]:
-            return by_source.get((one.spec.source, one.name), ())
-
-        ways: tuple[Callable[[_Offer], Iterable[str]], ...] = (
-            lambda one: (name for name in own(one) if told[name] == one.told),
-            own,
-            lambda one: [one.name] if told.get(one.name) == one.told else (),
-        )
         assigned: dict[int, str] = {}
         free = set(self._learnt)
+        ways: tuple[Callable[[_Offer], Iterable[str]], ...] = (
+            lambda one: by_source.get((one.spec.source, one.spec.name), ()),
+            lambda one: [one.spec.name] if read.get(one.spec.name) == one.read else (),
+        )
         for find in ways:
             for at, one in enumerate(offers):
                 found = next((name for name in find(one) if name in free), None)
@@ -374,34 +363,36 @@ class _Merging:
 
     def _accept_new(self, offer: _Offer) -> None:
         """Offer a tool that the model does not know, by its own name unless that is another's."""
-        name, number = offer.name, 1
+        name, number = offer.spec.name, 1
         prefix = re.sub(r"[^A-Za-z0-9_-]+", "_", offer.spec.source).strip("_") or "other"
         while name in self._specs or name in self._learnt:
-            if (holder := self._specs.get(name)) is not None and what_is_read(holder) == offer.told:
+            if (holder := self._specs.get(name)) is not None and what_is_read(holder) == offer.read:
                 self._report(name, "dropped", "duplicate", f"{holder.source} offers the same tool")
                 return
-            name = f"{prefix}_{offer.name}" + (f"_{number}" if number > 1 else "")
+            name = f"{prefix}_{offer.spec.name}" + (f"_{number}" if number > 1 else "")
             number += 1
         self._accept(name, offer)
 
     def _accept(self, name: str, offer: _Offer) -> None:
         """Offer a tool by this name; if that is not its own, say why."""
         spec, rule, reason = offer.spec, "schema" if offer.repairs else "", "; ".join(offer.repairs)
-        other = self._own_names.get(offer.name) if self._offered.on_conflict == "error" else None
-        if name != offer.name:
+        other = (
+            self._own_names.get(offer.spec.name) if self._offered.on_conflict == "error" else None
+        )
+        if name != offer.spec.name:
             if name in self._sieve.disabled:
                 self._report(name, "dropped", "disabled", "disabled_tools names it")
                 return
-            owner = self._specs.get(offer.name) or self._learnt.get(offer.name)
+            owner = self._specs.get(offer.spec.name) or self._learnt.get(offer.spec.name)
             rule, reason = "name_conflict", "this is the name that the model knows it by"
             if owner is not None:
-                reason = f"{offer.name!r} is the name of a different tool of {owner.source}"
-            renamed = f"Tool {offer.name!r} of {spec.source} is offered as {name!r}."
+                reason = f"{offer.spec.name!r} is the name of a different tool of {owner.source}"
+            renamed = f"Tool {offer.spec.name!r} of {spec.source} is offered as {name!r}."
             self._warnings.append(renamed)
-            spec = replace(spec, name=name, own_name=offer.name)
-        if other is not None and what_is_read(other) != offer.told:
-            raise ToolConflictError(offer.name, sources=(other.source, spec.source))
-        self._specs[name] = self._own_names[offer.name] = spec
+            spec = replace(spec, name=name, own_name=offer.spec.name)
+        if other is not None and what_is_read(other) != offer.read:
+            raise ToolConflictError(offer.spec.name, sources=(other.source, spec.source))
+        self._specs[name] = self._own_names[offer.spec.name] = spec
         self._report(name, "repaired" if rule else "kept", rule, reason)
 
     def _report(self, name: str, decision: Decision, rule: str = "", reason: str = "") -> None:

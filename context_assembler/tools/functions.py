@@ -255,20 +255,13 @@ def _pydantic_parameters(found: _Parameters, name: str) -> JsonObject:
 
     def make() -> JsonObject:
         from pydantic import ConfigDict, Field, create_model
-        from pydantic.fields import FieldInfo
 
+        annotated: Any = typing.Annotated
         fields: dict[str, Any] = {}
-        for at, (one, given, described) in enumerate(found):
-            hint, words, default = given, described, one.default
+        for at, (one, hint, words) in enumerate(found):
             # An alias, because a model reserves some names for itself.
-            shared: dict[str, Any] = {"alias": one.name}
-            if isinstance(default, FieldInfo):
-                hint, words = typing.Annotated[hint, default], default.description or words
-                factory, default = default.default_factory, default.default
-                shared |= {"default_factory": factory} if factory is not None else {}
-            if "default_factory" not in shared:
-                shared["default"] = ... if default is one.empty else default
-            fields[f"argument_{at}"] = (hint, Field(description=words, **shared))
+            told = annotated[hint, Field(alias=one.name, description=words)]
+            fields[f"argument_{at}"] = (told, ... if one.default is one.empty else one.default)
         # Nothing is validated with it, and pydantic's other engine knows fewer patterns.
         config = ConfigDict(extra="forbid", regex_engine="python-re")
         model = create_model("Arguments", __config__=config, **fields)

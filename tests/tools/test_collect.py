@@ -389,11 +389,6 @@ NAMES: dict[str, tuple[Sequence[ToolSpec], list[Source], dict[str, str]]] = {
         [Source("mcp:b", OF_B)],
         {"mcp_b_search_2": "mcp:b"},
     ),
-    "two of one source and name, one of them changed": (
-        [known("listed", OF_A), known("listed", OF_B, name="listed_search")],
-        [Source("listed", OF_B, search(new="string"))],
-        {"search": "listed", "listed_search": "listed"},
-    ),
 }
 
 
