@@ -605,9 +605,8 @@ class _Live:
             columns = self.core.columns(head, family, after_seq=seen)
             surplus = seen + len(columns.kinds) - last_seq
             if surplus > 0:
-                columns = StoredColumns(
-                    **{name: getattr(columns, name)[:-surplus] for name in columns.__slots__}
-                )
+                earlier: list[Any] = [column[:-surplus] for column in columns]
+                columns = StoredColumns(*earlier)
             self.shelf.last_seq = self.last_seq = last_seq
             self.newest_at = columns.created[-1] or None
             if any(kind & events.SIGNED for kind in set(columns.kinds)):

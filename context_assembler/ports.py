@@ -5,7 +5,7 @@ and return.
 """
 
 from array import array
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import (
     Any,
@@ -72,8 +72,7 @@ class ToolSpec(Value):
     allowed_callers: Sequence[str] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ToolChoice:
+class ToolChoice(NamedTuple):
     """Whether the model must call a tool; `name` is given exactly if `mode` is `tool`.
 
     `allowed` names the only tools that may be called, of all that are offered (`None`: any).
@@ -158,7 +157,7 @@ _ASSEMBLER: Final = "context-assembler"  # the provider of their opaque part, un
 
 def change_part(change: ToolChange) -> JsonObject:
     """Return the stored part of a note about changed tools; a provider without a form sends `text`."""
-    lines = []
+    lines: list[str] = []
     if change.added:
         names = ", ".join(tool.name for tool in change.added)
         lines.append(f"From here on these tools can be called: {names}.")
@@ -328,8 +327,7 @@ class TokenFamily(Protocol):
         ...
 
 
-@dataclass(slots=True, kw_only=True)
-class StoredColumns:
+class StoredColumns(NamedTuple):
     """Columns of a session from one sequence number on: what decisions are made on.
 
     All have one element per event, oldest first; the first five are the same for every family.
@@ -461,16 +459,12 @@ class Recall(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
-class RecalledNote(Value):
+class RecalledNote(NamedTuple):
     """What memory found for a query: fenced text for one note (empty: nothing relevant)."""
 
     text: str
     entries: tuple[Any, ...] = ()  # ReportEntry
     warnings: tuple[str, ...] = ()
-
-
-Summarize: TypeAlias = Callable[[str], Awaitable[str] | str]
 
 
 @runtime_checkable

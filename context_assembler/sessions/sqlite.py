@@ -190,7 +190,7 @@ class SqliteStore:
             counts = self._count(session_id, family, after_seq)
         counts = [column[: len(kinds)] for column in counts]  # somebody may have appended meanwhile
         columns: list[Any] = [bytearray(kinds), bytearray(marks), *others, *counts]
-        return StoredColumns(**dict(zip(StoredColumns.__slots__, columns, strict=True)))
+        return StoredColumns(*columns)
 
     def bodies(self, session_id: str, spans: Sequence[tuple[int, int]]) -> list[Body]:
         """Return the bodies of ranges of sequence numbers, in order.
