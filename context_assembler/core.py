@@ -783,7 +783,8 @@ class _Live:
             groups = [lines[:at], lines[at:]]
         for number, group in enumerate(groups):
             if number and cut is not None:
-                turn = _turn("user", marker_parts(cut.left_out), "marker")
+                parts = marker_parts(cut.left_out)
+                turn = Turn(role="user", kind="marker", origin="assembler", parts=parts)
                 self.wire.add(turn)
                 turns.append(turn)
             for turn in turns_of(self.timeline, group, bodies, shortened):
@@ -1289,16 +1290,3 @@ def _is_text(turn: Turn) -> bool:
 
 def _is_thinking(part: JsonObject) -> bool:
     return bool(part["type"] == "thinking")
-
-
-def _turn(role: Any, parts: list[JsonObject], kind: Any) -> Turn:
-    return {
-        "role": role,
-        "parts": parts,
-        "kind": kind,
-        "note": None,
-        "seq": 0,
-        "id": "",
-        "origin": "assembler",
-        "made_by": None,
-    }

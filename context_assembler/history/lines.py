@@ -491,7 +491,7 @@ class Timeline:
         kind, seq, log = self._kinds[at], self._seqs[at], partial(self._note, at)
         rules, body = self.rules, self.rules.body(seq)
         parts: Parts = body["parts"]
-        is_refused = kind & UNUSUAL and is_refusal(kind, body)
+        is_refused = self._is_refused(at)
         if is_refused:
             parts = parts_of_refusal(body, log, policy=rules.on_refusal)
         if parts or not is_refused:
@@ -534,8 +534,8 @@ class Timeline:
             return at
         for place, part in results:
             self._take_loose(place, part)
-        if stop < end and not calls and self._is_dropped(at):
-            self._drop_question()
+        if stop < end and not calls and self.rules.on_refusal == "drop" and self._is_refused(at):
+            self._drop_question()  # once more is said
         self._put_exchange(members, calls, answers)
         return stop
 
@@ -546,11 +546,9 @@ class Timeline:
         members.append((at, said))
         results += [(at, result) for result in found]
 
-    def _is_dropped(self, reply: int) -> bool:
-        """Whether a reply was refused, and is left out with its question once more is said."""
-        kind = self._kinds[reply]
-        is_refused = kind & UNUSUAL and is_refusal(kind, self.rules.body(self._seqs[reply]))
-        return self.rules.on_refusal == "drop" and bool(is_refused)
+    def _is_refused(self, at: int) -> bool:
+        kind = self._kinds[at]
+        return bool(kind & UNUSUAL) and is_refusal(kind, self.rules.body(self._seqs[at]))
 
     def _drop_question(self) -> None:
         """Take off the user's last messages, and the notes to them."""
@@ -578,9 +576,9 @@ class Timeline:
         """
         if reply < 0:
             return False
-        bodies = map(self.rules.body, (self._seqs[reply], self._seqs[at]))
-        ids = [(body.get("made_by") or {}).get("response_id") for body in bodies]
-        return bool(ids[0] == ids[1] if all(ids) else not is_answered)
+        makers = (self.rules.body(self._seqs[one]).get("made_by") for one in (reply, at))
+        before, now = (maker and maker.get("response_id") for maker in makers)
+        return bool(before == now) if before and now else not is_answered
 
     def _pair_server_calls(
         self, members: list[tuple[int, Parts]], before: int, stop: int, *, is_closing: bool

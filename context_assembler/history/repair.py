@@ -47,24 +47,22 @@ def clean(value: Json) -> Json:
     return value if made == value else made
 
 
-def bears_signature(part: JsonObject) -> bool:
-    """Whether a part that says something by itself is signed as well, as Gemini's are."""
-    return events.is_signed_block(part) if part["type"] == "opaque" else bool(part.get("signature"))
+def _without(value: JsonObject, *names: str) -> dict[str, Json]:
+    return {key: held for key, held in value.items() if key not in names}
 
 
 def without_signature(part: JsonObject) -> JsonObject:
-    """Return the part without the signature that it bears."""
-    made = {key: held for key, held in part.items() if key != "signature"}
-    if part["type"] == "opaque":
-        block = part["block"].items()
-        made["block"] = {key: held for key, held in block if key not in events.THOUGHT_SIGNATURES}
-    return made
+    """Return a part that says something by itself without its signature; itself if it has none."""
+    if part.get("signature"):
+        return _without(part, "signature")
+    if part["type"] == "opaque" and events.is_signed_block(part):
+        return {**part, "block": _without(part["block"], *events.THOUGHT_SIGNATURES)}
+    return part
 
 
 def unsigned(parts: Parts) -> list[JsonObject]:
     """Return the parts without signed reasoning, and without signatures on what they say."""
-    kept = (part for part in parts if part["type"] != "thinking")
-    return [without_signature(part) if bears_signature(part) else part for part in kept]
+    return [without_signature(part) for part in parts if part["type"] != "thinking"]
 
 
 def is_signed_by(parts: Parts, provider: str | None) -> bool:
@@ -86,13 +84,9 @@ def _cleaned(part: JsonObject) -> JsonObject:
     made: JsonObject = clean(part)
     if made is part:
         return part
-    if part["type"] == "thinking" and made.get("block") is not part.get("block"):
-        made = {key: held for key, held in made.items() if key != "block"}
-    return without_signature(made) if bears_signature(made) else made
-
-
-def _is_blank(part: JsonObject) -> bool:
-    return part["type"] == "text" and not str(part["text"]).strip()
+    if part["type"] == "thinking" and made.get("block") != part.get("block"):
+        return _without(made, "block")
+    return without_signature(made)
 
 
 def _belongs(part: JsonObject, role: str) -> bool:
@@ -118,45 +112,38 @@ def repaired_parts(
         objection: Why what a provider signed cannot be sent; `None`: it can.
         keeps_thoughts: Whether thoughts that nobody signed stay.
     """
-    role = _ROLES.get(kind, "system")
-    if not parts:
-        log("dropped", "empty", f"The {role} message was empty.")
-        return parts
-    made = list(map(_cleaned, parts))
-    if not same_parts(made, parts):
-        log("repaired", "clean_text", "NULs or lone surrogates were cleaned away.")
-    kept = [part for part in made if not _is_blank(part)]
-    if len(kept) < len(made):
-        what = "Blank text was left out." if kept else "The message held nothing but blank text."
-        log("repaired" if kept else "dropped", "blank", what)
-    own = [part for part in kept if _belongs(part, role)]
-    if len(own) < len(kept):
-        reason = f"Parts that do not belong into {with_article(role)} message were taken out of it."
-        log("repaired" if own else "dropped", "misplaced", reason)
+    role, repairs = _ROLES.get(kind, "system"), dict[str, str]()
     sent: list[JsonObject] = []
-    asked: list[Json] = []
-    for part in own:
+    for stored in parts:
+        part = _cleaned(stored)
+        if part is not stored:
+            repairs["clean_text"] = "NULs or lone surrogates were cleaned away."
+        if objection is not None and (bare := without_signature(part)) is not part:
+            log("cleared", f"signature.{objection}", "")
+            part = bare
+        against = None
         if part["type"] == "thinking":
             plain = None if keeps_thoughts else "unsigned"
-            against = objection if part.get("block") is not None else plain
-            if against is not None:
-                log("cleared", f"reasoning.{against}", "")
-                continue
-        elif part["type"] == "tool_call":
-            asks = [part.get(key) for key in ("call_id", "name", "arguments", "arguments_json")]
-            if asks in asked:
-                reason = f"The call {part['call_id']!r} stood twice in one message."
-                log("repaired", "repeated_call", reason)
-                continue
-            asked.append(asks)
-        if objection is not None and bears_signature(part):
-            log("cleared", f"signature.{objection}", "")
-            sent.append(without_signature(part))
+            against = plain if part.get("block") is None else objection
+        if part["type"] == "text" and not part["text"].strip():
+            repairs["blank"] = "Blank text was left out."
+        elif not _belongs(part, role):
+            said = (
+                f"Parts that do not belong into {with_article(role)} message were taken out of it."
+            )
+            repairs["misplaced"] = said
+        elif part["type"] == "tool_call" and part in sent:
+            repairs["repeated_call"] = f"The call {part['call_id']!r} stood twice in one message."
+        elif against is not None:
+            log("cleared", f"reasoning.{against}", "")
         else:
             sent.append(part)
-    if own and not sent:
-        reason = "Nothing was left of the message without its reasoning."
-        log("dropped", "reasoning.empty", reason)
+    if not parts:
+        repairs["empty"] = f"The {role} message was empty."
+    elif not sent and not repairs:
+        repairs["reasoning.empty"] = "Nothing was left of the message without its reasoning."
+    for rule, said in repairs.items():
+        log("repaired" if sent else "dropped", rule, said)
     return parts if same_parts(sent, parts) else sent
 
 
@@ -200,17 +187,12 @@ def settle_call(call: JsonObject, result: JsonObject, log: Log) -> tuple[JsonObj
     if not raw or call.get("arguments") or parse_object(raw) is not None:
         return call, result
     about = f"The arguments of the call {call['call_id']!r}"
-    bare = {key: held for key, held in call.items() if key not in ("arguments", "arguments_json")}
-    wrapped = parse_object(f'{{"inner": {raw}}}') or {}
-    inner = wrapped.get("inner") if len(wrapped) == 1 else None
-    if isinstance(inner, str) and (arguments := parse_object(inner)) is not None:
-        log("repaired", "arguments", f"{about} were JSON within JSON.")
-        return {**bare, "arguments": arguments}, result
     log("repaired", "arguments", f"{about} are no JSON object; its result tells what they were.")
     told = text_part(
         "[The arguments of this call are no JSON object, perhaps because they were cut off, so it is"
         f" shown without any. As they were written: {raw}]"
     )
+    bare = _without(call, "arguments", "arguments_json")
     return bare, {**result, "content": [told, *result.get("content", ())]}
 
 
