@@ -205,11 +205,13 @@ class _Draft:
         if (holds and adds) or len(ways) > 1:
             made.append(self._inputs(first, collected, holds=holds))
         try:
-            made.append(self._inputs(ways[-1], collected, holds=False))
+            anew = self._inputs(ways[-1], collected, holds=False)
         except errors.TemplateError:
-            if not made:  # what was sent before can still be sent
-                raise
-        return made
+            if made:  # what was sent before can still be sent
+                return made
+            raise
+        is_same = len(ways) == 1 and bool(made) and made[0].system == anew.system
+        return [anew] if is_same else [*made, anew]
 
     def _settle_tools(self) -> "tuple[Sequence[SettledTools | None], CollectedTools | None]":
         """Return the ways to send the tools, the best one first, with what was collected."""
@@ -897,8 +899,12 @@ class ContextAssembler:
         What was kept of events goes as well, and with all of them what was read of files.
         """
         self.core.forget(session_id)
-        if session_id is None and self.loader is not None:
-            self.loader.invalidate()
+        if session_id is not None:
+            self._known.pop(session_id, None)
+        else:
+            self._known.clear()
+            if self.loader is not None:
+                self.loader.invalidate()
         return self.cache.invalidate(session_id)
 
     def cache_stats(self) -> CacheStats:
