@@ -232,15 +232,7 @@ def _content_parts(part: JsonObject) -> list[dict[str, Json]]:
     text = clean_text(text or "")
     if kind not in ("text", "opaque") or not text or text.isspace():
         return []
-    return [{"text": text, **_extras(part)}]
-
-
-def _extras(part: JsonObject) -> dict[str, Json]:
-    """Return what a part has next to what we know of it."""
-    if "extras" not in part:
-        return {}
-    extras = wire.plain_json(snake_block(wire.own_extras(part, NAME))).items()
-    return {key: held for key, held in extras if key in MARKS}
+    return [{"text": text}]
 
 
 def _is_attachment(part: JsonObject) -> bool:
@@ -443,7 +435,7 @@ class Wire(wire.GrownWire):
                 self._called[call_id] = name
                 given = wire.clean_json(part.get("arguments", {}))
                 call = {"id": call_id, "name": name, "args": given}
-                made = [{"function_call": call, **_extras(part)}]
+                made: list[dict[str, Json]] = [{"function_call": call}]
             elif part["type"] == "thinking":
                 is_sent = part.get("block") is not None and part.get("provider") == NAME
                 made = [wire.plain_json(snake_block(part["block"]))] if is_sent else []
@@ -486,7 +478,7 @@ class Wire(wire.GrownWire):
         fields: dict[str, Json] = {"id": call_id, "name": name, "response": response}
         if media:
             fields["parts"] = media
-        return {"function_response": fields, **_extras(result)}
+        return {"function_response": fields}
 
     def _media_rules(self) -> "MediaRules":
         return media_rules(self.request.limits)
@@ -718,7 +710,7 @@ def _warn(chunks: Sequence[JsonObject], whole: JsonObject) -> Iterator[str]:
 def _join(before: JsonObject, part: JsonObject) -> JsonObject | None:
     """Return two pieces of a stream as one part; `None`: they are two. Signed ones stay apart."""
     is_text = part["type"] == before["type"] and part["type"] in ("text", "thinking")
-    if not is_text or {"signature", "block", "extras"} & {*before, *part}:
+    if not is_text or {"signature", "block"} & {*before, *part}:
         return None
     return {**before, "text": before.get("text", "") + part.get("text", "")}
 
@@ -770,16 +762,13 @@ def read_part(block: JsonObject, call_id: str, warnings: list[str]) -> JsonObjec
     signed = {"signature": signature} if signature else {}
     if kinds == {"function_call"}:
         call = snake_fields(fields["function_call"])
-        given_id, extras = as_text(call.get("id")) or call_id, _rest(block, "function_call")
-        name = as_text(call.get("name"))
-        part = wire.read_call(given_id, name, call.get("args"), warnings, extras=extras)
-        return {**part, **signed}
+        given_id, name = as_text(call.get("id")) or call_id, as_text(call.get("name"))
+        return {**wire.read_call(given_id, name, call.get("args"), warnings), **signed}
     if fields.get("thought") is True or (signature and kinds <= {"text"} and not text.strip()):
         part = {"type": "thinking", "provider": NAME, **({"text": text} if text else {})}
         return part | ({"block": dict(block)} if signature else {})
-    if kinds == {"text"}:
-        extras = _rest(block, "text")
-        return {"type": "text", "text": text, **({"extras": extras} if extras else {}), **signed}
+    if kinds == {"text"} and fields.keys() <= {"text", "thought", "thought_signature"}:
+        return {**text_part(text), **signed}
     media = read_media(block) if len(kinds) == 1 and fields.keys() == kinds else None
     return media or _opaque(block)
 
@@ -787,13 +776,6 @@ def read_part(block: JsonObject, call_id: str, warnings: list[str]) -> JsonObjec
 def _opaque(block: JsonObject) -> JsonObject:
     own = {"type": "opaque", "provider": NAME, "block": dict(block), "text": readable_text(block)}
     return {key: held for key, held in own.items() if held}
-
-
-def _rest(block: JsonObject, *known: str) -> dict[str, Json] | None:
-    """Return what a part has next to what we read, as extras of the stored part."""
-    names = {"thought", "thought_signature", *known}
-    rest = {k: v for k, v in block.items() if v is not None and snake_key(k) not in names}
-    return {NAME: rest} if rest else None
 
 
 def read_media(block: JsonObject) -> JsonObject | None:
@@ -881,7 +863,7 @@ class ContentReader:
     def _part(self, entry: JsonObject, where: str) -> JsonObject:
         fields = snake_fields(entry)
         if "function_response" in fields:
-            return self._result(entry, snake_fields(fields["function_response"]))
+            return self._result(snake_fields(fields["function_response"]))
         warnings: list[str] = []
         part = read_part(entry, f"gemini_call_{self._made_up + 1}", warnings)
         call = snake_fields(fields.get("function_call"))
@@ -890,7 +872,7 @@ class ContentReader:
             self._note(where, warning)
         return part
 
-    def _result(self, entry: JsonObject, fields: JsonObject) -> JsonObject:
+    def _result(self, fields: JsonObject) -> JsonObject:
         name, call_id = as_text(fields.get("name")), as_text(fields.get("id"))
         found = [call for call in self._open if call_id in ("", call["call_id"])]
         call = next(iter([one for one in found if one["name"] == name] or found), None)
@@ -906,7 +888,6 @@ class ContentReader:
         is_named = name and (call is None or call["name"] != name)
         part: dict[str, Json] = {"type": "tool_result", "call_id": call_id, "content": content}
         part |= {"is_error": is_error, "tool_name": name if is_named else ""}
-        part["extras"] = _rest(entry, "function_response")
         return {key: held for key, held in part.items() if held or key == "call_id"}
 
 

@@ -16,29 +16,24 @@ from context_assembler.providers.wire import as_list, as_object, as_text
 from context_assembler.report import Violation
 
 _DOCS: Final = "https://platform.claude.com/docs/en"
+_BUILD: Final = f"{_DOCS}/build-with-claude"
+_TOOLS: Final = f"{_DOCS}/agents-and-tools/tool-use"
+_GITHUB: Final = "https://github.com"
+_CODE: Final = f"{_GITHUB}/anthropics/claude-code/issues"
 
 SOURCES: Final = wire.sources_of(f"""
-A0 A12: {_DOCS}/api/messages/create | A1 A2: {_DOCS}/agents-and-tools/tool-use/handle-tool-calls |
-A3: https://github.com/anthropics/claude-code/issues/13460 |
-A4: {_DOCS}/agents-and-tools/tool-use/server-tools | A14: {_DOCS}/api/versioning (2026-10-21) |
-A5: https://github.com/langchain-ai/langchain/issues/37756 |
-A6: {_DOCS}/agents-and-tools/tool-use/define-tools | A16: {_DOCS}/build-with-claude/thinking |
-A7: https://github.com/anthropics/claude-code/issues/40075 |
-A8: {_DOCS}/agents-and-tools/tool-use/strict-tool-use | A27: {_DOCS}/build-with-claude/effort |
-A9: https://github.com/anthropics/claude-code/issues/59812 |
-A10: {_DOCS}/build-with-claude/prefill-claudes-response |
-A11: {_DOCS}/about-claude/models/whats-new-claude-4-6 |
-A13: {_DOCS}/build-with-claude/mid-conversation-system-messages |
-A15: {_DOCS}/build-with-claude/extended-thinking | A19: {_DOCS}/build-with-claude/prompt-caching |
-A18: {_DOCS}/about-claude/models/whats-new-opus-5-5 |
-A20: {_DOCS}/agents-and-tools/tool-use/tool-search-tool |
-A21: {_DOCS}/build-with-claude/vision; https://github.com/BerriAI/litellm/issues/24900 |
-A22: {_DOCS}/api/errors; https://github.com/anthropics/claude-code/issues/5174 |
-A23: {_DOCS}/build-with-claude/context-windows | A29: {_DOCS}/build-with-claude/compaction |
-A28: https://github.com/BerriAI/litellm/issues/3286 | A33: https://github.com/Dokploy/mcp/issues/74 |
-A30: {_DOCS}/build-with-claude/preserved-thinking |
-A31: {_DOCS}/cli-sdks-libraries/sdks/python#long-requests |
-A32: https://github.com/anthropics/claude-code/issues/4668
+A0 A12: {_DOCS}/api/messages/create | A1 A2: {_TOOLS}/handle-tool-calls | A3: {_CODE}/13460 |
+A4: {_TOOLS}/server-tools | A5: {_GITHUB}/langchain-ai/langchain/issues/37756 |
+A6: {_TOOLS}/define-tools | A7: {_CODE}/40075 | A8: {_TOOLS}/strict-tool-use | A9: {_CODE}/59812 |
+A10: {_BUILD}/prefill-claudes-response | A11: {_DOCS}/about-claude/models/whats-new-claude-4-6 |
+A13: {_BUILD}/mid-conversation-system-messages | A14: {_DOCS}/api/versioning (2026-10-21) |
+A15: {_BUILD}/extended-thinking | A16: {_BUILD}/thinking | A19: {_BUILD}/prompt-caching |
+A18: {_DOCS}/about-claude/models/whats-new-opus-5-5 | A20: {_TOOLS}/tool-search-tool |
+A21: {_BUILD}/vision; {_GITHUB}/BerriAI/litellm/issues/24900 | A23: {_BUILD}/context-windows |
+A22: {_DOCS}/api/errors; {_CODE}/5174 | A27: {_BUILD}/effort | A29: {_BUILD}/compaction |
+A28: {_GITHUB}/BerriAI/litellm/issues/3286 | A30: {_BUILD}/preserved-thinking |
+A31: {_DOCS}/cli-sdks-libraries/sdks/python#long-requests | A32: {_CODE}/4668 |
+A33: {_GITHUB}/Dokploy/mcp/issues/74
 """)
 """Rule → where it is written."""
 
@@ -49,8 +44,6 @@ UNCHECKED: Final[Mapping[str, str]] = {
     "A21": "The type and size of an image at a URL or with a file id.",
     "A22": "Pages of a PDF at a URL or with a file id, and of an encrypted one.",
     "A23": "Whether the input fits the window: the ledger counts.",
-    "A24": "Whether a request warms the cache up, and what it has besides.",
-    "A25": "Whether parameters of compaction and context editing suit each other.",
     "A30": "The betas of parameters: those of blocks and tools alone are looked for.",
 }
 """Rule → what of it a look at a payload cannot find."""

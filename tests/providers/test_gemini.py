@@ -171,7 +171,7 @@ PARTS: dict[str, tuple[dict[str, Any], list[Any]]] = {
     "a malformed part": (opaque("gemini", {"text": 5}, "said"), [{"text": "said"}]),
     "a block of another provider": (opaque("anthropic", {"type": "odd"}, "it"), [{"text": "it"}]),
     "text with marks": (
-        {"type": "text", "text": "x", "extras": {"gemini": {"speechMetadata": {}, "odd": 1}}},
+        opaque("gemini", {"text": "x", "speechMetadata": {}}, "x"),
         [{"text": "x", "speech_metadata": {}}],
     ),
 }
