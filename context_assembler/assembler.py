@@ -39,8 +39,14 @@ if TYPE_CHECKING:
     from context_assembler import prompt
     from context_assembler.compaction import CompactionCheck
     from context_assembler.forecast import CutPolicy, Simulation
-    from context_assembler.memory import FormattedContext, MemoryAssembler
+    from context_assembler.memory import (
+        FormattedContext,
+        MemoryAssembler,
+        MemoryFilters,
+        RecallSettings,
+    )
     from context_assembler.report import Report
+    from context_assembler.texts import CountText
     from context_assembler.tools.changes import SettledTools
     from context_assembler.tools.collect import CollectedTools, OfferedTools, ToolCollector
 
@@ -942,21 +948,34 @@ class ContextAssembler:
         """Keep records, or texts, in memory, as `MemoryAssembler.remember` does."""
         return await self.memory.remember(records)
 
-    async def recall(self, query: str = "", **options: Any) -> "FormattedContext":
-        """Return what fits a query, as `MemoryAssembler.assemble_context`, within the settings.
+    async def recall(
+        self,
+        query: str = "",
+        *,
+        context_types: Sequence[str] | str | None = None,
+        max_tokens: int | None = None,
+        limit: int | None = None,
+        filters: "MemoryFilters | None" = None,
+        settings: "RecallSettings | None" = None,
+        count_text: "CountText | None" = None,
+    ) -> "FormattedContext":
+        """Return what fits a query, as `MemoryAssembler.assemble_context`.
 
-        What else memory can do is done by `memory` itself, which takes no bounds from settings.
+        What is not given is as the settings say. What else memory can do is done by `memory` itself,
+        which takes no bounds from settings.
         """
         from context_assembler.memory import MemoryFilters
 
-        settings = self.config.memory
-        bounds: dict[str, Any] = {
-            "max_tokens": settings.max_tokens,
-            "limit": settings.limit,
-            "context_types": settings.context_types or None,
-            "filters": MemoryFilters(namespaces=settings.namespaces),
-        }
-        return await self.memory.assemble_context(query, **{**bounds, **options})
+        bounds = self.config.memory
+        return await self.memory.assemble_context(
+            query,
+            max_tokens=bounds.max_tokens if max_tokens is None else max_tokens,
+            limit=bounds.limit if limit is None else limit,
+            context_types=context_types or bounds.context_types or None,
+            filters=filters or MemoryFilters(namespaces=bounds.namespaces),
+            settings=settings,
+            count_text=count_text,
+        )
 
     # ---- the end ----
 
