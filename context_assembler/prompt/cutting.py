@@ -8,11 +8,11 @@ from typing import Final
 
 from context_assembler.texts import CountText, shorten_text
 
-_RULE: Final = re.compile(
-    r"\b(must|never|always|do not|don't|required?|important|forbidden|only)\b|^#{1,6} ",
-    re.IGNORECASE,
+# Texts, compiled when something is cut or has code in it.
+_RULE: Final = (
+    r"(?i)\b(must|never|always|do not|don't|required?|important|forbidden|only)\b|^#{1,6} "
 )
-_CODE_FENCE: Final = re.compile(r"[ \t]*(?P<mark>`{3,}|~{3,})(?P<rest>.*)")
+_CODE_FENCE: Final = r"[ \t]*(?P<mark>`{3,}|~{3,})(?P<rest>.*)"
 _HEAD_SHARE: Final = 0.5
 _TAIL_SHARE: Final = 0.25
 _MAX_CHAR_BYTES: Final = 4
@@ -30,7 +30,7 @@ def seal_text(text: str) -> tuple[str, tuple[str, ...]]:
     mark = ""
     changes: dict[str, None] = {}
     for at, line in enumerate(lines):
-        if found := _CODE_FENCE.fullmatch(line):
+        if found := re.fullmatch(_CODE_FENCE, line):
             fence, rest = found["mark"], found["rest"].strip()
             if not mark:
                 mark = "" if fence[0] == "`" and "`" in rest else fence
@@ -82,7 +82,7 @@ class _Cut:
         self._keep_run(forwards, int(room * _HEAD_SHARE))
         self._keep_run(forwards[::-1], int(room * _TAIL_SHARE))
         for at, line in enumerate(self._lines):
-            if not self._kept[at] and _RULE.search(line):
+            if not self._kept[at] and re.search(_RULE, line):
                 self._keep(at)
         self._keep_run(forwards, self._free)
         self._keep_run(forwards[::-1], self._free)

@@ -375,6 +375,8 @@ class Reading:
         and the file follows at the end. In a template both comments and imports keep the line count,
         so that errors name the right line, and imported text is never executed.
         """
+        if "@" not in text and "<!--" not in text:
+            return text, []
         body, appended, warnings = "", list[str](), list[str]()
 
         def put(match: re.Match[str]) -> str:
@@ -396,7 +398,7 @@ class Reading:
                 after_comment = not is_template
                 body += "\n" * piece.count("\n") if is_template else ""
                 continue
-            shown = piece if kind == "code" else _REFERENCE.sub(put, piece)
+            shown = piece if kind == "code" else re.sub(_REFERENCE, put, piece)
             if after_comment and body[-2:] in ("", "\n\n"):  # without the blank line that is left
                 shown = shown.lstrip("\n")
             elif after_comment and body.endswith("\n"):
@@ -442,13 +444,13 @@ class Reading:
 
 # ---- front matter ----
 
-_FRONT_MATTER: Final = re.compile(
-    r"---[ \t]*\n(?P<lines>(?:(?!(?:---|\.\.\.)\s*$).*\n)*)(?:---|\.\.\.)\s*?(?:\n|\Z)",
-    re.MULTILINE,
+# Patterns are texts, compiled when a file first needs them: most instruction files need none.
+_FRONT_MATTER: Final = (
+    r"(?m)---[ \t]*\n(?P<lines>(?:(?!(?:---|\.\.\.)\s*$).*\n)*)(?:---|\.\.\.)\s*?(?:\n|\Z)"
 )
-_LINE: Final = re.compile(r"(?P<key>[A-Za-z][\w-]*)\s*:(?:\s+(?P<value>.*?))?\s*")
+_LINE: Final = r"(?P<key>[A-Za-z][\w-]*)\s*:(?:\s+(?P<value>.*?))?\s*"
 # A value that YAML reads the same way: text that has no other type.
-_SIMPLE: Final = re.compile(r'"[^"\\]*"|[A-Za-z](?:[^:#]|:(?=\S)|(?<=\S)#)*')
+_SIMPLE: Final = r'"[^"\\]*"|[A-Za-z](?:[^:#]|:(?=\S)|(?<=\S)#)*'
 _TYPED: Final = frozenset("true false yes no on off null y n".split())
 
 
@@ -457,7 +459,9 @@ def split_front_matter(text: str) -> tuple[JsonObject, str, int, list[str]]:
 
     A text that only begins with a rule stays whole.
     """
-    found, warnings = _FRONT_MATTER.match(text), list[str]()
+    found, warnings = None, list[str]()
+    if text.startswith("---"):
+        found = re.match(_FRONT_MATTER, text)
     if found is None or found.end("lines") > _MAX_FRONT_MATTER_CHARS:
         return {}, text, 1, []
     lines = found["lines"].split("\n")[:-1]
@@ -475,7 +479,7 @@ def _simple_lines(
     """Return keys with their text; `None` if a line is neither such a pair nor to be skipped."""
     read: dict[str, Json] = {}
     for line in filter(None, lines):
-        if (found := _LINE.fullmatch(line)) and accepts(found):
+        if (found := re.fullmatch(_LINE, line)) and accepts(found):
             value = found["value"] or ""
             read[found["key"]] = value.strip(value[:1]) if value[:1] in ("'", '"') else value
         elif not line.startswith(skipped):
@@ -485,7 +489,7 @@ def _simple_lines(
 
 def _is_simple(line: re.Match[str]) -> bool:
     key, value = line["key"], line["value"] or ""
-    is_text = line[0].isprintable() and _SIMPLE.fullmatch(value) is not None
+    is_text = line[0].isprintable() and re.fullmatch(_SIMPLE, value) is not None
     return is_text and _TYPED.isdisjoint((key.lower(), value.lower()))
 
 
@@ -530,21 +534,18 @@ def plain_yaml(loaded: Json) -> Json:
 _Kind: TypeAlias = Literal["text", "code", "comment"]
 # Not within a word (mail addresses), not a second @; up to a space, a quote or a bracket, without
 # the punctuation of the sentence.
-_REFERENCE: Final = re.compile(
+_REFERENCE: Final = (
     r"(?<![\w@`/.])@(?P<path>(?:\\ |[^\s`'\"<>()\[\]{}|,;@])*[^\s`'\"<>()\[\]{}|,;@.:!?*_])"
 )
-_PIECE: Final = re.compile(
-    r"""
+_PIECE: Final = r"""(?xm)
     ^[ \t]*(?:[-*+>][ ]+|\d{1,9}[.)][ ]+)*  # a block of code, up to the fence that closes it
     (?P<fence>(?P<mark>[`~])(?P=mark){2,}+)(?:(?<=~)[^\n]*|[^`\n]*)(?:\n|\Z)
     (?:(?![ \t>]*(?P=fence)(?P=mark)*[ \t]*$)[^\n]*\n)*[^\n]*\n?
     | (?:\A|(?<=\n\n))(?P<indented>(?:(?:[ ]{4}|\t)[^\n]*\n?)+)
     | (?<!`)(?P<ticks>`++)[^\n]{1,2000}?(?<!`)(?P=ticks)(?!`)
     | (?P<comment><!--)
-    """,
-    re.VERBOSE | re.MULTILINE,
-)
-_LIST_ENTRY: Final = re.compile(r"\s*(?:[-*+]|\d{1,9}[.)])\s")
+    """
+_LIST_ENTRY: Final = r"\s*(?:[-*+]|\d{1,9}[.)])\s"
 
 
 def split_markdown(text: str) -> Iterator[tuple[_Kind, str]]:
@@ -555,10 +556,11 @@ def split_markdown(text: str) -> Iterator[tuple[_Kind, str]]:
     at = done = 0
     last_close = text.rfind("-->")
     outer = [0, *(line.start() for line in re.finditer(r"^ {0,3}(?=\S)", text, re.MULTILINE))]
-    while found := _PIECE.search(text, at):
+    find, starts_entry = re.compile(_PIECE).search, re.compile(_LIST_ENTRY).match
+    while found := find(text, at):
         start, at = found.span()
         kind: _Kind = "code"
-        if found["indented"] and _LIST_ENTRY.match(text, outer[bisect(outer, start) - 1]):
+        if found["indented"] and starts_entry(text, outer[bisect(outer, start) - 1]):
             at = start + 1  # a paragraph of a list's entry
             continue
         if found["comment"]:

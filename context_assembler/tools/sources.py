@@ -299,7 +299,7 @@ def name_of(entry: Any) -> str:
     return next((name for name in names if isinstance(name, str)), "(unnamed)")
 
 
-_VERSIONED: Final = re.compile(r"_\d{8}$")  # Anthropic's own tools: web_search_20260209
+_VERSIONED: Final = r"_\d{8}$"  # Anthropic's own tools: web_search_20260209
 _GEMINI: Final = frozenset(
     "functiondeclarations googlesearch googlesearchretrieval codeexecution urlcontext filesearch "
     "googlemaps computeruse retrieval enterprisewebsearch mcpservers".split()
@@ -340,7 +340,7 @@ def read_shape(spec: JsonObject, notes: dict[str, None]) -> list[ToolSpec]:
     is_named = isinstance(name, str) and bool(name) and kind in ("", "function")
     if "input_schema" in spec or "inputSchema" in spec or is_named:
         return [_flat_function(spec, notes)]
-    if _VERSIONED.search(kind) or kind == "mcp_toolset":
+    if re.search(_VERSIONED, kind) or kind == "mcp_toolset":
         return [_native("anthropic", spec, spec)]
     if is_object(custom) or kind.startswith("openrouter:"):
         return [_native("openai_chat", spec, custom or {"type": kind.replace(":", "_")})]
