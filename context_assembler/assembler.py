@@ -103,11 +103,8 @@ class _Draft:
         self.facade, self.known, session = facade, known, known.session
         self.agent_id = agent_id or session.agent_id
         config = facade.config
-        settled = facade.resolver.resolve(
-            given,
-            session={**session.metadata.get("defaults", {}), **session.defaults},
-            agent=config.agents.get(self.agent_id or ""),
-        )
+        agent = config.agents.get(self.agent_id or "")
+        settled = facade.resolver.resolve(given, session=session.defaults, agent=agent)
         model, policy = settled.options.model, settled.options.unknown_model
         self.limits = facade.registry.get(model, unknown=policy)
         self.parameters, self.settled = declared.validate_for_model(settled, self.limits)

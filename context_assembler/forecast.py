@@ -471,11 +471,6 @@ class SimulatedRun(NamedTuple):
         """How many steps do not begin with all that the one before sent."""
         return sum(bool(step.rewrite) for step in self.steps)
 
-    @property
-    def overflows(self) -> int:
-        """How many steps could not be made to fit."""
-        return sum(bool(step.overflow) for step in self.steps)
-
 
 class Simulation(NamedTuple):
     """A session replayed for one model: everything sent each time, and under each policy."""
