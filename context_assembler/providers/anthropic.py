@@ -1086,18 +1086,15 @@ def _read_result(block: JsonObject, where: str, note: wire.Note) -> JsonObject:
 
 
 def _read_media(block: JsonObject) -> JsonObject:
-    kind, source = block["type"], block["source"]
-    named: Block = {"type": "file", "provider": NAME, "file_id": source.get("file_id")}
-    if source["type"] != "file":
-        named = {key: source[key] for key in ("type", "media_type", "url", "data") if key in source}
-    part: Block = {"type": kind, "source": named}
-    if kind == "image":
-        return part
-    if source["type"] == "text":
+    from context_assembler.providers.media import media_of
+
+    if (part := media_of(block, NAME)) is None:  # a document of text
         from base64 import b64encode
 
-        data = b64encode(source["data"].encode("utf-8", "surrogatepass")).decode("ascii")
-        part["source"] = {"type": "base64", "media_type": "text/plain", "data": data}
-        part["text"] = source["data"]
-    part |= {"title": block["title"]} if isinstance(block.get("title"), str) else {}
-    return part | _own({key: block[key] for key in ("context", "citations") if block.get(key)})
+        text, title = block["source"]["data"], block.get("title")
+        data = b64encode(text.encode("utf-8", "surrogatepass")).decode("ascii")
+        source = {"type": "base64", "media_type": "text/plain", "data": data}
+        part = {"type": "document", "source": source, "text": text}
+        part |= {"title": title} if isinstance(title, str) else {}
+    own = {key: block[key] for key in ("context", "citations") if block.get(key)}
+    return {**part, **(_own(own) if part["type"] == "document" else {})}

@@ -112,12 +112,6 @@ def generation_of(model: str) -> tuple[int, int] | None:
     return None if found is None else (int(found[1]), int(found[2] or 0))
 
 
-def standard_base64(encoded: str) -> str:
-    """Return base64 text in the standard alphabet, padded; the SDK writes the URL-safe one."""
-    plain = encoded.replace("-", "+").replace("_", "/").rstrip("=")
-    return plain + "=" * (-len(plain) % 4)
-
-
 def find_flaw(block: JsonObject) -> str | None:
     """Return why a part would be refused, in half a sentence; `None`: nothing is known.
 
@@ -202,9 +196,9 @@ def _media_part(source: JsonObject) -> dict[str, Json]:
     Docstring of `google.genai.types.Part.from_uri`, google-genai 3.6 (read 2026-11-27)
     """
     if source["type"] == "base64":
-        from context_assembler.providers.media import media_type_of
+        from context_assembler.providers.media import media_type_of, plain_base64
 
-        data = standard_base64(source["data"])
+        data = plain_base64(source["data"])
         return {"inline_data": {"mime_type": media_type_of(source), "data": data}}
     if source["type"] == "file":
         return {"file_data": {"file_uri": clean_text(source["file_id"])}}
@@ -495,9 +489,10 @@ class Wire(wire.GrownWire):
             reason = f"What the reply says about itself ({', '.join(fields)}) is not sent back."
             changes.append(Change("dropped", "content.metadata", reason))
             return []
-        if lost := fields.keys() - KINDS - MARKS:
-            reason = f"Fields that the API does not take are not sent: {', '.join(sorted(lost))}."
-            changes.append(Change("repaired", "content.fields", reason))
+        if not (lost := fields.keys() - KINDS - MARKS):
+            return [part]
+        reason = f"Fields that the API does not take are not sent: {', '.join(sorted(lost))}."
+        changes.append(Change("repaired", "content.fields", reason))
         return [{**part, "block": {k: v for k, v in fields.items() if k not in lost}}]
 
     # -- the payload --
@@ -618,6 +613,7 @@ def payload(request: Request, wire: Wire) -> Payload:
 
 _GOOD_ENDS: Final = ("", "STOP", "FINISH_REASON_UNSPECIFIED", "MAX_TOKENS")
 _ABOUT_THE_TEXT: Final = ("grounding_metadata", "citation_metadata", "url_context_metadata")
+_MEDIA_FIELDS: Final = frozenset({"mime_type", "data", "file_uri"})
 _OWN_STORAGE: Final = re.compile(r"gs://|https?://generativelanguage\.googleapis\.com/")
 
 
@@ -783,20 +779,13 @@ def read_media(block: JsonObject) -> JsonObject | None:
 
     Recordings, films and files in Google's own storage are nobody else's to understand.
     """
+    from context_assembler.providers.media import media_of
+
     fields = snake_fields(block)
-    inline, fetched = snake_fields(fields.get("inline_data")), snake_fields(fields.get("file_data"))
-    media_type = as_text(inline.get("mime_type") or fetched.get("mime_type"))
-    kind = "image" if media_type.startswith("image/") else "document"
-    if kind == "document" and not media_type.startswith(("text/", "application/pdf")):
-        return None
-    if inline.keys() == {"mime_type", "data"}:
-        data = standard_base64(as_text(inline["data"]))
-        source = {"type": "base64", "media_type": media_type, "data": data}
-        return {"type": kind, "source": source}
-    url = as_text(fetched.get("file_uri"))
-    if fetched.keys() - {"file_uri", "mime_type"} or not url or _OWN_STORAGE.match(url):
-        return None
-    return {"type": kind, "source": {"type": "url", "url": url, "media_type": media_type}}
+    held = snake_fields(fields.get("inline_data") or fields.get("file_data"))
+    is_known = as_text(held.get("mime_type")).startswith(("image/", "text/", "application/pdf"))
+    is_own = held.keys() - _MEDIA_FIELDS or _OWN_STORAGE.match(as_text(held.get("file_uri")))
+    return media_of(block, NAME) if is_known and not is_own else None
 
 
 def read_messages(
