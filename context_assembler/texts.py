@@ -138,16 +138,11 @@ def _continues(text: str, at: int) -> bool:
         return True
     if after.isascii():
         return False
-    if "\ud800" <= before <= "\udbff" and "\udc00" <= after <= "\udfff":
-        return True
-    if _is_regional(before) and _is_regional(after):  # two of them make one flag
-        flags = 0
-        while flags < at and _is_regional(text[at - 1 - flags]):
-            flags += 1
-        return flags % 2 == 1
     from unicodedata import category
 
-    return "\U0001f3fb" <= after <= "\U0001f3ff" or category(after) in ("Mn", "Me", "Mc")
+    is_flag = _is_regional(before) and _is_regional(after)  # two of them make one flag
+    is_tone = "\U0001f3fb" <= after <= "\U0001f3ff"
+    return is_flag or is_tone or category(after) in ("Mn", "Me", "Mc")
 
 
 def _is_regional(char: str) -> bool:
