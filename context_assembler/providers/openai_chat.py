@@ -92,9 +92,7 @@ class Wire(openai.OpenAIWire):
         Neighbouring assistant messages become one, since calls must be answered before any other
         message: https://github.com/agno-agi/agno/issues/4345 (read 2026-11-27)
         """
-        parts: Sequence[JsonObject] = turn["parts"]
-        if not wire.are_plain(parts):
-            parts = wire.settle_parts(turn, self._settle, self.entries)
+        parts = wire.settle_parts(turn, self._settle, self.entries)
         calls = [part for part in parts if part["type"] == "tool_call"]
         ids = self._ids.of_calls([call["call_id"] for call in calls]) if calls else []
         content: list[Item] = []
@@ -143,22 +141,13 @@ class Wire(openai.OpenAIWire):
         """
         answers: list[Item] = []
         attached: list[Item] = []
-        for part in turn["parts"]:
-            if part["type"] != "tool_result":
-                continue
+        for part in wire.settle_results(turn, self._settle, self.entries):
             sent, content = self._ids.of_result(part["call_id"]), part.get("content", ())
-            if len(content) == 1 and len(content[0]) == 2 and "text" in content[0]:
-                text = clean_text(content[0]["text"])
-            else:
-                one: Turn = {**turn, "parts": [part]}
-                settled = wire.settle_parts(one, self._settle, self.entries)[0]
-                content = settled.get("content", ())
-                text = "\n".join(t for t in map(_text_in_result, content) if t.strip())
+            text = "\n".join(t for t in map(_text_in_result, content) if t and not t.isspace())
+            for inner in filter(_is_attachment, content):
                 tool = self.names[part.get("tool_name") or self._tool_of.get(sent, "a tool")]
-                for inner in filter(_is_attachment, content):
-                    told = f"{inner['type'].capitalize()} returned by {tool} ({sent}):"
-                    attached += [{"type": "text", "text": told}, *self._pieces(inner)]
-            text = "" if text.isspace() else text
+                told = f"{inner['type'].capitalize()} returned by {tool} ({sent}):"
+                attached += [{"type": "text", "text": told}, *self._pieces(inner)]
             if part.get("is_error"):
                 text = wire.mark_failure(text)
             answer = {"role": "tool", "tool_call_id": sent, "content": text or wire.NO_OUTPUT}
@@ -212,7 +201,8 @@ class Wire(openai.OpenAIWire):
             https://developers.openai.com/api/docs/guides/deployment-checklist
             https://github.com/danny-avila/LibreChat/issues/14231 (read 2026-11-27)
         """
-        if not self.tools or self.request.limits.features.get("chat_tools_with_reasoning", True):
+        takes_both = self.request.limits.features.get("chat_tools_with_reasoning") is not False
+        if takes_both or not self.tools:
             return openai.effort_of(self.request)
         if "none" in self.request.limits.thinking.levels:
             return "none"
@@ -301,13 +291,13 @@ def _is_attachment(part: JsonObject) -> bool:
 
 def _text_in_result(part: JsonObject) -> str:
     """Return what the text of a result says of a part: itself, or where it is attached."""
+    if part["type"] in ("text", "opaque"):
+        return clean_text(part.get("text", ""))
     if _is_attachment(part):
         return f"[{part['type']} attached in the next user message]"
-    if part["type"] == "document":
-        from context_assembler.providers.media import document_text
+    from context_assembler.providers.media import document_text
 
-        return document_text(part)
-    return clean_text(part.get("text", ""))
+    return document_text(part)
 
 
 # ---- reading ----

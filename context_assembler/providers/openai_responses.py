@@ -23,6 +23,7 @@ NAME_RULE: Final = wire.NameRule(re.compile(r"[a-zA-Z0-9_-]{1,128}"), 128)
 ID_RULE: Final = wire.NameRule(re.compile(r"[!-~]{1,64}"), 64)
 MIN_OUTPUT_TOKENS: Final = 16  # https://github.com/openai/openai-openapi, max_output_tokens
 
+_SAID: Final[JsonObject] = {"type": "message", "role": "assistant"}
 _CALLS: Final = ("function_call", "custom_tool_call")
 _PHASES: Final = ("commentary", "final_answer")
 _OF_MODEL: Final = ("output_text", "refusal", "text", "summary_text", "reasoning_text")
@@ -216,11 +217,17 @@ class Wire(openai.OpenAIWire):
             https://github.com/openai/openai-agents-python/issues/1611
             https://github.com/mastra-ai/mastra/issues/15509 (read 2026-11-27)
         """
-        parts: Sequence[JsonObject] = turn["parts"]
+        parts = wire.settle_parts(turn, self._settle, self.entries)
         calls = [part for part in parts if part["type"] == "tool_call"]
         ids = self._ids.of_calls([call["call_id"] for call in calls]) if calls else []
+        if all("extras" not in part and part["type"] in ("text", "tool_call") for part in parts):
+            texts = (clean_text(part["text"]) for part in parts if "text" in part)
+            said = [text for text in texts if text and not text.isspace()]
+            self.messages += [{**_SAID, "content": text} for text in said]
+            self.messages += map(self._plain_call, calls, ids)
+            self._units += parts
+            return
         items: list[Item] = []
-        parts = wire.settle_parts(turn, self._settle, self.entries)
         reasoning = [self._reasoning(part) for part in parts if part["type"] == "thinking"]
         is_whole = any(reasoning)
         made_by = as_object(turn.get("made_by"))
@@ -241,7 +248,7 @@ class Wire(openai.OpenAIWire):
                 items += self._own_item(part, keeps=keeps)
         while items and items[-1].get("type") == "reasoning":
             items.pop()
-        if calls and not is_whole:
+        if calls and not is_whole and len(items) > 1:
             # Outputs follow the reply, and DeepSeek refuses a message between a call and its output.
             # https://github.com/pydantic/pydantic-ai, recorded for
             # test_deepseek_responses_rejects_interleaved_function_calls (read 2026-11-29)
@@ -279,19 +286,17 @@ class Wire(openai.OpenAIWire):
         text, own = clean_text(part["text"]), wire.own_extras(part, NAME)
         marks = {key: plain_json(own[key]) for key in _MARKS_OF_TEXT if own.get(key)}
         own_id = _server_id(own, ("msg_",)) if is_whole or (keeps and marks) else ""
-        if not text.strip():
-            return
-        if not own_id:
+        if not own_id and text.strip():
             items.append(_message("assistant", text, own.get("phase")))
+        if not own_id or not text.strip():
             return
         piece = {"type": "output_text", "text": text, "annotations": list[Json](), **marks}
         if items and items[-1].get("id") == own_id:
             items[-1]["content"].append(piece)
             return
         status = as_text(own.get("status")) or "completed"
-        item = {"type": "message", "id": own_id, "role": "assistant", "status": status}
         phase = {"phase": own["phase"]} if own.get("phase") in _PHASES else {}
-        items.append({**item, "content": [piece], **phase})
+        items.append({**_SAID, "id": own_id, "status": status, "content": [piece], **phase})
 
     def _call(self, part: JsonObject, call_id: str, *, is_whole: bool, keeps: bool) -> Item:
         """Return a call as its item, of the kind that it came as and with its own fields."""
@@ -303,16 +308,17 @@ class Wire(openai.OpenAIWire):
             self._open.add(call_id)
         if not (is_whole or (output and keeps)) or not _server_id(own, _CALL_IDS):
             kept.pop("id", None)
-        item = {"type": "function_call", "call_id": call_id, "name": self.names[part["name"]]}
         if not output:
-            item["arguments"] = wire.arguments_text(part)
-            return item if kind else {**item, **kept}
-        self._kinds[call_id] = kind
-        item["type"], asks = kind, NATIVE_CALLS[kind].asks[0]
+            return self._plain_call(part, call_id) | ({} if kind else kept)
+        self._kinds[call_id], asks = kind, NATIVE_CALLS[kind].asks[0]
+        item = {"type": kind, "call_id": call_id, asks: plain_json(part.get("arguments", {}))}
         if kind == "custom_tool_call":
-            return {**item, asks: wire.text_argument(part, asks), **kept}
-        del item["name"]
-        return {**item, asks: plain_json(part.get("arguments", {})), **kept}
+            item |= {"name": self.names[part["name"]], asks: wire.text_argument(part, asks)}
+        return {**item, **kept}
+
+    def _plain_call(self, part: JsonObject, call_id: str) -> Item:
+        given, name = wire.arguments_text(part), self.names[part["name"]]
+        return {"type": "function_call", "call_id": call_id, "name": name, "arguments": given}
 
     def _own_item(self, part: JsonObject, *, keeps: bool) -> list[Item]:
         """Return an item of the server as it came; its text if it cannot go back."""
@@ -333,13 +339,11 @@ class Wire(openai.OpenAIWire):
 
     def _add_results(self, turn: Turn) -> None:
         """Append the outputs of results; a call that may stay unanswered needs none made up."""
-        results = [part for part in turn["parts"] if part["type"] == "tool_result"]
-        settled = wire.settle_parts({**turn, "parts": results}, self._settle, self.entries)
-        for part, result in zip(results, settled, strict=True):
+        for part in wire.settle_results(turn, self._settle, self.entries):
             sent = self._ids.of_result(part["call_id"])
             is_awaited = sent not in self._open or not part.get("is_error")
             if is_awaited or wire.text_of(part.get("content", ())) != wire.NO_RESULT:
-                self.messages.append(self._output(result, sent, self._kinds.get(sent, "")))
+                self.messages.append(self._output(part, sent, self._kinds.get(sent, "")))
                 self._units.append(part)
 
     def _output(self, result: JsonObject, call_id: str, kind: str) -> Item:

@@ -77,8 +77,6 @@ def own_extras(part: JsonObject, provider: str) -> dict[str, Json]:
 
 
 _MAX_DEPTH: Final = 200  # levels of lists and objects that every reader takes
-_MAX_DIGITS: Final = 4_300  # https://docs.python.org/3/library/stdtypes.html#int-max-str-digits
-_TOO_LARGE: Final = 10**_MAX_DIGITS
 
 
 def broken_bound(value: Json) -> str | None:
@@ -93,8 +91,6 @@ def broken_bound(value: Json) -> str | None:
                 inside += held
             elif isinstance(held, float) and not isfinite(held):
                 return f"{held} is no JSON number"
-            elif isinstance(held, int) and abs(held) >= _TOO_LARGE:
-                return f"an integer has more than {_MAX_DIGITS} digits"
         level = [held for held in inside if held.__class__ is not str]
         if not level:
             return None
@@ -548,6 +544,12 @@ def settle_parts(turn: Turn, settle: Settle, entries: list[ReportEntry]) -> Sequ
         settled.append(text_part(f"[{changes[0].reason}]"))
     entries.extend(turn_entries(turn, changes))
     return settled
+
+
+def settle_results(turn: Turn, settle: Settle, entries: list[ReportEntry]) -> Sequence[JsonObject]:
+    """Return the results in a turn as the provider can take them."""
+    results = [part for part in turn["parts"] if part["type"] == "tool_result"]
+    return settle_parts({**turn, "parts": results}, settle, entries)
 
 
 def turn_entries(turn: Turn, changes: Iterable[Change]) -> list[ReportEntry]:
