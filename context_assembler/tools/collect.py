@@ -10,7 +10,6 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
-from fnmatch import fnmatchcase
 from operator import attrgetter
 from typing import Any, Final, Literal, NamedTuple, TypeAlias
 
@@ -24,6 +23,8 @@ from context_assembler.tools.sources import LastAnswers, open_tool_sources, what
 ConflictPolicy: TypeAlias = Literal["rename", "error"]
 BeginsAnew: TypeAlias = Callable[[Sequence[ToolSpec]], bool]
 _Tools: TypeAlias = Iterable[ToolSpec]
+_Names: TypeAlias = tuple[str, ...]
+_Filters: TypeAlias = tuple[_Names, _Names, _Names | None, bool, _Names]
 
 PRECEDENCE: Final = ("additional", "functions", "executor", "skills", "mcp", "", "listed")
 _MOST_OFFERS: Final = 4_096
@@ -65,32 +66,28 @@ class _Answer(NamedTuple):
         return PRECEDENCE.index(self.kind), self.source, sorted(offer.raw for offer in self.offers)
 
 
-class _Sieve(NamedTuple):
-    """Decides which tools may be offered at all."""
-
-    include: tuple[str, ...] = ()
-    exclude: tuple[str, ...] = ()
-    permissions: tuple[str, ...] | None = None
-    sandbox: bool = False
-    disabled: tuple[str, ...] = ()
-
-    def objection(self, spec: ToolSpec) -> tuple[Decision, str, str] | None:
-        """Return decision, rule and reason if the tool may not be offered."""
-        permission = spec.permission or spec.name
-        if self.include and not _matches(spec.name, self.include):
-            return "dropped", "excluded", "its name matches no included pattern"
-        if _matches(spec.name, self.exclude):
-            return "dropped", "excluded", "its name matches an excluded pattern"
-        if spec.name in self.disabled:
-            return "dropped", "disabled", "disabled_tools names it"
-        if self.permissions is not None and not _matches(permission, self.permissions):
-            return "blocked", "permission", f"no permission pattern allows {permission!r}"
-        if self.sandbox and spec.is_safe is not True:
-            return "blocked", "sandbox", "it is not marked safe, and sandbox mode is on"
-        return None
+def _objection(spec: ToolSpec, filters: _Filters) -> tuple[Decision, str, str] | None:
+    """Return decision, rule and reason if the tool may not be offered."""
+    include, exclude, permissions, is_sandbox, disabled = filters
+    permission = spec.permission or spec.name
+    if include and not _matches(spec.name, include):
+        return "dropped", "excluded", "its name matches no included pattern"
+    if _matches(spec.name, exclude):
+        return "dropped", "excluded", "its name matches an excluded pattern"
+    if spec.name in disabled:
+        return "dropped", "disabled", "disabled_tools names it"
+    if permissions is not None and not _matches(permission, permissions):
+        return "blocked", "permission", f"no permission pattern allows {permission!r}"
+    if is_sandbox and spec.is_safe is not True:
+        return "blocked", "sandbox", "it is not marked safe, and sandbox mode is on"
+    return None
 
 
-def _matches(name: str, patterns: Iterable[str]) -> bool:
+def _matches(name: str, patterns: Sequence[str]) -> bool:
+    if not patterns:
+        return False
+    from fnmatch import fnmatchcase
+
     return any(fnmatchcase(name, pattern) for pattern in patterns)
 
 
@@ -122,7 +119,7 @@ class ToolCollector:
         now: Callable[[], datetime] = lambda: datetime.now(UTC),
     ) -> None:
         self.sources = tuple(open_tool_sources(sources))
-        self._sieve = _Sieve(tuple(include), tuple(exclude))
+        self._patterns = tuple(include), tuple(exclude)
         self._on_conflict: ConflictPolicy = on_conflict
         self._answers = LastAnswers[_Answer](timeout_seconds=timeout_seconds, now=now)
         self.is_constant = all(getattr(one, "is_constant", False) is True for one in self.sources)
@@ -186,12 +183,12 @@ class ToolCollector:
             yield source, kind if kind in PRECEDENCE[1:] else ""
 
     def _offer(self, answers: Sequence[_Answer], options: AssembleOptions | None) -> "OfferedTools":
-        sieve = self._sieve
+        filters: _Filters = (*self._patterns, None, False, ())
         if options is not None:
             sandbox, disabled = bool(options.sandbox_mode), options.disabled_tools or ()
-            sieve = _Sieve(*sieve[:2], options.permissions, sandbox, disabled)
-        offered, last = OfferedTools(answers, sieve, self._on_conflict), self._offered
-        if last is not None and (last.answers, last.sieve) == (offered.answers, sieve):
+            filters = (*self._patterns, options.permissions, sandbox, disabled)
+        offered, last = OfferedTools(answers, filters, self._on_conflict), self._offered
+        if last is not None and (last.answers, last.filters) == (offered.answers, filters):
             return last
         self._offered = offered
         return offered
@@ -253,9 +250,9 @@ class OfferedTools:
     """What all sources offered for one call, before it is settled what each tool is called."""
 
     def __init__(
-        self, answers: Sequence[_Answer], sieve: _Sieve, on_conflict: ConflictPolicy = "rename"
+        self, answers: Sequence[_Answer], filters: _Filters, on_conflict: ConflictPolicy
     ) -> None:
-        self.answers, self.sieve = sorted(answers, key=lambda answer: answer.rank), sieve
+        self.answers, self.filters = sorted(answers, key=lambda answer: answer.rank), filters
         self.on_conflict: ConflictPolicy = on_conflict
         self._fresh: CollectedTools | None = None
 
@@ -296,7 +293,8 @@ class _Merging:
     """The tools accepted so far, by final name, and the entries and warnings of the report."""
 
     def __init__(self, offered: OfferedTools, learnt: _Tools) -> None:
-        self._offered, self._sieve = offered, offered.sieve
+        self._offered = offered
+        *_, self._disabled = offered.filters
         self._learnt = {tool.name: tool for tool in learnt}
         self._specs: dict[str, ToolSpec] = {}
         self._own_names: dict[str, ToolSpec] = {}
@@ -313,7 +311,7 @@ class _Merging:
                 self._accept_new(offer)
         known = {offer.spec.name for answer in self._offered.answers for offer in answer.offers}
         known |= self._specs.keys() | self._learnt.keys()
-        for name in self._sieve.disabled:
+        for name in self._disabled:
             if name not in known:
                 hint = did_you_mean(name, known, otherwise="")
                 unknown = f"disabled_tools names {name!r}, which no source offers. {hint}"
@@ -330,7 +328,7 @@ class _Merging:
         for problem in answer.problems:
             self._leave_out(problem, answer.source)
         for offer in sorted(answer.offers, key=lambda offer: (offer.spec.name, offer.raw)):
-            if objection := self._sieve.objection(offer.spec):
+            if objection := _objection(offer.spec, self._offered.filters):
                 self._report(offer.spec.name, *objection)
             elif offer.problem is not None:
                 self._leave_out(offer.problem, answer.source)
@@ -380,7 +378,7 @@ class _Merging:
             self._own_names.get(offer.spec.name) if self._offered.on_conflict == "error" else None
         )
         if name != offer.spec.name:
-            if name in self._sieve.disabled:
+            if name in self._disabled:
                 self._report(name, "dropped", "disabled", "disabled_tools names it")
                 return
             owner = self._specs.get(offer.spec.name) or self._learnt.get(offer.spec.name)
