@@ -5,7 +5,6 @@ from operator import is_
 from typing import Final
 
 from context_assembler import events
-from context_assembler.errors import with_article
 from context_assembler.events import Body, Json, JsonObject
 from context_assembler.providers.wire import NO_RESULT, clean_json, parse_object, text_part
 from context_assembler.report import Decision
@@ -16,13 +15,6 @@ Log = Callable[[Decision, str, str], None]
 
 OPENING: Final = "(The conversation begins with the assistant.)"
 CONTINUE: Final = "Continue."
-
-_ROLES: Final = {
-    events.ASSISTANT: "assistant",
-    events.TOOL_CALL: "assistant",
-    events.TOOL_RESULT: "tool",
-    events.USER: "user",
-}
 
 
 def missing_result(call: JsonObject) -> JsonObject:
@@ -89,11 +81,11 @@ def _cleaned(part: JsonObject) -> JsonObject:
     return without_signature(made)
 
 
-def _belongs(part: JsonObject, role: str) -> bool:
-    kind: str = part["type"]
-    if role == "tool":
-        return kind == "tool_result"
-    return role == "assistant" or kind not in ("tool_call", "thinking")
+def _belongs(part: JsonObject, kind: int) -> bool:
+    if kind == events.TOOL_RESULT:
+        return bool(part["type"] == "tool_result")
+    is_reply = kind in (events.ASSISTANT, events.TOOL_CALL)
+    return is_reply or part["type"] not in ("tool_call", "thinking")
 
 
 def repaired_parts(
@@ -112,7 +104,7 @@ def repaired_parts(
         objection: Why what a provider signed cannot be sent; `None`: it can.
         keeps_thoughts: Whether thoughts that nobody signed stay.
     """
-    role, repairs = _ROLES.get(kind, "system"), dict[str, str]()
+    repairs: dict[str, str] = {}
     sent: list[JsonObject] = []
     for stored in parts:
         part = _cleaned(stored)
@@ -127,11 +119,8 @@ def repaired_parts(
             against = plain if part.get("block") is None else objection
         if part["type"] == "text" and not part["text"].strip():
             repairs["blank"] = "Blank text was left out."
-        elif not _belongs(part, role):
-            said = (
-                f"Parts that do not belong into {with_article(role)} message were taken out of it."
-            )
-            repairs["misplaced"] = said
+        elif not _belongs(part, kind):
+            repairs["misplaced"] = "Parts that its author cannot write were taken out."
         elif part["type"] == "tool_call" and part in sent:
             repairs["repeated_call"] = f"The call {part['call_id']!r} stood twice in one message."
         elif against is not None:
@@ -139,7 +128,7 @@ def repaired_parts(
         else:
             sent.append(part)
     if not parts:
-        repairs["empty"] = f"The {role} message was empty."
+        repairs["empty"] = "The message was empty."
     elif not sent and not repairs:
         repairs["reasoning.empty"] = "Nothing was left of the message without its reasoning."
     for rule, said in repairs.items():
