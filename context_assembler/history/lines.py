@@ -342,6 +342,8 @@ class Timeline:
         users = compress(range(at, stop), letters[at:stop].translate(_IS_USER))
         looks = 0 if _CLOCK in letters[at:stop] else 2
         for user in users if clock is not None else ():
+            if not self._created[user]:  # nobody knows when it was said
+                continue
             if looks and clock is not None and self._clock_at is not None:
                 looks -= 1
                 if clock.is_quiet(self._created[user:stop], last=self._clock_at):
