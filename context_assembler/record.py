@@ -73,9 +73,6 @@ class Answer(NamedTuple):
             covered.append(self._event(self.before, prefix, is_last=False))
         summary = (Text(self.summary),) if self.summary else ()
         event = self._event((*summary, *self.window), prefix, is_last=not self.after)
-        if not self.summary:
-            said = filter(None, [event.metadata.get("warnings"), _NO_TEXT])
-            event = replace(event, metadata={**event.metadata, "warnings": "; ".join(said)})
         covers = Covers(
             first_seq=1, last_seq=last_seq + len(covered), excluded_ids=tuple(arrived_ids)
         )
@@ -184,6 +181,8 @@ def read_answer(
             break
     if summary and not window:
         warnings.append(_UNUSED_SUMMARY)
+    if window and not text:
+        warnings.append(_NO_TEXT)
     return Answer(sent, answer, text, window, before, after, now, tuple(warnings))
 
 

@@ -231,15 +231,8 @@ def find_bearers(entries: Iterable[ReportEntry]) -> dict[tuple[PieceKind, str], 
 
     Two sources may offer tools of one name: then one of them is offered, and the others are not.
     """
-    bearers: dict[tuple[PieceKind, str], int] = {}
-    offered: set[tuple[PieceKind, str]] = set()
-    for at, entry in enumerate(entries):
-        piece = entry.kind, entry.id
-        if entry.decision in OFFERED and piece not in offered:
-            offered.add(piece)
-            bearers[piece] = at
-        bearers.setdefault(piece, at)
-    return bearers
+    best_first = sorted(enumerate(entries), key=lambda pair: pair[1].decision not in OFFERED)
+    return {(entry.kind, entry.id): at for at, entry in reversed(best_first)}
 
 
 def overlay(entries: Iterable[ReportEntry], changes: Iterable[ReportEntry]) -> list[ReportEntry]:
@@ -294,20 +287,17 @@ def size_pieces(entries: Sequence[ReportEntry], ledger: "Ledger") -> Iterator[Re
     shares = iter(divide_tokens(whole, weights) if listed else ())
     bearers = find_bearers(entries)
     for at, entry in enumerate(entries):
-        if entry.kind == "tool":
-            is_bearer = bearers[entry.kind, entry.id] == at
-            tokens = tokens_by_piece.get(("tools", entry.id), 0) if is_bearer else 0
-            before = max(entry.tokens_before, tokens)
-            yield entry._replace(tokens_before=before, tokens_after=tokens)
-            continue
         tokens = 0
-        if entry.kind == "skill":
-            tokens = next(shares) if entry.tokens_after else 0
+        if entry.kind == "tool" and bearers[entry.kind, entry.id] == at:
+            tokens = tokens_by_piece.get(("tools", entry.id), 0)
+        elif entry.kind == "skill" and entry.tokens_after:
+            tokens = next(shares)
         elif entry.kind == "section" and entry.decision in OFFERED:
             tokens = tokens_by_piece.get(("system", entry.id), 0)
-        was = entry.tokens_before if entry.decision == "shortened" else tokens
-        sized = entry._replace(tokens_before=max(was, tokens), tokens_after=tokens)
-        yield sized if tokens else entry
+        keeps_size = entry.kind == "tool" or entry.decision == "shortened"
+        before = max(entry.tokens_before if keeps_size else 0, tokens)
+        is_sized = tokens or entry.kind == "tool"
+        yield entry._replace(tokens_before=before, tokens_after=tokens) if is_sized else entry
 
 
 def file_entries(
