@@ -19,6 +19,7 @@ from context_assembler.report import ReportEntry
 from context_assembler.tools.sources import what_is_read
 
 WITHDRAWN_NOTE: Final = "tools:withdrawn"  # the name of notes that name withdrawn tools in words
+_DEFAULTS: Final = {key: getattr(ToolSpec(name=""), key) for key in ToolSpec.__dataclass_fields__}
 _Names: TypeAlias = Callable[[], Collection[str]]
 
 
@@ -54,7 +55,15 @@ class SentTools(NamedTuple):
 
     def text(self) -> str:
         """Return the text that a store keeps by its hash."""
-        declared = [to_json(tool) for tool in self.declared]
+        # Schemas of collected tools are plain JSON: only a provider's own spec may be anything else.
+        declared = [
+            {
+                key: to_json(held) if key == "native_specs" else held
+                for key, default in _DEFAULTS.items()
+                if (held := getattr(tool, key)) != default
+            }
+            for tool in self.declared
+        ]
         changes = [ports.change_part(change) for change in self.changes]
         return compact_json([declared, changes, self.after_seq])
 

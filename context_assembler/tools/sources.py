@@ -325,6 +325,8 @@ def read_shape(spec: JsonObject, notes: dict[str, None]) -> list[ToolSpec]:
     Raises:
         InvalidToolError: It has none of these shapes, or no name.
     """
+    if "input_schema" in spec or "inputSchema" in spec:
+        return [_flat_function(spec, notes)]
     given = spec.get("type")
     kind, name = given if isinstance(given, str) else "", spec.get("name")
     function, custom, bedrock = (spec.get(key) for key in ("function", "custom", "toolSpec"))
@@ -337,8 +339,7 @@ def read_shape(spec: JsonObject, notes: dict[str, None]) -> list[ToolSpec]:
         return [_native("bedrock", spec, spec["systemTool"])]
     if not kind and not _GEMINI.isdisjoint(key.replace("_", "").lower() for key in spec):
         return _gemini(spec, notes)
-    is_named = isinstance(name, str) and bool(name) and kind in ("", "function")
-    if "input_schema" in spec or "inputSchema" in spec or is_named:
+    if isinstance(name, str) and name and kind in ("", "function"):
         return [_flat_function(spec, notes)]
     if re.search(_VERSIONED, kind) or kind == "mcp_toolset":
         return [_native("anthropic", spec, spec)]
