@@ -1,6 +1,7 @@
 """`MessageTransformer`: a session's events as the turns of a valid history, without a store."""
 
 from array import array
+from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
@@ -47,34 +48,33 @@ class MessageTransformer:
         keeps_signed: bool = True,
         accepts_prefill: bool = True,
     ) -> None:
-        self._takes_lead, self._reads = takes_leading_system, reads or _reads_nothing
+        self._takes_lead, self._reads = takes_leading_system, reads or (lambda _body: False)
         self._objection = None if keeps_signed else "unsupported"
         self._accepts_prefill = accepts_prefill
 
     def transform(self, events: Iterable[SessionEvent]) -> Transformed:
         """Return the events as turns; those without a number count in the order given."""
         given = sorted(events, key=lambda event: event.seq or float("inf"))
-        bodies = {seq: body_of(event) for seq, event in enumerate(given, 1)}
-        places = {event.seq or seq: seq for seq, event in reversed([*enumerate(given, 1)])}
-        for body in bodies.values():  # a transcript may be a part of a session
+        # In the session: a transcript may be a part of it.
+        numbers = [event.seq or place for place, event in enumerate(given, 1)]
+        places = {number: place for place, number in enumerate(numbers, 1)}
+        bodies = {place: body_of(event) for place, event in enumerate(given, 1)}
+        for body in bodies.values():
             if covers := body.get("covers"):
-                covered = range(covers["first_seq"], covers["last_seq"] + 1)
-                inside = [place for seq, place in places.items() if seq in covered]
-                first, last = min(inside, default=1), max(inside, default=0)
+                first = bisect_left(numbers, covers["first_seq"]) + 1
+                last = bisect_right(numbers, covers["last_seq"])
                 body["covers"] = {**covers, "first_seq": first, "last_seq": last}
-        kinds = [
-            kind_of(event.type, body, is_pinned=event.is_pinned)
-            for event, body in zip(given, bodies.values(), strict=True)
-        ]
-        none = array("I", bytes(4 * len(given)))
+        pairs = zip(given, bodies.values(), strict=True)
+        kinds = [kind_of(event.type, body, is_pinned=event.is_pinned) for event, body in pairs]
+        nothing = array("I", bytes(4 * len(given)))
         columns = StoredColumns(
             kinds=bytes(kinds),
             marks=bytes(map(mark_of, kinds, bodies.values())),
             created=array("d", bytes(8 * len(given))),
             answers=array("I", (places.get(event.answers_seq, 0) for event in given)),
             links=array("H", map(link_of, bodies.values())),
-            tokens=none,
-            reasoning=none,
+            tokens=nothing,
+            reasoning=nothing,
         )
 
         def seqs_by_id(first: int, last: int) -> dict[str, int]:
@@ -82,7 +82,7 @@ class MessageTransformer:
 
         rules = Rules(
             body=bodies.__getitem__,
-            measure=_no_tokens,
+            measure=lambda _kind, _body: 0,
             seqs_by_id=seqs_by_id,
             objection=dict.fromkeys(bodies, self._objection).get,
             reads=self._reads,
@@ -95,17 +95,8 @@ class MessageTransformer:
         turns = list(turns_of(timeline, range(len(timeline.kinds)), bodies, {}))
         for turn in turns:
             if seq := turn.get("seq"):
-                event = given[seq - 1]
-                turn["seq"], turn["id"] = event.seq or seq, event.id
+                turn["seq"], turn["id"] = numbers[seq - 1], given[seq - 1].id
         texts = (given[seq - 1].text for seq in timeline.lead)
         entries = (*timeline.log, *timeline.loose())
         named = (entry._replace(id=given[int(entry.id) - 1].id) for entry in entries)
         return Transformed(turns, tuple(filter(str.strip, texts)), tuple(sum_up(named)))
-
-
-def _reads_nothing(_body: Body) -> bool:
-    return False
-
-
-def _no_tokens(_kind: int, _body: Body) -> int:
-    return 0

@@ -222,7 +222,7 @@ def test_what_a_note_recalled_is_left_out_of_the_next_one() -> None:
 
     assert "- is new" in part["text"]
     assert "trains" not in part["text"]
-    assert part["text"].endswith("1 of 2; the others were told before.\n</recalled-memory>")
+    assert part["text"].endswith("1 of 2 are new; the others were told before.\n</recalled-memory>")
     assert known == []
     assert own[0][2][0]["text"] == "- likes trains"
 
