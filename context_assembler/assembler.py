@@ -232,8 +232,9 @@ class _Draft:
         provider = PROVIDERS[self.provider]
         forms = provider.change_forms(self.limits) if rule.changes == "append" else ChangeForms()
 
-        settle = partial(
-            settle_tools,
+        collected = offered.merge(before.known.values() if before is not None else ())
+        settled = settle_tools(
+            collected.tools,
             before=before,
             provider=self.provider,
             forms=forms,
@@ -244,9 +245,7 @@ class _Draft:
             called=lambda: self._tool_names(r'"type":"tool_call".*?"name":"(.*?)"'),
             found=lambda: self._tool_names(r'"tool_name":"(.*?)"'),
         )
-        learnt = before.known.values() if before is not None else ()
-        collected = offered.merge(learnt, begins_anew=lambda tools: settle(tools)[0].is_anew)
-        return settle(collected.tools), collected
+        return settled, collected
 
     def _tool_names(self, pattern: str) -> set[str]:
         """Return the names of tools that the history calls, or that a search has shown."""
@@ -292,8 +291,6 @@ class _Draft:
         from context_assembler.tools import changes
 
         last, text = self.last, tools.sent.text()
-        was_reported = last is not None and bool(last.details.get("withdrawn"))
-        note = changes.withdrawn_note(tools, system_text=inputs.system, was_reported=was_reported)
         rewrite = changes.tools_rewrite_entry(tools, tokens=last.estimated_tokens if last else 0)
         count_tool = self.family.count_tool
         changed = changes.tool_entries(tools, collected.entries, count_tool=count_tool)
@@ -304,10 +301,8 @@ class _Draft:
             tool_plan=tools.plan,
             tools_text=text,
             change=tools.change or None,
-            notes=(*inputs.notes, *([note] if note else [])),
             entries=(*entries, *([rewrite] if rewrite else [])),
             warnings=(*inputs.warnings, *collected.warnings),
-            details={**inputs.details, "withdrawn": note is not None and ":" in note.content},
         )
 
     def _with_prompt(

@@ -11,7 +11,6 @@ if TYPE_CHECKING:
         settle_tools,
         tool_entries,
         tools_rewrite_entry,
-        withdrawn_note,
     )
     from context_assembler.tools.collect import CollectedTools, OfferedTools, ToolCollector
     from context_assembler.tools.functions import spec_from_function, tool
@@ -26,7 +25,7 @@ if TYPE_CHECKING:
 __all__ = ["CollectedTools", "ExecutorTools", "ListedTools", "McpTools", "OfferedTools"]
 __all__ += ["SentTools", "SettledTools", "ToolCollector", "call_mcp_tool", "find_change"]
 __all__ += ["open_skill_tools", "open_tool_sources", "settle_tools", "spec_from_function", "tool"]
-__all__ += ["tool_entries", "tools_rewrite_entry", "withdrawn_note"]
+__all__ += ["tool_entries", "tools_rewrite_entry"]
 
 # Loaded on first use: literal specs need no functions, and the MCP SDK takes a second to load.
 _HOMES: Final = {

@@ -6,19 +6,17 @@ otherwise the tools are declared again, which is a rewrite point.
 """
 
 import json
-import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any, Final, NamedTuple, TypeAlias
 
 from context_assembler import ports
 from context_assembler.events import compact_json, to_json
-from context_assembler.ports import PromptSection, ToolChange, ToolPlan, ToolSpec
+from context_assembler.ports import ToolChange, ToolPlan, ToolSpec
 from context_assembler.providers.wire import is_held_back
 from context_assembler.report import ReportEntry
 from context_assembler.tools.sources import what_is_read
 
-WITHDRAWN_NOTE: Final = "tools:withdrawn"  # the name of notes that name withdrawn tools in words
 _DEFAULTS: Final = {key: getattr(ToolSpec(name=""), key) for key in ToolSpec.__dataclass_fields__}
 _Names: TypeAlias = Callable[[], Collection[str]]
 
@@ -224,7 +222,7 @@ def _is_alike(tool: ToolSpec, other: ToolSpec | None) -> bool:
     )
 
 
-# ---- the report, and the note in words ----
+# ---- the report ----
 
 
 def tool_entries(
@@ -290,28 +288,3 @@ def tools_rewrite_entry(settled: SettledTools, *, tokens: int) -> ReportEntry | 
         "may not count."
     )
     return ReportEntry("note", "tools", "kept", reason=reason, rule="rewrite.tools")
-
-
-def withdrawn_note(
-    settled: SettledTools, *, system_text: str, was_reported: bool
-) -> PromptSection | None:
-    """Return a note that names withdrawn tools which the system prompt goes on naming.
-
-    If tools are withdrawn next to the history, only the provider reads that. The note says how
-    things are, so that the last one holds: when all tools are back, one says that.
-
-    Args:
-        was_reported: Whether the history has such a note.
-    """
-    withdrawn = settled.withdrawn if settled.plan.forms.withdraws == "choice" else ()
-    names = [
-        tool.name
-        for tool in withdrawn
-        if was_reported or re.search(rf"(?<![\w.-]){re.escape(tool.name)}(?![\w-])", system_text)
-    ]
-    if not names and not was_reported:
-        return None
-    text = "All tools that you are given can be called again."
-    if names:
-        text = f"At this time these tools cannot be called: {', '.join(names)}."
-    return PromptSection(name=WITHDRAWN_NOTE, content=text, placement="note")

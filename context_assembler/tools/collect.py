@@ -7,7 +7,7 @@ name that the model has learnt stays with its tool, whatever the precedence.
 """
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from operator import attrgetter
@@ -21,7 +21,6 @@ from context_assembler.report import Decision, ReportEntry
 from context_assembler.tools.sources import LastAnswers, open_tool_sources, what_is_read
 
 ConflictPolicy: TypeAlias = Literal["rename", "error"]
-BeginsAnew: TypeAlias = Callable[[Sequence[ToolSpec]], bool]
 _Tools: TypeAlias = Iterable[ToolSpec]
 _Names: TypeAlias = tuple[str, ...]
 _Filters: TypeAlias = tuple[_Names, _Names, _Names | None, bool, _Names]
@@ -261,41 +260,30 @@ class OfferedTools:
         """What the merged tools depend on, besides the names that were learnt and the options."""
         return [(one.rank, one.problems, one.warnings) for one in self.answers]
 
-    def merge(
-        self, learnt: _Tools = (), *, begins_anew: BeginsAnew = lambda _: False
-    ) -> CollectedTools:
+    def merge(self, learnt: _Tools = ()) -> CollectedTools:
         """Return the tools to offer, sorted by name, and what became of every tool.
 
         Args:
             learnt: The tools that the model knows in this epoch. Each of them keeps its name as long
                 as its source offers it, and no other tool gets one of these names.
-            begins_anew: Whether tools can only be declared again: then the names of those that went
-                are free, because nothing is left that they could be mistaken for.
 
         Raises:
             ToolConflictError: Two tools differ under one name, and `on_conflict` is `error`.
         """
-        known = list(learnt)
-        if not known:
-            self._fresh = self._fresh or _Merging(self, ()).collected()
-            return self._fresh
-        collected = _Merging(self, known).collected()
-        names = {tool.name for tool in collected.tools}
-        left = [tool for tool in known if tool.name in names]
-        if len(left) < len(known) and begins_anew(collected.tools):
-            freed = _Merging(self, left).collected()
-            if {tool.name for tool in freed.tools} != names and begins_anew(freed.tools):
-                return freed
-        return collected
+        known = {tool.name: tool for tool in learnt}
+        if known:
+            return _Merging(self, known).collected()
+        self._fresh = self._fresh or _Merging(self, known).collected()
+        return self._fresh
 
 
 class _Merging:
     """The tools accepted so far, by final name, and the entries and warnings of the report."""
 
-    def __init__(self, offered: OfferedTools, learnt: _Tools) -> None:
+    def __init__(self, offered: OfferedTools, learnt: Mapping[str, ToolSpec]) -> None:
         self._offered = offered
         *_, self._disabled = offered.filters
-        self._learnt = {tool.name: tool for tool in learnt}
+        self._learnt = learnt
         self._specs: dict[str, ToolSpec] = {}
         self._own_names: dict[str, ToolSpec] = {}
         self._entries: list[ReportEntry] = []

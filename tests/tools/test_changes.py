@@ -24,7 +24,6 @@ from context_assembler.tools import (
     settle_tools,
     tool_entries,
     tools_rewrite_entry,
-    withdrawn_note,
 )
 
 
@@ -224,24 +223,6 @@ def test_tools_that_are_not_sent_whole_have_entries() -> None:
     ]
     [unsearched] = tool_entries(settle([READ], defers_above=0)[0], [], count_tool=count)
     assert (unsearched.id, unsearched.rule) == ("deferral", "tool.deferral")
-
-
-def test_withdrawn_tools_that_the_prompt_names_are_named_in_a_note() -> None:
-    gone = settle([READ], sent(READ, MAIL), forms=BY_CHOICE)[0]
-    back = settle([READ, MAIL], sent(READ, MAIL), forms=BY_CHOICE)[0]
-
-    note = withdrawn_note(gone, system_text="Use mail often.", was_reported=False)
-    again = withdrawn_note(back, system_text="Use mail often.", was_reported=True)
-
-    assert note is not None
-    assert note.content == "At this time these tools cannot be called: mail."
-    assert again is not None
-    assert "can be called again" in again.content
-    assert withdrawn_note(gone, system_text="Use e-mails.", was_reported=False) is None
-    assert (
-        withdrawn_note(settle([READ], sent(READ, MAIL))[0], system_text="mail", was_reported=False)
-        is None
-    )
 
 
 # ---- laws ----

@@ -403,25 +403,6 @@ def test_a_name_stays_with_the_tool_that_the_model_knows_by_it(
     assert turned == collected
 
 
-@pytest.mark.parametrize(
-    ("answers", "expected"),
-    [
-        ((True, True), ["search"]),
-        ((False,), ["functions_search"]),
-        ((True, False), ["functions_search"]),
-    ],
-)
-def test_the_name_of_a_tool_that_went_is_free_if_tools_are_declared_again(
-    answers: Sequence[bool], expected: list[str]
-) -> None:
-    said = iter(answers)
-    offered = ToolCollector([Source("functions", OF_B)]).ask_now()
-
-    collected = offered.merge([known("mcp:a", OF_A)], begins_anew=lambda _: next(said))
-
-    assert names(collected) == expected
-
-
 def test_a_tool_that_keeps_another_name_says_why() -> None:
     alone = collect(Source("mcp:b", OF_B), learnt=LEARNT[1:])
     beside = collect(Source("mcp:b", OF_B), learnt=LEARNT)
