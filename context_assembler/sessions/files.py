@@ -4,7 +4,7 @@ import atexit
 import os
 import sqlite3
 from collections.abc import Callable, Generator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from pathlib import Path
 from threading import Lock, RLock, local
 from typing import Final, NamedTuple
@@ -64,6 +64,13 @@ class _Slot:
         self.close()
 
 
+class _Here(local):
+    """The slot of the thread that looks."""
+
+    def __init__(self, owner: object) -> None:
+        self.slot = _Slot(owner)
+
+
 class SqliteFile:
     """A SQLite file with one connection per thread; without a path, one database in memory.
 
@@ -78,48 +85,47 @@ class SqliteFile:
         self.path = path
         self.schema = schema
         self._busy_ms = int(busy_seconds * 1000)
-        self._local = local()
         self._memory: sqlite3.Connection | None = None
-        self._shared = None if path else _Slot(self)
+        self._here: _Here | _Slot = _Here(self) if path else _Slot(self)
 
-    @contextmanager
-    def reading(self) -> Generator[sqlite3.Connection]:
+    def reading(self) -> AbstractContextManager[sqlite3.Connection]:
         """Lend the thread's connection; an empty database if the file has no tables yet."""
-        slot = self._slot()
-        with slot.lock:
-            try:
-                yield self._ready(slot, creates=False) or self._in_memory()
-            except sqlite3.Error as error:
-                raise self._explained(error) from error
+        return self._lent(creates=False)
 
     @contextmanager
-    def writing(self, *, is_durable: bool = True) -> Generator[sqlite3.Connection]:
+    def writing(
+        self, *, waits: bool = True, is_durable: bool = True
+    ) -> Generator[sqlite3.Connection]:
         """Lend the connection in a transaction: all that is done inside is kept, or nothing.
 
         Args:
-            is_durable: Whether to wait for others who write, and for the disk. What is not durable
-                can be lost in a power cut, as a whole.
+            waits: Whether to wait for others who write.
+            is_durable: Whether to wait for the disk, too, without the file's lock. What is not on
+                the disk can be lost in a power cut, as a whole.
         """
-        slot = self._slot()
-        with slot.lock:
-            try:
-                db = self._ready(slot, creates=True) or self._in_memory()
-                # FULL, not WAL's usual NORMAL: what was acknowledged must survive a power cut.
-                db.execute(f"PRAGMA synchronous = {'FULL' if is_durable else 'NORMAL'}")
-                with self._transaction(db, waits=is_durable):
-                    yield db
-            except sqlite3.Error as error:
-                raise self._explained(error) from error
+        with self._lent(creates=True) as db, self._transaction(db, waits=waits):
+            yield db
+        # Without a log SQLite has waited for the file itself.
+        if is_durable and self.path is not None:
+            with suppress(FileNotFoundError), open(f"{self.path}-wal", "rb+", buffering=0) as log:
+                os.fsync(log)
 
     def close(self) -> None:
         """Close the connections of all threads; what is in memory stays."""
         _close_all(id(self))
 
-    def _slot(self) -> _Slot:
-        slot: _Slot | None = self._shared or getattr(self._local, "slot", None)
-        if slot is None:
-            slot = self._local.slot = _Slot(self)
-        return slot
+    @contextmanager
+    def _lent(self, *, creates: bool) -> Generator[sqlite3.Connection]:
+        slot = self._here if isinstance(self._here, _Slot) else self._here.slot
+        with slot.lock:
+            try:
+                yield self._ready(slot, creates=creates) or self._in_memory()
+            except sqlite3.Error as error:
+                # Errors raised by the module itself, such as use after closing, have no code. An
+                # extended code carries the primary one in its low byte.
+                code = getattr(error, "sqlite_errorcode", 0) & 0xFF
+                otherwise = f"SQLite says: {error}", "Check the disk and the file's permissions."
+                raise self._unavailable(*_TROUBLES.get(code, otherwise)) from error
 
     def _ready(self, slot: _Slot, *, creates: bool) -> sqlite3.Connection | None:
         """Return the thread's connection to the file; `None` if it has no tables yet."""
@@ -156,6 +162,7 @@ class SqliteFile:
             if creates:
                 with suppress(sqlite3.OperationalError):  # somebody is reading: another time
                     db.execute("PRAGMA journal_mode = WAL")
+            db.execute("PRAGMA synchronous = NORMAL")  # `writing` waits by itself
         except BaseException:
             db.close()
             raise
@@ -226,13 +233,6 @@ class SqliteFile:
         finally:
             if db.in_transaction:  # some errors, such as a full disk, end it by themselves
                 db.execute("ROLLBACK")
-
-    def _explained(self, error: sqlite3.Error) -> StoreError:
-        # Errors raised by the module itself, such as use after closing, have no code.
-        # An extended code carries the primary one in its low byte.
-        code = getattr(error, "sqlite_errorcode", 0) & 0xFF
-        otherwise = f"SQLite says: {error}", "Check the disk and the file's permissions."
-        return self._unavailable(*_TROUBLES.get(code, otherwise))
 
     def _unavailable(self, reason: str, remedy: str) -> StoreError:
         where = str(self.path or ":memory:")

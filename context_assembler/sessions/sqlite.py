@@ -44,7 +44,7 @@ from context_assembler.events import (
     to_json,
 )
 from context_assembler.ports import StoredColumns, TokenFamily
-from context_assembler.sessions.files import Schema, SqliteFile
+from context_assembler.sessions.files import Schema, SqliteFile, path_of
 
 _T = TypeVar("_T")
 
@@ -137,19 +137,13 @@ class SqliteStore:
     happened: all of it, or nothing.
 
     Args:
-        path: The file; its folder must exist. `~` is the home folder.
+        path: The file; its folder must exist. `~` is the home folder, `:memory:` no file at all.
         busy_seconds: How long to wait for another process that writes.
     """
 
     def __init__(self, path: str | Path, *, busy_seconds: float = 10.0) -> None:
-        if str(path) == ":memory:" or "\0" in str(path):
-            remedy = "For sessions in memory use InMemoryStore(), or the URL 'memory:'."
-            raise InvalidParameterError("path", path, rule="must name a file", remedy=remedy)
-        self._begin(Path(path).expanduser().absolute(), busy_seconds)
-
-    def _begin(self, path: Path | None, busy_seconds: float) -> None:
-        self.path = path
-        self._file = SqliteFile(path, SCHEMA, busy_seconds=busy_seconds)
+        self.path = path_of(f"sqlite:{path}")
+        self._file = SqliteFile(self.path, SCHEMA, busy_seconds=busy_seconds)
         self._families: dict[str, TokenFamily] = {}
         self._heads: dict[str, tuple[Any, SessionHead]] = {}
         self._writer: tuple[int, Any] | None = None  # of which process, and its thread
@@ -257,7 +251,7 @@ class SqliteStore:
     def keep_derived(self, session_id: str, purpose: str, values: Mapping[int, Json]) -> None:
         """Keep such values; a store that cannot be written to passes over it."""
         lost = (StoreUnavailableError, UnknownSessionError)
-        with suppress(*lost), self._file.writing(is_durable=False) as db:
+        with suppress(*lost), self._file.writing(waits=False, is_durable=False) as db:
             key, _ = _find(db, session_id)
             rows = [(key, purpose, seq, dump_json(value)) for seq, value in values.items()]
             db.executemany("INSERT OR REPLACE INTO derived VALUES (?, ?, ?, ?)", rows)
@@ -460,7 +454,10 @@ class SqliteStore:
         bodies = self.bodies(session_id, [(counted + 1, len(shared[0]))])
         more = _counts(family, zip(shared[0][counted:], bodies, strict=True))
         columns = [old + new for old, new in zip(known, more, strict=True)]
-        with suppress(StoreUnavailableError), self._file.writing(is_durable=False) as db:
+        with (
+            suppress(StoreUnavailableError),
+            self._file.writing(waits=False, is_durable=False) as db,
+        ):
             if (_look_up(db, session_id) or (0,))[0] == key:
                 db.execute("INSERT OR IGNORE INTO families (key) VALUES (?)", (family.key,))
                 number = _numbers(db)[family.key]
@@ -472,7 +469,7 @@ class MemoryStore(SqliteStore):
     """A session store without a file, for many threads; its sessions are gone with the process."""
 
     def __init__(self) -> None:
-        self._begin(None, 0.0)
+        super().__init__(":memory:")
 
 
 def call_from_json(value: Mapping[str, Json]) -> CallRow:

@@ -518,6 +518,7 @@ def test_a_path_is_a_sqlite_file_and_opening_touches_nothing(tmp_path: Path) -> 
 @pytest.mark.parametrize("url", ["memory:", "memory://", "sqlite::memory:"])
 def test_a_store_in_memory_has_no_file(url: str) -> None:
     assert isinstance(open_store(url), InMemoryStore)
+    assert SqliteStore(":memory:").path is None
 
 
 def test_a_store_is_returned_as_it_is() -> None:
@@ -542,9 +543,3 @@ def test_what_is_no_store_is_refused_at_once(
 ) -> None:
     with pytest.raises(error, match=words):
         open_store(given)
-
-
-@pytest.mark.parametrize("path", [":memory:", "agent\0.db"])
-def test_a_sqlite_store_wants_a_file(path: str) -> None:
-    with pytest.raises(InvalidParameterError, match="must name a file"):
-        SqliteStore(path)
