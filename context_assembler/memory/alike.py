@@ -9,7 +9,6 @@ and deny as often.
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cache, lru_cache
-from itertools import islice
 from typing import Any, Final, NamedTuple, TypeAlias
 
 from context_assembler.memory.kinds import CodeMetadata
@@ -137,10 +136,9 @@ def _signatures_of(np: Any, texts: Sequence[str]) -> Any:
     known = {text: row for text in texts if (row := _KNOWN.get(text)) is not None}
     missing = [text for text in dict.fromkeys(texts) if text not in known]
     known |= dict(zip(missing, _sign(np, missing), strict=True))
-    if len(known) <= _MOST_KNOWN:
-        _KNOWN.update(known)
-        for oldest in [*islice(_KNOWN, max(len(_KNOWN) - _MOST_KNOWN, 0))]:
-            _KNOWN.pop(oldest, None)  # another thread may have removed it
+    if len(_KNOWN) > _MOST_KNOWN:
+        _KNOWN.clear()
+    _KNOWN.update(known)
     return np.stack([known[text] for text in texts])
 
 
