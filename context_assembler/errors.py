@@ -1,6 +1,5 @@
 """Everything that is raised on purpose: what happened, and what to do about it."""
 
-import errno
 import re
 from collections.abc import Collection, Mapping, Sequence
 from datetime import date
@@ -12,7 +11,6 @@ from typing import Any, Final, Literal, NamedTuple, Union, get_args, get_origin
 
 _MOST_SHOWN_CHARS: Final = 200
 _MOST_REPR_CHARS: Final = 300
-_SPOKEN_AS_YOU: Final = ("us", "uni", "uu", "eu")
 
 
 def nearest(
@@ -39,9 +37,7 @@ def did_you_mean(word: str, known: Collection[str], *, otherwise: str) -> str:
 
 def with_article(noun: str, *, begins_sentence: bool = False) -> str:
     """Return the noun behind the article that it takes: an int, a str."""
-    word = noun.lstrip("'").lower()
-    is_open = word.startswith(tuple("aeiou")) and not word.startswith(_SPOKEN_AS_YOU)
-    article = "an" if is_open else "a"
+    article = "an" if noun.lstrip("'").lower().startswith(tuple("aeio")) else "a"
     return f"{article.capitalize() if begins_sentence else article} {noun}"
 
 
@@ -157,18 +153,7 @@ def without_credentials(text: str) -> str:
     return re.sub(_PARAMETER, rf"\1{_HIDDEN}", re.sub(_USER, f"{_HIDDEN}@", text))
 
 
-_REMEDIES: Final[Mapping[int, str]] = {
-    errno.ENOSPC: "Make room on that disk, or use another one.",
-    errno.EDQUOT: "Make room within the quota of that disk, or use another one.",
-    errno.EROFS: "That disk is mounted read-only: use another one.",
-    errno.EMFILE: "Close files, or let the process have more of them open (ulimit -n).",
-}
-
-
-def remedy_for_file(error: OSError) -> str:
-    """Return what to do about an error of the operating system."""
-    otherwise = "Check the path and its permissions."
-    return otherwise if error.errno is None else _REMEDIES.get(error.errno, otherwise)
+CHECK_FILE: Final = "Check the path, its permissions, and the room on its disk."
 
 
 # Beside the nearest name, which may not be what was meant.

@@ -31,6 +31,7 @@ from typing import (
 )
 
 from context_assembler.errors import (
+    CHECK_FILE,
     Bounds,
     ConfigurationError,
     InvalidParameterError,
@@ -41,7 +42,6 @@ from context_assembler.errors import (
     fits,
     is_misspelt,
     nearest,
-    remedy_for_file,
 )
 from context_assembler.events import Json, JsonObject, is_object
 from context_assembler.models import ModelLimits
@@ -693,9 +693,8 @@ def _read_file(path: Path) -> Mapping[str, Json]:
     except FileNotFoundError:
         return {}
     except OSError as error:
-        raise ConfigurationError(
-            f"{path} cannot be read: {error.strerror}.", remedy=remedy_for_file(error)
-        ) from error
+        problem = f"{path} cannot be read: {error.strerror}."
+        raise ConfigurationError(problem, remedy=CHECK_FILE) from error
     is_shared = path.name == FILES[1]
     if is_shared and b"context-assembler" not in raw:
         return {}
@@ -704,9 +703,8 @@ def _read_file(path: Path) -> Mapping[str, Json]:
     try:
         settings = tomllib.loads(raw.decode("utf-8-sig"))
     except (ValueError, RecursionError) as error:
-        raise ConfigurationError(
-            f"{path} is not TOML: {error}.", remedy="Correct the file; write paths in '…'."
-        ) from error
+        remedy = "Correct the file; write paths in '…'."
+        raise ConfigurationError(f"{path} is not TOML: {error}.", remedy=remedy) from error
     return settings.get("tool", {}).get("context-assembler", {}) if is_shared else settings
 
 

@@ -114,7 +114,7 @@ def _fail(error: Exception) -> int:
         problem, remedy = error.problem, remedy_for(error)
     elif isinstance(error, OSError):
         problem = f"{error.filename}: {error.strerror}." if error.filename else f"{error}."
-        remedy, code = known.remedy_for_file(error), ERROR if error.filename else UNWRITTEN
+        remedy, code = known.CHECK_FILE, ERROR if error.filename else UNWRITTEN
     elif isinstance(error, typer.TyperException):
         problem, context = error.format_message(), getattr(error, "ctx", None)
         remedy = f"See '{context.command_path} --help'." if context else ""

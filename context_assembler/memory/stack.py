@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import BinaryIO, Final, Literal, NamedTuple, TypeAlias
 
-from context_assembler.errors import ConfigurationError, MemoryFormatError, remedy_for_file
+from context_assembler.errors import CHECK_FILE, ConfigurationError, MemoryFormatError
 from context_assembler.memory.format import RECALL_TAG, FormattedContext, cut_text
 from context_assembler.memory.records import refuse
 from context_assembler.memory.score import Clean
@@ -166,7 +166,7 @@ def load_stack(path: str | Path) -> TaskStack:
 def unusable_file(path: Path, act: str, error: OSError) -> ConfigurationError:
     """Return the error of a file that the operating system refuses."""
     problem = f"The file {str(path)!r} cannot be {act}: {error.strerror or error}."
-    return ConfigurationError(problem, remedy=remedy_for_file(error))
+    return ConfigurationError(problem, remedy=CHECK_FILE)
 
 
 # ---- above what is recalled ----
