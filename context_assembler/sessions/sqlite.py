@@ -44,7 +44,7 @@ from context_assembler.events import (
     to_json,
 )
 from context_assembler.ports import StoredColumns, TokenFamily
-from context_assembler.sessions.files import Schema, SqliteFile, path_of
+from context_assembler.sessions.files import Schema, SqliteFile
 
 _T = TypeVar("_T")
 
@@ -142,7 +142,7 @@ class SqliteStore:
     """
 
     def __init__(self, path: str | Path, *, busy_seconds: float = 10.0) -> None:
-        self.path = path_of(f"sqlite:{path}")
+        self.path = None if str(path) == ":memory:" else Path(path).expanduser().absolute()
         self._file = SqliteFile(self.path, SCHEMA, busy_seconds=busy_seconds)
         self._families: dict[str, TokenFamily] = {}
         self._heads: dict[str, tuple[Any, SessionHead]] = {}

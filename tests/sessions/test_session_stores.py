@@ -501,6 +501,7 @@ PATHS = {
     "an absolute path as a full URL": ("sqlite:///var/lib/agent.db", Path("/var/lib/agent.db")),
     "the home folder": ("sqlite:~/agent.db", Path.home() / "agent.db"),
     "signs that URLs would escape": ("sqlite:/a b%20c?d#e.db", Path("/a b%20c?d#e.db")),
+    "an absolute path behind too many slashes": ("sqlite:////a.db", Path("//a.db")),
     "any case of the scheme": ("SQLite:agent.db", Path("agent.db").absolute()),
 }
 
