@@ -255,8 +255,8 @@ def _response_object(texts: Sequence[str], *, is_error: bool) -> dict[str, Json]
     """
     said: Json = list(texts) if len(texts) > 1 else "".join(texts)
     parsed = wire.parse_object(said) if isinstance(said, str) and said[:1] == "{" else None
-    if parsed is not None and compact_json(parsed) != said:
-        parsed = None
+    is_same = parsed is not None and compact_json(parsed) == said
+    parsed = wire.clean_json(parsed) if is_same else None
     if is_error:
         return {"error": said if parsed is None else parsed}
     return {"output": said} if not parsed or parsed.keys() in ({"output"}, {"error"}) else parsed
@@ -468,7 +468,7 @@ class Wire(wire.GrownWire):
         texts = [text for text in texts if text.strip()]
         if is_error and not texts:
             texts = ["The tool failed without saying why."]
-        response = wire.clean_json(_response_object(texts, is_error=is_error))
+        response = _response_object(texts, is_error=is_error)
         fields: dict[str, Json] = {"id": call_id, "name": name, "response": response}
         if media:
             fields["parts"] = media

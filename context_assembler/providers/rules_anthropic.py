@@ -1,4 +1,4 @@
-"""The rules of the Messages API: what it refuses, and what merely harms."""
+"""The rules of the Messages API: what it refuses."""
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -22,7 +22,7 @@ _GITHUB: Final = "https://github.com"
 _CODE: Final = f"{_GITHUB}/anthropics/claude-code/issues"
 
 SOURCES: Final = wire.sources_of(f"""
-A0 A12: {_DOCS}/api/messages/create | A1 A2: {_TOOLS}/handle-tool-calls | A3: {_CODE}/13460 |
+A0: {_DOCS}/api/messages/create | A1 A2: {_TOOLS}/handle-tool-calls | A3: {_CODE}/13460 |
 A4: {_TOOLS}/server-tools | A5: {_GITHUB}/langchain-ai/langchain/issues/37756 |
 A6: {_TOOLS}/define-tools | A7: {_CODE}/40075 | A8: {_TOOLS}/strict-tool-use | A9: {_CODE}/59812 |
 A10: {_BUILD}/prefill-claudes-response | A11: {_DOCS}/about-claude/models/whats-new-claude-4-6 |
@@ -31,8 +31,7 @@ A15: {_BUILD}/extended-thinking | A16: {_BUILD}/thinking | A19: {_BUILD}/prompt-
 A18: {_DOCS}/about-claude/models/whats-new-opus-5-5 | A20: {_TOOLS}/tool-search-tool |
 A21: {_BUILD}/vision; {_GITHUB}/BerriAI/litellm/issues/24900 | A23: {_BUILD}/context-windows |
 A22: {_DOCS}/api/errors; {_CODE}/5174 | A27: {_BUILD}/effort | A29: {_BUILD}/compaction |
-A28: {_GITHUB}/BerriAI/litellm/issues/3286 | A30: {_BUILD}/preserved-thinking |
-A31: {_DOCS}/cli-sdks-libraries/sdks/python#long-requests | A32: {_CODE}/4668 |
+A28: {_GITHUB}/BerriAI/litellm/issues/3286 | A32: {_CODE}/4668 |
 A33: {_GITHUB}/Dokploy/mcp/issues/74
 """)
 """Rule → where it is written."""
@@ -44,16 +43,15 @@ UNCHECKED: Final[Mapping[str, str]] = {
     "A21": "The type and size of an image at a URL or with a file id.",
     "A22": "Pages of a PDF at a URL or with a file id, and of an encrypted one.",
     "A23": "Whether the input fits the window: the ledger counts.",
-    "A30": "The betas of parameters: those of blocks and tools alone are looked for.",
+    "A30": "Which betas are asked for.",
 }
 """Rule → what of it a look at a payload cannot find."""
 
-# Whether it is broken, the rule – with `?` if it merely harms –, where, what is wrong.
+# Whether it is broken, the rule, where, what is wrong.
 Row: TypeAlias = tuple[Any, str, str, str]
 _NO_SAMPLING: Final = "2026-10-21"  # the API version since which none is taken
 _PAIRED: Final = ("tool_use", "tool_result")
 _SERVER_CALLS: Final = ("server_tool_use", "mcp_tool_use")
-_NULL_SAFE: Final = "model max_tokens messages betas extra_headers extra_query timeout".split()
 _ROLES: Final = ("user", "assistant", "system")
 _CALL_ID: Final = re.compile(r"[a-zA-Z0-9_-]+")
 
@@ -172,16 +170,11 @@ def check(
 def _settings(s: _Sent) -> Iterator[Row]:
     body, most = s.body, s.most
     longest = (s.limits.output_tokens if s.limits is not None and not s.betas else None) or inf
-    is_whole = not body.get("stream") and body.get("timeout") is None
     yield not as_text(body.get("model")), "A0", "model", "a model id is required"
     yield not most >= 0, "A0", "max_tokens", "a number of tokens is required"
-    for name in (key for key, value in body.items() if value is None and key not in _NULL_SAFE):
-        yield True, "A0?", name, "is sent as null; leave it out"
     yield not s.count, "A0", "messages", "one is required"
     yield s.count > 100_000, "A22", "messages", "at most 100,000 are taken"
     yield most > longest, "A23", "max_tokens", f"the model's most is {longest:,}"
-    # `_calculate_nonstreaming_timeout` in the anthropic package 2.14
-    yield is_whole and most > 21_333, "A31?", "max_tokens", "above 21,333 stream or set a timeout"
     for at, stop in enumerate(as_list(body.get("stop_sequences"))):
         yield not as_text(stop).strip(), "A28", f"stop_sequences[{at}]", "must not be blank"
 
@@ -205,9 +198,8 @@ def _thinking(s: _Sent) -> Iterator[Row]:
     }
     is_odd = bool(rule.kinds) and refused.get(s.thinks, False)
     yield is_odd, "A15", "thinking.type", f"the model refuses {s.thinks!r}"
-    is_odd = isinstance(level, str) and level not in rule.levels
-    number = "A27" if rule.levels else "A27?"
-    yield is_odd, number, "output_config.effort", f"not a level: {level!r}"
+    is_odd = isinstance(level, str) and bool(rule.levels) and level not in rule.levels
+    yield is_odd, "A27", "output_config.effort", f"not a level: {level!r}"
 
 
 def _sampling(s: _Sent) -> Iterator[Row]:
@@ -215,7 +207,6 @@ def _sampling(s: _Sent) -> Iterator[Row]:
     given = wire.without_nulls({name: s.body.get(name) for name in names})
     rule, heat = s.limits, wire.as_number(given.get("temperature")) or 0
     takes_any = rule is None or rule.parameters.temperature != "never"
-    takes_both = rule is None or rule.parameters.accepts_top_p_with_temperature
     for name, value in given.items():
         is_odd = not s.is_newest and (name == "top_k" or value != 1)
         has_budget = s.thinks == "enabled" and name != "top_p"
@@ -224,8 +215,6 @@ def _sampling(s: _Sent) -> Iterator[Row]:
         yield is_odd and has_budget, "A14", name, "not taken while the model thinks"
     is_odd = not s.is_newest and not 0 <= heat <= anthropic.MAX_TEMPERATURE
     yield is_odd, "A14", "temperature", "must be between 0 and 1"
-    is_odd = not s.is_newest and not takes_both and {"temperature", "top_p"} <= given.keys()
-    yield is_odd, "A14?", "top_p", "not taken together with temperature"
 
 
 def _tools(s: _Sent) -> Iterator[Row]:
@@ -237,9 +226,8 @@ def _tools(s: _Sent) -> Iterator[Row]:
         names |= {name} - {""}
         if tool.body.get("strict") is True:
             strict.append(schema)
-            rule = "A8?" if anthropic.suits_strict(schema, anthropic.BOUNDS) else "A8"
-            is_odd = not anthropic.suits_strict(schema)
-            yield is_odd, rule, f"{where}.input_schema", "has what strict mode does not take"
+            is_odd = not anthropic.suits_strict(schema, anthropic.BOUNDS)
+            yield is_odd, "A8", f"{where}.input_schema", "has what strict mode does not take"
     is_hidden = s.tools and all(tool.body.get("defer_loading") is True for tool in s.tools)
     yield is_hidden, "A20", "tools", "at least one tool must not be deferred"
     yield (excess := anthropic.strict_excess(strict)), "A8", "tools", str(excess)
@@ -294,14 +282,11 @@ def _order(s: _Sent) -> Iterator[Row]:
     before = _Turn()
     for turn in s.turns:
         where, role, follows = turn.where, turn.role, before.role
-        if not follows and not s.first:
-            is_odd = role == "assistant" and all(b.kind != "compaction" for b in turn.blocks)
-            yield is_odd, "A12?", where, "the user should speak first"
-            yield role == "system", "A13", where, "a system message must not come first"
+        is_odd = role == "system" and not follows and not s.first
+        yield is_odd, "A13", where, "a system message must not come first"
         if role == "system":
             is_odd = follows == "assistant" and not any(map(_is_answer, before.blocks[-1:]))
             yield is_odd, "A13", where, "must not stand right after an assistant message"
-            yield s.lacks("mid_conversation_system"), "A13?", where, "may not be taken by the model"
         elif role == "user" and follows == "system":
             yield True, "A13", before.where, "must not stand right before a user message"
         elif role == "user" and before.waits:
@@ -325,7 +310,7 @@ def _is_answer(block: _Block) -> bool:
 
 def _calls(s: _Sent) -> Iterator[Row]:
     """Calls are answered once, in the very next user message, results first."""
-    seen, server_calls = set[str](), set[str]()
+    server_calls: set[str] = set()
     calls: dict[str, _Block] = {}
     for at, turn in enumerate([*s.turns, _Turn()]):
         answered, own = set[str](), dict[str, _Block]()
@@ -347,9 +332,8 @@ def _calls(s: _Sent) -> Iterator[Row]:
             is_late = True
             if kind == "tool_use":
                 call_id = as_text(body.get("id"))
-                is_again = call_id in own or call_id in seen
-                if is_again or turn.role != "assistant" or not _is_sound_call(body):
-                    yield from _call(block, is_twice=call_id in own, is_again=is_again)
+                if call_id in own or turn.role != "assistant" or not _is_sound_call(body):
+                    yield from _call(block, is_twice=call_id in own)
                 own[call_id] = block
             elif kind in _SERVER_CALLS:
                 server_calls.add(block.text("id"))
@@ -359,7 +343,6 @@ def _calls(s: _Sent) -> Iterator[Row]:
         for call_id in (call_id for call_id in calls if call_id not in answered):
             message = f"call {call_id!r} is not answered in the next message"
             yield True, "A1", calls[call_id].where, message
-        seen.update(own)
         calls = own if turn.role == "assistant" or at == len(s.turns) - 1 else {}
 
 
@@ -369,18 +352,15 @@ def _is_sound_call(body: JsonObject) -> bool:
     return bool(call_id and is_named) and isinstance(body.get("input"), dict)
 
 
-def _call(block: _Block, *, is_twice: bool, is_again: bool) -> Iterator[Row]:
+def _call(block: _Block, *, is_twice: bool) -> Iterator[Row]:
     where, name, given = block.where, block.text("name"), block.body.get("input")
-    # https://github.com/anthropics/claude-code/issues/2673 (read 2026-11-28)
-    rule = "A6" if len(name) > 200 else "A6?"
-    is_odd = not anthropic.NAME_RULE.pattern.fullmatch(name)
     id_is_odd = not _CALL_ID.fullmatch(block.text("id"))
     yield block.role != "assistant", "A0", where, "only the assistant calls tools"
-    yield is_odd, rule, f"{where}.name", "must be the name of a tool"
+    # https://github.com/anthropics/claude-code/issues/2673 (read 2026-11-28)
+    yield not 0 < len(name) <= 200, "A6", f"{where}.name", "must be the name of a tool"
     yield not isinstance(given, dict), "A0", f"{where}.input", "must be an object"
     yield id_is_odd, "A5", f"{where}.id", "only letters, digits, _ and - are taken"
     yield is_twice, "A5", f"{where}.id", "is used twice in one message"
-    yield is_again, "A5?", f"{where}.id", "is used before"
 
 
 def _contents(s: _Sent) -> Iterator[Row]:
@@ -418,7 +398,7 @@ def _references(s: _Sent) -> Iterator[Row]:
 
 
 def _media(s: _Sent) -> Iterator[Row]:
-    most, total = anthropic.MAX_REQUEST_CHARS, 0
+    most = anthropic.MAX_REQUEST_CHARS
     is_long = not s.first and anthropic.count_bytes(s.body, most + 1) > most
     yield is_long, "A22", "messages", "a request has at most 32 MB"
     shown = [block for block in s.unusual if block.kind in ("image", "document")]
@@ -451,10 +431,8 @@ def _media(s: _Sent) -> Iterator[Row]:
             yield is_large, rule, where, f"an image has at most {most_px:,} pixels a side"
             continue
         (pages, is_locked), most = media.pdf_facts(data), rules.max_pdf_pages or 0
-        total += pages or 0
-        number = "A22" if (pages or 0) > most else "A22?"  # alone, or together
         yield is_locked, rule, where, "an encrypted PDF is not taken"
-        yield total > most, number, where, f"at most {most} pages are taken"
+        yield (pages or 0) > most, "A22", where, f"at most {most} pages are taken"
 
 
 def _cache_marks(s: _Sent) -> Iterator[Row]:
@@ -479,17 +457,9 @@ def _mark(holder: JsonObject) -> str:
     return as_text(as_object(mark).get("ttl")) or "5m" if isinstance(mark, Mapping) else ""
 
 
-def _betas(s: _Sent) -> Iterator[Row]:
-    features = {f"tool {tool.kind}" for tool in s.tools}
-    for block in s.unusual:
-        features |= anthropic.features_of(block.body)
-    for beta in anthropic.betas_for(features):
-        yield beta not in s.betas, "A30?", "extra_headers", f"the beta {beta} is not asked for"
-
-
 _Rules = tuple[Callable[[_Sent], Iterator[Row]], ...]
 _HEAD_RULES: Final[_Rules] = (_settings, _thinking, _sampling, _tools)
 _MESSAGE_RULES: Final[_Rules] = (
     *(_order, _calls, _contents),
-    *(_references, _media, _cache_marks, _betas),
+    *(_references, _media, _cache_marks),
 )

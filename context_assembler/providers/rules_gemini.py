@@ -15,7 +15,7 @@ from context_assembler.providers import gemini, media, wire
 from context_assembler.providers.gemini import KINDS, snake_fields
 from context_assembler.providers.lent import peek
 from context_assembler.providers.schemas import target_of, walk_schemas
-from context_assembler.providers.wire import as_list, as_object, as_text, objects_in
+from context_assembler.providers.wire import as_list, as_object, as_text
 from context_assembler.report import Violation
 
 _DOCS: Final = "https://ai.google.dev/gemini-api/docs"
@@ -48,11 +48,8 @@ Row: TypeAlias = tuple[Any, str, str, str]
 _PAIRED: Final = frozenset({"function_call", "function_response"})
 _MEDIA: Final = frozenset({"inline_data", "file_data"})
 _KNOWN: Final = KINDS | gemini.MARKS | {"media_resolution"}
-_MAX_ADVISABLE_CHARS: Final = 20 * 1024 * 1024
 # Announced with implicit caching alone: its page of the models, and that of caching (2026-11-27).
 _WITHOUT_CACHES: Final = re.compile(r"(models/)?gemini-4-argon(-.*)?")
-# Docstring of `google.genai.types.FunctionDeclaration.parameters`, google-genai 3.6 (2026-11-27)
-_PARAMETER_NAME: Final = re.compile(r"[a-zA-Z_][a-zA-Z0-9_]{0,63}")
 # What a schema in `parameters` may say: the OpenAPI subset, by the SDK's names.
 _SCHEMA_FIELDS: Final = frozenset(
     "type format title description nullable enum items max_items min_items properties required "
@@ -150,7 +147,9 @@ class _Sent:
             held = fields.get("function_call") or fields.get("function_response")
             inner = snake_fields(held) if held else {}
             parts.append(part := _Part(holder, at, fields, inner))
-            if len(fields) != 1 or not (inner or as_text(fields.get("text")).strip()):
+            signature = as_text(fields.get("thought_signature"))
+            others = len(fields) - bool(signature and gemini.BASE64.fullmatch(signature))
+            if others != 1 or not (inner or as_text(fields.get("text")).strip()):
                 self.unusual.append(part)
             if "parts" in inner:
                 self._parts(f"{part.where}.function_response.parts", inner["parts"])
@@ -188,23 +187,16 @@ def _shape(s: _Sent) -> Iterator[Row]:
         role, where = content.role, content.where
         is_odd = role not in ("user", "model", "function")
         yield is_odd, "G1", f"{where}.role", f"{role!r} is none of user and model"
-        yield role == "function", "G1?", f"{where}.role", "responses belong to the user"
         yield not content.parts, "G13", f"{where}.parts", "at least one part is required"
-    for content in s.contents[:1] if not s.first else ():
-        yield content.role == "model", "G1?", content.where, "the user should speak first"
-    for content in s.contents[-1:]:
-        yield content.role == "model", "G1?", content.where, "the model should not speak last"
     for part in s.unusual:
         where, fields, kinds = part.where, part.fields, KINDS & part.fields.keys()
         for name in sorted(fields.keys() - _KNOWN):
             yield True, "G0", f"{where}.{name:.40}", "unknown field: neither SDK nor API takes it"
-        signature, text = fields.get("thought_signature", ""), fields.get("text", "none")
+        signature = fields.get("thought_signature", "")
         yield not kinds and not signature, "G0", where, "holds nothing that a part can hold"
         rule = "G12" if kinds & _MEDIA else "G0"
         flaw = gemini.find_flaw(fields) if len(kinds) != 1 or not kinds & _PAIRED else None
         yield flaw, rule, where, f"would be refused: {flaw}"
-        is_blank = not signature and not as_text(text).strip()
-        yield is_blank, "G13?", f"{where}.text", "is blank"
         is_odd = not isinstance(signature, str) or not gemini.BASE64.fullmatch(signature)
         yield is_odd, "G5", f"{where}.thought_signature", "must be base64, as it came"
 
@@ -226,17 +218,13 @@ def _pairs(s: _Sent) -> Iterator[Row]:
             continue
         for answer in answers[1:2]:
             # Recorded requests to gemini-2.5-flash with one content per response were accepted.
-            rule = "G2" if s.is_signed else "G2?"
-            yield True, rule, answer.where, "responses of one set of calls belong into one content"
+            yield s.is_signed, "G2", answer.where, "responses of one set of calls are one content"
         paired = list(zip(calls, responses, strict=True))
         have_ids = all(part.inner.get("id") for part in (*calls, *responses))
         for call, part in paired:  # by name alone, if not all have ids
             keys = ("id", "name") if have_ids else ("name",)
             is_odd = any(call.inner.get(key) != part.inner.get(key) for key in keys)
             yield is_odd, "G2?", part.where, "is not the response to the call in its place"
-        for answer in answers:
-            is_odd = len(answer.responses) < len(answer.parts)
-            yield is_odd, "G2?", answer.where, "responses should stand alone in their content"
 
 
 def _order(s: _Sent) -> Iterator[Row]:
@@ -276,31 +264,25 @@ def _calls(s: _Sent) -> Iterator[Row]:
             yield is_odd, "G6", f"{where}.response", "must be an object"
             is_odd = s.is_unsigned and bool(inner.get("parts"))
             yield is_odd, "G6", f"{where}.parts", "the model takes no media in a response"
-            for held in objects_in(inner.get("parts")):
-                kind = snake_fields(snake_fields(held).get("inline_data")).get("mime_type", "")
-                is_odd = kind not in ("", *gemini.RESPONSE_TYPES)
-                yield is_odd, "G6?", f"{where}.parts", f"{kind} is not taken in a response"
 
 
 def _media(s: _Sent) -> Iterator[Row]:
-    rules, chars, images = gemini.media_rules(s.limits), 0, 0
+    rules, chars = gemini.media_rules(s.limits), 0
     is_blind = s.limits is not None and s.limits.features.get("vision") is False
     for part in s.unusual:
         where, fields = part.where, part.fields
         inline, fetched = (snake_fields(fields.get(key)) for key in ("inline_data", "file_data"))
         if fetched:
             scheme = media.scheme_of(as_text(fetched.get("file_uri")))
-            is_odd, rule = scheme not in (*media.WEB_SCHEMES, "gs"), "G12" if scheme else "G12?"
-            yield is_odd, rule, where, "has no address that can be fetched: https or gs"
+            is_odd = scheme not in ("", *media.WEB_SCHEMES, "gs")
+            yield is_odd, "G12", where, "has no address that can be fetched: https or gs"
         is_odd = s.is_stable and "media_resolution" in fields
         yield is_odd, "G11", where, "a resolution needs http_options with api_version v1beta"
         if not inline:
             continue
         kind, data = as_text(inline.get("mime_type")), as_text(inline.get("data"))
         is_image, most = kind.startswith("image/"), rules.max_image_chars or inf
-        chars, images = chars + len(data), images + is_image
-        is_odd = is_image and kind not in gemini.IMAGE_TYPES
-        yield is_odd, "G12?", where, f"{kind} is not among the types of images that are taken"
+        chars += len(data)
         yield is_image and is_blind, "G12", where, "the model takes no images"
         told = media.objection_to_bytes(kind, data) if kind else None
         yield told, "G12?", where, str(told)
@@ -309,23 +291,18 @@ def _media(s: _Sent) -> Iterator[Row]:
         pages = media.pdf_facts(data)[0] or 0 if kind == media.PDF else 0
         is_odd, most = pages > (rules.max_pdf_pages or 0), rules.max_pdf_pages or 0
         yield is_odd, "G12?", where, f"at most {most:,} pages are taken"
-    rule = "G12" if chars > gemini.MAX_INLINE_CHARS else "G12?"
-    is_odd, most = chars > _MAX_ADVISABLE_CHARS, rules.max_images or 0
-    yield is_odd, rule, "contents", f"{chars:,} characters of base64; upload the files"
-    yield images > most, "G12?", "contents", f"at most {most:,} images are taken"
+    is_odd = chars > gemini.MAX_INLINE_CHARS
+    yield is_odd, "G12", "contents", f"{chars:,} characters of base64; upload the files"
 
 
 # ---- tools and parameters ----
 
 
 def _functions(s: _Sent) -> Iterator[Row]:
-    names: set[str] = set()
     for place, function in s.functions:
-        name, known = as_text(function.get("name")), set(names)
-        names.add(name)
+        is_odd = not gemini.NAME_RULE.pattern.fullmatch(as_text(function.get("name")))
         message = "must begin with a letter or _ and go on with up to 127 of a-zA-Z0-9_.:-"
-        yield not gemini.NAME_RULE.pattern.fullmatch(name), "G7", f"{place}.name", message
-        yield name in known, "G7?", f"{place}.name", f"{name!r} is taken"
+        yield is_odd, "G7", f"{place}.name", message
         own, plain = function.get("parameters"), function.get("parameters_json_schema")
         where, root = f"{place}.parameters", as_object(plain)
         is_both = own is not None and plain is not None
@@ -333,14 +310,10 @@ def _functions(s: _Sent) -> Iterator[Row]:
         yield root.get("type", "object") != "object", "G8", where, "the type must be 'object'"
         for found in walk_schemas(root):
             lost = as_text(found.get("$ref"))
-            is_odd = lost and target_of(root, lost) is None
+            is_odd = bool(lost) and target_of(root, lost) is None
             yield is_odd, "G8?", where, f"{lost!r:.80} points to nothing inside the schema"
         for schema in walk_schemas(own):
             yield from _schema(s, schema, where)
-        for schema in walk_schemas([own, plain]):
-            for name in as_object(schema.get("properties")):
-                message = f"{name!r:.80} should be up to 64 of a-zA-Z0-9_, and begin with no digit"
-                yield not _PARAMETER_NAME.fullmatch(name), "G7?", where, message
 
 
 def _schema(s: _Sent, schema: JsonObject, where: str) -> Iterator[Row]:
@@ -379,14 +352,10 @@ def _tool_choice(s: _Sent) -> Iterator[Row]:
     yield is_odd, "G16", where, "server tools need include_server_side_tool_invocations"
     is_odd = s.is_unsigned and s.config.get("response_mime_type") == "application/json"
     yield is_odd, "G14", s.place("response_mime_type"), "no JSON replies next to functions"
-    calling = snake_fields(s.config.get("automatic_function_calling"))
-    is_odd, place = s.is_sdk and calling.get("disable") is not True, "automatic_function_calling"
-    yield is_odd, "G15?", s.place(place), "should be off: the SDK would call functions by itself"
 
 
 def _settings(s: _Sent) -> Iterator[Row]:
     limits, config = s.limits, s.config
-    yield not s.given_model, "G0?", "model", "a model id belongs here, unless the URL names it"
     cached = config.get("cached_content")
     is_odd = cached and _WITHOUT_CACHES.fullmatch(s.model)
     yield is_odd, "G9", s.place("cached_content"), "the model has no explicit caches"
@@ -397,7 +366,6 @@ def _settings(s: _Sent) -> Iterator[Row]:
     has_budget = thinking.get("thinking_budget") is not None
     yield level is not None and has_budget, "G10", where, "a level and a budget exclude each other"
     yield level is not None and s.is_unsigned, "G10", where, "the model takes a budget, no level"
-    yield has_budget and s.is_signed, "G10?", where, "the model thinks by levels"
     if limits is not None:
         rule = limits.thinking
         is_odd = isinstance(level, str) and rule.levels and level.lower() not in rule.levels
@@ -405,9 +373,6 @@ def _settings(s: _Sent) -> Iterator[Row]:
         number = "G10" if "budget" in rule.kinds else "G10?"
         is_odd = budget == 0 and rule.kinds and rule.disable == "no"
         yield is_odd, number, where, "the model always thinks"
-        for key in ("temperature", "top_p", "top_k"):
-            is_odd = limits.parameters.temperature == "ignored" and config.get(key) is not None
-            yield is_odd, "G10?", s.place(key), "is ignored by the model"
     heat, most = s.number(config, "temperature"), s.number(config, "max_output_tokens")
     longest = (limits.output_tokens if limits is not None else None) or inf
     place, stops = s.place("max_output_tokens"), as_list(config.get("stop_sequences"))
