@@ -115,10 +115,6 @@ class OpenAIWire(wire.GrownWire):
             self._add_reply(turn)
         elif turn.get("kind") == "summary":
             self._add_summary(turn)
-        elif role == "user" and len(parts) == 1 and len(parts[0]) == 2 and "text" in parts[0]:
-            text = clean_text(parts[0]["text"])
-            if text and not text.isspace():
-                self._say("user", text)
         elif role == "user":
             if any(part["type"] == "tool_result" for part in parts):
                 self._add_results(turn)
@@ -198,10 +194,15 @@ class OpenAIWire(wire.GrownWire):
 
     def _offer(self, *, most: int) -> list[ToolSpec]:
         """Return the tools that are offered; how many other servers take is not known."""
-        request, entries = self.request, self.entries
-        tools = self.declared_tools(entries)
-        if self.is_own:
-            tools = wire.first_tools(request, tools, entries, most=most, api=self.api)
+        tools = self.declared_tools(self.entries)
+        if self.is_own and len(tools) > most:
+            choice = self.request.parameters.tool_choice
+            forced = choice.name if choice is not None else None
+            kept = sorted(tools, key=lambda tool: tool.name != forced)[:most]
+            reason = f"{self.api} takes at most {most} tools, in their order."
+            left_out = (tool for tool in tools if tool not in kept)
+            self.entries += [wire.tool_entry(tool, "tool.count", reason) for tool in left_out]
+            tools = [tool for tool in tools if tool in kept]
         return [self._settle_strict(tool) for tool in tools]
 
     def _settle_strict(self, tool: ToolSpec) -> ToolSpec:

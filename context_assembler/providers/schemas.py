@@ -292,7 +292,7 @@ def objection_to_strict(schema: Json) -> str | None:
     schemas = list(walk_schemas(schema))
     if not schemas or schemas[0].get("type") != "object":
         return "its root is no object"
-    return next((reason for one in schemas for reason in _objections(one)), _too_much(schemas))
+    return next((reason for one in schemas for reason in _objections(one)), None)
 
 
 def _objections(schema: JsonObject) -> Iterator[str]:
@@ -310,42 +310,9 @@ def _objections(schema: JsonObject) -> Iterator[str]:
         yield f"it has the format {schema['format']!r}"
     if _LOOKAROUND.search(as_text(schema.get("pattern"))):
         yield "a pattern in it looks around"
-    if _is_object(schema):
+    kind = schema.get("type")
+    if kind == "object" or (isinstance(kind, list) and "object" in kind):
         if schema.get("additionalProperties") is not False:
             yield "an object in it is not closed by additionalProperties: false"
         required = as_list(schema.get("required"))
         yield from (f"its property {n!r} is not required" for n in properties if n not in required)
-
-
-def _is_object(schema: JsonObject) -> bool:
-    kind = schema.get("type")
-    return kind == "object" or (isinstance(kind, list) and "object" in kind)
-
-
-def _too_much(schemas: list[JsonObject]) -> str | None:
-    """Return which of the published limits a schema exceeds."""
-    properties = sum(len(as_object(one.get("properties"))) for one in schemas)
-    enums = [as_list(one.get("enum")) for one in schemas]
-    chars = max((len("".join(filter(as_text, listed))) for listed in enums), default=0)
-    for number, most, what in (
-        (properties, 5_000, "properties"),
-        (sum(map(len, enums)), 1_000, "values to choose from"),
-        (chars, 15_000, "characters in the values of one property"),
-        (_levels(schemas[0]), 10, "levels of objects in each other"),
-    ):
-        if number > most:
-            return f"it has {number:,} {what}, more than {most:,}"
-    return None
-
-
-def _levels(schema: Json) -> int:
-    """Return how many objects lie in each other, the root among them."""
-    if listed := as_list(schema):
-        return max(map(_levels, listed))
-    fields = as_object(schema)
-    inner = [
-        *as_object(fields.get("properties")).values(),
-        fields.get("items"),
-        fields.get("anyOf"),
-    ]
-    return _is_object(fields) + max(map(_levels, filter(None, inner)), default=0)

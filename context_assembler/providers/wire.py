@@ -462,20 +462,6 @@ def tool_entry(
     return ReportEntry("tool", tool.name, decision, reason=reason, rule=rule)
 
 
-def first_tools(
-    request: Request, tools: list[ToolSpec], entries: list[ReportEntry], *, most: int, api: str
-) -> list[ToolSpec]:
-    """Return as many tools as the API takes, the first ones; the forced one always stays."""
-    if len(tools) <= most:
-        return tools
-    choice = request.parameters.tool_choice
-    forced = choice.name if choice is not None else None
-    kept = sorted(tools, key=lambda tool: tool.name != forced)[:most]
-    reason = f"{api} takes at most {most} tools, in their order."
-    entries += [tool_entry(tool, "tool.count", reason) for tool in tools if tool not in kept]
-    return [tool for tool in tools if tool in kept]
-
-
 def allowed_names(request: Request, provider: str) -> tuple[str, ...] | None:
     """Return the names of the only tools that may be called, sorted; `None`: all declared ones."""
     choice, plan = request.parameters.tool_choice, plan_of(request, provider)
