@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import MISSING, asdict, dataclass, field, fields, is_dataclass
 from datetime import UTC, date, datetime
 from functools import cache
-from typing import Any, Final, Literal, TypeAlias, TypeGuard, get_args
+from typing import Any, Final, Literal, NamedTuple, TypeAlias, TypeGuard, get_args
 
 from context_assembler.errors import ContentError, EventFormatError, brief_repr
 
@@ -217,8 +217,7 @@ RESULT_PART_TYPES: Final = (Text, Image, Document, Opaque)
 # ---- events ----
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Usage:
+class Usage(NamedTuple):
     """Tokens that a provider reported for one call.
 
     `input_tokens` is the whole prompt, cached or not, for every provider (Anthropic reports the
@@ -232,8 +231,7 @@ class Usage:
     reasoning_tokens: int = 0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
-class Provenance(Value):
+class Provenance(NamedTuple):
     """Where a reply came from: what its signed parts are bound to.
 
     `prefix` is the prefix hash of everything that was sent before the reply (`None`: unknown, as in
@@ -250,9 +248,11 @@ class Provenance(Value):
     usage: Usage | None = None
     container: JsonObject | None = None
 
+    def __repr__(self) -> str:
+        return brief_repr(self)
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Covers:
+
+class Covers(NamedTuple):
     """The events that a compaction replaces: `first_seq` to `last_seq` without `excluded_ids`."""
 
     first_seq: int
@@ -317,8 +317,7 @@ class Session(Value):
     created_at: datetime | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SessionHead:
+class SessionHead(NamedTuple):
     """A session's record and its last sequence number (0: no event yet).
 
     `version` differs after every write to the session. `incarnation` stays the same while the
@@ -375,7 +374,9 @@ _PLAIN: Final = frozenset({str, int, float, bool, type(None)})
 
 @cache
 def _schema(cls: type[Any]) -> dict[str, Any]:
-    """Return the default of each field of a dataclass, `MISSING` if it has none; of others nothing."""
+    """Return the default of each field, `MISSING` if it has none; nothing for other classes."""
+    if cls in (Usage, Provenance, Covers):
+        return {name: cls._field_defaults.get(name, MISSING) for name in cls._fields}
     made = fields(cls) if is_dataclass(cls) else ()
     return {
         f.name: f.default_factory() if f.default_factory is not MISSING else f.default for f in made

@@ -276,7 +276,7 @@ def _recorded(store: ColumnStore, session_id: str, answer: Answer) -> list[Sessi
 
 def _said(events: Sequence[SessionEvent]) -> list[tuple[Any, ...]]:
     return [
-        (event.type, event.parts, replace(event.made_by, account=None, prefix=None))
+        (event.type, event.parts, event.made_by._replace(account=None, prefix=None))
         for event in events
         if event.made_by is not None
     ]

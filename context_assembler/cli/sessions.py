@@ -175,7 +175,7 @@ def _shifted(event: SessionEvent, by: int) -> SessionEvent:
     if (covers := event.covers) is None:
         return event
     first, last = covers.first_seq + by, covers.last_seq + by
-    return replace(event, covers=replace(covers, first_seq=first, last_seq=last))
+    return replace(event, covers=covers._replace(first_seq=first, last_seq=last))
 
 
 @cli.command(app, "export")
