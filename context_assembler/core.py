@@ -384,7 +384,7 @@ class _Live:
         self._factors = self._recorded_factors(inputs)
         self._room = self.budget_tokens = 0
         self._request: Request | None = None
-        self._prepared: tuple[Any, ...] = ()
+        self._prepared: tuple[Any, ...] = ()  # the last request, and what it is made from
         self.fixed: tuple[LedgerRow, ...] = ()
         self._restart()
 
@@ -419,14 +419,14 @@ class _Live:
         self._raw_ends = [0]
         self._forget_wire()
 
-    def _forget_wire(self) -> None:
+    def _forget_wire(self, *, stale_seq: int = 0) -> None:
         self.wire: Any = None
         self.turns: list[Turn] = []
         self.cut_id = self.rendered = self.checked = 0
         self.left: list[ReportEntry] = []  # of reasoning
         self.text_turns = 0
         self._mark: tuple[Any, int, int] | None = None
-        self.stale_seq = 0  # the last reply whose reasoning is bound to another prefix
+        self.stale_seq = stale_seq  # the last reply whose reasoning is bound to another prefix
         self.stale_tokens = 0
 
     # ---- counts ----
@@ -586,7 +586,7 @@ class _Live:
         keeps = grows and (inputs.factor == self._factor or is_sent) and not is_neutral
         self._factors, self._factor = factors, inputs.factor
         if not keeps and self.last_seq:
-            self._request = None  # what surrounds the history is corrected as the first call was
+            self._prepared = ()  # what surrounds the history is corrected as the first call was
             self._restart()
 
     def _recorded_factors(self, inputs: Inputs) -> list[tuple[int, float]]:
@@ -633,13 +633,13 @@ class _Live:
 
     def prepare(self, inputs: Inputs) -> tuple[Request, int]:
         """Return the request without messages, the same object if nothing changed, and the room."""
-        mine, plan = self._request, inputs.tool_plan
+        plan = inputs.tool_plan
         if plan is not None:  # from where on notes of changes count is settled by the lines
             plan = plan._replace(after_seq=0)
         cache: declared.CachePolicy = inputs.settled.options.cache or "auto"
         basis = inputs.system, inputs.tools, inputs.parameters, plan, cache
-        if mine is None or self._prepared != basis:
-            mine = Request(
+        if not self._prepared or self._prepared[0] != basis:
+            made = Request(
                 limits=inputs.limits,
                 parameters=inputs.parameters,
                 system=inputs.system,
@@ -650,8 +650,9 @@ class _Live:
                 cache=cache,
                 account=inputs.account,
             )
-            self.fixed, self._prepared = self._fixed(mine), basis
-        mine.newest_at = self.newest_at
+            self.fixed, self._prepared = self._fixed(made), (basis, made)
+        request: Request = self._prepared[1]
+        request.newest_at = self.newest_at
         options = inputs.settled.options
         budget = input_budget(
             inputs.limits,
@@ -666,7 +667,7 @@ class _Live:
                 reserve = options.reserve_tokens
             raise _overflow(self.fixed, inputs.tools, budget_tokens=budget, reserve_tokens=reserve)
         self.budget_tokens = budget
-        return mine, room
+        return request, room
 
     def _fixed(self, request: Request) -> tuple[LedgerRow, ...]:
         """Return who uses how much besides the history; kept, so that a cold process counts nothing."""
@@ -738,31 +739,30 @@ class _Live:
         cut_id = cut.id if cut is not None else 0
         timeline, settled = self.timeline, self.timeline.settled
         shortened = {} if cut is None else {line: s.parts for line, s in cut.shortened.items()}
-        if self.wire is not None and self._mark is not None:
+        if self._mark is not None and cut_id == self.cut_id:
             mark, left, self.stale_tokens = self._mark
             self.wire.reset(mark)
             del self.left[left:]
-        if self.wire is None or cut_id != self.cut_id:
+        else:
             self._forget_wire()
-            self.cut_id = cut_id
         for _ in range(_MOST_TRIES):
             if self.wire is None:
                 assert self._request is not None
                 self.wire = self.module.Wire(self._request)
-                self.turns, self.rendered, self.stale_tokens, self.checked = [], 0, 0, 0
-                self.left, self.text_turns = [], 0
                 kept = [(0, settled)] if cut is None else cut.kept
                 lines = [n for first, end in kept for n in range(first, min(end, settled))]
             else:
                 lines = list(range(self.rendered, settled))
             if self._add(lines, cut, shortened, self.turns):
-                self.rendered, self.settled_messages = settled, len(self.wire.messages)
+                self.cut_id, self.rendered = cut_id, settled
+                self.settled_messages = len(self.wire.messages)
                 self._mark = self.wire.mark(), len(self.left), self.stale_tokens
                 tail: list[Turn] = []
                 end = range(settled, len(timeline.kinds))
                 if self._add(end, cut, shortened, tail):
                     return tail
-            self.wire = None  # what was added goes on from reasoning that cannot be sent
+            # What was added goes on from reasoning that cannot be sent.
+            self._forget_wire(stale_seq=self.stale_seq)
         raise AssertionError("reasoning cannot be settled")
 
     def _add(

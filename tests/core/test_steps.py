@@ -138,6 +138,19 @@ def test_what_reaches_back_is_noticed(
     assert first.to_request() == sent
 
 
+def test_a_refused_step_leaves_nothing_behind() -> None:
+    store = stored("U a", "A b", "U c")
+    old = opened(store, **QUIET)
+    old.assemble_sync("s", model=OPUS)
+    asked: dict[str, Any] = {"model": OPUS, "max_tokens": 50}
+    asked["additional_system_prompt"] = "Be kind. " * 100
+
+    with pytest.raises(ContextOverflowError):
+        old.assemble_sync("s", max_context_tokens=60, **asked)
+
+    assert outcome(old, **asked) == outcome(opened(store, **QUIET), **asked)
+
+
 def test_results_in_any_order_are_reported_as_by_a_new_process() -> None:
     store = stored("U a", "A[c1 c2] b", "T[c2] two", "T[c1] one")
     old = opened(store, **QUIET)
