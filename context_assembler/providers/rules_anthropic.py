@@ -232,12 +232,9 @@ def _tools(s: _Sent) -> Iterator[Row]:
     yield is_hidden, "A20", "tools", "at least one tool must not be deferred"
     yield (excess := anthropic.strict_excess(strict)), "A8", "tools", str(excess)
     choice, where = as_object(s.body.get("tool_choice")), "tool_choice"
-    kind, wanted, offers = (
-        choice.get("type"),
-        choice.get("name"),
-        names or s.body.get("mcp_servers"),
-    )
-    forces, is_lost = kind in ("any", "tool"), kind == "tool" and as_text(wanted) not in names
+    kind, wanted = choice.get("type"), choice.get("name")
+    offers, forces = names or s.body.get("mcp_servers"), kind in ("any", "tool")
+    is_lost = kind == "tool" and as_text(wanted) not in names
     has_budget = forces and s.thinks == "enabled"
     yield forces and not offers, "A6", where, "a call is forced, but no tool is offered"
     yield is_lost and offers, "A6", f"{where}.name", f"tool {wanted!r} is not offered"
@@ -459,7 +456,4 @@ def _mark(holder: JsonObject) -> str:
 
 _Rules = tuple[Callable[[_Sent], Iterator[Row]], ...]
 _HEAD_RULES: Final[_Rules] = (_settings, _thinking, _sampling, _tools)
-_MESSAGE_RULES: Final[_Rules] = (
-    *(_order, _calls, _contents),
-    *(_references, _media, _cache_marks),
-)
+_MESSAGE_RULES: Final[_Rules] = (_order, _calls, _contents, _references, _media, _cache_marks)
