@@ -123,7 +123,6 @@ class ToolCollector:
         self._answers = LastAnswers[_Answer](timeout_seconds=timeout_seconds, now=now)
         self.is_constant = all(getattr(one, "is_constant", False) is True for one in self.sources)
         self.is_sync = all(getattr(one, "list_now", None) is not None for one in self.sources)
-        self._offered: OfferedTools | None = None  # the last time
 
     async def collect(
         self, options: AssembleOptions | None = None, *, learnt: _Tools = (), **sources: Any
@@ -186,11 +185,7 @@ class ToolCollector:
         if options is not None:
             sandbox, disabled = bool(options.sandbox_mode), options.disabled_tools or ()
             filters = (*self._patterns, options.permissions, sandbox, disabled)
-        offered, last = OfferedTools(answers, filters, self._on_conflict), self._offered
-        if last is not None and (last.answers, last.filters) == (offered.answers, filters):
-            return last
-        self._offered = offered
-        return offered
+        return OfferedTools(answers, filters, self._on_conflict)
 
     def _ask_now(self, source: Any, kind: str) -> _Answer:
         def list_now() -> _Answer:  # a source without `list_now` is awaited, in `collect`
@@ -253,7 +248,6 @@ class OfferedTools:
     ) -> None:
         self.answers, self.filters = sorted(answers, key=lambda answer: answer.rank), filters
         self.on_conflict: ConflictPolicy = on_conflict
-        self._fresh: CollectedTools | None = None
 
     @property
     def key(self) -> object:
@@ -270,11 +264,7 @@ class OfferedTools:
         Raises:
             ToolConflictError: Two tools differ under one name, and `on_conflict` is `error`.
         """
-        known = {tool.name: tool for tool in learnt}
-        if known:
-            return _Merging(self, known).collected()
-        self._fresh = self._fresh or _Merging(self, known).collected()
-        return self._fresh
+        return _Merging(self, {tool.name: tool for tool in learnt}).collected()
 
 
 class _Merging:

@@ -156,7 +156,7 @@ class McpTools:
         name = tool if isinstance(tool, str) else tool.own_name or tool.name
         given = dict(arguments or {})
         result = await asyncio.wrap_future(self._submit(lambda line: line.call_tool(name, given)))
-        return read_call_result(result, tool_name=shown, call_id=call_id)
+        return _read_call_result(result, tool_name=shown, call_id=call_id)
 
     async def close(self) -> None:
         """End the connection, and a server that was started for it; the next use connects again."""
@@ -288,16 +288,14 @@ class _Connection:
             self._listing.add_done_callback(lambda task: task.cancelled() or task.exception())
         return await asyncio.shield(self._listing)
 
-    async def call_tool(self, name: str, arguments: dict[str, Any]) -> JsonObject:
-        """Return the server's own result; a refusal is a result that is an error."""
-        found: JsonObject = {}
-        for is_last in (False, True):
+    async def call_tool(self, name: str, arguments: dict[str, Any]) -> Any:
+        """Return the server's own result, or what it says in place of one."""
+        is_again = False
+        while True:
             await self._connect()
             try:
                 async with asyncio.timeout(self._call_seconds):
-                    result = await self._client.call_tool(name, arguments)
-                found = result.model_dump(mode="json", by_alias=True, exclude_none=True)
-                break
+                    return await self._client.call_tool(name, arguments)
             except TimeoutError:
                 late = f"did not answer a call of {name!r} within {self._call_seconds:g} s"
                 raise self._error(late) from None
@@ -306,15 +304,14 @@ class _Connection:
                 # A server that was started again answers with 404 to the session of before.
                 # https://modelcontextprotocol.io/specification/2025-11-25/basic/transports
                 # #session-management (read 2026-11-28)
-                if self._refusal.startswith("404") and not is_last:
+                if self._refusal.startswith("404") and not is_again:
                     self._over.set()
+                    is_again = True
                     continue
                 if self._over.is_set() or self._refusal:
                     happened = "did not take" if self._refusal else "ended during"
                     raise self._error(f"{happened} a call of {name!r}") from error
-                found = {"content": [{"type": "text", "text": _said(error)}], "isError": True}
-                break
-        return found
+                return _said(error)
 
     async def _drop(self) -> None:
         """Leave the connection; a server that was started for it has ended afterwards."""
@@ -485,8 +482,8 @@ def _said(error: BaseException) -> str:
 # ---- results ----
 
 
-def read_call_result(result: JsonObject, *, tool_name: str, call_id: str) -> events.ToolResult:
-    """Return the answer of `tools/call` as a tool result.
+def _read_call_result(result: Any, *, tool_name: str, call_id: str) -> events.ToolResult:
+    """Return the SDK's result of a call as ours; a text is what was said in place of one.
 
     What no model can be shown (sound, a binary file) is named in words. Structured content is added
     as JSON text, unless a text has the same already, as servers are asked to do for older clients.
@@ -495,12 +492,13 @@ def read_call_result(result: JsonObject, *, tool_name: str, call_id: str) -> eve
         https://modelcontextprotocol.io/specification/2025-11-25/server/tools#tool-result
         (read 2026-11-28)
     """
-    content = tuple(map(_part_of, result.get("content") or ()))
-    structured = result.get("structuredContent")
+    is_refusal = isinstance(result, str)
+    content = (_text(result),) if is_refusal else tuple(map(_part_of, result.content))
+    structured = None if is_refusal else result.structured_content
     texts = [part.text for part in content if isinstance(part, events.Text)]
     if structured is not None and not any(_has_same(text, structured) for text in texts):
         content = (*content, _text(json.dumps(structured, ensure_ascii=False)))
-    is_error = result.get("isError") is True
+    is_error = is_refusal or bool(result.is_error)
     return events.ToolResult(
         call_id=call_id, content=content, is_error=is_error, tool_name=tool_name
     )
@@ -520,29 +518,24 @@ def _text(text: str) -> events.Text:
     return events.Text(clean_text(text))
 
 
-def _part_of(block: JsonObject) -> events.ResultPart:
-    kind, resource = block.get("type"), block.get("resource")
-    if kind == "text":
-        return _text(str(block.get("text", "")))
-    if kind == "resource_link":
-        title = block.get("title") or block.get("name") or "resource"
-        mime = f" ({block['mimeType']})" if block.get("mimeType") else ""
-        words = f"\n{block['description']}" if block.get("description") else ""
-        return _text(f"[{title}]({block.get('uri', '')}){mime}{words}")
-    if kind == "resource" and events.is_object(resource):
-        uri, what, held, data = str(resource.get("uri", "")), "file", resource, resource.get("blob")
-        if isinstance(text := resource.get("text"), str):
-            return _text(f"{uri}\n{text}" if uri else text)
-    elif kind in ("image", "audio"):
-        uri, what, held, data = "", "sound", block, block.get("data")
-    else:
-        return _text(json.dumps(block, ensure_ascii=False, default=repr))
-    mime, data = str(held.get("mimeType") or "application/octet-stream"), str(data or "")
+def _part_of(block: Any) -> events.ResultPart:
+    if block.type == "text":
+        return _text(block.text)
+    if block.type == "resource_link":
+        mime = f" ({block.mime_type})" if block.mime_type else ""
+        words = f"\n{block.description}" if block.description else ""
+        return _text(f"[{block.title or block.name}]({block.uri}){mime}{words}")
+    held, what, title = block, "sound", None
+    if block.type == "resource":
+        held, title = block.resource, str(block.resource.uri)
+        what = f"file {title}"
+        if hasattr(held, "text"):
+            return _text(f"{title}\n{held.text}")
+    mime, data = held.mime_type or "application/octet-stream", held.blob if title else held.data
     source = events.Base64Source(media_type=mime, data=data)
-    if kind == "image" or mime.startswith("image/"):
+    if mime.startswith("image/"):
         return events.Image(source=source)
     texts = ("text/", "application/json", "application/xml", "application/yaml", "application/pdf")
-    if kind == "resource" and mime.startswith(texts):
-        return events.Document(source=source, title=uri or None)
-    place = f" {uri}" if uri else ""
-    return _text(f"[{what}{place}: {mime}, {len(data) * 3 // 4:,} bytes; it is not shown]")
+    if title and mime.startswith(texts):
+        return events.Document(source=source, title=title)
+    return _text(f"[{what}: {mime}, {len(data) * 3 // 4:,} bytes; it is not shown]")

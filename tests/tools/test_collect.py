@@ -305,15 +305,15 @@ def test_a_conflict_can_be_an_error() -> None:
 # ---- asking again ----
 
 
-def test_what_stays_the_same_is_merged_once_whatever_the_options() -> None:
+def test_what_stays_the_same_is_merged_the_same_whatever_was_asked_between() -> None:
     source = Source("functions", spec("read", permission="fs.read"), spec("send"))
     collector = ToolCollector([source])
 
-    first, again = collector.collect_now(), collector.collect_now()
+    first = collector.collect_now()
     some = collector.collect_now(AssembleOptions(permissions=("fs.*",)))
     more = collector.collect_now(additional=[spec("find")])
 
-    assert again is first
+    assert collector.collect_now() == first
     assert (names(some), names(more)) == (["read"], ["find", "read", "send"])
 
 
