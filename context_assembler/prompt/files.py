@@ -172,15 +172,12 @@ class BootstrapLoader:
         if agent_id is not None and not re.fullmatch(r"(?!\.)[\w.-]{1,100}", agent_id):
             raise UnsafePathError(agent_id, root=self.folder, what="The agent id")
         folder = os.path.abspath(self.folder)
-        repository = _repository_of(folder) if self._searches_upward else None
-        reading = Reading(os.path.realpath(self._root or repository or folder))
+        above = _folders_above(folder) if self._searches_upward else []
+        reading = Reading(os.path.realpath(self._root or [folder, *above][-1]))
         names = self.names(agent_id)
         files = [reading.read_section(section, folder, own) for section, own in names.items()]
-        parent = folder
-        while repository is not None and parent != repository:
-            parent = os.path.dirname(parent)
-            above = reading.read_section("agent", parent, self._names["agent"])
-            files += [above] if above.state != "missing" else []
+        outer = [reading.read_section("agent", parent, self._names["agent"]) for parent in above]
+        files += [file for file in outer if file.state != "missing"]
         return reading, list(map(self._masked, files))
 
     def _masked(self, file: BootstrapFile) -> BootstrapFile:
@@ -219,12 +216,14 @@ class BootstrapLoader:
             yield file
 
 
-def _repository_of(folder: str) -> str | None:
-    while not os.path.exists(os.path.join(folder, ".git")):
-        folder, inner = os.path.dirname(folder), folder
-        if folder == inner:
-            return None
-    return folder
+def _folders_above(folder: str) -> list[str]:
+    """Return the folders above, up to the root of the repository, nearest first."""
+    folders = [folder]
+    while not os.path.exists(os.path.join(folders[-1], ".git")):
+        folders.append(os.path.dirname(folders[-1]))
+        if folders[-1] == folders[-2]:
+            return []  # the root of the disk: there is no repository
+    return folders[1:]
 
 
 def _without_copies(files: Iterable[BootstrapFile]) -> Iterator[BootstrapFile]:
