@@ -451,7 +451,8 @@ class _Layer(NamedTuple):
         hosts, others = "|".join(GATEWAYS.values()), "|".join(_NOT_OF_HOSTS)
         place = re.sub(rf"^hosts\.(?:{hosts})\.(?!{others})", "", path)
         section, _, name = place.rpartition(".")
-        if section == "features" and name.islower() and not errors.is_misspelt(place, kinds):
+        is_own = section == "features" and name.islower()
+        if is_own and not errors.is_misspelt(name, KNOWN_FEATURES):
             kinds = {place: bool}
         if place not in kinds:
             hint = errors.did_you_mean(place, kinds, otherwise="")

@@ -44,14 +44,13 @@ from context_assembler.errors import (
     nearest,
 )
 from context_assembler.events import Json, JsonObject, is_object
-from context_assembler.models import ModelLimits
+from context_assembler.models import ModelLimits, UnknownModelPolicy
 from context_assembler.ports import ToolChoice, ToolSpec
 
 Layer: TypeAlias = Literal["request", "session", "agent", "system", "model"]
 CachePolicy: TypeAlias = Literal["auto", "off"]
 OverflowPolicy: TypeAlias = Literal["error", "shorten"]
 StrategyName: TypeAlias = Literal["smart", "simple", "sliding"]
-UnknownModelPolicy: TypeAlias = Literal["error", "conservative"]
 
 LAYERS: Final[tuple[Layer, ...]] = ("request", "session", "agent", "system")
 FILES: Final = ("context-assembler.toml", "pyproject.toml")
@@ -124,8 +123,8 @@ def _read_time_zone(name: str, value: Json) -> str:
 
 # ---- what a call can be given ----
 
-_Word: Final = Bounds(least=1)  # of text: it is not blank
 _AtLeastOne: Final = Bounds(least=1)
+_Word: Final = _AtLeastOne  # of text: it is not blank
 _NotNegative: Final = Bounds(least=0)
 _Positive: Final = Bounds(least=0.001)
 _Share: Final = Bounds(least=0, most=1)

@@ -261,6 +261,9 @@ CHANGED: dict[str, tuple[str, str, dict[str, Any]]] = {
         "azure/my-4o",
         {"id": "my-4o", "window_tokens": 64_000, "output_tokens": None, "provider": "openai"},
     ),
+    "a feature of one's own": (
+        *("mine: {limits: {window: 7}, features: {search: true}}", "mine", {"locked": ()}),
+    ),
     "the least row": ("mine: {limits: {window: 7}}", "mine", {"provider": "unknown"}),
     "a date in quotes": (
         'mine: {limits: {window: 7}, prices: [{input: 1, from: "2026-12-01", above: 10}]}',
