@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from fnmatch import fnmatchcase
+from functools import partial
 from typing import Any, Final, NamedTuple
 
 from context_assembler.errors import ConfigurationError, brief, did_you_mean, with_article
@@ -37,17 +38,6 @@ _INTRODUCTION: Final = (
 )
 
 
-class SkillProblem(NamedTuple):
-    """A skill that was left out, and why; `rule` is the report's word for it."""
-
-    path: str
-    reason: str
-    rule: str = "broken"
-
-    def __str__(self) -> str:
-        return f"{self.path}: {self.reason}"
-
-
 class FolderSkills:
     """The skills below one or several folders; if two share a name, the earlier folder's wins.
 
@@ -58,7 +48,7 @@ class FolderSkills:
             stays.
 
     Attributes:
-        problems: Skills of the last listing that were left out, and why.
+        problems: An entry for each skill of the last listing that was left out.
         notes: What was odd about the others.
     """
 
@@ -70,7 +60,7 @@ class FolderSkills:
     ) -> None:
         self.folders = tuple(os.path.expanduser(os.fspath(folder)) for folder in folders)
         self.priority, self._now_ns = priority, now_ns
-        self.problems: list[SkillProblem] = []
+        self.problems: list[ReportEntry] = []
         self.notes: list[str] = []
         self._skills: list[Skill] = []
         self._readings: list[Reading] = []
@@ -86,32 +76,32 @@ class FolderSkills:
         if self._readings and not any(reading.has_changed() for reading in self._readings):
             return self._skills
         skills = dict[str, Skill]()
-        self.problems, self.notes = problems, notes = list[SkillProblem](), list[str]()
+        self.problems, self.notes = problems, notes = list[ReportEntry](), list[str]()
         readings = [Reading(os.path.realpath(folder)) for folder in self.folders]
         for reading in readings:
             for path in _skill_files(reading, problems, notes):
                 skill, odd = _parse(reading, path, self.priority)
                 notes += [f"{path}: {note}" for note in odd]
                 if isinstance(skill, str):
-                    problems.append(SkillProblem(path, skill))
+                    problems.append(_dropped(path, skill))
                 elif (earlier := skills.setdefault(skill.name, skill)) is not skill:
                     reason = f"{earlier.path} has the name {earlier.name!r} already"
-                    problems.append(SkillProblem(path, reason, "duplicate"))
+                    problems.append(_dropped(path, reason, "duplicate"))
         is_settled = all(reading.is_settled(self._now_ns()) for reading in readings)
         self._readings = readings if is_settled else []
         self._skills = [skills[name] for name in sorted(skills)]
         return self._skills
 
 
-def _skill_files(reading: Reading, problems: list[SkillProblem], notes: list[str]) -> Iterator[str]:
+def _skill_files(reading: Reading, problems: list[ReportEntry], notes: list[str]) -> Iterator[str]:
     """Yield every SKILL.md in order of path; what is below a skill belongs to that skill."""
     reading.look_in(root := reading.root)
     if not os.path.isdir(root):
-        problems.append(SkillProblem(root, "there is no such folder"))
+        problems.append(_dropped(root, "there is no such folder"))
     for number, (place, folders, names) in enumerate(os.walk(root)):
         if number == _MAX_FOLDERS:
             most = f"only the first {_MAX_FOLDERS:,} folders below it were searched"
-            problems.append(SkillProblem(root, most, "too_many"))
+            problems.append(_dropped(root, most, "too_many"))
             return
         reading.look_in(place)
         is_skill = "SKILL.md" in (*names, *folders)
@@ -228,26 +218,26 @@ class SkillLister:
 
     def list_now(self) -> ListedSkills:
         """Return all skills, without an event loop."""
-
-        def ask(provider: Any) -> ListedSkills:
-            def list_now() -> ListedSkills:
-                return _taken(provider, provider.list_now())
-
-            return _noting(provider, *self._answers.ask_now(provider, list_now))
-
-        return _joined(map(ask, self.providers))
+        asked = (
+            (one, self._answers.ask_now(one, partial(_list_now, one))) for one in self.providers
+        )
+        return _joined(_noting(one, *answer) for one, answer in asked)
 
     async def list(self) -> ListedSkills:
         """Return all skills; a provider that fails or is late is named in a warning."""
         import asyncio
 
-        async def ask(provider: Any) -> ListedSkills:
-            async def list_skills() -> ListedSkills:
-                return _taken(provider, await provider.list_skills())
+        asked = (self._answers.ask(one, partial(_list, one)) for one in self.providers)
+        answers = zip(self.providers, await asyncio.gather(*asked), strict=True)
+        return _joined(_noting(one, *answer) for one, answer in answers)
 
-            return _noting(provider, *await self._answers.ask(provider, list_skills))
 
-        return _joined(await asyncio.gather(*map(ask, self.providers)))
+def _list_now(provider: Any) -> ListedSkills:
+    return _taken(provider, provider.list_now())
+
+
+async def _list(provider: Any) -> ListedSkills:
+    return _taken(provider, await provider.list_skills())
 
 
 def _taken(provider: Any, given: Iterable[Skill]) -> ListedSkills:
@@ -261,11 +251,10 @@ def _taken(provider: Any, given: Iterable[Skill]) -> ListedSkills:
         for skill in given
     )
     skills = sorted(clean, key=lambda skill: (skill.name, skill.path, skill.description))
-    problems: Sequence[SkillProblem] = getattr(provider, "problems", ())
-    left_out = (f"Skill left out: {problem}." for problem in problems)
+    problems: Sequence[ReportEntry] = getattr(provider, "problems", ())
+    left_out = (f"Skill left out: {problem.id}: {problem.reason}." for problem in problems)
     notes = (f"{note}." for note in getattr(provider, "notes", ()))
-    entries = (_dropped(*problem) for problem in problems)
-    return ListedSkills(tuple(skills), tuple(entries), (*left_out, *notes))
+    return ListedSkills(tuple(skills), tuple(problems), (*left_out, *notes))
 
 
 def _noting(provider: Any, listed: ListedSkills | None, happened: str) -> ListedSkills:
@@ -279,7 +268,7 @@ def _joined(listed: Iterable[ListedSkills]) -> ListedSkills:
     return ListedSkills(*(tuple(one for of in each for one in of) for each in columns))
 
 
-def _dropped(name: str, reason: str, rule: str) -> ReportEntry:
+def _dropped(name: str, reason: str, rule: str = "broken") -> ReportEntry:
     return ReportEntry("skill", name, "dropped", reason=reason, rule=rule)
 
 
