@@ -5,7 +5,6 @@ to its own, so that no later call has to change it. The whole of it stays in the
 """
 
 from collections.abc import Callable, Sequence
-from operator import is_
 from typing import Final
 
 from context_assembler.errors import MissingExtraError
@@ -13,8 +12,7 @@ from context_assembler.events import KIND_MASK, PINNED, TOOL_RESULT, USER, JsonO
 from context_assembler.options import TruncationSettings
 from context_assembler.texts import shorten_text
 
-RULE: Final = "entry.cap"
-_BYTES_PER_CHAR: Final = 4  # of UTF-8 at most; a token takes at least one
+_SHORTENED: Final = "Longer than what one entry may take; the whole text stays in the session."
 # Pictures that are scaled without being encoded otherwise.
 _SCALED_AS_THEY_ARE: Final = ("image/jpeg", "image/png", "image/gif", "image/webp")
 
@@ -27,12 +25,13 @@ class Caps:
         by_tool = settings.max_result_tokens_by_tool.values()
         caps = [settings.max_result_tokens, settings.max_user_tokens, *by_tool]
         self._least = min([cap for cap in caps if cap is not None], default=None)
+        if settings.max_image_side_px is not None:
+            self._least = 0  # a picture of any size may have a side that is too long
 
     def candidates(self, kinds: Sequence[int], tokens: Sequence[int]) -> list[int]:
         """Return the places of the events that may have to be shortened."""
-        scales = self._settings.max_image_side_px is not None
-        least = 0 if scales else self._least
-        if least is None or not tokens or max(tokens) <= least:
+        least = self._least
+        if least is None or max(tokens, default=0) <= least:
             return []
         return [
             place
@@ -53,33 +52,25 @@ class Caps:
         """
         told: list[str] = []
         fitted = [self._fit(kind, part, tool_of, told) for part in parts]
-        if all(map(is_, fitted, parts)):
-            return parts, ""
-        return fitted, " ".join(dict.fromkeys(told))
+        return (fitted, " ".join(dict.fromkeys(told))) if told else (parts, "")
 
     def _fit(
         self, kind: int, part: JsonObject, tool_of: Callable[[str], str], told: list[str]
     ) -> JsonObject:
-        settings = self._settings
         if part["type"] == "tool_result":
-            content = part.get("content", ())
             tool = part.get("tool_name") or tool_of(part["call_id"])
-            fitted = self._shorten(content, self._cap_of(tool), told)
-            fitted = [self._scaled(inner, told) for inner in fitted]
-            return part if all(map(is_, fitted, content)) else {**part, "content": fitted}
-        if part["type"] == "text" and kind & KIND_MASK == USER:
-            return self._shorten([part], settings.max_user_tokens, told)[0]
+            content = self._shorten(part.get("content", ()), self._cap_of(tool), told)
+            return {**part, "content": [self._scaled(inner, told) for inner in content]}
+        if kind & KIND_MASK == USER:
+            [part] = self._shorten([part], self._settings.max_user_tokens, told)
         return self._scaled(part, told)
 
     def _cap_of(self, tool: str) -> int | None:
-        by_tool = self._settings.max_result_tokens_by_tool
-        if by_tool:
-            from fnmatch import fnmatchcase
+        from fnmatch import fnmatchcase
 
-            for name, cap in by_tool.items():
-                if fnmatchcase(tool, name):
-                    return cap
-        return self._settings.max_result_tokens
+        by_tool = self._settings.max_result_tokens_by_tool.items()
+        own = (cap for name, cap in by_tool if fnmatchcase(tool, name))
+        return next(own, self._settings.max_result_tokens)
 
     def _shorten(
         self, content: Sequence[JsonObject], cap_tokens: int | None, told: list[str]
@@ -88,13 +79,7 @@ class Caps:
 
         Images and documents stay, and so does signed text.
         """
-        texts = [
-            part for part in content if part["type"] == "text" and part.get("signature") is None
-        ]
-        size = sum(
-            len(one["text"]) * (1 if one["text"].isascii() else _BYTES_PER_CHAR) for one in texts
-        )
-        if cap_tokens is None or size <= cap_tokens:
+        if cap_tokens is None:
             return content
         left, kept = cap_tokens, list[JsonObject]()
         for part in content:
@@ -103,9 +88,8 @@ class Caps:
                 continue
             text = shorten_text(part["text"], max_tokens=max(left, 0), count_text=self._count)
             left -= self._count(text)
-            kept.append(part if text == part["text"] else {**part, "text": text})
-        if not all(map(is_, kept, content)):
-            told.append("Longer than what one entry may take; the whole text stays in the session.")
+            told += [_SHORTENED] if text != part["text"] else []
+            kept.append({**part, "text": text})
         return kept
 
     def _scaled(self, part: JsonObject, told: list[str]) -> JsonObject:

@@ -82,13 +82,8 @@ class Reader(NamedTuple):
         https://api-docs.deepseek.com/guides/thinking_mode (read 2026-11-27)
         """
         made_by: JsonObject = body.get("made_by") or {}
-        parts: Sequence[JsonObject] = body["parts"]
-        has_calls = any(part["type"] == "tool_call" for part in parts)
-        return (
-            has_calls
-            and made_by.get("provider") == self.provider
-            and self.is_model(made_by["model"])
-        )
+        is_own = made_by.get("provider") == self.provider and self.is_model(made_by["model"])
+        return is_own and any(part["type"] == "tool_call" for part in body["parts"])
 
     def reads(self, body: Body) -> bool:
         """Whether the blocks of a compaction that a provider wrote can be sent.
@@ -96,14 +91,12 @@ class Reader(NamedTuple):
         They are signed or sealed, so they go back verbatim, to where they came from.
         https://platform.claude.com/docs/en/build-with-claude/preserved-thinking (read 2026-11-27)
         """
-        made_by = body.get("made_by")
-        blocks = [part for part in body["parts"] if part["type"] == "opaque"]
-        return (
-            made_by is not None
-            and {made_by["provider"], *(block["provider"] for block in blocks)} == {self.provider}
-            and made_by.get("account") == self.route
-            and all(clean(block["block"]) is block["block"] for block in blocks)
-            and self.is_model(made_by["model"])
+        made_by: JsonObject = body.get("made_by") or {}
+        maker = made_by.get("provider"), made_by.get("model", ""), made_by.get("account")
+        return self.objection(*maker) is None and all(
+            part["provider"] == self.provider and clean(part["block"]) is part["block"]
+            for part in body["parts"]
+            if part["type"] == "opaque"
         )
 
 
@@ -149,20 +142,16 @@ def sum_up(entries: Iterable[ReportEntry]) -> list[ReportEntry]:
 
     Such an entry stands at the newest message.
     """
-    rest: list[ReportEntry] = []
-    counts: dict[str, int] = {}
-    newest: dict[str, str] = {}
+    summed: list[ReportEntry] = []
+    left_out: dict[str, list[str]] = {}  # by rule, the messages
     for entry in entries:
         if entry.decision == "cleared" and not entry.reason:
-            counts[entry.rule] = counts.get(entry.rule, 0) + 1
-            newest[entry.rule] = entry.id
+            left_out.setdefault(entry.rule, []).append(entry.id)
         else:
-            rest.append(entry)
-    for rule, number in counts.items():
+            summed.append(entry)
+    for rule, ids in left_out.items():
         kind, _, reason = rule.partition(".")
         what = "thinking part(s)" if kind == "reasoning" else "thought signature(s)"
-        said = f"{number} {what}, the last one here, {_REASONS[reason]}."
-        rest.append(
-            ReportEntry("message", newest[rule], "cleared", reason=said, rule=f"reasoning.{reason}")
-        )
-    return rest
+        said = f"{len(ids)} {what}, the last one here, {_REASONS[reason]}."
+        summed.append(ReportEntry("message", ids[-1], "cleared", 0, 0, said, f"reasoning.{reason}"))
+    return summed

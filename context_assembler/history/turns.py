@@ -40,65 +40,57 @@ def turns_of(
         bodies: By number, of every event of these lines.
         shortened: By line, parts that a cut left instead of the line's own.
     """
-    kinds, seqs, own, notes = timeline.kinds, timeline.seqs, timeline.parts, timeline.notes
-    special = own.keys() | shortened.keys()
+    special = timeline.parts.keys() | shortened.keys()
     turn: Turn | None = None
     calls: list[str] = []  # of the last reply
     joins = -1  # the kind of lines that may still join the turn
     for line in lines:
-        kind, seq = kinds[line], seqs[line]
-        number = kind & events.KIND_MASK
-        body = bodies[seq] if seq else _NO_BODY
-        parts: list[JsonObject] = body["parts"]
+        kind, seq = timeline.kinds[line], timeline.seqs[line]
+        number, body = kind & events.KIND_MASK, bodies[seq] if seq else _NO_BODY
+        is_result, parts = number == events.TOOL_RESULT, body["parts"]
         if line in special:
-            parts = [*(shortened.get(line) or own[line])]
-        ids: list[str] = []
-        if kind & events.HAS_CALLS and number != events.TOOL_RESULT:
-            ids = [part["call_id"] for part in parts if part["type"] == "tool_call"]
+            parts = [*(shortened.get(line) or timeline.parts[line])]
         if turn is not None and number == joins:
             turn["parts"] = [*turn["parts"], *parts]
-            calls += ids
-            if seq and number == events.TOOL_RESULT:
+            if seq and is_result:
                 turn["kind"] = "said"
-            if kind & events.PINNED:
-                turn["is_pinned"] = True
-            continue
-        if turn is not None:
-            yield _paired(turn, calls) if joins == events.TOOL_RESULT else turn
-        if number != events.TOOL_RESULT:
-            calls = ids
-        joins, note, made_by = _JOINS.get(number, -1), None, None
-        role, made, origin = _MADE[number]
-        if len(body) > 1:
-            origin, note = body.get("origin", origin), body.get("note")
-            made_by = body.get("made_by") if number != events.TOOL_RESULT else None
-        elif not seq and line in notes:
-            note, origin = notes[line]
-        elif not seq and number == events.TOOL_RESULT:
-            made, origin = "synthetic", "assembler"
-        turn = {
-            "role": "user" if note == "continue" else role,
-            "parts": parts,
-            "kind": made,
-            "note": note,
-            "seq": seq,
-            "id": str(seq) if seq else "",
-            "origin": origin,
-            "made_by": made_by,
-        }
+        else:
+            if turn is not None:
+                yield _paired(turn, calls)
+            if not is_result:
+                calls = []
+            joins, (role, made, origin) = _JOINS.get(number, -1), _MADE[number]
+            if is_result and not seq:
+                made, origin = "synthetic", "assembler"
+            note, origin = body.get("note"), body.get("origin", origin)
+            if line in timeline.notes:
+                note, origin = timeline.notes[line]
+            turn = {
+                "role": "user" if note == "continue" else role,
+                "parts": parts,
+                "kind": made,
+                "note": note,
+                "seq": seq,
+                "id": str(seq) if seq else "",
+                "origin": origin,
+                "made_by": None if is_result else body.get("made_by"),
+            }
+        if kind & events.HAS_CALLS and not is_result:
+            calls += [part["call_id"] for part in parts if part["type"] == "tool_call"]
         if kind & events.PINNED:
             turn["is_pinned"] = True
     if turn is not None:
-        yield _paired(turn, calls) if joins == events.TOOL_RESULT else turn
+        yield _paired(turn, calls)
 
 
 def _paired(turn: Turn, calls: Sequence[str]) -> Turn:
-    """Return a turn of results with one for each call, in the order of the calls."""
-    if [part["call_id"] for part in turn["parts"]] != calls:
-        waiting: dict[str, list[JsonObject]] = {}
-        for part in turn["parts"]:
-            waiting.setdefault(part["call_id"], []).append(part)
-        missing = ([missing_result({"call_id": name, "name": ""})] for name in calls)
-        found = ((waiting.get(name) or none) for name, none in zip(calls, missing, strict=True))
-        turn["parts"] = [results.pop(0) for results in found]
+    """Return a turn of results with one for each call, in the order of the calls; others as it is."""
+    if turn["role"] == "tool" and [part["call_id"] for part in turn["parts"]] != calls:
+        left, paired = [*turn["parts"]], list[JsonObject]()
+        for name in calls:
+            found = (at for at, part in enumerate(left) if part["call_id"] == name)
+            own = next(found, None)
+            missing = missing_result({"call_id": name, "name": ""})
+            paired.append(missing if own is None else left.pop(own))
+        turn["parts"] = paired
     return turn

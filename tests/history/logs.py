@@ -20,8 +20,8 @@ from tests.history.talk import block, call, result
 texts = st.sampled_from(["look", "a longer text, of several words", "héllo 😀", "1\n2\n3"])
 any_texts = st.one_of(texts, st.sampled_from(["", " \n", "a\0b", "\ud800x"]))
 ids = st.sampled_from(["a", "b", "c", "a\0"])
-makers = st.none() | st.builds(
-    Provenance, provider=st.just("anthropic"), model=st.just("m"), response_id=st.sampled_from("rs")
+makers = st.sampled_from(
+    [None, *(Provenance(provider="anthropic", model="m", response_id=name) for name in "rs")]
 )
 
 
@@ -102,11 +102,8 @@ _any_event: SearchStrategy[SessionEvent] = st.one_of(
         SessionEvent,
         type=st.just("compaction"),
         parts=texts.map(lambda text: (Text(text),)),
-        covers=st.builds(
-            Covers,
-            first_seq=st.integers(1, 6),
-            last_seq=st.integers(1, 12),
-            excluded_ids=st.just(("e2",)),
+        covers=st.tuples(st.integers(1, 6), st.integers(1, 12)).map(
+            lambda span: Covers(first_seq=span[0], last_seq=span[1], excluded_ids=("e2",))
         ),
     ),
 )
