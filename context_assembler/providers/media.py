@@ -374,8 +374,6 @@ def _objection(part: JsonObject, rules: MediaRules, limits: ModelLimits) -> Obje
         return "media.type", only
     if media_type in (*_TELLING_TYPES, PDF) and begins_as(encoded) != media_type:
         return "media.type", f"its bytes are no {'PDF' if media_type == PDF else media_type}"
-    if rules.type_at and not _BASE64.fullmatch(encoded):
-        return "media.empty", "it holds no bytes in base64"
     size = measure_base64(encoded) if is_image else None
     counts_pages = media_type == PDF and rules.max_pdf_pages is not None
     pages, is_locked = pdf_facts(encoded) if counts_pages else (0, False)

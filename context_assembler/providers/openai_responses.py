@@ -199,9 +199,11 @@ class Wire(openai.OpenAIWire):
         if kind in _IN_OTHER_WORDS:
             return "it is sent in words"
         held = [as_text(block[key]) for key in block if key not in _ABOUT]
-        if not any(held) and (kind.startswith("input_") or kind in _OF_CLIENT[2:]):
+        if not any(held) and kind.startswith(("input_", "item_reference", "mcp_approval_response")):
             return "it is empty"
-        needs_id = (kind in NATIVE_CALLS or kind.endswith("_output")) and "search" not in kind
+        if kind in ("tool_search_call", "tool_search_output"):  # the server's have no id
+            return None
+        needs_id = kind in NATIVE_CALLS or kind.endswith("_output")
         return "it has no call_id" if needs_id and not answered_id(block) else None
 
     # -- replies --
@@ -370,8 +372,9 @@ class Wire(openai.OpenAIWire):
         if kind == "shell_call":
             outcome = {"type": "exit", "exit_code": int(is_error)}
             return {**item, "output": [{"stdout": text, "stderr": "", "outcome": outcome}]}
-        status = {"status": "failed" if is_error else "completed"} if "patch" in kind else {}
-        return {**item, **status, "output": text}
+        if kind == "apply_patch_call":
+            item["status"] = "failed" if is_error else "completed"
+        return {**item, "output": text}
 
     def _output_pieces(self, part: JsonObject) -> list[Item]:
         is_item = part["type"] == "opaque" and not _is_piece(part)

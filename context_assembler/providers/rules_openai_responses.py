@@ -47,7 +47,6 @@ _MAY_BE_ANSWERED: Final = ("shell_call", "apply_patch_call", "computer_call")
 _OUTPUTS: Final = ("function_call_output", "custom_tool_call_output")
 _OF_ASSISTANT: Final = ("output_text", "refusal")
 _OF_OTHERS: Final = ("input_audio", "input_file", "input_image", "input_text")
-_KNOWN_PIECES: Final = (*_OF_ASSISTANT, *_OF_OTHERS, "text", "image_url", "file")
 _LEADING: Final = ("reasoning", "compaction")  # what leads to a call, or stands for it
 
 
@@ -273,7 +272,7 @@ class _Responses(Check):
         yield is_held and not piece_type, "R0", ".type", "is missing"
         is_odd = is_held and piece_type and piece_type not in taken
         message = f"{piece_type!r} is not taken here, only {', '.join(taken)}"
-        yield is_odd, "R0", ".type", message, self.is_own and piece_type in _KNOWN_PIECES
+        yield is_odd, "R0", ".type", message, self.is_own
         if piece_type == "input_image":
             url = as_text(piece.get("image_url"))
             is_bare = not url and not as_text(piece.get("file_id"))
