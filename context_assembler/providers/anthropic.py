@@ -33,15 +33,14 @@ SERVER_ID: Final = re.compile(r"srvtoolu_[a-zA-Z0-9_]+")
 
 THINKING_TYPES: Final = frozenset({"thinking", "redacted_thinking"})
 _UNCOUNTED: Final = THINKING_TYPES | {"compaction"}
-CHANGE_TYPES: Final = frozenset({"tool_addition", "tool_removal"})
 MAX_TEMPERATURE: Final = 1.0
 _LOOKBACK_BLOCKS: Final = 20
 
 
 # ---- blocks of the API's own ----
 
-# The fields that must hold text, an object or a list, by type of block, and by the type of what an
-# image or a document is made from; about other types nothing is known.
+# The fields that must hold something, by type of block, and by the type of what an image or a
+# document is made from; about other types nothing is known.
 # Types of the anthropic package 2.14, BetaContentBlockParam (read 2026-11-28)
 _REQUIRED: Final[Mapping[str, str]] = {
     "text": "text",
@@ -80,11 +79,11 @@ def find_flaw(block: Json) -> str | None:
     required = "tool_use_id content" if is_answer else _REQUIRED.get(kind, "")
     if kind in ("image", "document"):
         fields = as_object(fields.get("source"))
-        required = _SOURCES.get(as_text(fields.get("type")), "type")
-        if fields.get("type") not in _SOURCES:
+        required = _SOURCES.get(as_text(fields.get("type")), "")
+        if not required:
             return "its source is amiss"
     for name in required.split():
-        if not _holds(fields.get(name)):
+        if not _suits(name, fields.get(name)):
             return f"its {name} is {'amiss' if name in fields else 'missing'}"
     pair_id = as_text(fields.get("tool_use_id" if is_answer else "id"))
     if (is_answer or kind == "server_tool_use") and not SERVER_ID.fullmatch(pair_id):
@@ -100,8 +99,10 @@ def find_flaw(block: Json) -> str | None:
     return None
 
 
-def _holds(value: Json) -> bool:
-    return bool(value.strip()) if isinstance(value, str) else isinstance(value, Mapping | list)
+def _suits(name: str, value: Json) -> bool:
+    if isinstance(value, str):
+        return bool(value.strip()) and name not in ("input", "tool")
+    return isinstance(value, Mapping | list) and name in ("input", "tool", "content")
 
 
 def verbatim(block: JsonObject) -> Block:

@@ -376,7 +376,7 @@ def _contents(s: _Sent) -> Iterator[Row]:
             is_odd = kind == "document" and role == "assistant"
             yield is_odd, "A14", where, "no documents in an assistant message"
         if is_summary and body.get("signature"):
-            is_late = signed or s.first or block is not s.turns[0].blocks[0]
+            is_late = signed or s.first or block not in s.turns[0].blocks[:1]
             yield is_late, "A29", where, "a signed compaction stands before everything else"
             signed += 1
 

@@ -341,7 +341,7 @@ def _tool_choice(s: _Sent) -> Iterator[Row]:
         is_odd = len(allowed) > 0 and mode not in ("ANY", "VALIDATED")
         yield is_odd, "G15", where, "names are taken with mode ANY or VALIDATED only"
         declared = {as_text(function.get("name")) for _, function in s.functions}
-        for name in (name for name in allowed if name not in declared):
+        for name in (name for name in map(as_text, allowed) if name not in declared):
             yield True, "G15", where, f"{name!r} is not declared"
     if not s.functions:
         return

@@ -415,6 +415,26 @@ def test_any_json_can_be_checked(provider: str, payload: dict[str, Any]) -> None
     check_payload(provider, payload)
 
 
+ODD: list[Any] = [None, 1, "", [], {}, ["a"], [[]], {"type": ["a"]}, [{"type": {}}]]
+
+
+def places(value: Any, path: str = "") -> list[str]:
+    """Return the paths of everything inside a payload, as `changed` takes them."""
+    inside = value.items() if isinstance(value, dict) else enumerate(value)
+    listed = [(f"{path}.{key}".strip("."), held) for key, held in inside]
+    nested = [(at, held) for at, held in listed if isinstance(held, dict | list)]
+    return [at for at, _ in listed] + [inner for at, held in nested for inner in places(held, at)]
+
+
+@pytest.mark.parametrize("provider", ["anthropic", "gemini"])
+def test_a_payload_with_an_odd_value_anywhere_can_be_checked_and_read(provider: str) -> None:
+    for path in places(BASES[provider]):
+        for value in ODD:
+            payload = changed(BASES[provider], {path: value})
+            check_payload(provider, payload, limits=REGISTRY.get(BASES[provider]["model"]))
+            PROVIDERS[provider].read_messages(payload)
+
+
 # ---- the recorded corpus ----
 
 OF_PAIRS = ("A1", "A3", "A4", "A11", "A13", "C1", "G2", "R1")  # the assembler pairs, not a wire
