@@ -391,12 +391,12 @@ def _without_nulls(fields: Row) -> Row:
     return {name: held for name, held in fields.items() if held is not None}
 
 
-def _merge(*rows: Row) -> Row:
+def merge(*rows: Row) -> Row:
     """Lay rows over each other, the weakest first: mappings merge, anything else replaces."""
     merged: Row = {}
     for name, value in (field for row in rows for field in row.items()):
         below = merged.get(name)
-        merged[name] = _merge(below, value) if _is_row(below) and _is_row(value) else value
+        merged[name] = merge(below, value) if _is_row(below) and _is_row(value) else value
     return merged
 
 
@@ -620,7 +620,7 @@ class ModelRegistry:
         """Return the model's row field by field: dotted path, value, and the file it came from."""
         layers = self._layers_of(self.get(model_id).id)
         files = {path: layer.file for layer in layers for path, _ in _leaves(layer.row)}
-        merged = _merge(*(layer.row for layer in layers))
+        merged = merge(*(layer.row for layer in layers))
         return [(path, held, files[path]) for path, held in _leaves(merged)]
 
     def sources(self) -> dict[str, str]:
@@ -669,7 +669,7 @@ class ModelRegistry:
         named |= {"features": features and {**features}, "aliases": aliases and [*aliases]}
         with self._lock:
             before = self._registered
-            changed = _merge(before.row(model_id) or {}, row or {}, _without_nulls(named))
+            changed = merge(before.row(model_id) or {}, row or {}, _without_nulls(named))
             self._set_registered(before._replace(rows={**before.rows, model_id: changed}))
             try:
                 return self.get(model_id)
@@ -726,13 +726,13 @@ class ModelRegistry:
     def _row(self, model_id: str, host: str | None = None) -> ModelLimits:
         """Return a model's limits, as a host sees them."""
         layers = self._layers_of(model_id)
-        content = _merge(*(layer.row for layer in layers))
+        content = merge(*(layer.row for layer in layers))
         over = _part(_part(content, "hosts"), host or "")
         has_dates = "retires_on" in over or "status" in over
         if has_dates:  # then the vendor's retirement does not count
             status = content.get("status")
             content |= {"retires_on": None, "status": None if status == "retired" else status}
-        content = _merge(content, over)
+        content = merge(content, over)
         if [layer.file for layer in layers] != [self._files[0].name]:
             layers[-1].check_whole(content)  # the bundled rows are sound: a test checks them
         return _limits_of(model_id, content)._replace(has_host_dates=has_dates)

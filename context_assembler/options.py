@@ -44,7 +44,7 @@ from context_assembler.errors import (
     nearest,
 )
 from context_assembler.events import Json, JsonObject, is_object
-from context_assembler.models import ModelLimits, UnknownModelPolicy
+from context_assembler.models import ModelLimits, UnknownModelPolicy, merge
 from context_assembler.ports import ToolChoice, ToolSpec
 
 Layer: TypeAlias = Literal["request", "session", "agent", "system", "model"]
@@ -632,10 +632,10 @@ class AssemblerConfig(Settings):
         options = self.options
         merged = read_options(given, options)
         for variable, settings in _read_environment():
-            merged = _merge(merged, _read_place(variable, settings))
+            merged = merge(_read_place(variable, settings), merged)
         folder = merged.get("folder", self.folder)
         for path in (folder / name for name in FILES):
-            merged = _merge(merged, _read_place(str(path), _read_file(path)))
+            merged = merge(_read_place(str(path), _read_file(path)), merged)
         for name, table in TABLES.items():
             merged[name] = table(**merged.get(name, {}))
         agents = merged.get("agents", {})
@@ -675,15 +675,6 @@ def _read_place(place: str, given: Mapping[str, Json]) -> dict[str, Any]:
         return read_options(given, AssemblerConfig.options)
     except ConfigurationError as error:
         raise ConfigurationError(f"In {place}: {error.problem}", remedy=error.remedy) from error
-
-
-def _merge(above: Mapping[str, Any], below: Mapping[str, Any]) -> dict[str, Any]:
-    """Return both, the first one winning: tables are merged, anything else is replaced."""
-    merged = {**below, **above}
-    for name in above.keys() & below.keys():
-        if is_object(above[name]) and is_object(below[name]):
-            merged[name] = _merge(above[name], below[name])
-    return merged
 
 
 def _read_file(path: Path) -> Mapping[str, Json]:
