@@ -87,7 +87,6 @@ class SettledTools(NamedTuple):
         why: Why they are; empty if they are not.
         is_anew: Whether the list is declared before the history, as in a session's first call.
         loaded: The declared tools as the model reads them: deferred ones shortened, or left out.
-        unsearched: How many tools should be deferred, if the model has no search.
     """
 
     plan: ToolPlan
@@ -97,7 +96,6 @@ class SettledTools(NamedTuple):
     why: str = ""
     is_anew: bool = True
     loaded: tuple[ToolSpec, ...] = ()
-    unsearched: int = 0
 
     @property
     def withdrawn(self) -> list[ToolSpec]:
@@ -139,7 +137,6 @@ def settle_tools(
     plain = [tool for tool in wanted if not tool.native_specs]
     are_many = defers_above is not None and len(plain) > defers_above
     asking = {t.name for t in plain if (are_many if t.is_deferred is None else t.is_deferred)}
-    unsearched = len(asking) if search is None else 0
     forced = choice.name if choice is not None else None
     deferred = asking.difference(called(), [forced]) if search and asking else set[str]()
     declared = tuple(
@@ -159,8 +156,7 @@ def settle_tools(
 
     plan = ToolPlan(provider, declared, wanted, after_seq=last_seq, forms=forms)
     sent = SentTools(declared, after_seq=last_seq)
-    shown = tuple(loaded(declared))
-    anew = SettledTools(plan, ToolChange(), sent, before, loaded=shown, unsearched=unsearched)
+    anew = SettledTools(plan, ToolChange(), sent, before, loaded=tuple(loaded(declared)))
     if before is None:
         return (anew,)
     change = find_change(before.offered, wanted)
@@ -170,13 +166,8 @@ def settle_tools(
     if (why := _objection(sent, wanted, forms, forced)) is not None:
         return (anew._replace(why=why),)
     plan = ToolPlan(provider, before.declared, wanted, sent.added, before.after_seq, forms)
-    shown = tuple(loaded(before.declared))
-    onward = SettledTools(plan, change, sent, before, "", False, shown, unsearched)
-    pairs = list(zip(before.declared, declared, strict=False))
-    is_same = len(before.declared) == len(declared) and all(
-        _is_alike(one, other) and is_held_back(one) == is_held_back(other) for one, other in pairs
-    )
-    if is_same and not sent.changes:
+    onward = SettledTools(plan, change, sent, before, "", False, tuple(loaded(before.declared)))
+    if _as_read(before.declared) == _as_read(declared) and not sent.changes:
         return (onward,)
     return onward, anew._replace(why="what was sent before has changed anyway")
 
@@ -209,17 +200,14 @@ def _objection(
 
 def find_change(before: Iterable[ToolSpec], after: Sequence[ToolSpec]) -> ToolChange:
     """Return what leads from one list of tools to another; a tool defined anew counts as added."""
-    known = {tool.name: tool for tool in before}
+    known = {tool.name: what_is_read(tool) for tool in before}
     names = {tool.name for tool in after}
-    added = tuple(tool for tool in after if not _is_alike(tool, known.get(tool.name)))
+    added = tuple(tool for tool in after if known.get(tool.name) != what_is_read(tool))
     return ToolChange(added, tuple(name for name in known if name not in names))
 
 
-def _is_alike(tool: ToolSpec, other: ToolSpec | None) -> bool:
-    """Whether a model reads the same of both."""
-    return (
-        other is not None and tool.name == other.name and what_is_read(tool) == what_is_read(other)
-    )
+def _as_read(tools: Iterable[ToolSpec]) -> list[tuple[Any, ...]]:
+    return [(tool.name, is_held_back(tool), *what_is_read(tool)) for tool in tools]
 
 
 # ---- the report ----
@@ -250,9 +238,6 @@ def tool_entries(
             is_whole = loaded.get(tool.name, tool) is tool
             reason = "It is deferred: the model finds it by searching."
             add(tool, "kept" if is_whole else "shortened", reason, "tool.deferred")
-    if count := settled.unsearched:
-        reason = f"All tools are sent whole, {count} of them deferrable: the model has no search."
-        made.append(ReportEntry("note", "deferral", "kept", reason=reason, rule="tool.deferral"))
     for tool in settled.plan.offered:
         if tool.name in added:
             reason = "It is sent after the history, so that what was sent before stays."
