@@ -431,8 +431,9 @@ class Wire(wire.GrownWire):
                 call = {"id": call_id, "name": name, "args": given}
                 made: list[dict[str, Json]] = [{"function_call": call}]
             elif part["type"] == "thinking":
-                is_sent = part.get("block") is not None and part.get("provider") == NAME
-                made = [wire.plain_json(snake_block(part["block"]))] if is_sent else []
+                block, is_sent = part.get("block"), part.get("provider") == NAME
+                is_sent = is_sent and block is not None and find_flaw(block) is None
+                made = [wire.plain_json(snake_block(block))] if is_sent else []
             else:
                 made = _content_parts(part)
             if made and is_own and (signature := part.get("signature")):
@@ -771,7 +772,7 @@ def read_part(block: JsonObject, call_id: str, warnings: list[str]) -> JsonObjec
 
 def _opaque(block: JsonObject) -> JsonObject:
     own = {"type": "opaque", "provider": NAME, "block": dict(block), "text": readable_text(block)}
-    return {key: held for key, held in own.items() if held}
+    return {key: held for key, held in own.items() if held or key == "block"}
 
 
 def read_media(block: JsonObject) -> JsonObject | None:

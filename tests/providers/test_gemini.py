@@ -479,6 +479,20 @@ def test_contents_are_read_as_events() -> None:
     assert [where for where, _ in notes] == ["contents[3]", "contents[4]"]
 
 
+def test_a_part_of_a_reply_that_is_odd_is_kept_and_not_sent() -> None:
+    read = GEMINI.read_reply(chunk({}, {"text": 5, "thoughtSignature": "c2ln"}, {"text": "b"}))
+
+    payload, entries = render_with_entries("gemini", user("a"), reply(*read.parts), user("c"))
+
+    assert [part.get("block") for part in read.parts] == [
+        {},
+        {"text": 5, "thoughtSignature": "c2ln"},
+        None,
+    ]
+    assert payload["contents"][1]["parts"] == [{"text": "b"}]
+    assert entries == [("shortened", "content.metadata")]
+
+
 @pytest.mark.parametrize("value", [None, 5, "text", {"text": "lone"}, [5, "x"]])
 def test_parts_of_any_shape_are_read(value: Any) -> None:
     [(kind, body)] = GEMINI.read_messages([{"role": "model", "parts": value}])
