@@ -86,11 +86,6 @@ def read_data_url(url: str) -> tuple[str, str] | None:
     return (media_type, plain_base64(rest)) if head[2].lower().endswith(";base64") else None
 
 
-def data_url(media_type: str, encoded: str) -> str:
-    """Return the `data:` URL that carries base64 text."""
-    return f"data:{media_type};base64,{encoded}"
-
-
 def source_of(url: str, media_type: str = "") -> JsonObject:
     """Return the stored source of an address; a `data:` URL becomes the bytes that it carries."""
     inline = read_data_url(url) if url[:5].lower() == "data:" else None
@@ -117,13 +112,11 @@ def objection_to_bytes(media_type: str, encoded: str) -> str | None:
 
 def measure_base64(encoded: str) -> Size | None:
     """Return the size in pixels that the header of an image in base64 states; `None`: unknown."""
-    for chars in (8_192, 1_048_576):  # a JPEG may have long metadata
-        try:
-            size = _read_size(decode_base64(encoded[:chars]))
-        except (struct.error, IndexError, ValueError):
-            size = None
-        if size or not encoded.startswith("/9") or len(encoded) <= chars:
-            break
+    chars = 1_048_576 if encoded.startswith("/9") else 128  # a JPEG may have long metadata
+    try:
+        size = _read_size(decode_base64(encoded[:chars]))
+    except (struct.error, IndexError, ValueError):
+        return None
     return size if size and min(size) > 0 else None
 
 
@@ -165,12 +158,8 @@ def pdf_facts(encoded: str) -> tuple[int | None, bool]:
 
 # ---- media in blocks that are not interpreted ----
 
-_IMAGES: Final = (
-    "image",
-    "input_image",
-    "image_url",
-    "computer_screenshot",
-    "image_generation_call",
+_IMAGES: Final = frozenset(
+    "image input_image image_url computer_screenshot image_generation_call".split()
 )
 _TYPES_BY_KIND: Final = {  # what holds documents and recordings; empty: it says so itself, or nobody
     **dict.fromkeys(("document", "container_upload", "input_file", "file", "file_url"), ""),
@@ -218,6 +207,8 @@ def media_of(fields: JsonObject, provider: str) -> JsonObject | None:
     encoded = first("data", "result", "file_data")
     url = first("url", "image_url", "file_url", "file_uri", "fileUri")
     url = url or as_text(as_object(inner.get("image_url")).get("url"))
+    if encoded.startswith("data:"):
+        encoded, url = "", encoded
     source: JsonObject = {"type": "file", "provider": provider, "file_id": first("file_id")}
     if encoded:
         media_type = media_type or ("image/png" if kind in _IMAGES else "")

@@ -175,7 +175,7 @@ class OpenAIWire(wire.GrownWire):
         if is_inline:
             media_type = clean_text(media.media_type_of(source))
             usual = "document.pdf" if is_chat or media_type == media.PDF else "document.txt"
-            url = media.data_url(media_type, source["data"])
+            url = f"data:{media_type};base64,{source['data']}"
             file = {"filename": clean_text(part.get("title") or usual), "file_data": url}
         if kind == "image":
             detail = part.get("detail")
@@ -323,26 +323,18 @@ def read_content(content: Json, where: str, note: wire.Note, *, provider: str) -
 
 def _read_piece(piece: JsonObject, where: str, note: wire.Note, provider: str) -> JsonObject:
     kind = as_text(piece.get("type"))
-    part: Item | None = None
+    part: JsonObject | None = None
     if kind in ("text", "input_text") and isinstance(piece.get("text"), str):
         part = {"type": "text", "text": piece["text"]}
     elif kind in ("image_url", "input_image", "file", "input_file"):
-        from context_assembler.providers.media import source_of
+        from context_assembler.providers.media import media_of
 
-        held = piece.get("image_url", piece.get("file"))
-        inner = piece if kind.startswith("input_") else as_object(held)
-        url = as_text(held) or as_text(inner.get("url")) or as_text(inner.get("file_url"))
-        url = url or as_text(inner.get("file_data"))
-        detail, title = inner.get("detail"), as_text(inner.get("filename"))
-        file_id = as_text(inner.get("file_id"))
-        if url or file_id:
-            file = {"type": "file", "provider": provider, "file_id": file_id}
-            source = source_of(url) if url else file
-            part = {"type": "image" if "image" in kind else "document", "source": source}
-            part |= {"detail": detail} if detail in DETAILS else {}
-            part |= {"title": title} if title else {}
-            if detail not in (None, *DETAILS):
-                note(f"{where}.detail", f"{detail!r:.40} is unknown; left out")
+        part = media_of(piece, provider)
+        detail = piece.get("detail", as_object(piece.get("image_url")).get("detail"))
+        if part is not None and detail in DETAILS:
+            part = {**part, "detail": detail}
+        elif part is not None and detail is not None:
+            note(f"{where}.detail", f"{detail!r:.40} is unknown; left out")
     if part is None:
         text = readable(piece) or f"[{piece.get('type')}]"
         return {"type": "opaque", "provider": provider, "block": dict(piece), "text": text}

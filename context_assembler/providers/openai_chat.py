@@ -398,8 +398,7 @@ def _grow(whole: Item, piece: JsonObject) -> None:
         if said is None or (key in _WHOLE and before):
             continue
         if isinstance(said, dict):
-            whole[key] = dict(as_object(before))
-            _grow(whole[key], as_object(said))
+            _grow(whole.setdefault(key, {}), as_object(said))
         elif before.__class__ is said.__class__ and said.__class__ in (str, list):
             whole[key] = before + said
         else:
@@ -430,8 +429,7 @@ def _read_reply(message: JsonObject, names: Mapping[str, str], note: wire.Note) 
     if refusal := as_text(message.get("refusal")):
         own = {"type": "refusal", "refusal": refusal}
         parts.append({"type": "opaque", "provider": NAME, "block": own, "text": refusal})
-    calls = as_list(message.get("tool_calls"))
-    for at, call in enumerate(calls):
+    for at, call in enumerate(as_list(message.get("tool_calls"))):
         parts += _read_call(as_object(call), f"tool_calls[{at}]", names, note)
     if audio := as_object(message.get("audio")):
         note("audio", "Of the spoken answer only the words were recorded.")
