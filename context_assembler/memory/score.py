@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from datetime import datetime
-from math import erfc, inf, isfinite, log, sqrt
+from math import erfc, inf, log, sqrt
 from sys import float_info
 from typing import Any, Final, Literal, NamedTuple, TypeAlias
 
@@ -573,11 +573,7 @@ def rank_answers(
 
 
 def rank_candidates(candidates: Iterable[Candidate], recall: Recall) -> list[Candidate]:
-    """Return the candidates with their scores, the best first: relevance, recency and importance.
-
-    Raises:
-        InvalidParameterError: The caller's own function returned no finite number.
-    """
+    """Return the candidates with their scores, the best first: relevance, recency and importance."""
     score = _scoring(recall)
     scored = [candidate._replace(score=score(candidate)) for candidate in candidates]
     return sorted(scored, key=lambda candidate: candidate.rank)
@@ -586,7 +582,7 @@ def rank_candidates(candidates: Iterable[Candidate], recall: Recall) -> list[Can
 def _scoring(recall: Recall) -> Callable[[Candidate], float]:
     strategy, weights = recall.settings.strategy, recall.settings.weights
     if callable(strategy):
-        return lambda candidate: _finite(float(strategy(candidate)))
+        return strategy
     if recall.signals.query.strip():
         given = weights or STRATEGY_WEIGHTS[strategy]
         recency = min(given.recency / sum(given), _MAX_QUERY_RECENCY)
@@ -612,10 +608,3 @@ def _scoring(recall: Recall) -> Callable[[Candidate], float]:
         return round(importance / (1 + hours), 9)
 
     return without_query
-
-
-def _finite(score: float) -> float:
-    if not isfinite(score):
-        remedy = "Return candidate.scores['relevance'], for example."
-        refuse("strategy", score, "must return a finite number", remedy)
-    return score

@@ -34,7 +34,6 @@ _SMALL_ROWS: Final = 20_000  # up to here no word is too common among the few th
 _BUSY_SECONDS: Final = 10.0  # to wait for another process that writes
 _FILTERED_SHARE: Final = 0.3  # of the records; above it, to filter by the index costs more
 _MOST_COUNTS: Final = 50_000
-_COUNTED_AT_ONCE: Final = 64
 _LEAST_AT_ONCE: Final = 50
 _LEAST_SHARE: Final = 8  # an eighth of the store
 # Each time that all is merged SQLite counts two levels more, and takes an index with 2,000 for
@@ -329,20 +328,15 @@ class _TermCounts:
 
     def of(self, db: Connection, words: Sequence[str], most: int, after: int = 0) -> dict[str, int]:
         """Return how many records behind that key each words, or `most` if there are more."""
-        unknown = [one for one in words if (one, most, after) not in self._counts]
-        if len(self._counts) + len(unknown) > _MOST_COUNTS:
+        if len(self._counts) + len(words) > _MOST_COUNTS:
             self._counts.clear()
-            unknown = [*words]
         behind = [after] * bool(after)  # a bound that excludes nothing takes time as well
         place = f"MATCH ?{' AND rowid > ?' * len(behind)}"
         some_of = f"SELECT 1 FROM memory_words WHERE memory_words {place} LIMIT ?"
-        count = f"(SELECT count(*) FROM ({some_of}))"
-        for start in range(0, len(unknown), _COUNTED_AT_ONCE):
-            some = unknown[start : start + _COUNTED_AT_ONCE]
-            values = [value for match in some for value in (match, *behind, most)]
-            found = db.execute(f"SELECT {', '.join([count] * len(some))}", values).fetchone()
-            for match, number in zip(some, found, strict=True):
-                self._counts[match, most, after] = number
+        for match in words:
+            if (match, most, after) not in self._counts:
+                found = db.execute(f"SELECT count(*) FROM ({some_of})", (match, *behind, most))
+                self._counts[match, most, after] = found.fetchone()[0]
         return {match: self._counts[match, most, after] for match in words}
 
 

@@ -105,12 +105,8 @@ class TaskStack(NamedTuple):
         reason = "it is no stack, or of a newer version"
         try:
             read = json.loads(dumped)
-            stack = cls(tuple(TaskFrame(**frame) for frame in read["frames"]))
-            parents = [None, *(frame.number for frame in stack.path)]
-            is_path = all(f.parent == p for f, p in zip(stack.path, parents, strict=False))
-            is_numbered = all(frame.number == at for at, frame in enumerate(stack.frames))
-            if read["version"] == STACK_FORMAT_VERSION and is_path and is_numbered:
-                return stack
+            if read["version"] == STACK_FORMAT_VERSION:
+                return cls(tuple(TaskFrame(**frame) for frame in read["frames"]))
         except (LookupError, TypeError, ValueError, AttributeError, RecursionError) as error:
             reason = f"{reason} ({error})"
         remedy = "Pass what `TaskStack.dump` returned; move a file away to begin anew."
