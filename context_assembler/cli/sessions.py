@@ -127,12 +127,9 @@ def _read(file: Path, format: str | None) -> Iterator[tuple[str, str, Path, Read
     stem = "session" if is_stdin else file.stem
     for number, (name, transcript) in enumerate(read, start=1):
         if not any(event.parts for event in transcript.events):
-            listed = ", ".join(transcripts.FORMATS)
-            raise errors.TranscriptError(
-                source=str(file) if len(read) == 1 else f"{file}[{name}]",
-                reason="none of its messages has text, a call or a result",
-                remedy=f"Give a list of messages in one of these formats: {listed}.",
-            )
+            reason = "none of its messages has text, a call or a result"
+            remedy = f"Give messages in one of these formats: {', '.join(transcripts.FORMATS)}."
+            raise errors.TranscriptError(source=str(file), reason=reason, remedy=remedy)
         yield stem if len(read) == 1 else f"{stem}-{number}", name, file, transcript
 
 
