@@ -9,7 +9,7 @@ import json
 import sys
 from binascii import crc32
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import MISSING, asdict, dataclass, field, fields, is_dataclass
+from dataclasses import MISSING, FrozenInstanceError, asdict, dataclass, field, fields, is_dataclass
 from datetime import UTC, date, datetime
 from functools import cache
 from typing import Any, Final, Literal, NamedTuple, TypeAlias, TypeGuard, get_args
@@ -57,18 +57,36 @@ _ORIGINS: Final[Mapping[str, Origin]] = {
 
 
 class Value:
-    """A value of which people see the fields that hold something."""
+    """A value that cannot be changed, and of which people see the fields that hold something.
+
+    A frozen dataclass takes three times as long to make, and every process makes these classes.
+    """
 
     __slots__ = ()
+
+    def __setattr__(self, name: str, held: object) -> None:
+        if hasattr(self, name):
+            raise FrozenInstanceError(f"cannot assign to field {name!r}")
+        object.__setattr__(self, name, held)
+
+    def __eq__(self, other: object) -> bool:
+        return self is other or (type(self) is type(other) and _held(self) == _held(other))
+
+    def __hash__(self) -> int:
+        return hash(tuple(_held(self)))
 
     def __repr__(self) -> str:
         return brief_repr(self)
 
 
+def _held(value: Any) -> list[Any]:
+    return [getattr(value, name) for name in _schema(value.__class__)]
+
+
 # ---- parts ----
 
 
-@dataclass(frozen=True, slots=True, repr=False)
+@dataclass(slots=True, kw_only=True, repr=False, eq=False)
 class Text(Value):
     """Plain text.
 
@@ -77,12 +95,12 @@ class Text(Value):
     (Gemini): it is sent back unchanged or not at all.
     """
 
-    text: str
-    extras: JsonObject | None = field(default=None, kw_only=True)
-    signature: str | None = field(default=None, kw_only=True)
+    text: str = field(kw_only=False)
+    extras: JsonObject | None = None
+    signature: str | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+@dataclass(slots=True, kw_only=True, repr=False, eq=False)
 class Base64Source(Value):
     """Bytes carried inside the message, as base64 text without a `data:` prefix."""
 
@@ -90,7 +108,7 @@ class Base64Source(Value):
     data: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+@dataclass(slots=True, kw_only=True, repr=False, eq=False)
 class UrlSource(Value):
     """Bytes that the provider fetches itself."""
 
@@ -98,7 +116,7 @@ class UrlSource(Value):
     media_type: str | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+@dataclass(slots=True, kw_only=True, repr=False, eq=False)
 class FileIdSource(Value):
     """Bytes uploaded to one provider earlier; meaningless to any other."""
 
@@ -109,7 +127,7 @@ class FileIdSource(Value):
 MediaSource: TypeAlias = Base64Source | UrlSource | FileIdSource
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+@dataclass(slots=True, kw_only=True, repr=False, eq=False)
 class Image(Value):
     """A picture; `width_px` and `height_px` are `None` if nobody measured it.
 
@@ -122,7 +140,7 @@ class Image(Value):
     height_px: int | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+@dataclass(slots=True, kw_only=True, repr=False, eq=False)
 class Document(Value):
     """A document such as a PDF; plain-text documents carry their text in `text` as well."""
 
@@ -133,7 +151,7 @@ class Document(Value):
     extras: JsonObject | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+@dataclass(slots=True, kw_only=True, repr=False, eq=False)
 class Thinking(Value):
     """A model's reasoning.
 
@@ -148,7 +166,7 @@ class Thinking(Value):
     extras: JsonObject | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+@dataclass(slots=True, kw_only=True, repr=False, eq=False)
 class ToolCall(Value):
     """A call that the model asks for.
 
@@ -164,7 +182,7 @@ class ToolCall(Value):
     signature: str | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+@dataclass(slots=True, kw_only=True, repr=False, eq=False)
 class Opaque(Value):
     """A provider's block that we do not interpret: verbatim there, `text` elsewhere."""
 
@@ -176,7 +194,7 @@ class Opaque(Value):
 ResultPart: TypeAlias = Text | Image | Document | Opaque
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+@dataclass(slots=True, kw_only=True, repr=False, eq=False)
 class ToolResult(Value):
     """What a call returned."""
 
@@ -260,7 +278,7 @@ class Covers(NamedTuple):
     excluded_ids: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+@dataclass(slots=True, kw_only=True, repr=False, eq=False)
 class SessionEvent(Value):
     """One record of a session, append-only.
 
@@ -306,7 +324,7 @@ class SessionEvent(Value):
         return "\n".join(part.text for part in self.parts if isinstance(part, Text | ToolResult))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+@dataclass(slots=True, kw_only=True, repr=False, eq=False)
 class Session(Value):
     """A session's own record: whose it is, and the settings it brings."""
 
@@ -331,7 +349,7 @@ class SessionHead(NamedTuple):
     incarnation: str = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+@dataclass(slots=True, kw_only=True, repr=False, eq=False)
 class CallRow(Value):
     """What one recorded call sent; `record` stores it, the next call compares.
 
