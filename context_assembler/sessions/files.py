@@ -12,7 +12,7 @@ from weakref import WeakSet, finalize
 
 from context_assembler.errors import ConfigurationError, StoreError, StoreUnavailableError
 
-_PLACE: Final = "Check that the folder exists, that it is a file, and their permissions."
+_PLACE: Final = "Check that it is a file, and the permissions of file and folder."
 _TROUBLES: Final[Mapping[int, tuple[str, str]]] = {
     sqlite3.SQLITE_BUSY: ("another process holds its lock", "Try again, or raise busy_seconds."),
     sqlite3.SQLITE_READONLY: ("it is read-only", "Make file and folder writable, or use a copy."),
@@ -146,6 +146,11 @@ class SqliteFile:
 
     def _open(self, path: Path, *, creates: bool) -> sqlite3.Connection | None:
         """Open the file; `None` if it has no tables yet, and none are to be created."""
+        if not path.parent.is_dir():
+            raise self._unavailable(
+                f"the folder {str(path.parent)!r} does not exist",
+                "Create the folder first, or give another path.",
+            )
         if not creates and not path.exists():
             return None
         # Not mode=ro: whoever opens a file in WAL mode read-only leaves companion files behind.

@@ -341,12 +341,13 @@ def test_a_file_in_bad_shape_is_refused_with_a_remedy(
     asyncio.run(store.close())
 
 
-async def test_nothing_is_written_to_a_folder_that_is_not_there(tmp_path: Path) -> None:
+async def test_a_missing_folder_is_named(tmp_path: Path) -> None:
     store = SqliteStore(tmp_path / "no" / "agent.db")
 
-    with pytest.raises(StoreUnavailableError, match=r"cannot be opened.* the folder exists"):
+    with pytest.raises(StoreUnavailableError, match=r"folder .*no' does not exist"):
         await store.append("trip", [user_event("hi")])
-    assert await store.list_sessions() == []
+    with pytest.raises(StoreUnavailableError, match="Create the folder first"):
+        await store.list_sessions()
     await store.close()
 
 
