@@ -7,7 +7,9 @@
 import re
 from base64 import b64decode, b64encode
 from collections.abc import Collection, Iterator, Sequence
+from contextlib import suppress
 from functools import cache
+from string import ascii_letters, digits
 from typing import Final
 
 from context_assembler import events
@@ -35,8 +37,7 @@ OpenAI API Key | sk- | \bsk-(?:proj|svcacct|admin)-[\w-]{20,}|\bsk-[A-Za-z0-9]{3
 Google API Key | aiza | \bAIza[\w-]{35}
 Hugging Face Token | hf_ | \bhf_[A-Za-z0-9]{30,}
 GitHub Token | gh | gh[pousr]_[A-Za-z0-9_]{36}|\bgithub_pat_\w{22,}
-GitLab Token | gl | gl(?:pat|dt|ft|soat|rt|cbt|imt|ptt|agent|oas)-[\w-]{20,1024}
-GitLab Token | gr1348941 | GR1348941[\w-]{20,50}
+GitLab Token | gl gr | gl(?:pat|dt|ft|soat|rt|cbt|imt|ptt|agent|oas)-[\w-]{20,}|GR1348941[\w-]{20,}
 NPM Token | npm_ _authtoken= | \bnpm_[A-Za-z0-9]{36}\b|:_authToken=\s{0,4}([^\s$]\S{7,})
 AWS Access Key | | (?:A3T[A-Z0-9]|ABIA|ACCA|AKIA|ASIA)[0-9A-Z]{16}
 AWS Access Key | aws | (?i)aws.{0,20}?(?:key|pwd|pw|pass|token).{0,20}?['"]([0-9a-z/+]{40})['"]
@@ -46,8 +47,7 @@ Discord Bot Token | | [MNO][\w-]{23,25}\.[\w-]{6}\.[\w-]{27}
 Mailchimp Access Key | -us | [0-9a-z]{32}-us[0-9]{1,2}
 PyPI Token | pypi-ag | pypi-Ag[\w-]{70,}
 SendGrid API Key | sg. | SG\.[\w-]{22}\.[\w-]{43}
-Slack Token | xox | (?i)xox[abposr]-(?:\d+-)+[a-z0-9]+
-Slack Token | hooks.slack.com | https://hooks\.slack\.com/services/T\w+/B\w+/\w+
+Slack Token | xox slack | (?i)xox[abposr]-(?:\d+-)+[a-z0-9]+|//hooks\.slack\.com/services/t\w+/b\w+/\w+
 Square OAuth Secret | sq0csp- | sq0csp-[\w\\-]{43}
 Stripe Access Key | k_live_ | [rs]k_live_[0-9A-Za-z]{24}
 Telegram Bot Token | | (?m)^\d{8,10}:[\w-]{35}$
@@ -129,12 +129,11 @@ def _matches(text: str) -> Iterator[_Secret]:
             for match in pattern.finditer(text):
                 yield (*match.span(match.lastindex or 0), kind)
     if any(word in folded for word in ("key", "token", "secret", "pass", "pwd")):
-        at = 0
-        while (found := re.compile(_GIVEN_BARE).search(text, at)) is not None:
-            at = found.start("value")
-            if chars := _secret_chars(found):
-                yield at, at + chars, _SETTING
-                at += chars
+        for match in re.finditer(_GIVEN, text):
+            at, given = match.start("value"), re.split(_VALUE_END, match["value"], maxsplit=1)
+            value = given[0].rstrip("\\,)|")
+            if _is_secret(match, value):
+                yield at, at + len(value), _SETTING
 
 
 # ---- parts ----
@@ -149,31 +148,27 @@ _WHOLE: Final = frozenset(
 def may_mask(kind: int, places: Collection[str]) -> bool:
     """Whether an event of this kind may hold what is masked in these places."""
     number = kind & events.KIND_MASK
-    if number == events.USER:
-        return "user" in places
+    if number == events.COMPACTION:
+        return bool(places)
     if number == events.ASSISTANT:  # what a provider's own tools returned
         return "tool_results" in places and bool(kind & events.UNUSUAL)
-    return (
-        number == events.TOOL_RESULT and "tool_results" in places
-    ) or number == events.COMPACTION
+    return {events.USER: "user", events.TOOL_RESULT: "tool_results"}.get(number) in places
 
 
 def masked_parts(
     kind: int, parts: Sequence[JsonObject], places: Collection[str]
 ) -> tuple[Sequence[JsonObject], str]:
     """Return the parts without secrets, the same object if there are none, and what was masked."""
-    if not places or not may_mask(kind, places):
+    if not may_mask(kind, places):
         return parts, ""
-    notices: list[str] = []
+    notices: dict[str, None] = {}
     is_reply = kind & events.KIND_MASK == events.ASSISTANT
-    keeps_blocks = (
-        is_reply or kind & events.KIND_MASK == events.COMPACTION
-    )  # a provider's own go back whole
+    is_providers = is_reply or kind & events.KIND_MASK == events.COMPACTION
+    whole = _WHOLE | {"block"} if is_providers else _WHOLE  # a provider's own goes back whole
     made = [
-        part if is_reply and _is_said(part) else _masked(part, notices, keeps_blocks=keeps_blocks)
-        for part in parts
+        part if is_reply and _is_said(part) else _masked(part, whole, notices) for part in parts
     ]
-    said = "; ".join(dict.fromkeys(notices))
+    said = "; ".join(notices)
     return (made, f"{said[:1].upper()}{said[1:]}.") if notices else (parts, "")
 
 
@@ -183,103 +178,67 @@ def _is_said(part: JsonObject) -> bool:
     return part["type"] != "opaque" or part["block"].get("type") in said
 
 
-def _masked(value: Json, notices: list[str], *, keeps_blocks: bool) -> Json:
+def _masked(value: Json, whole: Collection[str], notices: dict[str, None]) -> Json:
     """Return JSON with its texts masked; the same object if none holds a secret."""
     if isinstance(value, str):
         text, notice = mask(value)
-        notices += [notice] if notice else []
-        return text if notice else value
+        notices |= {notice: None} if notice else {}
+        return text
     if events.is_list(value):
-        made = [_masked(held, notices, keeps_blocks=keeps_blocks) for held in value]
+        made = [_masked(held, whole, notices) for held in value]
         return made if made != value else value
     if not events.is_object(value):
         return value
-    changed = {
-        key: new
-        for key, held in value.items()
-        if key not in _WHOLE and not (keeps_blocks and key == "block")
-        if (new := _masked(held, notices, keeps_blocks=keeps_blocks)) is not held
-    }
-    media_type = value.get("media_type") or value.get("mime_type")
-    if isinstance(media_type, str) and re.match(_TEXT_TYPE, media_type):
-        changed |= _masked_bytes(value.get("data"), notices)
-    if not changed:
+    fields = {k: held if k in whole else _masked(held, whole, notices) for k, held in value.items()}
+    media_type = str(value.get("media_type") or value.get("mime_type"))
+    if re.match(r"text/|application/[\w.-]*(?:json|xml|yaml|javascript)", media_type):
+        with suppress(ValueError, TypeError, KeyError):
+            bare, notice = mask(decode_text(b64decode(value["data"], validate=True))[0])
+            if notice:
+                notices[notice] = None
+                fields["data"] = b64encode(bare.encode()).decode()
+    if fields == value:
         return value
-    return {key: changed.get(key, held) for key, held in value.items() if key != "signature"}
-
-
-_TEXT_TYPE: Final = r"text/|application/[\w.-]*(?:json|xml|yaml|javascript)"
-
-
-def _masked_bytes(data: Json, notices: list[str]) -> dict[str, str]:
-    """Return the text that base64 stands for without its secrets; empty if there are none."""
-    try:
-        text = decode_text(b64decode(data, validate=True))[0]
-    except (ValueError, TypeError):
-        return {}
-    made, notice = mask(text)
-    notices += [notice] if notice else []
-    return {"data": b64encode(made.encode()).decode()} if notice else {}
+    return {key: held for key, held in fields.items() if key != "signature"}
 
 
 # ---- settings: names that are given a value without quotes ----
 
-_GIVEN_BARE: Final = r"""(?ix) (?P<word> passw(?:or)?d | passphrase | (?<=_)pwd | secret | token
+_GIVEN: Final = r"""(?ix) (?P<word> passw(?:or)?d | passphrase | (?<=_)pwd | secret
+    | (?<!page|next|sync|max_) (?<!(?:page|next|sync)[_.-]) token
     | (?:api|access|secret|private|encryption|signing|account|master|auth)[_-]?key )
     (?P<given> [ \t]{0,4} = [ \t]{0,4} | :[ \t]{1,4} )
-    (?P<value> [^\s"'`<>$={%\[(*|&;,)] [^\s"'`<>]{0,500}+ )"""
-_NAME: Final = r"(?a)([\w.-]{0,60})\Z"
-# A path of attributes, or a variable named for what it holds.
-_CODE: Final = r"""(?ix) [a-z_]\w*(?:\.[a-z_]\w*)+ | .*[({\[].*
-    | (?=\w*(?:passw|secret|token|key|pwd)) (?: [a-z_]+\d{0,2} | [a-z0-9]*_\w* )"""
-# What stands for a value: a path, a call, a reference, a word, one that is masked or blank.
+    (?= (?P<value> (?![$={%\[(*|&;,)]) [^\s"'`<>]{6,500} ))"""
+_VALUE_END: Final = r";|&&|&\w+=|\\[nrt\"']"
+_NAME_CHARS: Final = f"{ascii_letters}{digits}_.-"
+# What stands for a value: a path, a call, a reference, one word for all values, one that is masked.
 _NO_VALUE: Final = (
     r"(?:~|\.\.?)/|/(?:app|etc|home|mnt|opt|root|run|secrets|srv|tmp|usr|Users|var)/"
-    r"|[A-Za-z_][\w.]*[(\[{]|.*(?:\$[({A-Z_]|\{\{|\[masked:)"
+    r"|[A-Za-z_][\w.]*[(\[{]|.*(?:\$[({A-Z_]|\{\{|\[masked:)|(.)\1*$"
     r"|(?i:undefined|required|optional|disabled|enabled|default|string|prompt)$"
 )
-_SNAKE: Final = r"[a-z][a-z0-9]*(?:_[a-z0-9]+)+"
-_ENDS: Final = (
-    r"[;,)|]|&(?:&|\w+[=;])|\\[nrt\"']",  # in code
-    r";|&\w+=|\\[nrt\"']",  # in a shell
-)
-_NO_SECRET: Final = r"(?i)(?:page|next|sync|cursor|continuation|cancell?ation)[_.-]?token$"
-_COUNTS: Final = r"(?i)(?:max|min|num|count|limit|per)[_.-]"
+# A path of attributes, or a variable named for what it holds, or by several words.
+_CODE: Final = r"""(?ix) [a-z_]\w*(?:\.[a-z_]\w*)+ | [a-z]\w*_[a-z]+
+    | (?=\w*(?:passw|secret|token|key|pwd)) (?: [a-z_]+\d{0,2} | [a-z0-9]*_\w* )"""
 
 
-def _secret_chars(found: re.Match[str]) -> int:
-    """Return how many characters of a value are secret; 0 for a reference, a count or an empty one.
-
-    What code passes on, and what stands for a value, is left alone.
-    """
-    text: str = found.string
-    before, is_spaced = text[max(0, found.start() - 200) : found.start()], found["given"] != "="
-    prefix = "".join(re.findall(_NAME, before)[:1])
-    line = before[: len(before) - len(prefix)].rpartition("\n")[2]
-    if line.endswith("\\") and prefix[:1] in {"n", "r", "t"}:  # a line break as JSON writes it
-        prefix, line = prefix[1:], ""
-    word: str = found["word"]
-    name, is_password = prefix + word, word.lower().startswith(("pass", "pwd"))
-    is_variable = name.isupper() and not is_spaced and not line.endswith(("(", ", "))
-    is_option = not is_spaced and (name.startswith("-") or line.endswith(("?", "&", ";")))
-    value: str = re.split(_ENDS[is_variable], found["value"], maxsplit=1)[0].rstrip(",\\")
-    is_count = value.isdecimal() and not is_password
-    if (
-        len(value) < (6 if is_password else 8)
-        or (is_count and (not is_variable or re.search(_COUNTS, name)))
-        or len(set(value)) <= 2
-        or re.match(_NO_VALUE, value)
-        or re.search(_NO_SECRET, name)
-    ):
-        return 0
+def _is_secret(found: re.Match[str], value: str) -> bool:
+    """Whether a value is secret: not what code passes on, nor what stands for a value."""
+    word, given = found["word"], found["given"]
+    before = found.string[max(0, found.start() - 100) : found.start()]
+    line = before.rstrip(_NAME_CHARS)
+    prefix, line = before[len(line) :], line.rpartition("\n")[2]
+    is_password = word.lower().startswith(("pass", "pwd"))
+    if len(value) < (6 if is_password else 8) or re.match(_NO_VALUE, value):
+        return False
+    is_shell = word.isupper() or prefix.startswith("-") or line.endswith(("?", "&", ";"))
+    if given == "=" and is_shell and not line.endswith(("(", ", ")):
+        return True
+    if re.fullmatch(_CODE, value):
+        return False
     is_line = not line.strip(" \t-") or line.endswith(('"', "'"))
-    is_secret = is_variable or is_option
-    if not is_secret and not re.fullmatch(_CODE, value):
-        if found["given"].startswith(":"):  # of prose and YAML, what has digits
-            is_named = is_line and name.lower() not in {"secret", "token"}
-            is_secret = is_named and any(map(str.isdigit, value)) and not value.isdecimal()
-        elif not (name.isupper() and found["given"].startswith("= ")):  # to a shell it is empty
-            is_plain = value.replace("_", "").isalpha()
-            is_random = not is_plain and (is_password or not re.fullmatch(_SNAKE, value))
-            is_secret = (not is_spaced and is_line) or is_random
-    return len(value) if is_secret else 0
+    has_digits = any(map(str.isdigit, value))
+    if given.startswith(":"):  # of prose and YAML
+        is_named = f"{prefix}{word}".lower() not in {"secret", "token"}
+        return is_line and is_named and has_digits and not value.isdecimal()
+    return has_digits or (is_line and given == "=")
