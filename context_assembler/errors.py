@@ -326,7 +326,6 @@ class ConcurrentAppendError(StoreError):
             f"Session {session_id!r} is at event {actual_seq}, not {expected_seq}.",
             remedy="Load the events after your last one, decide again, and append again.",
         )
-        self.session_id = session_id
         self.expected_seq = expected_seq
         self.actual_seq = actual_seq
 
@@ -339,7 +338,6 @@ class DuplicateEventError(StoreError, ValueError):
             f"Session {session_id!r} has an event {event_id!r} already.",
             remedy="Leave the id empty to have one given, or load the session: it may be there.",
         )
-        self.session_id = session_id
 
 
 class StoreUnavailableError(StoreError, OSError):
@@ -372,7 +370,6 @@ class EmptySessionError(AssemblyError, ValueError):
             f"Session {session_id!r} holds no message to send.",
             remedy="Add one with add_user() before assembling.",
         )
-        self.session_id = session_id
 
 
 class ContextOverflowError(AssemblyError, ValueError):
@@ -444,7 +441,6 @@ class TranscriptError(AssemblyError, ValueError):
     def __init__(self, *, source: str, reason: str, remedy: str, line: int | None = None) -> None:
         where = source if line is None else f"{source}:{line}"
         super().__init__(f"{where}: {reason}.", remedy=remedy)
-        self.line = line
 
 
 class ContentError(AssemblyError, TypeError):

@@ -37,7 +37,6 @@ from context_assembler.errors import (
     InvalidParameterError,
     MissingModelError,
     UnknownOptionError,
-    did_you_mean,
     expected,
     fits,
     is_misspelt,
@@ -111,13 +110,12 @@ def _read_tools(_: str, value: Any) -> tuple[Any, ...]:
 
 
 def _read_time_zone(name: str, value: Json) -> str:
-    from zoneinfo import ZoneInfo, available_timezones
+    from zoneinfo import ZoneInfo
 
     try:
         return ZoneInfo(value).key
     except (KeyError, TypeError, ValueError, OSError):
-        remedy = did_you_mean(str(value), available_timezones(), otherwise="Use 'UTC'.")
-        rule = "must be an IANA time zone"
+        rule, remedy = "must be an IANA time zone", "Use a name such as 'Europe/Berlin', or 'UTC'."
         raise InvalidParameterError(name, value, rule=rule, remedy=remedy) from None
 
 
