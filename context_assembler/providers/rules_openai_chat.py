@@ -111,8 +111,6 @@ class _Chat(Check):
         for at, tool in enumerate(self.tools):
             if (kind := as_text(tool.get("type"))) in ("function", "custom"):
                 placed.append((f"tools[{at}].{kind}", as_object(tool.get(kind))))
-        old = enumerate(objects_in(body.get("functions")))
-        placed += [(f"functions[{at}]", function) for at, function in old]
         yield from self.tool_rows(placed, NAME_RULE.pattern)
         has_none = self.is_own and not self.tools and not body.get("functions")
         for name in ("tool_choice", "parallel_tool_calls"):

@@ -115,12 +115,10 @@ class _Responses(Check):
         functions = [(where, tool) for where, tool in placed if tool.get("type") == "function"]
         yield from self.tool_rows(functions, items.NAME_RULE.pattern)
         for where, tool in placed:
-            kind, told = as_text(tool.get("type")), "name and parameters stand beside the type"
+            kind = as_text(tool.get("type"))
             is_bare = kind == "file_search" and not as_list(tool.get("vector_store_ids"))
-            is_nested = kind == "function" and as_object(tool.get("function"))
             yield not kind, "R7", f"{where}.type", "is missing"
             yield is_bare, "R7", f"{where}.vector_store_ids", "is required"
-            yield is_nested, "R7", f"{where}.function", told
         research = ("web_search", "mcp", "file_search")
         has_any = any(as_text(tool.get("type")).startswith(research) for tool in self.tools)
         is_odd = "-deep-research" in self.model and not has_any

@@ -251,7 +251,6 @@ RESPONSES_ROWS: Final[dict[str, Row]] = {
     "an id used before": ("R7?", {"input.4.call_id": "c1", "input.6": ITEM}),
     "a tool's name with a dot": ("R7", {"tools.0.name": "fs.read"}),
     "a tool of no kind": ("R7", tool(name="x")),
-    "a function as in Chat": ("R7", tool(type="function", name="x", function=function())),
     "a search in no store": ("R7", tool(type="file_search")),
     "a schema of a list": ("R7", {"tools.0.parameters": {"type": "array", "items": {}}}),
     "many tools": (
