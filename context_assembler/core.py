@@ -33,7 +33,6 @@ from context_assembler.history.lines import SYNTHETIC, Rules, Timeline, scaled, 
 from context_assembler.history.notes import Clock, fresh_notes
 from context_assembler.history.reasoning import Reader, Signatures, route_of, sum_up
 from context_assembler.history.repair import unsigned
-from context_assembler.history.secrets import masked_parts, may_mask
 from context_assembler.history.turns import turns_of
 from context_assembler.models import ModelLimits, protocol_for
 from context_assembler.ports import (
@@ -373,7 +372,7 @@ class _Live:
         route = route_of(inputs.limits, account=inputs.account)
         self.reader = Reader(self.provider, inputs.limits, route, core.resolve_model)
         self.family = core.family(inputs.limits, self.provider)
-        self.caps = Caps(inputs.truncation, self.family.count_text)
+        self.caps = Caps(inputs.truncation, self.family.count_text, inputs.masks)
         settings = [self.family.key, inputs.masks, repr(inputs.truncation)]
         self._form_purpose = f"form|{_digest(repr(settings))}"
         self._formed: dict[int, Any] = {}
@@ -488,14 +487,12 @@ class _Live:
         self, seqs: Sequence[int], kinds: Sequence[int], tokens: Sequence[int]
     ) -> list[int]:
         """Return the places of events that may be sent otherwise than they are stored."""
-        places = set(self.caps.candidates(kinds, tokens))
-        if masks := self._made_for.masks:
-            places.update(place for place, kind in enumerate(kinds) if may_mask(kind, masks))
+        places = self.caps.candidates(kinds, tokens)
         if places and not self._formed:  # event n is kept under n + 1
             self._formed = self.store.derived(self.session_id, self._form_purpose)
             self._formed.setdefault(1, 0)  # up to which event everything was looked at
         looked = self._formed[1] if places else 0
-        return [at for at in sorted(places) if seqs[at] > looked or seqs[at] + 1 in self._formed]
+        return [at for at in places if seqs[at] > looked or seqs[at] + 1 in self._formed]
 
     def _form(self, seq: int, kind: int, parts: Sequence[JsonObject]) -> Sequence[JsonObject]:
         """Return an event's parts without secrets, and within their caps."""
@@ -506,17 +503,15 @@ class _Live:
         if kept is not None:
             made, said = kept
         else:
-            made, masked = masked_parts(kind, parts, self._made_for.masks)
-            made, capped = self.caps.fit(kind, made, tool_of=lambda name: self._tool(seq, name))
+            made, said = self.caps.fit(kind, parts, tool_of=lambda name: self._tool(seq, name))
             if made is parts:
                 return parts
-            said = [("repaired", "secrets.masked", masked), ("shortened", "entry.cap", capped)]
             if is_stored:
                 self._formed[seq + 1] = self._fresh[seq + 1] = [made, said]
-        for decision, rule, reason in said:
-            if reason:
-                entry = ReportEntry("message", str(seq), decision, reason=reason, rule=rule)
-                self.timeline.log.append(entry)
+        self.timeline.log += (
+            ReportEntry("message", str(seq), decision, reason=reason, rule=rule)
+            for decision, rule, reason in said
+        )
         return made
 
     def _tool(self, seq: int, call_id: str) -> str:

@@ -10,6 +10,7 @@ from typing import Final
 from context_assembler.errors import MissingExtraError
 from context_assembler.events import KIND_MASK, PINNED, TOOL_RESULT, USER, JsonObject
 from context_assembler.options import TruncationSettings
+from context_assembler.report import Decision
 from context_assembler.texts import shorten_text
 
 _SHORTENED: Final = "Longer than what one entry may take; the whole text stays in the session."
@@ -18,10 +19,20 @@ _SCALED_AS_THEY_ARE: Final = ("image/jpeg", "image/png", "image/gif", "image/web
 
 
 class Caps:
-    """The caps of one assembler, and the counter that measures them."""
+    """What one assembler changes of an event before it is first sent: secrets, caps.
 
-    def __init__(self, settings: TruncationSettings, count_text: Callable[[str], int]) -> None:
-        self._settings, self._count = settings, count_text
+    Args:
+        count_text: Measures texts.
+        masks: Where secrets are masked.
+    """
+
+    def __init__(
+        self,
+        settings: TruncationSettings,
+        count_text: Callable[[str], int],
+        masks: Sequence[str] = (),
+    ) -> None:
+        self._settings, self._count, self._masks = settings, count_text, masks
         by_tool = settings.max_result_tokens_by_tool.values()
         caps = [settings.max_result_tokens, settings.max_user_tokens, *by_tool]
         self._least = min([cap for cap in caps if cap is not None], default=None)
@@ -29,20 +40,24 @@ class Caps:
             self._least = 0  # a picture of any size may have a side that is too long
 
     def candidates(self, kinds: Sequence[int], tokens: Sequence[int]) -> list[int]:
-        """Return the places of the events that may have to be shortened."""
-        least = self._least
-        if least is None or max(tokens, default=0) <= least:
-            return []
-        return [
-            place
-            for place, (kind, size) in enumerate(zip(kinds, tokens, strict=True))
-            if size > least and kind & (KIND_MASK | PINNED) in (USER, TOOL_RESULT)
-        ]
+        """Return the places of the events that may have to be changed."""
+        least, places = self._least, set[int]()
+        if least is not None and max(tokens, default=0) > least:
+            places.update(
+                place
+                for place, (kind, size) in enumerate(zip(kinds, tokens, strict=True))
+                if size > least and kind & (KIND_MASK | PINNED) in (USER, TOOL_RESULT)
+            )
+        if self._masks:
+            from context_assembler.history.secrets import may_mask
+
+            places.update(at for at, kind in enumerate(kinds) if may_mask(kind, self._masks))
+        return sorted(places)
 
     def fit(
         self, kind: int, parts: Sequence[JsonObject], *, tool_of: Callable[[str], str]
-    ) -> tuple[Sequence[JsonObject], str]:
-        """Return the parts within their caps, the same object if they are, and what was done.
+    ) -> tuple[Sequence[JsonObject], list[tuple[Decision, str, str]]]:
+        """Return the parts that are sent, the same object if nothing is changed, and what was done.
 
         Args:
             tool_of: Returns the tool that a call, by its id, is for.
@@ -50,9 +65,18 @@ class Caps:
         Raises:
             MissingExtraError: An image is over its cap, and Pillow is not installed.
         """
+        done: list[tuple[Decision, str, str]] = []
+        if self._masks:
+            from context_assembler.history.secrets import masked_parts
+
+            parts, masked = masked_parts(kind, parts, self._masks)
+            if masked:
+                done.append(("repaired", "secrets.masked", masked))
         told: list[str] = []
         fitted = [self._fit(kind, part, tool_of, told) for part in parts]
-        return (fitted, " ".join(dict.fromkeys(told))) if told else (parts, "")
+        if told:
+            done.append(("shortened", "entry.cap", " ".join(dict.fromkeys(told))))
+        return fitted if told else parts, done
 
     def _fit(
         self, kind: int, part: JsonObject, tool_of: Callable[[str], str], told: list[str]

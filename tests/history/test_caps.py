@@ -44,9 +44,9 @@ def fitted(
     stored = to_json(parts)
     if not made.candidates([kind], [10**6]):
         return stored, ""
-    after, said = made.fit(kind, stored, tool_of=lambda _: tool)
-    assert (after is stored) == (said == "")
-    return after, said
+    after, done = made.fit(kind, stored, tool_of=lambda _: tool)
+    assert (after is stored) == (done == [])
+    return after, " ".join(reason for _, _, reason in done)
 
 
 @pytest.mark.parametrize(
