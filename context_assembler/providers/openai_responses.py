@@ -297,8 +297,8 @@ class Wire(openai.OpenAIWire):
             items[-1]["content"].append(piece)
             return
         status = as_text(own.get("status")) or "completed"
-        phase = {"phase": own["phase"]} if own.get("phase") in _PHASES else {}
-        items.append({**_SAID, "id": own_id, "status": status, "content": [piece], **phase})
+        item = _message("assistant", "", own.get("phase"))
+        items.append({**item, "id": own_id, "status": status, "content": [piece]})
 
     def _call(self, part: JsonObject, call_id: str, *, is_whole: bool, keeps: bool) -> Item:
         """Return a call as its item, of the kind that it came as and with its own fields."""
@@ -359,7 +359,8 @@ class Wire(openai.OpenAIWire):
         content, is_error = result.get("content", ()), bool(result.get("is_error"))
         output_kind = NATIVE_CALLS[kind].output if kind else "function_call_output"
         own = as_object(content[0].get("block")) if len(content) == 1 else {}
-        if own.get("type") in (output_kind, "tool_search_output"):
+        is_found = kind == "tool_search_call" and own.get("type") == "tool_search_output"
+        if is_found or own.get("type") == output_kind:
             return {**wire.without_nulls(sendable(own)), "call_id": call_id}
         pieces = [piece for part in content for piece in self._output_pieces(part)]
         if is_error:

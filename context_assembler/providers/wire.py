@@ -374,12 +374,10 @@ class GrownWire:
             tools = plan.declared if plan.provider == self.name else plan.offered
         kept: list[ToolSpec] = []
         for tool in tools:
-            reason = ""
-            if tool.native_specs:
-                owners = ", ".join(sorted(tool.native_specs))
-                known = self.name in tool.native_specs
-                reason = self._flaw_of_tool(tool) if known else f"It exists for {owners} alone."
-            if reason:
+            reason = f"It exists for {', '.join(sorted(tool.native_specs))} alone."
+            if self.name in tool.native_specs:
+                reason = self._flaw_of_tool(tool)
+            if tool.native_specs and reason:
                 entries.append(tool_entry(tool, "tool.native", reason))
             else:
                 kept.append(tool)
