@@ -479,7 +479,8 @@ class Timeline:
             seq, body = self._seqs[place], self.rules.body(self._seqs[place])
             parts = self._formed(seq, kind, parts)
             is_thought = self.rules.keeps_thoughts and any(p["type"] == "thinking" for p in parts)
-            if same_parts(parts, body["parts"]) and not is_thought:
+            is_misplaced = kind & KIND_MASK == TOOL_RESULT and self._number(place) != TOOL_RESULT
+            if same_parts(parts, body["parts"]) and not is_thought and not is_misplaced:
                 return Line(kind, self._tokens[place], seq)
         tokens = self.rules.measure(kind, {**body, "parts": parts})
         return Line(kind, self._scaled(seq, tokens), seq, parts)

@@ -20,7 +20,7 @@ from context_assembler import (
 )
 from tests.core.sessions import OPUS, PROVIDERS, QUIET, add, opened, stored, turns
 from tests.history.logs import broken_logs, sound_logs
-from tests.history.talk import talk
+from tests.history.talk import result, talk
 
 every_provider = pytest.mark.parametrize("provider", PROVIDERS)
 
@@ -151,16 +151,34 @@ def test_a_refused_step_leaves_nothing_behind() -> None:
     assert outcome(old, **asked) == outcome(opened(store, **QUIET), **asked)
 
 
-def test_results_in_any_order_are_reported_as_by_a_new_process() -> None:
-    store = stored("U a", "A[c1 c2] b", "T[c2] two", "T[c1] one")
+REPORTED: dict[str, tuple[list[str | SessionEvent], str, list[str]]] = {
+    # events of the first step, one of the second, ids in the report's order
+    "results in another order than their calls": (
+        ["U a", "A[c1 c2] b", "T[c2] two", "T[c1] one"],
+        "T[c1] again",
+        ["evt_5", "evt_1", "evt_2", "evt_3", "evt_4"],
+    ),
+    "a result in a message of another kind, before its call": (
+        ["U a", replace(talk("S b")[0], parts=(result("c1", "one"),))],
+        "C[c1]",
+        ["evt_1", "evt_3", "evt_3", "evt_2"],
+    ),
+}
+
+
+@pytest.mark.parametrize(("before", "late", "ids"), REPORTED.values(), ids=REPORTED.keys())
+def test_a_step_is_reported_as_by_a_new_process(
+    before: list[str | SessionEvent], late: str, ids: list[str]
+) -> None:
+    store = stored(*before)
     old = opened(store, **QUIET)
     old.assemble_sync("s", model=OPUS)
 
-    add(store, "T[c1] again")
+    add(store, late)
 
     entries = old.assemble_sync("s", model=OPUS).report.entries
     assert entries == opened(store, **QUIET).assemble_sync("s", model=OPUS).report.entries
-    assert [entry.id for entry in entries] == ["evt_5", "evt_1", "evt_2", "evt_3", "evt_4"]
+    assert [entry.id for entry in entries] == ids
 
 
 # ---- a payload belongs to its caller ----
