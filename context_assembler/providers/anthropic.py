@@ -468,10 +468,7 @@ class Wire(wire.GrownWire):
         for tool in added:
             told: Block = {"type": "tool_reference", "name": self.names[tool.name]}
             if _told(self._known.get(tool.name)) != _told(tool):
-                definition = self._client_tool(tool)
-                if tool.is_strict:
-                    definition["strict"] = True
-                told = {"type": "tool_definition", "definition": definition}
+                told = {"type": "tool_definition", "definition": self._client_tool(tool)}
             self._known = {**self._known, tool.name: tool}
             yield {"type": "tool_addition", "tool": told}
 

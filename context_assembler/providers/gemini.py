@@ -390,11 +390,8 @@ class Wire(wire.GrownWire):
         """Append parts: neighbours of one role become one content, except after responses."""
         if not parts:
             return
-        counted = parts
-        for part in parts:
-            if "thought_signature" in part or "thought" in part:
-                counted = [_unsigned(one) for one in parts if not _is_thought(one)]
-                break
+        is_counted = not any("thought_signature" in one or "thought" in one for one in parts)
+        counted = parts if is_counted else [_unsigned(p) for p in parts if not _is_thought(p)]
         self._units.append([role, counted])
         messages, last = self.messages, self.messages[-1] if self.messages else None
         if last and last["role"] == role and "function_response" not in last["parts"][0]:
@@ -409,13 +406,10 @@ class Wire(wire.GrownWire):
         every turn gets its placeholder, so that what was sent once never changes.
         https://ai.google.dev/gemini-api/docs/thought-signatures (read 2026-11-27)
         """
-        for at, part in enumerate(parts if self._signs else ()):
-            if "function_call" in part:
-                if "thought_signature" not in part:
-                    signed = {**part, "thought_signature": PLACEHOLDER}
-                    return [*parts[:at], signed, *parts[at + 1 :]]
-                break
-        return parts
+        at = next((at for at, part in enumerate(parts) if "function_call" in part), None)
+        if at is None or not self._signs or "thought_signature" in parts[at]:
+            return parts
+        return [*parts[:at], {**parts[at], "thought_signature": PLACEHOLDER}, *parts[at + 1 :]]
 
     def _reply_parts(self, turn: Turn, parts: Sequence[JsonObject]) -> list[dict[str, Json]]:
         calls = [part["call_id"] for part in parts if part["type"] == "tool_call"]
