@@ -9,14 +9,14 @@ payload must leave room for it.
 """
 
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from functools import cached_property, lru_cache, partial
 from typing import Any, Final, Literal, NamedTuple, TypeAlias
 
 from context_assembler import events
 from context_assembler.errors import ConfigurationError, UnknownOptionError
-from context_assembler.events import Body, Json, JsonObject, SessionEvent, compact_json
+from context_assembler.events import Body, Json, JsonObject, SessionEvent, compact_json, is_object
 from context_assembler.models import ModelLimits, get_model_limits, protocol_for
 from context_assembler.ports import TokenCounter as CountsText
 from context_assembler.ports import ToolChoice, ToolSpec
@@ -163,7 +163,7 @@ class Family:
             signatures = filter(None, (part.get("signature") for part in parts))
             tokens += sum(count_signature(each, host=self._settings.host) for each in signatures)
         for part in thoughts:
-            block = part.get("block") or {}
+            block: JsonObject = part.get("block") or {}
             is_sealed = "encrypted_content" in block
             if not block and "t" in self._settings.takes:
                 tokens += self.count_text(part.get("text", ""))
@@ -228,8 +228,9 @@ class Family:
         if number > 1 and frame.parallel[0]:
             once, each = frame.parallel
             tokens = once + number * each - sum(self.count_text(call["name"]) for call in calls)
-        if number == 1 and ((calls[0].get("extras") or {}).get("openai_responses") or {}).get("id"):
-            tokens += frame.kept_id
+        extras: JsonObject = (calls[0].get("extras") or {}) if number == 1 else {}
+        kept: JsonObject = extras.get("openai_responses") or {}
+        tokens += frame.kept_id if kept.get("id") else 0
         if others or not (calls or results):
             tokens += frame.message + (frame.reply if is_reply else 0)
         if others > 1:
@@ -240,7 +241,8 @@ class Family:
     def _count_call(self, call: JsonObject) -> int:
         """Count the longer form: some providers get the model's own text, some the arguments."""
         frame, count = self.frame, self.count_text
-        arguments, own = call.get("arguments") or {}, call.get("arguments_json")
+        arguments: JsonObject = call.get("arguments") or {}
+        own: Json = call.get("arguments_json")
         tokens = frame.names * count(call["name"])
         if own is None or (arguments and (frame.argument or frame.reads_words)):
             return tokens + self._count_arguments(arguments)
@@ -431,12 +433,12 @@ def _response_words(texts: Sequence[str], *, is_error: bool) -> Iterator[str]:
     response = written if parsed is None or compact_json(parsed) != written else parsed
     if is_error:
         return words_of({"error": response})
-    is_whole = isinstance(response, dict) and set(response) not in _RESERVED
+    is_whole = is_object(response) and set(response) not in _RESERVED
     return words_of(response if is_whole else {"output": written})
 
 
 def _plain(value: object) -> Json:
-    return dict(value) if isinstance(value, Mapping) else str(value)
+    return dict(value) if is_object(value) else str(value)
 
 
 # What JSON cannot say counts by its text.

@@ -1,10 +1,10 @@
 """Tool definitions as models read them: TypeScript (OpenAI), bare words (Gemini), or JSON."""
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import Final
 
-from context_assembler.events import Json, JsonObject
+from context_assembler.events import Json, JsonObject, is_object
 from context_assembler.ports import ToolSpec
 
 _MAX_DEPTH: Final = 24
@@ -65,11 +65,11 @@ def tool_as_words(tool: ToolSpec) -> tuple[list[str], int]:
 
 def words_of(value: Json) -> Iterator[str]:
     """Yield the names and values of a JSON value, without what is between them."""
-    if isinstance(value, Mapping):
+    if is_object(value):
         for name, inner in value.items():
             yield name
             yield from words_of(inner)
-    elif isinstance(value, list | tuple):
+    elif type(value) in (list, tuple):
         for inner in value:
             yield from words_of(inner)
     else:
@@ -78,7 +78,7 @@ def words_of(value: Json) -> Iterator[str]:
 
 def _words(schema: Json, depth: int) -> Iterator[str | None]:
     """Yield each word; `None` for a type."""
-    if not isinstance(schema, Mapping) or depth > _MAX_DEPTH:
+    if not is_object(schema) or depth > _MAX_DEPTH:
         return
     if depth and schema.get("type"):
         yield None
@@ -86,7 +86,7 @@ def _words(schema: Json, depth: int) -> Iterator[str | None]:
         yield description
     for listed in ("enum", "required"):
         yield from map(str, _listed(schema.get(listed)))
-    if isinstance(properties := schema.get("properties"), Mapping):
+    if is_object(properties := schema.get("properties")):
         for name, inner in properties.items():
             yield name
             yield from _words(inner, depth + 1)
@@ -104,7 +104,7 @@ class _TypeWriter:
     def body(self, schema: JsonObject, depth: int) -> str:
         properties, required = schema.get("properties"), _listed(schema.get("required"))
         lines: list[str] = []
-        for name, value in properties.items() if isinstance(properties, Mapping) else ():
+        for name, value in properties.items() if is_object(properties) else ():
             inner = self._resolved(value)
             default, examples = inner.get("default"), _listed(inner.get("examples"))
             shown = "" if default is None else f" // default: {_json(default)}"
@@ -132,7 +132,7 @@ class _TypeWriter:
 
     def _resolved(self, schema: Json) -> JsonObject:
         """Follow a reference within the schema; what is no schema means anything."""
-        if not isinstance(schema, Mapping):
+        if not is_object(schema):
             return {}
         reference = schema.get("$ref")
         if not isinstance(reference, str) or not reference.startswith("#"):
@@ -142,8 +142,8 @@ class _TypeWriter:
             return schema
         target: Json = self._root
         for step in filter(None, reference[1:].split("/")):
-            target = target.get(step) if isinstance(target, Mapping) else None
-        return {**target, **schema} if isinstance(target, Mapping) else schema
+            target = target.get(step) if is_object(target) else None
+        return {**target, **schema} if is_object(target) else schema
 
 
 def _comment(text: Json) -> str:
@@ -163,4 +163,4 @@ def _json(value: Json) -> str:
 
 
 def _listed(value: Json) -> list[Json]:
-    return list(value) if isinstance(value, list | tuple) else []
+    return list(value) if type(value) in (list, tuple) else []

@@ -7,7 +7,7 @@ from functools import partial
 from math import ceil, floor, sqrt
 from typing import Final, TypeAlias
 
-from context_assembler.events import Json, JsonObject
+from context_assembler.events import Json, JsonObject, is_object
 
 Size: TypeAlias = tuple[int, int]
 ImageRule: TypeAlias = Callable[[Size, str | None], int]
@@ -237,6 +237,9 @@ def split_sealed(text: str) -> tuple[str, int]:
 def _texts_in(value: Json) -> Iterator[str]:
     if isinstance(value, str):
         yield value
-    elif isinstance(value, Mapping | list | tuple):
-        for inner in value.values() if isinstance(value, Mapping) else value:
+    elif is_object(value):
+        for inner in value.values():
+            yield from _texts_in(inner)
+    elif type(value) in (list, tuple):
+        for inner in value:
             yield from _texts_in(inner)

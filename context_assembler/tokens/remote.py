@@ -9,7 +9,7 @@ from math import ceil
 from typing import Any, Final, NamedTuple
 
 from context_assembler.errors import ConfigurationError, RemoteCountError
-from context_assembler.events import Json
+from context_assembler.events import Json, is_object
 from context_assembler.ports import Payload
 
 MAX_ROUNDS: Final = 3  # of counting and cutting again
@@ -101,7 +101,7 @@ class RemoteCounter:
     ) -> None:
         self._timeout_seconds = timeout_seconds
         self._kept: dict[bytes, int] = {}
-        self._clients = dict(clients) if isinstance(clients, Mapping) else _by_vendor(clients)
+        self._clients = dict(clients) if is_object(clients) else _by_vendor(clients)
 
     def protocol_for(self, provider: str) -> str:
         """Return the protocol that a request is to be rendered in for counting.
@@ -146,8 +146,9 @@ class RemoteCounter:
             reason = " ".join(str(failure).split())[:300] or type(failure).__name__
             raise RemoteCountError(provider=vendor, reason=reason) from failure
         field = "total_tokens" if vendor == "google" else "input_tokens"
-        is_dict = isinstance(answer, Mapping)
-        tokens = answer.get(field) if is_dict else getattr(answer, field, None)
+        tokens: Json = getattr(answer, field, None)
+        if is_object(answer):
+            tokens = answer.get(field)
         if not isinstance(tokens, int) or tokens < 0:
             raise RemoteCountError(provider=vendor, reason=f"it answered {tokens!r}")
         if len(self._kept) >= _MOST_KEPT:

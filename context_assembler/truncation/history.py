@@ -9,7 +9,7 @@ from array import array
 from bisect import bisect_left
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import accumulate, compress
-from operator import and_, gt, not_
+from operator import gt, not_
 from typing import Final
 
 from context_assembler import events
@@ -100,7 +100,7 @@ class History:
         if not tail:
             return
         before = bytes(self.kinds[-1:] or (USER,)) + tail[:-1]
-        joined = bytes(map(and_, tail.translate(_JOINS), before.translate(_JOINED)))
+        joined = bytes(map(int.__and__, tail.translate(_JOINS), before.translate(_JOINED)))
         begins = bytearray(map(gt, tail.translate(_STARTS), joined))
         begins[0] |= not first
         starts = list(compress(range(len(tail)), begins))
