@@ -31,7 +31,7 @@ from context_assembler.events import Body, Json, JsonObject, SessionEvent, Sessi
 from context_assembler.history.caps import Caps
 from context_assembler.history.lines import SYNTHETIC, Rules, Timeline, scaled, unscaled
 from context_assembler.history.notes import Clock, fresh_notes
-from context_assembler.history.reasoning import Reader, Signatures, route_of, sum_up
+from context_assembler.history.reasoning import Reader, sum_up
 from context_assembler.history.repair import unsigned
 from context_assembler.history.turns import turns_of
 from context_assembler.models import ModelLimits, protocol_for
@@ -369,8 +369,6 @@ class _Live:
         self.provider: str = self.basis[1]
         self.module = PROVIDERS[self.provider]
         self._made_for, self.settings = inputs, inputs.truncation
-        route = route_of(inputs.limits, account=inputs.account)
-        self.reader = Reader(self.provider, inputs.limits, route, core.resolve_model)
         self.family = core.family(inputs.limits, self.provider)
         self.caps = Caps(inputs.truncation, self.family.count_text, inputs.masks)
         settings = [self.family.key, inputs.masks, repr(inputs.truncation)]
@@ -390,7 +388,8 @@ class _Live:
     def _restart(self) -> None:
         """Forget all lines: they are made again from the columns."""
         inputs = self._made_for
-        self.signatures, limits = Signatures(self.reader), inputs.limits
+        limits, resolve_model = inputs.limits, self.core.resolve_model
+        self.reader = Reader(self.provider, limits, inputs.account, resolve_model)
         wants_thoughts = self.provider == "openai_chat" and limits.supports("reasoning_back")
         self.last_seq = 0
         self._rules = Rules(
@@ -398,7 +397,7 @@ class _Live:
             measure=self.count_body,
             seqs_by_id=self._seqs_by_id,
             factor=None if self._factor == 1.0 and not self._factors else self._factor_of,
-            objection=self.signatures.objection,
+            objection=self.reader.objection,
             reads=self.reader.reads,
             form=self._form,
             candidates=self._candidates,
@@ -606,7 +605,7 @@ class _Live:
             self.newest_at = columns.created[-1] or None
             if any(kind & events.SIGNED for kind in set(columns.kinds)):
                 makers = self.store.derived(self.session_id, "signed", after_seq=seen)
-                if self.signatures.extend(makers) and seen:
+                if self.reader.extend(makers) and seen:
                     self._restart()
                     continue
             self.timeline.extend(columns)

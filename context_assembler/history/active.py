@@ -96,18 +96,18 @@ def active_order(
 
 
 def _covers(seq: int, covered: Sequence[int], columns: StoredColumns) -> ReportEntry:
-    reason = "It stands for nothing: the events that it covers are not there."
+    said = "It stands for nothing: the events that it covers are not there."
     if covered:
         tokens, plural = sum(columns.tokens[one - 1] for one in covered), "s" * (len(covered) > 1)
         named = f"{len(covered):,} event{plural}, {covered[0]} to {covered[-1]}"
-        reason = f"It stands for {named}, of {tokens:,} tokens."
-    return ReportEntry("message", str(seq), "kept", reason=reason, rule="compaction.covers")
+        said = f"It stands for {named}, of {tokens:,} tokens."
+    return ReportEntry("message", str(seq), "kept", 0, 0, said, "compaction.covers")
 
 
 def _unread(seq: int, *, has_text: bool) -> ReportEntry:
-    said = "The compaction that a provider wrote cannot be read here; "
+    said = "The compaction that a provider wrote cannot be read here; {} is sent instead."
     if has_text:
-        said += "its plain text is sent instead."
-        return ReportEntry("message", str(seq), "repaired", 0, 0, said, "compaction.twin")
-    said += "it has no plain text, so what it covers is sent instead."
-    return ReportEntry("message", str(seq), "dropped", 0, 0, said, "compaction.sealed")
+        said, rule = said.format("its plain text"), "compaction.twin"
+        return ReportEntry("message", str(seq), "repaired", 0, 0, said, rule)
+    said, rule = said.format("it has no plain text, so what it covers"), "compaction.sealed"
+    return ReportEntry("message", str(seq), "dropped", 0, 0, said, rule)

@@ -1,7 +1,7 @@
 """Which signed reasoning may be sent again, and to whom."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Final, NamedTuple
+from typing import Final
 
 from context_assembler.events import Body, Json, JsonObject
 from context_assembler.history.repair import clean
@@ -26,30 +26,38 @@ _REASONS: Final = {
 }
 
 
-def route_of(limits: ModelLimits, *, account: str | None) -> str | None:
-    """Return what signed reasoning is bound to: the account, behind a cloud that of the cloud.
+class Reader:
+    """A model that is asked over a route, and what it can take of what others signed.
 
-    What OpenAI sealed cannot be opened by Azure, nor the other way round; a signature of Gemini's
-    holds for the key and the route. Claude models that are bound to no account are the same
-    everywhere.
+    `route` is what signed reasoning is bound to: the account, behind a cloud that of the cloud. What
+    OpenAI sealed cannot be opened by Azure, nor the other way round; a signature of Gemini's holds
+    for the key and the route. Claude models that are bound to no account are the same everywhere.
+
+    Prefix-bound blocks of Anthropic's remember the block before them: they may be missing from the
+    start of a history, not from the middle.
+
+    Args:
+        resolve_model: Returns the registry's id of a recorded one, such as a dated snapshot.
 
     Source:
         https://github.com/pydantic/pydantic-ai/issues/4608
         https://ai.google.dev/gemini-api/docs/thought-signatures
         https://platform.claude.com/docs/en/build-with-claude/preserved-thinking (read 2026-11-27)
     """
-    if limits.host is None or not limits.thinking.is_account_bound:
-        return account
-    return f"{account or ''}@{limits.host}"
 
-
-class Reader(NamedTuple):
-    """A model behind a wire protocol, asked over a route; `resolve_model` knows dated snapshots."""
-
-    provider: str
-    limits: ModelLimits
-    route: str | None
-    resolve_model: Callable[[str], str]
+    def __init__(
+        self,
+        provider: str,
+        limits: ModelLimits,
+        account: str | None,
+        resolve_model: Callable[[str], str],
+    ) -> None:
+        self.provider, self.limits, self.route = provider, limits, account
+        if limits.host is not None and limits.thinking.is_account_bound:
+            self.route = f"{account or ''}@{limits.host}"
+        self._resolve_model = resolve_model
+        self._objections: dict[int, str | None] = {}
+        self._missing = 0  # the last event with a link of a chain that cannot be sent
 
     def is_model(self, model: str) -> bool:
         """Whether a recorded model id means the model that is asked."""
@@ -57,11 +65,11 @@ class Reader(NamedTuple):
         if model and model in (limits.id, limits.api_id, limits.asked_id, *limits.aliases):
             return True
         try:
-            return self.resolve_model(model) == limits.id
+            return self._resolve_model(model) == limits.id
         except LookupError:
             return False
 
-    def objection(self, provider: str | None, model: str, account: str | None) -> str | None:
+    def _objection_to(self, provider: str | None, model: str, account: str | None) -> str | None:
         """Return why signed parts of a reply cannot be sent; `None`: nothing is known against it."""
         if self.provider not in _TAKES_REASONING:
             others = other_protocols(self.limits)
@@ -93,37 +101,22 @@ class Reader(NamedTuple):
         """
         made_by: JsonObject = body.get("made_by") or {}
         maker = made_by.get("provider"), made_by.get("model", ""), made_by.get("account")
-        return self.objection(*maker) is None and all(
+        return self._objection_to(*maker) is None and all(
             part["provider"] == self.provider and clean(part["block"]) is part["block"]
             for part in body["parts"]
             if part["type"] == "opaque"
         )
 
-
-class Signatures:
-    """Who signed which events of a session, as one reader judges it.
-
-    Prefix-bound blocks of Anthropic's remember the block before them: they may be missing from the
-    start of a history, not from the middle.
-    https://platform.claude.com/docs/en/build-with-claude/preserved-thinking (read 2026-11-27)
-    """
-
-    def __init__(self, reader: Reader) -> None:
-        self.reader = reader
-        self._objections: dict[int, str | None] = {}
-        self._is_chain = reader.provider == "anthropic" and reader.limits.thinking.is_prefix_bound
-        self._missing = 0  # the last event with a link of the chain that cannot be sent
-
     def extend(self, makers: Mapping[int, Sequence[Json]]) -> bool:
         """Take who made events: provider, model, account, prefix. Whether that changes earlier ones."""
-        before = self._missing
-        is_bound = self.reader.limits.thinking.is_prefix_bound
+        before, is_bound = self._missing, self.limits.thinking.is_prefix_bound
         for seq, (provider, model, account, prefix) in makers.items():
-            objection = self.reader.objection(provider, model or "", account)
+            objection = self._objection_to(provider, model or "", account)
             if objection is None and is_bound and prefix is None:
                 objection = "prefix_unknown"
             self._objections[seq] = objection
-            if objection is not None and self._is_chain and provider in (None, "anthropic"):
+            is_link = is_bound and self.provider == "anthropic" and provider in (None, "anthropic")
+            if objection is not None and is_link:
                 self._missing = max(self._missing, seq)
         return self._missing > before and any(
             objection is None

@@ -9,21 +9,16 @@ from context_assembler.history.lines import SYNTHETIC, Timeline
 from context_assembler.history.repair import missing_result
 from context_assembler.ports import Turn
 
-_JOINS: Final = {
-    events.ASSISTANT: events.TOOL_CALL,
-    events.TOOL_CALL: events.TOOL_CALL,
-    events.TOOL_RESULT: events.TOOL_RESULT,
-}
-# By kind of line: the turn's role, kind and origin.
-_MADE: Final[Mapping[int, tuple[Any, Any, Any]]] = {
-    events.USER: ("user", "said", "user"),
-    events.ASSISTANT: ("assistant", "said", "model"),
-    events.TOOL_CALL: ("assistant", "said", "model"),
-    events.TOOL_RESULT: ("tool", "said", "tool"),
-    events.COMPACTION: ("user", "summary", "assembler"),
-    events.SYSTEM: ("system", "said", "developer"),
-    events.NOTE: ("system", "note", "developer"),
-    SYNTHETIC: ("user", "synthetic", "assembler"),
+# By kind of line: the turn's role, kind and origin, and the kind of lines that may join the turn.
+_MADE: Final[Mapping[int, tuple[Any, Any, Any, int]]] = {
+    events.USER: ("user", "said", "user", -1),
+    events.ASSISTANT: ("assistant", "said", "model", events.TOOL_CALL),
+    events.TOOL_CALL: ("assistant", "said", "model", events.TOOL_CALL),
+    events.TOOL_RESULT: ("tool", "said", "tool", events.TOOL_RESULT),
+    events.COMPACTION: ("user", "summary", "assembler", -1),
+    events.SYSTEM: ("system", "said", "developer", -1),
+    events.NOTE: ("system", "note", "developer", -1),
+    SYNTHETIC: ("user", "synthetic", "assembler", -1),
 }
 _NO_BODY: Final[Body] = {"parts": []}
 
@@ -43,7 +38,7 @@ def turns_of(
     special = timeline.parts.keys() | shortened.keys()
     turn: Turn | None = None
     calls: list[str] = []  # of the last reply
-    joins = -1  # the kind of lines that may still join the turn
+    joins = -1
     for line in lines:
         kind, seq = timeline.kinds[line], timeline.seqs[line]
         number, body = kind & events.KIND_MASK, bodies[seq] if seq else _NO_BODY
@@ -59,7 +54,7 @@ def turns_of(
                 yield _paired(turn, calls)
             if not is_result:
                 calls = []
-            joins, (role, made, origin) = _JOINS.get(number, -1), _MADE[number]
+            role, made, origin, joins = _MADE[number]
             if is_result and not seq:
                 made, origin = "synthetic", "assembler"
             note, origin = body.get("note"), body.get("origin", origin)
