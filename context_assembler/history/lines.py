@@ -40,11 +40,11 @@ from context_assembler.history.repair import (
     is_refusal,
     is_signed_by,
     missing_result,
+    pair_server_calls,
     parts_of_refusal,
     repaired_parts,
     same_parts,
     server_id,
-    server_ids,
     settle_call,
 )
 from context_assembler.ports import TOOLS_NOTE, StoredColumns
@@ -592,20 +592,24 @@ class Timeline:
         provider that is asked goes on from its own calls. Returns whether that is still open.
         """
         said = [part for _, parts in members for part in parts]
-        asked, answered = server_ids(said)
-        if not asked and not answered:
+        if not any(map(server_id, said)):
             return False
+        earlier = self.rules.body(self._seqs[before])["parts"] if before >= 0 else ()
+        asked, answered, odd = pair_server_calls(said, earlier)
         unanswered, is_end = asked - answered, stop == len(self._letters)
         if unanswered and is_end:
-            unanswered -= server_ids(said, of=self.rules.provider)[0] if is_closing else asked
+            unanswered -= (
+                pair_server_calls(said, of=self.rules.provider)[0] if is_closing else asked
+            )
         elif unanswered and self._number(stop) == ASSISTANT:
-            unanswered -= server_ids(self.rules.body(self._seqs[stop])["parts"])[1]
-        earlier = self.rules.body(self._seqs[before])["parts"] if before >= 0 else ()
-        loose = unanswered | (answered - asked - server_ids(earlier)[0])
+            following = self.rules.body(self._seqs[stop])["parts"]
+            unanswered -= pair_server_calls(following, said)[1]
+        loose = unanswered.union(map(server_id, odd))
         self.is_late |= bool(loose & self._unanswered) and self.handed > 0
-        self._unanswered |= loose & asked
+        self._unanswered |= unanswered
+        odd += [part for part in said if server_id(part) in unanswered]
         for at, (place, parts) in enumerate(members):
-            kept = [part for part in parts if server_id(part) not in loose]
+            kept = [part for part in parts if not any(part is one for one in odd)]
             if len(kept) < len(parts):
                 self._note(place, "repaired" if kept else "dropped", "server_call", _SERVER)
                 members[at] = place, kept
@@ -748,7 +752,7 @@ class Timeline:
         A reply with signed reasoning is nothing to go on from: a model that may not think just then
         refuses it. https://github.com/tailcallhq/forgecode/issues/1853 (read 2026-11-27)
         """
-        asked, answered = server_ids(self.parts_at(last), of=self.rules.provider)
+        asked, answered, _ = pair_server_calls(self.parts_at(last), of=self.rules.provider)
         if asked - answered:
             return True
         is_signed, at = False, last

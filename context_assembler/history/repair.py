@@ -8,6 +8,7 @@ from context_assembler import events
 from context_assembler.events import Body, Json, JsonObject
 from context_assembler.providers.wire import NO_RESULT, clean_json, parse_object, text_part
 from context_assembler.report import Decision
+from context_assembler.texts import clean_text
 
 Parts = Sequence[JsonObject]
 Log = Callable[[Decision, str, str], None]
@@ -188,10 +189,15 @@ def settle_call(call: JsonObject, result: JsonObject, log: Log) -> tuple[JsonObj
 # ---- calls that a provider runs itself ----
 
 
-def server_ids(parts: Parts, *, of: str | None = None) -> tuple[set[str], set[str]]:
-    """Return the ids of the server calls in parts, and of those that are answered there.
+def pair_server_calls(
+    parts: Parts, earlier: Parts = (), *, of: str | None = None
+) -> tuple[set[str], set[str], list[JsonObject]]:
+    """Return the ids of the server calls in parts, those answered there, and what has no place.
+
+    An answer needs its call before it, and a call has one answer.
 
     Args:
+        earlier: The reply before, whose open calls may be answered.
         of: The provider whose calls count; `None`: anyone's.
 
     Source:
@@ -199,14 +205,24 @@ def server_ids(parts: Parts, *, of: str | None = None) -> tuple[set[str], set[st
         a turn that paused is continued by sending it back as it is; a result needs its call
         before it.
     """
-    asked, answered = set[str](), set[str]()
+    asked, answered, odd = set[str](), set[str](), list[JsonObject]()
+    before, done, _ = pair_server_calls(earlier) if earlier else (asked, answered, odd)
+    waiting = before - done
     for part in parts:
-        if found := server_id(part):
-            if not _is_server_call(part):
-                answered.add(found)
+        if not (name := server_id(part)):
+            continue
+        if _is_server_call(part):
+            if name in waiting or name in done or name in answered:
+                odd.append(part)
             elif of in (None, part["provider"]):
-                asked.add(found)
-    return asked, answered
+                asked.add(name)
+                waiting.add(name)
+        elif name in waiting:
+            waiting.remove(name)
+            answered.add(name)
+        else:
+            odd.append(part)
+    return asked, answered, odd
 
 
 def _is_server_call(part: JsonObject) -> bool:
@@ -218,4 +234,4 @@ def server_id(part: JsonObject) -> str:
     if part["type"] != "opaque":
         return ""
     found = part["block"].get("id" if _is_server_call(part) else "tool_use_id")
-    return found if isinstance(found, str) else ""
+    return clean_text(found) if isinstance(found, str) else ""

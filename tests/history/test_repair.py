@@ -1,6 +1,7 @@
 """Any history comes out valid: every call with its result, clean text, from the user to the user."""
 
 from dataclasses import replace
+from itertools import product
 from typing import Any
 
 import pytest
@@ -19,6 +20,7 @@ from context_assembler import (
     user_event,
 )
 from context_assembler.events import Provenance, part_from_json, to_json
+from tests.core.sessions import OPUS, assembled
 from tests.history.logs import broken_logs, sound_logs
 from tests.history.talk import MISSING, block, call, result, rules, shown, talk, text_of, transform
 
@@ -350,6 +352,16 @@ SERVER: dict[str, tuple[list[SessionEvent], list[int], list[str]]] = {
         [1, 1, 1],
         ["server_call", "server_call"],
     ),
+    "a result before its call": (
+        [reply(found("s1"), asked("s1"), HERE), NEXT],
+        [1, 1],
+        ["server_call"],
+    ),
+    "asked twice, answered twice": (
+        [reply(asked("s1"), asked("s1"), found("s1"), found("s1")), NEXT],
+        [2, 1],
+        ["server_call"],
+    ),
 }
 
 
@@ -361,6 +373,17 @@ def test_a_providers_own_calls_stay_with_their_results(
 
     assert [len(turn["parts"]) for turn in done.turns[1:]] == sizes
     assert rules(done) == told
+
+
+SERVER_BLOCKS = [asked("srvtoolu_a"), asked("srvtoolu_b"), found("srvtoolu_a"), found("srvtoolu_b")]
+
+
+@pytest.mark.parametrize("between", [[], ["U go on"]])
+def test_any_order_of_a_providers_own_calls_is_valid(between: list[str]) -> None:
+    for blocks in product(SERVER_BLOCKS, repeat=3):
+        events = [reply(*blocks[:2]), *between, reply(*blocks[2:]), *between]
+
+        assert assembled("U a", *events, model=OPUS).check() == []
 
 
 # ---- laws ----
