@@ -740,7 +740,7 @@ def _asked(item: JsonObject) -> Json:
 
 def is_left_to_client(item: JsonObject) -> bool:
     """Whether the item is a call that the client runs: of a known kind, not run by a server."""
-    if item.get("type") not in NATIVE_CALLS or not as_text(item.get("call_id")):
+    if kind_of(item) not in NATIVE_CALLS or not as_text(item.get("call_id")):
         return False
     environment = as_object(item.get("environment")).get("type")
     is_hosted = environment in ("container_reference", "container_auto")
