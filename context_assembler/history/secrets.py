@@ -18,10 +18,7 @@ from context_assembler.texts import clean_text, decode_text
 
 _LINE: Final = "[masked: "
 _MOST_PASSES: Final = 4  # a secret may have hidden where the next one begins
-# Patterns are compiled when they are first used: most calls mask nothing.
-_GLUED: Final = r"[\w-]+"  # what goes on without a break belongs to the secret
 _SETTING: Final = "Secret in a setting"
-_LOGIN: Final = "Basic Auth Credentials"
 # Escape sequences of terminals (ECMA-48), and characters that show nothing: a secret hides in both.
 _INVISIBLE: Final = (
     r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[@-Z\\-_])"
@@ -62,7 +59,7 @@ Bearer Token | bearer | (?i)\bauthorization<is>bearer[ \t]{1,4}(?=[a-z.~+/_-]{0,
 <setting> | env | (?im)^[ \t]{0,8}ENV[ \t]{1,4}(?:\w{0,40}_)?<name>[ \t]{1,4}<option>
 """
 _PIECES: Final = {
-    "login": _LOGIN,
+    "login": "Basic Auth Credentials",
     "setting": _SETTING,
     "key lines": r"[^-]{0,20000}(?:-----END [A-Z0-9 ]{0,40}-----)?",
     "is": r"""["']?[ \t]{0,4}[:=][ \t]{0,4}["']?""",
@@ -91,13 +88,17 @@ def mask(text: str) -> tuple[str, str]:
 def mask_kinds(text: str) -> tuple[str, list[str]]:
     """Return the text as `mask` does, and the kind of each secret that was masked."""
     bare, kinds = re.sub(_INVISIBLE, "", clean_text(text)), list[str]()
+    glued = re.compile(r"[\w-]+")  # what goes on without a break belongs to the secret
     for _ in range(_MOST_PASSES):
-        secrets = find_secrets(bare)
-        for start, end, kind in reversed(secrets):
-            tail = re.compile(_GLUED).match(bare, end)
-            bare = f"{bare[:start]}{_LINE}{kind}]{bare[tail.end() if tail else end :]}"
-        kinds += [secret[2] for secret in secrets]
-        if not secrets:
+        pieces, at = list[str](), 0
+        for start, end, kind in find_secrets(bare):
+            if start >= at:
+                pieces += bare[at:start], f"{_LINE}{kind}]"
+                kinds.append(kind)
+            tail = glued.match(bare, end)
+            at = max(at, tail.end() if tail else end)
+        bare = "".join([*pieces, bare[at:]])
+        if not pieces:
             break
     return (bare, kinds) if kinds else (text, [])
 
@@ -113,7 +114,7 @@ def find_secrets(text: str) -> list[_Secret]:
     return apart
 
 
-@cache
+@cache  # compiled when they are first used: most calls mask nothing
 def _compiled() -> list[tuple[str, list[str], re.Pattern[str]]]:
     table = _TABLE
     for name, piece in _PIECES.items():
