@@ -100,7 +100,8 @@ class History:
         if not tail:
             return
         before = bytes(self.kinds[-1:] or (USER,)) + tail[:-1]
-        joined = bytes(map(int.__and__, tail.translate(_JOINS), before.translate(_JOINED)))
+        mine, its = tail.translate(_JOINS), before.translate(_JOINED)
+        joined = (int.from_bytes(mine) & int.from_bytes(its)).to_bytes(len(tail))
         begins = bytearray(map(gt, tail.translate(_STARTS), joined))
         begins[0] |= not first
         starts = list(compress(range(len(tail)), begins))
