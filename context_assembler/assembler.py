@@ -341,7 +341,8 @@ class _Draft:
                 rewrite = [ReportEntry("note", "system", "kept", reason=reason, rule=rule)]
             unreported = before.unreported(files)
         said = "".join(one.content for one in sent.sections if one.name == "skills")
-        shown = prompt.follow_section(shown, said, count_text=count, is_frozen=is_held)
+        if self.shown is not None:
+            shown = prompt.follow_section(shown, said, count_text=count, is_frozen=is_held)
         active = [one for one in shown.skills if one.name in shown.active]
         odd = [f"{file.path}: {warning}" for file in unreported for warning in file.warnings]
         missed = self.facade.builder.find_missed(files, sent.sections, agent_id=self.agent_id)

@@ -7,6 +7,7 @@ from context_assembler.prompt.files import BootstrapFile, BootstrapLoader
 from context_assembler.prompt.sections import (
     BuiltPrompt,
     SentPrompt,
+    ShownSkills,
     SystemPromptBuilder,
     fit_prompt,
     prompt_record,
@@ -18,7 +19,6 @@ if TYPE_CHECKING:
     from context_assembler.prompt.skills import (
         FolderSkills,
         ListedSkills,
-        ShownSkills,
         SkillLister,
         follow_section,
         show_skills,

@@ -7,7 +7,7 @@ from typing import Final, NamedTuple
 
 from context_assembler.errors import ConfigurationError, UnknownOptionError
 from context_assembler.events import JsonObject
-from context_assembler.ports import Placement, PromptSection, ToolSpec
+from context_assembler.ports import Placement, PromptSection, Skill, ToolSpec
 from context_assembler.prompt.cutting import cut_text, seal_text
 from context_assembler.prompt.files import BootstrapFile, FileState
 from context_assembler.report import Decision, ReportEntry
@@ -54,6 +54,25 @@ class BuiltPrompt(NamedTuple):
     def __repr__(self) -> str:
         names = ", ".join(section.name for section in self.sections)
         return f"BuiltPrompt({len(self.text):,} characters: {names[:200]})"
+
+
+class ShownSkills(NamedTuple):
+    """What one call's prompt has of skills, what became of each, and what went wrong.
+
+    `left_out` are the entries of skills that are not in the list at all.
+    """
+
+    skills: tuple[Skill, ...] = ()
+    active: tuple[str, ...] = ()
+    text: str = ""
+    entries: tuple[ReportEntry, ...] = ()
+    warnings: tuple[str, ...] = ()
+    left_out: tuple[ReportEntry, ...] = ()
+
+    @property
+    def with_tools(self) -> list[Skill]:
+        """The active skills that bring tools."""
+        return [one for one in self.skills if one.name in self.active and one.tools]
 
 
 class _Candidate(NamedTuple):

@@ -21,7 +21,7 @@ from context_assembler.events import Json, JsonObject, is_list, is_object
 from context_assembler.ports import Skill
 from context_assembler.prompt.cutting import seal_text
 from context_assembler.prompt.files import Mask, Reading, masking_notice, split_front_matter
-from context_assembler.prompt.sections import FROZEN, UNTIL_REWRITE
+from context_assembler.prompt.sections import FROZEN, UNTIL_REWRITE, ShownSkills
 from context_assembler.report import Decision, ReportEntry
 from context_assembler.texts import CountText, clean_text, escape_tag, one_line
 from context_assembler.tools.sources import LastAnswers
@@ -273,25 +273,6 @@ def _dropped(name: str, reason: str, rule: str = "broken") -> ReportEntry:
 
 
 # ---- choosing and listing ----
-
-
-class ShownSkills(NamedTuple):
-    """What one call's prompt has of skills, what became of each, and what went wrong.
-
-    `left_out` are the entries of skills that are not in the list at all.
-    """
-
-    skills: tuple[Skill, ...] = ()
-    active: tuple[str, ...] = ()
-    text: str = ""
-    entries: tuple[ReportEntry, ...] = ()
-    warnings: tuple[str, ...] = ()
-    left_out: tuple[ReportEntry, ...] = ()
-
-    @property
-    def with_tools(self) -> list[Skill]:
-        """The active skills that bring tools."""
-        return [one for one in self.skills if one.name in self.active and one.tools]
 
 
 def show_skills(
