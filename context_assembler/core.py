@@ -29,11 +29,17 @@ from context_assembler.errors import (
 )
 from context_assembler.events import Body, Json, JsonObject, SessionEvent, SessionHead
 from context_assembler.history.caps import Caps
-from context_assembler.history.lines import SYNTHETIC, Rules, Timeline, scaled, unscaled
+from context_assembler.history.lines import (
+    SYNTHETIC,
+    Rules,
+    Timeline,
+    scaled,
+    turns_of,
+    unscaled,
+)
 from context_assembler.history.notes import Clock, fresh_notes
 from context_assembler.history.reasoning import Reader, sum_up
 from context_assembler.history.repair import unsigned
-from context_assembler.history.turns import turns_of
 from context_assembler.models import ModelLimits, protocol_for
 from context_assembler.ports import (
     TOOLS_NOTE,

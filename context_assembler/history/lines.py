@@ -7,7 +7,7 @@ where calls and results do not follow each other one by one, or an event holds s
 
 import re
 from array import array
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import compress
 from operator import is_, itemgetter, mul
@@ -31,7 +31,6 @@ from context_assembler.events import (
     JsonObject,
     Origin,
 )
-from context_assembler.history.active import active_order, reading_order
 from context_assembler.history.notes import Clock
 from context_assembler.history.repair import (
     CONTINUE,
@@ -47,7 +46,7 @@ from context_assembler.history.repair import (
     server_id,
     settle_call,
 )
-from context_assembler.ports import TOOLS_NOTE, StoredColumns
+from context_assembler.ports import TOOLS_NOTE, StoredColumns, Turn
 from context_assembler.providers.wire import text_part
 from context_assembler.report import Decision, ReportEntry
 
@@ -200,7 +199,7 @@ class Timeline:
     def extend(self, columns: StoredColumns) -> None:
         """Take the columns of events that were appended to the session."""
         first, kinds, at = self._seen, bytes(columns.kinds), len(self._letters)
-        order, self._high = reading_order(columns.answers, first=first, high=self._high)
+        order, self._high = _reading_order(columns.answers, first=first, high=self._high)
         has_summary = COMPACTION in kinds.translate(_NUMBERS)
         if first and (order is not None or has_summary):
             self.is_late = True
@@ -258,7 +257,7 @@ class Timeline:
         self.lead = [place + 1 for place in ordered[:lead]]
         if not has_summary:
             return ordered[lead:] if lead else order
-        active = active_order(
+        active = _active_order(
             ordered[lead:],
             columns,
             body=rules.body,
@@ -770,3 +769,196 @@ def scaled(tokens: int, factor: float) -> int:
 def unscaled(tokens: int, factor: float) -> int:
     """Return the count that was corrected."""
     return tokens * 1_000 // round(factor * 1_000)
+
+
+# ---- which events are active, and in which order they are read ----
+
+
+def _reading_order(
+    answers: Sequence[int], *, first: int, high: int
+) -> tuple[Sequence[int] | None, int]:
+    """Return the places of events in reading order, and the latest position so far.
+
+    A reply and its notes stand right after the last event that they were made from, all others where
+    they were stored. `None` instead of an order: that of the store.
+
+    Args:
+        answers: `answers_seq` of each event.
+        first: How many events came before them.
+        high: The latest position of those.
+    """
+    if not any(answers):
+        return None, max(high, first + len(answers))
+    positions = [
+        answered if 0 < answered < seq else seq for seq, answered in enumerate(answers, first + 1)
+    ]
+    if positions[0] >= high and positions == sorted(positions):
+        return None, positions[-1]
+    order = sorted(range(len(positions)), key=positions.__getitem__)
+    return order, max(high, *positions)
+
+
+def _summary_parts(body: Body, *, is_readable: bool) -> list[JsonObject]:
+    """Return what is sent of a compaction: its text, then the blocks for those who can read them."""
+    text = "\n".join(part["text"] for part in body["parts"] if part["type"] == "text")
+    parts: list[JsonObject] = [{"type": "text", "text": text}] if text.strip() else []
+    for part in body["parts"] if is_readable else ():
+        if part["type"] == "opaque":
+            is_compaction = part["block"].get("type") == "compaction"
+            parts.append({**part, "text": text} if is_compaction else part)
+    return parts
+
+
+def _active_order(
+    order: Sequence[int],
+    columns: StoredColumns,
+    *,
+    body: Callable[[int], Body],
+    reads: Callable[[Body], bool],
+    seqs_by_id: Callable[[int, int], dict[str, int]],
+    log: list[ReportEntry],
+) -> list[tuple[int, list[JsonObject] | None]]:
+    """Return the places of the events that no compaction replaced; of summaries, what is sent too.
+
+    A summary stands at the place of the first event that it covers. A compaction covers only what
+    was stored before it, and replaces an earlier one if it covers that event or everything that
+    the earlier one covered. A provider's sealed compaction without text counts only for who can
+    read it.
+    """
+    kinds = columns.kinds
+    summaries = {place for place in order if kinds[place] & KIND_MASK == COMPACTION}
+    covered = set[int]()  # numbers of events, as all that follows
+    standing: dict[int, tuple[int, range, list[JsonObject]]] = {}  # with the place, of each summary
+    for at, place in enumerate(order):
+        if place not in summaries:
+            continue
+        seq, held = place + 1, body(place + 1)
+        has_blocks = any(part["type"] == "opaque" for part in held["parts"])
+        is_readable = has_blocks and reads(held)
+        parts = _summary_parts(held, is_readable=is_readable)
+        if has_blocks and not is_readable:
+            log.append(_unread(seq, has_text=bool(parts)))
+        if not parts:
+            continue
+        covers: JsonObject = held.get("covers") or {"first_seq": 1, "last_seq": 0}
+        span = range(max(1, covers["first_seq"]), min(covers["last_seq"], seq - 1) + 1)
+        names: Sequence[str] = covers.get("excluded_ids", ())
+        ids = seqs_by_id(span.start, span.stop - 1) if names else {}
+        own = set(span) - {ids.get(name, 0) for name in names}
+        start = next((i for i, p in enumerate(order) if p + 1 in own), at)
+        for earlier, (before, its_span, _) in list(standing.items()):
+            is_within = bool(its_span) and its_span[0] in span and its_span[-1] in span
+            if earlier in own or (is_within and earlier not in span):
+                start = min(start, before)
+                del standing[earlier]
+        standing[seq] = start, span, parts
+        covered |= own
+        log.append(_covers(seq, sorted(one for one in own if one - 1 not in summaries), columns))
+    active: list[tuple[int, list[JsonObject] | None]] = []
+    for at, place in enumerate(order):
+        active += [(seq - 1, parts) for seq, (start, _, parts) in standing.items() if start == at]
+        if place not in summaries and place + 1 not in covered:
+            active.append((place, None))
+    return active
+
+
+def _covers(seq: int, covered: Sequence[int], columns: StoredColumns) -> ReportEntry:
+    said = "It stands for nothing: the events that it covers are not there."
+    if covered:
+        tokens, plural = sum(columns.tokens[one - 1] for one in covered), "s" * (len(covered) > 1)
+        named = f"{len(covered):,} event{plural}, {covered[0]} to {covered[-1]}"
+        said = f"It stands for {named}, of {tokens:,} tokens."
+    return ReportEntry("message", str(seq), "kept", 0, 0, said, "compaction.covers")
+
+
+def _unread(seq: int, *, has_text: bool) -> ReportEntry:
+    said = "The compaction that a provider wrote cannot be read here; {} is sent instead."
+    if has_text:
+        said, rule = said.format("its plain text"), "compaction.twin"
+        return ReportEntry("message", str(seq), "repaired", 0, 0, said, rule)
+    said, rule = said.format("it has no plain text, so what it covers"), "compaction.sealed"
+    return ReportEntry("message", str(seq), "dropped", 0, 0, said, rule)
+
+
+# ---- lines as turns ----
+
+# By kind of line: the turn's role, kind and origin, and the kind of lines that may join the turn.
+_MADE: Final[Mapping[int, tuple[Any, Any, Any, int]]] = {
+    USER: ("user", "said", "user", -1),
+    ASSISTANT: ("assistant", "said", "model", TOOL_CALL),
+    TOOL_CALL: ("assistant", "said", "model", TOOL_CALL),
+    TOOL_RESULT: ("tool", "said", "tool", TOOL_RESULT),
+    COMPACTION: ("user", "summary", "assembler", -1),
+    SYSTEM: ("system", "said", "developer", -1),
+    NOTE: ("system", "note", "developer", -1),
+    SYNTHETIC: ("user", "synthetic", "assembler", -1),
+}
+_NO_BODY: Final[Body] = {"parts": []}
+
+
+def turns_of(
+    timeline: Timeline,
+    lines: Iterable[int],
+    bodies: Mapping[int, Body],
+    shortened: Mapping[int, Sequence[JsonObject]],
+) -> Iterator[Turn]:
+    """Yield the turns of whole exchanges, in order.
+
+    Args:
+        bodies: By number, of every event of these lines.
+        shortened: By line, parts that a cut left instead of the line's own.
+    """
+    special = timeline.parts.keys() | shortened.keys()
+    turn: Turn | None = None
+    calls: list[str] = []  # of the last reply
+    joins = -1
+    for line in lines:
+        kind, seq = timeline.kinds[line], timeline.seqs[line]
+        number, body = kind & KIND_MASK, bodies[seq] if seq else _NO_BODY
+        is_result, parts = number == TOOL_RESULT, body["parts"]
+        if line in special:
+            parts = [*(shortened.get(line) or timeline.parts[line])]
+        if turn is not None and number == joins:
+            turn["parts"] = [*turn["parts"], *parts]
+            if seq and is_result:
+                turn["kind"] = "said"
+        else:
+            if turn is not None:
+                yield _paired(turn, calls)
+            if not is_result:
+                calls = []
+            role, made, origin, joins = _MADE[number]
+            if is_result and not seq:
+                made, origin = "synthetic", "assembler"
+            note, origin = body.get("note"), body.get("origin", origin)
+            if line in timeline.notes:
+                note, origin = timeline.notes[line]
+            turn = {
+                "role": "user" if note == "continue" else role,
+                "parts": parts,
+                "kind": made,
+                "note": note,
+                "seq": seq,
+                "id": str(seq) if seq else "",
+                "origin": origin,
+                "made_by": None if is_result else body.get("made_by"),
+            }
+        if kind & HAS_CALLS and not is_result:
+            calls += [part["call_id"] for part in parts if part["type"] == "tool_call"]
+        if kind & PINNED:
+            turn["is_pinned"] = True
+    if turn is not None:
+        yield _paired(turn, calls)
+
+
+def _paired(turn: Turn, calls: Sequence[str]) -> Turn:
+    """Return a turn of results with one for each call, in the order of the calls; others as it is."""
+    if turn["role"] == "tool" and [part["call_id"] for part in turn["parts"]] != calls:
+        left, paired = [*turn["parts"]], list[JsonObject]()
+        for name in calls:
+            found = (at for at, part in enumerate(left) if part["call_id"] == name)
+            own = next(found, None)
+            missing = missing_result({"call_id": name, "name": ""})
+            paired.append(missing if own is None else left.pop(own))
+        turn["parts"] = paired
+    return turn

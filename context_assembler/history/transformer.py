@@ -6,9 +6,8 @@ from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
 from context_assembler.events import Body, SessionEvent, body_of, kind_of, link_of, mark_of
-from context_assembler.history.lines import Rules, Timeline
+from context_assembler.history.lines import Rules, Timeline, turns_of
 from context_assembler.history.reasoning import sum_up
-from context_assembler.history.turns import turns_of
 from context_assembler.ports import StoredColumns, Turn
 from context_assembler.report import ReportEntry
 
