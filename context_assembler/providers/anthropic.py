@@ -124,6 +124,11 @@ _READABLE: Final = (
 )
 
 
+def _pair_id(block: JsonObject) -> str:
+    """Return the id that connects a server tool's call and its result; empty for other blocks."""
+    return as_text(block.get("tool_use_id") or block.get("id"))
+
+
 def describe_block(block: JsonObject) -> str:
     """Return the text that stands for a block elsewhere; empty if it holds no text."""
     if as_text(block.get("type")).endswith("_tool_use"):
@@ -315,6 +320,7 @@ class Wire(wire.GrownWire):
         self._known = {tool.name: tool for tool in request.tools}  # as notes of changes name them
         offered = (*request.tools, *(plan.added if plan else ()))
         self._declared = frozenset(self.names[tool.name] for tool in offered)
+        self._broken: set[str] = set()  # ids of server tools' calls that are sent as text
         self._takes_system = limits.supports("mid_conversation_system")
         self._trims_end = limits.supports("prefill")
         self._run: tuple[Unit, ...] = ()  # what follows the last reply
@@ -430,6 +436,9 @@ class Wire(wire.GrownWire):
             own = [p["block"] for p in turn["parts"] if _is_ours(p) and not find_flaw(p["block"])]
             said = list(map(verbatim, own)) or _text_blocks(wire.summary_text(turn))
             return "assistant" if own else "user", said, (), False
+        # A server tool's call and its result go together: if one is broken, both are sent as text.
+        own = [part["block"] for part in turn["parts"] if _is_ours(part)]
+        self._broken = {_pair_id(block) for block in own if find_flaw(block)} - {""}
         settled = wire.settle_parts(turn, self._settle, self.entries)
         if turn["role"] == "system":
             return self._system_unit(turn, settled)
@@ -441,8 +450,11 @@ class Wire(wire.GrownWire):
     def _flaw_of(self, block: JsonObject, role: str) -> str | None:
         kind = as_text(block.get("type"))
         is_of_reply = kind in _UNCOUNTED or kind.endswith(("_tool_use", "_tool_result"))
-        misplaced = role != "assistant" and is_of_reply
-        return find_flaw(block) or ("it can stand in a reply only" if misplaced else None)
+        if flaw := find_flaw(block):
+            return flaw
+        if _pair_id(block) in self._broken:
+            return "the call or the result that it belongs to cannot be sent"
+        return "it can stand in a reply only" if role != "assistant" and is_of_reply else None
 
     def _system_unit(self, turn: Turn, parts: Sequence[JsonObject]) -> Unit:
         plan, own = wire.plan_of(self.request, NAME), list[Block]()
@@ -553,6 +565,8 @@ class Wire(wire.GrownWire):
             is_open = any(str(tool.get("type")).startswith("mcp") for tool in self.tools)
             if not is_open and named[key] not in self._declared:
                 did = block["type"].replace("_reference", "").replace("_", " ")
+                reason = f"It is sent as text: the tool {name} is not declared."
+                self.report(block["type"], reason, "content.undeclared", "repaired")
                 return _text_blocks(part.get("text") or f"[{did} {name}]")
         return [block]
 

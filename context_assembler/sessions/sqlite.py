@@ -93,7 +93,7 @@ _SPANS_AT_ONCE: Final = 100  # SQLite joins at most 500
 _PAGE: Final = 200  # events that `load` reads at once
 
 _HEAD: Final = (
-    "SELECT incarnation, version, last_seq, created_at, record FROM sessions WHERE id = ?"
+    "SELECT key, incarnation, version, last_seq, created_at, record FROM sessions WHERE id = ?"
 )
 # In these statements the first parameter is the key of a session.
 _BLOCKS: Final = (
@@ -158,7 +158,7 @@ class SqliteStore:
             return None
         known = self._heads.get(session_id)
         if known is None or known[0] != row:
-            incarnation, version, last_seq, created, record = row
+            _, incarnation, version, last_seq, created, record = row
             session = Session(id=session_id, created_at=_moment(created), **load_json(record))
             head = SessionHead(
                 session=session,
@@ -294,11 +294,9 @@ class SqliteStore:
         _check_id("session_id", session_id)
         rows = _rows_of(events, session_id)
         pairs = [(row.kind, row.body) for row in rows]
-        with self._file.reading() as db:
-            keys = [*_numbers(db)] or DEFAULT_FAMILIES
-        found = (self._families.get(key) or family_by_key(key) for key in keys)
-        families = [family for family in found if family is not None]  # else: counted when needed
-        counted = {family.key: _counts(family, pairs) for family in families}  # without the lock
+        # Without the lock. What others count by is counted when they need it.
+        known = {key: family_by_key(key) for key in DEFAULT_FAMILIES} | self._families
+        counted = {key: _counts(family, pairs) for key, family in known.items() if family}
         with self._file.writing() as db:
             key, last_seq = _look_up(db, session_id) or (0, 0)
             if expected_seq is not None and expected_seq != last_seq:
@@ -429,20 +427,26 @@ class SqliteStore:
 
     def _query(self, session_id: str, sql: str, *given: Any) -> list[Any]:
         """Return the rows of a statement whose first parameter is the session's key."""
-        with self._file.reading() as db:
-            key, _ = _find(db, session_id)
-            return db.execute(sql, (key, *given)).fetchall()
+        return self._read(session_id, lambda db, key: db.execute(sql, (key, *given)).fetchall())
 
     def _spans(self, session_id: str, sql: str, spans: Sequence[tuple[int, int]]) -> list[Any]:
         """Return the rows of a statement for ranges of sequence numbers, many ranges at once."""
-        rows: list[Any] = []
-        with self._file.reading() as db:
-            key, _ = _find(db, session_id)
+
+        def read(db: Connection, key: int) -> list[Any]:
+            rows: list[Any] = []
             for start in range(0, len(spans), _SPANS_AT_ONCE):
                 some = spans[start : start + _SPANS_AT_ONCE]
                 ends = [key << 32 | max(end, 0) for span in some for end in span]
                 rows += db.execute(" UNION ALL ".join([sql] * len(some)), ends)
-        return rows
+            return rows
+
+        return self._read(session_id, read)
+
+    def _read(self, session_id: str, read: Callable[[Connection, int], list[Any]]) -> list[Any]:
+        """Return rows of the session with the key of the last look: none is used a second time."""
+        with self._file.reading() as db:
+            head = self._heads.get(session_id)
+            return (read(db, head[0][0]) if head else []) or read(db, _find(db, session_id)[0])
 
     def _count(self, session_id: str, family: TokenFamily, after_seq: int) -> "list[array[int]]":
         """Count what the family has not counted yet, and keep the counts if the store can."""
