@@ -16,6 +16,7 @@ from jsonschema import Draft202012Validator
 from pydantic import BaseModel, Field
 from typing_extensions import TypedDict
 
+from context_assembler import ContextAssembler
 from context_assembler.errors import ConfigurationError, InvalidToolError
 from context_assembler.ports import Skill, ToolSpec
 from context_assembler.tools import (
@@ -483,6 +484,19 @@ def test_strictness_safety_and_deferral_are_read() -> None:
     assert not read(called).notes
     assert (strict.is_strict, deferred.is_deferred) == (True, True)
     assert safe == [True, None, None]
+
+
+async def test_which_tools_may_call_a_tool_is_sent_to_anthropic_alone() -> None:
+    run = {"type": "code_execution_20260120", "name": "code_execution"}
+    query = {"name": "query", "input_schema": SCHEMA, "allowed_callers": [run["type"]]}
+    assembler = ContextAssembler("memory:", tools=[run, query])
+    await assembler.add_user("s", "How many?")
+
+    claude = await assembler.assemble("s", model="claude-opus-5-5", max_tokens=100)
+    gpt = await assembler.assemble("s", model="gpt-5.5", max_tokens=100)
+
+    assert claude.to_anthropic()["tools"][1]["allowed_callers"] == ["code_execution_20260120"]
+    assert "allowed_callers" not in str(gpt.to_request()["tools"])
 
 
 UNREADABLE: dict[str, tuple[Any, str]] = {
