@@ -579,8 +579,8 @@ def flags_of(parts: Iterable[JsonObject]) -> int:
             ):
                 flags |= UNUSUAL
         elif kind == "tool_result":
-            content = part.get("content", ())
-            flags |= flags_of(content) & (HAS_MEDIA | UNUSUAL) if content else UNUSUAL
+            if content := part.get("content"):
+                flags |= flags_of(content) & (HAS_MEDIA | UNUSUAL)
         elif kind in ("image", "document"):
             flags |= HAS_MEDIA
         elif kind == "thinking":

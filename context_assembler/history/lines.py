@@ -191,6 +191,7 @@ class Timeline:
         self._orphans: dict[str, list[_Answer]] = {}
         self._moved: set[tuple[int, str]] = set()  # results that went to calls further up
         self._unanswered: set[str] = set()  # a provider's own calls that were left out
+        self._served: set[str] = set()  # and those that have their answers
         self._clock_at: float | None = None
         self._before_tail: tuple[Any, ...] = ()
 
@@ -594,15 +595,17 @@ class Timeline:
         if not any(map(server_id, said)):
             return False
         earlier = self.rules.body(self._seqs[before])["parts"] if before >= 0 else ()
-        asked, answered, odd = pair_server_calls(said, earlier)
+        asked, answered, odd = pair_server_calls(said, earlier, done=self._served)
         unanswered, is_end = asked - answered, stop == len(self._letters)
+        self._served |= set() if is_end else answered
         if unanswered and is_end:
             unanswered -= (
                 pair_server_calls(said, of=self.rules.provider)[0] if is_closing else asked
             )
         elif unanswered and self._number(stop) == ASSISTANT:
             following = self.rules.body(self._seqs[stop])["parts"]
-            unanswered -= pair_server_calls(following, said)[1]
+            asked_then, answered_then, _ = pair_server_calls(following, said, done=self._served)
+            unanswered -= answered_then - asked_then
         loose = unanswered.union(map(server_id, odd))
         self.is_late |= bool(loose & self._unanswered) and self.handed > 0
         self._unanswered |= unanswered

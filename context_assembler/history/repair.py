@@ -1,6 +1,6 @@
 """Parts of one event as any provider can take them, each repair with an entry for the report."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from operator import is_
 from typing import Final
 
@@ -190,7 +190,11 @@ def settle_call(call: JsonObject, result: JsonObject, log: Log) -> tuple[JsonObj
 
 
 def pair_server_calls(
-    parts: Parts, earlier: Parts = (), *, of: str | None = None
+    parts: Parts,
+    earlier: Parts = (),
+    *,
+    done: Collection[str] = (),
+    of: str | None = None,
 ) -> tuple[set[str], set[str], list[JsonObject]]:
     """Return the ids of the server calls in parts, those answered there, and what has no place.
 
@@ -198,6 +202,7 @@ def pair_server_calls(
 
     Args:
         earlier: The reply before, whose open calls may be answered.
+        done: Calls that were answered before.
         of: The provider whose calls count; `None`: anyone's.
 
     Source:
@@ -206,13 +211,13 @@ def pair_server_calls(
         before it.
     """
     asked, answered, odd = set[str](), set[str](), list[JsonObject]()
-    before, done, _ = pair_server_calls(earlier) if earlier else (asked, answered, odd)
-    waiting = before - done
+    before, over, _ = pair_server_calls(earlier) if earlier else (asked, answered, odd)
+    waiting = (before - over).difference(done)
     for part in parts:
         if not (name := server_id(part)):
             continue
         if _is_server_call(part):
-            if name in waiting or name in done or name in answered:
+            if name in asked or name in done or name in answered:
                 odd.append(part)
             elif of in (None, part["provider"]):
                 asked.add(name)

@@ -381,7 +381,8 @@ SERVER_BLOCKS = [asked("srvtoolu_a"), asked("srvtoolu_b"), found("srvtoolu_a"), 
 @pytest.mark.parametrize("between", [[], ["U go on"]])
 def test_any_order_of_a_providers_own_calls_is_valid(between: list[str]) -> None:
     for blocks in product(SERVER_BLOCKS, repeat=3):
-        events = [reply(*blocks[:2]), *between, reply(*blocks[2:]), *between]
+        first, second = reply(*blocks[:2]), reply(*blocks[2:])
+        events: list[str | SessionEvent] = [first, *between, second, *between]
 
         assert assembled("U a", *events, model=OPUS).check() == []
 
