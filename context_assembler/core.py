@@ -190,7 +190,9 @@ class Core:
         if after_seq == 0 and known_head == head and key == family.key:
             self._columns = (None, "", None)
             return columns
-        return self.store.columns(head.session.id, family, after_seq=after_seq)
+        return self.store.columns(
+            head.session.id, family, after_seq=after_seq, until_seq=head.last_seq
+        )
 
     def forget(self, session_id: str | None = None) -> None:
         """Let go of what is kept of a session, or of all."""

@@ -356,8 +356,14 @@ class ColumnStore(Protocol):
         """Return the session's record, last number and version; `None` if there is none."""
         ...
 
-    def columns(self, session_id: str, family: TokenFamily, *, after_seq: int = 0) -> StoredColumns:
-        """Return the columns after a sequence number; events not counted yet are counted now."""
+    def columns(
+        self, session_id: str, family: TokenFamily, *, after_seq: int = 0, until_seq: int = 0
+    ) -> StoredColumns:
+        """Return the columns after a sequence number; events not counted yet are counted now.
+
+        Args:
+            until_seq: If it is given, later events need not be returned.
+        """
         ...
 
     def bodies(self, session_id: str, spans: Sequence[tuple[int, int]]) -> list[Body]:

@@ -14,7 +14,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from sqlite3 import Connection, IntegrityError
 from struct import Struct
-from typing import Any, Final, NamedTuple, Self, TypeVar
+from typing import Any, Final, NamedTuple, Self, TypeAlias, TypeVar
 
 from context_assembler.errors import (
     ConcurrentAppendError,
@@ -91,6 +91,8 @@ _MOST_ID_CHARS: Final = 512
 _MOST_HEADS: Final = 1_000
 _SPANS_AT_ONCE: Final = 100  # SQLite joins at most 500
 _PAGE: Final = 200  # events that `load` reads at once
+_MOST_RECENT: Final = 256  # rows of events that were appended here, to be read without SQLite
+_MOST_RECENT_BYTES: Final = 65_536  # of one of them
 
 _HEAD: Final = (
     "SELECT key, incarnation, version, last_seq, created_at, record FROM sessions WHERE id = ?"
@@ -120,6 +122,9 @@ _LAST_CALL: Final = "SELECT body FROM calls WHERE session = ? ORDER BY reply_seq
 _DERIVED: Final = "SELECT seq, value FROM derived WHERE session = ? AND purpose = ? AND seq > ?"
 
 
+_Stored: TypeAlias = tuple[int, float | None, bytes, bytes]  # kind, created_at, columns, body
+
+
 class _Row(NamedTuple):
     """An event on its way into the tables."""
 
@@ -146,6 +151,9 @@ class SqliteStore:
         self._file = SqliteFile(self.path, SCHEMA, busy_seconds=busy_seconds)
         self._families: dict[str, TokenFamily] = {}
         self._heads: dict[str, tuple[Any, SessionHead]] = {}
+        # What never changes: the numbers of families, and by their keys the latest rows.
+        self._family_numbers: dict[str, int] = {}
+        self._recent: dict[int, _Stored] = {}
         self._writer: tuple[int, Any] | None = None  # of which process, and its thread
 
     # ---- what the core reads and writes ----
@@ -158,6 +166,8 @@ class SqliteStore:
             return None
         known = self._heads.get(session_id)
         if known is None or known[0] != row:
+            if known is not None and row[2] < known[0][2]:  # an older file took its place
+                self._recent.clear()
             _, incarnation, version, last_seq, created, record = row
             session = Session(id=session_id, created_at=_moment(created), **load_json(record))
             head = SessionHead(
@@ -171,14 +181,22 @@ class SqliteStore:
             known = self._heads[session_id] = row, head
         return known[1]
 
-    def columns(self, session_id: str, family: TokenFamily, *, after_seq: int = 0) -> StoredColumns:
+    def columns(
+        self, session_id: str, family: TokenFamily, *, after_seq: int = 0, until_seq: int = 0
+    ) -> StoredColumns:
         """Return the columns after a sequence number; events not counted yet are counted now."""
         self._families[family.key] = family
         after_seq = max(after_seq, 0)
-        with self._file.reading() as db:
-            key, _ = _find(db, session_id)
-            number = _numbers(db).get(family.key, _NO_FAMILY)
-            shared, counts = _stored(db, key, number, after_seq)
+        number = self._family_numbers.get(family.key)
+        recent = self._recent_rows(session_id, [(after_seq + 1, until_seq)])
+        if recent and number is not None:
+            shared, counts = _no_columns(0), _no_columns(number)
+            _add_rows(shared, counts, recent, number)
+        else:
+            with self._file.reading() as db:
+                key, _ = _find(db, session_id)
+                number = _numbers(db).get(family.key, _NO_FAMILY)
+                shared, counts = _stored(db, key, number, after_seq)
         kinds, marks, *others = shared
         if len(counts[0]) < len(kinds):
             counts = self._count(session_id, family, after_seq)
@@ -192,6 +210,8 @@ class SqliteStore:
         Raises:
             EventFormatError: A body is damaged.
         """
+        if recent := self._recent_rows(session_id, spans):
+            return _load_all([(0, raw) for *_, raw in recent], session_id)
         return _load_all(self._spans(session_id, _BODIES, spans), session_id)
 
     def rows(
@@ -309,11 +329,13 @@ class SqliteStore:
                 moments = (row.event.created_at for row in rows if row.event.created_at is not None)
                 _put(db, Session(id=session_id, created_at=next(moments, None)), replaces=False)
                 key, _ = _find(db, session_id)
-            keep_family = "INSERT OR IGNORE INTO families (key) VALUES (?)"
-            db.executemany(keep_family, [(name,) for name in counted])
-            numbers = _numbers(db)
+            numbers = self._family_numbers
+            if not numbers.keys() >= counted.keys():
+                keep_family = "INSERT OR IGNORE INTO families (key) VALUES (?)"
+                db.executemany(keep_family, [(name,) for name in counted])
+                numbers = _numbers(db)
             counts = {numbers[name]: columns for name, columns in counted.items()}
-            stored = _insert_events(db, session_id, key, last_seq, rows, counted=counts)
+            stored, added = _insert_events(db, session_id, key, last_seq, rows, counted=counts)
             first = last_seq - last_seq % BLOCK
             if first + BLOCK <= stored[-1].seq:
                 for number in counts:
@@ -327,6 +349,13 @@ class SqliteStore:
             db.executemany("INSERT OR IGNORE INTO texts VALUES (?, ?)", said)
             changed = "UPDATE sessions SET last_seq = ?, version = version + 1 WHERE key = ?"
             db.execute(changed, (last_seq + len(rows), key))
+        self._family_numbers = numbers
+        if len(self._recent) + len(added) > _MOST_RECENT:
+            self._recent.clear()
+        if len(added) <= _MOST_RECENT:
+            self._recent |= {
+                k: row for k, row in added.items() if len(row[-1]) <= _MOST_RECENT_BYTES
+            }
         return stored
 
     def delete_now(self, session_id: str) -> None:
@@ -403,6 +432,7 @@ class SqliteStore:
             self._writer[1].shutdown(wait=False)
             self._writer = None
         self._file.close()
+        self._family_numbers, self._recent = {}, {}
 
     async def __aenter__(self) -> Self:
         return self
@@ -441,6 +471,18 @@ class SqliteStore:
             return rows
 
         return self._read(session_id, read)
+
+    def _recent_rows(self, session_id: str, spans: Iterable[tuple[int, int]]) -> "list[_Stored]":
+        """Return the rows of ranges if all were appended here; the key is that of the last look."""
+        rows: list[_Stored] = []
+        key = self._heads[session_id][0][0] if session_id in self._heads else 0
+        for first, last in spans:
+            for seq in range(first, last + 1):
+                row = self._recent.get(key << 32 | seq)
+                if row is None:
+                    return []
+                rows.append(row)
+        return rows
 
     def _read(self, session_id: str, read: Callable[[Connection, int], list[Any]]) -> list[Any]:
         """Return rows of the session with the key of the last look: none is used a second time."""
@@ -540,9 +582,10 @@ def _insert_events(
     rows: Sequence[_Row],
     *,
     counted: "Mapping[int, Sequence[array[int]]]",
-) -> list[SessionEvent]:
-    """Insert the events with their numbers, ids and columns, and return them."""
+) -> tuple[list[SessionEvent], dict[int, _Stored]]:
+    """Insert the events with their numbers, ids and columns; return them, and what reads need."""
     given, stored = {row.event.id for row in rows}, list[SessionEvent]()
+    added: dict[int, _Stored] = {}
     for at, row in enumerate(rows):
         seq, body = last_seq + at + 1, row.body
         columns = _OWN.pack(mark_of(row.kind, body), row.event.answers_seq, link_of(body))
@@ -558,13 +601,14 @@ def _insert_events(
             db.execute("INSERT INTO events VALUES (?, ?, ?, ?, ?, ?)", values)
         except IntegrityError as error:
             raise DuplicateEventError(session_id, event_id=event_id) from error
+        added[key << 32 | seq] = row.kind, created, columns, row.raw
         stored.append(replace(row.event, id=event_id, seq=seq))
         if row.kind & SIGNED:
             made_by = body.get("made_by", {})
             signer = [made_by.get(name) for name in ("provider", "model", "account", "prefix")]
             signed = (key, "signed", seq, dump_json(signer))
             db.execute("INSERT INTO derived VALUES (?, ?, ?, ?)", signed)
-    return stored
+    return stored, added
 
 
 def _insert_call(db: Connection, key: int, call: CallRow) -> None:
@@ -632,10 +676,16 @@ def _stored(
     """Return the shared columns and a family's after a sequence number; these can be fewer."""
     shared = _in_blocks(db, key, 0, after_seq)
     counts = _in_blocks(db, key, number, after_seq)
-    rows = db.execute(_TAIL, (key, after_seq + len(shared[0]))).fetchall()
-    if not rows:
-        return shared, counts
-    kinds, moments, own = zip(*rows, strict=True)
+    if rows := db.execute(_TAIL, (key, after_seq + len(shared[0]))).fetchall():
+        _add_rows(shared, counts, rows, number)
+    return shared, counts
+
+
+def _add_rows(
+    shared: "list[array[Any]]", counts: "list[array[int]]", rows: Sequence[Any], number: int
+) -> None:
+    """Append what stands with events that are in no block."""
+    kinds, moments, own, *_ = zip(*rows, strict=True)
     marks, answers, links = zip(*map(_OWN.unpack_from, own), strict=True)
     created = [moment or 0.0 for moment in moments]
     counted = len(counts[0]) - len(shared[0])  # of the rows, in a block that is not full
@@ -650,12 +700,15 @@ def _stored(
             break
         counts[0].append(tokens)
         counts[1].append(reasoning)
-    return shared, counts
+
+
+def _no_columns(number: int) -> "list[array[Any]]":
+    return [array(code) for code in (_COUNTS if number else _SHARED)]
 
 
 def _in_blocks(db: Connection, key: int, number: int, after_seq: int) -> "list[array[Any]]":
     """Return what blocks hold of a family, or of the shared columns, after a sequence number."""
-    columns: list[array[Any]] = [array(code) for code in (_COUNTS if number else _SHARED)]
+    columns = _no_columns(number)
     first, skipped = divmod(after_seq, BLOCK)
     size = sum(column.itemsize for column in columns)
     for block, data in db.execute(_BLOCKS, (key, number << 24 | first)):
