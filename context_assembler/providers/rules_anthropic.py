@@ -8,7 +8,7 @@ from typing import Any, Final, NamedTuple, TypeAlias
 
 from context_assembler.events import Json, JsonObject, is_plain
 from context_assembler.models import ModelLimits
-from context_assembler.providers import anthropic, media, wire
+from context_assembler.providers import anthropic, wire
 from context_assembler.providers.anthropic import THINKING_TYPES
 from context_assembler.providers.lent import peek
 from context_assembler.providers.schemas import ROOT_UNIONS, walk_schemas
@@ -402,6 +402,8 @@ def _media(s: _Sent) -> Iterator[Row]:
     images = [block for block in shown if block.kind == "image"]
     if not shown:
         return
+    from context_assembler.providers import media
+
     rules = anthropic.media_rules(s.limits)
     most = rules.max_images or 0
     yield len(images) > most, "A21", "messages", f"at most {most} images are taken"

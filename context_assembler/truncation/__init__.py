@@ -15,14 +15,15 @@ from context_assembler.options import TruncationSettings
 from context_assembler.ports import TokenFamily, Turn
 from context_assembler.report import ReportEntry
 from context_assembler.truncation.cut import (
+    SYNTHETIC,
     TRUNCATIONS,
     Cut,
+    History,
     Plan,
     Strategy,
     cut_entries,
     marker_parts,
 )
-from context_assembler.truncation.history import SYNTHETIC, History
 from context_assembler.truncation.shorten import Lines, Shortened, shorten_part
 
 __all__ = [

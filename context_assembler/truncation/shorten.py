@@ -4,14 +4,16 @@ import json
 from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Final, NamedTuple, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Final, NamedTuple, Protocol, TypeAlias
 
 from context_assembler import events
 from context_assembler.errors import ContextOverflowError, with_article
 from context_assembler.events import ASSISTANT, KIND_MASK, PINNED, USER, Json, JsonObject
 from context_assembler.options import OverflowPolicy, TruncationSettings
 from context_assembler.texts import shorten_text
-from context_assembler.truncation.history import History
+
+if TYPE_CHECKING:
+    from context_assembler.truncation.cut import History
 
 _Limits: TypeAlias = dict[str, int]  # the most tokens of a part, by group
 _Known: TypeAlias = "dict[tuple[int, frozenset[tuple[str, int]]], Shortened | None]"
@@ -185,7 +187,7 @@ class Floor(NamedTuple):
     exchanges: int
     task: int | None
     kept: int
-    history: History
+    history: "History"
 
     @property
     def tokens(self) -> int:
