@@ -2,16 +2,14 @@
 
 A vocabulary lies in a file that is mapped, not loaded: a hash table from the bytes of a token to its
 rank (`scripts/pack_ranks.py` writes it). So the first count of a process costs a millisecond, where
-building `tiktoken.Encoding` costs half a second and 60 MB. Where much is counted, tiktoken or the
-`fast` extra take over; both count alike. `tiktoken.get_encoding` is never called, since it reads the
-network.
+building `tiktoken.Encoding` costs half a second and 60 MB. Where much is counted, tiktoken takes over,
+which counts alike. `tiktoken.get_encoding` is never called, since it reads the network.
 """
 
 import re
 import struct
 from collections.abc import Callable, Mapping
 from functools import cache
-from importlib import import_module
 from itertools import accumulate, pairwise
 from os import path
 from typing import Any, Final, TypeAlias
@@ -44,16 +42,6 @@ _LONGEST_WORD_BYTES: Final = 1_024
 _LONGEST_RUN_CHARS: Final = 128 * 3 * 2_304
 _MOST_WORDS: Final = 50_000
 _NO_RANK: Final = 1 << 30
-
-# Versions of the `fast` extra whose counts were compared with tiktoken's, over texts of every kind
-# and every character of Unicode.
-_FAST_VERSIONS: Final = ("0.3.0",)
-# A text for every alternative of the patterns.
-_PROBE: Final = (
-    "It's HTTPServer2, isn't it? They'LL pay 1234567.89 €\u2028for naïve Ǆungla ʰo\u0301\u0327 x²\n"
-    '\tif (a!=b) {\r\n\r\n    return "<|endoftext|>";  // ok/\n}   \n\n  \t end  '
-    "今天天气很好\uff0c我们去公园。 Погода хорошая, أهلا وسهلا नमस्ते สวัสดี 좋은 날씨 👩‍💻🏳️‍🌈 ___--=>>/// \u00a0\u3000x   "
-)
 
 
 class _UnassignedError(Exception):
@@ -151,7 +139,7 @@ class Vocabulary:
     """Counts by one vocabulary; text that looks like a special token is ordinary text.
 
     Args:
-        bulk_above_chars: How much is counted before tiktoken, or the `fast` extra, takes over.
+        bulk_above_chars: How much is counted before tiktoken takes over.
     """
 
     def __init__(self, encoding: str, *, bulk_above_chars: float = BULK_ABOVE_CHARS) -> None:
@@ -159,8 +147,7 @@ class Vocabulary:
         self._bulk_above_chars = bulk_above_chars
         self._counted_chars = 0
         self._words: dict[str, int] = {}
-        self._bulk: Count | None = None
-        self._exact: Count | None = None  # tiktoken
+        self._tiktoken: Count | None = None
         _, self._rank = _map_ranks(encoding)
         pattern = PATTERNS[encoding]
         for name, characters in _CLASSES:
@@ -175,9 +162,7 @@ class Vocabulary:
         size = len(text)
         self._counted_chars += size
         if self._counted_chars > self._bulk_above_chars and size <= _LONGEST_BULK_CHARS:
-            if self._bulk is None:
-                self._bulk = _open_fast(self._encoding, self._by_tiktoken) or self._by_tiktoken
-            return self._bulk(text)
+            return self._by_tiktoken(text)
         words = self._find(text) if text.isascii() else self._split(text)
         if words is None:
             return self._by_tiktoken(text)
@@ -208,40 +193,18 @@ class Vocabulary:
         return tokens
 
     def _by_tiktoken(self, text: str) -> int:
-        if self._exact is None:
+        if self._tiktoken is None:
             import tiktoken
 
             name, ranks = self._encoding, read_ranks(self._encoding)
             made = tiktoken.Encoding(
                 name, pat_str=PATTERNS[name], mergeable_ranks=ranks, special_tokens={}
             )
-            self._exact = lambda text: len(made.encode_ordinary(text))
+            self._tiktoken = lambda text: len(made.encode_ordinary(text))
         size = _LONGEST_RUN_CHARS
-        return sum(self._exact(text[at : at + size]) for at in range(0, len(text), size))
+        return sum(self._tiktoken(text[at : at + size]) for at in range(0, len(text), size))
 
 
-def _open_fast(encoding: str, count_else: Count) -> Count | None:
-    """Return the `fast` extra's count; `None` if it is absent, untested, or does not count alike.
-
-    Its vocabularies are compiled in. Its Unicode is a newer one, so that a text with characters that
-    may be unassigned elsewhere is left to tiktoken.
-    """
-    try:
-        toktok = import_module("toktok")
-        # The public `batch_count` starts threads for each call, which costs more than counting.
-        count: Count = vars(toktok)["_encoding"](encoding).count
-        is_alike = toktok.__version__ in _FAST_VERSIONS and count(_PROBE) == count_else(_PROBE)
-    except (ImportError, AttributeError, LookupError, TypeError, ValueError):
-        return None
-
-    def count_known(text: str) -> int:
-        is_known = text.isascii() or text.translate(_BLANKS).isprintable()
-        return count(text) if is_known else count_else(text)
-
-    return count_known if is_alike else None
-
-
-_BLANKS: Final = dict.fromkeys(map(ord, "\n\t\r"))
 vocabulary: Final = cache(Vocabulary)  # one per process
 
 

@@ -92,9 +92,7 @@ def _openai_scaled_patches(size: Size, detail: str | None, *, factor: float) -> 
     return ceil(factor * min(max(1, patches), cap))
 
 
-def _openai_patches(
-    size: Size, detail: str | None, *, factor: float, max_patches: int | None
-) -> int:
+def _openai_patches(size: Size, detail: str | None, *, factor: float, max_patches: int) -> int:
     """Count 32-pixel patches, capped, times the model's factor.
 
     Source:
@@ -104,7 +102,7 @@ def _openai_patches(
     """
     patches = ceil(size[0] / 32) * ceil(size[1] / 32)
     cap = {"low": _LOW_PATCHES, "high": _HIGH_PATCHES}.get(detail or "", max_patches)
-    return ceil(factor * (patches if cap is None else min(patches, cap)))
+    return ceil(factor * min(patches, cap))
 
 
 def _gemini_tiles(size: Size, _detail: str | None) -> int:
@@ -133,7 +131,6 @@ IMAGE_RULES: Final[Mapping[str, ImageRule]] = {
     "openai-patches-1.72": partial(_openai_scaled_patches, factor=1.72),
     "openai-patches-2.46": partial(_openai_scaled_patches, factor=2.46),
     "openai-patches-1.2-high": partial(_openai_patches, factor=1.2, max_patches=2_500),
-    "openai-patches-1.2-uncapped": partial(_openai_patches, factor=1.2, max_patches=None),
     "openai-patches-1.2": partial(_openai_patches, factor=1.2, max_patches=10_000),
     "gemini-258": _gemini_tiles,
     # What `media_resolution` grants by default, high: no other is asked for.

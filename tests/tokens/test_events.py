@@ -371,7 +371,6 @@ SIZES: dict[tuple[str, int, int, Any], int] = {
     ("openai-patches-1.62", 1, 100_000, None): 2489,
     ("openai-patches-1.2", 8000, 8000, None): 12_000,
     ("openai-patches-1.2-high", 8000, 8000, None): 3_000,
-    ("openai-patches-1.2-uncapped", 8000, 8000, None): 75_000,
     ("gemini-258", 640, 480, None): 1290,
     ("gemini-1120", 4000, 3000, "low"): 1120,
     ("", 4000, 3000, None): 1_600,

@@ -134,7 +134,7 @@ def test_who_counts_much_gets_the_same_counts(encoding: str) -> None:
 
 
 def test_a_first_count_loads_no_tokenizer_library() -> None:
-    heavy = {"tiktoken", "regex", "toktok", "asyncio", "yaml", "pydantic"}
+    heavy = {"tiktoken", "regex", "asyncio", "yaml", "pydantic"}
     code = (
         "import sys; from context_assembler.tokens import TokenCounter;"
         "print(TokenCounter('gpt-6-sol').count_text('Hello, naïve world'),"
