@@ -17,15 +17,7 @@ from operator import gt, not_
 from typing import Final, NamedTuple
 
 from context_assembler import events
-from context_assembler.events import (
-    ASSISTANT,
-    COMPACTION,
-    KIND_MASK,
-    NOTE,
-    PINNED,
-    USER,
-    JsonObject,
-)
+from context_assembler.events import ASSISTANT, COMPACTION, KIND_MASK, NOTE, USER, JsonObject
 from context_assembler.options import TruncationSettings
 from context_assembler.report import Decision, ReportEntry
 from context_assembler.truncation import shorten
@@ -146,8 +138,8 @@ class History:
         self.starts += [first + at for at in starts]
         results, most = compress(range(len(tail)), tail.translate(_RESULTS)), 2 * self.stub_tokens
         self.bulky += [first + at for at in results if sizes[at] > most]
-        if any(kind & PINNED for kind in set(tail)):
-            self.pins += [first + at for at, kind in enumerate(tail) if kind & PINNED]
+        if any(kind & events.PINNED for kind in set(tail)):
+            self.pins += [first + at for at, kind in enumerate(tail) if kind & events.PINNED]
         self.kinds += tail
         self.tokens += sizes
         while self.lead < self.count and self._kind(self.lead) in _LEADING:
