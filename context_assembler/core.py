@@ -775,6 +775,8 @@ class _Live:
         turns: list[Turn],
     ) -> bool:
         """Give lines to the wire; `False`: it has to begin again without older reasoning."""
+        if not lines:
+            return True
         seqs = self.timeline.seqs
         wanted = sorted({seqs[line] for line in lines if seqs[line]})
         bodies = self.shelf.take(wanted)
@@ -912,7 +914,8 @@ class _Call:
         other = self if provider == self.provider else self._others.get(provider)
         live, start = self._live, 0
         if other is self and not is_whole and live.serial == self._serial:
-            start = max(0, live.checked - 1)
+            # Only an item of Responses never takes in what follows it.
+            start = max(0, live.checked - (provider != "openai_responses"))
             live.checked = live.settled_messages
         return check_payload(
             provider, payload, limits=self.request.limits, today=self._inputs.today, start=start

@@ -169,7 +169,10 @@ class SqliteStore:
             if known is not None and row[2] < known[0][2]:  # an older file took its place
                 self._recent.clear()
             _, incarnation, version, last_seq, created, record = row
-            session = Session(id=session_id, created_at=_moment(created), **load_json(record))
+            if known is not None and known[0][:2] == row[:2] and known[0][4:] == row[4:]:
+                session = known[1].session
+            else:
+                session = Session(id=session_id, created_at=_moment(created), **load_json(record))
             head = SessionHead(
                 session=session,
                 last_seq=last_seq,
