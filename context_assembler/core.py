@@ -390,6 +390,7 @@ class _Live:
         self._room = self.budget_tokens = 0
         self._request: Request | None = None
         self._prepared: tuple[Any, ...] = ()  # the last request, and what it is made from
+        self._texts: tuple[Any, ...] = ()  # what `texts` returned last, and what of
         self.fixed: tuple[LedgerRow, ...] = ()
         self._restart()
 
@@ -697,6 +698,16 @@ class _Live:
             ]
         return tuple(rows)
 
+    def texts(self, request: Request, tools_text: str) -> tuple[str, str, dict[str, str]]:
+        """Return the hashes of system prompt and tool list, with both texts by their hashes."""
+        if self._texts[:2] != (request, tools_text):
+            tools = tools_text or events.compact_json([events.to_json(t) for t in request.tools])
+            hashes = _digest(request.system), _digest(tools)
+            texts = dict(zip(hashes, (request.system, tools), strict=True))
+            self._texts = request, tools_text, (*hashes, texts)
+        said: tuple[str, str, dict[str, str]] = self._texts[2]
+        return said
+
     def _cut(self, inputs: Inputs, room: int) -> Cut | None:
         """Add what this call alone sends, and find the cut."""
         self._close(inputs.head)
@@ -949,10 +960,7 @@ class _Call:
         if provider != self.provider:
             return self.other(provider).sent(provider)
         inputs, request = self._inputs, self.request
-        tools = inputs.tools_text or events.compact_json(
-            [events.to_json(tool) for tool in request.tools]
-        )
-        texts = {_digest(text): text for text in (request.system, tools)}
+        system_hash, tools_hash, texts = self._live.texts(request, inputs.tools_text)
         stale = {"stale_seq": self._stale_seq} if self._stale_seq else {}
         with self._live.lock:
             prefix = self._current_wire().prefix()
@@ -962,8 +970,8 @@ class _Call:
             model=self.model_id,
             account=self._live.reader.route,
             answers_seq=self.last_seq,
-            system_hash=_digest(request.system),
-            tools_hash=_digest(tools),
+            system_hash=system_hash,
+            tools_hash=tools_hash,
             options=inputs.digest,
             cut=self.cut_id,
             first_seq=next(seqs, 0),

@@ -345,7 +345,7 @@ class SqliteStore:
                     _keep_blocks(db, key, number, first, _stored(db, key, number, first)[1])
                 _keep_blocks(db, key, 0, first, _stored(db, key, _NO_FAMILY, first)[0])
             if call is not None:
-                _insert_call(db, key, replace(call, reply_seq=stored[-1].seq))
+                _insert_call(db, key, call, reply_seq=stored[-1].seq)
             # As bytes: SQLite takes no lone surrogates.
             named = (texts or {}).items()
             said = [(digest, text.encode("utf-8", "surrogatepass")) for digest, text in named]
@@ -614,13 +614,13 @@ def _insert_events(
     return stored, added
 
 
-def _insert_call(db: Connection, key: int, call: CallRow) -> None:
+def _insert_call(db: Connection, key: int, call: CallRow, *, reply_seq: int) -> None:
     learned = call.details.get("learned", {}).get("key")
-    raw = dump_json(to_json(call), where="The row of the call")
+    raw = dump_json({**to_json(call), "reply_seq": reply_seq}, where="The row of the call")
     db.execute(
         "INSERT INTO calls (session, reply_seq, answers_seq, model, factor, learned, body) "
         "VALUES (?, ?, ?, ?, ?, ?, ?)",
-        (key, call.reply_seq, call.answers_seq, call.model, call.factor, learned, raw),
+        (key, reply_seq, call.answers_seq, call.model, call.factor, learned, raw),
     )
 
 
