@@ -50,37 +50,60 @@ class AssemblyCache(Generic[Value]):
         ttl_seconds: float = 60.0,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        from cachetools import TTLCache  # by whoever keeps contexts: not every first call does
-
-        # By everything but the version: a newer one takes the place of an older one.
-        self._values: TTLCache[CacheKey, tuple[CacheKey, Value]] = TTLCache(
-            max_entries, ttl_seconds, timer=clock
-        )
+        self._most, self._ttl_seconds, self._clock = max_entries, ttl_seconds, clock
+        # By everything but the version: a newer one takes the place of an older one. The value that
+        # expires first comes first.
+        self._values: dict[CacheKey, tuple[CacheKey, Value, float]] = {}
+        self._used_at: dict[CacheKey, int] = {}  # after how many questions
         self._lock = Lock()
         self._hits = self._misses = 0
 
     def get(self, key: CacheKey) -> Value | None:
         """Return the value; `None` if there is none, or it has expired."""
+        place = key._replace(version="")
         with self._lock:
-            held_key, value = self._values.get(key._replace(version=""), (None, None))
-            self._hits += held_key == key
-            self._misses += held_key != key
-            return value if held_key == key else None
+            found = self._values.get(place)
+            if found is not None:
+                self._used_at[place] = self._hits + self._misses
+            if found is not None and found[0] == key and self._clock() < found[2]:
+                self._hits += 1
+                return found[1]
+            self._misses += 1
+            return None
 
     def set(self, key: CacheKey, value: Value) -> None:
         """Keep a value in place of an older version's; the least recently used makes room."""
+        place, now = key._replace(version=""), self._clock()
         with self._lock:
-            self._values[key._replace(version="")] = key, value
+            self._drop(place)
+            self._expire(now)
+            if len(self._values) >= self._most:
+                self._drop(min(self._values, key=self._used_at.__getitem__))
+            self._values[place] = key, value, now + self._ttl_seconds
+            self._used_at[place] = self._hits + self._misses
+
+    def _drop(self, place: CacheKey) -> None:
+        self._values.pop(place, None)
+        self._used_at.pop(place, None)
+
+    def _expire(self, now: float) -> None:
+        """Let go of what has expired."""
+        while self._values:
+            place, (_, _, until) = next(iter(self._values.items()))
+            if now < until:
+                break
+            self._drop(place)
 
     def invalidate(self, session_id: str | None = None) -> int:
         """Forget the session's values, or all of them; return how many there were."""
         with self._lock:
             gone = [key for key in self._values if session_id in (None, key.session_id)]
             for key in gone:
-                del self._values[key]
+                self._drop(key)
             return len(gone)
 
     def stats(self) -> CacheStats:
         """Return the counts since the cache was made."""
         with self._lock:
+            self._expire(self._clock())
             return CacheStats(self._hits, self._misses, len(self._values))
