@@ -170,8 +170,8 @@ def lint(
 ) -> cli.Answer:
     """Check a folder of instruction files as the loader would read it, by the settings.
 
-    Per file: encoding, size, tokens, imports, what the caps cut, links, copies, secrets, and lines
-    that look injected. Also: instruction files that are not read.
+    Per file: encoding, size, tokens, imports, what the caps cut, links, copies and secrets. Also:
+    instruction files that are not read.
     Exit code: 14 if there is an error, or with --strict a warning.
 
     Args:

@@ -240,8 +240,7 @@ def _without_copies(files: Iterable[BootstrapFile]) -> Iterator[BootstrapFile]:
 
 def masking_notice(kinds: Sequence[str]) -> str:
     """Say what was masked, for a report."""
-    what = "a secret was" if len(kinds) == 1 else f"{len(kinds)} secrets were"
-    return f"{what} masked ({', '.join(dict.fromkeys(kinds))})"
+    return f"secrets were masked ({', '.join(dict.fromkeys(kinds))})"
 
 
 def _identity(path: str) -> _Identity:
@@ -317,8 +316,7 @@ class Reading:
         template = metadata.get("template")
         is_template = template == _TEMPLATES
         if template and not is_template:
-            shown = f"template: {one_line(str(template))[:60]} is unknown"
-            odd.append(f"{shown}, so it is sent as it stands (known: {_TEMPLATES})")
+            odd.append(f"template {str(template)[:60]!r} is unknown (known: {_TEMPLATES})")
         if re.fullmatch(r"[^\s@]{1,257}\.md", name := text.strip()):
             # What Git makes of a link on a system without links.
             # https://git-scm.com/docs/git-config#Documentation/git-config.txt-coresymlinks
@@ -351,8 +349,7 @@ class Reading:
         try:
             found = os.stat(file.real_path)
             if not stat.S_ISREG(found.st_mode):  # to open a pipe would be to wait for its writer
-                what = "a folder" if stat.S_ISDIR(found.st_mode) else "not a regular file"
-                return file._replace(warnings=(f"it is {what}",))
+                return file._replace(warnings=("it is no regular file",))
             with open(file.real_path, "rb") as source:
                 raw = source.read(_MAX_FILE_BYTES + 1)
         except OSError as error:

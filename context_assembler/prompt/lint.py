@@ -21,30 +21,6 @@ _OWN: Final = re.compile(r"(AGENT|SOUL|CONTEXT)\.[^.]+\.md")
 _SKIPPED: Final = frozenset({".git", "node_modules", ".venv", "venv", "__pycache__"})
 _MAX_FOLDERS: Final = 2_000
 
-# Lines that look as if somebody else had put them there: a hint for people who review files, not a
-# defence, because what is quoted as an example looks the same. Each pattern takes linear time.
-_SUSPICIOUS: Final = {
-    "overrides other instructions": r"""\b(?:ignore|disregard|forget|override)\b .{0,20}
-        \b(?:all|any|every|the|your|previous|prior|above|earlier|other)\b .{0,30}
-        \b(?:instructions?|rules?|prompts?|guidelines?)\b""",
-    "speaks as another role": r"""</?(?:system|system-reminder|developer|assistant)>
-        | <\|(?:im_start|im_end|system)\|> | \[/?INST\]
-        | ^\s{0,8}\#{2,6}\s{0,4}(?:system|assistant)\s{0,4}:""",
-    "wants something kept from the user": r"""\b(?:do\snot|don't|never)\s.{0,20}
-        \b(?:mention|reveal|show|report)\b.{0,30}\bto\sthe\suser\b
-        | \b(?:do\snot|don't|never)\s(?:tell|inform|alert)\sthe\suser\b
-        | \bwithout\s(?:telling|informing|asking)\sthe\suser\b""",
-    "runs what it downloads": r"""\b(?:curl|wget|iwr|invoke-webrequest)\b .{0,200}
-        \|\s{0,4}(?:sudo\s)?(?:ba|z|da)?sh\b
-        | \bbase64\s(?:-d|--decode)\b .{0,80} \|\s{0,4}(?:ba|z|da)?sh\b""",
-    "sends data away": r"""\b(?:send|post|upload|exfiltrate|forward)\b .{0,60}
-        (?:\b(?:credentials?|secrets?|tokens?|api\skeys?|environment\svariables?|ssh\skeys?
-        |conversation)\b | \.env\b) .{0,60} \bhttps?://""",
-    # Characters that a reader does not see and a model does; a joiner belongs to emoji.
-    "hides characters": "[\u00ad\u200b\u200e\u200f\u202a-\u202e\u2060-\u2064\u2066-\u2069\ufeff"
-    "\U000e0000-\U000e007f]+",
-}
-
 
 class Finding(NamedTuple):
     """Something to know about a file; `line` counts from 1 in the file, `None`: no one line."""
@@ -124,27 +100,21 @@ def lint_files(
     pairs, files = loader.read(agent_id, count_text=count_text), list[LintedFile]()
     wanted = {*required, *(() if any(file.text for file, _ in pairs) else ("agent",))}
     for file, shown in pairs:
-        findings = tuple(_findings(file, shown, variables, mask, is_wanted=file.section in wanted))
-        files.append(LintedFile(file, count_text(file.text), count_text(shown.text), findings))
+        found = list(_findings(file, shown, variables, is_wanted=file.section in wanted))
+        found += _secrets(file, mask) if mask is not None and file.state == "ok" else ()
+        tokens = count_text(file.text), count_text(shown.text)
+        files.append(LintedFile(file, *tokens, tuple(found)))
     read = {path for file, _ in pairs for path in (file.real_path, *file.imports)}
     names = {name for own in loader.names(agent_id).values() for name in own}
-    unread = _unread(os.path.abspath(loader.folder), read, names)
-    return Lint(tuple(files), tuple(unread))
+    return Lint(tuple(files), tuple(_unread(os.path.abspath(loader.folder), read, names)))
 
 
 def _findings(
-    file: BootstrapFile,
-    shown: BootstrapFile,
-    variables: Mapping[str, Json],
-    mask: Mask | None,
-    *,
-    is_wanted: bool,
+    file: BootstrapFile, shown: BootstrapFile, variables: Mapping[str, Json], *, is_wanted: bool
 ) -> Iterator[Finding]:
     level: Level = "error" if file.state in ("unreadable", "blocked") else "warning"
-    if file.state == "missing" and is_wanted:
-        yield Finding("warning", "file.missing", file.absence)
-    elif file.state == "missing":
-        yield Finding("note", "file.missing", "there is no such file")
+    if file.state == "missing":
+        yield Finding("warning" if is_wanted else "note", "file.missing", file.absence)
     elif file.state == "empty":
         yield Finding("warning", "file.empty", "nothing is left of it")
     for warning in file.warnings:
@@ -161,17 +131,15 @@ def _findings(
             render_files([file], variables)
         except TemplateError as error:
             yield Finding("error", "file.template", error.problem, error.line)
-    for path in (file.real_path, *file.imports) if file.state == "ok" else ():
+
+
+def _secrets(file: BootstrapFile, mask: Mask) -> Iterator[Finding]:
+    for path in (file.real_path, *file.imports):
         with open(path, encoding="utf-8", errors="replace") as source:
             text = source.read(4_000_000)
         where = "" if path == file.real_path else f"{path}: "
         for number, line in enumerate(text.removeprefix("\ufeff").split("\n"), 1):
-            for kind, pattern in _SUSPICIOUS.items():
-                if found := re.search(pattern, line, re.IGNORECASE | re.VERBOSE):
-                    said = found[0].strip()[:80]
-                    said = ascii(said[:6]) if kind == "hides characters" else said
-                    yield Finding("warning", "text.suspicious", f"{where}{kind}: {said}", number)
-            for secret in mask(line)[1] if mask is not None else ():
+            for secret in mask(line)[1]:
                 yield Finding("error", "text.secret", f"{where}a secret ({secret})", number)
 
 

@@ -25,7 +25,6 @@ PRIORITIES: Final[Mapping[str, int]] = {
     "datetime": 100,
 }
 FROZEN: Final = "system.frozen"  # the rule of an entry whose edit waits
-REWRITTEN: Final = "rewrite.system"  # the rule of the entry that announces another system prompt
 UNTIL_REWRITE: Final = (
     "it applies from the next rewrite point on: a cut, a compaction, another model, or refresh=True"
 )

@@ -26,7 +26,6 @@ from context_assembler.report import Decision, ReportEntry
 from context_assembler.texts import CountText, clean_text, escape_tag, one_line
 from context_assembler.tools.sources import LastAnswers
 
-_MAX_DEPTH: Final = 6
 _MAX_FOLDERS: Final = 10_000
 _MAX_DESCRIPTION_CHARS: Final = 1_024
 _NAME: Final = re.compile(r"(?=.{1,64}$)[a-z0-9]+(?:-[a-z0-9]+)*")
@@ -79,7 +78,7 @@ class FolderSkills:
         self.problems, self.notes = problems, notes = list[ReportEntry](), list[str]()
         readings = [Reading(os.path.realpath(folder)) for folder in self.folders]
         for reading in readings:
-            for path in _skill_files(reading, problems, notes):
+            for path in _skill_files(reading, problems):
                 skill, odd = _parse(reading, path, self.priority)
                 notes += [f"{path}: {note}" for note in odd]
                 if isinstance(skill, str):
@@ -93,7 +92,7 @@ class FolderSkills:
         return self._skills
 
 
-def _skill_files(reading: Reading, problems: list[ReportEntry], notes: list[str]) -> Iterator[str]:
+def _skill_files(reading: Reading, problems: list[ReportEntry]) -> Iterator[str]:
     """Yield every SKILL.md in order of path; what is below a skill belongs to that skill."""
     reading.look_in(root := reading.root)
     if not os.path.isdir(root):
@@ -108,9 +107,6 @@ def _skill_files(reading: Reading, problems: list[ReportEntry], notes: list[str]
         if is_skill:
             yield os.path.join(place, "SKILL.md")
         folders[:] = [] if is_skill else sorted(n for n in folders if not n.startswith("."))
-        if folders and place[len(root) :].count(os.sep) == _MAX_DEPTH:
-            notes.append(f"{place}: what is more than {_MAX_DEPTH} levels down was not searched")
-            folders.clear()
 
 
 def _parse(reading: Reading, path: str, priority: int) -> tuple[Skill | str, list[str]]:
@@ -122,17 +118,13 @@ def _parse(reading: Reading, path: str, priority: int) -> tuple[Skill | str, lis
     given = (metadata.get(key) for key in ("name", "description"))
     name, description = (one_line(text) if isinstance(text, str) else "" for text in given)
     notes = [*file.warnings, *odd]
-    if not name:
-        notes.append("its front matter has no name; the folder's name is used")
-    elif name != os.path.basename(folder) or not _NAME.fullmatch(name):
+    if name != os.path.basename(folder) or not _NAME.fullmatch(name):
         form = "in lower-case letters, digits and hyphens"
         notes.append(f"its name {name!r} is not its folder's, {form}")
     if len(description) > _MAX_DESCRIPTION_CHARS:
         notes.append(f"its description is longer than {_MAX_DESCRIPTION_CHARS:,} characters")
     if not description:
-        why = "" if file.text.startswith("---") else ": the file does not begin with a line '---'"
-        why = " that is text" if metadata.get("description") else why
-        return f"its front matter has no description{why}", notes
+        return "it has no front matter with a description that is text", notes
     specs = list[JsonObject]()
     for entry in _listed(metadata.get("tools")):
         read = [entry]
@@ -218,47 +210,33 @@ class SkillLister:
 
     def list_now(self) -> ListedSkills:
         """Return all skills, without an event loop."""
-        asked = (
-            (one, self._answers.ask_now(one, partial(_list_now, one))) for one in self.providers
-        )
-        return _joined(_noting(one, *answer) for one, answer in asked)
+        ask = partial(self._answers.ask_now, keeps=True)
+        asked = (ask(one, partial(_taken, one)) for one in self.providers)
+        return _joined(map(_noting, self.providers, asked))
 
     async def list(self) -> ListedSkills:
         """Return all skills; a provider that fails or is late is named in a warning."""
         import asyncio
 
-        asked = (self._answers.ask(one, partial(_list, one)) for one in self.providers)
-        answers = zip(self.providers, await asyncio.gather(*asked), strict=True)
-        return _joined(_noting(one, *answer) for one, answer in answers)
-
-
-def _list_now(provider: Any) -> ListedSkills:
-    return _taken(provider, provider.list_now())
-
-
-async def _list(provider: Any) -> ListedSkills:
-    return _taken(provider, await provider.list_skills())
+        ask = partial(self._answers.ask, keeps=True)
+        asked = (ask(one, one.list_skills, partial(_taken, one)) for one in self.providers)
+        return _joined(map(_noting, self.providers, await asyncio.gather(*asked)))
 
 
 def _taken(provider: Any, given: Iterable[Skill]) -> ListedSkills:
-    clean = (
-        replace(
-            skill,
-            name=one_line(skill.name),
-            description=one_line(skill.description),
-            path=one_line(skill.path),
-        )
-        for skill in given
-    )
-    skills = sorted(clean, key=lambda skill: (skill.name, skill.path, skill.description))
+    skills = list[Skill]()
+    for skill in given:
+        texts: Any = {key: one_line(getattr(skill, key)) for key in ("name", "path", "description")}
+        skills.append(replace(skill, **texts))
+    skills.sort(key=lambda skill: (skill.name, skill.path, skill.description))
     problems: Sequence[ReportEntry] = getattr(provider, "problems", ())
     left_out = (f"Skill left out: {problem.id}: {problem.reason}." for problem in problems)
     notes = (f"{note}." for note in getattr(provider, "notes", ()))
     return ListedSkills(tuple(skills), tuple(problems), (*left_out, *notes))
 
 
-def _noting(provider: Any, listed: ListedSkills | None, happened: str) -> ListedSkills:
-    listed = listed or ListedSkills()
+def _noting(provider: Any, answer: tuple[ListedSkills | None, str]) -> ListedSkills:
+    listed, happened = answer[0] or ListedSkills(), answer[1]
     lost = [f"Skill provider {type(provider).__name__} {happened}"] if happened else []
     return listed._replace(warnings=(*lost, *listed.warnings))
 
@@ -321,14 +299,10 @@ def show_skills(
             warnings.append(f"skill_filter names {pattern!r}, which no skill matches. {hint}")
     asked = dict.fromkeys(active)
     adding = {name for name, one in chosen.items() if one.instructions.strip() or one.tools}
-    for name in asked if skip_reason is None else ():
-        why = (
-            "has neither instructions nor tools." if name in chosen else "skill_filter leaves out."
-        )
-        if name not in by_name:
-            why = f"is no skill's name. {did_you_mean(name, known, otherwise='')}"
-        if name not in adding:
-            warnings.append(f"active_skills names {name!r}, which {why}")
+    for name in () if skip_reason else filter(lambda name: name not in adding, asked):
+        why = "which is no skill that is offered and has instructions or tools."
+        hint = did_you_mean(name, sorted(adding), otherwise="")
+        warnings.append(f"active_skills names {name!r}, {why} {hint}")
     named = {*asked, *((patterns or ()) if activates_named else ())} & adding
     masked: Mask = mask or (lambda text: (text, ()))
     for name, skill in chosen.items():
@@ -429,14 +403,11 @@ def follow_section(
         rule, reason = "listed", "listed"
         if line and line != whole:
             decision, rule = "shortened", "skill_budget"
-            sizes = f"from {len(skill.description):,} to {len(line) - len(head) - 2:,} characters"
-            reason = f"its description was cut {sizes}"
+            reason = "its description was cut"
         elif not line and not is_active:
             decision, rule, reason = "dropped", "skill_budget", "no room in the list"
         if is_active:
-            count = len(skill.tools)
-            tools = f", and it brings {count:,} tool{'' if count == 1 else 's'}" if count else ""
-            why = f"active{': its instructions follow the list' if block else ''}{tools}"
+            why = f"active, with {len(skill.tools)} tools of its own"
             reason = why if decision == "kept" else f"{reason}; {why}"
             rule = "active" if decision == "kept" else rule
             active += [skill.name] if skill.tools or block in text else []

@@ -10,6 +10,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
+from functools import partial
 from operator import attrgetter
 from typing import Any, Final, Literal, NamedTuple, TypeAlias
 
@@ -188,18 +189,13 @@ class ToolCollector:
         return OfferedTools(answers, filters, self._on_conflict)
 
     def _ask_now(self, source: Any, kind: str) -> _Answer:
-        def list_now() -> _Answer:  # a source without `list_now` is awaited, in `collect`
-            return _answer(source, kind, source.list_now())
-
-        keeps = source in self.sources
-        return _noting(source, kind, *self._answers.ask_now(source, list_now, keeps=keeps))
+        take, keeps = partial(_answer, source, kind), source in self.sources
+        return _noting(source, kind, *self._answers.ask_now(source, take, keeps=keeps))
 
     async def _ask(self, source: Any, kind: str) -> _Answer:
-        async def list_tools() -> _Answer:
-            return _answer(source, kind, await source.list_tools())
-
-        keeps = source in self.sources
-        return _noting(source, kind, *await self._answers.ask(source, list_tools, keeps=keeps))
+        take, keeps = partial(_answer, source, kind), source in self.sources
+        answer = await self._answers.ask(source, source.list_tools, take, keeps=keeps)
+        return _noting(source, kind, *answer)
 
 
 def _noting(source: Any, kind: str, answer: _Answer | None, happened: str) -> _Answer:

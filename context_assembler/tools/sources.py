@@ -1,7 +1,7 @@
 """Where tools come from: literal specs in any provider's shape, functions, objects that list tools."""
 
 import re
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from functools import cached_property
@@ -210,23 +210,21 @@ class LastAnswers(Generic[Answer]):
         self._kept: dict[int, tuple[Answer, datetime]] = {}
 
     def ask_now(
-        self, source: Any, ask: Callable[[], Answer], *, keeps: bool = True
+        self, source: Any, take: Callable[[Any], Answer], *, keeps: bool
     ) -> tuple[Answer | None, str]:
         """Return the source's answer, or its last one, or `None`; and what happened if it failed.
 
         Args:
+            take: Makes the answer of what the source lists.
             keeps: Whether the source will be asked again, so that its answer is worth keeping.
         """
         try:
-            answer = ask()
+            return self._new(source, take(source.list_now()), keeps=keeps)
         except Exception as error:  # foreign code: the rest goes on
             return self._last(source, error)
-        if keeps:
-            self._kept[id(source)] = answer, self._now()
-        return answer, ""
 
     async def ask(
-        self, source: Any, ask: Callable[[], Awaitable[Answer]], *, keeps: bool = True
+        self, source: Any, lists: Callable[[], Any], take: Callable[[Any], Answer], *, keeps: bool
     ) -> tuple[Answer | None, str]:
         """Return the same as `ask_now` of a source that is awaited."""
         import asyncio
@@ -234,13 +232,18 @@ class LastAnswers(Generic[Answer]):
         limit = asyncio.timeout(self._timeout_seconds)
         try:
             async with limit:
-                answer = await ask()
+                answer = take(await lists())
         except (Exception, asyncio.CancelledError) as error:
             task = asyncio.current_task()
             if task is not None and task.cancelling():
                 raise
             return self._last(source, None if limit.expired() else error)
-        return self.ask_now(source, lambda: answer, keeps=keeps)
+        return self._new(source, answer, keeps=keeps)
+
+    def _new(self, source: Any, answer: Answer, *, keeps: bool) -> tuple[Answer, str]:
+        if keeps:
+            self._kept[id(source)] = answer, self._now()
+        return answer, ""
 
     def _last(self, source: Any, error: BaseException | None) -> tuple[Answer | None, str]:
         happened = f"did not answer within {self._timeout_seconds:g} s."

@@ -166,7 +166,7 @@ REFUSED = {
     "in the home": ("@~/x.md", "outside the folder"),
     "what is not there": ("@gone.md", "no such file"),
     "itself": ("@AGENT.md", "imports itself"),
-    "a folder": ("@./sub", "a folder"),
+    "a folder": ("@./sub", "no regular file"),
 }
 
 
@@ -296,7 +296,7 @@ def test_secrets_are_masked_with_a_notice(tmp_path: Path) -> None:
     agent, soul, _ = loader(tmp_path, mask=mask).load()
 
     assert agent.text == "key *** and ***"
-    assert agent.warnings == ("2 secrets were masked (api key)",)
+    assert agent.warnings == ("secrets were masked (api key)",)
     assert soul.warnings == ()
 
 

@@ -76,10 +76,10 @@ def test_skills_are_found_below_and_what_is_below_a_skill_belongs_to_it(tmp_path
 
 
 PROBLEMS = {
-    "no description": ("---\nname: a\n---\n", "its front matter has no description"),
-    "no front matter": ("Do.", "the file does not begin with a line '---'"),
-    "never closed": ("---\nname: a\n", "no description"),
-    "a number": ("---\nname: a\ndescription: 5\n---\n", "no description that is text"),
+    "no description": ("---\nname: a\n---\n", "no front matter with a description"),
+    "no front matter": ("Do.", "no front matter with a description"),
+    "never closed": ("---\nname: a\n", "no front matter with a description"),
+    "a number": ("---\nname: a\ndescription: 5\n---\n", "a description that is text"),
 }
 
 
@@ -95,7 +95,7 @@ def test_a_broken_skill_is_left_out_and_the_rest_stays(tmp_path: Path, text: str
 
 
 NOTES = {
-    "no name": ("---\ndescription: d\n---\n", "the folder's name is used"),
+    "no name": ("---\ndescription: d\n---\n", "is not its folder's"),
     "capitals": (skill_file("PDF"), "lower-case letters, digits"),
     "another name": (skill_file("pfd"), "its name 'pfd' is not its folder's"),
     "long": (skill_file("a", "d" * 1_025), "longer than 1,024 characters"),
@@ -268,7 +268,7 @@ def test_skills_are_listed_with_their_files_and_active_ones_in_full() -> None:
     assert shown.active == ("csv", "pdf")
     assert shown.with_tools == [CSV]
     assert fates(shown) == {"csv": ("kept", "active"), "pdf": ("kept", "active")}
-    assert "it brings 1 tool" in shown.entries[0].reason
+    assert "with 1 tools of its own" in shown.entries[0].reason
 
 
 def test_nothing_in_instructions_closes_their_tags_and_a_skill_from_code_has_no_file() -> None:
@@ -283,8 +283,18 @@ FILTERS: dict[str, tuple[dict[str, Any], list[str], tuple[str, ...], str]] = {
     "a pattern": ({"patterns": ["p*"]}, ["pdf"], (), ""),
     "a name makes active": ({"patterns": ["pdf"], "activates_named": True}, ["pdf"], ("pdf",), ""),
     "a pattern that matches none": ({"patterns": ["pfd"]}, [], (), "Did you mean 'pdf'?"),
-    "a skill that is not there": ({"active": ["pfd"]}, ["csv", "pdf"], (), "is no skill's name"),
-    "one that is left out": ({"patterns": ["csv"], "active": ["pdf"]}, ["csv"], (), "leaves out"),
+    "a skill that is not there": (
+        {"active": ["pfd"]},
+        ["csv", "pdf"],
+        (),
+        "names 'pfd', which is no skill",
+    ),
+    "one that is left out": (
+        {"patterns": ["csv"], "active": ["pdf"]},
+        ["csv"],
+        (),
+        "names 'pdf', which is no skill",
+    ),
     "all skipped": ({"skip_reason": "skip_skills is on", "active": ["pdf"]}, [], (), ""),
 }
 
@@ -303,7 +313,7 @@ def test_filters_decide_which_skills_are_shown(
 def test_a_skill_with_nothing_to_add_is_not_active_and_priority_decides_between_two() -> None:
     shown = show(skill("a", priority=0), skill("a", "Better.", priority=1), active=["a"])
 
-    assert "which has neither instructions nor tools" in shown.warnings[0]
+    assert "which is no skill that is offered and has instructions or tools" in shown.warnings[0]
     assert "Better." in shown.text
     assert [entry.rule for entry in shown.entries] == ["duplicate", "listed"]
 
@@ -330,7 +340,7 @@ def test_secrets_of_skills_are_masked() -> None:
     )
 
     assert "SECRET" not in shown.text
-    assert shown.warnings == ("/a: 2 secrets were masked (key)",)
+    assert shown.warnings == ("/a: secrets were masked (key)",)
 
 
 def test_a_section_that_was_cut_says_what_is_left_of_each_skill() -> None:
