@@ -616,10 +616,8 @@ class ContextAssembler:
         """Return the first context that adds to what the last call sent, or the last one."""
         *adding, anew = gathered.candidates
         if adding and (last := gathered.last_call) is not None:
-            session_id, family = anew.head.session.id, self.core.family(anew.limits)
-            columns = self.store.columns(
-                session_id, family, after_seq=last.answers_seq, until_seq=anew.head.last_seq
-            )
+            family = self.core.family(anew.limits)
+            columns = self.core.columns(anew.head, family, after_seq=last.answers_seq)
             is_compacted = any(kind & KIND_MASK == COMPACTION for kind in columns.kinds)
             system = self.store.text(last.system_hash)
             for inputs in adding:

@@ -51,59 +51,47 @@ class AssemblyCache(Generic[Value]):
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._most, self._ttl_seconds, self._clock = max_entries, ttl_seconds, clock
-        # By everything but the version: a newer one takes the place of an older one. The value that
-        # expires first comes first.
+        # By everything but the version: a newer one takes the place of an older one. With the time
+        # that each expires at, the first one first.
         self._values: dict[CacheKey, tuple[CacheKey, Value, float]] = {}
-        self._used_at: dict[CacheKey, int] = {}  # after how many questions
         self._lock = Lock()
         self._hits = self._misses = 0
 
     def get(self, key: CacheKey) -> Value | None:
         """Return the value; `None` if there is none, or it has expired."""
-        place = key._replace(version="")
         with self._lock:
-            found = self._values.get(place)
-            if found is not None:
-                self._used_at[place] = self._hits + self._misses
-            if found is not None and found[0] == key and self._clock() < found[2]:
-                self._hits += 1
-                return found[1]
-            self._misses += 1
-            return None
+            held, value, until = self._values.get(key._replace(version=""), (None, None, 0.0))
+            is_hit = held == key and self._clock() < until
+            self._hits += is_hit
+            self._misses += not is_hit
+            return value if is_hit else None
 
     def set(self, key: CacheKey, value: Value) -> None:
-        """Keep a value in place of an older version's; the least recently used makes room."""
-        place, now = key._replace(version=""), self._clock()
+        """Keep a value in place of an older version's; the one that was kept first makes room."""
+        place = key._replace(version="")
         with self._lock:
-            self._drop(place)
-            self._expire(now)
-            if len(self._values) >= self._most:
-                self._drop(min(self._values, key=self._used_at.__getitem__))
-            self._values[place] = key, value, now + self._ttl_seconds
-            self._used_at[place] = self._hits + self._misses
+            self._values.pop(place, None)
+            self._expire(most=self._most - 1)
+            self._values[place] = key, value, self._clock() + self._ttl_seconds
 
-    def _drop(self, place: CacheKey) -> None:
-        self._values.pop(place, None)
-        self._used_at.pop(place, None)
-
-    def _expire(self, now: float) -> None:
-        """Let go of what has expired."""
-        while self._values:
-            place, (_, _, until) = next(iter(self._values.items()))
-            if now < until:
+    def _expire(self, *, most: int) -> None:
+        """Let go of what has expired, and of the oldest beyond so many."""
+        now = self._clock()
+        for place, (_, _, until) in list(self._values.items()):
+            if now < until and len(self._values) <= most:
                 break
-            self._drop(place)
+            del self._values[place]
 
     def invalidate(self, session_id: str | None = None) -> int:
         """Forget the session's values, or all of them; return how many there were."""
         with self._lock:
             gone = [key for key in self._values if session_id in (None, key.session_id)]
             for key in gone:
-                self._drop(key)
+                del self._values[key]
             return len(gone)
 
     def stats(self) -> CacheStats:
         """Return the counts since the cache was made."""
         with self._lock:
-            self._expire(self._clock())
+            self._expire(most=self._most)
             return CacheStats(self._hits, self._misses, len(self._values))

@@ -4,6 +4,7 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from datetime import UTC, date, datetime
+from functools import lru_cache
 from hashlib import blake2b
 from itertools import islice
 from threading import Lock
@@ -190,9 +191,8 @@ class Core:
         if after_seq == 0 and known_head == head and key == family.key:
             self._columns = (None, "", None)
             return columns
-        return self.store.columns(
-            head.session.id, family, after_seq=after_seq, until_seq=head.last_seq
-        )
+        name, last_seq = head.session.id, head.last_seq
+        return self.store.columns(name, family, after_seq=after_seq, until_seq=last_seq)
 
     def forget(self, session_id: str | None = None) -> None:
         """Let go of what is kept of a session, or of all."""
@@ -390,7 +390,6 @@ class _Live:
         self._room = self.budget_tokens = 0
         self._request: Request | None = None
         self._prepared: tuple[Any, ...] = ()  # the last request, and what it is made from
-        self._texts: tuple[Any, ...] = ()  # what `texts` returned last, and what of
         self.fixed: tuple[LedgerRow, ...] = ()
         self._restart()
 
@@ -698,16 +697,6 @@ class _Live:
             ]
         return tuple(rows)
 
-    def texts(self, request: Request, tools_text: str) -> tuple[str, str, dict[str, str]]:
-        """Return the hashes of system prompt and tool list, with both texts by their hashes."""
-        if self._texts[:2] != (request, tools_text):
-            tools = tools_text or events.compact_json([events.to_json(t) for t in request.tools])
-            hashes = _digest(request.system), _digest(tools)
-            texts = dict(zip(hashes, (request.system, tools), strict=True))
-            self._texts = request, tools_text, (*hashes, texts)
-        said: tuple[str, str, dict[str, str]] = self._texts[2]
-        return said
-
     def _cut(self, inputs: Inputs, room: int) -> Cut | None:
         """Add what this call alone sends, and find the cut."""
         self._close(inputs.head)
@@ -960,7 +949,10 @@ class _Call:
         if provider != self.provider:
             return self.other(provider).sent(provider)
         inputs, request = self._inputs, self.request
-        system_hash, tools_hash, texts = self._live.texts(request, inputs.tools_text)
+        tools = inputs.tools_text or events.compact_json(
+            [events.to_json(tool) for tool in request.tools]
+        )
+        texts = {_digest(text): text for text in (request.system, tools)}
         stale = {"stale_seq": self._stale_seq} if self._stale_seq else {}
         with self._live.lock:
             prefix = self._current_wire().prefix()
@@ -970,8 +962,8 @@ class _Call:
             model=self.model_id,
             account=self._live.reader.route,
             answers_seq=self.last_seq,
-            system_hash=system_hash,
-            tools_hash=tools_hash,
+            system_hash=_digest(request.system),
+            tools_hash=_digest(tools),
             options=inputs.digest,
             cut=self.cut_id,
             first_seq=next(seqs, 0),
@@ -1180,6 +1172,7 @@ _KINDS: Final = {
 }
 
 
+@lru_cache(maxsize=16)  # of one session's prompt and tools, call by call
 def _digest(text: str) -> str:
     return blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()
 

@@ -3,7 +3,6 @@
 import re
 from collections.abc import Callable, Iterable, Mapping
 from datetime import date
-from functools import cached_property
 from typing import Any, ClassVar, Final, TypeAlias
 
 from context_assembler.events import Json, JsonObject
@@ -44,20 +43,14 @@ class Check:
         self.body, self.found = {**body, **extra}, list[Violation]()
         self.limits, self.today, self.start = limits, today, start
         self.asked = as_text(self.body.get("model"))
-        if limits is None:
-            self.is_own = re.fullmatch(self.prefix + _OWN_ID, self.asked) is not None
-        else:
-            self.is_own = openai.is_own_api(limits)
+        self.model = re.sub(f"^{self.prefix}", "", self.asked)
+        own_id = limits is None and re.fullmatch(self.prefix + _OWN_ID, self.asked)
+        self.is_own = bool(own_id) if limits is None else openai.is_own_api(limits)
         self.can_reason = limits is not None and bool(limits.thinking.kinds)
         self.is_blind = limits is not None and limits.features.get("vision") is False
         given = as_list(peek(self.body.get(self.key)))
         self.messages: Any = given if start else list(map(as_object, given))
         self.tools = objects_in(peek(self.body.get("tools")))
-
-    @cached_property
-    def model(self) -> str:
-        """The model's id without what a gateway puts before it."""
-        return re.sub(f"^{self.prefix}", "", self.asked)
 
     @classmethod
     def run(

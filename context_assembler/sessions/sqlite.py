@@ -11,6 +11,7 @@ from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, datetime
+from itertools import takewhile
 from pathlib import Path
 from sqlite3 import Connection, IntegrityError
 from struct import Struct
@@ -47,6 +48,7 @@ from context_assembler.ports import StoredColumns, TokenFamily
 from context_assembler.sessions.files import Schema, SqliteFile
 
 _T = TypeVar("_T")
+_Columns: TypeAlias = "list[array[Any]]"
 
 # `events.key` is session << 32 | seq. `blocks.key` is session << 32 | family << 24 | block: family 0
 # has the columns that are the same for every family, the others have their token counts. What is not
@@ -92,7 +94,7 @@ _MOST_HEADS: Final = 1_000
 _SPANS_AT_ONCE: Final = 100  # SQLite joins at most 500
 _PAGE: Final = 200  # events that `load` reads at once
 _MOST_RECENT: Final = 256  # rows of events that were appended here, to be read without SQLite
-_MOST_RECENT_BYTES: Final = 65_536  # of one of them
+_MOST_RECENT_BYTES: Final = 65_536  # of those that were appended at once
 
 _HEAD: Final = (
     "SELECT key, incarnation, version, last_seq, created_at, record FROM sessions WHERE id = ?"
@@ -122,9 +124,6 @@ _LAST_CALL: Final = "SELECT body FROM calls WHERE session = ? ORDER BY reply_seq
 _DERIVED: Final = "SELECT seq, value FROM derived WHERE session = ? AND purpose = ? AND seq > ?"
 
 
-_Stored: TypeAlias = tuple[int, float | None, bytes, bytes]  # kind, created_at, columns, body
-
-
 class _Row(NamedTuple):
     """An event on its way into the tables."""
 
@@ -151,9 +150,10 @@ class SqliteStore:
         self._file = SqliteFile(self.path, SCHEMA, busy_seconds=busy_seconds)
         self._families: dict[str, TokenFamily] = {}
         self._heads: dict[str, tuple[Any, SessionHead]] = {}
-        # What never changes: the numbers of families, and by their keys the latest rows.
+        # What never changes: the numbers of families, and by key the latest rows, as `_TAIL` and
+        # `_BODIES` return them together.
         self._family_numbers: dict[str, int] = {}
-        self._recent: dict[int, _Stored] = {}
+        self._recent: dict[int, Any] = {}
         self._writer: tuple[int, Any] | None = None  # of which process, and its thread
 
     # ---- what the core reads and writes ----
@@ -167,7 +167,7 @@ class SqliteStore:
         known = self._heads.get(session_id)
         if known is None or known[0] != row:
             if known is not None and row[2] < known[0][2]:  # an older file took its place
-                self._recent.clear()
+                self._recent = {}
             _, incarnation, version, last_seq, created, record = row
             if known is not None and known[0][:2] == row[:2] and known[0][4:] == row[4:]:
                 session = known[1].session
@@ -332,11 +332,9 @@ class SqliteStore:
                 moments = (row.event.created_at for row in rows if row.event.created_at is not None)
                 _put(db, Session(id=session_id, created_at=next(moments, None)), replaces=False)
                 key, _ = _find(db, session_id)
-            numbers = self._family_numbers
-            if not numbers.keys() >= counted.keys():
-                keep_family = "INSERT OR IGNORE INTO families (key) VALUES (?)"
-                db.executemany(keep_family, [(name,) for name in counted])
-                numbers = _numbers(db)
+            keep_family = "INSERT OR IGNORE INTO families (key) VALUES (?)"
+            db.executemany(keep_family, [(name,) for name in counted])
+            numbers = _numbers(db)
             counts = {numbers[name]: columns for name, columns in counted.items()}
             stored, added = _insert_events(db, session_id, key, last_seq, rows, counted=counts)
             first = last_seq - last_seq % BLOCK
@@ -353,12 +351,8 @@ class SqliteStore:
             changed = "UPDATE sessions SET last_seq = ?, version = version + 1 WHERE key = ?"
             db.execute(changed, (last_seq + len(rows), key))
         self._family_numbers = numbers
-        if len(self._recent) + len(added) > _MOST_RECENT:
-            self._recent.clear()
-        if len(added) <= _MOST_RECENT:
-            self._recent |= {
-                k: row for k, row in added.items() if len(row[-1]) <= _MOST_RECENT_BYTES
-            }
+        if sum(len(row.raw) for row in rows) <= _MOST_RECENT_BYTES:
+            self._recent = added if len(self._recent) > _MOST_RECENT else self._recent | added
         return stored
 
     def delete_now(self, session_id: str) -> None:
@@ -475,17 +469,14 @@ class SqliteStore:
 
         return self._read(session_id, read)
 
-    def _recent_rows(self, session_id: str, spans: Iterable[tuple[int, int]]) -> "list[_Stored]":
+    def _recent_rows(self, session_id: str, spans: Sequence[tuple[int, int]]) -> list[Any]:
         """Return the rows of ranges if all were appended here; the key is that of the last look."""
-        rows: list[_Stored] = []
-        key = self._heads[session_id][0][0] if session_id in self._heads else 0
+        rows: list[Any] = []
+        base = self._heads[session_id][0][0] << 32 if session_id in self._heads else 0
         for first, last in spans:
-            for seq in range(first, last + 1):
-                row = self._recent.get(key << 32 | seq)
-                if row is None:
-                    return []
-                rows.append(row)
-        return rows
+            held = map(self._recent.get, range(base + first, base + last + 1))
+            rows += takewhile(bool, held)
+        return rows if len(rows) == sum(last - first + 1 for first, last in spans) else []
 
     def _read(self, session_id: str, read: Callable[[Connection, int], list[Any]]) -> list[Any]:
         """Return rows of the session with the key of the last look: none is used a second time."""
@@ -493,7 +484,7 @@ class SqliteStore:
             head = self._heads.get(session_id)
             return (read(db, head[0][0]) if head else []) or read(db, _find(db, session_id)[0])
 
-    def _count(self, session_id: str, family: TokenFamily, after_seq: int) -> "list[array[int]]":
+    def _count(self, session_id: str, family: TokenFamily, after_seq: int) -> _Columns:
         """Count what the family has not counted yet, and keep the counts if the store can."""
         with self._file.reading() as db:
             key, _ = _find(db, session_id)
@@ -584,11 +575,11 @@ def _insert_events(
     last_seq: int,
     rows: Sequence[_Row],
     *,
-    counted: "Mapping[int, Sequence[array[int]]]",
-) -> tuple[list[SessionEvent], dict[int, _Stored]]:
+    counted: Mapping[int, _Columns],
+) -> tuple[list[SessionEvent], dict[int, Any]]:
     """Insert the events with their numbers, ids and columns; return them, and what reads need."""
     given, stored = {row.event.id for row in rows}, list[SessionEvent]()
-    added: dict[int, _Stored] = {}
+    added: dict[int, Any] = {}
     for at, row in enumerate(rows):
         seq, body = last_seq + at + 1, row.body
         columns = _OWN.pack(mark_of(row.kind, body), row.event.answers_seq, link_of(body))
@@ -664,7 +655,7 @@ def _numbers(db: Connection) -> dict[str, int]:
     return dict(db.execute("SELECT key, number FROM families ORDER BY number"))
 
 
-def _counts(family: TokenFamily, pairs: Iterable[tuple[int, Body]]) -> "list[array[int]]":
+def _counts(family: TokenFamily, pairs: Iterable[tuple[int, Body]]) -> _Columns:
     tokens, reasoning = array("I"), array("I")
     count, count_reasoning = family.count_event, family.count_reasoning
     for kind, body in pairs:
@@ -673,9 +664,7 @@ def _counts(family: TokenFamily, pairs: Iterable[tuple[int, Body]]) -> "list[arr
     return [tokens, reasoning]
 
 
-def _stored(
-    db: Connection, key: int, number: int, after_seq: int
-) -> "tuple[list[array[Any]], list[array[int]]]":
+def _stored(db: Connection, key: int, number: int, after_seq: int) -> tuple[_Columns, _Columns]:
     """Return the shared columns and a family's after a sequence number; these can be fewer."""
     shared = _in_blocks(db, key, 0, after_seq)
     counts = _in_blocks(db, key, number, after_seq)
@@ -684,9 +673,7 @@ def _stored(
     return shared, counts
 
 
-def _add_rows(
-    shared: "list[array[Any]]", counts: "list[array[int]]", rows: Sequence[Any], number: int
-) -> None:
+def _add_rows(shared: _Columns, counts: _Columns, rows: Sequence[Any], number: int) -> None:
     """Append what stands with events that are in no block."""
     kinds, moments, own, *_ = zip(*rows, strict=True)
     marks, answers, links = zip(*map(_OWN.unpack_from, own), strict=True)
@@ -705,11 +692,11 @@ def _add_rows(
         counts[1].append(reasoning)
 
 
-def _no_columns(number: int) -> "list[array[Any]]":
+def _no_columns(number: int) -> _Columns:
     return [array(code) for code in (_COUNTS if number else _SHARED)]
 
 
-def _in_blocks(db: Connection, key: int, number: int, after_seq: int) -> "list[array[Any]]":
+def _in_blocks(db: Connection, key: int, number: int, after_seq: int) -> _Columns:
     """Return what blocks hold of a family, or of the shared columns, after a sequence number."""
     columns = _no_columns(number)
     first, skipped = divmod(after_seq, BLOCK)
@@ -725,13 +712,7 @@ def _in_blocks(db: Connection, key: int, number: int, after_seq: int) -> "list[a
     return [column[skipped:] for column in columns] if skipped else columns
 
 
-def _keep_blocks(
-    db: Connection,
-    key: int,
-    number: int,
-    after_seq: int,
-    columns: "Sequence[array[Any]]",
-) -> None:
+def _keep_blocks(db: Connection, key: int, number: int, after_seq: int, columns: _Columns) -> None:
     """Write columns in blocks; the last one may be partial: what follows stands with its events."""
     base, count = key << 32 | number << 24 | after_seq // BLOCK, len(columns[0])
     for at in range(0, count, BLOCK):
