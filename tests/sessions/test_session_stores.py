@@ -429,6 +429,28 @@ async def test_a_family_that_missed_events_catches_up(tmp_path: Path) -> None:
         assert list(first.columns("trip", family, after_seq=290).tokens) == tokens[290:]
 
 
+async def test_what_was_appended_here_and_elsewhere_is_read_alike(tmp_path: Path) -> None:
+    family = family_by_key(DEFAULT_FAMILIES[0])
+    assert family is not None
+    async with SqliteStore(tmp_path / "a.db") as here, SqliteStore(tmp_path / "a.db") as there:
+        for number, store in enumerate([here, here, there, here, there, here]):
+            size = 70_000 if number == 3 else 7
+            await store.append("trip", [user_event("word " * number), user_event("x" * size)])
+            here.look("trip")
+            last_seq = 2 * number + 2
+            spans = [(1, 1), (last_seq - 1, last_seq)]
+            for seq in range(last_seq):
+                known = here.columns("trip", family, after_seq=seq, until_seq=last_seq)
+                assert known == there.columns("trip", family, after_seq=seq)
+            assert here.bodies("trip", spans) == there.bodies("trip", spans)
+
+        await there.delete("trip")
+        await there.append("trip", [user_event("anew")])
+        here.look("trip")
+
+        assert here.bodies("trip", [(1, 1)]) == there.bodies("trip", [(1, 1)])
+
+
 async def test_new_sessions_are_counted_for_the_common_models_at_append(tmp_path: Path) -> None:
     async with SqliteStore(tmp_path / "agent.db") as store:
         await store.append("trip", [user_event("Hello there")])
