@@ -68,19 +68,14 @@ class AssemblyCache(Generic[Value]):
 
     def set(self, key: CacheKey, value: Value) -> None:
         """Keep a value in place of an older version's; the one that was kept first makes room."""
-        place = key._replace(version="")
+        place, now = key._replace(version=""), self._clock()
         with self._lock:
             self._values.pop(place, None)
-            self._expire(most=self._most - 1)
-            self._values[place] = key, value, self._clock() + self._ttl_seconds
-
-    def _expire(self, *, most: int) -> None:
-        """Let go of what has expired, and of the oldest beyond so many."""
-        now = self._clock()
-        for place, (_, _, until) in list(self._values.items()):
-            if now < until and len(self._values) <= most:
-                break
-            del self._values[place]
+            for first, (_, _, until) in list(self._values.items()):
+                if now < until and len(self._values) < self._most:
+                    break
+                del self._values[first]
+            self._values[place] = key, value, now + self._ttl_seconds
 
     def invalidate(self, session_id: str | None = None) -> int:
         """Forget the session's values, or all of them; return how many there were."""
@@ -93,5 +88,4 @@ class AssemblyCache(Generic[Value]):
     def stats(self) -> CacheStats:
         """Return the counts since the cache was made."""
         with self._lock:
-            self._expire(most=self._most)
             return CacheStats(self._hits, self._misses, len(self._values))
