@@ -8,7 +8,7 @@ otherwise the tools are declared again, which is a rewrite point.
 import json
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import replace
-from typing import Any, Final, NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 from context_assembler import ports
 from context_assembler.events import compact_json, to_json
@@ -17,7 +17,6 @@ from context_assembler.providers.wire import is_held_back
 from context_assembler.report import ReportEntry
 from context_assembler.tools.sources import what_is_read
 
-_DEFAULTS: Final = {key: getattr(ToolSpec(name=""), key) for key in ToolSpec.__dataclass_fields__}
 _Names: TypeAlias = Callable[[], Collection[str]]
 
 
@@ -54,14 +53,9 @@ class SentTools(NamedTuple):
     def text(self) -> str:
         """Return the text that a store keeps by its hash."""
         # Schemas of collected tools are plain JSON: only a provider's own spec may be anything else.
-        declared = [
-            {
-                key: to_json(held) if key == "native_specs" else held
-                for key, default in _DEFAULTS.items()
-                if (held := getattr(tool, key)) != default
-            }
-            for tool in self.declared
-        ]
+        bare = [to_json(replace(tool, input_schema={})) for tool in self.declared]
+        schemas = [{"input_schema": tool.input_schema} for tool in self.declared]
+        declared = [one | schema for one, schema in zip(bare, schemas, strict=True)]
         changes = [ports.change_part(change) for change in self.changes]
         return compact_json([declared, changes, self.after_seq])
 
@@ -180,7 +174,6 @@ def _objection(
     withdrawn = [known[name] for name in sorted(known.keys() - {tool.name for tool in wanted})]
     own = [tool.name for tool in (*added, *withdrawn) if tool.native_specs]
     is_first = bool(added or withdrawn) and not (sent.declared and wanted)
-    is_unknown = forced is not None and all(tool.name != forced for tool in sent.declared)
     most = forms.max_tools if forms.max_tools is not None and added else len(known)
     reasons = {
         "the model learns of its tools before the history only": (
@@ -193,7 +186,7 @@ def _objection(
         ),
         "an added tool is strict": not forms.adds_strict and any(t.is_strict for t in added),
         f"there would be more than {most} tools": len(known) > most,
-        "a call of an added tool is forced": is_unknown,
+        "a call of an added tool is forced": forced not in (None, *(t.name for t in sent.declared)),
     }
     return next((reason for reason, holds in reasons.items() if holds), None)
 
@@ -260,12 +253,7 @@ def tools_rewrite_entry(settled: SettledTools, *, tokens: int) -> ReportEntry | 
     if not settled.why or before is None:
         return None
     change = find_change(before.offered, now)
-    known = {tool.name for tool in before.offered}
-    names = {
-        "added": [tool.name for tool in change.added if tool.name not in known],
-        "changed": [tool.name for tool in change.added if tool.name in known],
-        "removed": change.removed,
-    }
+    names = {"new or changed": [tool.name for tool in change.added], "removed": change.removed}
     changed = "; ".join(f"{kind}: {', '.join(of)}" for kind, of in names.items() if of)
     reason = (
         f"The tools are declared again ({changed or 'the same ones'}), because {settled.why}: nothing "

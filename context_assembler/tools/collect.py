@@ -10,6 +10,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
+from fnmatch import fnmatchcase
 from functools import partial
 from operator import attrgetter
 from typing import Any, Final, Literal, NamedTuple, TypeAlias
@@ -70,10 +71,8 @@ def _objection(spec: ToolSpec, filters: _Filters) -> tuple[Decision, str, str] |
     """Return decision, rule and reason if the tool may not be offered."""
     include, exclude, permissions, is_sandbox, disabled = filters
     permission = spec.permission or spec.name
-    if include and not _matches(spec.name, include):
-        return "dropped", "excluded", "its name matches no included pattern"
-    if _matches(spec.name, exclude):
-        return "dropped", "excluded", "its name matches an excluded pattern"
+    if _matches(spec.name, exclude) or (include and not _matches(spec.name, include)):
+        return "dropped", "excluded", "the patterns to include and exclude leave it out"
     if spec.name in disabled:
         return "dropped", "disabled", "disabled_tools names it"
     if permissions is not None and not _matches(permission, permissions):
@@ -84,10 +83,6 @@ def _objection(spec: ToolSpec, filters: _Filters) -> tuple[Decision, str, str] |
 
 
 def _matches(name: str, patterns: Sequence[str]) -> bool:
-    if not patterns:
-        return False
-    from fnmatch import fnmatchcase
-
     return any(fnmatchcase(name, pattern) for pattern in patterns)
 
 
@@ -182,11 +177,11 @@ class ToolCollector:
             yield source, kind if kind in PRECEDENCE[1:] else ""
 
     def _offer(self, answers: Sequence[_Answer], options: AssembleOptions | None) -> "OfferedTools":
-        filters: _Filters = (*self._patterns, None, False, ())
-        if options is not None:
-            sandbox, disabled = bool(options.sandbox_mode), options.disabled_tools or ()
-            filters = (*self._patterns, options.permissions, sandbox, disabled)
-        return OfferedTools(answers, filters, self._on_conflict)
+        given = options or AssembleOptions()
+        sandbox, disabled = bool(given.sandbox_mode), given.disabled_tools or ()
+        filters: _Filters = (*self._patterns, given.permissions, sandbox, disabled)
+        ranked = sorted(answers, key=lambda answer: answer.rank)
+        return OfferedTools(ranked, filters, self._on_conflict)
 
     def _ask_now(self, source: Any, kind: str) -> _Answer:
         take, keeps = partial(_answer, source, kind), source in self.sources
@@ -236,14 +231,12 @@ def _offer_of(spec: ToolSpec, source: str) -> _Offer:
     return offer
 
 
-class OfferedTools:
+class OfferedTools(NamedTuple):
     """What all sources offered for one call, before it is settled what each tool is called."""
 
-    def __init__(
-        self, answers: Sequence[_Answer], filters: _Filters, on_conflict: ConflictPolicy
-    ) -> None:
-        self.answers, self.filters = sorted(answers, key=lambda answer: answer.rank), filters
-        self.on_conflict: ConflictPolicy = on_conflict
+    answers: Sequence[_Answer]
+    filters: _Filters
+    on_conflict: ConflictPolicy
 
     @property
     def key(self) -> object:
@@ -348,9 +341,7 @@ class _Merging:
     def _accept(self, name: str, offer: _Offer) -> None:
         """Offer a tool by this name; if that is not its own, say why."""
         spec, rule, reason = offer.spec, "schema" if offer.repairs else "", "; ".join(offer.repairs)
-        other = (
-            self._own_names.get(offer.spec.name) if self._offered.on_conflict == "error" else None
-        )
+        is_strict, other = self._offered.on_conflict == "error", self._own_names.get(spec.name)
         if name != offer.spec.name:
             if name in self._disabled:
                 self._report(name, "dropped", "disabled", "disabled_tools names it")
@@ -359,10 +350,9 @@ class _Merging:
             rule, reason = "name_conflict", "this is the name that the model knows it by"
             if owner is not None:
                 reason = f"{offer.spec.name!r} is the name of a different tool of {owner.source}"
-            renamed = f"Tool {offer.spec.name!r} of {spec.source} is offered as {name!r}."
-            self._warnings.append(renamed)
+            self._warnings.append(f"Tool {spec.name!r} of {spec.source} is offered as {name!r}.")
             spec = replace(spec, name=name, own_name=offer.spec.name)
-        if other is not None and what_is_read(other) != offer.read:
+        if is_strict and other is not None and what_is_read(other) != offer.read:
             raise ToolConflictError(offer.spec.name, sources=(other.source, spec.source))
         self._specs[name] = self._own_names[offer.spec.name] = spec
         self._report(name, "repaired" if rule else "kept", rule, reason)

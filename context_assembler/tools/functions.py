@@ -26,7 +26,6 @@ _TYPES: Final[Mapping[Any, JsonObject]] = {
     int: {"type": "integer"},
     float: {"type": "number"},
     bool: {"type": "boolean"},
-    None: {"type": "null"},
     NoneType: {"type": "null"},
     list: {"type": "array", "items": {}},
     dict: {"type": "object", "additionalProperties": True},
@@ -178,8 +177,7 @@ def _schema_of_signature(
     found: _Parameters = []
     for one in parameters:
         if one.kind in (one.VAR_POSITIONAL, one.VAR_KEYWORD):
-            stars = "*" if one.kind is one.VAR_POSITIONAL else "**"
-            reason = f"it takes {stars}{one.name}, which no schema names; write the parameters out"
+            reason = f"it takes {one}, which no schema names; write the parameters out"
             raise InvalidToolError(name, reason=reason)
         if not found and one.name == "self" and "self" not in hints:
             reason = "it is a method without its object; pass obj.method"
@@ -253,7 +251,7 @@ def _is_plain(value: Json) -> bool:
 def _pydantic_parameters(found: _Parameters, name: str) -> JsonObject:
     """Return the schema that pydantic makes of parameters; a default may be its `Field(…)`."""
 
-    def make() -> JsonObject:
+    def make() -> Any:
         from pydantic import ConfigDict, Field, create_model
 
         annotated: Any = typing.Annotated
@@ -264,27 +262,23 @@ def _pydantic_parameters(found: _Parameters, name: str) -> JsonObject:
             fields[f"argument_{at}"] = (told, ... if one.default is one.empty else one.default)
         # Nothing is validated with it, and pydantic's other engine knows fewer patterns.
         config = ConfigDict(extra="forbid", regex_engine="python-re")
-        model = create_model("Arguments", __config__=config, **fields)
-        schema: JsonObject = model.model_json_schema(schema_generator=_quiet_generator())
-        return schema
+        return create_model("Arguments", __config__=config, **fields)
 
     return _described(make, name)
 
 
 def _schema_of_model(model: Any, name: str) -> JsonObject:
-    make = getattr(model, "model_json_schema", None)
-    if make is None:
+    if not hasattr(model, "model_json_schema"):
         raise InvalidToolError(name, reason="a class is a tool only if it is a pydantic model")
-    schema = _described(lambda: make(schema_generator=_quiet_generator()), name)
+    schema = _described(lambda: model, name)
     return {key: value for key, value in schema.items() if key != "description"}
 
 
-def _described(make: Callable[[], JsonObject], name: str) -> JsonObject:
+def _described(make: Callable[[], Any], name: str) -> JsonObject:
     try:
-        schema = make()
+        schema: JsonObject = make().model_json_schema(schema_generator=_quiet_generator())
     except Exception as error:  # types say themselves what they are, in foreign code
-        said = tell_problem(error).split(". Set `arbitrary_types_allowed")[0]
-        reason = f"no schema describes its arguments: {said.rstrip('.')}"
+        reason = f"no schema describes its arguments: {tell_problem(error).partition('. Set ')[0]}"
         raise InvalidToolError(name, reason=reason) from error
     plain = {key: value for key, value in schema.items() if key != "title"}
     for key, one in plain.get("$defs", {}).items():

@@ -18,7 +18,7 @@ from importlib.util import find_spec
 from math import inf
 from tempfile import TemporaryFile
 from types import SimpleNamespace
-from typing import Any, Final, Self, TypeVar
+from typing import Any, Final, Self
 
 from context_assembler import errors, events
 from context_assembler.errors import ConfigurationError, InvalidToolError, McpServerError
@@ -26,8 +26,6 @@ from context_assembler.events import Json, JsonObject
 from context_assembler.ports import ToolSpec
 from context_assembler.texts import REMINDER_TAG, SUMMARY_TAG, clean_text, escape_tag
 from context_assembler.tools.sources import ReadTools, read_tools
-
-_T = TypeVar("_T")
 
 _MAX_PAGES: Final = 100
 _MAX_PAUSE_SECONDS: Final = 60.0
@@ -175,7 +173,7 @@ class McpTools:
         specs, self.problems, self.notes = read
         return specs
 
-    def _submit(self, work: "Callable[[_Connection], Coroutine[Any, Any, _T]]") -> Any:
+    def _submit(self, work: "Callable[[_Connection], Coroutine[Any, Any, Any]]") -> Any:
         with self._lock:
             if self._opened is None:
                 self._opened = _Connection(self._settings)
@@ -226,8 +224,7 @@ def _address(name: str, entry: Json) -> dict[str, Any]:
     url = given.get("url") or given.get("serverUrl") or given.get("httpUrl")
     is_sse = "sse" in (given.get("type"), given.get("transport"))
     if is_sse or bool(url) is bool(given.get("command")):
-        reason = "it needs either a command or a url"
-        reason = "its transport is 'sse', which MCP gave up for HTTP" if is_sse else reason
+        reason = "it needs either a command or a url, of HTTP: MCP gave up 'sse'"
         raise ConfigurationError(f"MCP server {name!r} cannot be used: {reason}.", remedy=_SHAPE)
     keys = ("headers",) if url else ("command", "args", "env", "cwd")
     known = {key: given[key] for key in keys if given.get(key)}
@@ -466,10 +463,8 @@ def _plain(tool: JsonObject, hints: Sequence[str], who: str, notes: list[str]) -
         tags = "its text has tags that only the assembler uses; they were escaped."
         notes.append(f"Tool {tool['name']!r} of {who}: {tags}")
     shown: JsonObject = json.loads(escaped)
-    annotated: Json = shown.get("annotations") or {}
-    title = shown.get("title") or annotated.get("title")
     kept = {key: shown.get(key) for key in ("name", "inputSchema", *hints)}
-    return {**kept, "description": shown.get("description") or title}
+    return {**kept, "description": shown.get("description") or shown.get("title")}
 
 
 def _said(error: BaseException) -> str:
@@ -506,9 +501,8 @@ def _read_call_result(result: Any, *, tool_name: str, call_id: str) -> events.To
 
 def _has_same(text: str, structured: Json) -> bool:
     """Whether a text is the structured content, or what the official SDK wraps as its result."""
-    same = [structured]
-    if events.is_object(structured) and len(structured) == 1:
-        same.append(structured.get("result"))
+    wrapped = structured.get("result") if events.is_object(structured) else structured
+    same = (structured, wrapped)
     with suppress(ValueError, RecursionError):
         return text in same or json.loads(text) in same
     return text in same

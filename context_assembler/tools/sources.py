@@ -4,7 +4,6 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
-from functools import cached_property
 from inspect import isawaitable, iscoroutinefunction
 from typing import Any, Final, Generic, NamedTuple, TypeVar
 
@@ -37,35 +36,30 @@ class ListedTools:
 
     Args:
         kind: Whose tools these are, for their precedence: `functions`, `listed` or `skills`.
+
+    Attributes:
+        problems: The tools that cannot be offered, once they were read.
+        notes: What of the specs is not carried over, and which functions have no docstring.
     """
 
     is_constant: Final = True
 
     def __init__(self, entries: Iterable[Any], name: str = "listed", kind: str = "listed") -> None:
         self.name, self.kind = name, kind
+        self.problems: Sequence[InvalidToolError] = ()
+        self.notes: Sequence[str] = ()
         self._entries = tuple(entries)
-
-    @cached_property
-    def _read(self) -> ReadTools:
-        return read_tools(self._entries)
-
-    @property
-    def problems(self) -> Sequence[InvalidToolError]:
-        """The tools that cannot be offered."""
-        return self._read.problems
-
-    @property
-    def notes(self) -> Sequence[str]:
-        """What of the specs is not carried over, and which functions have no docstring."""
-        return self._read.notes
+        self._specs: Sequence[ToolSpec] | None = None
 
     def list_now(self) -> Sequence[ToolSpec]:
         """Return the tools in the order given."""
-        return self._read.specs
+        if self._specs is None:
+            self._specs, self.problems, self.notes = read_tools(self._entries)
+        return self._specs
 
     async def list_tools(self) -> Sequence[ToolSpec]:
         """Return the tools in the order given."""
-        return self._read.specs
+        return self.list_now()
 
 
 class ExecutorTools:
@@ -102,22 +96,14 @@ class ExecutorTools:
 
         def read() -> Any:
             listed = self._act()
-            return listed if isawaitable(listed) else list(_entries_of(listed))
+            return listed if isawaitable(listed) else list(getattr(listed, "tools", listed))
 
         listed = self._act() if self._waits else await asyncio.to_thread(read)
         return self._take(await listed if isawaitable(listed) else listed)
 
     def _take(self, listed: Any) -> Sequence[ToolSpec]:
-        specs, self.problems, self.notes = read_tools(_entries_of(listed))
+        specs, self.problems, self.notes = read_tools(getattr(listed, "tools", listed))
         return specs
-
-
-def _entries_of(listed: Any) -> Iterable[Any]:
-    entries: Any = getattr(listed, "tools", listed)
-    if not hasattr(entries, "__iter__") or isinstance(entries, str | bytes) or is_object(entries):
-        raise TypeError(f"list_tools() returned {with_article(type(entries).__name__)}, not a list")
-    listing: Iterable[Any] = entries
-    return listing
 
 
 def open_tool_sources(given: Any, *, starts_servers: bool = True) -> list[ToolSource]:
@@ -292,8 +278,7 @@ def _read_entry(entry: Any, notes: dict[str, None]) -> list[ToolSpec]:
 
     spec = spec_from_function(entry)
     if not spec.description:
-        missing = "has no docstring: the model gets its name and arguments, but not what it does."
-        notes[f"{spec.name} {missing}"] = None
+        notes[f"{spec.name} has no docstring: the model gets its name and arguments alone."] = None
     return [spec]
 
 

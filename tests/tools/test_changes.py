@@ -151,7 +151,7 @@ def test_a_rewrite_names_what_changed() -> None:
     entry = tools_rewrite_entry(anew, tokens=1)
 
     assert entry is not None
-    assert "(added: mail; changed: fs.read; removed: search)" in entry.reason
+    assert "(new or changed: fs.read, mail; removed: search)" in entry.reason
     assert tools_rewrite_entry(settle([READ])[0], tokens=1) is None
 
 

@@ -481,9 +481,10 @@ def test_whoever_comes_and_goes_a_name_means_one_tool(
 
 def test_a_problem_of_a_source_is_an_entry() -> None:
     class Odd(Source):
-        @property
-        def problems(self) -> Sequence[InvalidToolError]:
-            return [InvalidToolError("hopeless", reason="it has no shape")]
+        def list_now(self) -> Sequence[ToolSpec]:
+            listed = super().list_now()
+            self.problems = [InvalidToolError("hopeless", reason="it has no shape")]
+            return listed
 
     collected = collect(Odd("listed", spec("good")))
 

@@ -484,7 +484,7 @@ MISTAKES: dict[str, tuple[Any, str]] = {
     "a list": ({"mcpServers": {"a": ["npx"]}}, "'a' cannot be used.*a command or a url"),
     "neither": ({"mcpServers": {"a": {}}}, "'a'.*either a command or a url"),
     "both": ({"mcpServers": {"a": {"command": "x", "url": "y"}}}, "either a command or a url"),
-    "the old transport": ({"mcpServers": {"a": {"type": "sse", "url": "x"}}}, "'sse'.*gave up"),
+    "the old transport": ({"mcpServers": {"a": {"type": "sse", "url": "x"}}}, "gave up 'sse'"),
     "an unset variable": ({"mcpServers": {"a": {"command": "${NO}"}}}, "variable 'NO'.*not set"),
     "a name twice": (
         [{"mcpServers": {"a": {"command": "x"}}}, {"servers": {"a": {"command": "y"}}}],

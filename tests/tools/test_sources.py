@@ -524,9 +524,11 @@ def test_what_is_not_carried_over_and_a_function_without_words_are_noted() -> No
         [{**BARE, "input_schema": {}, "input_examples": [], "cache_control": {}}, star_less]
     )
 
+    source.list_now()
+
     assert source.notes == (
         "Tool 'search': 'input_examples' is not carried over.",
-        "star_less has no docstring: the model gets its name and arguments, but not what it does.",
+        "star_less has no docstring: the model gets its name and arguments alone.",
     )
 
 
@@ -635,11 +637,11 @@ async def test_what_fails_when_it_is_looked_at_is_left_out_by_itself() -> None:
 
 class Wrong:
     def list_tools(self) -> Any:
-        return "a tool"
+        return None
 
 
 async def test_a_list_that_is_none_and_its_own_errors_arrive() -> None:
-    with pytest.raises(TypeError, match="not a list"):
+    with pytest.raises(TypeError, match="not iterable"):
         await ExecutorTools(Wrong()).list_tools()
 
 
