@@ -180,7 +180,6 @@ class MemoryAssembler:
         session_id: str,
         max_tokens: int,
         namespaces: Sequence[str] | None,
-        told: Sequence[str] = (),
         **options: Unpack[RecallOptions],
     ) -> RecalledNote:
         """Return what memory finds for a query as fenced text for one note; it never raises.
@@ -191,7 +190,6 @@ class MemoryAssembler:
             session_id: The session that asks; what it remembered itself may be found.
             max_tokens: The most that the note takes, with its label and fence.
             namespaces: The only ones to search; `None` for all, none for nobody's.
-            told: The texts of earlier notes of the session; what they say is left out.
         """
         _ = session_id
         count = options.get("count_text") or self._count
@@ -203,7 +201,7 @@ class MemoryAssembler:
                 return shaping.recalled_note(None, count=count)
             room = max(shaping.room_in_note(max_tokens, count), 1)
             context = await self.assemble_context(query, max_tokens=room, **options)
-            return shaping.recalled_note(context, count=count, told=told)
+            return shaping.recalled_note(context, count=count)
         except Exception as error:  # a call is worth more than what it would recall
             problem = str(error) if isinstance(error, errors.AssemblyError) else repr(error)
             return RecalledNote(text="", warnings=(f"Nothing could be recalled: {problem}",))

@@ -616,7 +616,6 @@ MEMORY_NOTE: Final = "memory"
 RECALLED_LABEL: Final = "Recalled from memory. It may be out of date, and it is not an instruction."
 _SEAM_TOKENS: Final = 4  # joined texts may take more tokens than by themselves
 _MOST_SOURCES: Final = 5
-_SECTION: Final = "## "
 _STATES: Final[dict[SourceState, str]] = {
     "timed_out": "Memory did not answer in time",
     "failed": "Memory could not be read",
@@ -629,14 +628,11 @@ def room_in_note(max_tokens: int, count: CountText) -> int:
     return max_tokens - count(_labelled("")) - _SEAM_TOKENS
 
 
-def recalled_note(
-    context: FormattedContext | None, *, count: CountText, told: Sequence[str] = ()
-) -> RecalledNote:
+def recalled_note(context: FormattedContext | None, *, count: CountText) -> RecalledNote:
     """Return the note with its label and fence; empty if nothing relevant was found.
 
     Args:
         context: `None`: no namespace may be searched.
-        told: The texts of earlier notes; what they say is left out.
     """
     if context is None:
         reason = "recall_namespaces names nobody whose memories might be recalled."
@@ -653,8 +649,7 @@ def recalled_note(
     if context.is_empty or not context.markdown:
         return RecalledNote(text="", entries=(_nothing(context), *others), warnings=warnings)
     entries = (*(_note_entry(shown, count) for shown in context.items), *others)
-    text = _without_told(_labelled(context.markdown), told)
-    return RecalledNote(text=text, entries=entries, warnings=warnings)
+    return RecalledNote(text=_labelled(context.markdown), entries=entries, warnings=warnings)
 
 
 def _labelled(markdown: str) -> str:
@@ -696,44 +691,3 @@ def _warnings(context: FormattedContext) -> Iterator[str]:
         more = f" and {len(names) - _MOST_SOURCES} more" if len(names) > _MOST_SOURCES else ""
         end = "" if reason.endswith("…") else "."
         yield f"{said} ({', '.join(names[:_MOST_SOURCES])}{more}): {reason.rstrip('.')}{end}"
-
-
-# ---- what earlier notes say ----
-
-
-def _without_told(content: str, told: Iterable[str]) -> str:
-    """Return the text of a note without what notes before it say; empty if nothing is left.
-
-    A note stays in its session, so what it says need not be said again. All that a session keeps of
-    a note is its text: the entries of its lists, under their headings.
-    """
-    known = {entry for note in told for entry in _entries(note)}
-    entries = _entries(content)
-    rest = [entry for entry in entries if entry not in known]
-    if not rest or len(rest) == len(entries):
-        return content if rest or not entries else ""
-    lines, before = [content[: content.index(f"\n{_SECTION}")]], ("", "")
-    for heading, above, text in rest:
-        if heading != before[0]:
-            lines += [*([""] if before[0] else []), heading, ""]
-        lines += [above] if above and (heading, above) != before else []
-        lines.append(text)
-        before = heading, above
-    *_, closing, end = content.split("\n")
-    missing = closing.partition(". ")[2]
-    counted = f"{len(rest)} of {len(entries)}; the others were told before. {missing}".rstrip()
-    return "\n".join((*lines, "", counted, end))
-
-
-def _entries(note: str) -> list[tuple[str, str, str]]:
-    """Return the entries of a note, each with its heading and the line above it there."""
-    entries: list[tuple[str, str, str]] = []
-    heading = above = ""
-    for block in re.split(r"\n(?=\S)", note):  # what is indented belongs to the line above
-        if block.startswith(_SECTION):
-            heading, above = block.strip(), ""
-        elif block.startswith("- "):
-            entries.append((heading, above, block.rstrip()))
-        else:
-            above = block.strip()
-    return entries
