@@ -50,32 +50,27 @@ class AssemblyCache(Generic[Value]):
         ttl_seconds: float = 60.0,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        self._most, self._ttl_seconds, self._clock = max_entries, ttl_seconds, clock
-        # By everything but the version: a newer one takes the place of an older one. With the time
-        # that each expires at, the first one first.
-        self._values: dict[CacheKey, tuple[CacheKey, Value, float]] = {}
+        from cachetools import TTLCache  # by whoever keeps contexts: not every first call does
+
+        # By everything but the version: a newer one takes the place of an older one.
+        self._values: TTLCache[CacheKey, tuple[CacheKey, Value]] = TTLCache(
+            max_entries, ttl_seconds, timer=clock
+        )
         self._lock = Lock()
         self._hits = self._misses = 0
 
     def get(self, key: CacheKey) -> Value | None:
         """Return the value; `None` if there is none, or it has expired."""
         with self._lock:
-            held, value, until = self._values.get(key._replace(version=""), (None, None, 0.0))
-            is_hit = held == key and self._clock() < until
-            self._hits += is_hit
-            self._misses += not is_hit
-            return value if is_hit else None
+            held_key, value = self._values.get(key._replace(version=""), (None, None))
+            self._hits += held_key == key
+            self._misses += held_key != key
+            return value if held_key == key else None
 
     def set(self, key: CacheKey, value: Value) -> None:
-        """Keep a value in place of an older version's; the one that was kept first makes room."""
-        place, now = key._replace(version=""), self._clock()
+        """Keep a value in place of an older version's; the least recently used makes room."""
         with self._lock:
-            self._values.pop(place, None)
-            for first, (_, _, until) in list(self._values.items()):
-                if now < until and len(self._values) < self._most:
-                    break
-                del self._values[first]
-            self._values[place] = key, value, now + self._ttl_seconds
+            self._values[key._replace(version="")] = key, value
 
     def invalidate(self, session_id: str | None = None) -> int:
         """Forget the session's values, or all of them; return how many there were."""

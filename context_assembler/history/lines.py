@@ -86,6 +86,7 @@ _PARALLEL_IS_ODD: Final = _table(lambda letter: _ODD if _CALLS + 1 < letter < _N
 _REGULAR: Final = re.compile(rb"(?:[\x01-\x04\x40-\x4f]|[\x10-\x1f][\x20-\x2f]+)*")
 
 _MOVED: Final = "Tool results stood apart from their calls; they were moved right behind them."
+_REPEATED: Final = "A call stood twice in one message."
 _SERVER: Final = "A call that a provider runs itself had no result, or a result had no call."
 _BEGAN: Final = "The history began with the assistant; a minimal user turn was put in front."
 _ENDED: Final = "The model refuses a history that ends on such a reply; a user turn was added."
@@ -546,6 +547,11 @@ class Timeline:
         self, at: int, members: list[tuple[int, Parts]], results: list[_Answer]
     ) -> None:
         said, found = self._parts_of(at)
+        if members:  # a call that stands in the reply already is no second one
+            known = [part for _, parts in members for part in parts if part["type"] == "tool_call"]
+            if any(part in known for part in said):
+                said = [part for part in said if part not in known]
+                self._note(at, "repaired" if said else "dropped", "repeated_call", _REPEATED)
         members.append((at, said))
         results += [(at, result) for result in found]
 

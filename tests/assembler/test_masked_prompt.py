@@ -26,4 +26,4 @@ async def test_a_secret_that_is_masked_by_now_is_not_sent_again(tmp_path: Path) 
 
     assert "hunter2" in before.system_prompt
     assert "hunter2" not in masked.system_prompt
-    assert "a secret was masked (Basic Auth Credentials)" in str(masked.report.warnings)
+    assert "masked (Basic Auth Credentials)" in str(masked.report.warnings)
