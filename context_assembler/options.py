@@ -42,7 +42,7 @@ from context_assembler.errors import (
     is_misspelt,
     nearest,
 )
-from context_assembler.events import Json, JsonObject, is_object
+from context_assembler.events import Json, JsonObject, is_object, is_plain
 from context_assembler.models import ModelLimits, UnknownModelPolicy, merge
 from context_assembler.ports import ToolChoice, ToolSpec
 
@@ -117,6 +117,13 @@ def _read_time_zone(name: str, value: Json) -> str:
     except (KeyError, TypeError, ValueError, OSError):
         rule, remedy = "must be an IANA time zone", "Use a name such as 'Europe/Berlin', or 'UTC'."
         raise InvalidParameterError(name, value, rule=rule, remedy=remedy) from None
+
+
+def _read_format(name: str, value: Json) -> str:
+    if isinstance(value, str) and is_plain(value):
+        return value
+    rule, remedy = "must be a format of strftime", "Use one such as '%A, %Y-%m-%d %H:%M'."
+    raise InvalidParameterError(name, value, rule=rule, remedy=remedy)
 
 
 # ---- what a call can be given ----
@@ -277,8 +284,8 @@ def _read(name: str, value: Json, kind: Any, rule: Any) -> Any:
     if origin in (tuple, Sequence) and isinstance(value, str | Sequence | AbstractSet):
         entries: list[Json] = [value] if isinstance(value, str) else [*value]
         return tuple(_read(name, one, inner[0], rule) for one in entries)
-    if kind is Path and isinstance(value, str | Path):
-        return Path(value).expanduser()
+    if kind is Path and isinstance(value, str | Path) and "\0" not in str(value):
+        return Path(os.path.expanduser(value))
     if not fits(value, kind, rule):
         needed, remedy = expected(kind, rule), "Correct it, or leave it out."
         raise InvalidParameterError(name, value, rule=f"must be {needed}", remedy=remedy)
@@ -286,8 +293,9 @@ def _read(name: str, value: Json, kind: Any, rule: Any) -> Any:
 
 
 def _read_table(name: str, value: Any, options: Mapping[str, Option]) -> dict[str, Any]:
-    if isinstance(value, str):  # its first setting: memory = "sqlite:memory.db"
-        value = {next(iter(options)): value}
+    first = next(iter(options))
+    if isinstance(value, str) and first in ("store", "folder", "folders"):  # memory = "sqlite:m.db"
+        value = {first: value}
     given = value.given if isinstance(value, Settings) else value
     if not is_object(given):
         remedy = "Pass names with their values."
@@ -515,7 +523,7 @@ class ClockSettings(Settings):
     """
 
     is_enabled: bool = True
-    format: Annotated[str, _Word] = "%A, %Y-%m-%d %H:%M %Z"
+    format: Annotated[str, _read_format] = "%A, %Y-%m-%d %H:%M %Z"
     time_zone: Annotated[str, _read_time_zone] = "UTC"
     gap_seconds: Annotated[float, Bounds(least=0, most=86400000000000.0)] = 600.0
     date_in_system: bool = False
@@ -669,6 +677,8 @@ SETTINGS: Final[Mapping[str, Mapping[str, Option]]] = {
 
 def _read_place(place: str, given: Mapping[str, Json]) -> dict[str, Any]:
     """Return the settings of a file or variable; an error names it."""
+    if not is_object(given):
+        raise ConfigurationError(f"In {place}: it must be a table.", remedy=CHECK_FILE)
     try:
         return read_options(given, AssemblerConfig.options)
     except ConfigurationError as error:

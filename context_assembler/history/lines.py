@@ -86,6 +86,7 @@ _PARALLEL_IS_ODD: Final = _table(lambda letter: _ODD if _CALLS + 1 < letter < _N
 _REGULAR: Final = re.compile(rb"(?:[\x01-\x04\x40-\x4f]|[\x10-\x1f][\x20-\x2f]+)*")
 
 _MOVED: Final = "Tool results stood apart from their calls; they were moved right behind them."
+_PARTED: Final = "What stood between a provider's own call and its result was moved behind both."
 _REPEATED: Final = "A call stood twice in one message."
 _SERVER: Final = "A call that a provider runs itself had no result, or a result had no call."
 _BEGAN: Final = "The history began with the assistant; a minimal user turn was put in front."
@@ -608,10 +609,8 @@ class Timeline:
             unanswered -= (
                 pair_server_calls(said, of=self.rules.provider)[0] if is_closing else asked
             )
-        elif unanswered and self._number(stop) == ASSISTANT:
-            following = self.rules.body(self._seqs[stop])["parts"]
-            asked_then, answered_then, _ = pair_server_calls(following, said, done=self._served)
-            unanswered -= answered_then - asked_then
+        elif unanswered:
+            unanswered -= self._answered_next(stop, said)
         loose = unanswered.union(map(server_id, odd))
         self.is_late |= bool(loose & self._unanswered) and self.handed > 0
         self._unanswered |= unanswered
@@ -622,6 +621,24 @@ class Timeline:
                 self._note(place, "repaired" if kept else "dropped", "server_call", _SERVER)
                 members[at] = place, kept
         return bool(asked - answered) and is_end
+
+    def _answered_next(self, stop: int, said: Parts) -> set[str]:
+        """Return which of a provider's own calls the next reply answers; it is moved to `stop`."""
+        at = stop
+        while at < len(self._letters) and self._number(at) in (USER, NOTE, SYSTEM):
+            at += 1
+        if at == len(self._letters) or self._number(at) != ASSISTANT:
+            return set()
+        following = self.rules.body(self._seqs[at])["parts"]
+        asked, answered, _ = pair_server_calls(following, said, done=self._served)
+        if answered - asked and at > stop:
+            self._note(at, "repaired", "server_call", _PARTED)
+            for column in (self._letters, self._kinds, self._links, self._seqs, self._tokens):
+                column.insert(stop, column.pop(at))
+            self._created.insert(stop, self._created.pop(at))
+            moved = {place: place + 1 for place in range(stop, at)} | {at: stop}
+            self._own = {moved.get(place, place): own for place, own in self._own.items()}
+        return answered - asked
 
     def _put_exchange(
         self, members: Sequence[tuple[int, Parts]], calls: Parts, answers: list[_Answer | None]

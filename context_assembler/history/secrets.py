@@ -229,6 +229,8 @@ def _is_secret(found: re.Match[str], value: str) -> bool:
     before = found.string[max(0, found.start() - 100) : found.start()]
     line = before.rstrip(_NAME_CHARS)
     prefix, line = before[len(line) :], line.rpartition("\n")[2]
+    if line.endswith("\\") and prefix[:1] in ("n", "r", "t"):  # an escaped line break in JSON
+        prefix, line = prefix[1:], ""
     is_password = word.lower().startswith(("pass", "pwd"))
     if len(value) < (6 if is_password else 8) or re.match(_NO_VALUE, value):
         return False

@@ -288,6 +288,10 @@ def change_forms(limits: ModelLimits) -> ChangeForms:
 # ---- messages ----
 
 # Values that `mark` keeps: each is replaced, never changed.
+_FENCED: Final = (
+    "Sent as fenced text of the user: the API takes a system message only after the user's and "
+    "before a reply."
+)
 _KEPT: Final = ("_start", "_run", "features", "container", "_known", "_declared")
 
 # One turn: role, blocks; of a system turn also the blocks as text of the user, and whether it may
@@ -419,8 +423,10 @@ class Wire(wire.GrownWire):
         if not closing and not before.endswith("_tool_result"):
             closing = len(run)
         content: list[Block] = []
-        for role, blocks, fenced, _ in run[:closing]:
+        for role, blocks, fenced, may_speak in run[:closing]:
             content += fenced if role == "system" else blocks
+            if may_speak and self._takes_system:
+                self.report("system message", _FENCED, "system.fenced", "kept")
         content.sort(key=lambda block: block["type"] != "tool_result")
         if content:
             messages.append({"role": "user", "content": content})
@@ -497,7 +503,7 @@ class Wire(wire.GrownWire):
                 call["name"] = self.names[part["name"]]
                 call["input"] = wire.clean_json(part.get("arguments") or {})
                 if "extras" in part:
-                    call |= plain_json(wire.own_extras(part, NAME))
+                    call |= {**plain_json(wire.own_extras(part, NAME)), **call}
                 blocks.append(call)
             elif kind == "tool_call":
                 blocks += _text_blocks(f"[call of {part['name']}]")

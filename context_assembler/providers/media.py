@@ -218,7 +218,8 @@ def media_of(fields: JsonObject, provider: str) -> JsonObject | None:
         source = source_of(url, media_type)
     elif not source["file_id"]:
         return None
-    if kind in _IMAGES or media_type.startswith("image/"):
+    shown = as_text(source.get("media_type")) or media_type
+    if shown.startswith("image/") or (kind in _IMAGES and shown != "application/pdf"):
         return {"type": "image", "source": source}
     title = first("filename") or as_text(fields.get("title"))
     return {"type": "document", "source": source, **({"title": title} if title else {})}

@@ -31,6 +31,8 @@ WITHOUT_STOP: Final = re.compile(
 # https://github.com/openai/openai-openapi, ChatCompletionRequestUserMessageContentPart and
 # ChatCompletionRequestAssistantMessageContentPart (read 2026-11-27)
 PART_TYPES: Final = ("text", "refusal", "image_url", "input_audio", "file")
+# What a part of some types holds its content in.
+_CONTENT: Final = {"image_url": "url", "input_audio": "data", "file": "file_data file_id"}
 
 
 def takes_late_instructions(limits: ModelLimits) -> bool:
@@ -160,7 +162,9 @@ class Wire(openai.OpenAIWire):
         kind = as_text(block.get("type"))
         if kind in PART_TYPES:
             held = block.get(kind)
-            if not any(as_text(one).strip() for one in (held, *as_object(held).values())):
+            names = _CONTENT.get(kind, "").split()
+            said = [as_object(held).get(name) for name in names] or [held]
+            if not any(as_text(one).strip() for one in said):
                 return f"its {kind} is empty"
         takes = kind == "refusal" if role == "assistant" else kind not in ("refusal", "")
         is_known = kind in PART_TYPES or not self.is_own

@@ -349,8 +349,8 @@ SERVER: dict[str, tuple[list[SessionEvent], list[int], list[str]]] = {
     ),
     "a message stands between": (
         [reply(asked("s1")), NEXT, reply(found("s1"), HERE), NEXT],
-        [1, 1, 1],
-        ["server_call", "server_call"],
+        [1, 2, 1, 1],
+        ["server_call"],
     ),
     "a result before its call": (
         [reply(found("s1"), asked("s1"), HERE), NEXT],
