@@ -80,9 +80,10 @@ class _Responses(Check):
         is_nothing = not given and not any(map(body.get, sources))
         asked = as_object(as_object(body.get("text")).get("format"))
         wants_json = own and not self.has_state and asked.get("type") == "json_object"
-        said: list[Json] = [i.get("content") or i.get("output") for i in self.messages]
-        said += [given] if isinstance(given, str) else []
-        wants_json = wants_json and not any("json" in str(one).lower() for one in said)
+        if wants_json:
+            said: list[Json] = [i.get("content") or i.get("output") for i in self.messages]
+            said += [given] if isinstance(given, str) else []
+            wants_json = not any("json" in str(one).lower() for one in said)
         value, name = self.number("max_output_tokens"), "max_output_tokens"
         least = items.MIN_OUTPUT_TOKENS
         most = (limits.output_tokens if limits is not None and own else None) or float("inf")
@@ -109,8 +110,9 @@ class _Responses(Check):
 
     def _tool_rows(self) -> Iterable[Row]:
         placed = [(f"tools[{at}]", tool) for at, tool in enumerate(self.tools)]
-        for at, item in enumerate(self.messages):
-            added = objects_in(item.get("tools")) if kind_of(item) == "additional_tools" else ()
+        later = [(at, item) for at, item in enumerate(self.messages) if "tools" in item]
+        for at, item in later:
+            added = objects_in(item["tools"]) if kind_of(item) == "additional_tools" else ()
             placed += [(f"input[{at}].tools[{i}]", tool) for i, tool in enumerate(added)]
         functions = [(where, tool) for where, tool in placed if tool.get("type") == "function"]
         yield from self.tool_rows(functions, items.NAME_RULE.pattern)
@@ -123,7 +125,7 @@ class _Responses(Check):
         has_any = any(as_text(tool.get("type")).startswith(research) for tool in self.tools)
         is_odd = "-deep-research" in self.model and not has_any
         yield is_odd, "R14", "tools", "deep research needs web search, MCP or file search"
-        found = [tool for item in self.messages for tool in objects_in(item.get("tools"))]
+        found = [tool for _, item in later for tool in objects_in(item["tools"])]
         offered, choice = [*self.tools, *found], self.body.get("tool_choice")
         is_odd = choice == "required" and not offered and not self.has_state and self.is_own
         yield is_odd, "R16", "tool_choice", "a call is required, but no tool is offered"

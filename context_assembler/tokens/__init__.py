@@ -152,9 +152,11 @@ class Family:
 
     def count_reasoning(self, body: Body) -> int:
         """Return the tokens that an event's signed and encrypted parts add if they are sent."""
+        parts = body["parts"]
+        if not any(part["type"] == "thinking" or "signature" in part for part in parts):
+            return 0
         from context_assembler.tokens.media import count_sealed, count_signature
 
-        parts = body["parts"]
         calls = [part for part in parts if part["type"] == "tool_call"]
         thoughts = [part for part in parts if part["type"] == "thinking"]
         others = len(parts) - len(calls) - len(thoughts)
