@@ -284,10 +284,13 @@ def _read(name: str, value: Json, kind: Any, rule: Any) -> Any:
     if origin in (tuple, Sequence) and isinstance(value, str | Sequence | AbstractSet):
         entries: list[Json] = [value] if isinstance(value, str) else [*value]
         return tuple(_read(name, one, inner[0], rule) for one in entries)
-    if kind is Path and isinstance(value, str | Path) and "\0" not in str(value):
+    remedy = "Correct it, or leave it out."
+    if kind is Path and isinstance(value, str | Path):
+        if "\0" in str(value):
+            raise InvalidParameterError(name, value, rule="must be a path", remedy=remedy)
         return Path(os.path.expanduser(value))
     if not fits(value, kind, rule):
-        needed, remedy = expected(kind, rule), "Correct it, or leave it out."
+        needed = expected(kind, rule)
         raise InvalidParameterError(name, value, rule=f"must be {needed}", remedy=remedy)
     return float(value) if kind is float else value
 
