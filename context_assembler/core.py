@@ -552,6 +552,8 @@ class _Live:
                 self.stubs.pop(line, None)
             self.timeline.reopen()
             self.history.shrink(self.timeline.settled)
+            if self.timeline.is_late:
+                self._restart()
         # 2. New events extend the columns.
         self._correct(inputs)
         self._read(inputs.head)

@@ -193,6 +193,7 @@ class Timeline:
         self._orphans: dict[str, list[_Answer]] = {}
         self._moved: set[tuple[int, str]] = set()  # results that went to calls further up
         self._unanswered: set[str] = set()  # a provider's own calls that were left out
+        self._given_up: set[str] = set()  # those that were before the newest events came
         self._served: set[str] = set()  # and those that have their answers
         self._clock_at: float | None = None
         self._before_tail: tuple[Any, ...] = ()
@@ -242,6 +243,7 @@ class Timeline:
                 if self._seqs[place] <= self.rules.tools_after_seq:
                     self._letters[place] = _ODD | _TOOLS
         self._correct(at)
+        self._given_up = {*self._unanswered}
         self._take(is_closing=False)
 
     def _begin(
@@ -612,7 +614,7 @@ class Timeline:
         elif unanswered:
             unanswered -= self._answered_next(stop, said)
         loose = unanswered.union(map(server_id, odd))
-        self.is_late |= bool(loose & self._unanswered) and self.handed > 0
+        self.is_late |= bool(loose & self._given_up)
         self._unanswered |= unanswered
         odd += [part for part in said if server_id(part) in unanswered]
         for at, (place, parts) in enumerate(members):
@@ -728,7 +730,8 @@ class Timeline:
         """Take off again what `close` added; a result that went to an earlier call stays there."""
         is_late, self.is_closed = self.is_late, False
         self._cut_off(self.settled)
-        self.is_late = is_late
+        # A reply that opened the history put a turn of the user before the lines that stay.
+        self.is_late = is_late or (self.settled > 0 and self.has_opened != self._before_tail[1])
         self._clock_at, self.has_opened, logged, self._orphans = self._before_tail
         del self.log[logged:]
         for lines in self._missing.values():

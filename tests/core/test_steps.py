@@ -5,6 +5,7 @@ import json
 import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from itertools import product
 from typing import Any
 
 import pytest
@@ -17,10 +18,11 @@ from context_assembler import (
     ContextOverflowError,
     InMemoryStore,
     SessionEvent,
+    assistant_event,
 )
 from tests.core.sessions import OPUS, PROVIDERS, QUIET, add, opened, stored, turns
 from tests.history.logs import broken_logs, sound_logs
-from tests.history.talk import result, talk
+from tests.history.talk import block, result, talk
 
 every_provider = pytest.mark.parametrize("provider", PROVIDERS)
 
@@ -64,6 +66,26 @@ def test_any_step_is_that_of_a_new_process(
     for store in appended(events, steps):
         old = old or opened(store)
         assert outcome(old, **asked) == outcome(opened(store), **asked)
+
+
+PAUSED = [
+    assistant_event(
+        [block("anthropic", type="server_tool_use", id="srvtoolu_a", name="x", input={})]
+    ),
+    assistant_event(
+        [block("anthropic", type="web_search_tool_result", tool_use_id="srvtoolu_a", content=[])]
+    ),
+    *talk("U hi", "A yo", "N note", "S rule"),
+]
+
+
+def test_a_paused_call_goes_on_as_in_a_new_process_whatever_comes_between() -> None:
+    for events in product(PAUSED, repeat=3):
+        old: ContextAssembler | None = None
+        for store in appended(events, [1]):
+            old = old or opened(store)
+            asked = {"model": OPUS, "max_tokens": 50}
+            assert outcome(old, **asked) == outcome(opened(store), **asked)
 
 
 @every_provider
