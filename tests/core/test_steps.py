@@ -80,7 +80,7 @@ PAUSED = [
 
 
 def test_a_paused_call_goes_on_as_in_a_new_process_whatever_comes_between() -> None:
-    for events in product(PAUSED, repeat=3):
+    for events in (each for each in product(PAUSED, repeat=3) if PAUSED[0] in each):
         old: ContextAssembler | None = None
         for store in appended(events, [1]):
             old = old or opened(store)
