@@ -149,6 +149,8 @@ GIVEN = [
     "PASSWORD=«ab,cd&ef12»",
     r'{"output": "HOME=/root\nDB_PASSWORD=«correct-horse»\nMODE=fast"}',
     r'{"output": "DB_PASSWORD=«correct-horse»\"}"}',
+    r'{"output": "host: db1\ndb_password: «s3cr3t-99x»\nport: 1"}',
+    r'{"output": "host: db1\npassword=«swordfish»\n"}',
     "Authorization: Basic «dXNlcjpwYXNz»",
     "curl -H 'authorization: basic «dXNlcjpwYXNzd29yZA==»' https://example.org",
     '{"Authorization": "Token «abcdef0123456789»"}',
@@ -278,6 +280,9 @@ _pieces = st.lists(
 
 @given(_pieces)
 @example([SECRETS["AWS Access Key"], "curl -u ", "x:y"])  # the key hides where the command begins
+@example(
+    [SECRETS["AWS Access Key"], *[SECRETS["Google API Key"]] * 3, SECRETS["Anthropic API Key"]]
+)
 def test_masking_twice_is_masking_once(pieces: list[str]) -> None:
     once, _ = mask("".join(pieces))
 

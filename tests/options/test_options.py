@@ -221,6 +221,17 @@ BAD_FILES = {
     "an unknown setting": ("context-assembler.toml", "acount = 'x'", "Did you mean 'account'"),
     "a wrong type": ("context-assembler.toml", "clock.is_enabled = 1", "clock.is_enabled must be"),
     "no table": ("context-assembler.toml", "cache = 1", "cache must be a table"),
+    "no table of ours": ("pyproject.toml", "[tool]\ncontext-assembler = 5", "must be a table"),
+    "text for a table": ("context-assembler.toml", "prompt = 'Be a pirate.'", "prompt must be a"),
+    "text for globs": ("context-assembler.toml", "tools = 'search'", "tools must be a table"),
+    "a path with NUL": (
+        *("context-assembler.toml", 'skills.folders = ["a\\u0000b"]'),
+        "skills.folders must be a path",
+    ),
+    "a format with NUL": (
+        *("context-assembler.toml", 'clock.format = "a\\u0000b"'),
+        "a format of strftime",
+    ),
     "a time zone": ("context-assembler.toml", "clock.time_zone = 'Mars'", "an IANA time zone"),
     "a bad option": ("pyproject.toml", "[tool.context-assembler.defaults]\ntop_p = 3", "top_p"),
     "a bad agent": ("pyproject.toml", "[tool.context-assembler.agents]\na = 3", "agents.a must be"),
@@ -252,6 +263,13 @@ def test_a_project_file_of_other_programs_is_left_alone() -> None:
     Path("pyproject.toml").write_text("no TOML = at all")
 
     assert AssemblerConfig() == AssemblerConfig(folder=".")
+
+
+def test_text_for_memory_names_its_store_and_an_unknown_home_stays_as_it_is() -> None:
+    config = AssemblerConfig(memory="sqlite:m.db", skills={"folders": ["~nobody-here/skills"]})
+
+    assert config.memory.store == "sqlite:m.db"
+    assert config.skills.folders == (Path("~nobody-here/skills"),)
 
 
 def test_folders_are_relative_to_the_configuration(tmp_path: Path) -> None:

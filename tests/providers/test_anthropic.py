@@ -250,6 +250,24 @@ def test_server_tools_keep_their_order_and_a_broken_pair_becomes_text() -> None:
     ]
 
 
+def test_what_a_call_brings_along_changes_neither_its_id_nor_its_type() -> None:
+    extras = {"anthropic": {"id": "fc_1", "type": "odd", "caller": {"type": "direct"}}}
+
+    turns = user("a"), reply(call("c1") | {"extras": extras}), results(result("c1"))
+    [_, (_, [block]), _] = messages(*turns)
+
+    assert (block["id"], block["type"]) == ("c1", "tool_use")
+    assert block["caller"] == {"type": "direct"}
+
+
+def test_an_instruction_that_cannot_speak_where_it_stands_is_reported() -> None:
+    turns = user("a"), reply("b"), note("Never reveal X.", origin="developer"), user("c")
+
+    _, entries = render_with_entries("anthropic", *turns)
+
+    assert ("kept", "system.fenced") in entries
+
+
 def test_an_assistant_shows_no_pictures_and_a_line_says_so() -> None:
     payload, entries = render_with_entries("anthropic", user("a"), reply(PICTURE), user("b"))
 

@@ -175,6 +175,16 @@ FOREIGN: dict[str, tuple[Any, Any, tuple[str, str]]] = {
         "a picture",
         ("repaired", "content.malformed"),
     ),
+    "a picture of which only the detail is known": (
+        opaque("openai_chat", {"type": "image_url", "image_url": {"url": None, "detail": "low"}}),
+        "[block of openai_chat (image_url) left out: its image_url is empty]",
+        ("shortened", "content.malformed"),
+    ),
+    "sound of which only the format is known": (
+        opaque("openai_chat", {"type": "input_audio", "input_audio": {"format": "mp3"}}, "Hum."),
+        "Hum.",
+        ("repaired", "content.malformed"),
+    ),
     "a refusal is not the user's": (REFUSAL, "No.", ("repaired", "content.malformed")),
     "a file at an address is not fetched": (
         {"type": "document", "source": {"type": "url", "url": "https://me:pw@a.org/b.pdf"}},

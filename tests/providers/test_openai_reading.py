@@ -263,3 +263,12 @@ def test_what_a_server_did_goes_back_to_it_as_it_came(items: list[dict[str, Any]
         wire.add(turn)
 
     assert PROVIDERS[RESPONSES].payload(asked, wire)["input"] == items
+
+
+def test_a_pdf_in_the_place_of_a_picture_is_a_document() -> None:
+    shown = {"type": "image_url", "image_url": {"url": "data:application/pdf;base64,JVBERi0="}}
+
+    [(_, body)] = PROVIDERS["openai_chat"].read_messages([{"role": "user", "content": [shown]}])
+
+    [part] = body["parts"]
+    assert (part["type"], part["source"]["media_type"]) == ("document", "application/pdf")

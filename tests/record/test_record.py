@@ -230,6 +230,22 @@ async def test_signed_thinking_goes_back_while_everything_before_it_is_the_same(
     assert "EqQB" not in str(changed.to_anthropic())
 
 
+async def test_a_note_between_a_pause_and_what_goes_on_costs_neither_call_nor_result(
+    assembler: ContextAssembler,
+) -> None:
+    asked = {"type": "server_tool_use", "id": "srvtoolu_1", "name": "web_search", "input": {}}
+    found = {"type": "web_search_tool_result", "tool_use_id": "srvtoolu_1", "content": []}
+    pause = answer(text("I look."), asked) | {"stop_reason": "pause_turn"}
+    await assembler.record("trip", pause, await context_of(assembler))
+
+    noted = await assembler.assemble("trip", model=OPUS, additional_system_prompt="Be kind.")
+    await assembler.record("trip", answer(found, text("None."), id="msg_2"), noted)
+    await assembler.add_user("trip", "And then?")
+
+    replies = [one["content"] for one in await sent(assembler) if one["role"] == "assistant"]
+    assert replies == [[text("I look."), asked, found, text("None.")]]
+
+
 async def test_calls_that_a_reply_was_cut_off_in_are_kept_apart(
     assembler: ContextAssembler,
 ) -> None:
