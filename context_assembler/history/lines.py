@@ -192,9 +192,8 @@ class Timeline:
         self._missing: dict[str, list[int]] = {}  # by call, the lines of results made up for it
         self._orphans: dict[str, list[_Answer]] = {}
         self._moved: set[tuple[int, str]] = set()  # results that went to calls further up
-        self._unanswered: set[str] = set()  # a provider's own calls that were left out
-        self._given_up: set[str] = set()  # those that were before the newest events came
-        self._served: set[str] = set()  # and those that have their answers
+        # Of a provider's own calls: left out, left out before the newest events came, answered.
+        self._unanswered, self._given_up, self._served = set[str](), set[str](), set[str]()
         self._clock_at: float | None = None
         self._before_tail: tuple[Any, ...] = ()
 
@@ -550,12 +549,16 @@ class Timeline:
         self, at: int, members: list[tuple[int, Parts]], results: list[_Answer]
     ) -> None:
         said, found = self._parts_of(at)
-        if members:  # a call that stands in the reply already is no second one
-            known = [part for _, parts in members for part in parts if part["type"] == "tool_call"]
-            if any(part in known for part in said):
-                said = [part for part in said if part not in known]
-                self._note(at, "repaired" if said else "dropped", "repeated_call", _REPEATED)
-        members.append((at, said))
+        known = [part for _, parts in members for part in parts if part["type"] == "tool_call"]
+        kept: list[JsonObject] = []
+        for part in said:
+            is_call = part["type"] == "tool_call"
+            if not (is_call and part in known):
+                kept.append(part)
+                known += [part] if is_call else []
+        if len(kept) < len(said):
+            self._note(at, "repaired" if kept else "dropped", "repeated_call", _REPEATED)
+        members.append((at, kept if len(kept) < len(said) else said))
         results += [(at, result) for result in found]
 
     def _is_refused(self, at: int) -> bool:

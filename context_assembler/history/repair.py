@@ -122,8 +122,6 @@ def repaired_parts(
             repairs["blank"] = "Blank text was left out."
         elif not _belongs(part, kind):
             repairs["misplaced"] = "Parts that its author cannot write were taken out."
-        elif part["type"] == "tool_call" and part in sent:
-            repairs["repeated_call"] = f"The call {part['call_id']!r} stood twice in one message."
         elif against is not None:
             log("cleared", f"reasoning.{against}", "")
         else:
