@@ -16,7 +16,7 @@ _DAYS: Final = "Monday Tuesday Wednesday Thursday Friday Saturday Sunday".split(
 _MONTHS: Final = (
     "January February March April May June July August September October November December"
 ).split()
-_RECALLED: Final = "Recalled from memory."  # how a note about memory begins
+RECALLED: Final = "Recalled from memory."  # how a note about memory begins
 
 
 class Clock:
@@ -84,7 +84,7 @@ def fresh_notes(
     fresh: list[tuple[str, Origin, Sequence[JsonObject]]] = []
     for section in sections:
         text = clean_text(section.content)
-        if text.startswith(_RECALLED) and section.name == MEMORY_NOTE:
+        if text.startswith(RECALLED) and section.name == MEMORY_NOTE:
             text = _without_shown(text, recalled)
         if section.placement != "note" or not text.strip() or latest.get(section.name) == text:
             continue
