@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol, TypeAlias
 from context_assembler.errors import PayloadWarning, brief_repr
 from context_assembler.events import CallRow, SessionEvent
 from context_assembler.ports import Payload, PromptSection, ToolSpec, Turn
-from context_assembler.report import Violation
+from context_assembler.report import Violations
 
 if TYPE_CHECKING:
     from context_assembler.models import ModelLimits
@@ -209,7 +209,7 @@ class Call(Protocol):
         """Return keyword arguments for a provider's SDK."""
         ...
 
-    def check(self, provider: str, payload: Payload, *, is_whole: bool) -> list[Violation]:
+    def check(self, provider: str, payload: Payload, *, is_whole: bool) -> Violations:
         """Return the rules that a payload breaks, in what was not checked before or in all of it."""
         ...
 
@@ -400,18 +400,22 @@ class AssembledContext:
         payload = self._call.payload(name)
         if self._checks:
             broken = self._call.check(name, payload, is_whole=False)
-            if refused := [str(one) for one in broken if one.level == "refused"]:
+            if broken.refused:
                 warnings.warn(
                     f"{name} will refuse this payload of session {self._call.session_id!r}: "
-                    f"{'; '.join(refused)}. The assembler should not have made it: please report "
+                    f"{'; '.join(map(str, broken.refused))}. The assembler should not have made it: please report "
                     "this.",
                     PayloadWarning,
                     stacklevel=3,
                 )
         return payload
 
-    def check(self, provider: str | None = None) -> list[Violation]:
-        """Return the rules of the provider that its payload breaks; an empty list is the promise."""
+    def check(self, provider: str | None = None) -> Violations:
+        """Return what the provider refuses in its payload, which is nothing, and advice.
+
+        `check().refused` is empty: that is the promise. `check().advice` names what the provider
+        takes, but something is lost.
+        """
         name = provider or self.provider
         return self._call.check(name, self._call.payload(name), is_whole=True)
 

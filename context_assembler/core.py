@@ -56,7 +56,7 @@ from context_assembler.ports import (
 )
 from context_assembler.providers import PROVIDERS, check_payload
 from context_assembler.providers.lent import fresh_json
-from context_assembler.report import Decision, ReportEntry, Violation
+from context_assembler.report import Decision, ReportEntry, Violations
 from context_assembler.tokens import CounterName, Family, family_for
 from context_assembler.truncation import Cut, History, Plan, Shortened, marker_parts
 
@@ -911,7 +911,7 @@ class _Call:
         yield from islice(self._turns, self._count)
         yield from self._tail
 
-    def check(self, provider: str, payload: Payload, *, is_whole: bool) -> list[Violation]:
+    def check(self, provider: str, payload: Payload, *, is_whole: bool) -> Violations:
         """Return the rules that a payload breaks."""
         other = self if provider == self.provider else self._others.get(provider)
         live, start = self._live, 0

@@ -61,13 +61,13 @@ class Violation(NamedTuple):
 
     Attributes:
         rule: Short id, as in docs/reference/provider-rules.md (`A1`, `C1` …).
-        level: `refused` if the provider answers with an error, `avoid` if it merely harms.
+        level: `refused` if the provider answers with an error, `advice` if it merely harms.
         where: Path into the payload, such as `messages[3].content[0]`.
         source: Where the rule is written.
     """
 
     rule: str
-    level: Literal["refused", "avoid"]
+    level: Literal["refused", "advice"]
     where: str
     message: str
     source: str
@@ -77,6 +77,20 @@ class Violation(NamedTuple):
 
     def __str__(self) -> str:
         return f"{self.rule} at {self.where}: {self.message}"
+
+
+class Violations(list[Violation]):
+    """What a payload's check found, both levels apart: an empty `refused` is the promise."""
+
+    @property
+    def refused(self) -> list[Violation]:
+        """Those for which the provider answers with an error."""
+        return [one for one in self if one.level == "refused"]
+
+    @property
+    def advice(self) -> list[Violation]:
+        """Those that the provider takes, and something is lost."""
+        return [one for one in self if one.level == "advice"]
 
 
 class ResolvedParameter(NamedTuple):

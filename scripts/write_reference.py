@@ -239,7 +239,7 @@ RULE_FILES: Mapping[str, tuple[str, str, tuple[str, ...]]] = {
 
 
 RULES = """`context.check()` and `lint-payload` hold a payload against these rules and name those that it breaks.
-*refused*: the server answers with an error. *avoid*: it takes the payload, and something is lost.
+*refused*: the server answers with an error. *advice*: it takes the payload, and something is lost.
 `…` stands for a name or a figure."""
 
 
@@ -306,7 +306,7 @@ def _rules_of(
 
 def _level(rule: str, sure: ast.expr | None) -> str:
     if rule.endswith("?") or (isinstance(sure, ast.Constant) and sure.value is False):
-        return "avoid"
+        return "advice"
     return "refused" if sure is None or isinstance(sure, ast.Constant) else "refused or avoid"
 
 

@@ -1,6 +1,6 @@
 """`assemble`, `explain`, `check` and `lint-payload`: requests, and what their providers would say."""
 
-from collections.abc import AsyncGenerator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime
 from pathlib import Path
@@ -23,7 +23,7 @@ from context_assembler.models import get_model_limits, protocol_for
 from context_assembler.options import CALL_OPTIONS, AssemblerConfig, Option
 from context_assembler.providers import PROVIDERS, check_payload
 from context_assembler.providers.wire import as_list, as_object
-from context_assembler.report import ReportEntry, Violation
+from context_assembler.report import ReportEntry, Violations
 
 app: Final = typer.Typer(add_completion=False)
 _PLACES: Final[Mapping[str, tuple[Any, str]]] = {
@@ -106,8 +106,8 @@ def _check_provider(provider: str | None) -> None:
         raise UnknownOptionError(provider, kind="provider", known=PROVIDERS)
 
 
-def _code_of(violations: Sequence[Violation]) -> int:
-    return PAYLOAD_REFUSED if any(one.level == "refused" for one in violations) else 0
+def _code_of(violations: Violations) -> int:
+    return PAYLOAD_REFUSED if violations.refused else 0
 
 
 @cli.command(app, "assemble", _SHARED)
@@ -119,7 +119,8 @@ async def assemble(given: Given, session: str) -> cli.Answer:
     """
     context, provider = await _assembled(given, session), given["provider"]
     payload, violations = context.to_request(provider), context.check(provider)
-    for warning in (*context.report.warnings, *map(str, violations)):
+    told = [f"{one.level}: {one}" for one in violations]
+    for warning in (*context.report.warnings, *told):
         cli.print_note(warning)
     return cli.Answer(payload, [cli.Raw(cli.json_text(payload))], _code_of(violations))
 
@@ -204,9 +205,8 @@ def lint_payload(file: Path, *, provider: cli.Words = None, model: cli.Words = N
         )
     today = datetime.now(tz=UTC).date()
     violations = check_payload(name, payload, limits=limits, today=today)
-    verdict = f"Checked against {name}'s rules: {len(violations)} broken."
     value = [violation._asdict() for violation in violations]
-    return cli.Answer(value, [*_show_violations(violations), verdict], _code_of(violations))
+    return cli.Answer(value, _show_violations(violations, name), _code_of(violations))
 
 
 # ---- a window, and what became of each piece ----
@@ -263,14 +263,14 @@ def _row_of(run: Sequence[ReportEntry]) -> dict[str, Any]:
 
 
 def show_checks(context: AssembledContext, provider: str | None = None) -> Iterator[RenderableType]:
-    """Yield how many of the provider's rules a payload breaks, and each of them."""
-    violations = context.check(provider)
-    yield f"Checked against {provider or context.provider}'s rules: {len(violations)} broken."
-    yield from _show_violations(violations)
+    """Yield how many of the provider's rules a payload breaks, both levels apart, and each of them."""
+    yield from _show_violations(context.check(provider), provider or context.provider)
 
 
-def _show_violations(violations: Iterable[Violation]) -> Iterator[Text]:
-    for one in violations:
+def _show_violations(violations: Violations, provider: str) -> Iterator[RenderableType]:
+    apart = f": {len(violations.refused)} refused, {len(violations.advice)} advice"
+    yield f"Checked against {provider}'s rules: {len(violations)} broken{apart * bool(violations)}."
+    for one in (*violations.refused, *violations.advice):
         level = (f"{one.level:8}", "red" if one.level == "refused" else "yellow")
         text = cli.one_line(f"{one.where}: {one.message}", max_chars=300)
         yield Text.assemble(level, (f"{one.rule:5}", "bold"), text)

@@ -17,7 +17,7 @@ from context_assembler.events import JsonObject
 from context_assembler.models import ModelLimits
 from context_assembler.ports import ChangeForms, Payload, ToolSearch, Turn
 from context_assembler.providers.wire import Reply
-from context_assembler.report import ReportEntry, Violation
+from context_assembler.report import ReportEntry, Violation, Violations
 
 
 class Wire(Protocol):
@@ -105,7 +105,7 @@ def check_payload(
     limits: ModelLimits | None = None,
     today: date | None = None,
     start: int = 0,
-) -> list[Violation]:
+) -> Violations:
     """Return the provider's rules that a payload, or any other JSON, breaks.
 
     Args:
@@ -116,7 +116,7 @@ def check_payload(
     """
     rules: Any = import_module(f"{__name__}.rules_{PROVIDERS[name].NAME}")
     found: list[Violation] = rules.check(payload, limits, today, start)
-    return found
+    return Violations(found)
 
 
 __all__ = ["PROVIDERS", "Provider", "Reply", "Wire", "check_payload", "provider_for_reply"]

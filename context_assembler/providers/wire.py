@@ -154,7 +154,7 @@ def violations(found: Iterable[Found], sources: Mapping[str, str]) -> list[Viola
     """Return what a checker found, with the sources of the rules."""
     made: list[Violation] = []
     for rule, where, message in found:
-        level: Any = "avoid" if rule[-1] == "?" else "refused"
+        level: Any = "advice" if rule[-1] == "?" else "refused"
         name = rule.rstrip("?")
         made.append(Violation(name, level, where, message, f"{sources[name]} (read 2026-11-27)"))
     return made

@@ -150,9 +150,9 @@ class ProviderServer:
     def _play(self, wire: Wire, body: JsonObject, headers: Mapping[str, str]) -> Answer:
         limits = _limits_of(body)
         arguments = wire.to_arguments(body, headers)
-        for broken in check_payload(wire.provider, arguments, limits=limits, today=self._today):
-            if broken.level == "refused":
-                raise RefusedError(f"{broken.where}: {broken.message} [{broken.rule}]")
+        found = check_payload(wire.provider, arguments, limits=limits, today=self._today)
+        for broken in found.refused:
+            raise RefusedError(f"{broken.where}: {broken.message} [{broken.rule}]")
         segments, tokens, count_text = self._measure(wire, body, limits)
         window = limits.input_tokens or limits.window_tokens
         if tokens > window:

@@ -88,6 +88,6 @@ def test_a_payload_is_checked_by_its_provider_s_rules(run: Run) -> None:
     shown = run("lint-payload", "-", "--provider", "openai_chat", stdin=json.dumps(bad).encode())
 
     assert (fine.code, told.code, shown.code) == (0, 12, 12)
-    assert "0 broken" in fine.out
+    assert "0 broken." in fine.out
     assert told.json[0].keys() == {"rule", "level", "where", "message", "source"}
-    assert "refused" in shown.out
+    assert "1 broken: 1 refused, 0 advice." in shown.out
