@@ -464,6 +464,11 @@ class _Live:
         seq = self.timeline.seqs[line]
         return self.store.rows(self.session_id, [(seq, seq)])[0][1] if seq else ""
 
+    def is_clock(self, line: int) -> bool:
+        """Whether a line is a note that tells the time."""
+        is_note = self.timeline.kinds[line] & events.KIND_MASK == events.NOTE
+        return is_note and self.timeline.note_at(line)[0] == "clock"
+
     def _quotes(self, result: JsonObject) -> int:
         """Return what the text of a result costs more as a JSON string, as parallel results are read."""
         text = "\n".join(p["text"] for p in result.get("content", ()) if p["type"] == "text")
@@ -869,7 +874,10 @@ class _Call:
         self._whole_tokens, self._stale_tokens = history.ends[-1], live.stale_tokens
         self._stale_seq, self._calls = live.stale_seq, timeline.calls
         self._tail_lines = timeline.lines_from(timeline.settled)
-        self._note_tokens = sum(line.tokens for line in self._tail_lines if line.note is not None)
+        omitted = {at for at, one in cut.shortened.items() if not one.tokens} if cut else ()
+        ends = enumerate(self._tail_lines, self._settled)
+        self._new_notes = [(at, one) for at, one in ends if one.note and at not in omitted]
+        self._note_tokens = sum(line.tokens for _, line in self._new_notes)
         self._log, self._sent_entries = (*timeline.log, *live.left), tuple(live.wire.entries)
         self._fixed, self._budget = live.fixed, live.budget_tokens
         self._others: dict[str, _Call] = {}
@@ -877,7 +885,7 @@ class _Call:
 
     def _notes(self) -> Iterator[SessionEvent]:
         """Yield the notes that are sent, each as the event behind the one that it stands behind."""
-        for at, line in enumerate(self._tail_lines, self._settled):
+        for at, line in self._new_notes:
             if line.note is not None:
                 (name, origin), seqs = line.note, self._columns()[2]
                 yield SessionEvent(
@@ -1111,7 +1119,8 @@ class _Call:
             for line, rule, reason in cut.dropped():
                 losses.append((line, "dropped", 0, reason, rule))
             for line, short in cut.shortened.items():
-                losses.append((line, "shortened", short.tokens, short.reason, short.rule))
+                decision: Decision = "shortened" if short.tokens else "dropped"
+                losses.append((line, decision, short.tokens, short.reason, short.rule))
         cuts: list[ReportEntry] = []
         for line, decision, size, reason, rule in losses:
             left[line] = None if decision == "dropped" else size
@@ -1132,9 +1141,9 @@ class _Call:
         if cut is not None and cut.marker is not None:
             size = self._live.count(events.USER, marker_parts(cut.left_out))
             yield ReportEntry("note", "marker", "kept", size, size)
-        for at in self._tail_lines:
-            if at.note is not None:
-                yield ReportEntry("note", at.note[0], "kept", at.tokens, at.tokens)
+        for _, note in self._new_notes:
+            if note.note is not None:
+                yield ReportEntry("note", note.note[0], "kept", note.tokens, note.tokens)
 
     def _forecast(self) -> "CacheForecast":
         from context_assembler.forecast import Outlook, forecast_call, prefixes_of

@@ -949,7 +949,7 @@ def turns_of(
         number, body = kind & KIND_MASK, bodies[seq] if seq else _NO_BODY
         is_result, parts = number == TOOL_RESULT, body["parts"]
         if line in special:
-            parts = [*(shortened.get(line) or timeline.parts[line])]
+            parts = [*(shortened[line] if line in shortened else timeline.parts[line])]
         if turn is not None and number == joins:
             turn["parts"] = [*turn["parts"], *parts]
             if seq and is_result:

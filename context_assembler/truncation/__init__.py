@@ -148,6 +148,9 @@ class _TurnLines:
     def name(self, line: int) -> str:
         return self.turns[self.places[line][0]].get("id", "")
 
+    def is_clock(self, line: int) -> bool:
+        return self.turns[self.places[line][0]].get("note") == "clock"
+
     def left(self, cut: Cut) -> list[Turn]:
         """Return the turns that a cut leaves."""
         left: list[Turn] = []
@@ -164,7 +167,8 @@ class _TurnLines:
                 changed = turn.copy()
                 changed["parts"] = [part for parts in held for part in parts]
                 turn = changed
-            left.append(turn)
+            if turn["parts"]:
+                left.append(turn)
         return left
 
     def entries(self, cut: Cut, history: History) -> list[ReportEntry]:

@@ -33,7 +33,11 @@ _INDEX_BITS: Final = 23  # two boundaries, or one and a limit, make a cut id
 _STUB_REASON: Final = "A bulky tool result of an older exchange."
 _OUTSIDE: Final = ("window", "Older than the newest turns that this strategy keeps.")
 _DROPPED: Final = ("drop", "The history does not fit, and the oldest exchanges go first.")
-_CUT_KINDS: Final = 16
+_NO_CLOCK: Final = Shortened(
+    (), 0, "overflow.clock", "What has to stay does not fit with the time."
+)
+_CUT_KINDS: Final = 32
+_BARE: Final = 16  # added to the kind of a cut without marker and clock
 
 
 SYNTHETIC: Final = 7
@@ -238,7 +242,7 @@ def cut_entries(cut: Cut, history: History, lines: Lines) -> dict[int, ReportEnt
     changes |= {at: (one.rule, one.reason, one.tokens) for at, one in cut.shortened.items()}
     entries: dict[int, ReportEntry] = {}
     for line, (rule, reason, tokens) in sorted(changes.items()):
-        decision: Decision = "shortened" if line in cut.shortened else "dropped"
+        decision: Decision = "shortened" if tokens else "dropped"
         sizes = history.tokens[line], tokens
         entries[line] = ReportEntry("message", lines.name(line), decision, *sizes, reason, rule)
     return entries
@@ -249,7 +253,8 @@ class _Place(NamedTuple):
 
     `is_checkpoint` is false for a cut that is made for one call alone. `stage` says how far what is
     left was shortened. If nothing more could be dropped, `left` is the tokens that the rest is
-    shortened to; what comes in later stands behind it whole.
+    shortened to; what comes in later stands behind it whole. `is_bare` leaves out the marker and
+    clock notes: neither is worth a word of the user, or a request.
     """
 
     kept: int
@@ -257,6 +262,7 @@ class _Place(NamedTuple):
     is_checkpoint: bool = False
     left: int | None = None
     stage: tuple[int, int] | None = None
+    is_bare: bool = False
 
 
 class _Checkpoint(NamedTuple):
@@ -411,6 +417,9 @@ class Plan:
         """
         place = _Place(cutter.count - 1, cutter.count - 1)
         floor = self._floor(cutter.view, place, cutter.count)
+        bare = self._floor(cutter.view, place._replace(is_bare=True), cutter.count)
+        if bare.tokens <= self.room:  # leaving out the marker and clock notes is enough
+            return None
         least = shorten.least_tokens(floor, self.lines, self.room, self.settings)
         gain = min(self.step, (self.room - least) // 2)
         return place._replace(left=self.room - gain) if gain > 0 else None
@@ -427,11 +436,15 @@ class Plan:
                 found = None  # no step has to be free besides the exchange in flight
         if found is not None:
             return found
-        floor = _Place(last, last, left=self.room)
-        done = self._carry(self.whole, floor)
+        place, view = _Place(last, last, left=self.room), self.whole
+        done, floor = self._carry(view, place), self._floor(view, place, last + 1)
+        if done.tokens > self.room or shorten.shortens_user_text(done.place.stage):
+            bare = place._replace(is_bare=True)
+            if self._floor(view, bare, last + 1).tokens < floor.tokens:
+                without = self._carry(view, bare)
+                done = without if without.tokens <= self.room else done
         if done.tokens > self.room:
-            left = self._floor(self.whole, floor, last + 1)
-            raise shorten.overflow_of(left, done.shortening, self.lines, self.room, self.settings)
+            raise shorten.overflow_of(floor, done.shortening, self.lines, self.room, self.settings)
         return done
 
     def _at_checkpoint(self, checkpoint: _Checkpoint) -> _Done | None:
@@ -514,7 +527,7 @@ class Plan:
 
     def _carry(self, view: "_View", place: _Place) -> _Done:
         """Return what a cut leaves; if it shortens an exchange, as that was when it was made first."""
-        ends, marker = self.history.ends, self._marker(view, place.kept)
+        ends, marker = self.history.ends, self._marker(view, place)
         if place.left is None:
             kept = ends[-1] - view.dropped(place.kept)
             for line in self._stub_lines(view, place):
@@ -524,6 +537,8 @@ class Plan:
         done = shorten.shorten_to(place.left, floor, self.lines, self.room, self.settings)
         tokens = done.tokens + ends[-1] - ends[place.kept + 1]
         place = place._replace(stage=done.stage)
+        if place.is_bare:
+            done.shortened.update(dict.fromkeys(floor.omitted, _NO_CLOCK))
         return _Done(view, place, tokens, tokens - marker, done)
 
     def _carried(self, done: _Done) -> Cut:
@@ -541,7 +556,7 @@ class Plan:
             id=self._id(view, place),
             kept=kept,
             shortened=stubs | done.shortening.shortened,
-            marker=gap if left_out and self.strategy.marks else None,
+            marker=gap if left_out and self.strategy.marks and not place.is_bare else None,
             left_out=left_out,
             tokens=done.tokens,
             window=history.starts[self._window_from] if self._window_from else 0,
@@ -551,7 +566,7 @@ class Plan:
     def _id(self, view: "_View", place: _Place) -> int:
         """Return the number that no other cut has: below 0 without the opening."""
         # The latest summary is an anchor; with a later one it is none any more.
-        kind = max(0, len(self.history.summaries) - 1) * _CUT_KINDS
+        kind = max(0, len(self.history.summaries) - 1) * _CUT_KINDS + place.is_bare * _BARE
         if place.stage is not None:  # all but one exchange and the anchors are dropped
             group, number = place.stage
             kind += group + 1
@@ -560,9 +575,10 @@ class Plan:
         number = (((kind << _INDEX_BITS) + number) << _INDEX_BITS) + place.kept
         return number if view is self.opened or place.stage is not None else -number
 
-    def _marker(self, view: "_View", boundary: int) -> int:
+    def _marker(self, view: "_View", place: _Place) -> int:
         """Return the tokens of the marker, if there is one."""
-        left_out = view.kept_before(boundary)[1] if self.strategy.marks else 0
+        is_marked = self.strategy.marks and not place.is_bare
+        left_out = view.kept_before(place.kept)[1] if is_marked else 0
         return self.lines.count(USER, marker_parts(left_out)) if left_out else 0
 
     def _stub_lines(self, view: "_View", place: _Place) -> Iterator[int]:
@@ -609,14 +625,17 @@ class Plan:
 
     def _floor(self, view: "_View", place: _Place, exchanges: int) -> Floor:
         """Return what is left of the first exchanges if all that may go is dropped."""
-        history, pieces = self.history, list[Piece]()
+        history, pieces, omitted = self.history, list[Piece](), list[int]()
         for number in (*view.kept_before(place.kept)[0], *range(place.kept, exchanges)):
             for line in range(history.starts[number], history.first_line(number + 1)):
+                if place.is_bare and self.lines.is_clock(line):
+                    omitted.append(line)
+                    continue
                 tokens, parts = history.tokens[line], self.lines.parts(line)
                 pieces.append(Piece(line, history.kinds[line], number, tokens, parts))
-        if marker := self._marker(view, place.kept):
+        if marker := self._marker(view, place):
             pieces.append(Piece(-1, NOTE, -1, marker, ()))
-        return Floor(pieces, exchanges, self.task, place.kept, history)
+        return Floor(pieces, exchanges, self.task, place.kept, history, omitted)
 
 
 class _View:

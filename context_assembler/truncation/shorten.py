@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from context_assembler.truncation.cut import History
 
 _Limits: TypeAlias = dict[str, int]  # the most tokens of a part, by group
+_Sizes: TypeAlias = dict[tuple[int, int], tuple[str, int]]  # by line and part: group and tokens
 _Known: TypeAlias = "dict[tuple[int, frozenset[tuple[str, int]]], Shortened | None]"
 
 # By group of parts, what the report calls it; the order in which groups are shortened. What the model
@@ -31,6 +32,7 @@ _GROUPS: Final[Mapping[str, str]] = {
 }
 _LAST_GROUP: Final = "user text"  # only if the caller allows it
 _MINIMUM_TOKENS: Final = 24  # a marker with a few words on either side
+_LEAST_GAIN_TOKENS: Final = 16  # a little more than the marker costs; less is not worth the content
 _NEXT_LIMIT_SHARE: Final = 0.85
 _ROUNDS: Final = 4
 _LARGER_NUMBER_TOKENS: Final = 6
@@ -43,13 +45,14 @@ class Lines(Protocol):
     `parts` returns the parts of a line as they are sent if nothing is cut. `count` returns the tokens
     of parts that are sent as a message of this kind; `line` is the line that they are part of, so that
     they are counted as the line was (-1: none). `name` returns the id of the line's event, if it has
-    one, for reports and errors.
+    one, for reports and errors. `is_clock` says whether a line is a note that tells the time.
     """
 
     def parts(self, line: int) -> Sequence[JsonObject]: ...
     def count(self, kind: int, parts: Sequence[JsonObject], line: int = -1) -> int: ...
     def count_text(self, text: str) -> int: ...
     def name(self, line: int) -> str: ...
+    def is_clock(self, line: int) -> bool: ...
 
 
 def part_tokens(lines: Lines, part: JsonObject, line: int) -> int:
@@ -114,8 +117,6 @@ def _shorten_call(lines: Lines, call: JsonObject, line: int, max_tokens: int) ->
     Long strings go first, the longest most; then whole values; at last all arguments.
     """
     arguments: dict[str, Json] = call.get("arguments") or {}
-    if call.get("arguments_json") is not None and not arguments:
-        arguments = {"unreadable_arguments": call["arguments_json"]}
 
     def with_arguments(smaller: Json) -> JsonObject:
         kept = {k: v for k, v in call.items() if k not in ("arguments_json", "signature")}
@@ -181,6 +182,7 @@ class Floor(NamedTuple):
     Attributes:
         task: The exchange of the task; `None` if it is no anchor.
         kept: Everything loose before this boundary is gone.
+        omitted: Lines of these exchanges that are not sent.
     """
 
     pieces: list[Piece]
@@ -188,6 +190,7 @@ class Floor(NamedTuple):
     task: int | None
     kept: int
     history: "History"
+    omitted: Sequence[int] = ()
 
     @property
     def tokens(self) -> int:
@@ -234,8 +237,9 @@ def shorten_to(
     if over <= 0:
         return shortest
     known: _Known = {}
-    for limits in _worth_trying(_sizes(floor, lines), over, room, settings):
-        shortest = _shorten(floor, limits, lines, known)
+    sizes = _sizes(floor, lines)
+    for limits in _worth_trying(list(sizes.values()), over, room, settings):
+        shortest = _shorten(floor, limits, lines, sizes, known)
         if shortest.tokens <= most_tokens:
             group, limit = list(limits.items())[-1]
             return shortest._replace(stage=(list(_GROUPS).index(group) + 1, limit))
@@ -244,13 +248,23 @@ def shorten_to(
 
 def least_tokens(floor: Floor, lines: Lines, room: int, settings: TruncationSettings) -> int:
     """Return how little shortening leaves of the groups that have to be shortened for the room."""
-    sizes, left = _sizes(floor, lines), floor.tokens
+    sizes, left = list(_sizes(floor, lines).values()), floor.tokens
     for group in _groups(settings.on_overflow):
         if left <= room:
             break
         minimum = _minimum_tokens(group, settings)
-        left -= sum(max(0, size - minimum) for one, size in sizes if one == group)
+        left -= sum(_gain(size, minimum) for one, size in sizes if one == group)
     return left
+
+
+def shortens_user_text(stage: tuple[int, int] | None) -> bool:
+    """Whether that stage shortened what the user said."""
+    return stage is not None and list(_GROUPS)[stage[0] - 1].endswith("user text")
+
+
+def _gain(tokens: int, limit: int) -> int:
+    """Return what shortening a part to a limit frees: nothing if that is not worth the content."""
+    return tokens - limit if tokens - limit >= _LEAST_GAIN_TOKENS else 0
 
 
 def _groups(on_overflow: OverflowPolicy) -> list[str]:
@@ -262,13 +276,13 @@ def _minimum_tokens(group: str, settings: TruncationSettings) -> int:
     return settings.stub_tokens if is_result else min(_MINIMUM_TOKENS, settings.stub_tokens)
 
 
-def _sizes(floor: Floor, lines: Lines) -> list[tuple[str, int]]:
-    return [
-        (group, part_tokens(lines, part, piece.line))
+def _sizes(floor: Floor, lines: Lines) -> _Sizes:
+    return {
+        (piece.line, at): (group, part_tokens(lines, part, piece.line))
         for piece in floor.pieces
-        for part in piece.parts
+        for at, part in enumerate(piece.parts)
         if (group := floor.group_of(piece, part)) is not None
-    ]
+    }
 
 
 def _worth_trying(
@@ -277,7 +291,7 @@ def _worth_trying(
     """Yield the limits that seem to be low enough, the highest ones first, and the lowest of all."""
 
     def saved(limits: _Limits) -> int:
-        return sum(size - limits[one] for one, size in sizes if size > limits.get(one, size))
+        return sum(_gain(size, limits.get(one, size)) for one, size in sizes)
 
     ladder = list(_ladder(room, settings))
     tried = 0
@@ -308,29 +322,38 @@ def _ladder(room: int, settings: TruncationSettings) -> Iterator[_Limits]:
         yield dict(limits)
 
 
-def _shorten(floor: Floor, limits: _Limits, lines: Lines, known: _Known) -> Shortening:
+def _shorten(
+    floor: Floor, limits: _Limits, lines: Lines, sizes: _Sizes, known: _Known
+) -> Shortening:
     """Return what limits leave; `known` is what is left of each line under its own limits."""
     shortened: dict[int, Shortened] = {}
     tokens = floor.tokens
     for piece in floor.pieces:
-        groups = {floor.group_of(piece, part) for part in piece.parts}
+        sized = [sizes.get((piece.line, at), ("", 0)) for at in range(len(piece.parts))]
+        groups = {group for group, _ in sized}
         key = piece.line, frozenset(pair for pair in limits.items() if pair[0] in groups)
         if key not in known:
-            known[key] = _shorten_line(floor, piece, limits, lines)
+            known[key] = _shorten_line(floor, piece, limits, lines, sized)
         if (smaller := known[key]) is not None:
             shortened[piece.line] = smaller
             tokens += smaller.tokens - piece.tokens
     return Shortening(shortened, tokens)
 
 
-def _shorten_line(floor: Floor, piece: Piece, limits: _Limits, lines: Lines) -> Shortened | None:
+def _shorten_line(
+    floor: Floor,
+    piece: Piece,
+    limits: _Limits,
+    lines: Lines,
+    sized: Sequence[tuple[str, int]],
+) -> Shortened | None:
     parts: list[JsonObject] = []
     changed: set[str] = set()
-    for part in piece.parts:
-        group = floor.group_of(piece, part)
-        limit = limits.get(group or "")
-        kept = part if limit is None else shorten_part(lines, part, piece.line, limit)
-        changed |= {group or ""} if kept is not part else set()
+    for part, (group, tokens) in zip(piece.parts, sized, strict=True):
+        limit, kept = limits.get(group, tokens), part
+        if _gain(tokens, limit):
+            kept = shorten_part(lines, part, piece.line, limit)
+            changed.add(group)
         parts.append(kept)
     if not changed:
         return None

@@ -1,6 +1,7 @@
 """One call: what it sends, for whom, and the figures and entries that go with it."""
 
 import json
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
@@ -17,6 +18,15 @@ from context_assembler.errors import EmptySessionError, UnsupportedRequestError
 from tests.core.sessions import OPUS, PROVIDERS, QUIET, assembled, changes, stored, turns
 
 LONG = "word " * 200
+REPLY = {
+    "type": "message",
+    "id": "msg_1",
+    "role": "assistant",
+    "model": OPUS,
+    "stop_reason": "end_turn",
+    "content": [{"type": "text", "text": "ok"}],
+    "usage": {"input_tokens": 400, "output_tokens": 2},
+}
 LOOP: list[str | SessionEvent] = [
     "S You book trains.",
     "U The task.",
@@ -111,6 +121,27 @@ def test_what_was_recalled_gives_way_to_what_may_not_be_dropped() -> None:
     assert len(turns(whole)) == 2
     assert turns(tight) == ["U a"]
     assert changes(tight) == ["memory.no_room"]
+
+
+async def test_a_clock_that_does_not_fit_is_neither_sent_nor_recorded() -> None:
+    event = user_event("word " * 300, created_at=datetime(2026, 9, 1, tzinfo=UTC))
+    assembler = ContextAssembler(stored(event), config=AssemblerConfig())
+    options: dict[str, Any] = {"model": OPUS, "max_tokens": 100}
+    told = assembler.assemble_sync("s", **options)
+    used = told.metadata.ledger.used_tokens
+
+    context = assembler.assemble_sync("s", **options, max_context_tokens=used - 5)
+    recorded = await assembler.record("s", REPLY, context)
+    after = assembler.assemble_sync("s", **options, max_context_tokens=used + 100)
+
+    assert "Time: " in str(told.to_request())
+    assert "Time: " not in str(context.to_request())
+    assert "word " * 300 in str(context.to_request())
+    entries = [one for one in context.report.entries if one.rule == "overflow.clock"]
+    assert [one.decision for one in entries] == ["dropped"]
+    assert context.metadata.ledger.used_tokens <= used - 5
+    assert [event.type for event in recorded] == ["assistant"]
+    assert "Time: " in str(after.to_request())
 
 
 def test_a_session_of_instructions_alone_has_nothing_to_send() -> None:

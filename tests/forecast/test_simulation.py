@@ -53,6 +53,9 @@ class Lines:
     def name(self, line: int) -> str:
         return f"e{line}"
 
+    def is_clock(self, line: int) -> bool:
+        return False
+
 
 def segment(lines: Iterable[tuple[int, int]], *, first_seq: int = 1, after_seq: int = 0) -> Segment:
     """Return lines of (kind, tokens), a minute apart."""

@@ -231,6 +231,9 @@ class Lines:
     def name(self, line: int) -> str:
         return f"e{line}"
 
+    def is_clock(self, line: int) -> bool:
+        return False
+
 
 KINDS = (
     USER,

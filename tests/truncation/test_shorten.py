@@ -28,6 +28,9 @@ class Alone:
     def name(self, line: int) -> str:
         raise AssertionError(line)
 
+    def is_clock(self, line: int) -> bool:
+        return False
+
 
 def short(part: JsonObject, limit: int) -> JsonObject:
     return shorten_part(Alone(), part, 0, limit)

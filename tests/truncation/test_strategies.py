@@ -1,6 +1,10 @@
 """What the strategies keep, shorten and drop, by example."""
 
+from contextlib import suppress
+
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from context_assembler.errors import ContextOverflowError
 from context_assembler.ports import Turn
@@ -66,6 +70,42 @@ def test_a_last_message_too_large_is_named_unless_it_may_be_shortened() -> None:
     assert "m3" in caught.value.culprit
     assert "on_overflow='shorten'" in caught.value.remedy
     assert "60 tokens in full" in shown(shortened.turns[-1])
+
+
+@given(
+    sizes=st.lists(st.integers(1, 90), min_size=1, max_size=6),
+    percent=st.integers(20, 99),
+    results=st.integers(1, 90),
+)
+@settings(max_examples=60)
+def test_nothing_is_shortened_for_less_than_the_marker_costs(
+    sizes: list[int], percent: int, results: int
+) -> None:
+    talk = numbered([*(user(words(size)) for size in sizes), *calling(("c1", words(results)))])
+
+    with suppress(ContextOverflowError):
+        kept = cut(talk, total(talk) * percent // 100, on_overflow="shorten")
+        for entry in kept.entries:
+            if entry.decision == "shortened":
+                assert entry.tokens_before - (entry.tokens_after or 0) >= 16
+
+
+@every_strategy
+@pytest.mark.parametrize("on_overflow", ["error", "shorten"])
+@pytest.mark.parametrize("spare", [0, 1, 2])
+def test_marker_and_clock_go_before_a_word_of_the_user(
+    strategy: str, on_overflow: str, spare: int
+) -> None:
+    task, question = user(words(40)), user(words(60))
+    talk = numbered([task, note("It is noon."), assistant("ok"), question, note("It is one.")])
+    room = total([task, question] if strategy == "smart" else [question]) + spare
+
+    kept = cut(talk, room, strategy, on_overflow=on_overflow)
+
+    assert kept.turns == ([talk[0], talk[3]] if strategy == "smart" else [talk[3]])
+    clocks = [entry for entry in kept.entries if entry.id == "m5"]
+    assert [(one.decision, one.tokens_after) for one in clocks] == [("dropped", 0)]
+    assert kept.tokens == total(kept.turns) <= room
 
 
 def test_a_result_is_never_shortened_below_its_stub() -> None:
@@ -180,7 +220,12 @@ TOO_LARGE: dict[str, tuple[list[Turn], int, str, str]] = {
         "Unpin some of them",
     ),
     "a lone summary": ([summary(words(100))], 50, "the summary", "Compact again"),
-    "notes": ([user("go"), note(words(90))], 50, "the notes (message 'm2')", "Raise max_context"),
+    "notes": (
+        [user("go"), note(words(90), "rules")],
+        50,
+        "the notes (message 'm2')",
+        "Raise max_context",
+    ),
     "an image": (
         [{"role": "user", "parts": [text("look"), PICTURE]}],
         50,
