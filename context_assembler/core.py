@@ -398,7 +398,7 @@ class _Live:
         inputs = self._made_for
         limits, resolve_model = inputs.limits, self.core.resolve_model
         self.reader = Reader(self.provider, limits, inputs.account, resolve_model)
-        wants_thoughts = self.provider == "openai_chat" and limits.supports("reasoning_back")
+        wants_thoughts = self.provider == "openai_chat" and limits.thinking.back is not None
         self.last_seq = 0
         self._rules = Rules(
             body=self.shelf.body,

@@ -19,6 +19,7 @@ from context_assembler import errors
 ModelStatus: TypeAlias = Literal["active", "legacy", "deprecated", "retired"]
 ThinkingKind: TypeAlias = Literal["adaptive", "budget", "effort", "toggle"]
 ThinkingSwitch: TypeAlias = Literal["yes", "no", "between_tools", "effort_up_to_high"]
+ThinkingBack: TypeAlias = Literal["calls", "always"]
 TemperatureRule: TypeAlias = Literal[
     "always", "legacy_api", "effort_none", "ignored", "fixed", "never"
 ]
@@ -47,6 +48,8 @@ class ThinkingRule(NamedTuple):
         disable: `yes`, `no`, `between_tools`, or `effort_up_to_high`.
         is_prefix_bound: Whether signed reasoning is refused once what was before it changed.
         is_account_bound: Whether it is refused under another account, and so at another host.
+        back: Which replies' unsigned reasoning is sent back: those with `calls`, or `always`; `None`:
+            none. The feature `reasoning_back` says whether a reply with calls is refused without.
     """
 
     kinds: tuple[ThinkingKind, ...] = ()
@@ -57,6 +60,7 @@ class ThinkingRule(NamedTuple):
     is_account_bound: bool = True
     min_budget_tokens: int | None = None
     max_budget_tokens: int | None = None
+    back: ThinkingBack | None = None
 
 
 class ParameterRules(NamedTuple):
@@ -279,7 +283,7 @@ _FIELDS: Final[Mapping[str, Mapping[str, str]]] = {
     ),
     "features": dict.fromkeys(KNOWN_FEATURES, ""),
     "thinking": _table(
-        "kinds levels default=default_level disable prefix_bound=is_prefix_bound"
+        "kinds levels default=default_level disable prefix_bound=is_prefix_bound back"
         " account_bound=is_account_bound min_budget=min_budget_tokens max_budget=max_budget_tokens"
     ),
     "parameters": _table(
@@ -363,11 +367,12 @@ def _limits_of(row_id: str, row: Row) -> ModelLimits:
     made: dict[str, Any] = {"provider": "unknown", "api_id": row_id}
     for section in ("", "limits", "tokenizer", "meta"):
         made |= _values(section, row)
-    # Anthropic's reasoning is the same on every platform, if its row does not say otherwise.
-    is_bound = {"is_account_bound": made["provider"] != "anthropic"}
-    thinking = ThinkingRule(**is_bound | _values("thinking", row))
-    cache_rule = CacheRule(**_values("cache", row))
     given = _without_nulls(_part(row, "features"))
+    # Anthropic's reasoning is the same on every platform, if its row does not say otherwise.
+    usual = {"is_account_bound": made["provider"] != "anthropic"}
+    usual |= {"back": "calls"} if given.get("reasoning_back") else {}
+    thinking = ThinkingRule(**usual | _values("thinking", row))
+    cache_rule = CacheRule(**_values("cache", row))
     features = {
         "thinking": bool(thinking.kinds),
         "prompt_cache": cache_rule.mode != "none",

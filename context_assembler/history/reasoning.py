@@ -84,14 +84,19 @@ class Reader:
         return None if account == self.route else "account"
 
     def keeps_thoughts(self, body: Body) -> bool:
-        """Whether the model gets back what it thought next to its calls, which nobody signed.
+        """Whether the model gets back what it thought and nobody signed, as its row says.
 
-        DeepSeek and Kimi refuse a reply with calls that lacks it.
+        DeepSeek and Kimi refuse a reply with calls that lacks it. Of an import, whoever wrote it is
+        taken for the model, as far as it speaks the protocol.
         https://api-docs.deepseek.com/guides/thinking_mode (read 2026-11-27)
         """
         made_by: JsonObject = body.get("made_by") or {}
-        is_own = made_by.get("provider") == self.provider and self.is_model(made_by["model"])
-        return is_own and any(part["type"] == "tool_call" for part in body["parts"])
+        thoughts = (p for p in body["parts"] if p["type"] == "thinking")
+        is_own = all(part.get("provider") == self.provider for part in thoughts)
+        if made_by:
+            is_own = made_by.get("provider") == self.provider and self.is_model(made_by["model"])
+        is_due = self.limits.thinking.back == "always"
+        return is_own and (is_due or any(part["type"] == "tool_call" for part in body["parts"]))
 
     def reads(self, body: Body) -> bool:
         """Whether the blocks of a compaction that a provider wrote can be sent.

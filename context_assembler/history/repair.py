@@ -116,8 +116,8 @@ def repaired_parts(
             part = bare
         against = None
         if part["type"] == "thinking":
-            plain = None if keeps_thoughts else "unsigned"
-            against = plain if part.get("block") is None else objection
+            against = "unsigned" if part.get("block") is None else objection
+            against = None if keeps_thoughts else against
         if part["type"] == "text" and not part["text"].strip():
             repairs["blank"] = "Blank text was left out."
         elif not _belongs(part, kind):

@@ -31,6 +31,11 @@ WITHOUT_STOP: Final = re.compile(
 # https://github.com/openai/openai-openapi, ChatCompletionRequestUserMessageContentPart and
 # ChatCompletionRequestAssistantMessageContentPart (read 2026-11-27)
 PART_TYPES: Final = ("text", "refusal", "image_url", "input_audio", "file")
+# What servers call the readable reasoning of a reply.
+REASONING_FIELDS: Final = ("reasoning_content", "reasoning", "reasoning_details")
+# https://openrouter.ai/docs/use-cases/reasoning-tokens, https://console.groq.com/docs/reasoning,
+# https://docs.vllm.ai/en/v0.26.0/features/reasoning_outputs (read 2026-11-29)
+_SHORT_FIELD: Final = ("openrouter", "groq", "cerebras", "together_ai", "vllm")
 # What a part of some types holds its content in.
 _CONTENT: Final = {"image_url": "url", "input_audio": "data", "file": "file_data file_id"}
 
@@ -115,17 +120,29 @@ class Wire(openai.OpenAIWire):
             self._tool_of = {sent: call["name"] for sent, call in zip(ids, calls, strict=True)}
         if len(message) > 1:
             self._units.append(message)
-            thoughts = [part.get("text") or "" for part in parts if part["type"] == "thinking"]
-            if calls and any(thoughts) and self.request.limits.supports("reasoning_back"):
-                # DeepSeek and Kimi refuse a turn with calls that lacks its reasoning.
-                # https://github.com/badlogic/pi-mono/issues/3636 (read 2026-11-29)
-                text = clean_text("\n".join(filter(None, thoughts)))
-                message = {**message, "reasoning_content": text}
+            if (back := self.request.limits.thinking.back) and (calls or back == "always"):
+                message = {**message, **self._reasoning(parts)}
             if self.messages and self.messages[-1]["role"] == "assistant":
                 message = _merged(self.messages.pop(), message)
             self.messages.append(message)
         if any(part["type"] == "tool_result" for part in parts):
             self._add_results(turn)
+
+    def _reasoning(self, parts: Sequence[JsonObject]) -> Item:
+        """Return what the model thought, in the field that the host takes.
+
+        Where a turn with calls is refused without, one that has none says a blank: DeepSeek refuses
+        an empty text. https://github.com/NousResearch/hermes-agent/pull/18263 (read 2026-11-29)
+        """
+        limits, made = self.request.limits, Item()
+        takes_details = limits.host == "openrouter" or limits.provider == "minimax"
+        field = REASONING_FIELDS[limits.host in _SHORT_FIELD]
+        for part in parts:
+            if part["type"] == "thinking" and part.get("provider", NAME) == NAME:
+                text, details = clean_text(part.get("text", "")), as_object(part.get("block"))
+                said: Item = wire.plain_json(details) if takes_details else {}
+                made = _merged(made, said or ({field: text} if text else {}))
+        return made or ({field: " "} if limits.supports("reasoning_back") else made)
 
     def _call(self, part: JsonObject, call_id: str) -> Item:
         """Return a call, with the model's own arguments text if it is an object."""
@@ -307,14 +324,15 @@ def _text_in_result(part: JsonObject) -> str:
 # ---- reading ----
 
 _CHUNK: Final = "chat.completion.chunk"
-_WHOLE: Final = ("id", "type", "role", "name")  # some servers say these again in every chunk
+# Some servers say these again in every chunk.
+_WHOLE: Final = ("id", "type", "role", "name", "format")
 _EVENTS: Final[Mapping[str, str]] = {
     **{role: role for role in ("user", "assistant", "system")},
     "developer": "system",
     "tool": "tool_result",
 }
 _READ: Final = (  # what of a message is in the parts of its event
-    *("role", "content", "tool_calls", "reasoning_content", "reasoning_details"),
+    *("role", "content", "tool_calls", *REASONING_FIELDS),
     *("tool_call_id", "audio", "refusal", "annotations"),
 )
 
@@ -391,8 +409,21 @@ def _join_chunks(events: Sequence[Item]) -> Item | None:
             _grow(message, delta)
     if calls:
         message["tool_calls"] = [call for _, call in calls]
+    if pieces := objects_in(message.get("reasoning_details")):
+        message["reasoning_details"] = _joined_details(pieces)
     choices = [{**choice, "message": message}]
     return {**whole, "object": "chat.completion", "choices": choices} if events else None
+
+
+def _joined_details(pieces: Sequence[Item]) -> list[Item]:
+    """Return the pieces of reasoning, those of one text as one; what is sealed stays apart."""
+    joined: list[Item] = []
+    for piece in pieces:
+        last = joined[-1] if joined and not piece.get("data") else Item()
+        if any(last.get(key, 0) != piece.get(key, 0) for key in ("type", "index")) or not last:
+            joined.append(last := Item())
+        _grow(last, piece)
+    return joined
 
 
 def _grow(whole: Item, piece: JsonObject) -> None:
@@ -411,7 +442,7 @@ def _grow(whole: Item, piece: JsonObject) -> None:
 
 def _read_reply(message: JsonObject, names: Mapping[str, str], note: wire.Note) -> list[JsonObject]:
     """Return an assistant message's parts; other servers put readable reasoning into fields."""
-    thought = as_text(message.get("reasoning_content")) or as_text(message.get("reasoning"))
+    thought = next(filter(None, (as_text(message.get(k)) for k in REASONING_FIELDS)), "")
     details = as_list(message.get("reasoning_details"))
     parts: list[JsonObject] = []
     if thought or details:

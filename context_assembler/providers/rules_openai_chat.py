@@ -8,7 +8,12 @@ from context_assembler.events import Json, JsonObject
 from context_assembler.models import ModelLimits
 from context_assembler.providers import openai_chat, wire
 from context_assembler.providers.openai import tool_name
-from context_assembler.providers.openai_chat import ID_RULE, MAX_CALLS, NAME_RULE
+from context_assembler.providers.openai_chat import (
+    ID_RULE,
+    MAX_CALLS,
+    NAME_RULE,
+    REASONING_FIELDS,
+)
 from context_assembler.providers.rules_openai import DATE, Check, Row
 from context_assembler.providers.wire import as_list, as_object, as_text, objects_in, parse_object
 
@@ -23,7 +28,8 @@ C5: {_SPEC}, developer message | C9: {_SPEC}.response_format, .stop |
 C10: {_SPEC}, assistant message, content | C11: {_SPEC}, tool message, content |
 C12: {_GUIDES}/structured-outputs | C13: {_GUIDES}/reasoning | C14: {_GUIDES}/images-vision |
 C15: {_GUIDES}/prompt-caching | C17: https://developers.openai.com/api/docs/deprecations |
-C16: https://docs.mistral.ai/api (chat completions, order of roles)
+C16: https://docs.mistral.ai/api (chat completions, order of roles) |
+C18: https://api-docs.deepseek.com/guides/thinking_mode, and the sources in the model's row
 """)
 """Rule → where it is written."""
 
@@ -45,6 +51,14 @@ class _Chat(Check):
         "shape: C0 | retired: C17 | cache: C15 | sampling: C3 | name: C7 | schema strict: C8 | "
         "tools: C6 | media: C14"
     )
+
+    @property
+    def thinks(self) -> bool:
+        """Whether the request does not switch thinking off."""
+        is_off = as_object(self.body.get("thinking")).get("type") == "disabled"
+        is_off = is_off or as_object(self.body.get("reasoning")).get("enabled") is False
+        is_off = is_off or self.body.get("enable_thinking") is False
+        return not is_off and self.body.get("reasoning_effort") != "none"
 
     def check_head(self) -> None:
         """Check everything but the messages, and what depends on all of them."""
@@ -184,6 +198,8 @@ class _Chat(Check):
         takes = self.is_own if limits is None else openai_chat.takes_late_instructions(limits)
         no_developer = role == "developer" and _WITHOUT_DEVELOPER.fullmatch(self.model)
         is_lost = is_reply and content is None and is_silent
+        back = limits.thinking.back if limits is not None and message.get("tool_calls") else None
+        thinks = back and not any(map(message.get, REASONING_FIELDS)) and self.thinks
         yield role not in _ROLES, "C0", ".role", f"unknown role {role!r}"
         yield no_developer, "C5", ".role", "developer is not taken by this model"
         yield is_late and is_strict, "C16", "", "instructions stand in front only"
@@ -192,6 +208,9 @@ class _Chat(Check):
         yield is_odd, "C0", ".content", "must be text or a list of parts"
         yield is_lost, "C10", ".content", "neither content nor calls", self.is_own
         yield is_missing and not is_reply, "C10", ".content", "is missing"
+        told = "the model wants its reasoning back next to its calls"
+        must = limits is not None and limits.supports("reasoning_back")
+        yield thinks, "C18", f".{REASONING_FIELDS[0]}", told, must
 
     def _part_rows(self, part: Json, role: str) -> Iterable[Row]:
         fields, is_text = as_object(part), isinstance(part, str)

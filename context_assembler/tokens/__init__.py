@@ -357,7 +357,7 @@ def _settings_of(limits: ModelLimits, counter: Any, protocol: str) -> _Settings:
         "v": features.get("vision") is not False,
         "p": features.get("pdf") is not False,
         "s": limits.provider == "openai",
-        "t": limits.supports("reasoning_back"),
+        "t": limits.thinking.back is not None,
         "r": is_google and ("effort" in limits.thinking.kinds) != bool(host),
     }
     frame, letters = frame_name(limits, protocol), "".join(k for k, taken in takes.items() if taken)

@@ -17,6 +17,7 @@ from context_assembler import (
     Thinking,
     ToolCall,
     assistant_event,
+    read_transcript,
     tool_result_event,
     user_event,
 )
@@ -232,7 +233,8 @@ DEEPSEEK = "deepseek-v4-pro"
     ("model", "made_by_model", "calls", "goes_back"),
     [
         (DEEPSEEK, DEEPSEEK, True, True),
-        (DEEPSEEK, DEEPSEEK, False, False),
+        (DEEPSEEK, DEEPSEEK, False, True),
+        ("kimi-k2.6", "kimi-k2.6", False, False),
         (DEEPSEEK, "deepseek-flash", True, False),
         ("gpt-4.1", "gpt-4.1", True, False),
     ],
@@ -255,6 +257,31 @@ def test_a_model_gets_back_its_own_plain_thoughts_if_its_row_says_so(
     assert changes(context) == ["reasoning.unsigned"] * (not goes_back)
     grown = context.metadata.ledger.used_tokens > bare.metadata.ledger.used_tokens
     assert grown == goes_back
+
+
+@pytest.mark.parametrize(
+    ("model", "says"),
+    [
+        (DEEPSEEK, ["hm", "need f"]),
+        ("kimi-k2.6", [None, "need f"]),
+        ("gpt-4.1", [None, None]),
+        ("claude-opus-4-8", [None, None]),
+    ],
+)
+def test_plain_thoughts_of_an_imported_request_go_back_to_models_that_want_them(
+    model: str, says: list[str | None]
+) -> None:
+    called = {"id": "c1", "type": "function", "function": {"name": "f", "arguments": "{}"}}
+    asked = {"role": "user", "content": "a"}
+    plain = {"role": "assistant", "content": "b", "reasoning_content": "hm"}
+    calls = {"role": "assistant", "reasoning": "need f", "tool_calls": [called]}
+    answer = {"role": "tool", "tool_call_id": "c1", "content": "1"}
+    read = read_transcript([asked, plain, asked, calls, answer], format="openai_chat")
+
+    context = assembled(*read.events, model=model)
+
+    replies = [one for one in context.to_request()["messages"] if one["role"] == "assistant"]
+    assert [one.get("reasoning_content") for one in replies] == says
 
 
 # ---- loops ----

@@ -168,6 +168,12 @@ CHAT_ROWS: Final[dict[str, Row]] = {
         "C16?",
         {"model": "x", "messages.5": {"role": "system", "content": "x"}},
     ),
+    "calls without the reasoning that led to them": ("C18", {"model": "deepseek-flash"}),
+    "calls with reasoning that is empty": (
+        "C18",
+        {"model": "kimi-k3", "messages.2.reasoning_content": ""},
+    ),
+    "calls that would be better with their reasoning": ("C18?", {"model": "glm-5.3"}),
 }
 
 
@@ -313,6 +319,23 @@ CHAT_TAKEN: Final[dict[str, dict[str, Any]]] = {
         "messages.1.content": "As JSON.",
     },
     "a long limit of another server": {"model": "x", "max_tokens": 99_999},
+    **{
+        f"calls with their {field}": {"model": "deepseek-flash", f"messages.2.{field}": held}
+        for field, held in {
+            "reasoning_content": "hm",
+            "reasoning": "hm",
+            "reasoning_details": [{"type": "reasoning.text", "text": "hm"}],
+        }.items()
+    },
+    **{
+        f"calls of a model that is asked not to think ({key})": {"model": "kimi-k2.6", key: value}
+        for key, value in {
+            "thinking": {"type": "disabled"},
+            "extra_body": {"enable_thinking": False},
+            "reasoning_effort": "none",
+            "reasoning": {"enabled": False},
+        }.items()
+    },
 }
 RESPONSES_TAKEN: Final[dict[str, dict[str, Any]]] = {
     "input as text": {"input": "go"},

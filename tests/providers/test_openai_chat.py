@@ -243,14 +243,23 @@ def test_the_calls_of_custom_tools_are_text() -> None:
     ]
 
 
-def test_arguments_go_back_as_the_model_wrote_them_if_they_are_an_object() -> None:
+@pytest.mark.parametrize(
+    ("model", "sent"),
+    [("gpt-4.1", '{"path": '), ("mistral-large-4", '{"INVALID_JSON":"{\\"path\\": "}')],
+)
+def test_arguments_go_back_as_the_model_wrote_them_if_the_server_takes_that(
+    model: str, sent: str
+) -> None:
     own = call("c1", path="x") | {"arguments_json": '{ "path": "x" }'}
-    cut_off = call("c2") | {"arguments_json": '{"path": '}
+    cut_off = call("c2", INVALID_JSON='{"path": ') | {"arguments_json": '{"path": '}
+    turns = [user("a"), reply(own, cut_off), results(result("c1"), result("c2"))]
 
-    made = messages(user("a"), reply(own, cut_off), results(result("c1"), result("c2")))
+    made = messages(*turns, model=model)
 
-    sent = [one["function"]["arguments"] for one in made[1]["tool_calls"]]
-    assert sent == ['{ "path": "x" }', "{}"]
+    assert [one["function"]["arguments"] for one in made[1]["tool_calls"]] == [
+        '{ "path": "x" }',
+        sent,
+    ]
 
 
 def test_other_servers_have_the_user_merged_and_short_ids() -> None:
@@ -264,15 +273,46 @@ def test_other_servers_have_the_user_merged_and_short_ids() -> None:
     assert made[3]["content"] == "<system-reminder>\nNoon.\n</system-reminder>"
 
 
-@pytest.mark.parametrize(("model", "is_returned"), [("deepseek-flash", True), ("gpt-4.1", False)])
-def test_reasoning_goes_back_to_models_that_need_it(model: str, is_returned: bool) -> None:
-    thought = {"type": "thinking", "provider": "openai_chat", "text": "need f"}
-    turns = [user("a"), reply(thought, "b"), reply(thought, call("c1")), results(result("c1", "1"))]
+THOUGHT = {"type": "thinking", "provider": "openai_chat", "text": "need f"}
+DETAILS = [{"type": "reasoning.text", "text": "need f", "index": 0}]
+DETAILED = {**THOUGHT, "block": {"reasoning_details": DETAILS}}
+PLAIN = {"reasoning_content": "need f"}
+BLANK = {"reasoning_content": " "}
 
-    made = messages(*turns, model=model)
 
-    assert ("reasoning_content" in made[1]) is is_returned
-    assert made[1]["content"] == "b"
+@pytest.mark.parametrize(
+    ("model", "thought", "behind_calls", "elsewhere"),
+    [
+        ("deepseek-flash", THOUGHT, PLAIN, PLAIN),
+        ("kimi-k3", DETAILED, PLAIN, PLAIN),
+        ("kimi-k2.6", THOUGHT, PLAIN, {}),
+        ("qwen3.8-max", THOUGHT, PLAIN, {}),
+        ("glm-5.3", THOUGHT, PLAIN, {}),
+        ("MiniMax-M3", THOUGHT, PLAIN, PLAIN),
+        ("MiniMax-M3", DETAILED, *[{"reasoning_details": DETAILS}] * 2),
+        ("openrouter/kimi-k3", DETAILED, *[{"reasoning_details": DETAILS}] * 2),
+        ("openrouter/google/gemini-4-argon", DETAILED, {"reasoning_details": DETAILS}, {}),
+        ("groq/kimi-k3", DETAILED, *[{"reasoning": "need f"}] * 2),
+        ("gpt-4.1", THOUGHT, {}, {}),
+        ("gemini-4-argon", DETAILED, {}, {}),
+        ("mistral-large-4", THOUGHT, {}, {}),
+        ("deepseek-flash", text("x"), BLANK, BLANK),
+        ("deepseek-v4-pro", {**THOUGHT, "provider": "anthropic"}, BLANK, BLANK),
+        ("kimi-k2.6", text("x"), BLANK, {}),
+        ("glm-5.3", text("x"), {}, {}),
+    ],
+)
+def test_reasoning_goes_back_to_models_that_need_it(
+    model: str, thought: dict[str, Any], behind_calls: dict[str, Any], elsewhere: dict[str, Any]
+) -> None:
+    turns = [user("a"), reply(thought, "b"), user("c"), reply(thought, call("c1"))]
+    turns.append(results(result("c1")))
+
+    made = [message for message in messages(*turns, model=model) if message["role"] == "assistant"]
+
+    others = ("role", "content", "tool_calls")
+    found = [{k: held for k, held in one.items() if k not in others} for one in made]
+    assert found == [elsewhere, behind_calls]
 
 
 PARAMETERS: dict[str, tuple[str, dict[str, Any], dict[str, Any]]] = {
@@ -443,6 +483,28 @@ READ_AS: dict[str, tuple[Any, list[Any]]] = {
     "a stream": (
         [chunk({"content": "b"}), chunk({"content": "c"}), chunk({}, finish_reason="stop")],
         ["bc"],
+    ),
+    "a stream of reasoning; its pieces are one, and what is sealed stays apart": (
+        [
+            chunk({"reasoning_details": [{**DETAILS[0], "text": "ne", "format": "v1"}]}),
+            chunk({"reasoning_details": [{**DETAILS[0], "text": "ed f", "format": "v1"}]}),
+            chunk({"reasoning_details": [{"type": "reasoning.encrypted", "data": "x"}]}),
+            chunk({"reasoning_details": [{"type": "reasoning.encrypted", "data": "y"}]}),
+            chunk({"content": "b"}, finish_reason="stop"),
+        ],
+        [
+            {
+                **THOUGHT,
+                "block": {
+                    "reasoning_details": [
+                        {**DETAILS[0], "format": "v1"},
+                        {"type": "reasoning.encrypted", "data": "x"},
+                        {"type": "reasoning.encrypted", "data": "y"},
+                    ]
+                },
+            },
+            text("b"),
+        ],
     ),
     "a stream of calls; a new id begins a new call": (
         [
