@@ -12,11 +12,10 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import UTC
 from typing import Final, NamedTuple
 
-from context_assembler.errors import TranscriptError
 from context_assembler.events import Body, Json, JsonObject, SessionEvent, body_of, to_json
 from context_assembler.providers import anthropic
 from context_assembler.providers.wire import as_list, as_object, objects_in
-from context_assembler.transcripts.source import Issues, Rows
+from context_assembler.transcripts.source import Format, Issues, Reading, Row
 from context_assembler.transcripts.writing import dump_json_text, wire_for
 
 METADATA: Final = "claude_code"
@@ -52,9 +51,9 @@ _REASONS: Final[Mapping[str, str]] = {
     "last-prompt": "repeat what other rows say; left out",
 }
 # Rows with text that the client sends to the model in the user's place: origin, and the text.
-_TEXTS: Final[Mapping[str, tuple[str, Callable[["_Row"], str]]]] = {
+_TEXTS: Final[Mapping[str, tuple[str, Callable[["_Row"], Json]]]] = {
     "system:local_command": ("user", lambda row: _plain(row.fields.get("content"))),
-    "attachment:queued_command": ("user", lambda row: _plain(row.attachment.get("prompt"))),
+    "attachment:queued_command": ("user", lambda row: row.attachment.get("prompt")),
     "attachment:file": ("file", lambda row: _file(row.attachment)),
     "attachment:directory": (
         "file",
@@ -69,14 +68,17 @@ _TEXTS: Final[Mapping[str, tuple[str, Callable[["_Row"], str]]]] = {
         lambda row: _plain(row.attachment.get("content")),
     ),
 }
-Found = tuple[str, Body, dict[str, Json]]  # type, body, id and time
 
 
 class _Row(NamedTuple):
-    """One row: its line and its fields."""
+    """One row and its fields."""
 
-    line: int | None
+    row: Row
     fields: JsonObject
+
+    @property
+    def line(self) -> int | None:
+        return self.row.line
 
     @property
     def kind(self) -> str:
@@ -115,42 +117,23 @@ class _Row(NamedTuple):
         return {call_id for call_id in found if isinstance(call_id, str)}
 
 
-def matches(parsed: Rows) -> bool:
-    """Whether the source holds a row of a session."""
-    return any(map(_is_row, parsed.values))
+def _is_row(fields: JsonObject) -> bool:
+    return isinstance(fields.get("type"), str) and any(name in fields for name in _ROW_FIELDS)
 
 
-def _is_row(value: Json) -> bool:
-    fields = as_object(value)
-    return fields.get("type") in _ROW_TYPES and any(name in fields for name in _ROW_FIELDS)
-
-
-def read_rows(parsed: Rows, name: str, issues: Issues) -> tuple[list[Found], dict[str, Json]]:
-    """Return the events of the active branch and what describes the session.
+def _read(reading: Reading) -> None:
+    """Read the events of the active branch and what describes the session.
 
     Events keep the `uuid` of their first row as id. A file that holds nothing but the rows of a
     sub-agent is read as that agent's session.
-
-    Raises:
-        TranscriptError: No row is one of Claude Code's.
     """
-    lines = [row.line for row in parsed.rows] if parsed.has_lines else []
-    values = parsed.values
-    if not any(map(_is_row, values)):
-        raise TranscriptError(
-            source=name,
-            reason="no line is a row of a Claude Code session",
-            remedy="Give a .jsonl file of ~/.claude/projects, or name the right format.",
-        )
     rows: dict[str, _Row] = {}
-    for number, value in enumerate(values):
-        line = lines[number] if lines else None
-        if not isinstance(value, Mapping):
-            issues.note("line", "is no JSON object; left out", line)
+    for number, one in enumerate(reading.rows):
+        if not _is_row(one.fields):
             continue
-        row = _Row(line, value)
+        row = _Row(one, one.fields)
         if row.uuid in rows:
-            issues.count("repeated rows", "have the uuid of an earlier row; left out", line)
+            reading.leave(one, "repeated rows", "have the uuid of an earlier row; left out")
         else:
             rows[row.uuid or f"#{number}"] = row
     kept = list(rows.values())
@@ -158,20 +141,20 @@ def read_rows(parsed: Rows, name: str, issues: Issues) -> tuple[list[Found], dic
         for row in kept:
             if row.fields.get("isSidechain") is True:
                 reason = "are sessions of their own; read their own files"
-                issues.count("rows of sub-agents", reason, row.line)
+                reading.leave(row.row, "rows of sub-agents", reason)
         kept = [row for row in kept if row.fields.get("isSidechain") is not True]
-    builder = _Builder(issues)
-    for row in _active(kept, issues):
+    builder = _Builder(reading)
+    for row in _active(kept, reading):
         builder.add(row)
-    return builder.finish(), builder.session
+    builder.finish()
 
 
-def _active(rows: list[_Row], issues: Issues) -> Iterator[_Row]:
+def _active(rows: list[_Row], reading: Reading) -> Iterator[_Row]:
     """Yield the rows of the active branch in the order written; report the others.
 
     Rows that belong to no branch, such as titles, are among them.
     """
-    chain = set(_chain(rows, issues))
+    chain = set(_chain(rows, reading.issues))
     replies = {row.reply_id for row in rows if row.uuid in chain and row.reply_id}
     chain |= {row.uuid for row in rows if row.uuid and row.reply_id in replies}
     on_chain = [row for row in rows if row.uuid in chain]
@@ -192,7 +175,7 @@ def _active(rows: list[_Row], issues: Issues) -> Iterator[_Row]:
             yield row
         elif row.is_said:
             reason = "were edited away or cleared; left out"
-            issues.count("rows of abandoned branches", reason, row.line)
+            reading.leave(row.row, "rows of abandoned branches", reason)
 
 
 def _chain(rows: list[_Row], issues: Issues) -> Iterator[str]:
@@ -220,10 +203,11 @@ def _chain(rows: list[_Row], issues: Issues) -> Iterator[str]:
 class _Builder:
     """Turns rows, in their order, into events."""
 
-    def __init__(self, issues: Issues) -> None:
-        self.session: dict[str, Json] = {}
-        self._issues = issues
-        self._events: list[Found] = []
+    def __init__(self, reading: Reading) -> None:
+        self.session = reading.metadata
+        self._reading = reading
+        self._issues = reading.issues
+        self._events = reading.events
         self._replies: dict[str, int] = {}
         self._places: dict[str, int] = {}
         self._boundary: _Row | None = None
@@ -241,11 +225,11 @@ class _Builder:
         else:
             self._add_user(row)
 
-    def finish(self) -> list[Found]:
+    def finish(self) -> None:
         if self._boundary is not None:
             reason = "has no summary after it; nothing was compacted"
-            self._issues.note(self._boundary.kind, reason, self._boundary.line)
-        return self._events
+            row = self._boundary
+            self._reading.leave(row.row, row.kind, reason, is_counted=False)
 
     def _note(self, row: _Row) -> Callable[[str, str], None]:
         return lambda where, what: self._issues.note(f"{row.kind}.{where}", what, row.line)
@@ -260,7 +244,7 @@ class _Builder:
         if row.fields.get("isApiErrorMessage"):
             text = _plain(row.message.get("content"))
             reason = f"reports a failed call, not a reply ({text:.60}); left out"
-            self._issues.note(row.kind, reason, row.line)
+            self._reading.leave(row.row, row.kind, reason, is_counted=False)
             return
         [(_, read)] = self._read(row) or [("assistant", {"parts": []})]
         parts, made_by = read["parts"], read.get("made_by")
@@ -280,6 +264,7 @@ class _Builder:
             kept = body.setdefault("metadata", {}).setdefault(METADATA, {})
             kept.update(metadata)
         self._places.setdefault(row.uuid, place)
+        self._reading.use(row.row)
 
     def _add_user(self, row: _Row) -> None:
         if row.fields.get("toolUseResult") is not None:
@@ -319,16 +304,19 @@ class _Builder:
         kind = row.kind
         if kind == "system:compact_boundary":
             self._boundary = row
-        elif kind in _TEXTS and (text := _TEXTS[kind][1](row)):
-            body: Body = {"parts": [{"type": "text", "text": text}]}
-            if (origin := _TEXTS[kind][0]) != "user":
-                body["origin"] = origin
-            self._append(row, "user", body)
+            self._reading.use(row.row)
+        elif kind in _TEXTS and (content := _TEXTS[kind][1](row)):
+            read = anthropic.read_messages([{"role": "user", "content": content}], self._note(row))
+            for event_type, body in read:
+                if (origin := _TEXTS[kind][0]) != "user":
+                    body["origin"] = origin
+                self._append(row, event_type, body)
         elif kind in _TITLES and row.fields.get(_TITLES[kind]):
             self.session["title"] = row.fields[_TITLES[kind]]
+            self._reading.use(row.row)
         else:
             reason = _REASONS.get(kind, "have no place in a session; left out")
-            self._issues.count(f"rows of type {kind}", reason, row.line)
+            self._reading.leave(row.row, f"rows of type {kind}", reason)
 
     def _append(self, row: _Row, event_type: str, body: Body, *, first: _Row | None = None) -> None:
         event_id = (first or row).uuid
@@ -340,8 +328,8 @@ class _Builder:
         if metadata := _metadata(row):
             body["metadata"] = {**body.get("metadata", {}), METADATA: metadata}
         self._places.setdefault(row.uuid, len(self._events))
-        about = {"id": event_id, "created_at": row.fields.get("timestamp")}
-        self._events.append((event_type, body, about))
+        created_at = row.fields.get("timestamp")
+        self._reading.add(row.row, event_type, body, id=event_id, created_at=created_at)
 
 
 def _metadata(row: _Row) -> dict[str, Json]:
@@ -471,3 +459,6 @@ def _is_uuid(text: str) -> bool:
         return str(uuid.UUID(text)) == text
     except ValueError:
         return False
+
+
+FORMAT: Final = Format(_is_row, lambda row: row["type"] in _ROW_TYPES, _read, write=write_rows)

@@ -3,63 +3,55 @@
 A message of the model holds its calls together with their results.
 """
 
-from collections.abc import Iterator
-from typing import Any
+from typing import Any, Final
 
 from context_assembler.events import Body, Json, JsonObject
 from context_assembler.providers import gemini
 from context_assembler.providers.wire import as_list, as_object
-from context_assembler.transcripts.source import Issues, Rows
+from context_assembler.transcripts.source import Format, Reading, Rows
+
+_SAID: Final = ("user", "gemini")
+_OF_CLIENT: Final = ("info", "error", "warning")
 
 
-def matches(parsed: Rows) -> bool:
-    """Whether the source is such a session."""
-    if parsed.has_lines:
-        return False
-    session = as_object(parsed.rows[0].value)
-    messages = session.get("messages")
-    return (
-        "sessionId" in session
-        and isinstance(messages, list)
-        and all(
-            isinstance(as_object(m).get("type"), str) and "role" not in as_object(m)
-            for m in as_list(messages)
-        )
-    )
+def _takes(row: JsonObject) -> bool:
+    return row.get("type") in _SAID + _OF_CLIENT and not row.keys() & {"role", "message", "uuid"}
 
 
-def read_session(
-    session: JsonObject, issues: Issues
-) -> Iterator[tuple[str, Body, dict[str, Json]]]:
-    """Yield type, body, and id and time of each event; the client's own messages are reported."""
+def _head(rows: Rows) -> bool | None:
+    return (rows.key == "messages" and "sessionId" in rows.head) or None
 
+
+def _read(reading: Reading) -> None:
     def note(where: str, what: str) -> None:
-        issues.note(where, what)
+        reading.issues.note(where, what)
 
     reader = gemini.ContentReader(note)
-    for at, message in enumerate(map(as_object, session["messages"])):
-        kind, where = message.get("type"), f"messages[{at}]"
-        about = {"id": str(message.get("id") or ""), "created_at": message.get("timestamp")}
-        if kind not in ("user", "gemini"):
-            issues.count(f"messages of type {kind}", "are the client's own; left out")
+    for row in reading.rows:
+        message = row.fields
+        kind, where = message.get("type"), f"messages[{row.at}]"
+        about = {"id": message.get("id"), "created_at": message.get("timestamp")}
+        if kind in _OF_CLIENT:
+            reading.leave(row, f"messages of type {kind}", "are the client's own; left out")
+        if kind not in _SAID:
             continue
         content = reader.parts(message.get("content"), f"{where}.content")
         if kind == "user":
-            yield "user", {"parts": content}, about
+            reading.add(row, "user", {"parts": content}, **about)
             continue
-        calls = [as_object(call) for call in message.get("toolCalls") or ()]
-        thoughts = (_thought(as_object(one)) for one in message.get("thoughts") or ())
+        calls = [as_object(call) for call in as_list(message.get("toolCalls"))]
+        thoughts = (_thought(as_object(one)) for one in as_list(message.get("thoughts")))
         said = [part for part in content if part != {"type": "text", "text": ""}]
         body: Body = {"parts": [*thoughts, *said, *map(_call, calls)]}
         if made_by := _made_by(message):
             body["made_by"] = made_by
-        yield "assistant", body, about
+        reading.add(row, "assistant", body, **about)
         for number, call in enumerate(calls):
             place = f"{where}.toolCalls[{number}].result"
             if call.get("result"):
-                parts = reader.parts(call["result"], place)
-                result = {"parts": [_result(call, parts)]}
-                yield "tool_result", result, {"created_at": call.get("timestamp")}
+                result = {"parts": [_result(call, reader.parts(call["result"], place))]}
+                reading.add(row, "tool_result", result, created_at=call.get("timestamp"))
+    reading.metadata |= reading.head
 
 
 def _thought(thought: JsonObject) -> dict[str, Json]:
@@ -103,3 +95,8 @@ def _made_by(message: JsonObject) -> dict[str, Json]:
             "reasoning_tokens": thoughts,
         }
     return made
+
+
+FORMAT: Final = Format(
+    _takes, lambda row: row["type"] == "gemini", _read, keys=("messages",), head=_head
+)

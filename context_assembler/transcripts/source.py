@@ -2,12 +2,13 @@
 
 import json
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from context_assembler.errors import TranscriptError, brief_repr, with_article
-from context_assembler.events import Json, JsonObject, SessionEvent
+from context_assembler.events import Body, Json, JsonObject, SessionEvent, event_of, kind_of
 from context_assembler.ports import ToolSpec
 from context_assembler.providers.wire import as_list, as_object
 
@@ -27,12 +28,17 @@ class TranscriptIssue(NamedTuple):
 
 
 class ReadTranscript(NamedTuple):
-    """The events of a transcript, in order, and everything that could not be mapped."""
+    """The events of a transcript, in order, and everything that could not be mapped.
+
+    `rows_read` rows became events; `rows_listed` did not, and are named in the issues.
+    """
 
     events: tuple[SessionEvent, ...]
     issues: tuple[TranscriptIssue, ...] = ()
     tools: tuple[ToolSpec, ...] = ()
     metadata: JsonObject | None = None
+    rows_read: int = 0
+    rows_listed: int = 0
 
     def __repr__(self) -> str:
         return brief_repr(self)
@@ -43,6 +49,7 @@ class Issues:
 
     def __init__(self) -> None:
         self._found: dict[tuple[str, str], list[Any]] = {}
+        self.lost: list[TranscriptIssue] = []  # one for each row that could not be read
 
     def note(self, what: str, reason: str, line: int | None = None) -> None:
         """Report one place."""
@@ -51,6 +58,11 @@ class Issues:
     def count(self, what: str, reason: str, line: int | None = None) -> None:
         """Report one more of a kind; the issue has the line of the first and how many there are."""
         self._found.setdefault((what, reason), [line, what, 0])[2] += 1
+
+    def lose(self, what: str, reason: str, line: int | None = None) -> None:
+        """Report a row that could not be read."""
+        self.note(what, reason, line)
+        self.lost.append(TranscriptIssue(line, what, reason))
 
     def found(self) -> tuple[TranscriptIssue, ...]:
         """Return what was reported so far."""
@@ -61,28 +73,191 @@ class Issues:
 
 
 class Row(NamedTuple):
-    """One JSON value and the line it stands in; `None` for a whole document."""
+    """One row of a transcript: a line, or an entry of a document's list; lines count from 1."""
 
+    at: int
     line: int | None
-    value: Json
+    fields: JsonObject
+    """The row's object; empty if it is none."""
+    value: Json = None
+    """The row as it is."""
 
 
 class Rows(NamedTuple):
-    """What a source holds; `has_lines` tells JSON Lines from one document."""
+    """The rows of a source, and the object around them.
+
+    `key` names the list in that object which holds the rows; it is empty for lines and lone lists.
+    """
 
     rows: tuple[Row, ...]
-    has_lines: bool
+    head: JsonObject
+    key: str
 
-    @property
-    def values(self) -> list[Json]:
-        """The values; of a lone list, its entries."""
-        listed = as_list(self.document)
-        return [*listed] if listed else [row.value for row in self.rows]
 
-    @property
-    def document(self) -> Json:
-        """The whole value if it is one document, else the list of the lines' values."""
-        return [row.value for row in self.rows] if self.has_lines else self.rows[0].value
+class Parsed(NamedTuple):
+    """The JSON of a source: one document, or JSON Lines if `lines` has their numbers."""
+
+    document: Json
+    lines: tuple[int, ...] = ()
+
+    def rows(self, *keys: str) -> Rows:
+        """Return lines, the entries of a list, or those of the first list of an object's `keys`.
+
+        `a.b` is the list `b` in the object `a`. An object without such a list is the only row.
+        """
+        values: Json = self.document
+        if isinstance(values, Mapping):
+            for key in keys:
+                *outer, last = key.split(".")
+                holder = as_object(values)
+                for name in outer:
+                    holder = as_object(holder.get(name))
+                if isinstance(held := holder.get(last), list | str):
+                    head = {name: one for name, one in as_object(values).items() if name != key}
+                    entries = as_list(held) or [{"role": "user", "content": held}] if held else []
+                    return Rows(self._numbered(entries), head, key)
+            values = [values]
+        return Rows(self._numbered(as_list(values)), {}, "")
+
+    def _numbered(self, values: Sequence[Json]) -> tuple[Row, ...]:
+        lines = self.lines or (None,) * len(values)
+        pairs = zip(lines, values, strict=True)
+        return tuple(Row(at, line, as_object(one), one) for at, (line, one) in enumerate(pairs))
+
+
+class Reading:
+    """A transcript while a reader reads it: its rows, and the events made of them.
+
+    Every row ends in an event, in `use`, or in `leave`; any other is listed as unread.
+    """
+
+    def __init__(self, rows: Rows, name: str, issues: Issues) -> None:
+        self.rows, self.head, self.key = rows
+        self.name = name
+        self.issues = issues
+        self.metadata: dict[str, Json] = {}
+        self.tools: tuple[ToolSpec, ...] = ()
+        self.events: list[tuple[str, Body, JsonObject]] = []
+        self._used: set[int] = set()
+        self._left: set[int] = set()
+        self._broken = len(issues.lost)  # lines that are not JSON are no rows
+
+    def add(
+        self,
+        row: Row | None,
+        event_type: str,
+        body: Body,
+        *,
+        id: Json = "",
+        created_at: Json = None,
+    ) -> None:
+        """Add an event; its id and time are taken if they can be."""
+        self.events.append((event_type, body, {"id": id, "created_at": created_at}))
+        if row is not None:
+            self.use(row)
+
+    def use(self, *rows: Row) -> None:
+        """Count rows as read that have no event of their own."""
+        self._used.update(row.at for row in rows)
+
+    def leave(
+        self, row: Row, what: str, reason: str, *, is_known: bool = True, is_counted: bool = True
+    ) -> None:
+        """List a row that is not read.
+
+        Args:
+            what: The rows of this kind, such as `rows of type progress`; or the one row.
+            is_known: Whether such rows are known, and left out on purpose.
+            is_counted: Whether known rows of this kind are one issue, with how many there are.
+        """
+        counted = self.issues.count if is_counted else self.issues.note
+        report = counted if is_known else self.issues.lose
+        report(what, reason, row.line)
+        self._left.add(row.at)
+
+    def finish(self, *, partial: bool) -> ReadTranscript:
+        """Return what was read.
+
+        Raises:
+            TranscriptError: More than a tenth of the rows could not be read, and not `partial`;
+                or there is no event at all.
+        """
+        for row in self.rows:
+            if row.at not in self._used and row.at not in self._left:
+                what = f"{self.key or 'row'}[{row.at}]"
+                self.leave(row, what, "holds nothing that could be read", is_known=False)
+        total, lost = len(self.rows) + self._broken, self.issues.lost
+        if len(lost) * 10 > total and not (partial and self.events):
+            line, what, reason = lost[0]
+            count = f"{len(lost)} of its {total} rows could not be read: "
+            raise TranscriptError(
+                source=self.name,
+                reason=f"{count if total > 1 else ''}{what} {reason.partition(';')[0]}",
+                remedy="Repair it, or pass partial=True (import --partial) to read the rest.",
+                line=line,
+            )
+        events = tuple(_event(*one) for one in self.events)
+        rows = len(self.rows) - len(self._left), len(self._left) + self._broken
+        return ReadTranscript(events, self.issues.found(), self.tools, self.metadata or None, *rows)
+
+
+def _event(event_type: str, body: Body, about: JsonObject) -> SessionEvent:
+    event_id = about["id"] if isinstance(about["id"], str) else ""
+    kind = kind_of(event_type, body)
+    return event_of(body, kind=kind, id=event_id, seq=0, created_at=_time(about["created_at"]))
+
+
+def _time(value: Json) -> datetime | None:
+    """Return the time in UTC, unless nobody knows in which zone it is.
+
+    Numbers are seconds, or milliseconds, since 1970.
+    """
+    try:
+        if isinstance(value, int | float) and not isinstance(value, bool):
+            return datetime.fromtimestamp(value / 1000 if value > 1e11 else value, UTC)
+        moment = datetime.fromisoformat(value) if isinstance(value, str) else None
+    except (ValueError, OverflowError, OSError):
+        return None
+    return None if moment is None or moment.tzinfo is None else moment.astimezone(UTC)
+
+
+class Format(NamedTuple):
+    """One format of transcripts.
+
+    A source is of this format if its head does not speak against it, one of its rows or its head
+    has what no other format has, and no row that this format does not take is one that another
+    format takes.
+
+    Attributes:
+        takes: Whether an object can be a row of this format: what the format requires of each.
+        marks: Whether a row that it takes has what no other format has.
+        read: Reads the rows.
+        keys: Where the list of rows stands in a document that is an object.
+        head: Whether what is around the rows shows this format (`True`) or excludes it (`False`).
+        write: Writes events.
+    """
+
+    takes: Callable[[JsonObject], bool]
+    marks: Callable[[JsonObject], bool]
+    read: Callable[[Reading], None]
+    keys: tuple[str, ...] = ()
+    head: Callable[[Rows], bool | None] = lambda _rows: None
+    write: Callable[[Iterable[SessionEvent]], str] | None = None
+
+    def rows(self, parsed: Parsed) -> Rows:
+        """Return the rows of a source as this format has them."""
+        return parsed.rows(*self.keys)
+
+    def strays(self, parsed: Parsed) -> list[JsonObject]:
+        """Return the rows that are none of this format's."""
+        return [one.fields for one in self.rows(parsed).rows if not self.takes(one.fields)]
+
+    def is_shown(self, parsed: Parsed) -> bool:
+        """Whether head or rows show the format, wherever its other rows come from."""
+        rows = self.rows(parsed)
+        told = self.head(rows)
+        marked = any(self.takes(one.fields) and self.marks(one.fields) for one in rows.rows)
+        return told is not False and (marked or (told is True))
 
 
 def unreadable(name: str, reason: str, *, line: int | None = None) -> TranscriptError:
@@ -91,7 +266,7 @@ def unreadable(name: str, reason: str, *, line: int | None = None) -> Transcript
     return TranscriptError(source=name, reason=reason, remedy=remedy, line=line)
 
 
-def parse_source(source: Any, *, name: str, issues: Issues) -> Rows:
+def parse_source(source: Any, *, name: str, issues: Issues) -> Parsed:
     """Return the JSON of a text, of bytes, or of JSON that is parsed already.
 
     Lines that are not JSON are reported and left out.
@@ -115,7 +290,7 @@ def parse_source(source: Any, *, name: str, issues: Issues) -> Rows:
         return _parse_text(source.removeprefix("\ufeff"), name, issues)
     if isinstance(source, Mapping | list | tuple):
         bounded = _bounded(source, issues, name, 0)
-        return Rows((Row(None, bounded),), has_lines=False)
+        return Parsed(bounded)
     kind = "None" if source is None else with_article(type(source).__name__)
     raise unreadable(name, f"{kind} is no transcript")
 
@@ -130,26 +305,26 @@ def _names_a_file(text: str) -> bool:
         return False
 
 
-def _parse_text(text: str, name: str, issues: Issues) -> Rows:
+def _parse_text(text: str, name: str, issues: Issues) -> Parsed:
     if not text.strip():
         raise unreadable(name, "it is empty")
     try:
         value = _parse_json(text, name, issues)
     except ValueError as error:
-        rows: list[Row] = []
+        rows: dict[int, Json] = {}
         # Not `splitlines`: U+2028 and the like may stand inside JSON strings.
         for number, line in enumerate(text.split("\n"), start=1):
             if not line.strip():
                 continue
             try:
-                rows.append(Row(number, _parse_json(line, name, issues)))
+                rows[number] = _parse_json(line, name, issues)
             except ValueError as broken:
-                issues.note("line", f"is not JSON ({broken}); left out", number)
+                issues.lose("line", f"is not JSON ({broken}); left out", number)
         if not rows:
             raise unreadable(name, f"it is not JSON ({error})") from None
-        return Rows(tuple(rows), has_lines=True)
+        return Parsed([*rows.values()], (*rows,))
     if isinstance(value, dict | list):
-        return Rows((Row(None, value),), has_lines=False)
+        return Parsed(value)
     raise unreadable(name, f"it holds {value!r:.40} alone")
 
 
@@ -191,11 +366,9 @@ def _bounded(value: Json, issues: Issues, name: str, depth: int) -> Json:
     raise unreadable(name, f"{with_article(type(value).__name__)} is not JSON")
 
 
-def split_sessions(parsed: Rows) -> list[tuple[str, JsonObject]]:
+def split_sessions(parsed: Parsed) -> list[tuple[str, JsonObject]]:
     """Return the sessions of a source with their names; empty if it is not a collection."""
-    if parsed.has_lines:
-        return _named(parsed.values)
-    value = parsed.rows[0].value
+    value = parsed.document
     if isinstance(value, list):
         return _named(as_list(value))
     for key in _LISTS:

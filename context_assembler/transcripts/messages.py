@@ -1,0 +1,240 @@
+"""The message formats of the four APIs: what shows them, and their readers, which the providers own.
+
+Plain messages – roles and text – could be anybody's, and are read as OpenAI Chat.
+"""
+
+import re
+from collections.abc import Callable, Iterable, Mapping
+from importlib import import_module
+from typing import Final
+
+from context_assembler.events import Body, Json, JsonObject, SessionEvent
+from context_assembler.ports import ToolSpec
+from context_assembler.providers.gemini import KINDS, MARKS, snake_key
+from context_assembler.providers.wire import as_list, as_object, as_text, objects_in
+from context_assembler.transcripts.source import Format, Reading, Rows
+from context_assembler.transcripts.writing import write_messages
+
+_CHAT_ROLES: Final = frozenset("user assistant tool function system developer".split())
+# What a message, or a piece of one, must hold, by role or type. Types of the openai package 3.57,
+# ChatCompletionContentPartParam (read 2026-11-27); `thinking` and the last ones are Mistral's and
+# vLLM's.
+_CHAT_PIECES: Final[Mapping[str, type]] = {
+    **dict.fromkeys(("image_url", "audio_url", "video_url", "document_url"), object),
+    **dict.fromkeys(("text", "refusal"), str),
+    **dict.fromkeys(("file", "input_audio"), dict),
+    "thinking": list,
+}
+_CHAT_SAID: Final = frozenset(
+    "content tool_calls function_call refusal audio reasoning_content reasoning".split()
+)
+# Types of the anthropic package 2.14, BetaContentBlockParam (read 2026-11-28)
+_BLOCKS: Final = (
+    {"text": "text", "thinking": "thinking", "redacted_thinking": "data", "compaction": "content"}
+    | {"search_result": "source", "container_upload": "file_id", "tool_reference": "tool_name"}
+    | {"tool_addition": "tool", "tool_removal": "tool"}
+    | {"fallback": "type", "mcp_tool_listing": "type"}
+)
+# Types of the openai package 3.57, ResponseInputItemParam (read 2026-11-30)
+_ITEMS: Final = (
+    {"function_call": "call_id name", "item_reference": "id", "compaction": "encrypted_content"}
+    | {"mcp_list_tools": "tools", "mcp_approval_request": "name", "program": "call_id"}
+    | {"mcp_approval_response": "approve", "additional_tools": "tools"}
+    | {"configuration_update": "type", "compaction_trigger": "type"}
+)
+_PIECES: Final = frozenset("input_text input_image input_file output_text refusal".split())
+_READ: Final = frozenset(
+    "tools functions system instructions systemInstruction system_instruction".split()
+)
+_ELSEWHERE: Final[Mapping[str, str]] = {
+    "previous_response_id": "names turns that the provider keeps; they are not in this transcript",
+    "conversation": "names turns that the provider keeps; they are not in this transcript",
+    "container": "belongs to the next call; it is in the metadata alone",
+    "mcp_servers": "belongs to the next call; it is in the metadata alone",
+}
+
+
+def _is_chat(message: JsonObject) -> bool:
+    """Whether an object is a Chat message; a plain message of any other format is one as well."""
+    role, content = as_text(message.get("role")), message.get("content")
+    pieces = [as_object(piece) for piece in as_list(content)]
+    calls = [as_object(call) for call in as_list(message.get("tool_calls"))]
+    return (
+        role in _CHAT_ROLES
+        and not message.keys() & {"type", "parts", "blocks"}
+        and bool(message.keys() & _CHAT_SAID)
+        and isinstance(content, str | list | None)
+        and all(map(_is_chat_piece, pieces))
+        and all("function" in call or "custom" in call or "arguments" in call for call in calls)
+    )
+
+
+def _is_chat_piece(piece: JsonObject) -> bool:
+    kind = piece.get("type")
+    return isinstance(kind, str) and isinstance(piece.get(kind), _CHAT_PIECES.get(kind, ()))
+
+
+def _is_anthropic(message: JsonObject) -> bool:
+    content = message.get("content")
+    return (
+        message.get("role") in ("user", "assistant", "system")
+        and ("type" not in message or ("model" in message and message["type"] == "message"))
+        and not message.keys() & {"tool_calls", "parts", "blocks"}
+        and isinstance(content, str | list)
+        and all(isinstance(block, str) or _is_block(as_object(block)) for block in as_list(content))
+    )
+
+
+def _is_block(block: JsonObject) -> bool:
+    kind = as_text(block.get("type"))
+    if kind.endswith("tool_use"):
+        return "id" in block and "name" in block
+    if kind.endswith("tool_result"):
+        return "tool_use_id" in block
+    if kind in ("image", "document"):
+        return isinstance(block.get("source"), dict)
+    return kind in _BLOCKS and _BLOCKS[kind] in block
+
+
+def _anthropic_head(rows: Rows) -> bool | None:
+    head = rows.head
+    is_for_claude = "max_tokens" in head and as_text(head.get("model")).startswith("claude")
+    has_tools = any("input_schema" in tool for tool in objects_in(head.get("tools")))
+    return (rows.key == "messages" and ("system" in head or has_tools or is_for_claude)) or None
+
+
+def _is_item(item: JsonObject) -> bool:
+    kind, content = as_text(item.get("type")), item.get("content")
+    if kind in ("", "message"):
+        pieces = [as_text(piece.get("type")) for piece in objects_in(content)]
+        return (
+            item.get("role") in ("user", "assistant", "system", "developer")
+            and not item.keys() & {"tool_calls", "parts", "blocks"}
+            and isinstance(content, str | list)
+            and len(pieces) == (0 if isinstance(content, str) else len(content))
+            and _PIECES.issuperset(pieces)
+        )
+    if kind == "reasoning":
+        return "summary" in item or "encrypted_content" in item
+    if kind in _ITEMS:
+        return all(name in item for name in _ITEMS[kind].split())
+    return kind.endswith(("_call", "_output")) and bool({"id", "call_id"} & item.keys())
+
+
+def _is_content(content: JsonObject) -> bool:
+    parts = content.get("parts")
+    given = [parts] if isinstance(parts, dict) else as_list(parts)
+    return (
+        content.get("role") in ("user", "model", "function", None)
+        and bool(given)
+        and not content.keys() & {"content", "kind"}
+        and all(isinstance(part, str) or _is_part(as_object(part)) for part in given)
+    )
+
+
+def _is_part(part: JsonObject) -> bool:
+    keys = set(map(snake_key, part))
+    return bool(keys) and keys <= KINDS | MARKS | {"media_resolution"}
+
+
+# ---- reading ----
+
+
+def _reader(provider: str) -> Callable[[Reading], None]:
+    def read(reading: Reading) -> None:
+        def note(where: str, what: str) -> None:
+            found = re.match(r"\w+\[(\d+)\](.*)", where)
+            at = int(found[1]) if found else len(reading.rows)
+            if at >= len(reading.rows):
+                reading.issues.note(where, what)
+            elif found and not found[2]:  # the place is a whole message: it is left out
+                reading.leave(reading.rows[at], where, what, is_known=False)
+            else:
+                reading.issues.note(where, what, reading.rows[at].line)
+
+        module = import_module(f"context_assembler.providers.{provider}")
+        source: Json = [row.value for row in reading.rows]
+        if reading.key:
+            key = {"traj": "messages"}.get(reading.key, reading.key)  # as tau-bench has it
+            source = {**reading.head, key: source}
+        read_events: list[tuple[str, Body]] = module.read_messages(source, note)
+        if read_events:
+            reading.use(*reading.rows)
+        for event_type, body in read_events:
+            told = _told(body, provider)
+            reading.add(None, event_type, told, created_at=told.pop("created_at", None))
+        reading.tools = _tools_of(reading.head, note)
+        reading.metadata |= _rest_of(reading.head)
+        for name in reading.metadata.keys() & _ELSEWHERE.keys():
+            note(name, _ELSEWHERE[name])
+
+    return read
+
+
+def _told(body: Body, provider: str) -> Body:
+    """Return a body without empty fields of its message, and with the time that this names."""
+    fields = body.get("metadata", {}).get(provider)
+    if not fields:
+        return body
+    kept = {key: value for key, value in fields.items() if value is not None}
+    body = {key: value for key, value in body.items() if key != "metadata"}
+    body |= {"metadata": {provider: kept}} if kept else {}
+    return body | ({"created_at": kept["timestamp"]} if "timestamp" in kept else {})
+
+
+def _tools_of(request: JsonObject, note: Callable[[str, str], None]) -> tuple[ToolSpec, ...]:
+    specs = request.get("tools") or request.get("functions")
+    specs = specs or as_object(request.get("config")).get("tools")
+    if not as_list(specs):
+        return ()
+    from context_assembler.tools import ListedTools
+
+    listed = ListedTools([*as_list(specs)], name="transcript", kind="transcript")
+    tools = tuple(listed.list_now())
+    for problem in listed.problems:
+        note("tools", f"{problem.problem}; left out")
+    return tools
+
+
+def _rest_of(request: JsonObject) -> JsonObject:
+    return {key: value for key, value in request.items() if key not in _READ and value is not None}
+
+
+def _writer(provider: str) -> Callable[[Iterable[SessionEvent]], str]:
+    return lambda events: write_messages(events, provider)
+
+
+API_FORMATS: Final[Mapping[str, Format]] = {
+    "openai_responses": Format(
+        _is_item,
+        lambda row: not _is_chat(row),
+        _reader("openai_responses"),
+        ("input", "output"),
+        lambda rows: rows.key in ("input", "output") or None,
+        _writer("openai_responses"),
+    ),
+    "gemini": Format(
+        _is_content,
+        bool,
+        _reader("gemini"),
+        ("contents",),
+        lambda rows: rows.key == "contents" or None,
+        _writer("gemini"),
+    ),
+    "anthropic": Format(
+        _is_anthropic,
+        lambda row: row.get("type") == "message" or not _is_chat(row),
+        _reader("anthropic"),
+        ("messages",),
+        _anthropic_head,
+        _writer("anthropic"),
+    ),
+    "openai_chat": Format(
+        _is_chat,
+        bool,
+        _reader("openai_chat"),
+        ("messages", "traj"),
+        lambda rows: False if _anthropic_head(rows) else None,
+        _writer("openai_chat"),
+    ),
+}
