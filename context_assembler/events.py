@@ -12,6 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import MISSING, FrozenInstanceError, asdict, dataclass, field, fields, is_dataclass
 from datetime import UTC, date, datetime
 from functools import cache
+from math import isfinite
 from typing import Any, Final, Literal, NamedTuple, TypeAlias, TypeGuard, get_args
 
 from context_assembler.errors import ContentError, EventFormatError, brief_repr
@@ -171,7 +172,7 @@ class ToolCall(Value):
     """A call that the model asks for.
 
     `arguments_json` is the model's own JSON text, if it arrived as text. Text that is not a JSON
-    object (a stream that was cut off) is kept there, with empty `arguments`.
+    object (a stream that was cut off) is kept there, with empty `arguments` and an `error`.
     """
 
     call_id: str
@@ -180,6 +181,11 @@ class ToolCall(Value):
     arguments_json: str | None = None
     extras: JsonObject | None = None
     signature: str | None = None
+
+    @property
+    def error(self) -> str | None:
+        """Why the call cannot be run, in words for the model: it has no JSON object."""
+        return None if self.arguments else error_of(self.arguments_json)
 
 
 @dataclass(slots=True, kw_only=True, repr=False, eq=False)
@@ -307,16 +313,33 @@ class SessionEvent(Value):
     metadata: JsonObject = field(default_factory=dict[str, Json])
 
     @property
+    def has_calls(self) -> bool:
+        """Whether the reply calls tools, so that the model waits for results."""
+        return any(isinstance(part, ToolCall) for part in self.parts)
+
+    @property
     def tool_calls(self) -> tuple[ToolCall, ...]:
-        """The calls that a reply asks for, in order; not those that it was cut off in."""
-        cut_off = self.metadata.get("unfinished_calls", ())
-        return tuple(p for p in self.parts if isinstance(p, ToolCall) and p.call_id not in cut_off)
+        """The calls that can be run, in order; the others are among the `unfinished_calls`."""
+        return self._calls(are_finished=True)
 
     @property
     def unfinished_calls(self) -> tuple[ToolCall, ...]:
-        """The calls that a reply was cut off in: do not run them."""
-        cut_off = self.metadata.get("unfinished_calls", ())
-        return tuple(p for p in self.parts if isinstance(p, ToolCall) and p.call_id in cut_off)
+        """The calls that a reply was cut off in, or that have an `error`: do not run them."""
+        return self._calls(are_finished=False)
+
+    def _calls(self, *, are_finished: bool) -> tuple[ToolCall, ...]:
+        cut_off = list(self.metadata.get("unfinished_calls", ()))
+        found: list[ToolCall] = []
+        for part in reversed(
+            self.parts
+        ):  # of several calls with one id the last is the cut-off one
+            if isinstance(part, ToolCall):
+                is_cut_off = part.call_id in cut_off
+                if is_cut_off:
+                    cut_off.remove(part.call_id)
+                if are_finished is not (is_cut_off or part.error is not None):
+                    found.insert(0, part)
+        return tuple(found)
 
     @property
     def text(self) -> str:
@@ -641,6 +664,47 @@ def load_json(raw: bytes) -> Json:
 def compact_json(value: Json) -> str:
     """Return the value as JSON text without spaces, keys in their own order."""
     return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+
+
+_MAX_DEPTH: Final = 200  # levels of lists and objects that every reader takes
+
+
+def broken_bound(value: Json) -> str | None:
+    """Return why no server could take the value as JSON, in half a sentence; `None` if it can."""
+    level: list[Json] = [value]
+    for _ in range(_MAX_DEPTH + 1):
+        inside: list[Json] = []
+        for held in level:
+            if held.__class__ is dict or isinstance(held, Mapping):
+                inside += held.values()
+            elif isinstance(held, list | tuple):
+                inside += held
+            elif isinstance(held, float) and not isfinite(held):
+                return f"{held} is no JSON number"
+        level = [held for held in inside if held.__class__ is not str]
+        if not level:
+            return None
+    return f"it is nested deeper than {_MAX_DEPTH} levels"
+
+
+def read_object_text(text: str) -> tuple[dict[str, Json] | None, str]:
+    """Return the object that JSON text holds; or `None`, and why it holds none."""
+    try:
+        value: Json = json.loads(text)
+    except (ValueError, RecursionError) as error:  # Python's bound for digits has a long remedy
+        return None, str(error).partition("; use sys.")[0] or "it is nested too deeply"
+    if value.__class__ is not dict:
+        return None, f"it is {text.strip():.40}"
+    return (None, broken) if (broken := broken_bound(value)) else (value, "")
+
+
+def error_of(arguments_json: str | None) -> str | None:
+    """Return why a call with this text, and no arguments, cannot be run; `None` if it can."""
+    found, why = read_object_text(arguments_json or "{}")
+    if found is not None:
+        return None
+    told = "The call did not run: its arguments are not a JSON object"
+    return f"{told} ({why}). Call again with a complete JSON object."
 
 
 # ---- content as callers give it ----

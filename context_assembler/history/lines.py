@@ -661,8 +661,8 @@ class Timeline:
                 said = f"The call {name!r} ({call['name']}) has no result"
                 log("repaired", "missing_result", f"{said}; an error stands in for it.")
                 answer = -1, missing_result(call)
-            sent, result = settle_call(call, answer[1], log)
-            settled.append(sent)
+            settled.append(settle_call(call, log))
+            result = answer[1]
             line = self._result_line(answer[0], result)
             if self.rules.quotes is not None and len(calls) > 1:
                 more = self._scaled(line.seq, self.rules.quotes(result))

@@ -6,7 +6,7 @@ from typing import Final
 
 from context_assembler import events
 from context_assembler.events import Body, Json, JsonObject
-from context_assembler.providers.wire import NO_RESULT, clean_json, parse_object, text_part
+from context_assembler.providers.wire import NO_RESULT, clean_json, text_part
 from context_assembler.report import Decision
 from context_assembler.texts import clean_text
 
@@ -23,7 +23,7 @@ def missing_result(call: JsonObject) -> JsonObject:
     return {
         "type": "tool_result",
         "call_id": call["call_id"],
-        "content": [text_part(NO_RESULT)],
+        "content": [text_part(_refusal_of(call) or NO_RESULT)],
         "is_error": True,
         "tool_name": call["name"],
     }
@@ -165,23 +165,24 @@ def parts_of_refusal(body: Body, log: Log, *, policy: str) -> Parts:
 # ---- calls ----
 
 
-def settle_call(call: JsonObject, result: JsonObject, log: Log) -> tuple[JsonObject, JsonObject]:
-    """Return a call with arguments that any provider takes, and its result.
+def settle_call(call: JsonObject, log: Log) -> JsonObject:
+    """Return a call with arguments that any provider takes.
 
-    If what the model wrote is no JSON object, the call has no arguments, and its result begins with
-    what was written.
+    What is no JSON object is the one argument of its call, besides the text as the model wrote it.
+
+    Source:
+        https://platform.claude.com/docs/en/agents-and-tools/tool-use/fine-grained-tool-streaming
+        (read 2026-11-30)
     """
-    raw = call.get("arguments_json")
-    if not raw or call.get("arguments") or parse_object(raw) is not None:
-        return call, result
+    if not _refusal_of(call):
+        return call
     about = f"The arguments of the call {call['call_id']!r}"
-    log("repaired", "arguments", f"{about} are no JSON object; its result tells what they were.")
-    told = text_part(
-        "[The arguments of this call are no JSON object, perhaps because they were cut off, so it is"
-        f" shown without any. As they were written: {raw}]"
-    )
-    bare = _without(call, "arguments", "arguments_json")
-    return bare, {**result, "content": [told, *result.get("content", ())]}
+    log("repaired", "arguments", f"{about} are no JSON object; they are sent as they were written.")
+    return {**call, "arguments": {"INVALID_JSON": call["arguments_json"]}}
+
+
+def _refusal_of(call: JsonObject) -> str | None:
+    return None if call.get("arguments") else events.error_of(call.get("arguments_json"))
 
 
 # ---- calls that a provider runs itself ----

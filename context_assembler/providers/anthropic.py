@@ -1066,7 +1066,7 @@ def _read_block(
         warnings: list[str] = []
         extras = {k: v for k, v in block.items() if k not in _CALL_FIELDS and v is not None}
         own, name = {NAME: extras} if extras else None, names.get(block["name"], block["name"])
-        call = wire.read_call(block["id"], name, block.get("input") or None, warnings, extras=own)
+        call = wire.read_call(block["id"], name, block.get("input"), warnings, extras=own)
         for warning in warnings:
             note(where, warning)
         return call

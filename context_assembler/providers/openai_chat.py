@@ -150,7 +150,7 @@ class Wire(openai.OpenAIWire):
         if "extras" in part and wire.own_extras(part, NAME).get("type") == "custom":
             text = wire.text_argument(part, "input")
             return {"id": call_id, "type": "custom", "custom": {"name": name, "input": text}}
-        function = {"name": name, "arguments": wire.arguments_text(part)}
+        function = {"name": name, "arguments": wire.arguments_text(part, is_own=self.is_own)}
         return {"id": call_id, "type": "function", "function": function}
 
     def _add_results(self, turn: Turn) -> None:
@@ -491,7 +491,7 @@ def _read_call(
         note(where, f"has the field {key!r}, which has no place in a session")
     warnings: list[str] = []
     call_id, name = as_text(call.get("id")), names.get(sent, sent)
-    part = wire.read_call(call_id, name, given or None, warnings, extras=extras)
+    part = wire.read_call(call_id, name, given, warnings, extras=extras)
     for warning in warnings:
         note(f"{where}.arguments", warning)
     return [part]

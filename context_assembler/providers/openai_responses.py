@@ -319,7 +319,7 @@ class Wire(openai.OpenAIWire):
         return {**item, **kept}
 
     def _plain_call(self, part: JsonObject, call_id: str) -> Item:
-        given, name = wire.arguments_text(part), self.names[part["name"]]
+        given, name = wire.arguments_text(part, is_own=self.is_own), self.names[part["name"]]
         return {"type": "function_call", "call_id": call_id, "name": name, "arguments": given}
 
     def _own_item(self, part: JsonObject, *, keeps: bool) -> list[Item]:
@@ -718,7 +718,7 @@ def _read_item(
         own = {"block": kept} if is_sealed else {"extras": {NAME: kept}}
         part: JsonObject = {"type": "thinking", "text": text, "provider": NAME, **own}
         return [part if text else _without(("text",), part)]
-    given: Json = item.get("arguments") or None
+    given: Json = item.get("arguments")
     read: tuple[str, ...] = ("call_id", "name", "type", "arguments")
     if call_id not in answered and is_left_to_client(item):
         name = name or NATIVE_CALLS[kind].name

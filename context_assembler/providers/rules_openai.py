@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable, Mapping
 from datetime import date
 from typing import Any, ClassVar, Final, TypeAlias
 
-from context_assembler.events import Json, JsonObject
+from context_assembler.events import Json, JsonObject, broken_bound
 from context_assembler.models import ModelLimits
 from context_assembler.providers import openai, schemas, wire
 from context_assembler.providers.lent import peek
@@ -92,7 +92,7 @@ class Check:
     def common_rows(self) -> Iterable[Row]:
         """Yield what both protocols have: JSON, dates, caches, number of tools."""
         rules, body = self.rules, self.body
-        broken = wire.broken_bound({**body, self.key: self.messages})
+        broken = broken_bound({**body, self.key: self.messages})
         gone = self.limits.retires_on if self.limits is not None else None
         is_gone = self.is_own and gone and self.today and gone <= self.today
         yield broken, rules["shape"], "", f"cannot be sent as JSON: {broken}"

@@ -5,12 +5,19 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from hashlib import blake2b, sha256
-from math import isfinite
 from typing import Any, ClassVar, Final, NamedTuple, TypeAlias
 
 from context_assembler.context import Request
 from context_assembler.errors import ReplyError, UnsupportedRequestError
-from context_assembler.events import Json, JsonObject, Usage, compact_json, dump_json
+from context_assembler.events import (
+    Json,
+    JsonObject,
+    Usage,
+    broken_bound,
+    compact_json,
+    dump_json,
+    read_object_text,
+)
 from context_assembler.ports import ToolPlan, ToolSpec, Turn
 from context_assembler.report import Decision, ReportEntry, Violation
 from context_assembler.texts import SUMMARY_TAG, clean_text, fence
@@ -76,40 +83,22 @@ def own_extras(part: JsonObject, provider: str) -> dict[str, Json]:
     return as_object(extras.get(provider)) if extras else {}
 
 
-_MAX_DEPTH: Final = 200  # levels of lists and objects that every reader takes
-
-
-def broken_bound(value: Json) -> str | None:
-    """Return why no server could take the value as JSON, in half a sentence; `None` if it can."""
-    level: list[Json] = [value]
-    for _ in range(_MAX_DEPTH + 1):
-        inside: list[Json] = []
-        for held in level:
-            if held.__class__ is dict or isinstance(held, Mapping):
-                inside += held.values()
-            elif isinstance(held, list | tuple):
-                inside += held
-            elif isinstance(held, float) and not isfinite(held):
-                return f"{held} is no JSON number"
-        level = [held for held in inside if held.__class__ is not str]
-        if not level:
-            return None
-    return f"it is nested deeper than {_MAX_DEPTH} levels"
-
-
 def parse_object(text: str) -> dict[str, Json] | None:
     """Return the object that JSON text holds; `None` if it holds none that can be stored."""
-    try:
-        value: Any = json.loads(text)
-    except (ValueError, RecursionError):
-        return None
-    return value if value.__class__ is dict and broken_bound(value) is None else None
+    return read_object_text(text)[0]
 
 
-def arguments_text(call: JsonObject) -> str:
-    """Return a call's arguments as JSON text: the model's own text if it is an object."""
+def arguments_text(call: JsonObject, *, is_own: bool) -> str:
+    """Return a call's arguments as JSON text: the model's own text if its server takes that.
+
+    OpenAI takes text that is no JSON object back; other servers parse what they get.
+
+    Source:
+        https://github.com/openai/openai-openapi, ChatCompletionMessageToolCall.function.arguments
+        https://github.com/sgl-project/sglang/pull/28035 (read 2026-11-30)
+    """
     raw: str | None = call.get("arguments_json")
-    if raw and (call.get("arguments") or parse_object(raw) is not None):
+    if raw and (is_own or parse_object(raw) is not None):
         return raw if raw.isascii() else clean_text(raw)
     return compact_json(plain_json(call.get("arguments", {})))
 
@@ -655,16 +644,14 @@ def read_call(
     """Return a call as a stored part; arguments that are no JSON object stay as the model's text.
 
     Args:
-        given: The arguments: an object, text that should hold one, or nothing.
+        given: The arguments: an object, text that should hold one, or nothing (`None`, no text).
     """
     part: dict[str, Json] = {"type": "tool_call", "call_id": call_id, "name": name}
-    value: Json = given
-    if given.__class__ is not dict and given is not None:
-        part["arguments_json"] = given if isinstance(given, str) else compact_json(given)
+    value: Json = {} if given is None or given == "" else given
+    if value.__class__ is not dict or broken_bound(value) is not None:
+        part["arguments_json"] = value if isinstance(value, str) else compact_json(value)
         value = parse_object(part["arguments_json"])
-    elif broken_bound(given) is not None:
-        part["arguments_json"], value = repr(given), None
-    if value is None and given is not None:
+    if value is None:
         warnings.append(f"The arguments of call {call_id!r} are not a JSON object.")
     part |= {"arguments": dict(value)} if value else {}
     return {**part, "extras": extras} if extras else part

@@ -119,11 +119,12 @@ def test_at_last_all_arguments_are_left_out() -> None:
 
 
 def test_arguments_that_never_were_an_object_are_kept_as_text() -> None:
-    whole = {**call("c1"), "arguments_json": '{"content": "' + words(300)}
+    written = '{"content": "' + words(300)
+    whole = {**call("c1", INVALID_JSON=written), "arguments_json": written}
 
     shortened = short(whole, 60)
 
-    assert shortened["arguments"]["unreadable_arguments"].startswith('{"content": "w0')
+    assert shortened["arguments"]["INVALID_JSON"].startswith('{"content": "w0')
     assert "arguments_json" not in shortened
 
 
