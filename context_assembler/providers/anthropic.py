@@ -1021,7 +1021,7 @@ def read_messages(
         fields, where = as_object(message), f"messages[{at}]"
         role = fields.get("role")
         if role not in ("user", "assistant", "system"):
-            note(f"{where}.role", f"{role!r:.40} is unknown; the message is left out")
+            note(where, f"has the unknown role {role!r:.40}; the message is left out")
             continue
         parts = _read_content(fields.get("content"), f"{where}.content", note)
         kept = {key: held for key, held in fields.items() if key not in ("role", "content")}

@@ -806,7 +806,7 @@ def read_messages(
             if kind != "function_call" and not is_left_to_client(item):
                 server_calls.add(as_text(item.get("call_id")))
             for warning in warnings:
-                note(where, warning)
+                note(f"{where}.arguments", warning)
         else:
             reply = None
             events += _read_input(item, kind, where, note)
@@ -821,7 +821,7 @@ def _read_input(
     if kind == "compaction_trigger":
         note(where, "asks for one compaction, which is no part of a session; left out")
     elif kind == "message" and role not in ("user", "system", "developer"):
-        note(f"{where}.role", f"{role!r:.40} is unknown; the message is left out")
+        note(where, f"has the unknown role {role!r:.40}; the message is left out")
     elif kind == "message":
         content = kept.pop("content", None)
         kept = _without(("type",) if role == "system" else ("type", "role"), kept)

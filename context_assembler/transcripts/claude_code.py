@@ -173,7 +173,7 @@ def _active(rows: list[_Row], reading: Reading) -> Iterator[_Row]:
         hangs = not row.is_said and row.fields.get("parentUuid") in chain
         if not row.uuid or row.uuid in chain or hangs:
             yield row
-        elif row.is_said:
+        else:
             reason = "were edited away or cleared; left out"
             reading.leave(row.row, "rows of abandoned branches", reason)
 
@@ -461,4 +461,8 @@ def _is_uuid(text: str) -> bool:
         return False
 
 
-FORMAT: Final = Format(_is_row, lambda row: row["type"] in _ROW_TYPES, _read, write=write_rows)
+def _marks(row: JsonObject) -> bool:
+    return row["type"] in _ROW_TYPES
+
+
+FORMAT: Final = Format(_is_row, _marks, _read, write=write_rows)

@@ -18,6 +18,10 @@ def _takes(row: JsonObject) -> bool:
     return row.get("type") in _SAID + _OF_CLIENT and not row.keys() & {"role", "message", "uuid"}
 
 
+def _marks(row: JsonObject) -> bool:
+    return row["type"] == "gemini"
+
+
 def _head(rows: Rows) -> bool | None:
     return (rows.key == "messages" and "sessionId" in rows.head) or None
 
@@ -97,6 +101,4 @@ def _made_by(message: JsonObject) -> dict[str, Json]:
     return made
 
 
-FORMAT: Final = Format(
-    _takes, lambda row: row["type"] == "gemini", _read, keys=("messages",), head=_head
-)
+FORMAT: Final = Format(_takes, _marks, _read, keys=("messages",), head=_head)

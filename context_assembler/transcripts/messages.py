@@ -4,7 +4,7 @@ Plain messages – roles and text – could be anybody's, and are read as OpenAI
 """
 
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from importlib import import_module
 from typing import Final
 
@@ -17,13 +17,11 @@ from context_assembler.transcripts.writing import write_messages
 
 _CHAT_ROLES: Final = frozenset("user assistant tool function system developer".split())
 # What a message, or a piece of one, must hold, by role or type. Types of the openai package 3.57,
-# ChatCompletionContentPartParam (read 2026-11-27); `thinking` and the last ones are Mistral's and
-# vLLM's.
+# ChatCompletionContentPartParam (read 2026-11-27); other servers take more addresses than `image_url`.
 _CHAT_PIECES: Final[Mapping[str, type]] = {
-    **dict.fromkeys(("image_url", "audio_url", "video_url", "document_url"), object),
     **dict.fromkeys(("text", "refusal"), str),
     **dict.fromkeys(("file", "input_audio"), dict),
-    "thinking": list,
+    "thinking": list,  # Mistral's
 }
 _CHAT_SAID: Final = frozenset(
     "content tool_calls function_call refusal audio reasoning_content reasoning".split()
@@ -57,7 +55,7 @@ _ELSEWHERE: Final[Mapping[str, str]] = {
 def _is_chat(message: JsonObject) -> bool:
     """Whether an object is a Chat message; a plain message of any other format is one as well."""
     role, content = as_text(message.get("role")), message.get("content")
-    pieces = [as_object(piece) for piece in as_list(content)]
+    pieces = [as_object(one) for one in as_list(content) if not isinstance(one, str)]
     calls = [as_object(call) for call in as_list(message.get("tool_calls"))]
     return (
         role in _CHAT_ROLES
@@ -70,8 +68,9 @@ def _is_chat(message: JsonObject) -> bool:
 
 
 def _is_chat_piece(piece: JsonObject) -> bool:
-    kind = piece.get("type")
-    return isinstance(kind, str) and isinstance(piece.get(kind), _CHAT_PIECES.get(kind, ()))
+    kind = as_text(piece.get("type"))
+    held = piece.get(kind)
+    return isinstance(held, object if kind.endswith("_url") else _CHAT_PIECES.get(kind, ()))
 
 
 def _is_anthropic(message: JsonObject) -> bool:
@@ -111,7 +110,7 @@ def _is_item(item: JsonObject) -> bool:
             item.get("role") in ("user", "assistant", "system", "developer")
             and not item.keys() & {"tool_calls", "parts", "blocks"}
             and isinstance(content, str | list)
-            and len(pieces) == (0 if isinstance(content, str) else len(content))
+            and len(pieces) == len(as_list(content))
             and _PIECES.issuperset(pieces)
         )
     if kind == "reasoning":
@@ -123,7 +122,7 @@ def _is_item(item: JsonObject) -> bool:
 
 def _is_content(content: JsonObject) -> bool:
     parts = content.get("parts")
-    given = [parts] if isinstance(parts, dict) else as_list(parts)
+    given: Sequence[Json] = [parts] if isinstance(parts, dict) else as_list(parts)
     return (
         content.get("role") in ("user", "model", "function", None)
         and bool(given)
@@ -143,7 +142,7 @@ def _is_part(part: JsonObject) -> bool:
 def _reader(provider: str) -> Callable[[Reading], None]:
     def read(reading: Reading) -> None:
         def note(where: str, what: str) -> None:
-            found = re.match(r"\w+\[(\d+)\](.*)", where)
+            found = re.match(r"(?:messages|contents|input)\[(\d+)\](.*)", where)
             at = int(found[1]) if found else len(reading.rows)
             if at >= len(reading.rows):
                 reading.issues.note(where, what)
@@ -200,41 +199,30 @@ def _rest_of(request: JsonObject) -> JsonObject:
     return {key: value for key, value in request.items() if key not in _READ and value is not None}
 
 
+def _has_more(message: JsonObject) -> bool:
+    """Whether a message is more than roles and text."""
+    return "type" in message or not _is_chat(message)
+
+
+def _chat_head(rows: Rows) -> bool | None:
+    return False if _anthropic_head(rows) else None
+
+
+def _has_its_list(rows: Rows) -> bool | None:
+    """Whether the rows stand in a list that no other format has."""
+    return rows.key in ("input", "output", "contents") or None
+
+
 def _writer(provider: str) -> Callable[[Iterable[SessionEvent]], str]:
     return lambda events: write_messages(events, provider)
 
 
 API_FORMATS: Final[Mapping[str, Format]] = {
-    "openai_responses": Format(
-        _is_item,
-        lambda row: not _is_chat(row),
-        _reader("openai_responses"),
-        ("input", "output"),
-        lambda rows: rows.key in ("input", "output") or None,
-        _writer("openai_responses"),
-    ),
-    "gemini": Format(
-        _is_content,
-        bool,
-        _reader("gemini"),
-        ("contents",),
-        lambda rows: rows.key == "contents" or None,
-        _writer("gemini"),
-    ),
-    "anthropic": Format(
-        _is_anthropic,
-        lambda row: row.get("type") == "message" or not _is_chat(row),
-        _reader("anthropic"),
-        ("messages",),
-        _anthropic_head,
-        _writer("anthropic"),
-    ),
-    "openai_chat": Format(
-        _is_chat,
-        bool,
-        _reader("openai_chat"),
-        ("messages", "traj"),
-        lambda rows: False if _anthropic_head(rows) else None,
-        _writer("openai_chat"),
-    ),
+    name: Format(takes, marks, _reader(name), keys, head, _writer(name))
+    for name, takes, marks, keys, head in (
+        ("openai_responses", _is_item, _has_more, ("input", "output"), _has_its_list),
+        ("gemini", _is_content, bool, ("contents",), _has_its_list),
+        ("anthropic", _is_anthropic, _has_more, ("messages",), _anthropic_head),
+        ("openai_chat", _is_chat, bool, ("messages", "traj"), _chat_head),
+    )
 }

@@ -662,7 +662,7 @@ def test_messages_are_read_as_events() -> None:
         "title": "B",
         "extras": {"anthropic": {"citations": {"enabled": True}}},
     }
-    assert notes == [("messages[4].role", "'robot' is unknown; the message is left out")]
+    assert notes == [("messages[4]", "has the unknown role 'robot'; the message is left out")]
 
 
 @pytest.mark.parametrize(

@@ -190,7 +190,7 @@ READ: dict[str, tuple[str, Any, list[Any], list[str]]] = {
                 ),
             ),
         ],
-        ["input[3]", "input[4].role", "input[5]"],
+        ["input[3]", "input[4]", "input[5]"],
     ),
     "the output of a patch": (
         RESPONSES,
