@@ -55,6 +55,7 @@ _LONG_HISTORY: Final = 200  # new events that take longer than other tasks of th
 _MOST_DRAFTS: Final = 16  # of one session: agents and options in turn
 _NOTHING: Final = RecalledNote(text="")
 _NO_MEMORY: Final = "query was given, but no memory is configured to recall from."
+_NEAR_SHARE: Final = 2 / 3  # of a step: a cut is near if less than this is free
 _CUT_OPTIONS: Final = ("window_turns", "cache_stable", "on_overflow")
 
 
@@ -615,7 +616,15 @@ class ContextAssembler:
     def _first_that_adds(self, gathered: _Gathered) -> AssembledContext:
         """Return the first context that adds to what the last call sent, or the last one."""
         *adding, anew = gathered.candidates
-        if adding and (last := gathered.last_call) is not None:
+        last = gathered.last_call
+        most_tokens = None if last is None else last.details.get("room")
+        if most_tokens is not None:
+            adding = [
+                inputs._replace(most_tokens=most_tokens)
+                for inputs in gathered.candidates
+                if not _rewrites(inputs)
+            ]
+        if adding and last is not None:
             family = self.core.family(anew.limits)
             columns = self.core.columns(anew.head, family, after_seq=last.answers_seq)
             is_compacted = any(kind & KIND_MASK == COMPACTION for kind in columns.kinds)
@@ -626,7 +635,17 @@ class ContextAssembler:
                         context = self.core.assemble(inputs)
                         if context.metadata.cut_id == last.cut:
                             return context
-        return self.core.assemble(anew)
+        context = self.core.assemble(anew)
+        if most_tokens is None and not _rewrites(anew):
+            return context
+        # One rewrite, not two: if a cut is near, it is made in the same call.
+        rule, ledger = anew.truncation, context.metadata.ledger
+        history = ledger.tokens_of("history", "notes")
+        room = ledger.budget_tokens - ledger.fixed_tokens
+        if rule.cache_stable and history > room * (1 - _NEAR_SHARE * rule.step_share):
+            with suppress(errors.ContextOverflowError):
+                return self.core.assemble(anew._replace(most_tokens=most_tokens or history - 1))
+        return context
 
     async def _assemble_exactly(
         self, session_id: str, draft: _Draft, given: Mapping[str, Any], started: float
@@ -1018,6 +1037,11 @@ def _check_memory(given: object) -> None:
             "memory= takes a store, its URL or path, several of these, or a MemoryAssembler, "
             f"not {type(given).__name__}."
         )
+
+
+def _rewrites(inputs: Inputs) -> bool:
+    """Whether the call begins otherwise than the one before, by its prompt or tools."""
+    return any(entry.rule.startswith("rewrite.") for entry in inputs.entries)
 
 
 def _memory_section(text: str) -> PromptSection:

@@ -92,6 +92,7 @@ class Inputs(NamedTuple):
         change: Changed tools that a note of this call reports.
         notes: Sections to be sent as notes after the history.
         factor: What reported usage corrects the counts of messages by that were not sent before.
+        most_tokens: What the history may take, if that is less than there is room for.
         account: The caller's tag for the API account.
         provider: Wire protocol; empty: the model's own.
         digest: Identifies whatever decided about prompt and tools.
@@ -118,6 +119,7 @@ class Inputs(NamedTuple):
     entries: tuple[ReportEntry, ...] = ()
     warnings: tuple[str, ...] = ()
     factor: float = 1.0
+    most_tokens: int | None = None
     account: str | None = None
     checks_payloads: bool = True
     provider: str = ""
@@ -676,7 +678,7 @@ class _Live:
                 reserve = options.reserve_tokens
             raise _overflow(self.fixed, inputs.tools, budget_tokens=budget, reserve_tokens=reserve)
         self.budget_tokens = budget
-        return request, room
+        return request, min(room, inputs.most_tokens or room)
 
     def _fixed(self, request: Request) -> tuple[LedgerRow, ...]:
         """Return who uses how much besides the history; kept, so that a cold process counts nothing."""
@@ -963,7 +965,7 @@ class _Call:
             [events.to_json(tool) for tool in request.tools]
         )
         texts = {_digest(text): text for text in (request.system, tools)}
-        stale = {"stale_seq": self._stale_seq} if self._stale_seq else {}
+        known = {"stale_seq": self._stale_seq, "room": inputs.most_tokens}
         with self._live.lock:
             prefix = self._current_wire().prefix()
         seqs = filter(None, (turn.get("seq") for turn in self._all_turns()))
@@ -980,7 +982,7 @@ class _Call:
             prefix=prefix,
             factor=inputs.factor,
             estimated_tokens=self.used_tokens,
-            details={**inputs.details, **stale},
+            details={**inputs.details, **{name: held for name, held in known.items() if held}},
         )
         return Sent(row, texts, tuple(self._notes()), request, self._counted_as())
 

@@ -2,6 +2,7 @@
 
 import copy
 import json
+import re
 import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -13,14 +14,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from context_assembler import (
+    AssemblerConfig,
     AssemblyError,
     ContextAssembler,
     ContextOverflowError,
     InMemoryStore,
     SessionEvent,
+    ToolSpec,
     assistant_event,
 )
-from tests.core.sessions import OPUS, PROVIDERS, QUIET, add, opened, stored, turns
+from tests.core.sessions import HAIKU, OPUS, PROVIDERS, QUIET, add, opened, stored, turns
 from tests.history.logs import broken_logs, sound_logs
 from tests.history.talk import block, result, talk
 
@@ -294,3 +297,41 @@ def test_a_session_that_was_let_go_of_is_read_anew() -> None:
     assembler.invalidate_cache("s")
 
     assert assembler.assemble_sync("s", model=OPUS).to_request() == before
+
+
+@pytest.mark.parametrize(
+    ("model", "withdrawn_at"), [(OPUS, at) for at in (9, 11, 12)] + [(HAIKU, at) for at in (12, 14)]
+)
+async def test_a_cut_that_is_near_is_made_with_the_rewrite_for_a_tool_that_went(
+    model: str, withdrawn_at: int
+) -> None:
+    """Every process sends the same; the removal makes room, which would put the cut off a little."""
+    look = ToolSpec(name="look", description="d", input_schema={"type": "object"})
+    large = ToolSpec(name="large", description="x " * 400, input_schema={"type": "object"})
+    store, before, rewritten = stored("U go"), dict[str, Any](), list[str]()
+    for step in range(20):
+        tools = [look, large] if step < withdrawn_at else [look]
+        assembler = ContextAssembler(store, config=AssemblerConfig(**QUIET), tools=tools)
+        options: dict[str, Any] = {"model": model, "max_tokens": 100, "max_context_tokens": 4_200}
+        context = await assembler.assemble("s", **options)
+        text = json.dumps(context.to_anthropic())
+        sent = json.loads(re.sub(r', "cache_control": \{[^}]*\}', "", text))
+        if before:
+            told = sent["messages"][: len(before["messages"]) - 1] != before["messages"][:-1]
+            declared = sent["tools"] != before["tools"]
+            rewritten.append("T" * declared + "M" * told or ".")
+        before = sent
+        reply = {
+            "type": "message",
+            "id": f"m{step}",
+            "role": "assistant",
+            "model": model,
+            "stop_reason": "tool_use",
+            "content": [{"type": "tool_use", "id": f"c{step}", "name": "look", "input": {}}],
+        }
+        await assembler.record("s", reply, context)
+        add(store, f"T[c{step}] " + "word " * 200)
+
+    steps = "".join(one[0] for one in rewritten)
+    assert "T" in steps
+    assert not re.search("[TM]..?[TM]|[TM][TM]", steps)
