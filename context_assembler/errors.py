@@ -153,6 +153,17 @@ def without_credentials(text: str) -> str:
     return re.sub(_PARAMETER, rf"\1{_HIDDEN}", re.sub(_USER, f"{_HIDDEN}@", text))
 
 
+def without_parts(text: str, url: str) -> str:
+    """Return the text with nothing in quotes that stands in the URL where its credentials are."""
+    shown = without_credentials(url)
+
+    def hidden(found: re.Match[str]) -> str:
+        is_secret = found[1] in url and found[1] not in shown
+        return f'"{_HIDDEN}"' if is_secret else found[0]
+
+    return re.sub(r'(?<!user )(?<!role )"([^"]+)"', hidden, text)
+
+
 CHECK_FILE: Final = "Check the path, its permissions, and the room on its disk."
 
 

@@ -20,9 +20,14 @@ _LINE: Final = "[masked: "
 _MOST_PASSES: Final = 4  # a secret may have hidden where the next one begins
 _SETTING: Final = "Secret in a setting"
 # Escape sequences of terminals (ECMA-48), and characters that show nothing: a secret hides in both.
+# In the text of a JSON string both may stand as its escapes.
 _INVISIBLE: Final = (
-    r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[@-Z\\-_])"
-    "|[\u00ad\u180e\u200b-\u200f\u202a-\u202e\u2060-\u2064\ufeff]"
+    r"(?:\x1b\[|\x9b|\\(?:u001[bB]|x1[bB]|033|e)\[)[0-?]{0,64}[ -/]{0,8}[@-~]"
+    r"|\x1b(?:\][^\x07\x1b]{0,4000}(?:\x07|\x1b\\)|[ -/]{1,8}[0-~]|[@-Z\\-_])|[^\n]\x08"
+    "|[\u00ad\u034f\u061c\u115f\u1160\u180e\u200b-\u200f\u202a-\u202e\u2060-\u206f\u3164\ufe00-\ufe0f"
+    "\ufeff\U000e0000-\U000e0fff]|"
+    r"\\u(?:00[aA][dD]|200[b-fB-F]|2060|[fF][eE][fF][fF])"
+    r"|(?<=[^\s\\])\\\r?\n[ \t]{0,80}(?=\S)"  # a word that goes on in the next line
 )
 # Kind; words of which the lower-case text holds one (none: any text is searched); pattern, whose last
 # group is the secret, else the whole match. Bounded, and nothing goes back far: any text is searched in
@@ -30,7 +35,8 @@ _INVISIBLE: Final = (
 _TABLE: Final = r"""
 Private Key | -----begin | -----BEGIN (?:[A-Z0-9]+ ){0,4}PRIVATE KEY(?: BLOCK)?-----<key lines>
 Anthropic API Key | sk-ant- | \bsk-ant-[\w-]{16,}
-OpenAI API Key | sk- | \bsk-(?:proj|svcacct|admin)-[\w-]{20,}|\bsk-[A-Za-z0-9]{32,}
+OpenAI API Key | sk- | \bsk-(?:proj|svcacct|admin)-[\w-]{20,}|\bsk-[A-Za-z0-9]{24,}
+Secret Key | sk- | \bsk-(?:\w{1,10}-){0,3}(?=[A-Za-z]{0,24}\d)[A-Za-z0-9]{16,}|\bsk-lf-[0-9a-f-]{36}
 Google API Key | aiza | \bAIza[\w-]{35}
 Hugging Face Token | hf_ | \bhf_[A-Za-z0-9]{30,}
 GitHub Token | gh | gh[pousr]_[A-Za-z0-9_]{36}|\bgithub_pat_\w{22,}
@@ -39,7 +45,7 @@ NPM Token | npm_ _authtoken= | \bnpm_[A-Za-z0-9]{36}\b|:_authToken=\s{0,4}([^\s$
 AWS Access Key | | (?:A3T[A-Z0-9]|ABIA|ACCA|AKIA|ASIA)[0-9A-Z]{16}
 AWS Access Key | aws | (?i)aws.{0,20}?(?:key|pwd|pw|pass|token).{0,20}?['"]([0-9a-z/+]{40})['"]
 Azure Storage Account access key | accountkey= | AccountKey=([A-Za-z0-9+/=]{88})
-<login> | :// | ://[^:/?#\[\]@\s]{1,200}:([^:/?#\[\]@!$&'()*+,;=\s]{1,200})@
+<login> | :// | ://[^:/?#\[\]@\s"'<>]{0,200}:(?![$<{*]|%[(ds])([^/?#\s"'<>]{1,200})@
 Discord Bot Token | | [MNO][\w-]{23,25}\.[\w-]{6}\.[\w-]{27}
 Mailchimp Access Key | -us | [0-9a-z]{32}-us[0-9]{1,2}
 PyPI Token | pypi-ag | pypi-Ag[\w-]{70,}
@@ -64,7 +70,7 @@ _PIECES: Final = {
     "key lines": r"[^-]{0,20000}(?:-----END [A-Z0-9 ]{0,40}-----)?",
     "is": r"""["']?[ \t]{0,4}[:=][ \t]{0,4}["']?""",
     "basic": r"(?=[a-z+/_-]{0,64}[A-Z0-9=])([\w.~+/-]{6,}={0,2})",
-    "command": r"(?:[^\n\\]|\\.|\\\n){0,500}",
+    "command": r"(?:[^\n\\c]|c(?!url\b)|\\[\s\S]){0,500}",
     "user": r"""[^\s:"'`$<{]{1,64}:([^\s"'`$<>{\[][^\s"'`<>]{0,200})""",
     "names": "[kK]ey|KEY|[tT]oken|TOKEN|[sS]ecret|SECRET|[pP]assw(?:or)?d|PASSW(?:OR)?D",
     "quoted": r"""["']([^\s"'$<{%\[(*][^\s"']{7,})["']""",

@@ -12,7 +12,7 @@ from contextlib import AbstractContextManager, contextmanager
 from threading import local
 from typing import Any, Final
 
-from context_assembler.errors import AssemblyError, MemoryUnavailableError
+from context_assembler.errors import AssemblyError, MemoryUnavailableError, without_parts
 from context_assembler.memory import stores
 from context_assembler.memory.kinds import KINDS, MemoryKind
 from context_assembler.memory.records import MemoryFilters, Vector, load_package
@@ -193,8 +193,11 @@ class PostgresDatabase:
                 finally:
                     self._here.is_inside = False
         except psycopg.Error as error:
-            said = " ".join(str(error).split())
+            # libpq names the part of a URL that it cannot read: a password, if `%` is not `%25`.
+            said = without_parts(" ".join(str(error).split()), self._url)
             remedy = "Look into the server's log."
+            if "percent-encoded" in said:
+                remedy = "Write %25 for % in the URL, %40 for @ and %2F for / in user and password."
             if isinstance(error, psycopg.OperationalError):
                 remedy = (
                     "Check that the server runs and is not locked, and host, port, user, password "
@@ -202,7 +205,7 @@ class PostgresDatabase:
                 )
             if "halfvec" in said or "vector" in said:
                 remedy = "Install pgvector 0.7 or newer, or keep records without vectors."
-            raise self._unavailable(f"PostgreSQL says: {said}", remedy) from error
+            raise self._unavailable(f"PostgreSQL says: {said}", remedy) from None
 
     def _begin(self, *, writes: bool) -> None:
         lock = f"SELECT pg_advisory_xact_lock({_LOCK})"

@@ -1,6 +1,9 @@
 """Secrets are found and masked, in whichever part they stand, and nothing else is."""
 
+import asyncio
 import json
+import re
+import traceback
 from base64 import b64decode, b64encode
 from typing import Any
 
@@ -8,7 +11,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from context_assembler import Document, Image, Opaque, Text
+from context_assembler import AssemblyError, Document, Image, Opaque, Text
 from context_assembler.events import (
     ASSISTANT,
     COMPACTION,
@@ -20,6 +23,7 @@ from context_assembler.events import (
     to_json,
 )
 from context_assembler.history import find_secrets, mask, masked_parts
+from context_assembler.memory import open_memory
 from tests.history.talk import block, call
 
 # Put together here, so that nobody takes this file for a leak.
@@ -65,7 +69,14 @@ def test_the_secret_goes_and_what_it_belongs_to_stays(text: str, expected: str) 
 
 
 @pytest.mark.parametrize(("kind", "secret"), SECRETS.items(), ids=SECRETS)
-@pytest.mark.parametrize("unseen", ["\0", "\u200b", "\u00ad", "\x1b[31m", "\x1b]0;t\x07"])
+@pytest.mark.parametrize(
+    "unseen",
+    [
+        *("\0", "\u200b", "\u00ad", "\u2066", "\u034f", "\ufe0f", "\U000e0041", "x\b"),
+        *("\x1b[31m", "\x1b]0;t\x07", "\x1b]8;;http://x\x1b\\", "\x1b(B", "\x9b1m"),
+        *("\\u001b[31m", "\\x1b[0m", "\\u200b", "\\u00ad", "\\\n", "\\\r\n", "\\\n    "),
+    ],
+)
 def test_what_shows_nothing_hides_no_secret(kind: str, secret: str, unseen: str) -> None:
     assert mask(f"use {secret[:8]}{unseen}{secret[8:]} today")[0] == f"use [masked: {kind}] today"
     assert mask(secret.encode("utf-16-le").decode())[0] == f"[masked: {kind}]"
@@ -82,10 +93,60 @@ def test_what_shows_nothing_hides_no_secret(kind: str, secret: str, unseen: str)
         "Never print a token, a password or a secret.",
         "https://example.org/a:b@c",
         "sk-short and AIza and eyJ and hf_",
+        "scikit: sk-learn, sk-learn-contrib-2024; locale sk-SK; ask-me-anything-1234567890",
+        "task-a1b2c3d4e5f6g7h8i9j0k1l2 on disk-0123456789abcdef0123",
+        "#sk-container-id-1 div.sk-toggleable__label-arrow, .sk-circle12, sk-estimator-doc-link-12 {}",
+        "see sk-report-2024q3-final.pdf and fonts/sk-Modernist-Regular-2020.woff2",
+        "data:image/png;base64,iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk",
+        "http://example.org:8080/a@b, git@github.com:a/b.git, https://user@host:8443/",
+        "postgres://$USER:$PASS@h, postgres://{user}:{password}@h, postgres://%s:%s@h",
+        "postgres://<user>:<password>@h, https://user:***@h",
     ],
 )
 def test_what_is_no_secret_stays(text: str) -> None:
     assert mask(text) == (text, "")
+
+
+@pytest.mark.parametrize(
+    "key",
+    [
+        "a1b2c3d4e5f6g7h8i9j0",
+        "or-v1-" + "0123456789abcdef" * 4,
+        "lf-123e4567-e89b-12d3-a456-426614174000",
+        "test-" + "a1B2" * 5,
+        "None-" + "aB3d" * 10,
+        "abcdefghijklmnopqrstuvwx",
+        "T3BlbkFJ" * 6,
+    ],
+)
+@pytest.mark.parametrize("prose", ["My key is {}, thanks.", "({})", "»{}«", "key={}"])
+def test_a_key_of_any_vendor_is_masked_in_prose(key: str, prose: str) -> None:
+    masked, _ = mask(prose.format(f"sk-{key}"))
+
+    assert key not in masked
+    assert "[masked: " in masked
+
+
+@pytest.mark.parametrize(
+    "password",
+    ["p%ss", "100%", "a%zz9", "%", "p%40s", "gu!e$t&1", "a+b", "p;w=1", "p@ss", "пароль%"],
+)
+@pytest.mark.parametrize("user", ["app", "", "u%p", "me%40x.org"])
+def test_a_password_in_a_url_is_masked_whole(user: str, password: str) -> None:
+    text = f"DSN=postgresql+psycopg://{user}:{password}@db.example.org:5432/x?a=b@c"
+
+    assert mask(text)[0] == text.replace(f":{password}@", ":[masked: Basic Auth Credentials]@")
+
+
+@pytest.mark.parametrize("user", ["app:hunter2%zz", "app:p%", "app:hunter@2%zz", "app:hun/ter2"])
+def test_an_error_of_the_database_does_not_quote_the_password(user: str) -> None:
+    pytest.importorskip("psycopg", reason="psycopg is not installed")
+
+    with pytest.raises(AssemblyError) as caught:
+        asyncio.run(open_memory(f"postgresql://{user}@127.0.0.1:1/x").search("a"))
+
+    told = "".join(traceback.format_exception(caught.value)[-2:])
+    assert not any(piece in told for piece in re.findall(r"[\w%]+", user.partition(":")[2]))
 
 
 def test_two_secrets_of_a_kind_are_named_once() -> None:
@@ -252,6 +313,19 @@ HOSTILE = [
     "authorization: basic ",
     "token",
     "_",
+    *(
+        "sk-",
+        "sk-a1-",
+        "a://",
+        "a://b:",
+        "a://:%",
+        "\\",
+        "\\\n",
+        "\x1b[",
+        "\x1b]",
+        "\\u001b[",
+        "x\b",
+    ),
 ]
 
 
