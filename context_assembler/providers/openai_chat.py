@@ -24,10 +24,6 @@ ID_RULE: Final = wire.NameRule(re.compile(r"[!-~]{1,40}"), 40)
 _MISTRAL_IDS: Final = wire.NameRule(re.compile(r"[a-zA-Z0-9]{9}"), 9, keeps_prefix=False)
 MAX_CALLS: Final = 128  # of one message: https://github.com/openai/openai-openapi
 MAX_STOP_SEQUENCES: Final = 4
-# What these answer: Unsupported parameter, stop is not supported with this model.
-WITHOUT_STOP: Final = re.compile(
-    r"(o1(-mini|-preview)?|o3|o4-mini|gpt-5(-mini|-nano)?)(-\d{4}-\d{2}-\d{2})?"
-)
 # https://github.com/openai/openai-openapi, ChatCompletionRequestUserMessageContentPart and
 # ChatCompletionRequestAssistantMessageContentPart (read 2026-11-27)
 PART_TYPES: Final = ("text", "refusal", "image_url", "input_audio", "file")
@@ -38,6 +34,11 @@ REASONING_FIELDS: Final = ("reasoning_content", "reasoning", "reasoning_details"
 _SHORT_FIELD: Final = ("openrouter", "groq", "cerebras", "together_ai", "vllm")
 # What a part of some types holds its content in.
 _CONTENT: Final = {"image_url": "url", "input_audio": "data", "file": "file_data file_id"}
+
+
+def takes_audio(model: str) -> bool:
+    """Whether OpenAI's model hears and speaks: https://developers.openai.com/api/docs/guides/audio."""
+    return "audio" in model
 
 
 def takes_late_instructions(limits: ModelLimits) -> bool:
@@ -183,6 +184,8 @@ class Wire(openai.OpenAIWire):
             said = [as_object(held).get(name) for name in names] or [held]
             if not any(as_text(one).strip() for one in said):
                 return f"its {kind} is empty"
+        if kind == "input_audio" and self.is_own and not takes_audio(self.request.limits.id):
+            return "the model takes no sound"
         takes = kind == "refusal" if role == "assistant" else kind not in ("refusal", "")
         is_known = kind in PART_TYPES or not self.is_own
         return None if takes and is_known else f"it is not taken from the {role}"
@@ -243,7 +246,7 @@ class Wire(openai.OpenAIWire):
             self.report("thinking_level", why, "parameter.thinking_level", "repaired")
         made |= self._sampling(request)
         if stop:
-            if self.is_own and WITHOUT_STOP.fullmatch(request.limits.id):
+            if self.is_own and not request.limits.parameters.accepts_stop:
                 raise self.refusal("it takes no stop sequences", "Leave stop_sequences out.")
             if len(stop) > MAX_STOP_SEQUENCES:
                 problem = f"it takes at most {MAX_STOP_SEQUENCES} stop sequences, not {len(stop)}"

@@ -6,6 +6,7 @@ Keyword arguments of the SDK are read, and bodies of requests, whose model is in
 import re
 from collections.abc import Callable, Iterator, Mapping
 from datetime import date
+from itertools import groupby, takewhile
 from math import inf, nan
 from typing import Any, Final, NamedTuple, TypeAlias
 
@@ -58,6 +59,30 @@ _SCHEMA_FIELDS: Final = frozenset(
 )
 _VERTEX_FIELDS: Final = frozenset({"additional_properties", "ref", "defs"})
 _PREVIEWS: Final = ("v1beta", "v1alpha")
+# Fields of google-genai 3.6, GenerateContentConfig, GenerationConfig and what is in them: "Invalid
+# JSON payload received. Unknown name", and the SDK forbids others (read 2026-11-29).
+_OF_REQUEST: Final = (
+    "http_options should_return_http_response system_instruction temperature top_p top_k seed "
+    "candidate_count max_output_tokens stop_sequences response_logprobs logprobs presence_penalty "
+    "frequency_penalty response_mime_type response_schema response_json_schema routing_config "
+    "model_selection_config safety_settings tools tool_config labels cached_content store "
+    "response_modalities media_resolution speech_config audio_timestamp service_tier "
+    "automatic_function_calling thinking_config image_config enable_enhanced_civic_answers "
+    "model_armor_config audio_transcription_config continuation_token automatic_continuation "
+    "generation_output_config enable_affective_dialog response_format translation_config"
+)
+_OF_TOOL: Final = (
+    "function_declarations computer_use file_search google_search google_maps code_execution "
+    "google_search_retrieval url_context mcp_servers exa_ai_search"
+)
+_ON_VERTEX: Final = frozenset({"retrieval", "enterprise_web_search", "parallel_ai_search"})  # tools
+_OF_FUNCTION: Final = (
+    "name description parameters parameters_json_schema response response_json_schema behavior"
+)
+_OF_CHOICE: Final = "allowed_function_names mode stream_function_call_arguments"
+# The generation that answers "Penalty is not enabled for this model".
+# https://github.com/BerriAI/litellm, _supports_penalty_parameters (read 2026-11-29)
+_WITHOUT_PENALTIES: Final = (2, 5)
 
 
 class _Part(NamedTuple):
@@ -76,6 +101,7 @@ class _Part(NamedTuple):
 class _Content(NamedTuple):
     where: str
     role: str
+    given: dict[str, Json]
     parts: list[_Part]
     calls: list[_Part]
     responses: list[_Part]
@@ -112,13 +138,16 @@ class _Sent:
         # Whether the model is known to insist on signed calls and to think by levels, or known not to.
         self.is_signed = generation is not None and generation >= gemini.SIGNED
         self.is_unsigned = generation is not None and generation < gemini.SIGNED
-        self.is_vertex = limits is not None and limits.host == "vertex_ai"
+        self.tools = list(map(snake_fields, _listed(self.config.get("tools"))))
+        is_path = self.given_model.startswith(("projects/", "publishers/"))
+        has_own = any(_ON_VERTEX & tool.keys() for tool in self.tools)
+        self.is_vertex = is_path or has_own or (limits is not None and limits.host == "vertex_ai")
+        self.generation = generation or (0, 0)
         options = snake_fields(self.config.get("http_options"))
         self.is_stable = not self.is_vertex and options.get("api_version") not in _PREVIEWS
         self.tool_config = snake_fields(self.config.get("tool_config"))
         mixes = self.tool_config.get("include_server_side_tool_invocations")
         self.may_mix = bool(mixes) or self.is_vertex
-        self.tools = list(map(snake_fields, _listed(self.config.get("tools"))))
         self.functions = [
             (f"{self.place('tools')}[{index}].function_declarations[{at}]", snake_fields(function))
             for index, tool in enumerate(self.tools)
@@ -138,7 +167,7 @@ class _Sent:
             calls = [part for part in parts if "function_call" in part.fields]
             responses = [part for part in parts if "function_response" in part.fields]
             role = as_text(content.get("role", "user"))
-            self.contents.append(_Content(where, role, parts, calls, responses))
+            self.contents.append(_Content(where, role, content, parts, calls, responses))
 
     def _parts(self, holder: str, value: Json) -> list[_Part]:
         parts: list[_Part] = []
@@ -201,20 +230,24 @@ def _shape(s: _Sent) -> Iterator[Row]:
         yield is_odd, "G5", f"{where}.thought_signature", "must be base64, as it came"
 
 
+def _calls_of_model(content: _Content) -> bool:
+    return content.role == "model" and bool(content.calls)
+
+
 def _pairs(s: _Sent) -> Iterator[Row]:
-    for at, content in enumerate(s.contents):
-        if content.role != "model" or not (calls := content.calls):
+    """Calls are answered directly; those of neighbouring contents are one set of calls."""
+    runs: list[tuple[bool, list[_Content]]] = []
+    runs += ((calls, list(found)) for calls, found in groupby(s.contents, key=_calls_of_model))
+    for at, (is_calling, run) in enumerate(runs):
+        if not is_calling:
             continue
-        end = at + 1
-        while (
-            end < len(s.contents) and s.contents[end].role != "model" and s.contents[end].responses
-        ):
-            end += 1
-        answers = s.contents[at + 1 : end]
+        after = runs[at + 1][1] if at + 1 < len(runs) else ()
+        calls = [part for content in run for part in content.calls]
+        answers = [*takewhile(lambda one: one.role != "model" and one.responses, after)]
         responses = [part for answer in answers for part in answer.responses]
         if len(responses) != len(calls):
             message = f"{len(calls)} call(s), but {len(responses)} response(s) after them"
-            yield True, "G2", content.where, message
+            yield True, "G2", run[0].where, message
             continue
         for answer in answers[1:2]:
             # Recorded requests to gemini-2.5-flash with one content per response were accepted.
@@ -234,8 +267,8 @@ def _order(s: _Sent) -> Iterator[Row]:
         where, is_model = content.where, content.role == "model"
         if content.calls and is_model:
             yield before is None and not s.first, "G3", where, "a history cannot begin with a call"
-            is_odd = before is not None and before.role == "model"
-            yield is_odd, "G3", where, "calls follow the user or a response, not the model"
+            is_odd = before is not None and before.role == "model" and not before.calls
+            yield is_odd, "G3", where, "calls follow the user or a response, not what was said"
         elif content.responses and not is_model:
             is_odd = before is None or not (before.calls or before.responses)
             yield is_odd, "G3", where, "responses stand directly after their calls"
@@ -245,8 +278,8 @@ def _order(s: _Sent) -> Iterator[Row]:
         if not is_model and len(content.responses) < len(content.parts):
             begin = at
         before = content
-    for content in s.contents[begin:] if s.is_signed else ():
-        for part in content.calls[:1] if content.role == "model" else ():
+    for is_calling, run in groupby(s.contents[begin:] if s.is_signed else (), key=_calls_of_model):
+        for part in next(run).calls[:1] if is_calling else ():
             message = "the first call of a step needs its thought signature"
             yield not part.fields.get("thought_signature"), "G4", part.where, message
 
@@ -296,6 +329,19 @@ def _media(s: _Sent) -> Iterator[Row]:
 
 
 # ---- tools and parameters ----
+
+
+def _unknown(s: _Sent) -> Iterator[Row]:
+    """What is named as no field is named; parts and schemas have rules of their own."""
+    choice = snake_fields(s.tool_config.get("function_calling_config"))
+    held = [("", s.config, _OF_REQUEST), (s.place("tool_config"), choice, _OF_CHOICE)]
+    held += [(f"{s.place('tools')}[{at}]", one, _OF_TOOL) for at, one in enumerate(s.tools)]
+    held += [(place, one, _OF_FUNCTION) for place, one in s.functions]
+    held += [(one.where, one.given, "parts role") for one in s.contents]
+    for place, fields, known in held:
+        for key in sorted(fields.keys() - {*known.split()} - _ON_VERTEX):
+            where = f"{place}.{key:.40}" if place else s.place(f"{key:.40}")
+            yield True, "G0", where, "unknown field: neither SDK nor API takes it"
 
 
 def _functions(s: _Sent) -> Iterator[Row]:
@@ -376,6 +422,9 @@ def _settings(s: _Sent) -> Iterator[Row]:
     heat, most = s.number(config, "temperature"), s.number(config, "max_output_tokens")
     longest = (limits.output_tokens if limits is not None else None) or inf
     place, stops = s.place("max_output_tokens"), as_list(config.get("stop_sequences"))
+    for name in ("presence_penalty", "frequency_penalty"):
+        is_odd = config.get(name) is not None and s.generation == _WITHOUT_PENALTIES
+        yield is_odd, "G10", s.place(name), "the model takes no penalties"
     yield heat < 0 or heat > 2, "G10", s.place("temperature"), "must be between 0 and 2"
     yield most < 1, "G10", place, "must be at least 1"
     yield most > longest, "G10", place, f"the model's longest reply has {longest:,} tokens"
@@ -387,4 +436,4 @@ def _settings(s: _Sent) -> Iterator[Row]:
 
 _Rules: TypeAlias = tuple[Callable[[_Sent], Iterator[Row]], ...]
 _CONTENT_RULES: Final[_Rules] = (_shape, _pairs, _order, _calls, _media)
-_HEAD_RULES: Final[_Rules] = (_functions, _tool_choice, _settings)
+_HEAD_RULES: Final[_Rules] = (_unknown, _functions, _tool_choice, _settings)

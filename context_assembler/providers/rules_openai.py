@@ -17,8 +17,14 @@ Row: TypeAlias = tuple[Any, str, str, str] | tuple[Any, str, str, str, Any]
 
 DATE: Final = r"(-\d{4}-\d{2}-\d{2})?"
 # The ids of models that reason whatever effort is asked for.
-ALWAYS_REASON: Final = rf"(o[134]|gpt-5)(-(mini|nano|pro|preview))?{DATE}"
-_OWN_ID: Final = r"(gpt-(?!oss)|chatgpt-|o[134](-|$)).*"  # everybody else serves open weights
+ALWAYS_REASON: Final = rf"(o[134]|gpt-5)(-(mini|nano|pro|preview))?{DATE}|.*codex.*"
+_OWN_ID: Final = r"(gpt-(?!oss)|chatgpt-|codex-|o[134](-|$)).*"  # everybody serves open weights
+_PREFIX: Final = r"(azure[-/])?(openai/)?"  # what gateways put before OpenAI's ids
+# https://github.com/openai/openai-openapi, CreateModelResponseProperties (read 2026-11-29)
+_RANGES: Final = (
+    *(("temperature", 0, 2), ("top_p", 0, 1)),
+    *(("presence_penalty", -2, 2), ("frequency_penalty", -2, 2)),
+)
 
 
 class Check:
@@ -28,7 +34,6 @@ class Check:
     """
 
     sources: ClassVar[Mapping[str, str]]
-    prefix: ClassVar[str]  # what gateways put before OpenAI's ids
     always_reasons: ClassVar[str] = ALWAYS_REASON
     rules: ClassVar[Mapping[str, str]]  # the protocol's numbers of the rules that both have
     key: ClassVar[str]  # of the messages
@@ -43,8 +48,8 @@ class Check:
         self.body, self.found = {**body, **extra}, list[Violation]()
         self.limits, self.today, self.start = limits, today, start
         self.asked = as_text(self.body.get("model"))
-        self.model = re.sub(f"^{self.prefix}", "", self.asked)
-        own_id = limits is None and re.fullmatch(self.prefix + _OWN_ID, self.asked)
+        self.model = re.sub(f"^{_PREFIX}", "", self.asked)
+        own_id = limits is None and re.fullmatch(_PREFIX + _OWN_ID, self.asked)
         self.is_own = bool(own_id) if limits is None else openai.is_own_api(limits)
         self.can_reason = limits is not None and bool(limits.thinking.kinds)
         self.is_blind = limits is not None and limits.features.get("vision") is False
@@ -97,6 +102,10 @@ class Check:
         is_gone = self.is_own and gone and self.today and gone <= self.today
         yield broken, rules["shape"], "", f"cannot be sent as JSON: {broken}"
         yield is_gone, rules["retired"], "model", f"was shut down on {gone}"
+        for name, low, high in _RANGES:
+            is_low, is_odd = self.number(name) < low, self.number(name) > high
+            message = f"must be between {low} and {high}"
+            yield is_low or is_odd, rules["sampling"], name, message, is_low or self.is_own
         most, tools = openai.MAX_CACHE_KEY_CHARS, len(self.tools)
         is_long = len(as_text(body.get("prompt_cache_key"))) > most
         yield is_long, rules["cache"], "prompt_cache_key", f"at most {most} characters"

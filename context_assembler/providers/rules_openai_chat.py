@@ -38,15 +38,17 @@ _INSTRUCTIONS: Final = ("developer", "system")
 _ANYWHERE: Final = ("user", "assistant", "tool")  # roles of which text breaks no rule
 # What the id alone decides. Each was refused in so many words: "'messages[0].role' does not support
 # 'developer' with this model.", "Web search options not supported with this model." …
+_WITHOUT_STOP: Final = re.compile(rf"(o1(-mini|-preview)?|o3(-pro)?|o4-mini|gpt-5(-\w+)?){DATE}")
 _WITHOUT_DEVELOPER: Final = re.compile(rf"o1-(mini|preview){DATE}")
 _WITHOUT_JSON_SCHEMA: Final = re.compile(
     r"gpt-4(-\d{4})?|gpt-4-turbo.*|gpt-3\.5-turbo.*|gpt-4o-2024-05-13"
 )
-_ALTERNATING_ID: Final = re.compile(r"(.*/)?(sonar|(open-|codestral|magistral|mi[nx]?i?stral)).*")
+_MISTRAL_ID: Final = re.compile(r"(.*/)?(open-)?[a-z]*tral.*")
+_ALTERNATING_ID: Final = re.compile(rf"(.*/)?sonar.*|{_MISTRAL_ID.pattern}")
 
 
 class _Chat(Check):
-    sources, key, prefix = SOURCES, "messages", "(azure-)?(openai/)?"
+    sources, key = SOURCES, "messages"
     rules: ClassVar[Mapping[str, str]] = wire.sources_of(
         "shape: C0 | retired: C17 | cache: C15 | sampling: C3 | name: C7 | schema strict: C8 | "
         "tools: C6 | media: C14"
@@ -80,7 +82,7 @@ class _Chat(Check):
         has_none = wants_schema and _WITHOUT_JSON_SCHEMA.fullmatch(self.model)
         can_search = "search" in self.model or body.get("web_search_options") is None
         has_old = own and body.get("max_tokens") is not None
-        stops = own and openai_chat.WITHOUT_STOP.fullmatch(self.model) and body.get("stop")
+        stops = own and _WITHOUT_STOP.fullmatch(self.model) and body.get("stop")
         most_stops = openai_chat.MAX_STOP_SEQUENCES
         told = "is not taken while the model reasons"
         many_stops = own and len(as_list(body.get("stop"))) > most_stops
@@ -221,10 +223,14 @@ class _Chat(Check):
         yield is_unknown, "C0", ".type", f"unknown type {kind!r}", own
         is_file = kind in ("file", "input_audio") and role == "tool"
         yield is_file, "C11", "", "a tool message takes text only"
+        is_deaf = kind == "input_audio" and own and not openai_chat.takes_audio(self.model)
+        yield is_deaf, "C14", "", "the model takes no sound"
         if kind == "image_url":
             image = fields.get("image_url")
             url = as_text(image) or as_text(as_object(image).get("url"))
-            yield role != "user", "C11", "", "images are taken from the user only"
+            # https://docs.mistral.ai/api: a tool's message takes what a user's does.
+            is_taken = role == "user" or (role == "tool" and _MISTRAL_ID.fullmatch(self.asked))
+            yield not is_taken, "C11", "", "images are taken from the user only", own
             yield self.is_blind, "C14", "", "the model takes no images"
             yield not url.strip(), "C14", ".image_url.url", "a URL or data URL is required"
             yield from self.address_rows(url.strip(), ".image_url.url")

@@ -1,6 +1,7 @@
 """The rules of Responses: what it refuses, and what merely harms."""
 
 import re
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from typing import ClassVar, Final
 
@@ -23,7 +24,8 @@ R11: {_SPEC}.text.format | R10: {_GUIDES}/latest-model | R13: {_GUIDES}/reasonin
 R12: {_GUIDES}/images-vision, {_GUIDES}/file-inputs | R14: {_GUIDES}/deep-research |
 R15: {_GUIDES}/migrate-to-responses | R16: {_SPEC}.tool_choice | R17: {_GUIDES}/prompt-caching |
 R18: {_GUIDES}/structured-outputs, strict mode |
-R19: https://developers.openai.com/api/docs/deprecations
+R19: https://developers.openai.com/api/docs/deprecations |
+R20: https://github.com/earendil-works/pi/issues/9057, https://github.com/vercel/ai/pull/13383
 """)
 """Rule → where it is written."""
 
@@ -37,6 +39,7 @@ _OF_CHAT: Final = (
 # supported with the 'gpt-5-pro' model", "'reasoning.effort' is not supported with this model" …
 _NO_SAMPLING: Final = re.compile(r"gpt-(6\.([2-9]|\d\d)|[7-9]).*")
 _NEVER_REASONS: Final = re.compile(r"(gpt-4|gpt-3\.5|chatgpt-4o).*")
+_HAS_MODES: Final = re.compile(r"gpt-(5\.([6-9]|\d\d)|[6-9]).*")
 _CURRENT_TURN_ONLY: Final = re.compile(r"o[134](-.*)?")
 # Of these a stored reasoning item is only taken together with the stored item that followed it.
 _CHECKS_NEIGHBOURS: Final = re.compile(r"gpt-([6-9]|5)([.-].*)?")
@@ -60,7 +63,7 @@ def _is_of_model(item: JsonObject) -> bool:
 
 
 class _Responses(Check):
-    sources, key, prefix = SOURCES, "input", "(azure/|openai/)?"
+    sources, key = SOURCES, "input"
     always_reasons = rf"{ALWAYS_REASON}|gpt-5\.\d-(pro|chat-latest){DATE}"
     rules: ClassVar[Mapping[str, str]] = wire.sources_of(
         "shape: R0 | retired: R19 | cache: R17 | sampling: R10 | name schema tools: R7 | "
@@ -152,6 +155,8 @@ class _Responses(Check):
         yield is_odd, "R13", where, f"not a level of the model: {effort!r}"
         yield always and not never and not is_odd, "R13", where, "the model always reasons"
         yield is_wide, "R13", "reasoning.context", "is auto or current_turn with this model"
+        has_mode = own and asked.get("mode") is not None and not _HAS_MODES.fullmatch(model)
+        yield has_mode, "R13", "reasoning.mode", "is not taken by this model"
         takes_none = own and _NO_SAMPLING.fullmatch(model) is not None
         reasons = takes_none or (own and self.reasons(effort))
         if reasons and not takes_none:
@@ -191,11 +196,14 @@ class _Responses(Check):
         """R1: every call is answered once, after it, and nothing else is answered."""
         waiting, answered, seen = dict[str, int](), set[str](), set[str]()
         open_calls, knows_more = set[str](), self.has_state or "item_reference" in kinds
+        ids = Counter(as_text(item.get("id")) for item in self.messages[begin:])
         for at, kind in enumerate(kinds, begin):
             item, where = self.messages[at], f"input[{at}]"
+            own_id = as_text(item.get("id"))
+            yield own_id and ids[own_id] > 1, "R20", f"{where}.id", "is used twice"
             call_id, is_open = answered_id(item), item.get("async") is True
             if kind in _BY_CLIENT:
-                yield call_id in seen, "R7", f"{where}.call_id", "is used before", False
+                yield call_id in seen, "R20", f"{where}.call_id", "is used before"
                 seen.add(call_id)
                 open_calls |= set[str]() if is_open else {call_id}
             if (kind.endswith("_call") or kind == "program") and call_id:
@@ -205,14 +213,16 @@ class _Responses(Check):
                 is_lost = call_id and waiting.pop(call_id, None) is None
                 is_twice = is_lost and call_id in answered
                 answered.add(call_id)
-                yield is_twice, "R1", where, f"call {call_id!r} is answered twice", False
+                yield is_twice, "R20", where, f"call {call_id!r} is answered twice"
                 is_lost = is_lost and not is_twice and not knows_more
                 is_lost = is_lost and not self._is_called(call_id, begin)
                 message = f"call {call_id!r} does not stand before it"
                 yield is_lost, "R1", where, message, kind != "tool_search_output"
             elif kind == "message" and open_calls:
+                # OpenAI itself writes messages behind calls; what others say there harms.
+                is_strict, is_odd = "deepseek" in self.model, item.get("role") != "assistant"
                 message = "stands between a call and its output"
-                yield True, "R1", where, message, self.model.startswith("deepseek")
+                yield is_odd or is_strict, "R1", where, message, is_strict
                 open_calls = set[str]()
         for call_id, at in waiting.items():
             kind, message = kinds[at - begin], f"call {call_id!r} is not answered"

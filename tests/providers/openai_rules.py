@@ -58,6 +58,9 @@ def property_of(**fields: Any) -> dict[str, Any]:
     return strict(properties={"path": fields})
 
 
+SOUND: Final = {"type": "input_audio", "input_audio": {"data": "UklG", "format": "wav"}}
+SEEN: Final = {"messages.3.content": [{"type": "image_url", "image_url": {"url": DATA_URL}}]}
+
 CHAT_ROWS: Final[dict[str, Row]] = {
     "what is no JSON": ("C0", {"seed": float("nan")}),
     "no model": ("C0?", {"model": GONE}),
@@ -78,7 +81,16 @@ CHAT_ROWS: Final[dict[str, Row]] = {
     "heat while it reasons": ("C3", {**THINKS, "temperature": 0.5}),
     "a penalty while it reasons": ("C3", {**THINKS, "presence_penalty": 0.5}),
     "log probabilities while it reasons": ("C3", {**THINKS, "logprobs": True}),
-    "stop sequences of a model without": ("C3", {**THINKS, "stop": ["x"]}),
+    **{
+        f"stop sequences of {model}": ("C3", {"model": model, "tools": GONE, "stop": ["x"]})
+        for model in ("gpt-5-mini", "o3", "azure/o3", "o4-mini-2025-04-16")
+    },
+    **{
+        f"{name} of {value}": ("C3", {name: value})
+        for name, value in (("temperature", -1), ("top_p", 2), ("presence_penalty", -3))
+    },
+    "heat below zero, anywhere": ("C3", {"model": "x", "temperature": -1}),
+    "great heat, of a server that may take it": ("C3?", {"model": "x", "temperature": 3}),
     "the old name of the limit": ("C4?", {"max_tokens": 4}),
     "the old name, on a model that reasons": ("C4", {**THINKS, "max_tokens": 4}),
     "an unknown role of old models": (
@@ -138,10 +150,8 @@ CHAT_ROWS: Final[dict[str, Row]] = {
     "a long reply": ("C9", {"max_completion_tokens": 32_769}),
     "neither text nor calls": ("C10", {"messages.0": {"role": "assistant"}}),
     "nothing said": ("C10", {"messages.1.content": GONE}),
-    "a picture from a tool": (
-        "C11",
-        {"messages.3.content": [{"type": "image_url", "image_url": {"url": DATA_URL}}]},
-    ),
+    "a picture from a tool": ("C11", SEEN),
+    "a picture from a tool, to others": ("C11?", {"model": "x", **SEEN}),
     "a file from a tool": ("C11", {"messages.3.content": [{"type": "file", "file": {}}]}),
     "a schema for an old model": (
         "C12",
@@ -155,6 +165,10 @@ CHAT_ROWS: Final[dict[str, Row]] = {
         {"model": "gpt-oss-120b", "reasoning": {"enabled": False}},
     ),
     "a picture for the blind": ("C14", {"model": "gpt-4", **shown(DATA_URL)}),
+    **{
+        f"sound for {model}": ("C14", {"model": model, **said(SOUND)})
+        for model in ("gpt-5-mini", "gpt-4.1", "gpt-4o")
+    },
     "no picture": ("C14", shown(" ")),
     "a picture on the disk": ("C14", shown("file:///a.png")),
     "a file by address": ("C14", filed(file_url="https://a.org/b.pdf")),
@@ -193,6 +207,7 @@ SEALED: Final[dict[str, Any]] = {
     "encrypted_content": "Z0FB",
 }
 ITEM: Final = {"role": "user", "content": "Compare."}
+SAID: Final = {"role": "assistant", "content": "Reading."}
 RESPONSES: Final[dict[str, Any]] = {
     "model": "gpt-6.2-sol",
     "store": False,
@@ -238,9 +253,13 @@ RESPONSES_ROWS: Final[dict[str, Row]] = {
     ),
     "reasoning without a summary": ("R0", {"input.2.summary": GONE}),
     "an answer too few": ("R1", {"input.6": ITEM}),
-    "an answer twice": ("R1?", {"input.7": answered("c2")}),
+    "an answer twice": ("R20", {"input.7": answered("c2")}),
     "an answer to nothing": ("R1", {"input.7": answered("c9")}),
     "a message between call and answer": ("R1?", {"input.4": ITEM, "input.6": ITEM}),
+    "a reply between call and answer, to DeepSeek": (
+        "R1",
+        {**OLDER, "model": "deepseek-flash", "input.4": SAID, "input.6": ITEM},
+    ),
     "a shell that nobody answers": (
         "R1?",
         {"input.7": {"type": "shell_call", "call_id": "c3", "action": {}}},
@@ -254,7 +273,11 @@ RESPONSES_ROWS: Final[dict[str, Row]] = {
     "a name with a dot": ("R7", {"input.3.name": "fs.read"}),
     "arguments as an object": ("R7", {"input.3.arguments": {}}),
     "arguments that are no JSON": ("R7?", {"input.3.arguments": "{"}),
-    "an id used before": ("R7?", {"input.4.call_id": "c1", "input.6": ITEM}),
+    "a call twice": ("R20", {"input.4.call_id": "c1", "input.6": ITEM}),
+    "an item twice": (
+        "R20",
+        {"input.7": SEALED, "input.8": asked("c3"), "input.9": answered("c3")},
+    ),
     "a tool's name with a dot": ("R7", {"tools.0.name": "fs.read"}),
     "a tool of no kind": ("R7", tool(name="x")),
     "a search in no store": ("R7", tool(type="file_search")),
@@ -287,6 +310,18 @@ RESPONSES_ROWS: Final[dict[str, Row]] = {
     ),
     "an effort of a model without": ("R13", {"model": "gpt-4.1"}),
     "all turns, of an older model": ("R13", {"model": "o3", "reasoning.context": "all_turns"}),
+    **{
+        f"a mode of {model}": ("R13", {"model": model, "reasoning": {"mode": "pro"}})
+        for model in ("gpt-5", "gpt-5.5", "gpt-4.1", "o3")
+    },
+    **{
+        f"no reasoning, of {model}": ("R13", {"model": model, "reasoning.effort": "none"})
+        for model in ("gpt-5-codex", "gpt-5.1-codex-max", "gpt-5.3-codex", "codex-mini-latest")
+    },
+    **{
+        f"{name} of {value}": ("R10", {**OLDER, name: value})
+        for name, value in (("temperature", -1), ("temperature", 2.5), ("top_p", 1.5))
+    },
     "research in nothing": ("R14", {"model": "o3-deep-research"}),
     "a parameter of Chat's": ("R15", {"reasoning_effort": "low"}),
     "a model of Chat's": ("R15", {"model": "gpt-5-search-api", "reasoning": GONE}),
@@ -312,6 +347,8 @@ CHAT_TAKEN: Final[dict[str, dict[str, Any]]] = {
     "no reasoning, so tools": {"model": "gpt-5.4", "reasoning_effort": "none"},
     "late instructions to OpenAI": {"messages.5": {"role": "system", "content": "x"}},
     "a picture": shown(DATA_URL),
+    "a picture from a tool, to Mistral": {"model": "mistral-small-4", **SEEN},
+    "sound for a model that hears": {"model": "gpt-audio", **said(SOUND)},
     "a file": filed(file_id="file-1"),
     "parameters of a gateway": {"extra_body": {"top_k": 3}},
     "JSON that is asked for": {
@@ -348,6 +385,8 @@ RESPONSES_TAKEN: Final[dict[str, dict[str, Any]]] = {
         "input.7": {"type": "additional_tools", "tools": [{"type": "web_search"}]},
         "tool_choice": {"type": "allowed_tools", "mode": "auto", "tools": []},
     },
+    "what OpenAI says in this order": {"input.4": SAID, "input.6": ITEM},
+    "a mode of a newer model": {"model": "gpt-5.6-sol", "reasoning": {"mode": "pro"}},
     "a picture": piece("image", detail="low", file_id="file-1"),
     "no reasoning, so heat": {"model": "gpt-5.5", "reasoning.effort": "none", "temperature": 0.5},
 }

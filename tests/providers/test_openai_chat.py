@@ -34,6 +34,7 @@ FUNCTION = {"name": "read", "description": "Read one file.", "parameters": SCHEM
 OPENING = {"role": "user", "content": "(The conversation starts with the assistant.)"}
 REFUSAL = opaque("openai_chat", {"type": "refusal", "refusal": "No."}, "No.")
 AUDIO = {"type": "input_audio", "input_audio": {"data": "AAAA", "format": "wav"}}
+UNHEARD = "[document left out: audio/wav; only PDF and plain text are taken]"
 
 
 def messages(*turns: Any, **options: Any) -> list[dict[str, Any]]:
@@ -126,9 +127,9 @@ RENDERED: dict[str, tuple[list[Any], list[dict[str, Any]]]] = {
         [user("a"), reply("b", REFUSAL), user("c")],
         [said("user", "a"), said("assistant", [text("b"), REFUSAL["block"]]), said("user", "c")],
     ),
-    "own content parts go back verbatim": (
+    "sound that the model cannot hear is left out, in words": (
         [user("hear", opaque("openai_chat", AUDIO, "[input_audio]"))],
-        [said("user", [text("hear"), AUDIO])],
+        [said("user", [text("hear"), text(UNHEARD)])],
     ),
     "unclean text": ([user("a\0b\ud800")], [said("user", "ab\ufffd")]),
 }
@@ -137,6 +138,12 @@ RENDERED: dict[str, tuple[list[Any], list[dict[str, Any]]]] = {
 @pytest.mark.parametrize(("turns", "expected"), RENDERED.values(), ids=RENDERED.keys())
 def test_turns_become_messages(turns: list[Any], expected: list[dict[str, Any]]) -> None:
     assert messages(*turns) == expected
+
+
+def test_own_content_parts_go_back_verbatim_to_servers_that_may_take_them() -> None:
+    turn = user("hear", opaque("openai_chat", AUDIO, "[input_audio]"))
+
+    assert messages(turn, model="grok-4.7") == [said("user", [text("hear"), AUDIO])]
 
 
 def test_an_id_used_twice_is_changed_for_call_and_result_alike() -> None:

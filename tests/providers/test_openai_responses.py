@@ -117,7 +117,10 @@ RENDERED: dict[str, tuple[list[Any], list[dict[str, Any]]]] = {
             user("a"),
             reply(THOUGHT, TEXT | own(id="msg_1", status="completed", phase="commentary"))
             | {"made_by": MADE_BY},
-            reply(THOUGHT, CALL | own(id="fc_1", status="completed")),
+            reply(
+                {**THOUGHT, "block": {**SEALED, "id": "rs_2"}},
+                CALL | own(id="fc_1", status="completed"),
+            ),
             results(result("c1", "d")),
         ],
         [
@@ -129,7 +132,8 @@ RENDERED: dict[str, tuple[list[Any], list[dict[str, Any]]]] = {
                 status="completed",
                 phase="commentary",
             ),
-            *(SEALED, asked("c1", '{"path":"x"}', id="fc_1", status="completed")),
+            {**SEALED, "id": "rs_2"},
+            asked("c1", '{"path":"x"}', id="fc_1", status="completed"),
             answered("c1", "d"),
         ],
     ),

@@ -230,6 +230,15 @@ ANTHROPIC: dict[str, tuple[str, dict[str, Any]]] = {
 GEMINI_ROWS: dict[str, tuple[str, dict[str, Any]]] = {
     "no contents": ("G0", {"contents": []}),
     "an unknown field": ("G0", {"contents.0.parts.0.cache_control": MARK}),
+    **{
+        f"an unknown field in {place}": ("G0", {f"{place}.cache_control": MARK})
+        for place in ("contents.0", "config", FUNCTION, "config.tools.0")
+    },
+    "an unknown setting of the request": ("G0", {"generationConfig": {"maxTokens": 4}}),
+    "an unknown way to choose": (
+        "G0",
+        {"config.tool_config": {"functionCallingConfig": {"mode": "AUTO", "name": "read"}}},
+    ),
     "two things in a part": ("G0", {"contents.0.parts.0.function_call": {"name": "read"}}),
     "nothing in a part": ("G0", {"contents.0.parts.1": {"thought": True}}),
     "a role of another API": ("G1", {"contents.0.role": "system"}),
@@ -269,6 +278,8 @@ GEMINI_ROWS: dict[str, tuple[str, dict[str, Any]]] = {
     "a long reply": ("G10", {"config.max_output_tokens": 65_537}),
     "no reply": ("G10", {"config.max_output_tokens": 0}),
     "too much heat": ("G10", {"config.temperature": 3}),
+    "cold": ("G10", {"config.temperature": -1}),
+    "a penalty of a model without": ("G10", {**OLDER, "config.presencePenalty": 0.5}),
     "six stop sequences": ("G10", {"config.stop_sequences": list("abcdef")}),
     "an alias on the stable API": ("G11", {"model": "gemini-flash-latest"}),
     "a resolution on the stable API": ("G11", {"contents.0.parts.0.media_resolution": {}}),
@@ -377,6 +388,25 @@ TAKEN: dict[str, tuple[str, dict[str, Any]]] = {
         "gemini",
         {"config": GONE, "generationConfig": {"thinkingConfig": {"thinkingLevel": "LOW"}}},
     ),
+    "calls in two contents, answered in one": (
+        "gemini",
+        {
+            "contents.1.parts.1": GONE,
+            "contents.2": {"role": "model", "parts": GEMINI["contents"][1]["parts"][1:]},
+            "contents.3": GEMINI["contents"][2],
+        },
+    ),
+    **{
+        f"functions next to {tool} on Vertex AI": (
+            "gemini",
+            {"model": model, "config.tools.1": {tool: {}}},
+        )
+        for tool, model in {
+            "googleSearch": "publishers/google/models/gemini-4-argon",
+            "google_maps": "projects/p/locations/l/publishers/google/models/gemini-4-argon",
+            "enterpriseWebSearch": "gemini-4-argon",
+        }.items()
+    },
     **{name: ("openai_chat", row) for name, row in openai_rules.CHAT_TAKEN.items()},
     **{
         f"responses: {name}": ("openai_responses", row)
