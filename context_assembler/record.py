@@ -29,6 +29,7 @@ from context_assembler.providers import PROVIDERS, Reply, provider_for_reply
 from context_assembler.providers.wire import read_object
 
 COMPACTION: Final = "compaction"
+_BROKEN_OFF: Final = (None, "incomplete")  # how a reply ends whose stream did not
 # Where the blocks of each provider hold what was compacted; an Anthropic block without content has
 # failed, and the server ignores it. Types of anthropic 2.14 and openai 3.57 (read 2026-11-27)
 _CONTENT_KEYS: Final = {"anthropic": "content", "openai_responses": "encrypted_content"}
@@ -235,13 +236,16 @@ async def store_answer(
                 "must be one of the session as it is, which was deleted, or set back, meanwhile",
                 "Assemble the session again, and send that request.",
             )
-        arrived: list[str] = []
+        arrived, recorded = list[str](), list[SessionEvent]()
         if head.last_seq > asked.last_seq:
-            if recorded := _recorded(store, session_id, answer):
+            recorded = _recorded(store, session_id, answer)
+            if recorded and not _goes_on(recorded, answer):
                 return recorded
             span = (asked.last_seq + 1, head.last_seq)
             arrived = [event_id for _, event_id, _ in store.rows(session_id, [span])]
         events = answer.events(last_seq=head.last_seq, arrived_ids=arrived)
+        if recorded and not answer.window:
+            events.insert(0, _replacement(recorded, answer))
         try:
             return await append(
                 session_id,
@@ -257,8 +261,8 @@ async def store_answer(
 def _recorded(store: ColumnStore, session_id: str, answer: Answer) -> list[SessionEvent]:
     """Return what was stored of this very reply, with its notes; empty if nothing was.
 
-    It is the same if it answers the same moment of the session, with the same id, content and usage.
-    Some servers, and fakes in tests, give all of their replies one id.
+    It is the same if it answers the same moment of the session, with the same id, content and usage,
+    or if one of the two broke off. Some servers, and fakes in tests, give all of their replies one id.
     """
     row, reply = answer.sent.row, answer.reply
     if reply.response_id is None:
@@ -269,9 +273,32 @@ def _recorded(store: ColumnStore, session_id: str, answer: Answer) -> list[Sessi
         if is_same and call.answers_seq == row.answers_seq:
             count = call.details["events"]
             events = store.events(session_id, after_seq=call.reply_seq - count, limit=count)
-            if _said(events) == said:
+            if _said(events) == said or _broke_off(events) or reply.stop_reason in _BROKEN_OFF:
                 return events
     return []
+
+
+def _broke_off(recorded: Sequence[SessionEvent]) -> bool:
+    made_by = recorded[-1].made_by
+    return made_by is not None and made_by.stop_reason in _BROKEN_OFF
+
+
+def _goes_on(recorded: Sequence[SessionEvent], answer: Answer) -> bool:
+    """Whether the answer says more than what was stored of it when its stream broke off."""
+    said, stored = answer.after, recorded[-1].parts
+    return _broke_off(recorded) and (said != stored or answer.reply.stop_reason not in _BROKEN_OFF)
+
+
+def _replacement(recorded: Sequence[SessionEvent], answer: Answer) -> SessionEvent:
+    """Return the event by which the whole reply takes the place of the one that broke off."""
+    covers = Covers(first_seq=recorded[0].seq, last_seq=recorded[-1].seq)
+    return SessionEvent(
+        type=COMPACTION,
+        origin="assembler",
+        created_at=answer.now,
+        covers=covers,
+        metadata={"replaced_by": answer.reply.response_id},
+    )
 
 
 def _said(events: Sequence[SessionEvent]) -> list[tuple[Any, ...]]:

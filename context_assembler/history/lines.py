@@ -870,7 +870,8 @@ def _active_order(
         parts = _summary_parts(held, is_readable=is_readable)
         if has_blocks and not is_readable:
             log.append(_unread(seq, has_text=bool(parts)))
-        if not parts:
+        is_replacement = "replaced_by" in held.get("metadata", ())
+        if not (parts or is_replacement):
             continue
         covers: JsonObject = held.get("covers") or {"first_seq": 1, "last_seq": 0}
         span = range(max(1, covers["first_seq"]), min(covers["last_seq"], seq - 1) + 1)
@@ -921,6 +922,11 @@ _MADE: Final[Mapping[int, tuple[Any, Any, Any, int]]] = {
     TOOL_CALL: ("assistant", "said", "model", TOOL_CALL),
     TOOL_RESULT: ("tool", "said", "tool", TOOL_RESULT),
     COMPACTION: ("user", "summary", "assembler", -1),
+        if is_replacement:
+            covered |= own
+            said = "A reply that broke off was replaced by the whole one."
+            log.append(ReportEntry("message", str(seq), "dropped", 0, 0, said, "reply.replaced"))
+            continue
     SYSTEM: ("system", "said", "developer", -1),
     NOTE: ("system", "note", "developer", -1),
     SYNTHETIC: ("user", "synthetic", "assembler", -1),

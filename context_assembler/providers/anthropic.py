@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from context_assembler.context import Request
@@ -973,16 +974,20 @@ def _join_events(events: Iterable[Block]) -> Block | None:
     https://platform.claude.com/docs/en/build-with-claude/streaming (read 2026-11-28)
     """
     message: Block | None = None
-    blocks: dict[int, Block] = {}
+    blocks: list[tuple[int, Block]] = []
     for event in events:
         place, kind = wire.count_of(event.get("index")), event.get("type")
         if kind == "message_start":
             message = dict(as_object(event.get("message")))
         elif kind == "content_block_start":
-            blocks[place] = dict(as_object(event.get("content_block")))
-        elif kind == "content_block_delta" and "index" in event and place in blocks:
-            block = blocks[place]
+            blocks.append((place, dict(as_object(event.get("content_block")))))
+        elif kind == "content_block_delta":
+            # Of blocks with one index the newest goes on; without any index, the newest of all.
+            found = (one for at, one in reversed(blocks) if at == event.get("index", at))
+            block = next(found, Block())
             for key, said in as_object(event.get("delta")).items():
+        if kind == "message":  # the whole reply, after its stream
+            return event
                 before = block.get(key)
                 if key == "citation":
                     block["citations"] = [*as_list(block.get("citations")), said]
@@ -992,13 +997,14 @@ def _join_events(events: Iterable[Block]) -> Block | None:
         elif kind == "message_delta" and message is not None:
             usage = {**as_object(message.get("usage")), **as_object(event.get("usage"))}
             message |= {**as_object(event.get("delta")), "usage": usage}
-    for block in blocks.values():
+    blocks.sort(key=itemgetter(0))
+    for _, block in blocks:
         # A call's stays text if it is cut off.
         if written := as_text(block.pop("partial_json", "")):
             given = wire.parse_object(written)
             is_call = block.get("type") == "tool_use"
             block["input"] = written if given is None and is_call else given or {}
-    content = [block for _, block in sorted(blocks.items())]
+    content = [block for _, block in blocks]
     return None if message is None else {**message, "content": content}
 
 

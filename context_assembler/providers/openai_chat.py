@@ -344,7 +344,7 @@ def matches_reply(reply: Any) -> bool:
     """Whether the reply is a chat completion: an SDK's object, its dict, or a stream's chunks."""
     kinds = ("chat.completion", None)
     if pieces := as_list(reply):
-        kinds = (_CHUNK, None)
+        kinds = (_CHUNK, *kinds)
     return all(
         wire.field_of(one, "object") in kinds and isinstance(wire.field_of(one, "choices"), list)
         for one in pieces or (reply,)
@@ -398,17 +398,13 @@ def _join_chunks(events: Sequence[Item]) -> Item | None:
         for one in objects_in(chunk.get("choices")):
             if one.get("index"):
                 continue
+            if as_object(one.get("message")):  # the whole reply, after its stream
+                return chunk
             choice |= wire.without_nulls(one)
             delta = dict(as_object(one.get("delta")))
             for place, call in enumerate(objects_in(delta.pop("tool_calls", None))):
-                at, new_id = call.pop("index", place), as_text(call.get("id"))
-                made = next((one for index, one in reversed(calls) if index == at), None)
-                # A new id begins a new call, whatever the index says.
-                # https://github.com/NousResearch/hermes-agent/issues/57939 (read 2026-11-29)
-                if made is None or (new_id and new_id != made.get("id", new_id)):
-                    made = Item()
-                    calls.append((at, made))
-                _grow(made, call)
+                at = call.pop("index", None)
+                _grow_call(calls, place if at is None else at, call, has_index=at is not None)
             _grow(message, delta)
     if calls:
         message["tool_calls"] = [call for _, call in calls]
@@ -427,6 +423,27 @@ def _joined_details(pieces: Sequence[Item]) -> list[Item]:
             joined.append(last := Item())
         _grow(last, piece)
     return joined
+
+
+def _grow_call(calls: list[tuple[Json, Item]], at: Json, piece: Item, *, has_index: bool) -> None:
+    """Add a piece to the call that it goes on with, or begin a new one.
+
+    A new id begins a new call, whatever the index says; so does a name, once the arguments before
+    it are complete. https://github.com/NousResearch/hermes-agent/issues/57939 (read 2026-11-29)
+    """
+    said, new_id = as_object(piece.get("function")), as_text(piece.get("id"))
+    for index, made in reversed(calls):
+        own_id = as_text(made.get("id"))
+        if (index == at or (new_id and not has_index)) and new_id in ("", own_id or new_id):
+            held, given = as_object(made.get("function")).get("arguments"), said.get("arguments")
+            is_whole = isinstance(held, Mapping) or wire.parse_object(as_text(held)) is not None
+            if not (is_whole and given and said.get("name")):
+                _grow(made, piece)
+                return
+            if new_id and held == given:  # said again, as a whole
+                return
+    calls.append((at, Item()))
+    _grow(calls[-1][1], piece)
 
 
 def _grow(whole: Item, piece: JsonObject) -> None:

@@ -3,6 +3,7 @@
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from operator import itemgetter
 from typing import Any, ClassVar, Final, NamedTuple
 
 from context_assembler.context import Request
@@ -672,27 +673,45 @@ def _join_events(events: Sequence[Item]) -> Item | None:
         https://platform.openai.com/docs/api-reference/responses-streaming (read 2026-11-28)
     """
     response: Item | None = None
-    items: dict[int, Item] = {}
+    items: list[tuple[int, Item]] = []
     for event in events:
         kind, at = as_text(event.get("type")), wire.count_of(event.get("output_index"))
         if kind in _FINAL_EVENTS:
             return as_object(event.get("response"))
+        if event.get("object") == "response":  # the whole reply, after its stream
+            return event
         if kind in _FIRST_EVENTS:
             response = as_object(event.get("response"))
         elif kind == "response.output_item.added":
-            items[at] = {**as_object(event.get("item")), "status": "incomplete"}
-        elif kind == "response.output_item.done":
-            items[at] = as_object(event.get("item"))
-        elif at in items and kind in _GROWING:
-            grown, key = items[at], _GROWING[kind]
-            grown[key] = as_text(grown.get(key)) + as_text(event.get("delta"))
+            items.append((at, {**as_object(event.get("item")), "status": "incomplete"}))
+        elif kind == "response.output_item.done" or kind in _GROWING:
+            item = as_object(event.get("item"))
+            found = _find_item(items, at, as_text(event.get("item_id")) or as_text(item.get("id")))
+            if item:
+                items[found:] = [(at, item), *items[found + 1 :]]
+            elif found < len(items):
+                grown, key = items[found][1], _GROWING[kind]
+                grown[key] = as_text(grown.get(key)) + as_text(event.get("delta"))
     output: list[Item] = []
-    for _, item in sorted(items.items()):
+    for _, item in sorted(items, key=itemgetter(0)):
         if text := item.pop("text", ""):
             item["content"] = [{"type": "output_text", "text": text}]
         if item.get("status") != "incomplete" or item.get("type") in _CALLS or text:
             output.append(item)
     return None if response is None else {**response, "status": "incomplete", "output": output}
+
+
+def _find_item(items: Sequence[tuple[int, Item]], at: int, item_id: str) -> int:
+    """Return the place of the item that an event is about; that of a new one if there is none.
+
+    It is found by its id, whatever the index says, else by the index: some servers say one index for
+    all items, and others another id in each event.
+    """
+    places = range(len(items))
+    same = [place for place in places if item_id and items[place][1].get("id") == item_id]
+    is_open = [items[place][1].get("status") == "incomplete" for place in places]
+    same = same or [place for place in places if items[place][0] == at and is_open[place]]
+    return same[-1] if same else len(items)
 
 
 def _read_item(
