@@ -177,8 +177,11 @@ def _parameters(request: JsonObject) -> Parameters:
     mode = given if isinstance(given, str) else choice.get("type")
     name = choice.get("name") or as_object(choice.get("function")).get("name")
     parallel = False if request.get("parallel_tool_calls") is False else None
-    chosen = ToolChoice(allows_parallel=parallel)
-    if name and mode in ("tool", "function"):
+    chosen: ToolChoice | None = ToolChoice(allows_parallel=parallel)
+    if "contents" in request:
+        calling = as_object(as_object(request.get("toolConfig")).get("functionCallingConfig"))
+        chosen = ToolChoice() if calling.get("mode") else None
+    elif name and mode in ("tool", "function"):
         chosen = ToolChoice(mode="tool", name=name, allows_parallel=parallel)
     elif mode in ("any", "required"):
         chosen = ToolChoice(mode="any", allows_parallel=parallel)

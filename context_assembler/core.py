@@ -1203,6 +1203,7 @@ _FORCED_TOOL_TOKENS: Final = {
     264: 91,
 }
 _OPENAI_NAMED_TOOL_TOKENS: Final = 14  # fitted; models that reason are told without a text
+_GEMINI_3_MODE_TOKENS: Final = 19  # fitted: what any mode of calling costs, `AUTO` as well
 # Fitted on recorded requests, with and without thinking, whose text is the same.
 _THINKING_TOKENS: Final = {"anthropic-legacy": (28, 17)}  # by encoding: a budget, an effort
 
@@ -1218,6 +1219,8 @@ def _hidden_rows(request: Request) -> Iterator[LedgerRow]:
         elif limits.provider == "openai" and not limits.thinking.kinds and choice.mode == "tool":
             forced = _OPENAI_NAMED_TOOL_TOKENS
         yield LedgerRow("overhead", "tool choice", forced)
+    if request.tools and choice is not None and limits.id.startswith("gemini-3"):
+        yield LedgerRow("overhead", "tool choice", _GEMINI_3_MODE_TOKENS)
     budget, effort = _THINKING_TOKENS.get(limits.encoding, (0, 0))
     if parameters.thinking_budget:
         yield LedgerRow("overhead", "thinking", budget)
